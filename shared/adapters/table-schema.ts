@@ -1,0 +1,54 @@
+/**
+ * Every table of the relay: the one description that the CDK stack, the local stack, the operators' CLI and the
+ * runtime share. A change of a key, an index or a stream view replaces a customer's table: a golden test holds
+ * them. Physical names are `<stack>-<table>`.
+ */
+export interface KeyAttribute {
+  name: string;
+  type: 'S' | 'N';
+}
+
+export interface TableSchema {
+  partitionKey: KeyAttribute;
+  sortKey?: KeyAttribute;
+  /** The attribute (Unix seconds) after which DynamoDB removes the row. */
+  ttl?: string;
+  stream?: 'KEYS_ONLY' | 'NEW_IMAGE' | 'NEW_AND_OLD_IMAGES';
+  /** Global secondary indexes, keys only. */
+  indexes?: { name: string; partitionKey: KeyAttribute }[];
+  /** Who writes rows: operators by hand, or functions alone. */
+  writtenBy: 'operators' | 'functions';
+}
+
+const S = (name: string): KeyAttribute => ({ name, type: 'S' });
+const N = (name: string): KeyAttribute => ({ name, type: 'N' });
+
+export const tableSchemas = {
+  channels: { partitionKey: S('id'), stream: 'NEW_AND_OLD_IMAGES', writtenBy: 'operators' },
+  charges: { partitionKey: N('id'), stream: 'NEW_AND_OLD_IMAGES', writtenBy: 'operators' },
+  plans: { partitionKey: N('level'), stream: 'NEW_AND_OLD_IMAGES', writtenBy: 'operators' },
+  settings: { partitionKey: S('name'), stream: 'NEW_AND_OLD_IMAGES', writtenBy: 'operators' },
+  keys: { partitionKey: S('hash'), stream: 'NEW_IMAGE', writtenBy: 'operators' },
+  accounts: { partitionKey: S('account'), stream: 'NEW_IMAGE', writtenBy: 'operators' },
+  grants: {
+    partitionKey: S('account'),
+    sortKey: S('grant_id'),
+    stream: 'NEW_IMAGE',
+    writtenBy: 'operators',
+  },
+  quotas: { partitionKey: S('account'), stream: 'NEW_AND_OLD_IMAGES', writtenBy: 'functions' },
+  ledger: {
+    partitionKey: S('account'),
+    sortKey: S('id'),
+    indexes: [{ name: 'by_id', partitionKey: S('id') }],
+    writtenBy: 'functions',
+  },
+  runtime: { partitionKey: S('id'), ttl: 'expires', writtenBy: 'functions' },
+} as const satisfies Record<string, TableSchema>;
+
+export type TableName = keyof typeof tableSchemas;
+
+export const tableNames = Object.keys(tableSchemas) as TableName[];
+
+/** The name that AWS and the emulator know the table by. */
+export const physicalTableName = (stack: string, table: TableName): string => `${stack}-${table}`;

@@ -1,0 +1,43 @@
+import * as z from 'zod/mini';
+import { flag, integer, number, text, textList } from './cells.ts';
+
+/**
+ * The table `settings`: each row is {name, value}. One schema per name; a name that is not here is a problem.
+ * A switch that cannot be read takes its safe value: the relay closes, subscriptions stay off.
+ */
+export const settingValues = {
+  relay_closed: flag,
+  'subscription.enabled': flag,
+  unpriced_models: z.enum(['free', 'refuse']),
+  contact: z.string(),
+  page: flag,
+  cors_origins: textList,
+  limits: z.strictObject({
+    default_output_tokens: z._default(integer.check(z.gte(1)), 4096),
+    request_seconds: z._default(number.check(z.gt(0), z.lte(890)), 600),
+  }),
+} as const;
+
+export const SettingRow = z.strictObject({ name: text, value: z.unknown() });
+export type SettingRow = z.infer<typeof SettingRow>;
+
+export interface Settings {
+  relayClosed: boolean;
+  subscriptionEnabled: boolean;
+  unpricedModels: 'free' | 'refuse';
+  /** Shown in refusals that only the operator can help with; empty: nothing is shown. */
+  contact: string;
+  page: boolean;
+  corsOrigins: string[];
+  limits: { defaultOutputTokens: number; requestSeconds: number };
+}
+
+export const defaultSettings: Settings = {
+  relayClosed: false,
+  subscriptionEnabled: false,
+  unpricedModels: 'free',
+  contact: '',
+  page: true,
+  corsOrigins: [],
+  limits: { defaultOutputTokens: 4096, requestSeconds: 600 },
+};

@@ -1,0 +1,72 @@
+import * as z from 'zod/mini';
+
+/**
+ * The body of POST /v1/chat/completions. Known fields are checked, unknown ones stay and reach the upstream.
+ * A null counts as absent. Numbers are only checked to be finite: their ranges are the upstream's business.
+ * Source: the relay's client contract, "Chat request"; the fields beyond it are OpenAI's.
+ */
+const optional = <T extends z.core.$ZodType>(schema: T) => z.optional(z.nullable(schema));
+const finite = z.number();
+const tokenLimit = z.int().check(z.gte(1));
+
+export const ChatTool = z.looseObject({
+  type: z.string(),
+  function: z.optional(
+    z.looseObject({
+      name: z.string().check(z.minLength(1)),
+      description: optional(z.string()),
+      parameters: optional(z.looseObject({})),
+    }),
+  ),
+});
+export type ChatTool = z.infer<typeof ChatTool>;
+
+export const ChatToolCall = z.looseObject({
+  id: optional(z.string()),
+  type: optional(z.string()),
+  index: optional(finite),
+  function: z.optional(z.looseObject({ name: z.string(), arguments: optional(z.string()) })),
+});
+export type ChatToolCall = z.infer<typeof ChatToolCall>;
+
+export const ChatContentPart = z.looseObject({
+  type: z.string(),
+  text: optional(z.string()),
+  image_url: optional(z.looseObject({ url: z.string(), detail: optional(z.string()) })),
+});
+export type ChatContentPart = z.infer<typeof ChatContentPart>;
+
+export const ChatRole = z.enum(['system', 'developer', 'user', 'assistant', 'tool', 'function']);
+export type ChatRole = z.infer<typeof ChatRole>;
+
+export const ChatMessage = z.looseObject({
+  role: ChatRole,
+  content: optional(z.union([z.string(), z.array(ChatContentPart)])),
+  name: optional(z.string()),
+  function_call: optional(z.looseObject({ name: z.string(), arguments: optional(z.string()) })),
+  tool_call_id: optional(z.string()),
+  tool_calls: optional(z.array(ChatToolCall)),
+});
+export type ChatMessage = z.infer<typeof ChatMessage>;
+
+export const ChatRequest = z.looseObject({
+  model: z.string().check(z.minLength(1)),
+  messages: z.array(ChatMessage).check(z.minLength(1)),
+  stream: optional(z.boolean()),
+  stream_options: optional(z.looseObject({ include_usage: optional(z.boolean()) })),
+  max_tokens: optional(tokenLimit),
+  max_completion_tokens: optional(tokenLimit),
+  n: optional(z.int().check(z.gte(1), z.lte(8))),
+  temperature: optional(finite),
+  top_p: optional(finite),
+  top_k: optional(z.int()),
+  presence_penalty: optional(finite),
+  frequency_penalty: optional(finite),
+  repetition_penalty: optional(finite),
+  tools: optional(z.array(ChatTool)),
+  tool_choice: optional(z.unknown()),
+  response_format: optional(z.looseObject({ type: z.string() })),
+  stop: optional(z.union([z.string(), z.array(z.string())])),
+  official: optional(z.boolean()),
+});
+export type ChatRequest = z.infer<typeof ChatRequest>;
