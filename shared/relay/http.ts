@@ -24,3 +24,6 @@ export interface RelayResponse {
   /** Resolves when all is done that must happen inside the invocation (reading on, settling, logging). */
   done: Promise<void>;
 }
+
+/** One endpoint group. Never rejects: whatever goes wrong becomes an answer. */
+export type Handle = (request: RelayRequest) => Promise<RelayResponse>;
