@@ -1,0 +1,35 @@
+import type { PageFacts } from './page.ts';
+import { planLines, priceOf, yuan } from './page-price.ts';
+import { snippets } from './page-snippets.ts';
+
+/** The page for a terminal. */
+export function pageText(facts: PageFacts): string {
+  const { baseUrl, models, charges, plans, contact, relayClosed } = facts;
+  const width = Math.max(0, ...models.map((model) => model.length));
+  const lines = [
+    'An OpenAI-compatible relay.',
+    ...(relayClosed ? ['', 'The relay is closed at the moment: chat calls are refused.'] : []),
+    '',
+    `Base URL: ${baseUrl}`,
+    'Set it in any OpenAI client, with a key that starts with sk-.',
+    '',
+    'Models',
+    ...(models.length === 0 ? ['  none yet'] : []),
+    ...models.map((model) => `  ${model.padEnd(width)}  ${priceOf(model, charges)}`),
+  ];
+  for (const plan of plans) {
+    lines.push(
+      '',
+      `Plan ${plan.level}: ${yuan(plan.price)} a month`,
+      ...planLines(plan).map((line) => `  ${line}`),
+    );
+  }
+  for (const { title, code } of snippets(baseUrl, models)) {
+    lines.push('', title, ...code.split('\n').map((line) => (line === '' ? '' : `  ${line}`)));
+  }
+  if (contact !== '') lines.push('', `Contact: ${contact}`);
+  return `${lines.map(printable).join('\n')}\n`;
+}
+
+/** Rows and host names are foreign text: no terminal control codes. */
+const printable = (line: string): string => line.replaceAll(/\p{Cc}/gu, '');

@@ -1,0 +1,86 @@
+import type { RelayRequest } from './http.ts';
+import { refuse } from './refusal.ts';
+import type { Refusal } from './refusal.ts';
+
+/** Every endpoint. What is not in this table is answered with 404 or 405 by whichever function it reached. */
+const routes = [
+  { name: 'chat', method: 'POST', path: '/v1/chat/completions' },
+  { name: 'models', method: 'GET', path: '/v1/models' },
+  { name: 'charge', method: 'GET', path: '/v1/charge' },
+  { name: 'plans', method: 'GET', path: '/v1/plans' },
+  { name: 'health', method: 'GET', path: '/health' },
+  { name: 'page', method: 'GET', path: '/' },
+] as const;
+
+/** One model's path is the list's and its id, which may hold slashes. */
+const modelPrefix = '/v1/models/';
+const modelRoute = { name: 'model', method: 'GET', path: '/v1/models/{id}' } as const;
+
+type Route = (typeof routes)[number] | typeof modelRoute;
+export type RouteName = Route['name'];
+
+/** The endpoint that path and method name together; HEAD counts as GET. Undefined: answer with `refuseRoute`. */
+export function matchRoute(request: RelayRequest): RouteName | undefined {
+  const route = routeAt(request.path);
+  return route && methodsOf(route).includes(request.method) ? route.name : undefined;
+}
+
+/** The id in `/v1/models/{id}`: the decoded rest of the path. */
+export const modelIdOf = (request: RelayRequest): string => request.path.slice(modelPrefix.length);
+
+/** Why this path or method is not served, and what to call instead. */
+export function refuseRoute(request: RelayRequest): Refusal {
+  const { baseUrl, method, path } = request;
+  const route = routeAt(path);
+  if (route && !methodsOf(route).includes(method)) {
+    const hint =
+      route.method === 'POST' ? ` Send a JSON body with POST ${baseUrl}${belowBase(route.path)}.` : '';
+    return refuse(
+      'method_not_allowed',
+      `${shown(path)} takes ${route.method}, not ${shown(method)}.${hint}`,
+      {
+        headers: { allow: methodsOf(route).join(', ') },
+      },
+    );
+  }
+  const meant = meantPath(path);
+  if (meant !== undefined)
+    return refuse('not_found', `There is nothing at ${shown(path)}. ${suggestion(baseUrl, meant)}`);
+  return refuse(
+    'not_found',
+    `${shown(path)} is not offered here. This relay offers ${offered()}. Its base URL is ${baseUrl}.`,
+  );
+}
+
+function routeAt(path: string): Route | undefined {
+  if (path.startsWith(modelPrefix) && path.length > modelPrefix.length) return modelRoute;
+  return routes.find((route) => route.path === path);
+}
+
+const methodsOf = (route: Route): string[] => (route.method === 'GET' ? ['GET', 'HEAD'] : ['POST']);
+
+const belowBase = (path: string): string => path.replace(/^\/v1(?=\/)/, '');
+
+const offered = (): string =>
+  routes
+    .filter((route) => route.name !== 'page')
+    .map((route) => `${route.method} ${route.path}`)
+    .join(', ');
+
+function suggestion(baseUrl: string, meant: string): string {
+  if (!meant.startsWith('/v1/')) return `Did you mean ${meant}? Only the API lives under ${baseUrl}.`;
+  return `The base URL of this relay is ${baseUrl}, which makes it ${shown(baseUrl + belowBase(meant))}.`;
+}
+
+/**
+ * What a misspelt path stands for: `/v1` missing or doubled, a foreign prefix, a slash too many. Undefined
+ * when no endpoint ends like it.
+ */
+function meantPath(path: string): string | undefined {
+  const tidy = path.replaceAll(/\/{2,}/g, '/').replace(/\/$/, '');
+  const model = /^(?:\/v1)*\/models\/(.+)$/.exec(tidy)?.[1];
+  if (model !== undefined) return modelPrefix + model;
+  return routes.find((route) => route.path !== '/' && tidy.endsWith(belowBase(route.path)))?.path;
+}
+
+const shown = (text: string): string => (text.length > 120 ? `${text.slice(0, 120)}...` : text);
