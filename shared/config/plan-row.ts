@@ -1,20 +1,30 @@
 import * as z from 'zod/mini';
-import { amount, integer, text, textList } from './cells.ts';
+import { amount, integerBetween, modelList, text } from './cells.ts';
+
+const PlanItem = z.strictObject(
+  {
+    id: text,
+    name: z._default(z.string('a text'), ''),
+    icon: z._default(z.string('a text'), ''),
+    value: integerBetween(
+      -1,
+      Number.MAX_SAFE_INTEGER,
+      'a whole number of calls a month, or -1 for unlimited',
+    ),
+    models: modelList,
+  },
+  'a map {id, name, icon, value, models}',
+);
+
+const haveOwnIds = (items: { id: string }[]): boolean =>
+  new Set(items.map((item) => item.id)).size === items.length;
 
 /** A row of the table `plans`: a subscription level. `value` counts calls a month, -1 is unlimited. */
 export const PlanRow = z.strictObject({
-  level: integer.check(z.gte(1), z.lte(3)),
+  level: integerBetween(1, 3, 'a plan level: 1, 2 or 3'),
   price: z._default(amount, 0),
   items: z._default(
-    z.array(
-      z.strictObject({
-        id: text,
-        name: z._default(z.string(), ''),
-        icon: z._default(z.string(), ''),
-        value: integer.check(z.gte(-1)),
-        models: textList,
-      }),
-    ),
+    z.array(PlanItem, 'a list of entries').check(z.refine(haveOwnIds, 'entries that each have their own id')),
     [],
   ),
 });

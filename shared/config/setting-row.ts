@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { flag, integer, number, text, textList } from './cells.ts';
+import { flag, positiveInteger, rowId, secondsUpTo, textList } from './cells.ts';
 
 /**
  * The table `settings`: each row is {name, value}. One schema per name; a name that is not here is a problem.
@@ -8,17 +8,20 @@ import { flag, integer, number, text, textList } from './cells.ts';
 export const settingValues = {
   relay_closed: flag,
   'subscription.enabled': flag,
-  unpriced_models: z.enum(['free', 'refuse']),
-  contact: z.string(),
+  unpriced_models: z.enum(['free', 'refuse'], '"free" or "refuse"'),
+  contact: z.string('a text'),
   page: flag,
   cors_origins: textList,
-  limits: z.strictObject({
-    default_output_tokens: z._default(integer.check(z.gte(1)), 4096),
-    request_seconds: z._default(number.check(z.gt(0), z.lte(890)), 600),
-  }),
+  limits: z.strictObject(
+    {
+      default_output_tokens: z._default(positiveInteger, 4096),
+      request_seconds: z._default(secondsUpTo(890), 600),
+    },
+    'a map {default_output_tokens, request_seconds}',
+  ),
 } as const;
 
-export const SettingRow = z.strictObject({ name: text, value: z.unknown() });
+export const SettingRow = z.strictObject({ name: rowId, value: z.unknown() });
 export type SettingRow = z.infer<typeof SettingRow>;
 
 export interface Settings {

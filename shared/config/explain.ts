@@ -1,0 +1,89 @@
+/** Turns what a row schema says into a sentence for the operator who typed the row. */
+import type * as z from 'zod/mini';
+
+type Issue = z.core.$ZodIssue;
+type Path = readonly PropertyKey[];
+
+const shownCharactersMax = 60;
+const sentencesMax = 8;
+/** `sk-...`, or a run of letters and digits longer than any word: a key pasted into the wrong cell. */
+const looksSecret = /sk-|[A-Za-z0-9]{20,}/;
+/** Attributes whose values may be credentials or customers' own words: they are described, never quoted. */
+const neverQuoted = new Set<PropertyKey>(['secret', 'params', 'hash']);
+
+/**
+ * One text for all issues of a row: `priority: found "high", wanted a whole number; ...`.
+ * @param row the row as it was read from the table, for the values found
+ */
+export function explainIssues(issues: readonly Issue[], row: unknown): string {
+  const sentences = issues.slice(0, sentencesMax).map((issue) => explainIssue(issue, row));
+  const more = issues.length - sentences.length;
+  return [...sentences, ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
+}
+
+function explainIssue(issue: Issue, row: unknown): string {
+  if (issue.code === 'unrecognized_keys') {
+    const names = issue.keys.map((key) => writePath([...issue.path, key])).join(', ');
+    return `${names}: found, but not known here (misspelt? a note's name starts with _)`;
+  }
+  if (issue.path.length === 0) return `found ${describe(row)}, wanted a row of attributes`;
+  const where = writePath(issue.path);
+  if (issue.code === 'invalid_key') return `${where}: found this name, wanted ${wantedOf(issue.issues[0])}`;
+  const found = foundAt(row, issue.path);
+  return `${where}: found ${quotable(issue.path) ? describe(found) : kindOf(found)}, wanted ${wantedOf(issue)}`;
+}
+
+const wantedOf = (issue: Issue | undefined): string => issue?.message ?? 'another value';
+const quotable = (path: Path): boolean => !neverQuoted.has(path[0] ?? '');
+
+/** `items[0].models[2]`; a name that looks like a pasted key is not repeated. */
+function writePath(path: Path): string {
+  return path
+    .map((step, position) => {
+      if (typeof step === 'number') return `[${step}]`;
+      const name = looksSecret.test(String(step)) ? '(a name not shown)' : shorten(String(step));
+      return position === 0 ? name : `.${name}`;
+    })
+    .join('');
+}
+
+function foundAt(row: unknown, path: Path): unknown {
+  let value = row;
+  for (const step of path) {
+    if (value instanceof Set) return [...value][Number(step)];
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return undefined;
+    value = (value as Record<PropertyKey, unknown>)[step];
+  }
+  return value;
+}
+
+/** A found value in few words: quoted when short and harmless, else only its kind. */
+export function describe(value: unknown): string {
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  if (typeof value === 'string') return describeText(value);
+  const items = value instanceof Set ? [...value] : value;
+  if (Array.isArray(items) && items.every((item) => typeof item === 'string' || typeof item === 'number')) {
+    const listed = JSON.stringify(items);
+    return looksSecret.test(listed) ? 'a list that looks like it holds a secret' : shorten(listed);
+  }
+  return kindOf(value);
+}
+
+function describeText(value: string): string {
+  if (value === '') return 'an empty text';
+  if (looksSecret.test(value)) return 'a text that looks like a secret (not shown)';
+  return shorten(JSON.stringify(value));
+}
+
+function kindOf(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  if (value instanceof Set) return 'a set';
+  if (value instanceof Uint8Array) return 'binary data';
+  if (typeof value === 'string') return 'a text';
+  return typeof value === 'object' ? 'a map' : `a ${typeof value}`;
+}
+
+const shorten = (value: string): string =>
+  value.length > shownCharactersMax ? `${value.slice(0, shownCharactersMax)}…` : value;

@@ -1,0 +1,34 @@
+/** Credentials are kept in a secret store; a row holds only a reference to where. */
+
+export interface ReferenceRules {
+  /** true on the local stack: `env:NAME` is allowed too. */
+  local: boolean;
+}
+
+const parameter = /^ssm:\/relay\/[A-Za-z0-9_.-]+(\/[A-Za-z0-9_.-]+)+$/;
+const managed = /^secretsmanager:[A-Za-z0-9_+=.@-]+(\/[A-Za-z0-9_+=.@-]+)+$/;
+const environment = /^env:[A-Za-z_][A-Za-z0-9_]*$/;
+
+const howToStore =
+  'store the value with `aws ssm put-parameter --type SecureString --name /relay/<stack>/<name> --value <value>` ' +
+  'and write ssm:/relay/<stack>/<name> here';
+
+/** Why this is not a usable reference; undefined when it is. Never quotes it: it may be the secret itself. */
+export function referenceProblem(reference: string, rules: ReferenceRules): string | undefined {
+  if (parameter.test(reference) || managed.test(reference)) return undefined;
+  if (reference.startsWith('ssm:')) {
+    return 'found an ssm: reference outside /relay/<stack>/, wanted ssm:/relay/<stack>/<name>';
+  }
+  if (reference.startsWith('secretsmanager:')) {
+    return 'found a secretsmanager: reference without a stack, wanted secretsmanager:<stack>/<name>';
+  }
+  if (environment.test(reference)) {
+    return rules.local
+      ? undefined
+      : `found an env: reference, which works on a local stack only; ${howToStore}`;
+  }
+  return (
+    `found a value that is not a reference (not shown); ${howToStore}` +
+    '; if it was a real key, replace it at the provider, since this table held it'
+  );
+}
