@@ -67,7 +67,7 @@ export const modelName = z
 export const modelList = listOf(modelName, wantedNames);
 
 /** A value that goes into a request body as it is. */
-export const jsonValue = z.custom<unknown>(isJson, 'a value that JSON can hold (a list instead of a set)');
+export const jsonValue = z.custom(isJson, 'a value that JSON can hold (a list instead of a set)');
 
 function isJson(value: unknown): boolean {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return true;
