@@ -1,0 +1,63 @@
+/** cdk-nag findings that we accept, each with the reason. Anything not named here fails the synthesis. */
+import { Validations, type Acknowledgment } from 'aws-cdk-lib';
+import type { IConstruct } from 'constructs';
+import { functionDescriptions } from './function-descriptions.ts';
+import type { RelayFunctions } from './functions.ts';
+
+export interface AcknowledgedConstructs {
+  stackName: string;
+  functions: RelayFunctions;
+  originSecrets: IConstruct;
+  frontDoor: IConstruct;
+}
+
+const rotatedByDeploying: Acknowledgment = {
+  id: 'AwsSolutions::AwsSolutions-SMG4',
+  reason:
+    'Rotated by deploying with a new number (context originSecrets): CloudFront and the functions read it while deploying',
+};
+
+const edgeFindings: Acknowledgment[] = [
+  {
+    id: 'AwsSolutions::AwsSolutions-CFR1',
+    reason: 'Which countries may use a relay is for its operator to say, not for this stack',
+  },
+  {
+    id: 'AwsSolutions::AwsSolutions-CFR2',
+    reason:
+      'Every billed call needs a key, and keys have limits; a web ACL costs a fee each month and an operator can attach one',
+  },
+  {
+    id: 'AwsSolutions::AwsSolutions-CFR3',
+    reason: 'The functions log one line per request; a second log at the edge would keep client addresses',
+  },
+  {
+    id: 'AwsSolutions::AwsSolutions-CFR4',
+    reason:
+      'Without a domain CloudFront fixes the policy of its own certificate; with one the minimum is TLS 1.2 (2021)',
+  },
+];
+
+/** The wildcards by which a function may read the secrets of channels, which operators name. */
+function channelSecretFindings(stackName: string): Acknowledgment[] {
+  const account = 'arn:<AWS::Partition>:SERVICE:<AWS::Region>:<AWS::AccountId>';
+  const resources = [
+    `${account.replace('SERVICE', 'ssm')}:parameter/relay/${stackName}/*`,
+    `${account.replace('SERVICE', 'secretsmanager')}:secret:${stackName}/*`,
+  ];
+  return resources.map((resource) => ({
+    id: `AwsSolutions::AwsSolutions-IAM5[Resource::${resource}]`,
+    reason:
+      "Operators add channels with secrets of their own; only names under this stack's prefix can be read",
+  }));
+}
+
+/** Records the accepted findings on the constructs that they are about. */
+export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
+  Validations.of(constructs.originSecrets).acknowledge(rotatedByDeploying);
+  Validations.of(constructs.frontDoor).acknowledge(...edgeFindings);
+  for (const [name, relayFunction] of constructs.functions.byName) {
+    if (!functionDescriptions[name].readsChannelSecrets) continue;
+    Validations.of(relayFunction).acknowledge(...channelSecretFindings(constructs.stackName));
+  }
+}

@@ -1,0 +1,53 @@
+/**
+ * One description per function: all that differs between them. A new endpoint group is one entry here, one file
+ * in `functions/`, and its routes in `routes.ts`.
+ */
+import type { TableName } from '../../shared/adapters/table-schema.ts';
+
+export interface FunctionDescription {
+  purpose: string;
+  /** How its Function URL answers; absent: no URL, something else invokes it. */
+  url?: 'RESPONSE_STREAM' | 'BUFFERED';
+  timeoutSeconds: number;
+  memoryMegabytes: number;
+  /** The DynamoDB actions it may take, table by table. Nothing else of any table is open to it. */
+  tables: Partial<Record<TableName, readonly TableAction[]>>;
+  /** May read the secrets that channels refer to: `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...`. */
+  readsChannelSecrets: boolean;
+}
+
+/** No deletes and no batch writes until a function needs them. */
+export type TableAction = 'GetItem' | 'BatchGetItem' | 'Query' | 'Scan' | 'PutItem' | 'UpdateItem';
+
+const configurationScans = {
+  channels: ['Scan'],
+  charges: ['Scan'],
+  plans: ['Scan'],
+  settings: ['Scan'],
+} as const satisfies FunctionDescription['tables'];
+
+const descriptions = {
+  chat: {
+    purpose: 'POST /v1/chat/completions, streamed',
+    url: 'RESPONSE_STREAM',
+    // Lambda's own limit: the request deadline inside is shorter and ends in the protocol.
+    timeoutSeconds: 900,
+    memoryMegabytes: 256,
+    tables: { ...configurationScans, keys: ['GetItem'], accounts: ['GetItem'] },
+    readsChannelSecrets: true,
+  },
+  catalog: {
+    purpose: 'What the relay offers: models, charges, plans, health, the page, and every unknown path',
+    url: 'BUFFERED',
+    timeoutSeconds: 30,
+    memoryMegabytes: 256,
+    tables: configurationScans,
+    readsChannelSecrets: false,
+  },
+} as const satisfies Record<string, FunctionDescription>;
+
+export type FunctionName = keyof typeof descriptions;
+
+export const functionDescriptions: Record<FunctionName, FunctionDescription> = descriptions;
+
+export const functionNames = Object.keys(descriptions) as FunctionName[];

@@ -1,0 +1,37 @@
+/**
+ * The numbered secrets by which a function knows that a request came through the front door. Function URLs are
+ * public addresses; without the right header a function refuses.
+ */
+import { Secret } from 'aws-cdk-lib/aws-secretsmanager';
+import { Construct } from 'constructs';
+
+/** The header that CloudFront adds to every request it sends to a function. */
+export const originSecretHeader = 'x-relay-origin';
+
+export interface OriginSecretsProps {
+  /** Oldest first, at least one. */
+  numbers: readonly number[];
+}
+
+export class OriginSecrets extends Construct {
+  /** What CloudFront sends: a reference that CloudFormation resolves while deploying. */
+  readonly sent: string;
+  /** What functions accept: references, joined by commas. */
+  readonly accepted: string;
+
+  constructor(scope: Construct, id: string, props: OriginSecretsProps) {
+    super(scope, id);
+    const values = props.numbers.map((number) => this.secretValue(number));
+    this.sent = values.at(-1) ?? '';
+    this.accepted = values.join(',');
+  }
+
+  /** Unwrapping leaves a `{{resolve:...}}` reference in the template, never the value. */
+  private secretValue(number: number): string {
+    const secret = new Secret(this, `Secret${number}`, {
+      description: `Origin secret ${number}: what CloudFront shows to the relay's functions`,
+      generateSecretString: { excludePunctuation: true, passwordLength: 48 },
+    });
+    return secret.secretValue.unsafeUnwrap();
+  }
+}

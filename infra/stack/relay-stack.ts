@@ -1,0 +1,54 @@
+/** The whole relay as one stack: composes the capabilities, decides nothing else. */
+import { CfnOutput, Stack } from 'aws-cdk-lib';
+import type { Construct } from 'constructs';
+import { acknowledgeFindings } from './acknowledged-findings.ts';
+import { Alarms } from './alarms.ts';
+import { FrontDoor } from './front-door.ts';
+import { RelayFunctions } from './functions.ts';
+import type { StackOptions } from './options.ts';
+import { OriginSecrets } from './origin-secrets.ts';
+import { RelayTables } from './tables.ts';
+
+export interface RelayStackProps {
+  options: StackOptions;
+  version: string;
+  /** The build's output: one folder per function. */
+  bundlesFolder: string;
+}
+
+export class RelayStack extends Stack {
+  readonly alarms: Alarms;
+  /** What clients set as base_url. */
+  readonly baseUrl: CfnOutput;
+
+  constructor(scope: Construct, props: RelayStackProps) {
+    const { stackName, disposable, domain, alarmEmail } = props.options;
+    super(scope, stackName, { stackName, description: `OpenAI-compatible LLM relay ${props.version}` });
+
+    const tables = new RelayTables(this, 'Tables', { stackName, disposable });
+    const originSecrets = new OriginSecrets(this, 'Origin', { numbers: props.options.originSecrets });
+    const functions = new RelayFunctions(this, 'Functions', {
+      stackName,
+      version: props.version,
+      tables,
+      acceptedOriginSecrets: originSecrets.accepted,
+      bundlesFolder: props.bundlesFolder,
+    });
+    const frontDoor = new FrontDoor(this, 'FrontDoor', {
+      stackName,
+      functions,
+      sentOriginSecret: originSecrets.sent,
+      ...(domain && { domain }),
+    });
+    this.alarms = new Alarms(this, 'Alarms', {
+      functions,
+      ...(alarmEmail !== undefined && { email: alarmEmail }),
+    });
+
+    this.baseUrl = new CfnOutput(this, 'BaseUrl', {
+      description: 'What clients set as base_url',
+      value: `https://${frontDoor.host}/v1`,
+    });
+    acknowledgeFindings({ stackName, functions, originSecrets, frontDoor });
+  }
+}
