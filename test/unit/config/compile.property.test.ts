@@ -1,0 +1,52 @@
+import * as fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { channel, compile } from './rows.ts';
+
+/** Anything DynamoDB's document client could return, and more. */
+const junk = fc.anything({ withSet: true, withNullPrototype: true, withTypedArray: true, withBigInt: true });
+
+const oneOfEach = <Row extends Record<string, unknown>>(good: Row) =>
+  fc
+    .dictionary(fc.oneof(fc.constantFrom(...Object.keys(good), '_note'), fc.string()), junk, { maxKeys: 3 })
+    .map((spoilt): Record<string, unknown> => Object.assign({}, good, spoilt));
+
+const withOwnKeys = (rows: Record<string, unknown>[], key: string, name: (index: number) => unknown) =>
+  rows.map((row, index) => ({ ...row, [key]: name(index) }));
+
+it('never throws, whatever the tables hold', () => {
+  const table = fc.array(junk, { maxLength: 5 });
+  fc.assert(
+    fc.property(table, table, table, table, fc.boolean(), (channels, charges, plans, settings, local) => {
+      const { snapshot, verdicts } = compile({ channels, charges, plans, settings }, local);
+      expect(verdicts).toHaveLength(channels.length + charges.length + plans.length + settings.length);
+      expect(() => JSON.stringify(snapshot)).not.toThrow();
+    }),
+    { numRuns: 300 },
+  );
+});
+
+it('serves exactly the rows that it reports no problem for', () => {
+  const charge = { id: 1, type: 'token-billing', models: ['m'], input: 1, output: 2, anonymous: false };
+  fc.assert(
+    fc.property(
+      fc.array(oneOfEach(channel({ priority: 1, weight: 1, mapper: {}, params: {}, secret: 'env:A' })), {
+        maxLength: 6,
+      }),
+      fc.array(oneOfEach(charge), { maxLength: 6 }),
+      (someChannels, someCharges) => {
+        const channels = withOwnKeys(someChannels, 'id', (index) => `c${index}`);
+        const charges = withOwnKeys(someCharges, 'id', (index) => index);
+        const { snapshot, verdicts } = compile({ channels, charges }, true);
+        const fine = (name: string) =>
+          verdicts.filter((verdict) => verdict.table === name && verdict.problem === undefined);
+        const servable = fine('channels').filter(
+          ({ key }) => String(channels.find(({ id }) => id === key)?.['state']) === 'true',
+        );
+        const served = new Set<unknown>(snapshot.channels.map((row) => row.id));
+        expect(served).toEqual(new Set(servable.map(({ key }) => key)));
+        expect(snapshot.charges.map((row) => row.id)).toEqual(fine('charges').map(({ key }) => key));
+      },
+    ),
+    { numRuns: 300 },
+  );
+});

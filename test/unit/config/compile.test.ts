@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest';
+import { defaultSettings } from '../../../shared/config/setting-row.ts';
+import { channel, compile } from './rows.ts';
+
+describe('the snapshot', () => {
+  it('is empty, with default settings, when the tables are', () => {
+    expect(compile({})).toEqual({
+      snapshot: {
+        publishedAt: 1_800_000_000,
+        channels: [],
+        charges: [],
+        plans: [],
+        settings: defaultSettings,
+        models: [],
+      },
+      verdicts: [],
+    });
+  });
+
+  it('orders channels by priority, highest first, then by id, and leaves out those that are off', () => {
+    const { snapshot } = compile({
+      channels: [
+        channel({ id: 'b', priority: 1 }),
+        channel({ id: 'low', priority: -1 }),
+        channel({ id: 'off', priority: 9, state: false }),
+        channel({ id: 'a', priority: '1' }),
+        channel({ id: 'top', priority: 2 }),
+        channel({ id: 'Z', priority: 1 }),
+      ],
+    });
+    expect(snapshot.channels.map((row) => row.id)).toEqual(['top', 'Z', 'a', 'b', 'low']);
+  });
+
+  it('lists each model once: in channel order, then as listed', () => {
+    const { snapshot } = compile({
+      channels: [
+        channel({ id: 'second', priority: 0, models: ['m3', 'm1'] }),
+        channel({ id: 'first', priority: 5, models: ['m2', 'm1'] }),
+        channel({ id: 'off', priority: 9, models: ['m0'], state: false }),
+      ],
+    });
+    expect(snapshot.models).toEqual(['m2', 'm1', 'm3']);
+  });
+
+  it('orders charges by id and plans by level', () => {
+    const { snapshot } = compile({
+      charges: [10, 9, 100].map((id) => ({ id, type: 'token-billing', models: ['m'] })),
+      plans: [{ level: 3 }, { level: 1 }, { level: 2 }],
+    });
+    expect(snapshot.charges.map((row) => row.id)).toEqual([9, 10, 100]);
+    expect(snapshot.plans.map((row) => row.level)).toEqual([1, 2, 3]);
+  });
+
+  it('reads settings by name and keeps the defaults of the others', () => {
+    const { snapshot, verdicts } = compile({
+      settings: [
+        { name: 'relay_closed', value: 'TRUE' },
+        { name: 'subscription.enabled', value: true },
+        { name: 'unpriced_models', value: 'refuse' },
+        { name: 'contact', value: 'ops@example.com' },
+        { name: 'page', value: 'false' },
+        { name: 'cors_origins', value: new Set(['https://b.example', 'https://a.example']) },
+        { name: 'limits', value: { default_output_tokens: '1000' } },
+      ],
+    });
+    expect(verdicts.every((verdict) => verdict.problem === undefined)).toBe(true);
+    expect(snapshot.settings).toEqual({
+      relayClosed: true,
+      subscriptionEnabled: true,
+      unpricedModels: 'refuse',
+      contact: 'ops@example.com',
+      page: false,
+      corsOrigins: ['https://a.example', 'https://b.example'],
+      limits: { defaultOutputTokens: 1000, requestSeconds: 600 },
+    });
+  });
+
+  it('never changes the default settings themselves', () => {
+    compile({ settings: [{ name: 'relay_closed', value: true }] });
+    expect(defaultSettings.relayClosed).toBe(false);
+  });
+
+  it('leaves a bad row out and keeps its neighbours, with one verdict for each row', () => {
+    const { snapshot, verdicts } = compile({
+      channels: [channel({ id: 'bad', priority: 'high' }), channel({ id: 'good' })],
+      charges: [{ id: 1, type: 'per-token', models: ['m'] }],
+    });
+    expect(snapshot.channels.map((row) => row.id)).toEqual(['good']);
+    expect(snapshot.charges).toEqual([]);
+    expect(verdicts).toEqual([
+      { table: 'channels', key: 'bad', problem: 'priority: found "high", wanted a whole number' },
+      { table: 'channels', key: 'good' },
+      {
+        table: 'charges',
+        key: 1,
+        problem: 'type: found "per-token", wanted "non-billing", "times-billing" or "token-billing"',
+      },
+    ]);
+  });
+});
+
+describe('a switch that cannot be read', () => {
+  it.each(['on', 1, null, ['true'], ''])('keeps a channel off and says so: state %j', (state) => {
+    const { snapshot, verdicts } = compile({ channels: [channel({ state })] });
+    expect(snapshot.channels).toEqual([]);
+    expect(snapshot.models).toEqual([]);
+    expect(verdicts[0]?.problem).toMatch(
+      /^state: found .*, wanted true or false; until state can be read, the channel is off$/,
+    );
+  });
+
+  it.each([{ value: 'yes' }, { value: 1 }, { value: null }, {}, { value: false, until: 'noon' }])(
+    'closes the relay and says so: %j',
+    (row) => {
+      const { snapshot, verdicts } = compile({ settings: [{ name: 'relay_closed', ...row }] });
+      expect(snapshot.settings.relayClosed).toBe(true);
+      expect(verdicts[0]?.problem).toContain('until this can be read, the relay is closed');
+    },
+  );
+
+  it('keeps subscriptions off and says so', () => {
+    const { snapshot, verdicts } = compile({ settings: [{ name: 'subscription.enabled', value: 'ja' }] });
+    expect(snapshot.settings.subscriptionEnabled).toBe(false);
+    expect(verdicts[0]?.problem).toContain('subscriptions are off');
+  });
+
+  it('does not close the relay for an unreadable row of another setting', () => {
+    const { snapshot, verdicts } = compile({
+      settings: [
+        { name: 'limits', value: { request_seconds: 5000 } },
+        { name: 'relay-closed', value: true },
+      ],
+    });
+    expect(snapshot.settings).toEqual(defaultSettings);
+    expect(verdicts[0]?.problem).toBe(
+      'value.request_seconds: found 5000, wanted a number of seconds, more than 0 and at most 890',
+    );
+    expect(verdicts[1]?.problem).toMatch(/^name: not a setting; the settings are relay_closed, /);
+  });
+});

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { compile, channel } from './rows.ts';
+import { referenceProblem } from '../../../shared/config/secret-reference.ts';
+
+describe('a reference to a secret', () => {
+  it.each(['ssm:/relay/relay/openai', 'ssm:/relay/relay-test/team-a/openai', 'secretsmanager:relay/openai'])(
+    'is usable: %s',
+    (reference) => {
+      expect(referenceProblem(reference, { local: false })).toBeUndefined();
+    },
+  );
+
+  it('is usable from the environment on a local stack only', () => {
+    expect(referenceProblem('env:OPENAI_API_KEY', { local: true })).toBeUndefined();
+    expect(referenceProblem('env:OPENAI_API_KEY', { local: false })).toContain('on a local stack only');
+  });
+
+  it.each([
+    'ssm:/other/openai',
+    'ssm:/relay/openai',
+    'ssm:/relay/../x/y z',
+    'secretsmanager:openai',
+    'env:',
+    'env:A B',
+    'plain',
+  ])('is a problem: %s', (reference) => {
+    expect(referenceProblem(reference, { local: true })).toMatch(/^found /);
+  });
+});
+
+describe('a secret that was typed into a row', () => {
+  const canary = 'sk-proj-CANARYCANARYCANARY12345';
+
+  it('is a problem that says how to store it', () => {
+    const { verdicts } = compile({ channels: [channel({ secret: canary })] });
+    expect(verdicts[0]?.problem).toContain('aws ssm put-parameter --type SecureString');
+  });
+
+  it.each([
+    ['as the secret', { secret: canary }],
+    ['in a list of secrets', { secret: ['ssm:/relay/relay/a', canary] }],
+    ['in a bad list of secrets', { secret: [canary, 5] }],
+    ['in a map as secret', { secret: { value: canary } }],
+    ['after a prefix', { secret: `env:${canary}` }],
+    ['as an attribute that does not exist', { api_key: canary }],
+    ['as an attribute name', { [canary]: true }],
+    ['as the endpoint', { endpoint: canary }],
+    ['in the endpoint', { endpoint: `https://user:${canary}@api.example.com/v1` }],
+    ['in the query of the endpoint', { endpoint: `https://api.example.com/v1?key=${canary}` }],
+    ['as a model', { models: [`${canary} `, '?'] }],
+    ['as a number', { priority: canary }],
+    ['in params', { params: { set: { key: new Set([canary]) }, max_output_tokens: canary } }],
+    ['as the type', { type: canary }],
+    ['as a header in the mapper', { mapper: { [`Bearer ${canary}`]: 5 } }],
+  ])('is never repeated: %s', (_case, attributes) => {
+    const { verdicts } = compile({ channels: [channel(attributes)] }, true);
+    expect(verdicts[0]?.problem).toBeTypeOf('string');
+    expect(JSON.stringify(verdicts)).not.toContain('CANARY');
+  });
+});
