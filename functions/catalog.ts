@@ -1,0 +1,22 @@
+/** The public read endpoints (models, charge, plans, health, the page), answered in one piece. */
+import { systemClock } from '../shared/adapters/clock.ts';
+import { scannedConfig } from '../shared/adapters/config-source.ts';
+import { documentClient } from '../shared/adapters/dynamo.ts';
+import { bufferedHandler } from '../shared/adapters/edge/buffered-handler.ts';
+import { trapRejections } from '../shared/adapters/edge/trap-rejections.ts';
+import { readEnvironment } from '../shared/adapters/environment.ts';
+import { timeSortedIds } from '../shared/adapters/ids.ts';
+import { powertoolsLog } from '../shared/adapters/log.ts';
+import { catalog } from '../shared/relay/catalog.ts';
+
+const environment = readEnvironment();
+const clock = systemClock;
+const log = powertoolsLog(environment.version);
+trapRejections(log);
+
+const { stack, local, version } = environment;
+const client = documentClient(environment.aws);
+const config = scannedConfig({ client, clock, log, stack, local });
+const handle = catalog({ config, clock, log, version });
+
+export const handler = bufferedHandler({ handle, environment, clock, log, ids: timeSortedIds(clock) });

@@ -1,0 +1,54 @@
+/** What a deployed function is told through environment variables; see docs/architecture.md. */
+export interface Environment {
+  /** The stack's name: prefix of every table name and of every secret's path. */
+  stack: string;
+  /** What `/health` reports. */
+  version: string;
+  /** Accepted values of `x-relay-origin`; an empty list refuses every request. */
+  originSecrets: string[];
+  /** On the local stack only: loopback http endpoints and `env:` secrets are allowed. */
+  local: boolean;
+  aws: AwsAccess;
+}
+
+/** Lambda hands region and credentials over by environment, so no provider chain is ever asked. */
+export interface AwsAccess {
+  region: string;
+  credentials: { accessKeyId: string; secretAccessKey: string; sessionToken?: string };
+}
+
+type Variables = Record<string, string | undefined>;
+
+/** Reads and checks the variables once, at start. Throws an Error that names the first one missing. */
+export function readEnvironment(variables: Variables = process.env): Environment {
+  const originSecrets = variables['ORIGIN_SECRETS'];
+  if (originSecrets === undefined) throw missing('ORIGIN_SECRETS');
+  return {
+    stack: required(variables, 'RELAY_STACK'),
+    version: required(variables, 'RELAY_VERSION'),
+    originSecrets: originSecrets.split(',').flatMap((secret) => secret.trim() || []),
+    local: variables['RELAY_LOCAL'] === '1',
+    aws: readAwsAccess(variables),
+  };
+}
+
+function readAwsAccess(variables: Variables): AwsAccess {
+  const sessionToken = variables['AWS_SESSION_TOKEN'];
+  return {
+    region: required(variables, 'AWS_REGION'),
+    credentials: {
+      accessKeyId: required(variables, 'AWS_ACCESS_KEY_ID'),
+      secretAccessKey: required(variables, 'AWS_SECRET_ACCESS_KEY'),
+      ...(sessionToken && { sessionToken }),
+    },
+  };
+}
+
+function required(variables: Variables, name: string): string {
+  const value = variables[name];
+  if (!value) throw missing(name);
+  return value;
+}
+
+const missing = (name: string): Error =>
+  new Error(`The environment variable ${name} is missing; the stack sets it on every function.`);
