@@ -1,0 +1,95 @@
+import { createServer } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text as readText } from 'node:stream/consumers';
+import { Reply } from './upstream-reply.ts';
+import { textStream } from './upstream-scripts.ts';
+
+/** One call as the upstream saw it. */
+export interface UpstreamCall {
+  method: string;
+  path: string;
+  headers: IncomingHttpHeaders;
+  /** The body as it came, and parsed (empty when it is not JSON). */
+  text: string;
+  body: Record<string, unknown>;
+  /** How the exchange ended: the script finished its answer, or the relay hung up (or the script reset) before. */
+  closed: Promise<'finished' | 'cut'>;
+}
+
+export type Script = (call: UpstreamCall, reply: Reply) => void | Promise<void>;
+
+export interface ScriptedUpstream {
+  /** What a channel row's `endpoint` is set to. */
+  endpoint: string;
+  /** Every call so far, oldest first. */
+  requests: UpstreamCall[];
+  /** Sets what happens to all calls from now on. The default is a short text stream. */
+  script(script: Script): void;
+  /** The oldest call that was not given out by this yet, or the next to arrive. */
+  nextRequest(): Promise<UpstreamCall>;
+  /** Cuts all connections and stops listening. */
+  close(): Promise<void>;
+}
+
+/** An upstream on loopback that does exactly what the test says, byte by byte. */
+export async function startScriptedUpstream(): Promise<ScriptedUpstream> {
+  let script: Script = textStream('Hello there.');
+  const requests: UpstreamCall[] = [];
+  const unseen: UpstreamCall[] = [];
+  const waiting: ((call: UpstreamCall) => void)[] = [];
+
+  const serve = async (request: IncomingMessage, response: ServerResponse) => {
+    const call = await received(request, response);
+    requests.push(call);
+    const waiter = waiting.shift();
+    if (waiter) waiter(call);
+    else unseen.push(call);
+    await script(call, new Reply(response));
+  };
+  const server = createServer((request, response) => {
+    serve(request, response).catch((error: unknown) => {
+      // A broken script must fail the test that waits for the answer, not the whole run.
+      if (!response.headersSent) response.writeHead(599);
+      response.end(`the script threw: ${String(error)}`);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+
+  return {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    requests,
+    script: (next) => {
+      script = next;
+    },
+    nextRequest: async () => unseen.shift() ?? new Promise((resolve) => waiting.push(resolve)),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function received(request: IncomingMessage, response: ServerResponse): Promise<UpstreamCall> {
+  const closed = new Promise<'finished' | 'cut'>((resolve) => {
+    response.once('close', () => resolve(response.writableFinished ? 'finished' : 'cut'));
+  });
+  const text = await readText(request).catch(() => '');
+  return {
+    method: request.method ?? '',
+    path: request.url ?? '',
+    headers: request.headers,
+    text,
+    body: parsed(text),
+    closed,
+  };
+}
+
+function parsed(text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}

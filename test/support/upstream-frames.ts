@@ -1,0 +1,35 @@
+/** The pieces that upstream scripts are written in: chunks as OpenAI sends them. */
+
+export const usage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
+
+/** A chunk with one choice, as OpenAI streams it. */
+export function chunk(delta: object, finishReason: string | null = null, more: object = {}): object {
+  return chunkOf([{ index: 0, delta, logprobs: null, finish_reason: finishReason }], more);
+}
+
+export const chunkOf = (choices: object[], more: object = {}): object => ({
+  id: 'chatcmpl-upstream',
+  object: 'chat.completion.chunk',
+  created: 1_700_000_000,
+  model: 'upstream-model',
+  choices,
+  ...more,
+});
+
+/** The chunk that carries usage after the last choice. */
+export const usageChunk = (values: object = usage): object => chunkOf([], { usage: values });
+
+export const toolDelta = (index: number, piece: object): object => ({ tool_calls: [{ index, ...piece }] });
+
+/** A whole answer, as OpenAI sends it to a call without `stream`. */
+export const completion = (message: object, finishReason = 'stop', more: object = {}): object => ({
+  id: 'chatcmpl-upstream',
+  object: 'chat.completion',
+  created: 1_700_000_000,
+  model: 'upstream-model',
+  choices: [
+    { index: 0, message: { role: 'assistant', ...message }, logprobs: null, finish_reason: finishReason },
+  ],
+  usage,
+  ...more,
+});

@@ -1,0 +1,99 @@
+import type { Script } from './scripted-upstream.ts';
+import { chunk, completion, toolDelta, usage, usageChunk } from './upstream-frames.ts';
+
+/** Frames as given, then `[DONE]`. */
+export const frames =
+  (...list: (object | string)[]): Script =>
+  async (_call, reply) => {
+    await reply.data(...list, '[DONE]');
+    reply.end();
+  };
+
+/** The text word by word, finish, usage, `[DONE]`. */
+export const textStream = (text: string, finishReason = 'stop'): Script =>
+  frames(
+    chunk({ role: 'assistant', content: '' }),
+    ...(text.match(/\s*\S+/g) ?? []).map((content) => chunk({ content })),
+    chunk({}, finishReason),
+    usageChunk(),
+  );
+
+/** One tool call whose arguments come in two pieces. */
+export const toolCallStream = (name: string, args: object, id = 'call_1'): Script => {
+  const text = JSON.stringify(args);
+  const middle = Math.ceil(text.length / 2);
+  return frames(
+    chunk({
+      role: 'assistant',
+      content: null,
+      ...toolDelta(0, { id, type: 'function', function: { name, arguments: '' } }),
+    }),
+    chunk(toolDelta(0, { function: { arguments: text.slice(0, middle) } })),
+    chunk(toolDelta(0, { function: { arguments: text.slice(middle) } })),
+    chunk({}, 'tool_calls'),
+    usageChunk(),
+  );
+};
+
+/** A tool call when the last message is not a tool's result, else a text with that result. */
+export const toolLoop =
+  (name: string, args: object): Script =>
+  (call, reply) => {
+    const messages = call.body['messages'] as { role: string; content: string }[];
+    const last = messages.at(-1);
+    const script =
+      last?.role === 'tool' ? textStream(`The tool said ${last.content}`) : toolCallStream(name, args);
+    return script(call, reply);
+  };
+
+/** Text, then says nothing more until the relay hangs up. */
+export const textThenSilence =
+  (text: string): Script =>
+  async (_call, reply) => {
+    await reply.data(chunk({ role: 'assistant', content: text }));
+    await reply.hang();
+  };
+
+/** Says nothing at all: not even a status. */
+export const silence: Script = (_call, reply) => reply.hang();
+
+/** A JSON answer although a stream was asked for. */
+export const jsonAnswer =
+  (text: string, more: object = {}): Script =>
+  (_call, reply) =>
+    reply.json(200, completion({ content: text }, 'stop', more));
+
+/** Text of four words and a usage of the test's choice. */
+export const usageVariants = {
+  none: frames(chunk({ role: 'assistant', content: 'one two three four' }), chunk({}, 'stop')),
+  explicitZero: frames(
+    chunk({ role: 'assistant', content: 'one two three four' }),
+    chunk({}, 'stop'),
+    usageChunk({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }),
+  ),
+  onFinishChunk: frames(
+    chunk({ role: 'assistant', content: 'one two three four' }),
+    chunk({}, 'stop', { usage }),
+  ),
+  onEveryChunk: frames(
+    chunk({ role: 'assistant', content: 'one two ' }, null, {
+      usage: { ...usage, completion_tokens: 2, total_tokens: 13 },
+    }),
+    chunk({ content: 'three four' }, null, { usage }),
+    chunk({}, 'stop', { usage }),
+  ),
+  withDetails: frames(
+    chunk({ role: 'assistant', content: 'one two three four' }),
+    chunk({}, 'stop'),
+    usageChunk({
+      ...usage,
+      prompt_tokens_details: { cached_tokens: 4 },
+      completion_tokens_details: { reasoning_tokens: 3 },
+    }),
+  ),
+  negative: frames(
+    chunk({ role: 'assistant', content: 'one two three four' }),
+    chunk({}, 'stop'),
+    usageChunk({ prompt_tokens: -5, completion_tokens: -1, total_tokens: -6 }),
+  ),
+} as const satisfies Record<string, Script>;
