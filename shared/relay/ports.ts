@@ -97,3 +97,12 @@ export interface Log {
   /** Something of ours went wrong; `name` and `stack` only, never a message that may quote foreign text. */
   fault(requestId: string, error: unknown): void;
 }
+
+export interface ChatPorts {
+  clock: Clock;
+  config: ConfigSource;
+  keys: KeyStore;
+  secrets: SecretStore;
+  transport: UpstreamTransport;
+  log: Log;
+}

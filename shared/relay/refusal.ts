@@ -64,11 +64,18 @@ export function asRefusal(error: unknown): Refusal {
     return new Refusal(400, { message, type: 'invalid_request_error', param, code });
   }
   if (error instanceof StoreUnavailable)
-    return refuse('unavailable', 'The relay cannot reach its store right now. Nothing was charged; try again.', {
-      headers: { 'retry-after': '2' },
-      reason: 'store_unavailable',
-    });
-  return refuse('internal', 'Something went wrong inside the relay. Quote the request id when you report it.');
+    return refuse(
+      'unavailable',
+      'The relay cannot reach its store right now. Nothing was charged; try again.',
+      {
+        headers: { 'retry-after': '2' },
+        reason: 'store_unavailable',
+      },
+    );
+  return refuse(
+    'internal',
+    'Something went wrong inside the relay. Quote the request id when you report it.',
+  );
 }
 
 export function refusalResponse(refusal: Refusal, requestId: string): RelayResponse {

@@ -1,0 +1,101 @@
+import type { ChannelRow } from '../config/channel-row.ts';
+import { BodyToUpstreamEvents } from '../convert/body-to-upstream-events.ts';
+import { chatToUpstream } from '../convert/chat-to-upstream.ts';
+import { UpstreamToChat } from '../convert/upstream-to-chat.ts';
+import { chain, run } from '../stream/machine.ts';
+import type { ChatChunk } from '../wire/chat-response.ts';
+import { channelTypes } from './channel-type.ts';
+import type { ChatCall } from './chat-call.ts';
+import { hasContent } from './meter.ts';
+import type { ChatPorts } from './ports.ts';
+import { UpstreamFailure } from './upstream-failure.ts';
+import { readUpstreamRefusal } from './upstream-refusal.ts';
+import { Watchdog } from './watchdog.ts';
+
+const bodyLimits = { answerBytesMax: 64 * 1024 * 1024, lineLengthMax: 8 * 1024 * 1024 };
+/** How long a finished answer waits for the upstream's usage. */
+const graceMs = 2_000;
+
+/**
+ * One call of one channel as a canonical stream. Throws a Refusal when the caller's request is at fault and an
+ * UpstreamFailure for everything else; nothing keeps running after it ended, failed or was returned early.
+ */
+export async function* attempt(
+  ports: ChatPorts,
+  channel: ChannelRow,
+  call: ChatCall,
+): AsyncGenerator<ChatChunk[], void, undefined> {
+  const limits = {
+    firstContentMs: channel.first_content_seconds * 1000,
+    idleMs: channel.idle_seconds * 1000,
+    totalMs: channel.total_seconds * 1000,
+    graceMs,
+  };
+  const watchdog = new Watchdog(ports.clock, limits, call.signal);
+  try {
+    const reader = new UpstreamToChat(call.identity);
+    const pieces = reply(ports, channel, call, watchdog, reader);
+    for await (const batch of run(pieces, chain(new BodyToUpstreamEvents(bodyLimits), reader))) {
+      if (batch.some(hasContent)) watchdog.opened();
+      yield batch;
+    }
+  } catch (error) {
+    const timeUp = watchdog.reason === 'deadline' ? 'deadline' : 'timeout';
+    throw watchdog.signal.aborted ? new UpstreamFailure(timeUp) : (UpstreamFailure.from(error) ?? error);
+  } finally {
+    watchdog.stop();
+  }
+}
+
+/** The reads of a 2xx answer, up to `[DONE]`. */
+async function* reply(
+  ports: ChatPorts,
+  channel: ChannelRow,
+  call: ChatCall,
+  watchdog: Watchdog,
+  reader: UpstreamToChat,
+): AsyncGenerator<Uint8Array[], void, undefined> {
+  const secret = await readSecret(ports, channel);
+  const model = channel.mapper[call.model.base] ?? call.model.base;
+  const type = channelTypes[channel.type];
+  const body = chatToUpstream(call.request, {
+    model,
+    stream: channel.params.stream,
+    includeUsage: channel.params.include_usage,
+    set: channel.params.set,
+    drop: channel.params.drop,
+    maxOutputTokens: channel.params.max_output_tokens,
+  });
+  const answer = await ports.transport.send(
+    {
+      url: type.address(channel, model),
+      headers: {
+        'content-type': 'application/json',
+        accept: 'text/event-stream, application/json',
+        ...(secret === undefined ? {} : type.credentials(secret)),
+      },
+      body: JSON.stringify(body),
+      connectTimeoutMs: channel.connect_seconds * 1000,
+    },
+    watchdog.signal,
+  );
+  call.record.upstream_status = answer.status;
+  if (answer.status < 200 || answer.status > 299)
+    throw await readUpstreamRefusal(answer, secret === undefined ? [] : [secret]);
+  for await (const bytes of answer.body) {
+    watchdog.read();
+    yield [bytes];
+    if (reader.done) return;
+    if (reader.finishedChoices >= (call.request.n ?? 1)) watchdog.finished();
+  }
+}
+
+async function readSecret(ports: ChatPorts, channel: ChannelRow): Promise<string | undefined> {
+  const reference = typeof channel.secret === 'string' ? channel.secret : channel.secret?.[0];
+  if (reference === undefined) return undefined;
+  try {
+    return await ports.secrets.read(reference);
+  } catch {
+    throw new UpstreamFailure('secret');
+  }
+}

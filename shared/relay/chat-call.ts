@@ -1,0 +1,24 @@
+import type { ChannelRow } from '../config/channel-row.ts';
+import type { KeyRow } from '../config/key-row.ts';
+import type { Snapshot } from '../config/snapshot.ts';
+import type { AnswerIdentity } from '../convert/upstream-to-chat.ts';
+import type { ChatRequest } from '../wire/chat-request.ts';
+import type { ModelName } from './model-name.ts';
+import type { RequestLog } from './ports.ts';
+
+/** A chat request that passed every check: what the rest of the pipeline works on. */
+export interface ChatCall {
+  identity: AnswerIdentity;
+  request: ChatRequest;
+  model: ModelName;
+  key: KeyRow;
+  snapshot: Snapshot;
+  /** In the order in which they are to be tried. */
+  route: [ChannelRow, ...ChannelRow[]];
+  /** When the request came in, in epoch milliseconds. */
+  startedMs: number;
+  /** Aborts when the request runs out of time. */
+  signal: AbortSignal;
+  /** The request's log line, filled in on the way. */
+  record: RequestLog;
+}

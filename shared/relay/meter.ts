@@ -1,0 +1,63 @@
+import { estimateTokens } from '../billing/estimate-tokens.ts';
+import type { Machine } from '../stream/machine.ts';
+import type { ChatChunk, ChatDelta, ChatUsage } from '../wire/chat-response.ts';
+
+/** A chunk that a client would see something of: it opens the answer. */
+export const hasContent = (chunk: ChatChunk): boolean =>
+  chunk.choices.some(({ delta }) => deltaText(delta) !== '' || (delta.tool_calls?.length ?? 0) > 0);
+
+/**
+ * Measures the canonical stream as it passes, and completes it: an answer whose upstream told no usage gets an
+ * estimate as its last chunk. What the meter knows is valid at any moment, for answers that break off.
+ */
+export class Meter implements Machine<ChatChunk, ChatChunk> {
+  readonly #promptTokensEstimate: () => number;
+  #last: ChatChunk | undefined;
+  #outputTokens = 0;
+  #usage: ChatUsage | undefined;
+
+  constructor(promptTokensEstimate: () => number) {
+    this.#promptTokensEstimate = promptTokensEstimate;
+  }
+
+  /** The upstream's own counts, or the estimate of what has passed so far. */
+  get usage(): ChatUsage {
+    if (this.#usage) return this.#usage;
+    const prompt = this.#promptTokensEstimate();
+    const completion = Math.ceil(this.#outputTokens);
+    return {
+      prompt_tokens: prompt,
+      completion_tokens: completion,
+      total_tokens: prompt + completion,
+      prompt_tokens_details: { cached_tokens: 0 },
+      completion_tokens_details: { reasoning_tokens: 0 },
+    };
+  }
+
+  get estimated(): boolean {
+    return this.#usage === undefined;
+  }
+
+  get anyContent(): boolean {
+    return this.#outputTokens > 0;
+  }
+
+  push(chunk: ChatChunk): ChatChunk[] {
+    this.#last = chunk;
+    if (chunk.usage) this.#usage = chunk.usage;
+    for (const { delta } of chunk.choices) this.#outputTokens += estimateTokens(deltaText(delta));
+    return [chunk];
+  }
+
+  end(): ChatChunk[] {
+    if (this.#usage || !this.#last) return [];
+    return [{ ...this.#last, choices: [], usage: this.usage }];
+  }
+}
+
+function deltaText(delta: ChatDelta): string {
+  const calls = (delta.tool_calls ?? []).map(
+    (call) => (call.function.name ?? '') + (call.function.arguments ?? ''),
+  );
+  return (delta.content ?? '') + (delta.reasoning_content ?? '') + (delta.refusal ?? '') + calls.join('');
+}

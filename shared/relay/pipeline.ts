@@ -1,0 +1,107 @@
+import type { Snapshot } from '../config/snapshot.ts';
+import type { KeyRow } from '../config/key-row.ts';
+import { admitKey, admitModel, readKey } from './access.ts';
+import type { ChatCall } from './chat-call.ts';
+import { chatEndpoint } from './chat-endpoint.ts';
+import { dispatch } from './dispatch.ts';
+import type { Endpoint, EndpointRequest } from './endpoint.ts';
+import type { Handle, RelayRequest, RelayResponse } from './http.ts';
+import { parseModelName } from './model-name.ts';
+import type { ChatPorts, RequestLog } from './ports.ts';
+import { asRefusal, refusalResponse, refuse } from './refusal.ts';
+import { respond } from './respond.ts';
+import { routeTo } from './route.ts';
+import { matchRoute, refuseRoute } from './routes.ts';
+
+/** The host ends an invocation without a word: stop in the protocol before it does. */
+const hostReserveMs = 5_000;
+
+export const chatRelay = (ports: ChatPorts): Handle => relay(ports, chatEndpoint);
+
+/** The relay's one path for an endpoint: checks in their order, then the answer. */
+function relay(ports: ChatPorts, endpoint: Endpoint): Handle {
+  return async (request) => {
+    const startedMs = ports.clock.now();
+    const record = newRecord(request, endpoint);
+    try {
+      return await serve(ports, endpoint, request, startedMs, record);
+    } catch (error) {
+      record.duration_ms = ports.clock.now() - startedMs;
+      return refused(ports, request, record, error);
+    }
+  };
+}
+
+async function serve(
+  ports: ChatPorts,
+  endpoint: Endpoint,
+  request: RelayRequest,
+  startedMs: number,
+  record: RequestLog,
+): Promise<RelayResponse> {
+  if (matchRoute(request) !== endpoint.route) throw refuseRoute(request);
+  const keyLookup = lookUpKey(ports, request);
+  keyLookup.catch(() => {}); // Runs beside the configuration's read, whose refusal comes first.
+  const snapshot = await ports.config.current();
+  if (snapshot.settings.relayClosed) throw refuse('relay_closed', closedMessage(snapshot));
+  const key = await keyLookup;
+  record.key_hint = key.hint;
+  record.account = key.account;
+
+  const read = endpoint.read(request.json());
+  const model = parseModelName(read.request.model, read.request.official === true);
+  admitModel(key, model);
+  record.model = model.base;
+  const route = routeTo(snapshot, model.base);
+
+  const identity = { requestId: request.id, created: Math.floor(startedMs / 1000), model: model.base };
+  const call = { identity, request: read.request, model, key, snapshot, route, startedMs, record };
+  const untilMs = startedMs + snapshot.settings.limits.requestSeconds * 1000;
+  return withDeadline(ports, Math.min(untilMs, request.hostDeadlineMs - hostReserveMs), (signal) =>
+    answer(ports, read, { ...call, signal }),
+  );
+}
+
+async function lookUpKey(ports: ChatPorts, request: RelayRequest): Promise<KeyRow> {
+  const key = readKey(request.headers['authorization']);
+  return admitKey(await ports.keys.find(key), ports.clock.now());
+}
+
+function answer(ports: ChatPorts, read: EndpointRequest, call: ChatCall): Promise<RelayResponse> {
+  return respond(ports, call, read.renderer(call.identity), dispatch(ports, call));
+}
+
+/** Runs with a signal that aborts at a time, whose timer ends with the work. */
+async function withDeadline(
+  ports: ChatPorts,
+  untilMs: number,
+  work: (signal: AbortSignal) => Promise<RelayResponse>,
+): Promise<RelayResponse> {
+  const deadline = new AbortController();
+  const finished = new AbortController();
+  const waitMs = Math.max(0, untilMs - ports.clock.now());
+  void ports.clock.sleep(waitMs, finished.signal).then(() => {
+    if (!finished.signal.aborted) deadline.abort();
+  });
+  const response = await work(deadline.signal);
+  return { ...response, done: response.done.finally(() => finished.abort()) };
+}
+
+function closedMessage(snapshot: Snapshot): string {
+  const { contact } = snapshot.settings;
+  return `The relay is closed at the moment.${contact === '' ? '' : ` Contact: ${contact}`}`;
+}
+
+function newRecord(request: RelayRequest, endpoint: Endpoint): RequestLog {
+  return { request_id: request.id, endpoint: endpoint.route, status: 0, end: 'refused', duration_ms: 0 };
+}
+
+function refused(ports: ChatPorts, request: RelayRequest, record: RequestLog, error: unknown): RelayResponse {
+  const refusal = asRefusal(error);
+  if (refusal.body.error.code === 'internal') ports.log.fault(request.id, error);
+  record.status = refusal.status;
+  record.code = refusal.body.error.code;
+  record.reason = refusal.reason;
+  ports.log.request(record);
+  return refusalResponse(refusal, request.id);
+}

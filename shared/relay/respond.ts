@@ -1,0 +1,111 @@
+import { chain, run } from '../stream/machine.ts';
+import type { ChatChunk } from '../wire/chat-response.ts';
+import type { ChatCall } from './chat-call.ts';
+import { Heartbeat } from './heartbeat.ts';
+import type { RelayResponse } from './http.ts';
+import { Meter } from './meter.ts';
+import { Outbox } from './outbox.ts';
+import type { ChatPorts } from './ports.ts';
+import { promptTokens } from './prompt-tokens.ts';
+import { asRefusal, refusalResponse, type Refusal } from './refusal.ts';
+import type { Renderer } from './render.ts';
+
+/** Text that may wait for a slow client (UTF-16 code units), and how long the client may take none of it. */
+const waitingLengthMax = 1024 * 1024;
+const stuckMs = 30_000;
+
+/**
+ * Answers with a canonical stream. The status is decided by what comes first: the renderer's first text or the
+ * heartbeat (200), or a failure (its own status). The stream is read to its end even when the client is gone,
+ * because its end says what it cost; `done` resolves after that.
+ */
+export async function respond(
+  ports: ChatPorts,
+  call: ChatCall,
+  renderer: Renderer,
+  chunks: AsyncIterable<ChatChunk[]>,
+): Promise<RelayResponse> {
+  const answer = new Answer(ports, call, renderer);
+  const done = answer.produce(chunks);
+  await answer.outbox.opened;
+  const requestId = call.identity.requestId;
+  if (answer.refusal && !answer.outbox.committed)
+    return { ...refusalResponse(answer.refusal, requestId), done };
+  return {
+    status: 200,
+    headers: {
+      'content-type': renderer.contentType,
+      'cache-control': 'no-cache, no-transform',
+      'x-request-id': requestId,
+    },
+    body: answer.outbox,
+    done,
+  };
+}
+
+class Answer {
+  readonly outbox = new Outbox(waitingLengthMax);
+  refusal: Refusal | undefined;
+  readonly #ports: ChatPorts;
+  readonly #call: ChatCall;
+  readonly #renderer: Renderer;
+  readonly #heartbeat: Heartbeat;
+
+  constructor(ports: ChatPorts, call: ChatCall, renderer: Renderer) {
+    this.#ports = ports;
+    this.#call = call;
+    this.#renderer = renderer;
+    this.#heartbeat = new Heartbeat(ports.clock);
+  }
+
+  /** Reads the whole stream into the outbox. Never rejects. */
+  async produce(chunks: AsyncIterable<ChatChunk[]>): Promise<void> {
+    const meter = new Meter(() => promptTokens(this.#call.request));
+    const stop = new AbortController();
+    void this.#heartbeat.run(this.outbox, this.#renderer, stop.signal);
+    try {
+      for await (const texts of run(chunks, chain(meter, this.#renderer))) await this.#say(texts.join(''));
+    } catch (error) {
+      this.refusal = asRefusal(error);
+      if (this.refusal.body.error.code === 'internal')
+        this.#ports.log.fault(this.#call.record.request_id, error);
+      if (this.outbox.committed) this.outbox.push(this.#renderer.failed(this.refusal.body.error));
+    }
+    stop.abort();
+    this.outbox.end();
+    this.#logEnd(meter);
+  }
+
+  /** A client that takes nothing for too long counts as gone; the stream is then read on without it. */
+  async #say(text: string): Promise<void> {
+    this.outbox.push(text);
+    this.#heartbeat.said();
+    if (!this.outbox.full) return;
+    const taken = new AbortController();
+    await Promise.race([this.outbox.taken(), this.#ports.clock.sleep(stuckMs, taken.signal)]);
+    taken.abort();
+    if (this.outbox.full) this.outbox.leave();
+  }
+
+  #logEnd(meter: Meter): void {
+    const { record, startedMs } = this.#call;
+    record.duration_ms = this.#ports.clock.now() - startedMs;
+    record.status = this.refusal && !this.outbox.committed ? this.refusal.status : 200;
+    record.end = this.#end();
+    if (this.refusal) {
+      record.code = this.refusal.body.error.code;
+      record.reason = this.refusal.reason;
+    }
+    if (meter.anyContent || !this.refusal) {
+      record.prompt_tokens = meter.usage.prompt_tokens;
+      record.completion_tokens = meter.usage.completion_tokens;
+      record.usage_estimated = meter.estimated;
+    }
+    this.#ports.log.request(record);
+  }
+
+  #end(): string {
+    if (this.refusal) return 'failed';
+    return this.outbox.clientLeft ? 'client_gone' : 'completed';
+  }
+}

@@ -1,0 +1,86 @@
+import type { Machine } from './machine.ts';
+
+/** What a stream of server-sent events is bounded by; lengths in UTF-16 code units. */
+export interface SseLimits {
+  lineLengthMax: number;
+}
+
+/** A line or an event grew over its bound. */
+export class SseTooLong extends Error {
+  override readonly name = 'SseTooLong';
+}
+
+/**
+ * Text, cut anywhere, to the `data` of each server-sent event (lines joined by a line feed). Follows the HTML
+ * standard's "event stream" for line ends, comments and fields, and is lenient where upstreams are sloppy:
+ * an event that the source ends on without a blank line counts.
+ */
+export class SseDecoder implements Machine<string, string> {
+  readonly #limits: SseLimits;
+  #line = '';
+  #data: string[] = [];
+  #dataLength = 0;
+  #afterCarriageReturn = false;
+
+  constructor(limits: SseLimits) {
+    this.#limits = limits;
+  }
+
+  push(text: string): string[] {
+    const events: string[] = [];
+    let start = 0;
+    if (this.#afterCarriageReturn && text.length > 0) {
+      if (text[0] === '\n') start = 1;
+      this.#afterCarriageReturn = false;
+    }
+    const lineEnd = text.includes('\r') ? eitherLineEnd : lineFeedOnly;
+    for (;;) {
+      const end = lineEnd(text, start);
+      if (end < 0) break;
+      this.#take(this.#line + text.slice(start, end), events);
+      this.#line = '';
+      start = end + 1;
+      if (text[end] !== '\r') continue;
+      if (start === text.length) this.#afterCarriageReturn = true;
+      else if (text[start] === '\n') start += 1;
+    }
+    this.#line += text.slice(start);
+    if (this.#line.length > this.#limits.lineLengthMax)
+      throw new SseTooLong('a line of the stream is too long');
+    return events;
+  }
+
+  end(): string[] {
+    const events: string[] = [];
+    this.#take(this.#line, events);
+    this.#take('', events);
+    this.#line = '';
+    return events;
+  }
+
+  #take(line: string, events: string[]): void {
+    if (line === '') {
+      if (this.#data.length > 0) events.push(this.#data.join('\n'));
+      this.#data = [];
+      this.#dataLength = 0;
+      return;
+    }
+    if (!line.startsWith('data')) return;
+    if (line.length > 4 && line[4] !== ':') return;
+    const value = line.slice(line[5] === ' ' ? 6 : 5);
+    this.#dataLength += value.length;
+    if (this.#dataLength > this.#limits.lineLengthMax)
+      throw new SseTooLong('an event of the stream is too long');
+    this.#data.push(value);
+  }
+}
+
+/** Most upstreams send no CR at all: looking for one from every line on would make a batch quadratic. */
+const lineFeedOnly = (text: string, from: number): number => text.indexOf('\n', from);
+
+function eitherLineEnd(text: string, from: number): number {
+  const lineFeed = text.indexOf('\n', from);
+  const carriageReturn = text.indexOf('\r', from);
+  if (carriageReturn < 0) return lineFeed;
+  return lineFeed < 0 ? carriageReturn : Math.min(lineFeed, carriageReturn);
+}
