@@ -1,0 +1,105 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import {
+  CreateTableCommand,
+  DynamoDBClient,
+  ListTablesCommand,
+  type CreateTableCommandInput,
+  type KeySchemaElement,
+} from '@aws-sdk/client-dynamodb';
+import {
+  physicalTableName,
+  tableNames,
+  tableSchemas,
+  type KeyAttribute,
+  type TableSchema,
+} from '../../shared/adapters/table-schema.ts';
+
+export interface Emulator {
+  /** The address for `AWS_ENDPOINT_URL_DYNAMODB`. */
+  endpoint: string;
+  stop(): Promise<void>;
+}
+
+const program = new URL('../../node_modules/@dynoxide/linux-x64/dynoxide', import.meta.url).pathname;
+
+/** Starts a DynamoDB emulator in memory, with every table of the stack `relay`, empty. */
+export async function startEmulator(stack = 'relay'): Promise<Emulator> {
+  const port = await freePort();
+  const child = spawn(program, ['serve', '--host', '127.0.0.1', '--port', String(port)], { stdio: 'ignore' });
+  const stop = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exited;
+  };
+  const endpoint = `http://127.0.0.1:${port}`;
+  const client = emulatorClient(endpoint);
+  try {
+    // Retried by the SDK until the emulator listens.
+    await client.send(new ListTablesCommand());
+    await Promise.all(
+      tableNames.map((table) =>
+        client.send(new CreateTableCommand(tableInput(physicalTableName(stack, table), tableSchemas[table]))),
+      ),
+    );
+  } catch (error) {
+    await stop();
+    throw error;
+  } finally {
+    client.destroy();
+  }
+  return { endpoint, stop };
+}
+
+/** A client of the emulator for a test's own reads and writes. */
+export const emulatorClient = (endpoint: string): DynamoDBClient =>
+  new DynamoDBClient({
+    endpoint,
+    region: 'us-east-1',
+    credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+    maxAttempts: 12,
+  });
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+function tableInput(name: string, schema: TableSchema): CreateTableCommandInput {
+  const { partitionKey, sortKey, indexes = [], stream } = schema;
+  const attributes = [
+    partitionKey,
+    ...(sortKey ? [sortKey] : []),
+    ...indexes.map((index) => index.partitionKey),
+  ];
+  const byName = new Map(attributes.map((attribute) => [attribute.name, attribute]));
+  return {
+    TableName: name,
+    BillingMode: 'PAY_PER_REQUEST',
+    AttributeDefinitions: [...byName.values()].map(({ name, type }) => ({
+      AttributeName: name,
+      AttributeType: type,
+    })),
+    KeySchema: keySchema(partitionKey, sortKey),
+    ...(indexes.length > 0 && {
+      GlobalSecondaryIndexes: indexes.map((index) => ({
+        IndexName: index.name,
+        KeySchema: keySchema(index.partitionKey),
+        Projection: { ProjectionType: 'KEYS_ONLY' },
+      })),
+    }),
+    ...(stream && { StreamSpecification: { StreamEnabled: true, StreamViewType: stream } }),
+  };
+}
+
+const keySchema = (partition: KeyAttribute, sort?: KeyAttribute): KeySchemaElement[] => [
+  { AttributeName: partition.name, KeyType: 'HASH' },
+  ...(sort ? [{ AttributeName: sort.name, KeyType: 'RANGE' as const }] : []),
+];

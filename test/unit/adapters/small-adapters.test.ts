@@ -1,0 +1,43 @@
+import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../../shared/adapters/clock.ts';
+import { timeSortedIds } from '../../../shared/adapters/ids.ts';
+import { keyHash } from '../../../shared/adapters/key-hash.ts';
+import { steeredClock } from './steered-clock.ts';
+
+describe('the system clock', () => {
+  test('counts milliseconds since the epoch', () => {
+    expect(Math.abs(systemClock.now() - Date.now())).toBeLessThan(1000);
+  });
+
+  test('sleeps, and wakes at once when the signal aborts or was aborted before', async () => {
+    await systemClock.sleep(1);
+    const stop = new AbortController();
+    const asleep = systemClock.sleep(3_600_000, stop.signal);
+    stop.abort(new Error('a reason that must not surface'));
+    await expect(asleep).resolves.toBeUndefined();
+    await expect(systemClock.sleep(3_600_000, stop.signal)).resolves.toBeUndefined();
+  });
+});
+
+describe('request ids', () => {
+  test('have 26 characters of 0-9 and a-z, and differ within one millisecond', () => {
+    const ids = timeSortedIds(steeredClock());
+    const made = Array.from({ length: 1000 }, () => ids.next());
+    for (const id of made) expect(id).toMatch(/^[0-9a-z]{26}$/);
+    expect(new Set(made).size).toBe(1000);
+  });
+
+  test('sort by time of creation, also where the last time digit carries over', () => {
+    const clock = steeredClock(32 ** 6 - 40);
+    const ids = timeSortedIds(clock);
+    const made = Array.from({ length: 80 }, () => {
+      clock.advance(1);
+      return ids.next();
+    });
+    expect(made.toSorted()).toEqual(made);
+  });
+});
+
+test('a key is hashed as operators would do it by hand, with sha256sum', () => {
+  expect(keyHash('sk-test')).toBe('f3abf2a6cc4f00987743db5f544ba345b4899ae31f326d8ee9c4816de153c9e0');
+});

@@ -1,0 +1,34 @@
+import type { Clock } from '../../../shared/relay/ports.ts';
+
+export interface SteeredClock extends Clock {
+  /** Moves time on and wakes whoever slept that long. */
+  advance(milliseconds: number): void;
+  /** How many are asleep. */
+  sleeping(): number;
+}
+
+/** A clock whose time passes only when the test says so. */
+export function steeredClock(start = 1_700_000_000_000): SteeredClock {
+  let now = start;
+  const sleepers = new Set<{ at: number; wake(): void }>();
+  return {
+    now: () => now,
+    sleep: (milliseconds, signal) =>
+      new Promise((resolve) => {
+        const sleeper = {
+          at: now + milliseconds,
+          wake: () => {
+            sleepers.delete(sleeper);
+            resolve();
+          },
+        };
+        sleepers.add(sleeper);
+        signal?.addEventListener('abort', sleeper.wake);
+      }),
+    advance: (milliseconds) => {
+      now += milliseconds;
+      for (const sleeper of sleepers) if (sleeper.at <= now) sleeper.wake();
+    },
+    sleeping: () => sleepers.size,
+  };
+}
