@@ -28,6 +28,8 @@ export interface ScriptedUpstream {
   script(script: Script): void;
   /** The oldest call that was not given out by this yet, or the next to arrive. */
   nextRequest(): Promise<UpstreamCall>;
+  /** Forgets the calls so far. */
+  forget(): void;
   /** Cuts all connections and stops listening. */
   close(): Promise<void>;
 }
@@ -63,6 +65,10 @@ export async function startScriptedUpstream(): Promise<ScriptedUpstream> {
       script = next;
     },
     nextRequest: async () => unseen.shift() ?? new Promise((resolve) => waiting.push(resolve)),
+    forget: () => {
+      requests.length = 0;
+      unseen.length = 0;
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

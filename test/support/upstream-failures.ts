@@ -67,6 +67,7 @@ export const stopsEarly: Script = async (_call, reply) => {
 
 export const resetsBeforeHead: Script = (_call, reply) => reply.reset();
 
+/** The reset may overtake the words: what the caller has not read by then is lost. */
 export const resetsMidStream: Script = async (_call, reply) => {
   await reply.data(chunk({ role: 'assistant', content: 'one two' }));
   reply.reset();
