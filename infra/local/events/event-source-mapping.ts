@@ -1,0 +1,142 @@
+import {
+  DescribeStreamCommand,
+  DynamoDBStreamsClient,
+  GetRecordsCommand,
+  GetShardIteratorCommand,
+} from '@aws-sdk/client-dynamodb-streams';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../log.ts';
+import type { Checkpoints } from './checkpoints.ts';
+import { deliverBatch, type Delivery } from './deliver-batch.ts';
+import type { MappingSettings, StartingPosition } from './mapping-settings.ts';
+import { toStreamRecord, type StreamRecord } from './stream-record.ts';
+
+// Lambda asks a shard four times a second.
+const pollIntervalMs = 250;
+const firstRetryMs = 100;
+const longestRetryMs = 5000;
+
+/** Reads one table's stream and calls its function, shard by shard, batch by batch, in order. */
+export class EventSourceMapping {
+  readonly #settings: MappingSettings;
+  readonly #client: DynamoDBStreamsClient;
+  readonly #checkpoints: Checkpoints;
+  readonly #log: Log;
+  readonly #stopping = new AbortController();
+  readonly #shards = new Map<string, Promise<void>>();
+  #polling: Promise<void> | undefined;
+
+  constructor(settings: MappingSettings, client: DynamoDBStreamsClient, checkpoints: Checkpoints, log: Log) {
+    this.#settings = settings;
+    this.#client = client;
+    this.#checkpoints = checkpoints;
+    this.#log = log;
+  }
+
+  /** Resolves when the positions are fixed: a record written after that is delivered, wherever reading starts. */
+  async start(): Promise<void> {
+    await this.#findShards(this.#settings.startingPosition);
+    this.#polling = this.#watchShards();
+  }
+
+  /** Ends after the request under way; a batch in delivery counts as not delivered. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#polling;
+    await Promise.all(this.#shards.values());
+  }
+
+  async #watchShards(): Promise<void> {
+    while (await this.#wait(20 * pollIntervalMs))
+      // A shard that appears later continues one that was read: nothing of it may be missed.
+      await this.#findShards('TRIM_HORIZON').catch((error) => this.#complain(error));
+  }
+
+  async #findShards(startingPosition: StartingPosition): Promise<void> {
+    const { streamArn } = this.#settings;
+    const { StreamDescription } = await this.#client.send(
+      new DescribeStreamCommand({ StreamArn: streamArn }),
+    );
+    for (const { ShardId: shard } of StreamDescription?.Shards ?? []) {
+      if (shard === undefined || this.#shards.has(shard)) continue;
+      const iterator = await this.#firstIterator(shard, startingPosition);
+      this.#shards.set(shard, this.#readShard(shard, iterator));
+    }
+  }
+
+  async #firstIterator(shard: string, startingPosition: StartingPosition): Promise<string | undefined> {
+    const position = this.#checkpoints.get(this.#settings.id, shard);
+    const base = { StreamArn: this.#settings.streamArn, ShardId: shard };
+    const start = { ...base, ShardIteratorType: startingPosition };
+    try {
+      const from =
+        position === undefined
+          ? start
+          : { ...base, ShardIteratorType: 'AFTER_SEQUENCE_NUMBER' as const, SequenceNumber: position };
+      return (await this.#client.send(new GetShardIteratorCommand(from))).ShardIterator;
+    } catch (error) {
+      if (position === undefined) throw error;
+      // The position has been trimmed away: all that is left is new.
+      const oldest = { ...base, ShardIteratorType: 'TRIM_HORIZON' as const };
+      return (await this.#client.send(new GetShardIteratorCommand(oldest))).ShardIterator;
+    }
+  }
+
+  async #readShard(shard: string, first: string | undefined): Promise<void> {
+    let iterator = first;
+    while (iterator !== undefined && !this.#stopping.signal.aborted) {
+      try {
+        const read = await this.#client.send(
+          new GetRecordsCommand({ ShardIterator: iterator, Limit: this.#settings.batchSize }),
+        );
+        const records = (read.Records ?? []).map((record) =>
+          toStreamRecord(record, this.#settings.streamArn),
+        );
+        await this.#deliver(shard, records);
+        iterator = read.NextShardIterator;
+        if (records.length === 0) await this.#wait(pollIntervalMs);
+      } catch (error) {
+        this.#complain(error);
+        if (!(await this.#wait(longestRetryMs))) return;
+        iterator = await this.#firstIterator(shard, 'TRIM_HORIZON').catch(() => iterator);
+      }
+    }
+  }
+
+  async #deliver(shard: string, records: StreamRecord[]): Promise<void> {
+    const last = records.at(-1);
+    if (last === undefined) return;
+    const wanted = records.filter(this.#settings.filter);
+    if (wanted.length > 0) await deliverBatch(this.#delivery(), wanted);
+    if (!this.#stopping.signal.aborted)
+      this.#checkpoints.set(this.#settings.id, shard, last.dynamodb.SequenceNumber);
+  }
+
+  #delivery(): Delivery {
+    const { target, policy } = this.#settings;
+    return {
+      policy,
+      invoke: (records) => target.call({ Records: records }),
+      pause: (attempt) => this.#wait(Math.min(firstRetryMs * 2 ** (attempt - 1), longestRetryMs)),
+      discard: (records, reason) =>
+        this.#log(
+          `[${target.settings.name}] gave up ${records.length} stream records ` +
+            `(${records[0]?.dynamodb.SequenceNumber} to ${records.at(-1)?.dynamodb.SequenceNumber}): ${reason}`,
+        ),
+    };
+  }
+
+  /** Resolves to false when the mapping is stopping. */
+  async #wait(milliseconds: number): Promise<boolean> {
+    const { signal } = this.#stopping;
+    await sleep(milliseconds, undefined, { signal }).catch(() => {});
+    return !signal.aborted;
+  }
+
+  #complain(error: unknown): void {
+    if (!this.#stopping.signal.aborted)
+      this.#log(
+        `[${this.#settings.target.settings.name}] reading the stream failed: ${(error as Error).message}`,
+      );
+  }
+}

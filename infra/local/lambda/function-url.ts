@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { ViewerReply } from '../front-door/viewer-reply.ts';
+import type { LocalFunction } from './local-function.ts';
+import { toUrlEvent } from './url-event.ts';
+import { respondTo, type InvokeMode } from './url-reply.ts';
+
+const requestBytesMax = 6 * 1024 * 1024;
+
+/** The public HTTP face of a function. The platform itself answers what is too large; all else is the function's. */
+export class FunctionUrl {
+  readonly #function: LocalFunction;
+  readonly #mode: InvokeMode;
+  readonly #domain: string;
+
+  constructor(target: LocalFunction, mode: InvokeMode, domain: string) {
+    this.#function = target;
+    this.#mode = mode;
+    this.#domain = domain;
+  }
+
+  /** Invokes the function with the request once its body is complete. `target`, `headers`: as the origin gets them. */
+  serve(request: IncomingMessage, target: string, headers: IncomingHttpHeaders, reply: ViewerReply): void {
+    readBody(request, (body) => {
+      if (body === undefined) {
+        reply.begin(413, { 'content-type': 'application/json' });
+        return reply.end(Buffer.from('{"message":"Request Too Long"}'));
+      }
+      const requestId = randomUUID();
+      const event = toUrlEvent(
+        {
+          method: request.method ?? 'GET',
+          target,
+          headers,
+          body,
+          sourceIp: request.socket.remoteAddress?.replace('::ffff:', '') ?? '127.0.0.1',
+          domain: this.#domain,
+        },
+        requestId,
+      );
+      reply.startWaiting();
+      this.#function.invoke(event, respondTo(reply, this.#mode, requestId), requestId);
+    });
+  }
+}
+
+/** Calls back once with the whole body, or undefined as soon as it is too large; never, when the viewer gives up. */
+function readBody(request: IncomingMessage, done: (body: Buffer | undefined) => void): void {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  const take = (bytes: Buffer) => {
+    size += bytes.length;
+    if (size <= requestBytesMax) {
+      pieces.push(bytes);
+      return;
+    }
+    request.off('data', take).off('end', end).resume();
+    done(undefined);
+  };
+  const end = () => done(Buffer.concat(pieces));
+  request.on('data', take).once('end', end);
+  request.on('error', () => {});
+}

@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import type { Log } from '../log.ts';
+import { Environment } from './environment.ts';
+import type { FunctionError, FunctionSettings, Invocation, Responder } from './invocation.ts';
+
+/** One Lambda function: its environments, grown on demand up to a maximum, and the invocations that wait for one. */
+export class LocalFunction {
+  readonly settings: FunctionSettings;
+  readonly #log: Log;
+  readonly #environments = new Set<Environment>();
+  readonly #queue: Invocation[] = [];
+  #started = 0;
+  #closed = false;
+
+  constructor(settings: FunctionSettings, log: Log) {
+    this.settings = settings;
+    this.#log = log;
+  }
+
+  /** Runs the function with the event, now or when an environment is free. */
+  invoke(event: unknown, responder: Responder, id: string = randomUUID()): void {
+    if (this.#closed)
+      responder.failed({ errorType: 'ServiceException', errorMessage: 'the stack is closing' });
+    else this.#queue.push({ id, event: JSON.stringify(event), responder });
+    this.#pump();
+  }
+
+  /** Invokes and resolves with the parsed answer; rejects with an Error that holds the function's. */
+  call(event: unknown): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const fail = (error: FunctionError) =>
+        reject(new Error(`${this.settings.name}: ${error.errorType}: ${error.errorMessage}`));
+      this.invoke(event, {
+        failed: fail,
+        buffered: (payload) => resolve(JSON.parse(payload.toString())),
+        streaming: (body) => {
+          body.resume();
+          fail({ errorType: 'InvalidResponse', errorMessage: 'a streamed answer to an event' });
+        },
+      });
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const { responder } of this.#queue.splice(0))
+      responder.failed({ errorType: 'ServiceException', errorMessage: 'the stack is closing' });
+    await Promise.all([...this.#environments].map((environment) => environment.kill()));
+  }
+
+  #pump(): void {
+    const environments = [...this.#environments];
+    // The one used last is the warmest.
+    for (const environment of environments.toReversed()) {
+      if (environment.state !== 'idle') continue;
+      const next = this.#queue.shift();
+      if (next === undefined) return;
+      environment.run(next);
+    }
+    let starting = environments.filter(({ state }) => state === 'starting').length;
+    while (starting < this.#queue.length && this.#environments.size < this.settings.environmentsMax) {
+      this.#start();
+      starting += 1;
+    }
+  }
+
+  #start(): void {
+    this.#started += 1;
+    const environment = new Environment(
+      this.settings,
+      this.#started,
+      {
+        idle: () => this.#pump(),
+        dead: (dead, initError) => {
+          this.#environments.delete(dead);
+          // Code that does not load fails one request for each attempt, as on AWS; else nobody would be told.
+          if (initError !== undefined) this.#queue.shift()?.responder.failed(initError);
+          if (!this.#closed) this.#pump();
+        },
+      },
+      this.#log,
+    );
+    this.#environments.add(environment);
+  }
+}

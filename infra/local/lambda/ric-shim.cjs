@@ -1,0 +1,62 @@
+/*
+ * Lets AWS's own aws-lambda-ric run without its compiled addon: replaces `./rapid-client.node` alone, whose three
+ * calls (next, done, error) are plain HTTP requests to the Runtime API. Streaming is JavaScript in the client itself.
+ */
+const http = require('node:http');
+const Module = require('node:module');
+
+const [hostname, port] = process.env.AWS_LAMBDA_RUNTIME_API.split(':');
+const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+
+function call(method, path, body, headers) {
+  return new Promise((resolve, reject) => {
+    const request = http.request(
+      { agent, hostname, port, method, path: `/2018-06-01/runtime/invocation/${path}`, headers },
+      (response) => {
+        let bodyJson = '';
+        response
+          .setEncoding('utf8')
+          .on('data', (text) => {
+            bodyJson += text;
+          })
+          .on('end', () => resolve({ bodyJson, headers: response.headers }));
+      },
+    );
+    request.on('error', reject).end(body);
+  });
+}
+
+const json = { 'content-type': 'application/json' };
+// The addon's done and error return at once; the next call for work must come after them.
+let posted = Promise.resolve();
+
+const client = {
+  initializeClient() {},
+  async next() {
+    await posted;
+    return call('GET', 'next');
+  },
+  done(id, body) {
+    posted = call('POST', `${id}/response`, body, { ...json, 'content-length': Buffer.byteLength(body) });
+  },
+  error(id, body, xrayCause) {
+    posted = call('POST', `${id}/error`, body, {
+      ...json,
+      'content-length': Buffer.byteLength(body),
+      'lambda-runtime-function-error-type': String(JSON.parse(body).errorType ?? 'Error'),
+      'lambda-runtime-function-xray-error-cause': xrayCause,
+    });
+  },
+};
+
+const load = Module._load;
+Module._load = function loadOrReplace(request, ...rest) {
+  return request.endsWith('rapid-client.node') ? client : load.call(this, request, ...rest);
+};
+
+// On AWS an environment cannot outlive its host; here the host holds the other end of stdin.
+process.stdin.on('end', () => process.exit(1)).on('error', () => process.exit(1));
+process.stdin.resume();
+process.stdin.unref?.();
+// Ctrl-C reaches every process of the terminal; the host ends its environments itself.
+process.on('SIGINT', () => {});

@@ -1,0 +1,69 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import type { FunctionError } from './invocation.ts';
+
+/** What the runtime client inside one environment says to its host. */
+export interface RuntimeCalls {
+  /** It is free and waits for work on this response. */
+  next(response: ServerResponse): void;
+  /** Its code could not be loaded. */
+  initFailed(error: FunctionError): void;
+  answered(id: string, payload: Buffer): void;
+  failed(id: string, error: FunctionError): void;
+  streaming(id: string, body: IncomingMessage, contentType: string): void;
+  /** Whether this invocation is the one under way. */
+  isRunning(id: string): boolean;
+}
+
+const prefix = '/2018-06-01/runtime/';
+const invocationPath = /^invocation\/([^/]+)\/(response|error)$/;
+
+/** AWS's Lambda Runtime API (version 2018-06-01) for one environment; the caller listens and closes. */
+export function createRuntimeApi(calls: RuntimeCalls): Server {
+  const server = createServer((request, response) => {
+    route(calls, request, response).catch(() => response.destroy());
+  });
+  // An invocation may be silent for minutes, and so may an idle environment.
+  server.requestTimeout = 0;
+  server.headersTimeout = 0;
+  server.keepAliveTimeout = 0;
+  return server;
+}
+
+async function route(calls: RuntimeCalls, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const path = (request.url ?? '').startsWith(prefix) ? (request.url ?? '').slice(prefix.length) : '';
+  if (request.method === 'GET' && path === 'invocation/next') return calls.next(response);
+  if (path === 'init/error') {
+    calls.initFailed(parseError(await buffer(request)));
+    return accept(response);
+  }
+  const match = invocationPath.exec(path);
+  const id = decodeURIComponent(match?.[1] ?? '');
+  if (match === null || !calls.isRunning(id)) {
+    request.resume();
+    response.writeHead(400, { 'content-type': 'application/json' });
+    response.end('{"errorType":"InvalidRequestID","errorMessage":"Invalid request ID"}');
+    return;
+  }
+  if (match[2] === 'error') calls.failed(id, parseError(await buffer(request)));
+  else if (request.headers['lambda-runtime-function-response-mode'] === 'streaming') {
+    request.once('end', () => accept(response));
+    calls.streaming(id, request, request.headers['content-type'] ?? 'application/octet-stream');
+    return;
+  } else calls.answered(id, await buffer(request));
+  accept(response);
+}
+
+function accept(response: ServerResponse): void {
+  response.writeHead(202, { 'content-type': 'application/json' });
+  response.end('{"status":"OK"}');
+}
+
+function parseError(body: Buffer): FunctionError {
+  try {
+    const parsed = JSON.parse(body.toString()) as Partial<FunctionError>;
+    return { errorType: parsed.errorType ?? 'Error', errorMessage: parsed.errorMessage ?? '' };
+  } catch {
+    return { errorType: 'Error', errorMessage: body.toString() };
+  }
+}

@@ -1,0 +1,71 @@
+/** `npm start`: the synthesized stack on this machine, until Ctrl-C. */
+import path from 'node:path';
+import { logToStderr } from './log.ts';
+import { readOptions } from './options.ts';
+import { StartError } from './start-error.ts';
+import { startStack, type RunningStack } from './start-stack.ts';
+
+const projectFolder = path.resolve(import.meta.dirname, '../..');
+const environmentsMax = 16;
+
+// Whoever read our output may have gone (`npm start | head`); the stack must still end in order.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+
+let start: Promise<RunningStack> | undefined;
+let ending: Promise<void> | undefined;
+
+function end(exitCode: number): void {
+  ending ??= finish(exitCode);
+}
+
+async function finish(exitCode: number): Promise<void> {
+  await start?.then((stack) => stack.close()).catch(() => {});
+  process.exit(exitCode);
+}
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(0));
+// A test that started us as its child has died.
+process.once('disconnect', () => end(1));
+
+function describe(stack: RunningStack): string {
+  const { origin, key, dynamodbEndpoint } = stack;
+  const body = '{"model":"demo-chat","stream":true,"messages":[{"role":"user","content":"Hello!"}]}';
+  const trial =
+    key === undefined
+      ? ['no keys yet: npm run ops -- key create']
+      : [
+          `key ${key}`,
+          '',
+          `curl -N ${origin}/v1/chat/completions -H 'Authorization: Bearer ${key}' ` +
+            `-H 'Content-Type: application/json' -d '${body}'`,
+          '',
+        ];
+  return [`tables ${dynamodbEndpoint}`, ...trial, `relay ready on ${origin}/v1`, ''].join('\n');
+}
+
+try {
+  const options = readOptions(process.env);
+  start = startStack({ ...options, ...stackSource(process.env), environmentsMax }, logToStderr);
+  const stack = await start;
+  process.on('SIGUSR2', () => void stack.runSchedules());
+  void stack.emulatorEnded.then((reason) => {
+    if (ending !== undefined) return;
+    logToStderr(`the DynamoDB emulator ended: ${reason}`);
+    end(1);
+  });
+  if (ending === undefined) process.stdout.write(describe(stack));
+} catch (error) {
+  logToStderr(
+    error instanceof StartError ? `relay cannot start: ${error.message}` : String((error as Error).stack),
+  );
+  process.exitCode = 1;
+  end(1);
+}
+
+/** Where the template is: a test may bring its own. */
+function stackSource(environment: NodeJS.ProcessEnv): { templateFolder: string; stackName: string } {
+  return {
+    templateFolder: environment['RELAY_TEMPLATE_FOLDER'] || path.join(projectFolder, 'cdk.out'),
+    stackName: 'relay',
+  };
+}

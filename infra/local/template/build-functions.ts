@@ -1,0 +1,101 @@
+import type { Log } from '../log.ts';
+import type { FunctionSettings } from '../lambda/invocation.ts';
+import { FunctionUrl } from '../lambda/function-url.ts';
+import { LocalFunction } from '../lambda/local-function.ts';
+import type { InvokeMode } from '../lambda/url-reply.ts';
+import { StartError } from '../start-error.ts';
+import { resourcesOf, type Template } from './read-template.ts';
+import { functionOf, functionUrlHost, type LocalReferences } from './references.ts';
+
+export interface FunctionOptions {
+  /** What every function gets; the template's own variables are stronger. */
+  environment: Record<string, string>;
+  /** What the local stack insists on: stronger than the template. */
+  localEnvironment: Record<string, string>;
+  environmentsMax: number;
+}
+
+interface FunctionProperties {
+  Code: { S3Key: string };
+  Handler: string;
+  Timeout?: number;
+  MemorySize?: number;
+  Environment?: { Variables?: Record<string, unknown> };
+  LoggingConfig?: { LogFormat?: string };
+  FunctionName?: string;
+}
+
+/** The template's functions by logical id. Nothing is started before the first invocation. */
+export function buildFunctions(
+  template: Template,
+  references: LocalReferences,
+  options: FunctionOptions,
+  log: Log,
+): Map<string, LocalFunction> {
+  return new Map(
+    resourcesOf(template, 'AWS::Lambda::Function').map(([id, resource]) => {
+      const properties = references.resolve(runnable(resource.Properties)) as FunctionProperties;
+      return [id, new LocalFunction(functionSettings(id, properties, template, references, options), log)];
+    }),
+  );
+}
+
+/** Roles, log groups and the like are not there to be referred to. */
+function runnable(properties: Record<string, unknown> = {}): Record<string, unknown> {
+  const { Code, Handler, Timeout, MemorySize, Environment, FunctionName } = properties;
+  const { LogFormat } = (properties['LoggingConfig'] ?? {}) as { LogFormat?: string };
+  return { Code, Handler, Timeout, MemorySize, Environment, FunctionName, LoggingConfig: { LogFormat } };
+}
+
+function functionSettings(
+  id: string,
+  properties: FunctionProperties,
+  template: Template,
+  references: LocalReferences,
+  options: FunctionOptions,
+): FunctionSettings {
+  const asset = template.asset(properties.Code.S3Key);
+  const variables = Object.entries(properties.Environment?.Variables ?? {});
+  return {
+    name: properties.FunctionName ?? shortName(asset.displayName) ?? id,
+    arn: String(references.attribute(id, 'Arn')),
+    folder: asset.folder,
+    handler: properties.Handler,
+    timeoutMs: (properties.Timeout ?? 3) * 1000,
+    memoryMegabytes: properties.MemorySize ?? 128,
+    environment: {
+      ...options.environment,
+      ...Object.fromEntries(variables.map(([name, value]) => [name, String(value)])),
+      ...(properties.LoggingConfig?.LogFormat === 'JSON' && { AWS_LAMBDA_LOG_FORMAT: 'JSON' }),
+      ...options.localEnvironment,
+    },
+    environmentsMax: options.environmentsMax,
+  };
+}
+
+/** `Functions/chat/Function/Code` is `chat` to a person. */
+function shortName(displayName: string): string | undefined {
+  const structural = new Set(['Functions', 'Function', 'Code', '']);
+  return displayName.split('/').findLast((part) => !structural.has(part));
+}
+
+/** The Function URLs by host name. */
+export function buildFunctionUrls(
+  template: Template,
+  functions: ReadonlyMap<string, LocalFunction>,
+): Map<string, FunctionUrl> {
+  return new Map(
+    resourcesOf(template, 'AWS::Lambda::Url').map(([, { Properties = {} }]) => {
+      const id = functionOf(Properties['TargetFunctionArn']);
+      const mode = (Properties['InvokeMode'] ?? 'BUFFERED') as InvokeMode;
+      const host = functionUrlHost(id);
+      return [host, new FunctionUrl(functionNamed(functions, id), mode, host)];
+    }),
+  );
+}
+
+export function functionNamed(functions: ReadonlyMap<string, LocalFunction>, id: string): LocalFunction {
+  const found = functions.get(id);
+  if (found === undefined) throw new StartError(`${id} is not a function of this stack`);
+  return found;
+}
