@@ -12,8 +12,8 @@ export function documentClient(aws: AwsAccess): DynamoDBDocumentClient {
     ...aws,
     maxAttempts: 3,
     requestHandler: {
-      connectionTimeout: 1000,
-      requestTimeout: 2000,
+      connectionTimeout: 700,
+      requestTimeout: 1000,
       // Without this the SDK only prints a warning and waits on.
       throwOnRequestTimeout: true,
     },

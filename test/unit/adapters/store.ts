@@ -1,0 +1,35 @@
+import { PutCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { documentClient } from '../../../shared/adapters/dynamo.ts';
+import type { AwsAccess } from '../../../shared/adapters/environment.ts';
+import { physicalTableName, type TableName } from '../../../shared/adapters/table-schema.ts';
+
+export const localAccess: AwsAccess = {
+  region: 'us-east-1',
+  credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+};
+
+export interface CountedClient {
+  client: DynamoDBDocumentClient;
+  /** The calls made so far, as `GetItem relay-keys`. */
+  calls: string[];
+  put(table: TableName, row: Record<string, unknown>): Promise<void>;
+}
+
+/** The functions' own client, on whatever `AWS_ENDPOINT_URL_DYNAMODB` names, with its calls counted. */
+export function countedClient(): CountedClient {
+  const client = documentClient(localAccess);
+  const calls: string[] = [];
+  client.middlewareStack.add(
+    (next, context) => (args) => {
+      const { TableName = '' } = args.input as { TableName?: string };
+      calls.push(`${String(context['commandName']).replace('Command', '')} ${TableName}`);
+      return next(args);
+    },
+    { step: 'initialize' },
+  );
+  const put = async (table: TableName, Item: Record<string, unknown>) => {
+    await client.send(new PutCommand({ TableName: physicalTableName('relay', table), Item }));
+    calls.pop();
+  };
+  return { client, calls, put };
+}
