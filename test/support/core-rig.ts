@@ -1,0 +1,218 @@
+import { ChannelRow } from '../../shared/config/channel-row.ts';
+import { ChargeRow } from '../../shared/config/charge-row.ts';
+import { KeyRow } from '../../shared/config/key-row.ts';
+import { defaultSettings, type Settings } from '../../shared/config/setting-row.ts';
+import type { Snapshot } from '../../shared/config/snapshot.ts';
+import type { RelayRequest, RelayResponse } from '../../shared/relay/http.ts';
+import { chatRelay } from '../../shared/relay/pipeline.ts';
+import {
+  StoreUnavailable,
+  TransportError,
+  type KeyLookup,
+  type RequestLog,
+  type UpstreamReply,
+  type UpstreamRequest,
+} from '../../shared/relay/ports.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+/** What an upstream does, in virtual time. A number waits that many milliseconds. */
+export type Step = string | Uint8Array | number | 'reset' | 'hang';
+
+export interface UpstreamScript {
+  status?: number;
+  headers?: Record<string, string>;
+  steps?: Step[];
+  /** The connection itself fails. */
+  connect?: 'refused' | 'hang';
+}
+
+export const reset = '\u0000reset';
+export const hang = '\u0000hang';
+export const demoKey = 'sk-test';
+
+export interface RigOptions {
+  channels?: Record<string, unknown>[];
+  charges?: Record<string, unknown>[];
+  settings?: Partial<Settings>;
+  keys?: Record<string, KeyLookup | 'store_down'>;
+  configDown?: boolean;
+}
+
+export interface Answer {
+  status: number;
+  headers: Record<string, string>;
+  text: string;
+  /** Each text with the milliseconds since the request came in. */
+  said: { atMs: number; text: string }[];
+}
+
+/** The pipeline with virtual time, a table of keys and scripted upstreams; everything between is real. */
+export class CoreRig {
+  readonly clock = new VirtualClock();
+  readonly logged: RequestLog[] = [];
+  readonly faults: unknown[] = [];
+  readonly sent: (UpstreamRequest & { json: Record<string, unknown> })[] = [];
+  readonly secretsRead: string[] = [];
+  keyLookups = 0;
+  /** Steps that upstreams were still asked for: shows that a stream was read to its end. */
+  stepsTaken = 0;
+  readonly #options: RigOptions;
+  #scripts: UpstreamScript[] = [];
+
+  constructor(options: RigOptions = {}) {
+    this.#options = options;
+  }
+
+  /** What the next upstream calls meet, in order; the last one stays. */
+  upstream(...scripts: UpstreamScript[]): this {
+    this.#scripts = scripts;
+    return this;
+  }
+
+  async post(body: unknown, options: Partial<RelayRequest> & { leaveAfter?: number } = {}): Promise<Answer> {
+    const startedMs = this.clock.now();
+    const response = await this.clock.run(this.respond(body, options));
+    const said: Answer['said'] = [];
+    const read = async (): Promise<void> => {
+      if (typeof response.body === 'string') {
+        said.push({ atMs: this.clock.now() - startedMs, text: response.body });
+        return;
+      }
+      for await (const text of response.body) {
+        said.push({ atMs: this.clock.now() - startedMs, text });
+        if (said.length === options.leaveAfter) return;
+      }
+    };
+    await this.clock.run(read());
+    await this.clock.run(response.done);
+    return {
+      status: response.status,
+      headers: response.headers,
+      text: said.map((one) => one.text).join(''),
+      said,
+    };
+  }
+
+  respond(body: unknown, options: Partial<RelayRequest> = {}): Promise<RelayResponse> {
+    return chatRelay(this.#ports())({
+      id: '01testrequest0000000000000',
+      method: 'POST',
+      path: '/v1/chat/completions',
+      query: new URLSearchParams(),
+      headers: { authorization: `Bearer ${demoKey}` },
+      baseUrl: 'https://relay.test/v1',
+      json: () => body,
+      hostDeadlineMs: this.clock.now() + 900_000,
+      ...options,
+    });
+  }
+
+  #ports(): Parameters<typeof chatRelay>[0] {
+    return {
+      clock: this.clock,
+      config: {
+        current: () =>
+          this.#options.configDown
+            ? Promise.reject(new StoreUnavailable())
+            : Promise.resolve(this.#snapshot()),
+      },
+      keys: { find: (key) => this.#findKey(key) },
+      secrets: {
+        read: (reference) => {
+          this.secretsRead.push(reference);
+          return Promise.resolve('upstream-secret-value');
+        },
+      },
+      transport: { send: (request, signal) => this.#send(request, signal) },
+      log: { request: (entry) => this.logged.push(entry), fault: (_id, error) => this.faults.push(error) },
+    };
+  }
+
+  #snapshot(): Snapshot {
+    const rows = this.#options.channels ?? [{}];
+    const channels = rows.map((row) =>
+      ChannelRow.parse({
+        id: 'main',
+        endpoint: 'https://upstream.test/v1',
+        models: ['m'],
+        state: true,
+        ...row,
+      }),
+    );
+    return {
+      publishedAt: 1,
+      channels,
+      charges: (this.#options.charges ?? []).map((row) => ChargeRow.parse(row)),
+      plans: [],
+      settings: { ...defaultSettings, ...this.#options.settings },
+      models: channels.flatMap((channel) => channel.models),
+    };
+  }
+
+  #findKey(key: string): Promise<KeyLookup> {
+    this.keyLookups += 1;
+    const keys = this.#options.keys ?? { [demoKey]: { row: keyRow() } };
+    const found = keys[key] ?? { missing: 'unknown' };
+    return found === 'store_down' ? Promise.reject(new StoreUnavailable()) : Promise.resolve(found);
+  }
+
+  async #send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamReply> {
+    this.sent.push({ ...request, json: JSON.parse(request.body) });
+    const script = this.#scripts.length > 1 ? this.#scripts.shift() : this.#scripts[0];
+    if (script?.connect === 'refused') throw new TransportError('connect', 'refused');
+    if (script?.connect === 'hang') await this.#forever(signal);
+    return {
+      status: script?.status ?? 200,
+      headers: script?.headers ?? {},
+      body: this.#body(script?.steps ?? [], signal),
+    };
+  }
+
+  async *#body(steps: Step[], signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    for (const step of steps) {
+      if (signal.aborted) throw new TransportError('aborted', 'aborted');
+      this.stepsTaken += 1;
+      if (step === hang) await this.#forever(signal);
+      else if (step === reset) throw new TransportError('reset', 'reset');
+      else if (typeof step === 'number') await this.clock.sleep(step, signal);
+      else yield typeof step === 'string' ? new TextEncoder().encode(step) : step;
+    }
+  }
+
+  async #forever(signal: AbortSignal): Promise<never> {
+    if (!signal.aborted)
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    throw new TransportError('aborted', 'aborted');
+  }
+}
+
+export const keyRow = (more: Record<string, unknown> = {}): KeyRow =>
+  KeyRow.parse({ hash: 'a'.repeat(64), account: 'acme', hint: 'sk-te...st', ...more });
+
+export const data = (value: object | string): string =>
+  `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`;
+
+export const delta = (content: string, index = 0): string =>
+  data({ choices: [{ index, delta: { content } }] });
+
+export const finish = (reason = 'stop', index = 0): string =>
+  data({ choices: [{ index, delta: {}, finish_reason: reason }] });
+
+export const usage = (prompt: number, completion: number): string =>
+  data({
+    choices: [],
+    usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
+  });
+
+export const done = data('[DONE]');
+
+/** A short answer as most upstreams stream it. */
+export const hello: Step[] = [delta('Hel'), delta('lo'), finish(), usage(7, 2), done];
+
+/** The JSON values of a stream's data frames; `[DONE]` stays a string. */
+export const frames = (text: string): unknown[] =>
+  text
+    .split('\n\n')
+    .filter((frame) => frame.startsWith('data: '))
+    .map((frame) => frame.slice(6))
+    .map((value) => (value === '[DONE]' ? value : JSON.parse(value)));
