@@ -1,0 +1,57 @@
+import { AccountRow } from '../../shared/config/account-row.ts';
+import { readRow } from '../../shared/config/read-row.ts';
+import { Failure, usageFailure } from './failure.ts';
+import { hashOf, hintOf, newSecretKey } from './key-material.ts';
+import { isoTime, judgeKey } from './key-verdict.ts';
+import type { Session } from './session.ts';
+import type { RawRow } from './tables.ts';
+import { remark, say, sayJson } from './terminal.ts';
+
+export interface CreateOptions {
+  account: string;
+  models?: string[];
+  official?: boolean;
+  expires?: string;
+  maxConcurrency?: number;
+  rpm?: number;
+}
+
+export async function createKey(session: Session, options: CreateOptions, nowMs: number): Promise<void> {
+  const secretKey = newSecretKey();
+  const row: RawRow = {
+    hash: hashOf(secretKey),
+    account: options.account,
+    hint: hintOf(secretKey),
+    enabled: true,
+    ...(options.models && { models: options.models }),
+    ...(options.official && { official: true }),
+    ...(options.expires !== undefined && { expires_at: options.expires }),
+    ...(options.maxConcurrency !== undefined && { max_concurrency: options.maxConcurrency }),
+    ...(options.rpm !== undefined && { rpm: options.rpm }),
+    _created: isoTime(nowMs),
+  };
+  const verdict = judgeKey(row, nowMs);
+  if (verdict.state !== 'usable') throw usageFailure(`this key would not work: ${verdict.why}`);
+  await addAccount(session, options.account);
+  if (!(await session.tables.create('keys', row))) throw new Failure('no key was made: repeat the command');
+  showOnce(session, secretKey, row, verdict.why);
+}
+
+async function addAccount(session: Session, account: string): Promise<void> {
+  const reading = readRow(AccountRow, { account });
+  if ('problem' in reading) throw usageFailure(`account: ${reading.problem}`);
+  if (await session.tables.create('accounts', { account })) remark(`account ${account} is new`);
+}
+
+/** The one moment at which a key can be read: it is stored nowhere. */
+export function showOnce(session: Session, secretKey: string, row: RawRow, rights: string): void {
+  if (session.json) {
+    sayJson({ key: secretKey, hash: row['hash'], hint: row['hint'], account: row['account'] });
+    return;
+  }
+  say('');
+  say(`  ${secretKey}`);
+  say('');
+  say('Copy it now: only its hash is stored, so nobody can show it again.');
+  say(`Account ${String(row['account'])}; ${rights}. It works within 5 seconds.`);
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env node
+import { Command, CommanderError } from 'commander';
+import { addChannelCommands } from './channel-commands.ts';
+import { Failure } from './failure.ts';
+import { addKeyCommands } from './key-commands.ts';
+import { remark } from './terminal.ts';
+
+const help = `
+Where it works, which the first line of every run says:
+  AWS_ENDPOINT_URL_DYNAMODB is set   the tables at that address (the local stack of \`npm start\`)
+  --stack NAME                       the deployed stack NAME, with the AWS profile and region of your shell
+  neither                            the local stack at http://127.0.0.1:8000
+
+Exit codes: 0 done, 1 it did not work out, 2 the command line is wrong.
+
+Examples:
+  npm run ops -- key create --account acme
+  npm run ops -- channel list
+  AWS_PROFILE=prod npm run ops -- key list --stack relay`;
+
+function createProgram(): Command {
+  const program = new Command('npm run ops --')
+    .description("The operators' tool: keys and channels of a relay.")
+    .option('--stack <name>', 'prefix of the table names; without a local endpoint, the deployed stack')
+    .showHelpAfterError('(add --help for more)')
+    .exitOverride()
+    .addHelpText('after', help);
+  addKeyCommands(program);
+  addChannelCommands(program);
+  return program;
+}
+
+function exitCodeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (error instanceof Failure) {
+    remark(error.message);
+    return error.exitCode;
+  }
+  remark(`a bug of this tool: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+  return 1;
+}
+
+try {
+  await createProgram().parseAsync();
+} catch (error) {
+  process.exitCode = exitCodeOf(error);
+}

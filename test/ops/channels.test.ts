@@ -1,0 +1,183 @@
+import { DynamoDBDocumentClient, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { emulatorClient, startEmulator } from '../support/emulator.ts';
+import type { Emulator } from '../support/emulator.ts';
+import { startScriptedUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { runOps } from './run-ops.ts';
+
+const secret = 'canary-secret-0123456789';
+
+let emulator: Emulator;
+let upstream: ScriptedUpstream;
+let tables: DynamoDBDocumentClient;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  upstream = await startScriptedUpstream();
+  tables = DynamoDBDocumentClient.from(emulatorClient(emulator.endpoint));
+});
+afterAll(async () => {
+  tables.destroy();
+  await upstream.close();
+  await emulator.stop();
+});
+
+const ops = async (words: string[]) =>
+  runOps(['channel', ...words], { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint, UPSTREAM_KEY: secret });
+const add = async (id: string, ...words: string[]) =>
+  ops(['add', '--id', id, '--endpoint', upstream.endpoint, ...words]);
+const rowOf = async (id: string) =>
+  (await tables.send(new GetCommand({ TableName: 'relay-channels', Key: { id } }))).Item;
+const put = async (row: Record<string, unknown>) =>
+  tables.send(new PutCommand({ TableName: 'relay-channels', Item: row }));
+
+describe('channel add', () => {
+  it('writes a row that is on, with what was given and nothing else', async () => {
+    const run = await add(
+      'full',
+      '--models',
+      'a,b',
+      '--secret',
+      'env:UPSTREAM_KEY',
+      '--priority',
+      '-5',
+      '--weight',
+      '0.5',
+      '--mapper',
+      'a=vendor/a',
+    );
+    expect(run).toMatchObject({ code: 0, errors: '' });
+    expect(await rowOf('full')).toEqual({
+      id: 'full',
+      endpoint: upstream.endpoint,
+      models: ['a', 'b'],
+      secret: 'env:UPSTREAM_KEY',
+      priority: -5,
+      weight: 0.5,
+      mapper: { a: 'vendor/a' },
+      state: true,
+    });
+  });
+
+  it('writes a row that is off when told so', async () => {
+    expect(await add('off', '--models', 'a', '--disabled')).toMatchObject({ code: 0 });
+    expect(await rowOf('off')).toMatchObject({ state: false });
+  });
+
+  it('writes over a row only when told to, and asks before it does', async () => {
+    await add('once', '--models', 'a');
+    const again = await add('once', '--models', 'b');
+    expect(again.code).toBe(2);
+    expect(again.errors).toContain('there is a channel once already');
+    expect(await add('once', '--models', 'b', '--replace')).toMatchObject({ code: 1 });
+    expect(await rowOf('once')).toMatchObject({ models: ['a'] });
+    expect(await add('once', '--models', 'b', '--replace', '--yes')).toMatchObject({ code: 0 });
+    expect(await rowOf('once')).toMatchObject({ models: ['b'] });
+  });
+
+  it.each([
+    ['a private address', ['--endpoint', 'https://10.0.0.1/v1'], 'which is not a public address'],
+    ['http to the world', ['--endpoint', 'http://api.example.com/v1'], 'wanted https://'],
+    ['a secret instead of a reference', ['--secret', secret], 'wanted a reference|not a reference'],
+    ['a broken mapper', ['--mapper', 'a=b=c'], 'public=upstream pairs'],
+    ['a priority that is no number', ['--priority', 'high'], 'Wanted a number'],
+  ])('refuses %s', async (_case, words, message) => {
+    const run = await add('bad', '--models', 'a', ...words);
+    expect(run.code).toBe(2);
+    expect(run.errors).toMatch(new RegExp(message));
+    expect(run.errors).not.toContain(secret);
+    expect(await rowOf('bad')).toBeUndefined();
+  });
+});
+
+describe('channel list', () => {
+  it('shows channels in the order of trial, and bad rows with their problem but without their cells', async () => {
+    await put({ id: 'typo', endpoint: upstream.endpoint, models: ['m'], secret, state: true });
+    await put({
+      id: 'top',
+      endpoint: upstream.endpoint,
+      models: new Set(['z', 'y']),
+      priority: 99,
+      state: true,
+    });
+    const run = await ops(['list', '--json']);
+    const listed = JSON.parse(run.output) as { id: string }[];
+    expect(listed[0]).toMatchObject({ id: 'top', state: 'on', models: ['y', 'z'] });
+    expect(listed.at(-1)).toEqual({
+      id: 'typo',
+      state: 'bad',
+      problem: expect.stringContaining('secret: found a value that is not a reference') as string,
+    });
+    const table = await ops(['list']);
+    expect(table.errors).toContain('typo is not used: secret:');
+    expect(run.output + table.output + table.errors).not.toContain(secret);
+  });
+});
+
+describe('channel test', () => {
+  it('sends one small streamed request with the mapped model and the secret, and shows the answer', async () => {
+    await add('live', '--models', 'a,b', '--secret', 'env:UPSTREAM_KEY', '--mapper', 'b=vendor/b');
+    const run = await ops(['test', 'live', '--model', 'b']);
+    expect(run.errors).toBe('');
+    expect(run.code).toBe(0);
+    expect(run.output).toMatch(/status 200 after \d+ ms/);
+    expect(run.output).toContain('Hello there.');
+    const call = await upstream.nextRequest();
+    expect(call).toMatchObject({ method: 'POST', path: '/v1/chat/completions' });
+    expect(call.headers['authorization']).toBe(`Bearer ${secret}`);
+    expect(call.body).toMatchObject({ model: 'vendor/b', stream: true, max_tokens: 64 });
+  });
+
+  it('follows the settings of the row', async () => {
+    await put({
+      id: 'tuned',
+      endpoint: upstream.endpoint,
+      models: ['a'],
+      max_tokens_field: 'max_completion_tokens',
+      params: { set: { temperature: 0 }, drop: ['max_completion_tokens'], stream: false },
+    });
+    upstream.script((_call, reply) => {
+      reply.json(200, { model: 'a-1', choices: [{ message: { content: 'ready' }, finish_reason: 'stop' }] });
+    });
+    const run = await ops(['test', 'tuned']);
+    expect(run.output).toContain('answer (a-1): ready');
+    const call = await upstream.nextRequest();
+    expect(call.headers['authorization']).toBeUndefined();
+    expect(call.body).toEqual({ model: 'a', messages: call.body['messages'], temperature: 0 });
+  });
+
+  it('shows what an upstream says against it, without the secret', async () => {
+    await add('refused', '--models', 'a', '--secret', 'env:UPSTREAM_KEY');
+    upstream.script((_call, reply) => {
+      reply.head(401);
+      reply.end(`bad key ${secret}\u001b[31m`);
+    });
+    const run = await ops(['test', 'refused']);
+    expect(run.code).toBe(1);
+    expect(run.output).toContain('status 401');
+    expect(run.errors).toContain('bad key (secret)');
+    expect(run.output + run.errors).not.toContain(secret);
+    expect(run.errors).not.toContain('\u001b');
+  });
+
+  it.each([
+    ['a channel that is not there', ['test', 'nobody'], 2, 'there is no channel nobody'],
+    [
+      'a model that the channel does not serve',
+      ['test', 'full', '--model', 'x'],
+      2,
+      'serves a, b: choose one',
+    ],
+    [
+      'a variable that is not set',
+      ['test', 'full', '--secret-env', 'UNSET'],
+      1,
+      'UNSET is not set in this shell',
+    ],
+  ])('says so when asked for %s', async (_case, words, code, message) => {
+    const run = await ops(words);
+    expect(run.code).toBe(code);
+    expect(run.errors).toContain(message);
+  });
+});

@@ -1,0 +1,219 @@
+import { createHash } from 'node:crypto';
+import {
+  DynamoDBDocumentClient,
+  DeleteCommand,
+  GetCommand,
+  PutCommand,
+  ScanCommand,
+} from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { emulatorClient, startEmulator } from '../support/emulator.ts';
+import type { Emulator } from '../support/emulator.ts';
+import { runOps } from './run-ops.ts';
+
+interface MadeKey {
+  key: string;
+  hash: string;
+  hint: string;
+}
+
+let emulator: Emulator;
+let tables: DynamoDBDocumentClient;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  tables = DynamoDBDocumentClient.from(emulatorClient(emulator.endpoint));
+});
+afterAll(async () => {
+  tables.destroy();
+  await emulator.stop();
+});
+
+const ops = async (words: string[], input?: string) =>
+  runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint }, input);
+const rowOf = async (hash: string) =>
+  (await tables.send(new GetCommand({ TableName: 'relay-keys', Key: { hash } }))).Item;
+const makeKey = async (...words: string[]): Promise<MadeKey> => {
+  const run = await ops(['key', 'create', '--account', 'acme', '--json', ...words]);
+  expect(run).toMatchObject({ code: 0 });
+  return JSON.parse(run.output) as MadeKey;
+};
+const sha256 = (written: string) => createHash('sha256').update(written).digest('hex');
+
+describe('key create', () => {
+  it('shows the key once, stores its hash alone, and makes the account', async () => {
+    const run = await ops(['key', 'create', '--account', 'new-account', '--models', 'a, b', '--rpm', '60']);
+    expect(run.code).toBe(0);
+    expect(run.output.split('\n')[0]).toBe(`local tables at ${emulator.endpoint} (relay-*)`);
+    const keys = run.output.match(/sk-[A-Za-z0-9_-]{48}/g) ?? [];
+    expect(keys).toHaveLength(1);
+    expect(run.output).toContain('nobody can show it again');
+    const row = await rowOf(sha256(String(keys[0])));
+    expect(row).toMatchObject({ account: 'new-account', models: ['a', 'b'], rpm: 60, enabled: true });
+    const accounts = await tables.send(new ScanCommand({ TableName: 'relay-accounts' }));
+    expect(accounts.Items).toContainEqual({ account: 'new-account' });
+    const all = await tables.send(new ScanCommand({ TableName: 'relay-keys' }));
+    expect(JSON.stringify(all.Items)).not.toContain(keys[0]);
+  });
+
+  it('leaves an account that exists as it is', async () => {
+    const account = { account: 'acme', note: 'a good customer' };
+    await tables.send(new PutCommand({ TableName: 'relay-accounts', Item: account }));
+    await makeKey();
+    const found = await tables.send(
+      new GetCommand({ TableName: 'relay-accounts', Key: { account: 'acme' } }),
+    );
+    expect(found.Item).toEqual(account);
+  });
+
+  it.each([
+    [['--expires', '2020-01-01'], 'it expired at 2020-01-01T00:00:00Z'],
+    [['--expires', 'tomorrow'], 'expires_at: found "tomorrow", wanted an ISO 8601 time'],
+    [['--rpm', '1.5'], 'rpm: found 1.5, wanted a whole number of 1 or more'],
+    [['--models', 'gpt-*'], 'models[0]: found "gpt-*", wanted a model name'],
+    [['--models', ','], 'Wanted names, separated by commas.'],
+  ])('refuses a key that would not work: %j', async (words, message) => {
+    const run = await ops(['key', 'create', '--account', 'nobody', ...words]);
+    expect(run.code).toBe(2);
+    expect(run.errors).toContain(message);
+    expect(run.output).not.toContain('sk-');
+  });
+});
+
+describe('key check says what the relay would say', () => {
+  it('to a usable key, read from standard input', async () => {
+    const { key } = await makeKey('--models', 'gpt-4o');
+    const run = await ops(['key', 'check'], `${key}\n`);
+    expect(run).toMatchObject({ code: 0 });
+    expect(run.output).toContain('of account acme is usable: models: gpt-4o');
+    expect(run.output).not.toContain(key);
+  });
+
+  it.each([
+    ['disabled', { enabled: false }, 'is disabled'],
+    ['expired', { expires_at: '2020-01-01T00:00:00Z' }, 'is expired: it expired at 2020-01-01T00:00:00Z'],
+    ['of another kind', { agent: 'web' }, 'is of the wrong kind: agent is web'],
+    ['unreadable', { enabled: 'ja' }, 'is invalid: enabled: found "ja", wanted true or false'],
+  ])('to a key whose row is %s', async (_case, attributes, message) => {
+    const { key, hash } = await makeKey();
+    await tables.send(
+      new PutCommand({ TableName: 'relay-keys', Item: { hash, account: 'acme', ...attributes } }),
+    );
+    const run = await ops(['key', 'check', key]);
+    expect(run.code).toBe(1);
+    expect(run.errors).toContain(message);
+    expect(run.errors).toContain('401 invalid_api_key');
+  });
+
+  it.each([
+    ['sk-nobody-made-this-one', 'is unknown: no row has the hash'],
+    ['pk-123', 'is malformed'],
+    ['sk-with blank', 'is malformed'],
+  ])('to %s', async (key, message) => {
+    const run = await ops(['key', 'check', '--json', key]);
+    expect(run.code).toBe(1);
+    expect(run.errors).toContain(message);
+    expect(JSON.parse(run.output)).toHaveProperty('state');
+  });
+});
+
+describe('key list', () => {
+  it('shows keys of one account by hint, never the key', async () => {
+    const { key, hint, hash } = await makeKey();
+    await runOps(['key', 'create', '--account', 'other'], { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint });
+    const run = await ops(['key', 'list', '--account', 'acme']);
+    expect(run.output).toContain(`${hint}  ${hash.slice(0, 12)}  acme`);
+    expect(run.output).not.toContain('other');
+    expect(run.output).not.toContain(key);
+  });
+
+  it('prints nothing but JSON on standard output when asked to', async () => {
+    const { hash } = await makeKey('--official');
+    const run = await ops(['key', 'list', '--json']);
+    const listed = JSON.parse(run.output) as Record<string, unknown>[];
+    expect(listed).toContainEqual(expect.objectContaining({ hash, state: 'usable', account: 'acme' }));
+    expect(run.errors).toContain('local tables at');
+  });
+});
+
+describe('key disable', () => {
+  it('refuses the key from then on, named by the start of its hash', async () => {
+    const { key, hash } = await makeKey('--rpm', '5');
+    expect(await ops(['key', 'disable', hash.slice(0, 10), '--yes'])).toMatchObject({ code: 0 });
+    expect(await rowOf(hash)).toMatchObject({ enabled: false, rpm: 5 });
+    expect((await ops(['key', 'check', key])).errors).toContain('is disabled');
+  });
+
+  it('changes nothing when nobody is there to say yes', async () => {
+    const { hash, hint } = await makeKey();
+    const run = await ops(['key', 'disable', hint]);
+    expect(run.code).toBe(1);
+    expect(run.errors).toContain('repeat with --yes');
+    expect(await rowOf(hash)).toMatchObject({ enabled: true });
+  });
+
+  it('asks for more of the hash when several keys fit', async () => {
+    const twins = ['0', '1'].map((end) => 'abcd'.padEnd(63, '0') + end);
+    for (const hash of twins) {
+      await tables.send(new PutCommand({ TableName: 'relay-keys', Item: { hash, account: 'twins' } }));
+    }
+    const run = await ops(['key', 'disable', 'abcd0', '--yes']);
+    expect(run.code).toBe(1);
+    expect(run.errors).toContain('2 keys fit');
+    for (const hash of twins) {
+      await tables.send(new DeleteCommand({ TableName: 'relay-keys', Key: { hash } }));
+    }
+  });
+
+  it.each([
+    ['0000', 1, 'no key has this hash or hint'],
+    ['acme', 2, 'wanted 4 or more characters of the hash'],
+  ])('finds nothing for %s', async (written, code, message) => {
+    const run = await ops(['key', 'disable', written, '--yes']);
+    expect(run.code).toBe(code);
+    expect(run.errors).toContain(message);
+  });
+});
+
+describe('key rotate', () => {
+  it('makes a key with the same rights and lets the old one end after the grace', async () => {
+    const old = await makeKey('--models', 'a,b', '--max-concurrency', '3');
+    const before = Date.now();
+    const run = await ops(['key', 'rotate', old.hint, '--grace', '2', '--json']);
+    expect(run.code).toBe(0);
+    const next = JSON.parse(run.output) as MadeKey;
+    expect(next.key).not.toBe(old.key);
+    expect(await rowOf(next.hash)).toMatchObject({
+      account: 'acme',
+      models: ['a', 'b'],
+      max_concurrency: 3,
+      hint: next.hint,
+      _replaces: old.hash,
+    });
+    expect(await rowOf(next.hash)).not.toHaveProperty('expires_at');
+    const end = Date.parse(String((await rowOf(old.hash))?.['expires_at']));
+    expect(end - before).toBeGreaterThan(1.9 * 3_600_000);
+    expect(end - before).toBeLessThan(2.1 * 3_600_000);
+    expect((await ops(['key', 'check', old.key])).code).toBe(0);
+  });
+
+  it('never lets the old key live longer than it would have', async () => {
+    const end = new Date(Date.now() + 3_600_000).toISOString().replace(/\.\d+Z$/, 'Z');
+    const old = await makeKey('--expires', end);
+    const run = await ops(['key', 'rotate', old.hint, '--json']);
+    const next = JSON.parse(run.output) as MadeKey;
+    expect(await rowOf(old.hash)).toHaveProperty('expires_at', end);
+    expect(await rowOf(next.hash)).toHaveProperty('expires_at', end);
+  });
+
+  it('makes no key for one that is refused, or without a grace unless told to', async () => {
+    const { hash, hint } = await makeKey();
+    expect(await ops(['key', 'rotate', hint, '--grace', '0'])).toMatchObject({ code: 1 });
+    expect(await ops(['key', 'rotate', hint, '--grace', '-1'])).toMatchObject({ code: 2 });
+    await ops(['key', 'disable', hash, '--yes']);
+    const run = await ops(['key', 'rotate', hint]);
+    expect(run.code).toBe(1);
+    expect(run.errors).toContain('does not work (enabled is false)');
+    expect(run.output).not.toContain('sk-');
+  });
+});

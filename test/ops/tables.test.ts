@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openTables } from '../../infra/ops/tables.ts';
+import type { Tables } from '../../infra/ops/tables.ts';
+import { startEmulator } from '../support/emulator.ts';
+import type { Emulator } from '../support/emulator.ts';
+
+let emulator: Emulator;
+let tables: Tables;
+beforeAll(async () => {
+  emulator = await startEmulator();
+  tables = await openTables({ stack: 'relay', endpoint: emulator.endpoint, local: true });
+});
+afterAll(async () => emulator.stop());
+
+describe('writing to a row that somebody else changes', () => {
+  it('an update of a deleted row does not bring it back', async () => {
+    expect(await tables.update('keys', 'gone', { enabled: false })).toBe(false);
+    expect(await tables.get('keys', 'gone')).toBeUndefined();
+  });
+
+  it('a new row does not replace one with its key', async () => {
+    expect(await tables.create('keys', { hash: 'taken', account: 'first' })).toBe(true);
+    expect(await tables.create('keys', { hash: 'taken', account: 'second' })).toBe(false);
+    expect(await tables.get('keys', 'taken')).toEqual({ hash: 'taken', account: 'first' });
+  });
+
+  it('a succession writes both rows, or neither once the old row changed', async () => {
+    await tables.create('keys', { hash: 'old', enabled: true });
+    const ended = { expires_at: '2027-01-01T00:00:00Z' };
+    await tables.succeed('keys', { hash: 'new' }, 'old', ended, { enabled: true });
+    expect(await tables.get('keys', 'old')).toEqual({ hash: 'old', enabled: true, ...ended });
+    expect(await tables.get('keys', 'new')).toEqual({ hash: 'new' });
+
+    await tables.update('keys', 'old', { enabled: false });
+    for (const unchanged of [{ enabled: true }, { enabled: undefined }]) {
+      await expect(tables.succeed('keys', { hash: 'newer' }, 'old', ended, unchanged)).rejects.toThrow(
+        'the row changed meanwhile and nothing was written',
+      );
+    }
+    expect(await tables.get('keys', 'newer')).toBeUndefined();
+  });
+
+  it('a scan reads beyond the first page', async () => {
+    const padding = 'x'.repeat(200_000);
+    const ids = Array.from({ length: 8 }, (_, index) => `c${index}`);
+    for (const id of ids) await tables.replace('channels', { id, _padding: padding });
+    const rows = await tables.scan('channels');
+    expect(rows.map((row) => row['id'])).toEqual(expect.arrayContaining(ids));
+  });
+});

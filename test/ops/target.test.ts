@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { resolveTarget } from '../../infra/ops/target.ts';
+import { startEmulator } from '../support/emulator.ts';
+import type { Emulator } from '../support/emulator.ts';
+import { runOps } from './run-ops.ts';
+
+let emulator: Emulator;
+beforeAll(async () => {
+  emulator = await startEmulator('relay-two');
+});
+afterAll(async () => emulator.stop());
+
+const firstLine = (output: string) => output.split('\n')[0];
+
+describe('where the tool works', () => {
+  it('is the local stack unless told otherwise: never a real account', () => {
+    expect(resolveTarget(undefined, { AWS_PROFILE: 'prod', AWS_REGION: 'eu-west-1' })).toEqual({
+      stack: 'relay',
+      endpoint: 'http://127.0.0.1:8000',
+      local: true,
+    });
+  });
+
+  it('is the named stack at the endpoint of the environment, when there is one', async () => {
+    const run = await runOps(['key', 'list', '--stack', 'relay-two'], {
+      AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
+    });
+    expect(run.code).toBe(0);
+    expect(firstLine(run.output)).toBe(`local tables at ${emulator.endpoint} (relay-two-*)`);
+  });
+
+  it('is a deployed stack, with its region and profile on the first line', async () => {
+    const run = await runOps(['key', 'list', '--stack', 'relay-x'], { AWS_REGION: 'eu-west-1' });
+    expect(firstLine(run.output)).toBe('stack relay-x in eu-west-1 (default AWS credentials)');
+    expect(run.code).toBe(1);
+    expect(run.errors).toContain('no valid AWS credentials: set AWS_PROFILE');
+  });
+
+  it('is not local when the endpoint is not loopback, so no rule is loosened there', () => {
+    const environment = { AWS_ENDPOINT_URL_DYNAMODB: 'https://dynamodb.eu-west-1.amazonaws.com' };
+    expect(resolveTarget(undefined, environment)).toMatchObject({ local: false });
+  });
+});
+
+describe('what goes wrong is said in one line', () => {
+  it.each([
+    [
+      'no stack runs',
+      { AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1' },
+      ['key', 'list'],
+      1,
+      'no tables answer at http://127.0.0.1:1: run `npm start` first',
+    ],
+    ['no region is known', {}, ['key', 'list', '--stack', 'relay'], 1, 'no AWS region: set AWS_REGION'],
+    ['a stack name is none', {}, ['key', 'list', '--stack', 'a b'], 2, 'is not a stack name'],
+    ['a command is none', {}, ['keys'], 2, "unknown command 'keys'"],
+    ['an option is missing', {}, ['key', 'create'], 2, "required option '--account <name>' not specified"],
+  ])('%s', async (_case, environment, words, code, message) => {
+    const run = await runOps(words, environment);
+    expect(run.code).toBe(code);
+    expect(run.errors).toContain(message);
+    expect(run.errors).not.toContain('    at ');
+  });
+
+  it('the tables of the stack are not there', async () => {
+    const run = await runOps(['key', 'list'], { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint });
+    expect(run.code).toBe(1);
+    expect(run.errors).toContain('has no tables named relay-*');
+  });
+
+  it('help names the examples and ends with 0', async () => {
+    const run = await runOps(['key', '--help']);
+    expect(run.code).toBe(0);
+    expect(run.output).toContain('npm run ops -- key create --account acme');
+  });
+});
