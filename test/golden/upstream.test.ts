@@ -1,0 +1,81 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { BodyToUpstreamEvents } from '../../shared/convert/body-to-upstream-events.ts';
+import { ChunksToCompletion } from '../../shared/convert/chunks-to-completion.ts';
+import { UpstreamToChat } from '../../shared/convert/upstream-to-chat.ts';
+import { chain } from '../../shared/stream/machine.ts';
+import type { ChatChunk } from '../../shared/wire/chat-response.ts';
+
+/**
+ * Transcripts of upstreams' answers, byte by byte, with the chunks and the whole object that they become. The
+ * `.json` files are written by `vitest -u` and read by a person.
+ */
+const folder = path.join(import.meta.dirname, 'upstream');
+const transcripts = readdirSync(folder).filter((name) => name.endsWith('.txt'));
+const limits = { answerBytesMax: 1e6, lineLengthMax: 1e5 };
+
+function read(pieces: Uint8Array[]): ChatChunk[] {
+  const reader = new UpstreamToChat({ requestId: 'r1', created: 5, model: 'public-name' });
+  const machine = chain(new BodyToUpstreamEvents(limits), reader);
+  return [...pieces.flatMap((piece) => machine.push(piece)), ...machine.end()];
+}
+
+function whole(chunks: ChatChunk[]): object {
+  const fold = new ChunksToCompletion();
+  for (const chunk of chunks) fold.push(chunk);
+  return fold.completion();
+}
+
+describe.each(transcripts)('%s', (name) => {
+  const bytes = new Uint8Array(readFileSync(path.join(folder, name)));
+  const expected = read([bytes]);
+
+  it('becomes these chunks and this answer', async () => {
+    const brief = expected.map(({ choices, usage }) => ({ choices, ...(usage ? { usage } : {}) }));
+    const { choices, usage } = whole(expected) as { choices: unknown; usage: unknown };
+    const text = `${JSON.stringify({ chunks: brief, completion: { choices, usage } }, undefined, 2)}\n`;
+    await expect(text).toMatchFileSnapshot(path.join(folder, name.replace('.txt', '.json')));
+  });
+
+  it('becomes the same chunks for every way of cutting its bytes in two, and byte by byte', () => {
+    for (let cut = 0; cut <= bytes.length; cut += 1)
+      expect(whole(read([bytes.subarray(0, cut), bytes.subarray(cut)]))).toEqual(whole(expected));
+    expect(read([...bytes].map((byte) => Uint8Array.of(byte)))).toEqual(expected);
+  });
+
+  it('becomes the same chunks for any cutting', () => {
+    const cuts = fc.array(fc.nat(bytes.length), { maxLength: 12 });
+    fc.assert(
+      fc.property(cuts, (places) => {
+        const edges = [0, ...places.toSorted((a, b) => a - b), bytes.length];
+        expect(read(edges.slice(1).map((end, i) => bytes.subarray(edges[i], end)))).toEqual(expected);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('keeps the rules of the canonical stream', () => {
+    const seen = new Map<number, { finished: boolean; tools: number }>();
+    for (const { id, model, choices } of expected) {
+      expect({ id, model }).toEqual({ id: 'chatcmpl-r1', model: 'public-name' });
+      for (const { index, delta, finish_reason: finish } of choices) {
+        const state = seen.get(index);
+        expect(delta.role).toBe(state ? undefined : 'assistant');
+        const next = state ?? { finished: false, tools: 0 };
+        expect(next.finished).toBe(false);
+        if (finish) expect(delta).toEqual({});
+        for (const call of delta.tool_calls ?? []) {
+          if (call.index === next.tools) {
+            expect(call).toMatchObject({ type: 'function', function: { name: expect.any(String) } });
+            expect(call.id).not.toBe('');
+            next.tools += 1;
+          } else expect(call.index).toBeLessThan(next.tools);
+        }
+        seen.set(index, { ...next, finished: finish !== null });
+      }
+    }
+    expect([...seen.values()].every((choice) => choice.finished)).toBe(true);
+  });
+});
