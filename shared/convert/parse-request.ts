@@ -61,7 +61,7 @@ function wantedText(issue: Issue | undefined): string {
   if (issue?.code === 'too_big') return `a value of at most ${issue.maximum}`;
   if (issue?.code !== 'too_small') return 'another type';
   const sized = issue.origin === 'string' || issue.origin === 'array';
-  return sized ? `a ${issue.origin} that is not empty` : `a value of at least ${issue.minimum}`;
+  return sized ? `${article(issue.origin)} that is not empty` : `a value of at least ${issue.minimum}`;
 }
 
 const article = (type: string): string => (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`);

@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import { chain, run, type Machine } from '../../../shared/stream/machine.ts';
+import { opened } from '../../../shared/stream/opened.ts';
+
+async function* source<T>(batches: T[][], failure?: Error): AsyncGenerator<T[], void, undefined> {
+  yield* batches;
+  if (failure) throw failure;
+}
+
+async function collect<T>(sequence: AsyncIterable<T[]>): Promise<{ batches: T[][]; error?: unknown }> {
+  const batches: T[][] = [];
+  try {
+    for await (const batch of sequence) batches.push(batch);
+    return { batches };
+  } catch (error) {
+    return { batches, error };
+  }
+}
+
+const double: Machine<number, number> = { push: (n) => [n, n], end: () => [0] };
+const text: Machine<number, string> = { push: (n) => [String(n)], end: () => ['end'] };
+const failOn = (bad: number): Machine<number, number> => ({
+  push: (n) => {
+    if (n === bad) throw new Error('bad');
+    return [n];
+  },
+  end: () => [],
+});
+const recovering: Machine<number, string> = { ...text, fail: () => ['recovered'] };
+
+describe('run', () => {
+  it('gives one batch out for each batch in, then the last items', async () => {
+    expect(await collect(run(source([[1, 2], [3]]), double))).toEqual({
+      batches: [[1, 1, 2, 2], [3, 3], [0]],
+    });
+  });
+
+  it('gives out what a batch emitted before it failed', async () => {
+    const { batches, error } = await collect(run(source([[1, 2, 3]]), failOn(3)));
+    expect(batches).toEqual([[1, 2]]);
+    expect(error).toEqual(new Error('bad'));
+  });
+
+  it('lets a machine recover from a failure of its source', async () => {
+    expect(await collect(run(source([[1]], new Error('x')), recovering))).toEqual({
+      batches: [['1'], ['recovered']],
+    });
+  });
+
+  it('passes a failure through a machine that does not care', async () => {
+    expect((await collect(run(source([[1]], new Error('x')), text))).error).toEqual(new Error('x'));
+  });
+
+  it('returns its source when it is returned early', async () => {
+    let closed = false;
+    async function* endless(): AsyncGenerator<number[]> {
+      try {
+        for (;;) yield [1];
+      } finally {
+        closed = true;
+      }
+    }
+    for await (const batch of run(endless(), text)) if (batch.length > 0) break;
+    expect(closed).toBe(true);
+  });
+});
+
+describe('chain', () => {
+  it('pushes what the first emits, also at its end', () => {
+    const both = chain(double, text);
+    expect([...both.push(1), ...both.end()]).toEqual(['1', '1', '0', 'end']);
+  });
+
+  it('offers a failure to the first machine, then to the second', () => {
+    expect(chain({ ...double, fail: () => [7] }, text).fail?.(new Error('x'))).toEqual(['7', 'end']);
+    expect(chain(double, recovering).fail?.(new Error('x'))).toEqual(['recovered']);
+    expect(() => chain(double, text).fail?.(new Error('x'))).toThrow('x');
+  });
+
+  it('treats an end that throws as a failure', () => {
+    const cut: Machine<number, number> = {
+      push: (n) => [n],
+      end: () => {
+        throw new Error('cut');
+      },
+    };
+    expect(chain(cut, recovering).end()).toEqual(['recovered']);
+  });
+});
+
+describe('opened', () => {
+  it('waits for the batch that opens and then gives everything out', async () => {
+    const sequence = await opened(source([[0], [0, 1], [2]]), (n) => n > 0);
+    expect(await collect(sequence)).toEqual({ batches: [[0], [0, 1], [2]] });
+  });
+
+  it('rejects when the source fails before that', async () => {
+    await expect(opened(source([[0]], new Error('x')), (n) => n > 0)).rejects.toThrow('x');
+  });
+
+  it('takes an end without opening as the whole sequence', async () => {
+    expect(await collect(await opened(source([[0]]), (n) => n > 0))).toEqual({ batches: [[0]] });
+  });
+});
