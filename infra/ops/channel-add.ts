@@ -1,4 +1,4 @@
-import { readChannel } from '../../shared/config/read-channel.ts';
+import { readChannel, secretsOf } from '../../shared/config/read-channel.ts';
 import { usageFailure } from './failure.ts';
 import type { Session } from './session.ts';
 import type { RawRow } from './tables.ts';
@@ -22,6 +22,13 @@ export async function addChannel(session: Session, options: AddOptions): Promise
   const row = rowOf(options);
   const reading = readChannel(row, session.target);
   if ('problem' in reading) throw usageFailure(`nothing was written: ${reading.problem}`);
+  const foreign = secretsOf(reading.row).find((reference) => !isOfStack(reference, session.target.stack));
+  if (foreign !== undefined) {
+    const { stack } = session.target;
+    throw usageFailure(
+      `nothing was written: stack ${stack} may not read ${foreign}, only ssm:/relay/${stack}/... and secretsmanager:${stack}/...`,
+    );
+  }
   if (reading.warning !== undefined) remark(`warning: ${reading.warning}`);
 
   if (options.replace) {
@@ -34,6 +41,10 @@ export async function addChannel(session: Session, options: AddOptions): Promise
   say(`channel ${options.id} is written, switched ${state}; live within 10 seconds.`);
   say(`Try it: npm run ops -- channel test ${options.id}`);
 }
+
+/** A function may read the secrets of its own stack alone. */
+const isOfStack = (reference: string, stack: string): boolean =>
+  ['env:', `ssm:/relay/${stack}/`, `secretsmanager:${stack}/`].some((prefix) => reference.startsWith(prefix));
 
 function rowOf(options: AddOptions): RawRow {
   const { id, endpoint, models, name, secret, priority, weight, mapper } = options;

@@ -18,11 +18,11 @@ export function judgeKey(raw: RawRow | undefined, nowMs: number): KeyVerdict {
   const reading = readRow(KeyRow, raw);
   if ('problem' in reading) return { state: 'invalid', why: reading.problem };
   const { row } = reading;
+  if (row.agent !== 'api') return { state: 'kind', why: `agent is ${row.agent}; only api may chat`, row };
   if (!row.enabled) return { state: 'disabled', why: 'enabled is false', row };
   if (row.expires_at !== undefined && row.expires_at <= nowMs) {
     return { state: 'expired', why: `it expired at ${isoTime(row.expires_at)}`, row };
   }
-  if (row.agent !== 'api') return { state: 'kind', why: `agent is ${row.agent}; only api may chat`, row };
   return { state: 'usable', why: describeRights(row), row };
 }
 

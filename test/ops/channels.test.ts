@@ -80,6 +80,11 @@ describe('channel add', () => {
     ['a private address', ['--endpoint', 'https://10.0.0.1/v1'], 'which is not a public address'],
     ['http to the world', ['--endpoint', 'http://api.example.com/v1'], 'wanted https://'],
     ['a secret instead of a reference', ['--secret', secret], 'wanted a reference|not a reference'],
+    [
+      'a secret of another stack',
+      ['--secret', 'ssm:/relay/relay-two/a'],
+      'stack relay may not read ssm:/relay/relay-two/a',
+    ],
     ['a broken mapper', ['--mapper', 'a=b=c'], 'public=upstream pairs'],
     ['a priority that is no number', ['--priority', 'high'], 'Wanted a number'],
   ])('refuses %s', async (_case, words, message) => {

@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { runOps } from './run-ops.ts';
+
+const read = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8');
+const pages = ['docs/tables.md', 'docs/operate.md'];
+
+/** `npm run ops -- key list --stack relay` becomes its words; `...` stands for any command. */
+const documented = pages
+  .flatMap((page) => [...read(page).matchAll(/npm run ops -- ([^`\n]+)/g)])
+  .map((match) => String(match[1]).trim())
+  .filter((command) => !command.endsWith('...'));
+
+/** The words up to the first option: group and command, perhaps with an argument. */
+const commandOf = (line: string): string => line.split(/\s+/).slice(0, 2).join(' ');
+
+describe('every command of the tool that the pages give', () => {
+  it('is there, with every option given', async () => {
+    const commands = Map.groupBy(documented, commandOf);
+    expect(commands.size).toBeGreaterThan(4);
+    for (const [command, lines] of commands) {
+      const help = await runOps([...command.split(' '), '--help']);
+      expect(help).toMatchObject({ code: 0 });
+      expect(help.output).toContain(`Usage: npm run ops -- ${command} `);
+      const options = lines.flatMap((line) => line.match(/(?<=\s)--[a-z-]+/g) ?? []);
+      for (const option of options.filter((each) => each !== '--stack')) {
+        expect(help.output).toContain(`${option} `);
+      }
+    }
+  });
+});
+
+it('every npm script that the pages name is in package.json', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+  const text = pages.map(read).join('\n');
+  const named = [...text.matchAll(/npm (start|test)|npm run ([a-z:]+)/g)];
+  expect(named.length).toBeGreaterThan(4);
+  for (const [, plain, run] of named) expect(scripts).toHaveProperty([String(plain ?? run)]);
+});

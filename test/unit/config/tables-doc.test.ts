@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs';
+import type * as z from 'zod/mini';
+import { describe, expect, it } from 'vitest';
+import { tableNames } from '../../../shared/adapters/table-schema.ts';
+import { AccountRow } from '../../../shared/config/account-row.ts';
+import { ChannelRow } from '../../../shared/config/channel-row.ts';
+import { ChargeRow } from '../../../shared/config/charge-row.ts';
+import { KeyRow } from '../../../shared/config/key-row.ts';
+import { PlanRow } from '../../../shared/config/plan-row.ts';
+import { readChannel } from '../../../shared/config/read-channel.ts';
+import { readRow } from '../../../shared/config/read-row.ts';
+import { readSetting } from '../../../shared/config/read-setting.ts';
+import { SettingRow, settingValues } from '../../../shared/config/setting-row.ts';
+
+const page = readFileSync(new URL('../../../docs/tables.md', import.meta.url), 'utf8');
+
+const readers: Record<string, (raw: unknown) => object> = {
+  channels: (raw) => readChannel(raw, { local: false }),
+  charges: (raw) => readRow(ChargeRow, raw),
+  plans: (raw) => readRow(PlanRow, raw),
+  settings: readSetting,
+  keys: (raw) => readRow(KeyRow, raw),
+  accounts: (raw) => readRow(AccountRow, raw),
+};
+
+const schemas = {
+  channels: ChannelRow,
+  charges: ChargeRow,
+  plans: PlanRow,
+  settings: SettingRow,
+  keys: KeyRow,
+  accounts: AccountRow,
+};
+
+function sectionOf(table: string): string {
+  const start = page.indexOf(`\n## ${table}\n`);
+  expect(start, `a section ${table}`).toBeGreaterThan(0);
+  return page.slice(start + 1).split('\n## ')[0] ?? '';
+}
+
+const examplesOf = (table: string): unknown[] =>
+  [...sectionOf(table).matchAll(/```json\n(.*?)```/gs)].map(
+    (match) => JSON.parse(String(match[1])) as unknown,
+  );
+
+/** The names in the first column of the section's attribute table. */
+const documented = (table: string): string[] =>
+  [...sectionOf(table).matchAll(/^\| `([a-z_.]+)` \|/gm)].map((match) => String(match[1]));
+
+/** `plan`, `plan.level`, ...: a map or a list of maps inside a row counts with its own attributes. */
+function attributePaths(schema: unknown, prefix = ''): string[] {
+  const shape = innerShape(schema);
+  return Object.entries(shape).flatMap(([name, inner]) =>
+    [prefix + name].concat(attributePaths(inner, `${prefix}${name}.`)),
+  );
+}
+
+function innerShape(schema: unknown): Record<string, unknown> {
+  const { def } = schema as { def: z.core.$ZodTypeDef & Record<string, unknown> };
+  if (def.type === 'object') return def['shape'] as Record<string, unknown>;
+  const inner = def['innerType'] ?? def['element'];
+  return inner === undefined ? {} : innerShape(inner);
+}
+
+describe.each(Object.keys(readers))('docs/tables.md, %s', (table) => {
+  it('has examples that can be pasted: each is read without a problem or a warning', () => {
+    const examples = examplesOf(table);
+    expect(examples.length).toBeGreaterThan(0);
+    for (const example of examples)
+      expect(readers[table]?.(example)).toEqual({ row: expect.anything() as unknown });
+  });
+
+  it('lists every attribute that the row may have, and no other', () => {
+    const settingNames = table === 'settings' ? Object.keys(settingValues) : [];
+    const expected = [...settingNames, ...attributePaths(schemas[table as keyof typeof schemas])];
+    expect(new Set(documented(table))).toEqual(new Set(expected));
+  });
+});
+
+it('names every table of the stack', () => {
+  const headings = [...page.matchAll(/^## (.*)$/gm)].flatMap((match) => String(match[1]).split(', '));
+  expect(headings).toEqual(expect.arrayContaining([...tableNames]));
+});
