@@ -58,7 +58,7 @@ function foundAt(row: unknown, path: Path): unknown {
 }
 
 /** A found value in few words: quoted when short and harmless, else only its kind. */
-export function describe(value: unknown): string {
+function describe(value: unknown): string {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   if (typeof value === 'string') return describeText(value);
   const items = value instanceof Set ? [...value] : value;
