@@ -1,0 +1,138 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PutCommand } from '@aws-sdk/lib-dynamodb';
+import { buildFunctions } from '../../infra/build.ts';
+import type { FunctionError } from '../../infra/local/lambda/invocation.ts';
+import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
+import { splitPrelude, type ResponseHead } from '../../infra/local/lambda/prelude.ts';
+import { documentClient } from '../../shared/adapters/dynamo.ts';
+import { physicalTableName, type TableName } from '../../shared/adapters/table-schema.ts';
+import { startEmulator } from '../support/emulator.ts';
+
+/** What a function answered, still coming. */
+export interface FunctionAnswer {
+  head: ResponseHead;
+  /** Body text as it arrives; ends when the function ended it. */
+  texts: AsyncIterator<string>;
+  /** The runtime's connection, on which the answer comes. */
+  connection: Socket;
+}
+
+export interface BufferedAnswer extends ResponseHead {
+  body: string;
+}
+
+export interface FunctionHost {
+  stream(event: object): Promise<FunctionAnswer>;
+  /** The whole answer of a streaming function. */
+  streamAll(event: object): Promise<{ head: ResponseHead; body: string }>;
+  buffered(event: object): Promise<BufferedAnswer>;
+  put(table: TableName, row: Record<string, unknown>): Promise<void>;
+  /** Every line that the functions and their host wrote so far. */
+  lines: string[];
+  /** The next line, or one written before, that passes. */
+  line(passes: (line: string) => boolean): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** The bundled functions under AWS's own runtime client, on emulated tables. */
+export async function startFunctions(timeoutMs = 60_000): Promise<FunctionHost> {
+  const folder = mkdtempSync(join(tmpdir(), 'relay-contract-'));
+  await buildFunctions({
+    functionsFolder: join(import.meta.dirname, '..', '..', 'functions'),
+    outputFolder: folder,
+  });
+  const emulator = await startEmulator();
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
+  const lines: string[] = [];
+  let wake = Promise.withResolvers<void>();
+  const log = (line: string) => {
+    lines.push(line);
+    wake.resolve();
+    wake = Promise.withResolvers<void>();
+  };
+  const start = (name: string) =>
+    new LocalFunction(
+      {
+        name,
+        arn: `arn:aws:lambda:us-east-1:000000000000:function:${name}`,
+        folder: join(folder, name),
+        handler: 'index.handler',
+        timeoutMs,
+        memoryMegabytes: 256,
+        environmentsMax: 1,
+        environment: {
+          RELAY_STACK: 'relay',
+          RELAY_VERSION: 'contract',
+          RELAY_LOCAL: '1',
+          ORIGIN_SECRETS: 'front-door',
+          AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
+          UPSTREAM_KEY: 'sk-canary-upstream',
+        },
+      },
+      log,
+    );
+  const functions = { chat: start('chat'), catalog: start('catalog') };
+  const credentials = { accessKeyId: 'local', secretAccessKey: 'local' };
+  const client = documentClient({ region: 'us-east-1', credentials });
+  const stream = (event: object) => invokeStreaming(functions.chat, event);
+  return {
+    lines,
+    stream,
+    async streamAll(event) {
+      const { head, texts } = await stream(event);
+      let body = '';
+      for (let next = await texts.next(); !next.done; next = await texts.next()) body += next.value;
+      return { head, body };
+    },
+    buffered: async (event) => (await functions.catalog.call(event)) as BufferedAnswer,
+    async put(table, Item) {
+      await client.send(new PutCommand({ TableName: physicalTableName('relay', table), Item }));
+    },
+    async line(passes) {
+      for (;;) {
+        const found = lines.find(passes);
+        if (found !== undefined) return found;
+        await wake.promise;
+      }
+    },
+    async stop() {
+      client.destroy();
+      await Promise.all([functions.chat.close(), functions.catalog.close(), emulator.stop()]);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function invokeStreaming(target: LocalFunction, event: object): Promise<FunctionAnswer> {
+  return new Promise((resolve, reject) => {
+    target.invoke(event, {
+      failed: (error: FunctionError) => reject(new Error(`${error.errorType}: ${error.errorMessage}`)),
+      buffered: () => reject(new Error('a streaming function answered in one piece')),
+      streaming: (body) => void readHead(body).then(resolve, reject),
+    });
+  });
+}
+
+async function readHead(body: IncomingMessage): Promise<FunctionAnswer> {
+  let bytes = Buffer.alloc(0);
+  for (;;) {
+    const split = splitPrelude(bytes);
+    if (split) {
+      const { head, rest } = split;
+      return { head, texts: textsOf(body, rest), connection: body.socket };
+    }
+    const chunk = body.read() as Buffer | null;
+    if (chunk) bytes = Buffer.concat([bytes, chunk]);
+    else await once(body, 'readable');
+  }
+}
+
+async function* textsOf(body: IncomingMessage, first: Buffer): AsyncGenerator<string, void, undefined> {
+  if (first.length > 0) yield first.toString();
+  for await (const bytes of body) yield String(bytes);
+}

@@ -1,0 +1,190 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { ResponseHead } from '../../infra/local/lambda/prelude.ts';
+import { keyHash } from '../../shared/adapters/key-hash.ts';
+import { urlEvent, type EventParts } from '../unit/adapters/edge/url-event.ts';
+import { startFunctions, type FunctionHost } from './function-host.ts';
+
+let host: FunctionHost;
+let called = Promise.withResolvers<ServerResponse>();
+/** What the upstream does with each request. */
+let onCall: (response: ServerResponse) => void;
+const upstream = createServer((request, response) => {
+  request.resume();
+  onCall(response);
+});
+
+beforeAll(async () => {
+  await once(upstream.listen(0, '127.0.0.1'), 'listening');
+  host = await startFunctions();
+  await host.put('channels', {
+    id: 'fake',
+    endpoint: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`,
+    secret: 'env:UPSTREAM_KEY',
+    models: ['demo'],
+    state: true,
+  });
+  await host.put('keys', { hash: keyHash('sk-contract'), account: 'acme', hint: 'sk-...act' });
+});
+afterAll(async () => {
+  await host.stop();
+  upstream.close().closeAllConnections();
+});
+beforeEach(() => {
+  called = Promise.withResolvers();
+  onCall = called.resolve;
+});
+
+const fromDoor = { 'x-relay-origin': 'front-door', 'x-forwarded-host': '127.0.0.1:8787' };
+const withKey = { ...fromDoor, authorization: 'Bearer sk-contract' };
+const chat = (more: EventParts = {}) =>
+  urlEvent({
+    headers: withKey,
+    body: JSON.stringify({ model: 'demo', stream: true, messages: [{ role: 'user', content: 'canary' }] }),
+    ...more,
+  });
+
+const chunk = (delta: object, finish: string | null = null) =>
+  `data: ${JSON.stringify({
+    id: 'x',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'demo',
+    choices: [{ index: 0, delta, finish_reason: finish }],
+  })}\n\n`;
+const eventStream = { 'content-type': 'text/event-stream' };
+
+/** Reads until the text so far holds what is looked for. */
+async function readUntil(texts: AsyncIterator<string>, wanted: string): Promise<string> {
+  let text = '';
+  while (!text.includes(wanted)) {
+    const next = await texts.next();
+    if (next.done) throw new Error(`ended without ${wanted}: ${text}`);
+    text += next.value;
+  }
+  return text;
+}
+
+/** The log line of a request. */
+const requestLine = ({ headers }: ResponseHead) =>
+  host.line((text) => text.includes(String(headers?.['x-request-id'])) && text.includes('duration_ms'));
+
+const environmentsOf = (name: string) => host.lines.filter((line) => line.startsWith(`environment ${name}#`));
+
+describe('the chat function under AWS’s runtime client', () => {
+  test('sends each piece on as it comes, and status and headers with the first', async () => {
+    const answer = host.stream(chat());
+    const response = await called.promise;
+    response.writeHead(200, eventStream);
+    response.write(chunk({ role: 'assistant', content: 'first' }));
+    const { head, texts } = await answer;
+    expect(head.statusCode).toBe(200);
+    expect(head.headers).toMatchObject({
+      'content-type': expect.stringContaining('text/event-stream'),
+      'x-request-id': expect.stringMatching(/^[0-9a-z]{26}$/),
+    });
+    await readUntil(texts, 'first');
+    response.write(chunk({ content: 'second' }));
+    await readUntil(texts, 'second');
+    response.end(`${chunk({}, 'stop')}data: [DONE]\n\n`);
+    await readUntil(texts, '[DONE]');
+    expect(await texts.next()).toMatchObject({ done: true });
+    expect(await requestLine(head)).toContain('"end":"completed"');
+  });
+
+  test.each<[string, object, number, string]>([
+    [
+      'no origin secret',
+      urlEvent({ headers: { authorization: 'Bearer sk-contract' } }),
+      403,
+      'origin_denied',
+    ],
+    ['no key', chat({ headers: fromDoor }), 401, 'invalid_api_key'],
+    ['an empty body', chat({ body: '' }), 400, 'empty_body'],
+    [
+      'no UTF-8',
+      chat({ body: Buffer.from([0x7b, 0xff]).toString('base64'), base64: true }),
+      400,
+      'invalid_encoding',
+    ],
+    ['no JSON', chat({ body: '{' }), 400, 'invalid_json'],
+    ['deep JSON', chat({ body: '['.repeat(100_000) }), 400, 'json_too_deep'],
+    ['5 MB', chat({ body: `"${'x'.repeat(5_000_000)}"` }), 413, 'request_too_large'],
+    ['another path', chat({ path: '/v1/chat' }), 404, 'not_found'],
+    ['HEAD', chat({ method: 'HEAD' }), 405, ''],
+  ])('answers %s', async (_what, event, status, code) => {
+    onCall = () => expect.unreachable('the upstream was called');
+    const { head, body } = await host.streamAll(event);
+    expect(head.statusCode).toBe(status);
+    expect(head.headers?.['x-request-id']).toMatch(/^[0-9a-z]{26}$/);
+    expect(body).toContain(code);
+    expect(body === '').toBe(code === '');
+  });
+
+  test.each<[string, (response: ServerResponse) => void]>([
+    ['closes without an answer', (response) => response.socket?.destroy()],
+    [
+      'closes in the middle',
+      (response) => response.writeHead(200, eventStream).write('data: {', () => response.destroy()),
+    ],
+    [
+      'answers HTML',
+      (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>canary'),
+    ],
+    ['answers 500', (response) => response.writeHead(500).end('canary')],
+  ])('survives an upstream that %s', async (_what, fail) => {
+    // Every request: one that found a kept connection closed is sent once more.
+    onCall = fail;
+    const { head, body } = await host.streamAll(chat());
+    expect(head.statusCode).toBe(502);
+    expect(JSON.parse(body)).toMatchObject({ error: { type: 'upstream_error' } });
+    expect(environmentsOf('chat')).toHaveLength(1);
+  });
+
+  test('reads on to the upstream’s end when the runtime’s connection is reset, and serves the next request', async () => {
+    const answer = host.stream(chat());
+    const response = await called.promise;
+    response.writeHead(200, eventStream);
+    response.write(chunk({ role: 'assistant', content: 'said' }));
+    const { head, texts, connection } = await answer;
+    await readUntil(texts, 'said');
+    connection.resetAndDestroy();
+    const next = host.streamAll(chat({ headers: fromDoor }));
+    // Only an upstream that is still read takes more than the sockets between hold.
+    for (let pieces = 0; pieces < 64; pieces += 1)
+      if (!response.write(chunk({ content: 'x'.repeat(100_000) }))) await once(response, 'drain');
+    response.end(`${chunk({}, 'stop')}data: [DONE]\n\n`);
+    const after = await next;
+    expect(after.head.statusCode).toBe(401);
+    const [first, second] = await Promise.all([requestLine(head), requestLine(after.head)]);
+    expect(first).toContain('"end":"client_gone"');
+    // The invocation lasted until the upstream's end: only then did the next one begin.
+    expect(host.lines.indexOf(first)).toBeLessThan(host.lines.indexOf(second));
+    expect(environmentsOf('chat')).toHaveLength(1);
+  });
+
+  test('logs neither prompt nor answer nor secret', () => {
+    expect(host.lines.join('\n')).not.toMatch(/canary|sk-contract|front-door/);
+  });
+});
+
+const get = (path: string, method = 'GET') => urlEvent({ method, path, headers: fromDoor });
+
+describe('the catalog function under AWS’s runtime client', () => {
+  test('answers in one piece', async () => {
+    const answer = await host.buffered(get('/v1/models'));
+    expect(answer).toMatchObject({ statusCode: 200, headers: { 'content-type': 'application/json' } });
+    expect(JSON.parse(answer.body)).toMatchObject({ object: 'list', data: [{ id: 'demo' }] });
+  });
+
+  test('answers HEAD with status and headers alone', async () => {
+    expect(await host.buffered(get('/v1/models', 'HEAD'))).toMatchObject({ statusCode: 200, body: '' });
+  });
+
+  test('is closed to whoever goes around the front door', async () => {
+    const answer = await host.buffered(urlEvent({ method: 'GET', path: '/v1/models' }));
+    expect(answer).toMatchObject({ statusCode: 403, headers: { 'x-request-id': expect.any(String) } });
+  });
+});
