@@ -75,6 +75,11 @@ describe('a bad cell of a channel is named, with what was found and what is want
     expect(many).toHaveProperty('problem', expect.stringMatching(/models\[7\].*; and 12 more$/));
   });
 
+  it('an unreadable state also rules out an earlier version of the row; another bad cell does not', () => {
+    expect(read({ state: 'on', priority: 'x' })).toHaveProperty('off', true);
+    expect(read({ priority: 'x' })).not.toHaveProperty('off');
+  });
+
   it('something that is no row at all', () => {
     expect(readChannel(null, { local: false })).toHaveProperty(
       'problem',
