@@ -17,7 +17,7 @@ export interface FunctionDescription {
 }
 
 /** No deletes and no batch writes until a function needs them. */
-export type TableAction = 'GetItem' | 'BatchGetItem' | 'Query' | 'Scan' | 'PutItem' | 'UpdateItem';
+type TableAction = 'GetItem' | 'BatchGetItem' | 'Query' | 'Scan' | 'PutItem' | 'UpdateItem';
 
 const configurationScans = {
   channels: ['Scan'],

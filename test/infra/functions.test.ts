@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { readable, resourcesOf, synthesize, type Resource, type Template } from './synthesize.ts';
+
+let template: Template;
+
+beforeAll(() => {
+  ({ template } = synthesize({ stage: 'test', originSecrets: [1, 2] }));
+});
+
+function only(type: string, logicalIdStart: string): Resource['Properties'] {
+  const found = resourcesOf(template, type).filter(([logicalId]) => logicalId.startsWith(logicalIdStart));
+  expect(found).toHaveLength(1);
+  return found[0]?.[1].Properties ?? {};
+}
+
+describe('functions', () => {
+  test.each([
+    ['chat', 900, 'RESPONSE_STREAM'],
+    ['catalog', 30, 'BUFFERED'],
+  ])('%s runs on arm64 with Node 24 for at most %i s and answers %s', (name, seconds, invokeMode) => {
+    expect(only('AWS::Lambda::Function', `Functions${name}Function`)).toMatchObject({
+      Runtime: 'nodejs24.x',
+      Architectures: ['arm64'],
+      Handler: 'index.handler',
+      MemorySize: 256,
+      Timeout: seconds,
+      LoggingConfig: { LogFormat: 'JSON' },
+    });
+    expect(only('AWS::Lambda::Url', `Functions${name}Function`)).toMatchObject({
+      AuthType: 'NONE',
+      InvokeMode: invokeMode,
+    });
+    expect(only('AWS::Logs::LogGroup', `Functions${name}Logs`)).toMatchObject({ RetentionInDays: 30 });
+  });
+
+  test('reserve no concurrency: a new account has none to spare', () => {
+    for (const [, resource] of resourcesOf(template, 'AWS::Lambda::Function')) {
+      expect(resource.Properties).not.toHaveProperty('ReservedConcurrentExecutions');
+    }
+  });
+
+  test('know their stack, their version and every origin secret, and nothing else', () => {
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+    for (const [, resource] of resourcesOf(template, 'AWS::Lambda::Function')) {
+      const { Variables } = resource.Properties.Environment as { Variables: Record<string, unknown> };
+      expect(Object.keys(Variables).toSorted()).toEqual(['ORIGIN_SECRETS', 'RELAY_STACK', 'RELAY_VERSION']);
+      expect(Variables).toMatchObject({ RELAY_STACK: 'relay-test', RELAY_VERSION: version });
+      expect(readable(Variables.ORIGIN_SECRETS)).toMatch(
+        /^\{\{resolve:secretsmanager:<OriginSecret1\w+>:SecretString:::\}\},\{\{resolve:secretsmanager:<OriginSecret2\w+>:SecretString:::\}\}$/,
+      );
+    }
+  });
+
+  test('are never told that they run on one machine', () => {
+    expect(JSON.stringify(template)).not.toContain('RELAY_LOCAL');
+  });
+
+  test('each have alarms for crashes, refused environments and server errors', () => {
+    const watched = resourcesOf(template, 'AWS::CloudWatch::Alarm').map(([, { Properties }]) => {
+      const [dimension] = Properties.Dimensions as { Value: unknown }[];
+      return `${readable(dimension?.Value).replace(/^<Functions([a-z]+)Function.*$/, '$1')} ${String(Properties.MetricName)}`;
+    });
+    expect(watched).toEqual(
+      ['chat', 'catalog'].flatMap((name) => [`${name} Errors`, `${name} Throttles`, `${name} Url5xxCount`]),
+    );
+  });
+});

@@ -1,0 +1,60 @@
+/** Synthesizes the stack in this process, around bundles that hold nothing: these tests are about the template. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createApp } from '../../infra/stack/create-app.ts';
+import { functionNames } from '../../infra/stack/function-descriptions.ts';
+
+export interface Resource {
+  Type: string;
+  Properties: Record<string, unknown>;
+  DeletionPolicy?: string;
+  UpdateReplacePolicy?: string;
+}
+
+export interface Template {
+  Resources: Record<string, Resource>;
+  Outputs: Record<string, { Value: unknown }>;
+}
+
+export interface Synthesis {
+  stackName: string;
+  template: Template;
+}
+
+/** Validation takes most of the time: one test has it on. */
+export function synthesize(context: Record<string, unknown> = {}, validate = false): Synthesis {
+  const folder = mkdtempSync(join(tmpdir(), 'relay-synthesis-'));
+  try {
+    const bundlesFolder = join(folder, 'dist');
+    for (const name of functionNames) {
+      mkdirSync(join(bundlesFolder, name), { recursive: true });
+      writeFileSync(join(bundlesFolder, name, 'index.mjs'), `export const handler = '${name}';\n`);
+    }
+    const { app, stack } = createApp({ outputFolder: join(folder, 'out'), bundlesFolder, context, validate });
+    const artifact = app.synth().getStackArtifact(stack.artifactId);
+    return { stackName: artifact.stackName, template: artifact.template as Template };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Logical id and resource of all of one type, in template order. */
+export function resourcesOf(template: Template, type: string): [string, Resource][] {
+  return Object.entries(template.Resources).filter(([, resource]) => resource.Type === type);
+}
+
+/** A value of the template as one readable text: `{Ref: X}` becomes `<X>`, `{Fn::GetAtt: [X, Arn]}` `<X.Arn>`. */
+export function readable(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'object' && value !== null) {
+    const [key, content] = Object.entries(value)[0] ?? [];
+    if (key === 'Ref') return `<${String(content)}>`;
+    if (key === 'Fn::GetAtt' && Array.isArray(content)) return `<${content.join('.')}>`;
+    if (key === 'Fn::Join' && Array.isArray(content)) {
+      const [separator, parts] = content as [string, unknown[]];
+      return parts.map(readable).join(separator);
+    }
+  }
+  return JSON.stringify(value);
+}

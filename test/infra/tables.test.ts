@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { tableNames } from '../../shared/adapters/table-schema.ts';
+import { resourcesOf, synthesize, type Resource, type Template } from './synthesize.ts';
+
+interface TableProperties {
+  TableName: string;
+  AttributeDefinitions: { AttributeName: string; AttributeType: string }[];
+  KeySchema: { AttributeName: string; KeyType: string }[];
+  GlobalSecondaryIndexes?: {
+    IndexName: string;
+    KeySchema: { AttributeName: string; KeyType: string }[];
+    Projection: { ProjectionType: string };
+  }[];
+  StreamSpecification?: { StreamViewType: string };
+  TimeToLiveSpecification?: { AttributeName: string; Enabled: boolean };
+  BillingMode: string;
+  SSESpecification: { SSEEnabled: boolean };
+  Replicas: {
+    DeletionProtectionEnabled: boolean;
+    PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: boolean };
+  }[];
+}
+
+const properties = (resource: Resource): TableProperties => resource.Properties as unknown as TableProperties;
+
+/** What would replace a customer's table, or its readers' view of it, when it changed. */
+function identity([logicalId, resource]: [string, Resource]): object {
+  const table = properties(resource);
+  const typeOf = (name: string): string =>
+    table.AttributeDefinitions.find((attribute) => attribute.AttributeName === name)?.AttributeType ?? '?';
+  const keys = (schema: TableProperties['KeySchema']): string[] =>
+    schema.map((key) => `${key.KeyType} ${key.AttributeName} ${typeOf(key.AttributeName)}`);
+  return {
+    logicalId,
+    name: table.TableName,
+    keys: keys(table.KeySchema),
+    indexes: (table.GlobalSecondaryIndexes ?? []).map((index) => ({
+      name: index.IndexName,
+      keys: keys(index.KeySchema),
+      projection: index.Projection.ProjectionType,
+    })),
+    ttl: table.TimeToLiveSpecification?.AttributeName ?? null,
+    stream: table.StreamSpecification?.StreamViewType ?? null,
+    whenRemoved: [resource.DeletionPolicy, resource.UpdateReplacePolicy],
+  };
+}
+
+let template: Template;
+const tables = (): [string, Resource][] => resourcesOf(template, 'AWS::DynamoDB::GlobalTable');
+
+beforeAll(() => {
+  ({ template } = synthesize());
+});
+
+describe('tables', () => {
+  test('keep the identity that deployed stacks have (a change replaces customers’ data)', () => {
+    const golden: unknown = JSON.parse(readFileSync(join(import.meta.dirname, 'tables.golden.json'), 'utf8'));
+    expect(tables().map(identity)).toEqual(golden);
+  });
+
+  test('are all those of the schema module', () => {
+    expect(tables().map(([, table]) => properties(table).TableName)).toEqual(
+      tableNames.map((name) => `relay-${name}`),
+    );
+  });
+
+  test('are on demand, encrypted, recoverable to a point in time and protected from deletion', () => {
+    for (const [, table] of tables()) {
+      expect(properties(table)).toMatchObject({
+        BillingMode: 'PAY_PER_REQUEST',
+        SSESpecification: { SSEEnabled: true },
+        Replicas: [
+          {
+            DeletionProtectionEnabled: true,
+            PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+          },
+        ],
+      });
+    }
+  });
+});
