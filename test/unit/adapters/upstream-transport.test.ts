@@ -265,6 +265,16 @@ describe('a kept connection', () => {
     expect(connections()).toBe(2);
   });
 
+  test('that turns out dead is not replaced by another that is just as old', async () => {
+    const { url, seen } = await serveOnce((request) => request.socket.destroy());
+    const transport = upstreamTransport();
+    const replies = await Promise.all([transport.send(post(url), never), transport.send(post(url), never)]);
+    await Promise.all(replies.map(read));
+    await new Promise(setImmediate);
+    expect(await read(await transport.send(post(url), never))).toBe('ok');
+    expect(seen).toEqual([1, 1, 2, 1]);
+  });
+
   test('that breaks after a byte of the reply is a failure: the request was worked on', async () => {
     const { url, seen } = await serveOnce((request) => request.socket.end('HTTP/1.1 2'));
     const transport = await warm(url);
