@@ -1,11 +1,12 @@
 import type { ServerResponse } from 'node:http';
-import { sendError } from './demo-upstream-reply.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sendError, wordMs } from './demo-upstream-reply.ts';
 
 /** What the user's text can ask `demo-error` to do, beside `status 429` and the like. */
-const failures: { asked: RegExp; run: (response: ServerResponse) => void }[] = [
-  { asked: /error mid-stream/i, run: (response) => writeWords(response).end(errorFrame) },
-  { asked: /early stop/i, run: (response) => writeWords(response).end() },
-  { asked: /hang up/i, run: (response) => writeWords(response).write(': bye\n\n', () => response.destroy()) },
+const failures: { asked: RegExp; run: (response: ServerResponse) => unknown }[] = [
+  { asked: /error mid-stream/i, run: async (response) => (await writeWords(response)).end(errorFrame) },
+  { asked: /early stop/i, run: async (response) => (await writeWords(response)).end() },
+  { asked: /hang up/i, run: async (response) => (await writeWords(response)).destroy() },
   { asked: /silence/i, run: (response) => startStream(response).flushHeaders() },
   { asked: /empty/i, run: (response) => startStream(response).end() },
   {
@@ -16,13 +17,16 @@ const failures: { asked: RegExp; run: (response: ServerResponse) => void }[] = [
 ];
 
 /** Fails in the way that the user's last text asks for; else with a 500. */
-export function fail(said: string, response: ServerResponse): void {
+export async function fail(said: string, response: ServerResponse): Promise<void> {
   const failure = failures.find(({ asked }) => asked.test(said));
-  if (failure) return failure.run(response);
+  if (failure) {
+    await failure.run(response);
+    return;
+  }
   const status = Number(/status ([45]\d\d)/i.exec(said)?.[1] ?? 500);
   if (status === 429) response.setHeader('retry-after', '2');
   const code = status === 429 ? 'rate_limit_exceeded' : 'demo_error';
-  return sendError(response, status, `The demo upstream answers ${status}, as asked.`, code);
+  sendError(response, status, `The demo upstream answers ${status}, as asked.`, code);
 }
 
 const errorFrame = `data: ${JSON.stringify({
@@ -32,7 +36,8 @@ const errorFrame = `data: ${JSON.stringify({
 const startStream = (response: ServerResponse): ServerResponse =>
   response.writeHead(200, { 'content-type': 'text/event-stream' });
 
-function writeWords(response: ServerResponse): ServerResponse {
+/** With pauses: the failure comes after words that were read, not together with them. */
+async function writeWords(response: ServerResponse): Promise<ServerResponse> {
   startStream(response);
   for (const content of ['This', ' answer', ' will', ' not']) {
     const choices = [{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }];
@@ -44,6 +49,7 @@ function writeWords(response: ServerResponse): ServerResponse {
       choices,
     };
     response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+    await sleep(wordMs);
   }
   return response;
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DemoAnswer, DemoChoice } from './demo-upstream-answer.ts';
 import type { DemoRequest } from './demo-upstream-request.ts';
 
-const wordMs = 20;
+export const wordMs = 20;
 const id = 'chatcmpl-demo';
 const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 
