@@ -4,9 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { isBuiltin } from 'node:module';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { build, type BuildResult, type Metafile, type Plugin } from 'esbuild';
+import { build, type BuildResult, type Metafile } from 'esbuild';
+import { startPlugins } from './build-plugins.ts';
 
 const projectFolder = resolve(import.meta.dirname, '..');
 
@@ -59,7 +59,7 @@ async function buildFunction(name: string, folders: BuildFolders): Promise<Built
     mainFields: ['module', 'main'],
     minify: true,
     legalComments: 'none',
-    plugins: [credentialsFromEnvironment, builtinsWithoutFacade],
+    plugins: startPlugins,
     // A function outside the project (a test's) still finds the project's packages.
     nodePaths: [join(projectFolder, 'node_modules')],
     metafile: true,
@@ -77,42 +77,6 @@ async function buildFunction(name: string, folders: BuildFolders): Promise<Built
 export function metaFile(outputFolder: string, name: string): string {
   return join(outputFolder, 'meta', `${name}.json`);
 }
-
-/**
- * Lambda hands credentials over by environment variables. The SDK's default chain would add files, processes, SSO
- * and metadata services: a third of the bundle that can only make a start slower.
- */
-const credentialsFromEnvironment: Plugin = {
-  name: 'credentials-from-environment',
-  setup(plugin) {
-    plugin.onResolve({ filter: /^@aws-sdk\/credential-provider-node$/ }, () => ({
-      path: 'credentials',
-      namespace: 'credentials-from-environment',
-    }));
-    plugin.onLoad({ filter: /.*/, namespace: 'credentials-from-environment' }, () => ({
-      // Reads AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN.
-      contents: `export { fromEnv as defaultProvider } from '@aws-sdk/credential-provider-env';`,
-      resolveDir: projectFolder,
-    }));
-  },
-};
-
-/**
- * An `import` of a Node module makes Node read every one of its exports, and `node:http` has one that loads all of
- * undici: 20 ms of a start for nothing. The same module object asked for by call costs nothing extra.
- */
-const builtinsWithoutFacade: Plugin = {
-  name: 'builtins-without-facade',
-  setup(plugin) {
-    plugin.onResolve({ filter: /^(node:)?[a-z_0-9]+(\/[a-z_0-9/]+)?$/ }, (args) => {
-      if (!isBuiltin(args.path)) return undefined;
-      return { path: args.path.replace(/^(node:)?/, 'node:'), namespace: 'builtin' };
-    });
-    plugin.onLoad({ filter: /.*/, namespace: 'builtin' }, (args) => ({
-      contents: `module.exports = process.getBuiltinModule('${args.path}');`,
-    }));
-  },
-};
 
 type MemoryBuild = BuildResult<{ metafile: true; write: false }>;
 

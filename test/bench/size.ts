@@ -10,7 +10,7 @@ import { metaFile } from '../../infra/build.ts';
 import { Environment } from '../../infra/local/lambda/environment.ts';
 import { functionDescriptions, functionNames } from '../../infra/stack/function-descriptions.ts';
 
-const firstLoadBytesMax = 300_000;
+export const firstLoadBytesMax = 300_000;
 const startRatioMax = 1.6;
 const repetitions = 21;
 

@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Metafile } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { functionNames } from '../../infra/stack/function-descriptions.ts';
+import { firstLoadBytes, firstLoadBytesMax } from '../bench/size.ts';
 import { buildFunctions, metaFile, type BuildFolders } from '../../infra/build.ts';
 
 const handlerSource = `
@@ -33,6 +35,13 @@ function evaluate(expression: string, environment: Record<string, string> = {}):
 
 function metafile(): Metafile {
   return JSON.parse(readFileSync(metaFile(folders.outputFolder, 'sample'), 'utf8')) as Metafile;
+}
+
+/** Packages that would look for credentials elsewhere than in the environment. */
+function providerCode(built: Metafile): string[] {
+  return Object.keys(built.inputs).filter((path) =>
+    /node_modules.*(credential-provider-(?!env)|token-providers|nested-clients)/.test(path),
+  );
 }
 
 function contents(): Record<string, string> {
@@ -68,9 +77,7 @@ describe('a bundle', () => {
       secretAccessKey: 'secret',
       sessionToken: 'token',
     });
-    const providers = Object.keys(metafile().inputs).filter((path) =>
-      /credential-provider-(?!env)|token-providers|nested-clients/.test(path),
-    );
+    const providers = providerCode(metafile());
     expect(providers).toEqual([]);
   });
 
@@ -104,4 +111,14 @@ describe('a bundle', () => {
     await buildFunctions(folders);
     expect(readdirSync(folders.outputFolder).toSorted()).toEqual(['meta', 'sample']);
   });
+});
+
+test('the real functions carry no other provider and keep the limit of what is loaded at the start', async () => {
+  const outputFolder = join(root, 'real');
+  await buildFunctions({ functionsFolder: join(import.meta.dirname, '..', '..', 'functions'), outputFolder });
+  for (const name of functionNames) {
+    const built = JSON.parse(readFileSync(metaFile(outputFolder, name), 'utf8')) as Metafile;
+    expect(providerCode(built)).toEqual([]);
+    expect(firstLoadBytes(built).first).toBeLessThanOrEqual(firstLoadBytesMax);
+  }
 });
