@@ -58,13 +58,25 @@ const read = (file) => {
 
 let child;
 let isCommand = false;
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2'])
-  process.on(signal, () => {
-    // Ctrl-C in a terminal has reached the whole process group already.
-    const delivered = signal === 'SIGINT' && process.stdin.isTTY;
-    if (child !== undefined && !delivered && (isCommand || signal !== 'SIGUSR2')) child.kill(signal);
-    if (!isCommand && signal !== 'SIGUSR2') process.exit(128 + os.constants.signals[signal]);
-  });
+function pass(signal) {
+  // Ctrl-C in a terminal has reached the whole process group already.
+  const delivered = signal === 'SIGINT' && process.stdin.isTTY;
+  if (child !== undefined && !delivered && (isCommand || signal !== 'SIGUSR2')) child.kill(signal);
+  if (!isCommand && signal !== 'SIGUSR2') process.exit(128 + os.constants.signals[signal]);
+}
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => pass(signal));
+
+// A signal to npm may end npm's shell, which passes nothing on: then we are orphans, and nobody can end us.
+if (process.env.npm_lifecycle_event !== undefined) {
+  const parent = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(watch);
+    pass('SIGTERM');
+  }, 50);
+  watch.unref();
+}
 
 /** Resolves with the exit code, 128 + n after signal n. */
 function run(file, args, options) {
