@@ -1,4 +1,5 @@
 /** One function with its log group, its role and, where described, its public Function URL. */
+import { existsSync } from 'node:fs';
 import { ArnFormat, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import { Effect, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import {
@@ -33,6 +34,9 @@ export class RelayFunction extends Construct {
   constructor(scope: Construct, id: string, props: RelayFunctionProps) {
     super(scope, id);
     const { description } = props;
+    if (!existsSync(props.bundleFolder)) {
+      throw new Error(`no bundle of function ${id} in ${props.bundleFolder}: npm run build makes it`);
+    }
     const logGroup = new LogGroup(this, 'Logs', {
       retention: RetentionDays.ONE_MONTH,
       removalPolicy: RemovalPolicy.DESTROY,
