@@ -1,0 +1,77 @@
+import { createHash } from 'node:crypto';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { BatchWriteCommand, DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import OpenAI from 'openai';
+import type { ClientOptions } from 'openai';
+import { startLocalStack } from '../support/local-stack.ts';
+import { startScriptedUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+/** The running local stack whose models come from an upstream that the test scripts. */
+export interface ClientStack {
+  upstream: ScriptedUpstream;
+  baseUrl: string;
+  /** What the functions and their runner have logged so far. */
+  log(): string;
+  /** Process ids of the chat function's environments. */
+  chatPids(): number[];
+  /** The official client with a valid key; retries are off unless asked for. */
+  client(options?: ClientOptions): OpenAI;
+  stop(): Promise<void>;
+}
+
+/** May use the model `whitelisted` alone. */
+export const narrowKey = 'sk-test-narrow';
+export const disabledKey = 'sk-test-disabled';
+
+/** Public names; `scripted` is called `upstream-model` at the upstream. The last one is served by nobody. */
+export const models = { scripted: 'scripted', slashed: 'vendor/scripted', unserved: 'unserved' } as const;
+
+export async function startClientStack(): Promise<ClientStack> {
+  const upstream = await startScriptedUpstream();
+  const stack = await startLocalStack();
+  await putRows(stack.dynamodbEndpoint, upstream.endpoint);
+  return {
+    upstream,
+    baseUrl: stack.baseUrl,
+    log: () => stack.stderr(),
+    chatPids: () => stack.environmentPids('chat'),
+    client: (options) => new OpenAI({ baseURL: stack.baseUrl, apiKey: stack.key, maxRetries: 0, ...options }),
+    stop: async () => {
+      await stack.stop();
+      await upstream.close();
+    },
+  };
+}
+
+async function putRows(dynamodbEndpoint: string, upstreamEndpoint: string): Promise<void> {
+  const dynamodb = new DynamoDBClient({
+    endpoint: dynamodbEndpoint,
+    region: 'local',
+    credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+  });
+  const channel = {
+    id: 'scripted',
+    type: 'openai',
+    endpoint: upstreamEndpoint,
+    models: [models.scripted, models.slashed],
+    mapper: { [models.scripted]: 'upstream-model' },
+    priority: 100,
+    state: true,
+  };
+  const keys = [
+    { hash: hashed(narrowKey), account: 'test', models: ['whitelisted'] },
+    { hash: hashed(disabledKey), account: 'test', enabled: false },
+  ];
+  await DynamoDBDocumentClient.from(dynamodb).send(
+    new BatchWriteCommand({
+      RequestItems: {
+        'relay-channels': [{ PutRequest: { Item: channel } }],
+        'relay-keys': keys.map((Item) => ({ PutRequest: { Item } })),
+      },
+    }),
+  );
+  dynamodb.destroy();
+}
+
+const hashed = (key: string): string => createHash('sha256').update(key).digest('hex');
