@@ -13,6 +13,9 @@ const shim = path.join(import.meta.dirname, 'ric-shim.cjs');
 // Lambda gives the loading of a function ten seconds; a busy laptop gets more.
 const initTimeoutMs = 30_000;
 
+/** How long a handler that has answered may go on before new requests get another environment. */
+export const finishingMs = 100;
+
 export interface EnvironmentEvents {
   /** It waits for work: after loading, and after each invocation including all that the handler awaited. */
   idle(environment: Environment): void;
@@ -32,6 +35,8 @@ export class Environment {
   #waiting: ServerResponse | undefined;
   #invocation: Invocation | undefined;
   #answered = false;
+  #answerComplete = false;
+  #answeredAt = 0;
   #everIdle = false;
   #initError: FunctionError | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -49,12 +54,28 @@ export class Environment {
         this.#initError = error;
       },
       isRunning: (id) => this.#invocation?.id === id && !this.#answered,
-      answered: (_, payload) => this.#take()?.buffered(payload),
-      failed: (_, error) => this.#take()?.failed(error),
-      streaming: (_, body: IncomingMessage, contentType) => this.#take()?.streaming(body, contentType),
+      answered: (_, payload) => {
+        this.#take()?.buffered(payload);
+        this.#answerEnded();
+      },
+      failed: (_, error) => {
+        this.#take()?.failed(error);
+        this.#answerEnded();
+      },
+      streaming: (_, body: IncomingMessage, contentType) => {
+        body.once('end', () => this.#answerEnded());
+        this.#take()?.streaming(body, contentType);
+      },
     });
     this.#server.listen(0, '127.0.0.1', () => this.#spawn());
     this.#timer = setTimeout(() => this.#timedOut('Init'), initTimeoutMs);
+  }
+
+  /** It has just sent its last byte, and most handlers end with that: it will be free in no time. */
+  get isFinishing(): boolean {
+    return (
+      this.state === 'busy' && this.#answerComplete && performance.now() - this.#answeredAt < finishingMs
+    );
   }
 
   /** Only while idle. */
@@ -63,6 +84,7 @@ export class Environment {
     this.#waiting = undefined;
     this.#invocation = invocation;
     this.#answered = false;
+    this.#answerComplete = false;
     this.state = 'busy';
     this.#timer = setTimeout(() => this.#timedOut('Task'), this.#settings.timeoutMs);
     response?.writeHead(200, {
@@ -111,12 +133,20 @@ export class Environment {
   }
 
   #becomeIdle(response: ServerResponse): void {
+    // A streaming handler that threw asks for work on one connection while its answer is on the way on another.
+    this.#waiting = response;
+    if (this.#invocation !== undefined && !this.#answerComplete) return;
     clearTimeout(this.#timer);
     this.#everIdle = true;
     this.#invocation = undefined;
-    this.#waiting = response;
     this.state = 'idle';
     this.#events.idle(this);
+  }
+
+  #answerEnded(): void {
+    this.#answerComplete = true;
+    this.#answeredAt = performance.now();
+    if (this.#waiting !== undefined) this.#becomeIdle(this.#waiting);
   }
 
   #take(): Invocation['responder'] | undefined {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Log } from '../log.ts';
-import { Environment } from './environment.ts';
+import { Environment, finishingMs } from './environment.ts';
 import type { FunctionError, FunctionSettings, Invocation, Responder } from './invocation.ts';
 
 /** One Lambda function: its environments, grown on demand up to a maximum, and the invocations that wait for one. */
@@ -49,6 +49,7 @@ export class LocalFunction {
   }
 
   #pump(): void {
+    if (this.#closed) return;
     const environments = [...this.#environments];
     // The one used last is the warmest.
     for (const environment of environments.toReversed()) {
@@ -57,11 +58,13 @@ export class LocalFunction {
       if (next === undefined) return;
       environment.run(next);
     }
-    let starting = environments.filter(({ state }) => state === 'starting').length;
-    while (starting < this.#queue.length && this.#environments.size < this.settings.environmentsMax) {
+    const finishing = environments.filter(({ isFinishing }) => isFinishing).length;
+    let coming = finishing + environments.filter(({ state }) => state === 'starting').length;
+    while (coming < this.#queue.length && this.#environments.size < this.settings.environmentsMax) {
       this.#start();
-      starting += 1;
+      coming += 1;
     }
+    if (finishing > 0 && this.#queue.length > 0) setTimeout(() => this.#pump(), finishingMs);
   }
 
   #start(): void {
@@ -75,7 +78,7 @@ export class LocalFunction {
           this.#environments.delete(dead);
           // Code that does not load fails one request for each attempt, as on AWS; else nobody would be told.
           if (initError !== undefined) this.#queue.shift()?.responder.failed(initError);
-          if (!this.#closed) this.#pump();
+          this.#pump();
         },
       },
       this.#log,

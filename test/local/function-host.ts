@@ -1,0 +1,71 @@
+import path from 'node:path';
+import type { OriginPatience } from '../../infra/local/front-door/viewer-reply.ts';
+import { FrontDoor } from '../../infra/local/front-door/front-door.ts';
+import { FunctionUrl } from '../../infra/local/lambda/function-url.ts';
+import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
+import type { InvokeMode } from '../../infra/local/lambda/url-reply.ts';
+
+export interface HostOptions {
+  fixture: 'streaming' | 'plain';
+  handler?: string;
+  mode?: InvokeMode;
+  controlUrl?: string;
+  timeoutMs?: number;
+  environmentsMax?: number;
+  patience?: OriginPatience;
+  methods?: string[];
+}
+
+export interface FunctionHost {
+  url: string;
+  log: string[];
+  /** Process ids of all environments ever started, in order. */
+  pids(): number[];
+  close(): Promise<void>;
+}
+
+const everyMethod = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'PATCH', 'POST', 'DELETE'];
+
+/** One fixture function behind a Function URL and the front door. */
+export async function startHost(options: HostOptions): Promise<FunctionHost> {
+  const log: string[] = [];
+  const target = new LocalFunction(
+    {
+      name: options.fixture,
+      arn: `arn:aws:lambda:us-east-1:000000000000:function:${options.fixture}`,
+      folder: path.join(import.meta.dirname, 'fixtures', options.fixture),
+      handler: options.handler ?? 'index.handler',
+      timeoutMs: options.timeoutMs ?? 30_000,
+      memoryMegabytes: 256,
+      environment: { PATH: process.env['PATH'] ?? '', CONTROL_URL: options.controlUrl ?? '' },
+      environmentsMax: options.environmentsMax ?? 4,
+    },
+    (line) => log.push(line),
+  );
+  const domain = 'fixture.lambda-url.us-east-1.on.aws';
+  const frontDoor = new FrontDoor();
+  const behaviour = {
+    matches: () => true,
+    methods: new Set(options.methods ?? everyMethod),
+    origin: {
+      domain,
+      pathPrefix: '',
+      headers: { 'x-relay-origin': 'secret' },
+      patience: options.patience ?? { readTimeoutMs: 60_000 },
+    },
+  };
+  frontDoor.open(
+    [behaviour],
+    new Map([[domain, new FunctionUrl(target, options.mode ?? 'RESPONSE_STREAM', domain)]]),
+  );
+  const port = await frontDoor.listen(0);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    log,
+    pids: () => log.flatMap((line) => /^environment \S+ pid (\d+)$/.exec(line)?.[1] ?? []).map(Number),
+    async close() {
+      await frontDoor.close();
+      await target.close();
+    },
+  };
+}
