@@ -8,6 +8,7 @@ import { readEnvironment } from '../shared/adapters/environment.ts';
 import { timeSortedIds } from '../shared/adapters/ids.ts';
 import { powertoolsLog } from '../shared/adapters/log.ts';
 import { catalog } from '../shared/relay/catalog.ts';
+import { withCors } from '../shared/relay/cors.ts';
 
 const environment = readEnvironment();
 const clock = systemClock;
@@ -17,6 +18,6 @@ trapRejections(log);
 const { stack, local, version } = environment;
 const client = documentClient(environment.aws);
 const config = scannedConfig({ client, clock, log, stack, local });
-const handle = catalog({ config, clock, log, version });
+const handle = withCors(catalog({ config, clock, log, version }), config);
 
 export const handler = bufferedHandler({ handle, environment, clock, log, ids: timeSortedIds(clock) });

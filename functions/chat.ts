@@ -8,8 +8,11 @@ import { readEnvironment } from '../shared/adapters/environment.ts';
 import { timeSortedIds } from '../shared/adapters/ids.ts';
 import { dynamoKeyStore } from '../shared/adapters/key-store.ts';
 import { powertoolsLog } from '../shared/adapters/log.ts';
+import { dynamoQuotaStore } from '../shared/adapters/quota-store.ts';
+import { systemRandom } from '../shared/adapters/random.ts';
 import { secretStore } from '../shared/adapters/secret-store.ts';
 import { upstreamTransport } from '../shared/adapters/upstream-transport.ts';
+import { withCors } from '../shared/relay/cors.ts';
 import { chatRelay } from '../shared/relay/pipeline.ts';
 
 const environment = readEnvironment();
@@ -20,13 +23,17 @@ trapRejections(log);
 const { stack, local } = environment;
 const client = documentClient(environment.aws);
 
-const handle = chatRelay({
+const config = scannedConfig({ client, clock, log, stack, local });
+const relay = chatRelay({
   clock,
   log,
-  config: scannedConfig({ client, clock, log, stack, local }),
+  config,
   keys: dynamoKeyStore({ client, clock, stack }),
   secrets: secretStore({ environment, clock }),
   transport: upstreamTransport(),
+  quotas: dynamoQuotaStore(client, stack),
+  random: systemRandom,
 });
+const handle = withCors(relay, config);
 
 export const handler = streamingHandler({ handle, environment, clock, log, ids: timeSortedIds(clock) });

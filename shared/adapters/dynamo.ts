@@ -35,17 +35,22 @@ export async function storeCall<Result>(call: () => Promise<Result>): Promise<Re
   }
 }
 
-const throttles = new Set([
+/** Said before anything was done; the same call may go through a moment later. */
+const busyNames = new Set([
   'ProvisionedThroughputExceededException',
   'RequestLimitExceeded',
   'ThrottlingException',
+  'TransactionConflictException',
+  'TransactionInProgressException',
 ]);
+
+export const isBusy = (error: unknown): boolean => error instanceof Error && busyNames.has(error.name);
 
 function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { $metadata, code } = error as { $metadata?: { httpStatusCode?: number }; code?: unknown };
   const status = $metadata?.httpStatusCode;
-  if (status !== undefined) return status >= 500 || throttles.has(error.name);
+  if (status !== undefined) return status >= 500 || isBusy(error);
   // No reply at all: a socket error carries its errno code, the SDK's own time-outs this name.
   return typeof code === 'string' || error.name === 'TimeoutError';
 }

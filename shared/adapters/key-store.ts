@@ -1,4 +1,5 @@
 import { GetCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { AccountRow } from '../config/account-row.ts';
 import { KeyRow } from '../config/key-row.ts';
 import { readRow } from '../config/read-row.ts';
 import type { Clock, KeyLookup, KeyStore } from '../relay/ports.ts';
@@ -18,9 +19,10 @@ export interface KeyStoreParts {
   entriesMax?: number;
 }
 
-/** Keys of the table `keys`, found by hash; eventually consistent and cached. */
+/** Keys of the table `keys`, found by hash, with the row of their account; eventually consistent and cached. */
 export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: KeyStoreParts): KeyStore {
   const TableName = physicalTableName(stack, 'keys');
+  const accounts = physicalTableName(stack, 'accounts');
   const cache = new ExpiringCache<KeyLookup>({
     clock,
     entriesMax,
@@ -28,7 +30,17 @@ export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
   });
   const read = async (hash: string): Promise<KeyLookup> => {
     const { Item } = await storeCall(() => client.send(new GetCommand({ TableName, Key: { hash } })));
-    return Item ? lookupOf(Item) : { missing: 'unknown' };
+    if (!Item) return { missing: 'unknown' };
+    const reading = readRow(KeyRow, Item);
+    if (!('row' in reading)) return { missing: 'invalid_row' };
+    return { row: reading.row, account: await readAccount(reading.row.account) };
+  };
+  /** A row that does not fit holds no plan; the balance still pays. */
+  const readAccount = async (account: string): Promise<AccountRow | undefined> => {
+    const command = new GetCommand({ TableName: accounts, Key: { account } });
+    const { Item } = await storeCall(() => client.send(command));
+    const reading = Item && readRow(AccountRow, Item);
+    return reading && 'row' in reading ? reading.row : undefined;
   };
   return {
     find: (secretKey) => {
@@ -36,9 +48,4 @@ export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
       return cache.get(hash, () => read(hash));
     },
   };
-}
-
-function lookupOf(item: Record<string, unknown>): KeyLookup {
-  const reading = readRow(KeyRow, item);
-  return 'row' in reading ? { row: reading.row } : { missing: 'invalid_row' };
 }

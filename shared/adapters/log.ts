@@ -6,6 +6,7 @@ export function powertoolsLog(version: string): Log {
   const logger = new Logger({ serviceName: 'relay', logLevel: 'INFO', persistentKeys: { version } });
   return {
     request: (entry) => logger.info('request', { ...entry }),
+    event: (name, fields) => logger.warn(name, { ...fields }),
     fault: (requestId, error) => logger.error('fault', { request_id: requestId, ...describeFault(error) }),
   };
 }

@@ -23,13 +23,15 @@ const Params = z.strictObject(
     set: z._default(z.record(z.string(), jsonValue, wantedSet), {}),
     /** Fields that this upstream must not see. */
     drop: z._default(textList, []),
+    /** Fields that change model or price at the upstream and are dropped unless they stand here. */
+    allow: z._default(textList, []),
     max_output_tokens: z.optional(positiveInteger),
     /** false: `stream: true` is never sent; the upstream's JSON answer is streamed on. */
     stream: z._default(flag, true),
     /** false: `stream_options.include_usage` is not sent. */
     include_usage: z._default(flag, true),
   },
-  'a map {set, drop, max_output_tokens, stream, include_usage}',
+  'a map {set, drop, allow, max_output_tokens, stream, include_usage}',
 );
 
 /** A row of the table `channels`: one upstream, what it serves and how it is called. */
@@ -52,7 +54,7 @@ export const ChannelRow = z.strictObject({
   first_content_seconds: z._default(seconds, 60),
   idle_seconds: z._default(seconds, 60),
   total_seconds: z._default(seconds, 600),
-  params: z._default(Params, { set: {}, drop: [], stream: true, include_usage: true }),
+  params: z._default(Params, { set: {}, drop: [], allow: [], stream: true, include_usage: true }),
   /** The field in which a converted or lowered token limit is sent. */
   max_tokens_field: z.optional(
     z.enum(['max_tokens', 'max_completion_tokens'], '"max_tokens" or "max_completion_tokens"'),

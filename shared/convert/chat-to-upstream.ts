@@ -1,6 +1,21 @@
 import type { ChatMessage, ChatRequest } from '../wire/chat-request.ts';
 import type { JsonRecord } from './json-record.ts';
 
+export type LimitField = 'max_tokens' | 'max_completion_tokens';
+const limitFields: LimitField[] = ['max_tokens', 'max_completion_tokens'];
+
+/** Fields with which a caller could move a call to another model or price tier than the one that is billed. */
+const priceFields = [
+  'service_tier',
+  'models',
+  'fallbacks',
+  'route',
+  'provider',
+  'plugins',
+  'web_search_options',
+  'speed',
+];
+
 /** How one channel wants to be asked. */
 export interface UpstreamDialect {
   /** The upstream's name of the model. */
@@ -15,6 +30,12 @@ export interface UpstreamDialect {
   drop: readonly string[];
   /** The most output tokens that a client may ask of this upstream. */
   maxOutputTokens?: number | undefined;
+  /** What the balance covers: sent as a limit even where the client set none. */
+  outputTokensLimit?: number | undefined;
+  /** The field in which a limit is sent that the client did not set; one that it set keeps its field. */
+  limitField: LimitField;
+  /** Fields of `priceFields` that this upstream may see all the same. */
+  allow: readonly string[];
 }
 
 /**
@@ -29,7 +50,8 @@ export function chatToUpstream(request: ChatRequest, dialect: UpstreamDialect): 
   body['messages'] = request.messages.map(messageToUpstream);
   if (Array.isArray(body['tools']) && body['tools'].length === 0) delete body['tools'];
   if (body['tools'] === undefined) delete body['tool_choice'];
-  lowerLimits(body, dialect.maxOutputTokens);
+  for (const field of priceFields) if (!dialect.allow.includes(field)) delete body[field];
+  lowerLimits(body, dialect);
   Object.assign(body, dialect.set);
   for (const field of dialect.drop) delete body[field];
 
@@ -43,12 +65,14 @@ export function chatToUpstream(request: ChatRequest, dialect: UpstreamDialect): 
   return body;
 }
 
-function lowerLimits(body: JsonRecord, max: number | undefined): void {
-  if (max === undefined) return;
-  for (const field of ['max_tokens', 'max_completion_tokens']) {
-    const asked = body[field];
-    if (typeof asked === 'number' && asked > max) body[field] = max;
-  }
+function lowerLimits(
+  body: JsonRecord,
+  { maxOutputTokens, outputTokensLimit, limitField }: UpstreamDialect,
+): void {
+  const max = Math.min(maxOutputTokens ?? Infinity, outputTokensLimit ?? Infinity);
+  const sent = limitFields.filter((field) => typeof body[field] === 'number');
+  for (const field of sent) body[field] = Math.min(Number(body[field]), max);
+  if (sent.length === 0 && outputTokensLimit !== undefined) body[limitField] = max;
 }
 
 /** `developer` is OpenAI's newer word for `system`. A null content stays: it belongs beside tool calls. */

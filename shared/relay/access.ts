@@ -3,6 +3,8 @@ import type { ModelName } from './model-name.ts';
 import type { KeyLookup } from './ports.ts';
 import { refuse, type Refusal } from './refusal.ts';
 
+export type AdmittedKey = Extract<KeyLookup, { row: KeyRow }>;
+
 const keyPattern = /^sk-[\x21-\x7e]{1,200}$/;
 const bearer = /^bearer +(.*)$/i;
 
@@ -23,13 +25,13 @@ export function readKey(authorization: string | undefined): string {
 }
 
 /** The usable key behind a lookup. All reasons why it is not usable share one message; the log has the reason. */
-export function admitKey(lookup: KeyLookup, nowMs: number): KeyRow {
+export function admitKey(lookup: KeyLookup, nowMs: number): AdmittedKey {
   if ('missing' in lookup) throw unusableKey(`key_${lookup.missing}`);
   const { row } = lookup;
   if (row.agent !== 'api') throw unusableKey('key_kind');
   if (!row.enabled) throw unusableKey('key_disabled');
   if (row.expires_at !== undefined && row.expires_at <= nowMs) throw unusableKey('key_expired');
-  return row;
+  return lookup;
 }
 
 /** The official gate, then the whitelist. */

@@ -1,8 +1,8 @@
 import type { ChannelRow } from '../config/channel-row.ts';
 import { BodyToUpstreamEvents } from '../convert/body-to-upstream-events.ts';
-import { chatToUpstream } from '../convert/chat-to-upstream.ts';
+import { chatToUpstream, type LimitField } from '../convert/chat-to-upstream.ts';
 import { UpstreamToChat } from '../convert/upstream-to-chat.ts';
-import { chain, run } from '../stream/machine.ts';
+import { run } from '../stream/machine.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
 import { channelTypes } from './channel-type.ts';
 import type { ChatCall } from './chat-call.ts';
@@ -32,10 +32,10 @@ export async function* attempt(
     graceMs,
   };
   const watchdog = new Watchdog(ports.clock, limits, call.signal);
+  const reader = new UpstreamToChat(call.identity);
   try {
-    const reader = new UpstreamToChat(call.identity);
     const pieces = reply(ports, channel, call, watchdog, reader);
-    for await (const batch of run(pieces, chain(new BodyToUpstreamEvents(bodyLimits), reader))) {
+    for await (const batch of run(run(pieces, new BodyToUpstreamEvents(bodyLimits)), reader)) {
       if (batch.some(hasContent)) watchdog.opened();
       yield batch;
     }
@@ -43,6 +43,7 @@ export async function* attempt(
     const timeUp = watchdog.reason === 'deadline' ? 'deadline' : 'timeout';
     throw watchdog.signal.aborted ? new UpstreamFailure(timeUp) : (UpstreamFailure.from(error) ?? error);
   } finally {
+    call.record.usage_clamped = reader.usageClamped || undefined;
     watchdog.stop();
   }
 }
@@ -65,6 +66,9 @@ async function* reply(
     set: channel.params.set,
     drop: channel.params.drop,
     maxOutputTokens: channel.params.max_output_tokens,
+    outputTokensLimit: call.outputTokensLimit,
+    limitField: limitFieldOf(channel),
+    allow: channel.params.allow,
   });
   const answer = await ports.transport.send(
     {
@@ -88,6 +92,12 @@ async function* reply(
     if (reader.done) return;
     if (reader.finishedChoices >= (call.request.n ?? 1)) watchdog.finished();
   }
+}
+
+/** OpenAI's own models refuse `max_tokens` where they reason; most others know nothing else. */
+function limitFieldOf(channel: ChannelRow): LimitField {
+  const openaiHosted = new URL(channel.endpoint).hostname === 'api.openai.com';
+  return channel.max_tokens_field ?? (openaiHosted ? 'max_completion_tokens' : 'max_tokens');
 }
 
 async function readSecret(ports: ChatPorts, channel: ChannelRow): Promise<string | undefined> {

@@ -1,4 +1,5 @@
 import type { ChannelRow } from '../config/channel-row.ts';
+import type { AccountRow } from '../config/account-row.ts';
 import type { KeyRow } from '../config/key-row.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { AnswerIdentity } from '../convert/upstream-to-chat.ts';
@@ -17,6 +18,12 @@ export interface ChatCall {
   route: [ChannelRow, ...ChannelRow[]];
   /** When the request came in, in epoch milliseconds. */
   startedMs: number;
+  /** Who pays; undefined: no row, so no plan. */
+  account: AccountRow | undefined;
+  /** Output tokens of one answer that the balance covers; undefined: all that may be asked for. */
+  outputTokensLimit?: number | undefined;
+  /** Until when the request may run, in epoch milliseconds. */
+  deadlineMs: number;
   /** Aborts when the request runs out of time. */
   signal: AbortSignal;
   /** The request's log line, filled in on the way. */

@@ -12,12 +12,15 @@ export const hasContent = (chunk: ChatChunk): boolean =>
  */
 export class Meter implements Machine<ChatChunk, ChatChunk> {
   readonly #promptTokensEstimate: () => number;
+  readonly #quota: ((usage: ChatUsage) => number) | undefined;
   #last: ChatChunk | undefined;
   #outputTokens = 0;
   #usage: ChatUsage | undefined;
 
-  constructor(promptTokensEstimate: () => number) {
+  /** `quota`: in official mode alone, what a usage costs in yuan. */
+  constructor(promptTokensEstimate: () => number, quota?: (usage: ChatUsage) => number) {
     this.#promptTokensEstimate = promptTokensEstimate;
+    this.#quota = quota;
   }
 
   /** The upstream's own counts, or the estimate of what has passed so far. */
@@ -46,12 +49,18 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
     this.#last = chunk;
     if (chunk.usage) this.#usage = chunk.usage;
     for (const { delta } of chunk.choices) this.#outputTokens += estimateTokens(deltaText(delta));
-    return [chunk];
+    return [this.#withQuota(chunk)];
   }
 
   end(): ChatChunk[] {
     if (this.#usage || !this.#last) return [];
-    return [{ ...this.#last, choices: [], usage: this.usage }];
+    return [this.#withQuota({ ...this.#last, choices: [], usage: this.usage })];
+  }
+
+  /** Official mode: the cost beside the usage, null before. Elsewhere the key is absent. */
+  #withQuota(chunk: ChatChunk): ChatChunk {
+    if (!this.#quota) return chunk;
+    return { ...chunk, quota: chunk.usage ? this.#quota(chunk.usage) : null };
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Snapshot } from '../config/snapshot.ts';
-import type { KeyRow } from '../config/key-row.ts';
-import { admitKey, admitModel, readKey } from './access.ts';
+import { admitKey, admitModel, readKey, type AdmittedKey } from './access.ts';
+import { Bill } from './bill.ts';
+import { Books } from './books.ts';
 import type { ChatCall } from './chat-call.ts';
 import { chatEndpoint } from './chat-endpoint.ts';
 import { dispatch } from './dispatch.ts';
@@ -20,11 +21,12 @@ export const chatRelay = (ports: ChatPorts): Handle => relay(ports, chatEndpoint
 
 /** The relay's one path for an endpoint: checks in their order, then the answer. */
 function relay(ports: ChatPorts, endpoint: Endpoint): Handle {
+  const books = new Books(ports);
   return async (request) => {
     const startedMs = ports.clock.now();
     const record = newRecord(request, endpoint);
     try {
-      return await serve(ports, endpoint, request, startedMs, record);
+      return await serve(ports, books, endpoint, request, startedMs, record);
     } catch (error) {
       record.duration_ms = ports.clock.now() - startedMs;
       return refused(ports, request, record, error);
@@ -34,6 +36,7 @@ function relay(ports: ChatPorts, endpoint: Endpoint): Handle {
 
 async function serve(
   ports: ChatPorts,
+  books: Books,
   endpoint: Endpoint,
   request: RelayRequest,
   startedMs: number,
@@ -44,7 +47,7 @@ async function serve(
   keyLookup.catch(() => {}); // Runs beside the configuration's read, whose refusal comes first.
   const snapshot = await ports.config.current();
   if (snapshot.settings.relayClosed) throw refuse('relay_closed', closedMessage(snapshot));
-  const key = await keyLookup;
+  const { row: key, account } = await keyLookup;
   record.key_hint = key.hint;
   record.account = key.account;
 
@@ -55,20 +58,38 @@ async function serve(
   const route = routeTo(snapshot, model.base);
 
   const identity = { requestId: request.id, created: Math.floor(startedMs / 1000), model: model.base };
-  const call = { identity, request: read.request, model, key, snapshot, route, startedMs, record };
   const untilMs = startedMs + snapshot.settings.limits.requestSeconds * 1000;
-  return withDeadline(ports, Math.min(untilMs, request.hostDeadlineMs - hostReserveMs), (signal) =>
-    answer(ports, read, { ...call, signal }),
-  );
+  const deadlineMs = Math.min(untilMs, request.hostDeadlineMs - hostReserveMs);
+  const call = {
+    identity,
+    request: read.request,
+    model,
+    key,
+    account,
+    snapshot,
+    route,
+    startedMs,
+    deadlineMs,
+    record,
+  };
+  return withDeadline(ports, deadlineMs, async (signal) => answer(ports, books, read, { ...call, signal }));
 }
 
-async function lookUpKey(ports: ChatPorts, request: RelayRequest): Promise<KeyRow> {
+async function lookUpKey(ports: ChatPorts, request: RelayRequest): Promise<AdmittedKey> {
   const key = readKey(request.headers['authorization']);
   return admitKey(await ports.keys.find(key), ports.clock.now());
 }
 
-function answer(ports: ChatPorts, read: EndpointRequest, call: ChatCall): Promise<RelayResponse> {
-  return respond(ports, call, read.renderer(call.identity), dispatch(ports, call));
+/** Reserves, then asks the upstream; from here on the answer closes the bill, however it ends. */
+async function answer(
+  ports: ChatPorts,
+  books: Books,
+  read: EndpointRequest,
+  call: ChatCall,
+): Promise<RelayResponse> {
+  const bill = await Bill.open(books, ports.clock, call);
+  const paid = { ...call, outputTokensLimit: bill.limitedTo };
+  return respond(ports, paid, read.renderer(call.identity), bill, dispatch(ports, paid));
 }
 
 /** Runs with a signal that aborts at a time, whose timer ends with the work. */
@@ -83,8 +104,13 @@ async function withDeadline(
   void ports.clock.sleep(waitMs, finished.signal).then(() => {
     if (!finished.signal.aborted) deadline.abort();
   });
-  const response = await work(deadline.signal);
-  return { ...response, done: response.done.finally(() => finished.abort()) };
+  try {
+    const response = await work(deadline.signal);
+    return { ...response, done: response.done.finally(() => finished.abort()) };
+  } catch (error) {
+    finished.abort();
+    throw error;
+  }
 }
 
 function closedMessage(snapshot: Snapshot): string {

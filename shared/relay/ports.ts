@@ -2,14 +2,21 @@
  * What the relay needs from the world. Everything outside the core (network, clock, store, log) comes in
  * through these; adapters implement them, tests implement them with virtual time and scripted upstreams.
  */
+import type { AccountRow } from '../config/account-row.ts';
 import type { KeyRow } from '../config/key-row.ts';
 import type { Snapshot } from '../config/snapshot.ts';
+import type { QuotaStore } from './quota-store.ts';
 
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
   /** Resolves after that many milliseconds, or at once when the signal aborts. Never rejects. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
+}
+
+export interface Random {
+  /** A number in [0, 1), for jitter and weights; never for secrets. */
+  next(): number;
 }
 
 export interface Ids {
@@ -23,7 +30,12 @@ export interface ConfigSource {
 }
 
 /** Why a key lookup found nothing usable is for the log only; clients see one message for all. */
-export type KeyLookup = { row: KeyRow } | { missing: 'unknown' | 'invalid_row' };
+export type KeyLookup =
+  | {
+      row: KeyRow;
+      /** Absent: no row, or one that does not fit: no plan is held. */ account?: AccountRow | undefined;
+    }
+  | { missing: 'unknown' | 'invalid_row' };
 
 export interface KeyStore {
   /** Looks a whole `sk-` key up by its hash. Throws StoreUnavailable. */
@@ -90,10 +102,17 @@ export interface RequestLog {
   prompt_tokens?: number | undefined;
   completion_tokens?: number | undefined;
   usage_estimated?: boolean | undefined;
+  /** The upstream told nonsense counts, which were clamped. */
+  usage_clamped?: boolean | undefined;
+  /** What was charged, in yuan, as an exact decimal. */
+  charge?: string | undefined;
+  plan_slot?: string | undefined;
 }
 
 export interface Log {
   request(entry: RequestLog): void;
+  /** Something that operators or tools act on, by name. Fields are ours: ids, amounts, words of our own. */
+  event(name: string, fields: Record<string, unknown>): void;
   /** Something of ours went wrong; `name` and `stack` only, never a message that may quote foreign text. */
   fault(requestId: string, error: unknown): void;
 }
@@ -104,5 +123,7 @@ export interface ChatPorts {
   keys: KeyStore;
   secrets: SecretStore;
   transport: UpstreamTransport;
+  quotas: QuotaStore;
+  random: Random;
   log: Log;
 }

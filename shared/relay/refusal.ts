@@ -18,6 +18,7 @@ const refusals = {
   model_not_found: [404, 'invalid_request_error'],
   not_found: [404, 'invalid_request_error'],
   method_not_allowed: [405, 'invalid_request_error'],
+  insufficient_quota: [429, 'quota_exceeded_error'],
   rate_limit_exceeded: [429, 'rate_limit_error'],
   upstream_unavailable: [502, 'upstream_error'],
   upstream_timeout: [504, 'upstream_error'],

@@ -23,8 +23,10 @@ export class ChatStreamRenderer implements Renderer {
     const finish = this.#finish;
     this.#finish = undefined;
     if (chunk.usage) {
-      if (this.#includeUsage || !finish) return [...frames(finish), ...frames(chunk)];
-      return frames({ ...finish, usage: chunk.usage });
+      const { usage, quota } = chunk;
+      const priced = finish && quota !== undefined ? { ...finish, quota } : finish;
+      if (this.#includeUsage || !priced) return [...frames(priced), ...frames(chunk)];
+      return frames({ ...priced, usage });
     }
     if (!chunk.choices.some((choice) => choice.finish_reason !== null))
       return [...frames(finish), ...frames(chunk)];

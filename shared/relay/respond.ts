@@ -1,5 +1,7 @@
-import { chain, run } from '../stream/machine.ts';
+import { run } from '../stream/machine.ts';
+import type { AnswerOutcome } from '../billing/charge-of.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
+import type { Bill } from './bill.ts';
 import type { ChatCall } from './chat-call.ts';
 import { Heartbeat } from './heartbeat.ts';
 import type { RelayResponse } from './http.ts';
@@ -23,20 +25,24 @@ export async function respond(
   ports: ChatPorts,
   call: ChatCall,
   renderer: Renderer,
+  bill: Bill,
   chunks: AsyncIterable<ChatChunk[]>,
 ): Promise<RelayResponse> {
-  const answer = new Answer(ports, call, renderer);
+  const answer = new Answer(ports, call, renderer, bill);
   const done = answer.produce(chunks);
   await answer.outbox.opened;
   const requestId = call.identity.requestId;
-  if (answer.refusal && !answer.outbox.committed)
-    return { ...refusalResponse(answer.refusal, requestId), done };
+  if (answer.refusal && !answer.outbox.committed) {
+    const response = refusalResponse(answer.refusal, requestId);
+    return { ...response, headers: { ...response.headers, ...bill.headers }, done };
+  }
   return {
     status: 200,
     headers: {
       'content-type': renderer.contentType,
       'cache-control': 'no-cache, no-transform',
       'x-request-id': requestId,
+      ...bill.headers,
     },
     body: answer.outbox,
     done,
@@ -49,22 +55,24 @@ class Answer {
   readonly #ports: ChatPorts;
   readonly #call: ChatCall;
   readonly #renderer: Renderer;
+  readonly #bill: Bill;
   readonly #heartbeat: Heartbeat;
 
-  constructor(ports: ChatPorts, call: ChatCall, renderer: Renderer) {
+  constructor(ports: ChatPorts, call: ChatCall, renderer: Renderer, bill: Bill) {
     this.#ports = ports;
     this.#call = call;
     this.#renderer = renderer;
+    this.#bill = bill;
     this.#heartbeat = new Heartbeat(ports.clock);
   }
 
-  /** Reads the whole stream into the outbox. Never rejects. */
+  /** Reads the whole stream into the outbox: the last byte first, then the bill, then the log. Never rejects. */
   async produce(chunks: AsyncIterable<ChatChunk[]>): Promise<void> {
-    const meter = new Meter(() => promptTokens(this.#call.request));
+    const meter = new Meter(() => promptTokens(this.#call.request), this.#bill.quota);
     const stop = new AbortController();
     void this.#heartbeat.run(this.outbox, this.#renderer, stop.signal);
     try {
-      for await (const texts of run(chunks, chain(meter, this.#renderer))) await this.#say(texts.join(''));
+      for await (const texts of run(run(chunks, meter), this.#renderer)) await this.#say(texts.join(''));
     } catch (error) {
       this.refusal = asRefusal(error);
       if (this.refusal.body.error.code === 'internal')
@@ -73,7 +81,14 @@ class Answer {
     }
     stop.abort();
     this.outbox.end();
-    this.#logEnd(meter);
+    const end = this.#end();
+    await this.#bill.close(this.#outcome(meter), end);
+    this.#logEnd(meter, end);
+  }
+
+  #outcome(meter: Meter): AnswerOutcome {
+    const { anyContent, estimated, usage } = meter;
+    return { failed: this.refusal !== undefined, anyContent, usageKnown: !estimated, usage };
   }
 
   /** A client that takes nothing for too long counts as gone; the stream is then read on without it. */
@@ -87,11 +102,11 @@ class Answer {
     if (this.outbox.full) this.outbox.leave();
   }
 
-  #logEnd(meter: Meter): void {
+  #logEnd(meter: Meter, end: string): void {
     const { record, startedMs } = this.#call;
     record.duration_ms = this.#ports.clock.now() - startedMs;
     record.status = this.refusal && !this.outbox.committed ? this.refusal.status : 200;
-    record.end = this.#end();
+    record.end = end;
     if (this.refusal) {
       record.code = this.refusal.body.error.code;
       record.reason = this.refusal.reason;

@@ -1,6 +1,6 @@
 /**
  * A step over a sequence: synchronous, stateful, no input is held back without need. Everything between the
- * upstream's bytes and the client's text is a chain of these, so both modes of both endpoints share one path.
+ * upstream's bytes and the client's text is one `run` of these over another, so both modes of both endpoints share one path.
  */
 export interface Machine<In, Out> {
   push(item: In): Out[];
@@ -8,33 +8,6 @@ export interface Machine<In, Out> {
   end(): Out[];
   /** The source failed: recovers with the last items of a whole sequence, or throws. Absent: failures pass through. */
   fail?(error: unknown): Out[];
-}
-
-/** Two machines as one: what the first emits is what the second is pushed. */
-export function chain<In, Between, Out>(
-  first: Machine<In, Between>,
-  second: Machine<Between, Out>,
-): Machine<In, Out> {
-  const pushAll = (items: Between[]): Out[] => items.flatMap((item) => second.push(item));
-  const finish = (last: () => Between[]): Out[] => {
-    let items: Between[];
-    try {
-      items = last();
-    } catch (error) {
-      return failed(second, error);
-    }
-    return [...pushAll(items), ...second.end()];
-  };
-  return {
-    push: (item) => pushAll(first.push(item)),
-    end: () => finish(() => first.end()),
-    fail: (error) => finish(() => failed(first, error)),
-  };
-}
-
-function failed<Out>(machine: Machine<never, Out>, error: unknown): Out[] {
-  if (machine.fail) return machine.fail(error);
-  throw error;
 }
 
 /**
@@ -60,4 +33,9 @@ export async function* run<In, Out>(
   if (failure && out.length > 0) yield out;
   const last = failure ? failed(machine, failure.error) : machine.end();
   if (last.length > 0) yield last;
+}
+
+function failed<Out>(machine: Machine<never, Out>, error: unknown): Out[] {
+  if (machine.fail) return machine.fail(error);
+  throw error;
 }

@@ -5,7 +5,6 @@ import { describe, expect, it } from 'vitest';
 import { BodyToUpstreamEvents } from '../../shared/convert/body-to-upstream-events.ts';
 import { ChunksToCompletion } from '../../shared/convert/chunks-to-completion.ts';
 import { UpstreamToChat } from '../../shared/convert/upstream-to-chat.ts';
-import { chain } from '../../shared/stream/machine.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
 
 /**
@@ -18,8 +17,9 @@ const limits = { answerBytesMax: 1e6, lineLengthMax: 1e5 };
 
 function read(pieces: Uint8Array[]): ChatChunk[] {
   const reader = new UpstreamToChat({ requestId: 'r1', created: 5, model: 'public-name' });
-  const machine = chain(new BodyToUpstreamEvents(limits), reader);
-  return [...pieces.flatMap((piece) => machine.push(piece)), ...machine.end()];
+  const body = new BodyToUpstreamEvents(limits);
+  const events = [...pieces.flatMap((piece) => body.push(piece)), ...body.end()];
+  return [...events.flatMap((event) => reader.push(event)), ...reader.end()];
 }
 
 function whole(chunks: ChatChunk[]): object {

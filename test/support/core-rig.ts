@@ -13,6 +13,7 @@ import {
   type UpstreamReply,
   type UpstreamRequest,
 } from '../../shared/relay/ports.ts';
+import { MemoryQuotaStore } from './memory-quota-store.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** What an upstream does, in virtual time. A number waits that many milliseconds. */
@@ -51,6 +52,8 @@ export class CoreRig {
   readonly clock = new VirtualClock();
   readonly logged: RequestLog[] = [];
   readonly faults: unknown[] = [];
+  readonly events: { name: string; fields: Record<string, unknown> }[] = [];
+  readonly quotas = new MemoryQuotaStore();
   readonly sent: (UpstreamRequest & { json: Record<string, unknown> })[] = [];
   readonly secretsRead: string[] = [];
   keyLookups = 0;
@@ -124,7 +127,13 @@ export class CoreRig {
         },
       },
       transport: { send: (request, signal) => this.#send(request, signal) },
-      log: { request: (entry) => this.logged.push(entry), fault: (_id, error) => this.faults.push(error) },
+      quotas: this.quotas,
+      random: { next: () => 0.5 },
+      log: {
+        request: (entry) => this.logged.push(entry),
+        event: (name, fields) => this.events.push({ name, fields }),
+        fault: (_id, error) => this.faults.push(error),
+      },
     };
   }
 

@@ -41,6 +41,15 @@ describe('the key store', () => {
     expect(await open().find('sk-noted')).toHaveProperty('row');
   });
 
+  test("brings the row of the key's account along, and none when that does not fit", async () => {
+    await store.put('keys', rowOf('sk-planned', { account: 'planned' }));
+    await store.put('accounts', { account: 'planned', plan: { level: 1, since: '2026-01-31' } });
+    await store.put('keys', rowOf('sk-odd', { account: 'odd' }));
+    await store.put('accounts', { account: 'odd', plan: 'gold' });
+    expect(await open().find('sk-planned')).toMatchObject({ account: { plan: { level: 1 } } });
+    expect(await open().find('sk-odd')).toMatchObject({ row: { account: 'odd' }, account: undefined });
+  });
+
   test('tells an unknown key from a row that does not fit', async () => {
     await store.put('keys', rowOf('sk-typo', { modles: ['a'] }));
     expect(await open().find('sk-typo')).toEqual({ missing: 'invalid_row' });
@@ -53,7 +62,7 @@ describe('the key store', () => {
     await Promise.all([keys.find('sk-warm'), keys.find('sk-warm')]);
     clock.advance(29_999);
     await keys.find('sk-warm');
-    expect(store.calls).toEqual(['GetItem relay-keys']);
+    expect(store.calls).toEqual(['GetItem relay-keys', 'GetItem relay-accounts']);
     await store.put('keys', rowOf('sk-warm', { enabled: false }));
     clock.advance(1);
     expect(await keys.find('sk-warm')).toMatchObject({ row: { enabled: false } });

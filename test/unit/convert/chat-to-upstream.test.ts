@@ -2,7 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { chatToUpstream, type UpstreamDialect } from '../../../shared/convert/chat-to-upstream.ts';
 
 const messages = [{ role: 'user' as const, content: 'hi' }];
-const dialect: UpstreamDialect = { model: 'up', stream: true, includeUsage: true, set: {}, drop: [] };
+const dialect: UpstreamDialect = {
+  model: 'up',
+  stream: true,
+  includeUsage: true,
+  set: {},
+  drop: [],
+  allow: [],
+  limitField: 'max_tokens',
+};
 const send = (request: object, more: Partial<UpstreamDialect> = {}): object =>
   chatToUpstream({ model: 'm', messages, ...request }, { ...dialect, ...more });
 

@@ -31,7 +31,11 @@ async function call(
   let nowMs = 1000;
   const handle = catalog({
     config: { current: async () => current() },
-    log: { request: (entry) => logged.push(entry), fault: (_id, error) => faults.push(error) },
+    log: {
+      request: (entry) => logged.push(entry),
+      event: () => undefined,
+      fault: (_id, error) => faults.push(error),
+    },
     clock: { now: () => (nowMs += 5), sleep: async () => undefined },
     version: '1.2.3',
   });

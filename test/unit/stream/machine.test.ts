@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { chain, run, type Machine } from '../../../shared/stream/machine.ts';
+import { run, type Machine } from '../../../shared/stream/machine.ts';
 import { opened } from '../../../shared/stream/opened.ts';
 
 async function* source<T>(batches: T[][], failure?: Error): AsyncGenerator<T[], void, undefined> {
@@ -62,29 +62,6 @@ describe('run', () => {
     }
     for await (const batch of run(endless(), text)) if (batch.length > 0) break;
     expect(closed).toBe(true);
-  });
-});
-
-describe('chain', () => {
-  it('pushes what the first emits, also at its end', () => {
-    const both = chain(double, text);
-    expect([...both.push(1), ...both.end()]).toEqual(['1', '1', '0', 'end']);
-  });
-
-  it('offers a failure to the first machine, then to the second', () => {
-    expect(chain({ ...double, fail: () => [7] }, text).fail?.(new Error('x'))).toEqual(['7', 'end']);
-    expect(chain(double, recovering).fail?.(new Error('x'))).toEqual(['recovered']);
-    expect(() => chain(double, text).fail?.(new Error('x'))).toThrow('x');
-  });
-
-  it('treats an end that throws as a failure', () => {
-    const cut: Machine<number, number> = {
-      push: (n) => [n],
-      end: () => {
-        throw new Error('cut');
-      },
-    };
-    expect(chain(cut, recovering).end()).toEqual(['recovered']);
   });
 });
 

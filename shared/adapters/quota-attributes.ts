@@ -1,0 +1,115 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import type { CloseKind, Journal, OpenEntry, QuotaItem } from '../billing/quota-item.ts';
+
+/**
+ * The `quotas` item as DynamoDB attributes, both ways, with amounts as bigints: JavaScript's numbers would round
+ * them. An open entry is a list, because up to a hundred of them stand in one item and names would double it:
+ * [until, amount, input, key, model, price, slot, flags], flags of b (busy), o (official), t (tombstone).
+ */
+export type Attributes = Record<string, AttributeValue>;
+
+export const numberAttribute = (value: bigint | number): AttributeValue => ({ N: String(value) });
+export const textAttribute = (value: string): AttributeValue => ({ S: value });
+
+export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
+  L: [
+    numberAttribute(entry.until),
+    numberAttribute(entry.amount),
+    numberAttribute(entry.input),
+    textAttribute(entry.key),
+    textAttribute(entry.model),
+    textAttribute(entry.price),
+    textAttribute(entry.slot),
+    textAttribute(`${entry.busy ? 'b' : ''}${entry.official ? 'o' : ''}${entry.tombstone ? 't' : ''}`),
+  ],
+});
+
+export function journalAttribute(journal: Journal): AttributeValue {
+  const { id, kind, charge, at, endpoint, promptTokens, completionTokens, estimated, end, cost } = journal;
+  return {
+    M: {
+      id: textAttribute(id),
+      kind: textAttribute(kind),
+      charge: numberAttribute(charge),
+      at: numberAttribute(at),
+      ...(endpoint !== undefined && { endpoint: textAttribute(endpoint) }),
+      ...(promptTokens !== undefined && { prompt_tokens: numberAttribute(promptTokens) }),
+      ...(completionTokens !== undefined && { completion_tokens: numberAttribute(completionTokens) }),
+      ...(estimated === true && { estimated: { BOOL: true } }),
+      ...(end !== undefined && { end: textAttribute(end) }),
+      ...(cost !== undefined && { cost: numberAttribute(cost) }),
+    },
+  };
+}
+
+/** Throws an Error that names the attribute when the item is not one that functions wrote. */
+export function quotaOf(attributes: Attributes): QuotaItem {
+  return {
+    account: text(attributes['account'], 'account'),
+    available: amount(attributes['available'], 'available'),
+    spent: amount(attributes['spent'], 'spent'),
+    granted: amount(attributes['granted'], 'granted'),
+    settled: count(attributes['settled'], 'settled'),
+    open: mapOf(attributes['open'], entryOf),
+    plan: mapOf(attributes['plan'], (value) => count(value, 'plan')),
+    busy: mapOf(attributes['busy'], (value) => count(value, 'busy')),
+    rate: mapOf(attributes['rate'], rateOf),
+    last: attributes['last']?.M ? journalOf(attributes['last'].M) : undefined,
+  };
+}
+
+export const rateOf = (value: AttributeValue): { minute: number; count: number } => ({
+  minute: count(value.M?.['minute'], 'rate.minute'),
+  count: count(value.M?.['count'], 'rate.count'),
+});
+
+function entryOf(value: AttributeValue): OpenEntry {
+  const [until, taken, input, key, model, price, slot, flags] = value.L ?? [];
+  const marks = text(flags, 'open.flags');
+  return {
+    until: count(until, 'open.until'),
+    amount: amount(taken, 'open.amount'),
+    input: amount(input, 'open.input'),
+    key: text(key, 'open.key'),
+    model: text(model, 'open.model'),
+    price: text(price, 'open.price'),
+    slot: text(slot, 'open.slot'),
+    busy: marks.includes('b'),
+    official: marks.includes('o'),
+    tombstone: marks.includes('t'),
+  };
+}
+
+function journalOf(map: Attributes): Journal {
+  const optionalCount = (name: string): number | undefined =>
+    map[name] ? count(map[name], name) : undefined;
+  return {
+    id: text(map['id'], 'last.id'),
+    kind: text(map['kind'], 'last.kind') as CloseKind,
+    charge: amount(map['charge'], 'last.charge'),
+    at: count(map['at'], 'last.at'),
+    endpoint: map['endpoint']?.S,
+    promptTokens: optionalCount('prompt_tokens'),
+    completionTokens: optionalCount('completion_tokens'),
+    estimated: map['estimated']?.BOOL,
+    end: map['end']?.S,
+    cost: map['cost'] ? amount(map['cost'], 'last.cost') : undefined,
+  };
+}
+
+function mapOf<T>(value: AttributeValue | undefined, read: (value: AttributeValue) => T): Map<string, T> {
+  return new Map(Object.entries(value?.M ?? {}).map(([key, inner]) => [key, read(inner)]));
+}
+
+function amount(value: AttributeValue | undefined, name: string): bigint {
+  if (value?.N === undefined || !/^-?\d+$/.test(value.N))
+    throw new Error(`quotas: ${name} is not a whole number`);
+  return BigInt(value.N);
+}
+
+const count = (value: AttributeValue | undefined, name: string): number => Number(amount(value, name));
+
+function text(value: AttributeValue | undefined, name: string): string {
+  if (value?.S === undefined) throw new Error(`quotas: ${name} is not text`);
+  return value.S;
+}

@@ -1,0 +1,94 @@
+import { type NanoYuan } from './amount.ts';
+
+/**
+ * An account's money and counters: one item, so that every change is one conditional write. Always
+ * available + the sum of open amounts + spent = granted.
+ */
+export interface QuotaItem {
+  account: string;
+  available: NanoYuan;
+  spent: NanoYuan;
+  granted: NanoYuan;
+  /** How many reservations were closed: as many as the ledger has rows for them. */
+  settled: number;
+  open: Map<string, OpenEntry>;
+  /** Calls counted on plan slots: `<item>@<first day>` -> calls. */
+  plan: Map<string, number>;
+  /** Calls under way of keys with a concurrency limit: key -> calls. */
+  busy: Map<string, number>;
+  /** Calls of this minute of keys with a rate limit. */
+  rate: Map<string, RateCount>;
+  /** The last close: what the ledger row of that write is made from. */
+  last: Journal | undefined;
+}
+
+export interface RateCount {
+  /** Minutes since the epoch. */
+  minute: number;
+  count: number;
+}
+
+/** An open reservation: all that is needed to close it without asking anybody. */
+export interface OpenEntry {
+  /** Unix seconds: when the invocation that holds it can no longer live. */
+  until: number;
+  /** What was taken from `available`. */
+  amount: NanoYuan;
+  /** What the input costs: charged when nobody comes back. */
+  input: NanoYuan;
+  /** First 12 hex digits of the key's hash. */
+  key: string;
+  model: string;
+  /** As `formatPrice` writes it. */
+  price: string;
+  /** The plan slot that this call is counted on; empty: none. */
+  slot: string;
+  /** The key has a concurrency limit: a close frees its place. */
+  busy: boolean;
+  official: boolean;
+  /** Stands only so that a late reserve of the same id fails. */
+  tombstone: boolean;
+}
+
+export type CloseKind = 'settled' | 'released' | 'expired' | 'cancelled';
+
+/** What a close says of itself. */
+export interface Journal {
+  id: string;
+  kind: CloseKind;
+  charge: NanoYuan;
+  /** Unix seconds. */
+  at: number;
+  endpoint?: string | undefined;
+  promptTokens?: number | undefined;
+  completionTokens?: number | undefined;
+  /** The upstream told no usage, or told nonsense: token counts are the relay's own. */
+  estimated?: boolean | undefined;
+  /** How the answer ended: `completed`, `failed`, `client_gone`. */
+  end?: string | undefined;
+  /** Official calls: what the call would have cost. */
+  cost?: NanoYuan | undefined;
+}
+
+export const openEntriesMax = 100;
+
+export const emptyQuota = (account: string): QuotaItem => ({
+  account,
+  available: 0n,
+  spent: 0n,
+  granted: 0n,
+  settled: 0,
+  open: new Map(),
+  plan: new Map(),
+  busy: new Map(),
+  rate: new Map(),
+  last: undefined,
+});
+
+/** Undefined when the books balance, else by how much they do not. */
+export function imbalance(item: QuotaItem): NanoYuan | undefined {
+  let open = 0n;
+  for (const entry of item.open.values()) open += entry.amount;
+  const difference = item.available + open + item.spent - item.granted;
+  return difference === 0n ? undefined : difference;
+}

@@ -1,0 +1,82 @@
+import type { NanoYuan } from './amount.ts';
+import { openEntriesMax, type Journal, type OpenEntry, type QuotaItem } from './quota-item.ts';
+
+/** One conditional write that opens a reservation. Done, or refused as a whole. */
+export interface ReserveWrite {
+  account: string;
+  id: string;
+  entry: OpenEntry;
+  /** The plan slot to count on; null limit: unlimited. */
+  slot?: { key: string; staleKey: string; limit: number | null } | undefined;
+  /** The key's concurrency limit. */
+  busy?: { key: string; max: number } | undefined;
+  /** The key's rate limit. `starts`: this call is taken for the first of its minute. */
+  rate?: { key: string; minute: number; max: number; starts: boolean } | undefined;
+}
+
+/** One conditional write that closes a reservation: undoes exactly what its entry names, and books the charge. */
+export interface CloseWrite {
+  account: string;
+  id: string;
+  entry: OpenEntry;
+  /** Take the call back off its plan slot: the call failed without output. */
+  giveBack: boolean;
+  journal: Journal;
+}
+
+/** Whether each condition of a reserve holds; the store's condition expression says the same. */
+export function mayReserve(item: QuotaItem, write: ReserveWrite): boolean {
+  const { slot, busy, rate } = write;
+  if (item.open.has(write.id) || item.open.size >= openEntriesMax) return false;
+  if (write.entry.amount > 0n && item.available < write.entry.amount) return false;
+  if (slot && slot.limit !== null && (item.plan.get(slot.key) ?? 0) >= slot.limit) return false;
+  if (busy && (item.busy.get(busy.key) ?? 0) >= busy.max) return false;
+  if (!rate) return true;
+  const counted = item.rate.get(rate.key);
+  if (rate.starts) return counted === undefined || counted.minute < rate.minute;
+  return counted?.minute === rate.minute && counted.count < rate.max;
+}
+
+/** The item after a reserve that `mayReserve` allows. */
+export function afterReserve(item: QuotaItem, write: ReserveWrite): QuotaItem {
+  const { slot, busy, rate } = write;
+  const next = copy(item);
+  next.available -= write.entry.amount;
+  next.open.set(write.id, write.entry);
+  if (slot) {
+    next.plan.delete(slot.staleKey);
+    next.plan.set(slot.key, (next.plan.get(slot.key) ?? 0) + 1);
+  }
+  if (busy) next.busy.set(busy.key, (next.busy.get(busy.key) ?? 0) + 1);
+  if (rate)
+    next.rate.set(rate.key, {
+      minute: rate.minute,
+      count: rate.starts ? 1 : (next.rate.get(rate.key)?.count ?? 0) + 1,
+    });
+  return next;
+}
+
+/** What a close returns to `available`: negative when the call cost more than was reserved. */
+export const refundOf = (write: CloseWrite): NanoYuan => write.entry.amount - write.journal.charge;
+
+/** The item after a close of a reservation that is open. */
+export function afterClose(item: QuotaItem, write: CloseWrite): QuotaItem {
+  const { entry, journal } = write;
+  const next = copy(item);
+  next.open.delete(write.id);
+  next.available += refundOf(write);
+  next.spent += journal.charge;
+  next.settled += 1;
+  next.last = journal;
+  if (write.giveBack && entry.slot !== '') next.plan.set(entry.slot, (next.plan.get(entry.slot) ?? 0) - 1);
+  if (entry.busy) next.busy.set(entry.key, (next.busy.get(entry.key) ?? 0) - 1);
+  return next;
+}
+
+const copy = (item: QuotaItem): QuotaItem => ({
+  ...item,
+  open: new Map(item.open),
+  plan: new Map(item.plan),
+  busy: new Map(item.busy),
+  rate: new Map(item.rate),
+});

@@ -1,0 +1,85 @@
+import { divideHalfUp, smaller, type NanoYuan } from './amount.ts';
+import type { PlanSlot } from './plan-slots.ts';
+import { costOf, type Price } from './price.ts';
+import { openEntriesMax, type QuotaItem } from './quota-item.ts';
+
+/** What a call may come to, before the upstream was asked. Token counts are whole. */
+export interface CallEstimate {
+  /** The input, as well as it can be told. */
+  inputTokens: number;
+  /** The input at most. */
+  inputTokensMax: number;
+  /** Answers asked for. */
+  n: number;
+  /** Output tokens of one answer at most. */
+  outputTokensMax: number;
+}
+
+/** What a call needs of the account's item. */
+export interface ReserveNeed {
+  id: string;
+  price: Price;
+  /** Plan slots that cover the model, in row order. */
+  slots: readonly PlanSlot[];
+  estimate: CallEstimate;
+  key: string;
+  maxConcurrency?: number | undefined;
+  rpm?: number | undefined;
+  /** Minutes since the epoch. */
+  minute: number;
+  /** Takes nothing and counts nowhere: official calls, and free calls of keys with limits. */
+  takesNothing: boolean;
+}
+
+/** How a call can be paid: a plan slot, or an amount of which the output limit may be a consequence. */
+export interface Payment {
+  slot?: PlanSlot | undefined;
+  amount: NanoYuan;
+  /** Output tokens of one answer that the amount covers, when that is fewer than were asked for. */
+  limitedTo?: number | undefined;
+}
+
+export type ReserveRefusal =
+  | { reason: 'quota'; available: NanoYuan; need: NanoYuan }
+  | { reason: 'concurrency' }
+  | { reason: 'rate' }
+  | { reason: 'open_entries' };
+
+/** Fewer output tokens than this are not worth an answer, unless the caller asked for fewer. */
+const outputTokensFloor = 64;
+
+/** What the whole call may cost: taken from the balance while it runs. */
+export function amountOf(price: Price, { inputTokensMax, n, outputTokensMax }: CallEstimate): NanoYuan {
+  return costOf(price, { prompt_tokens: inputTokensMax, completion_tokens: n * outputTokensMax });
+}
+
+/** How to pay for a call by what is known of the item, or why it cannot be paid. */
+export function planReserve(need: ReserveNeed, item: QuotaItem): Payment | ReserveRefusal {
+  if (item.open.size >= openEntriesMax) return { reason: 'open_entries' };
+  if (need.maxConcurrency !== undefined && (item.busy.get(need.key) ?? 0) >= need.maxConcurrency)
+    return { reason: 'concurrency' };
+  const rate = item.rate.get(need.key);
+  if (need.rpm !== undefined && rate?.minute === need.minute && rate.count >= need.rpm)
+    return { reason: 'rate' };
+  if (need.takesNothing) return { amount: 0n };
+  const slot = need.slots.find(({ key, limit }) => limit === null || (item.plan.get(key) ?? 0) < limit);
+  return slot ? { slot, amount: 0n } : payFromBalance(need, item.available);
+}
+
+function payFromBalance({ price, estimate }: ReserveNeed, available: NanoYuan): Payment | ReserveRefusal {
+  const need = amountOf(price, estimate);
+  if (need === 0n || available >= need) return { amount: need };
+  const refusal = { reason: 'quota', available, need } as const;
+  if (price.type !== 'token-billing' || price.output === 0n) return refusal;
+  const rest = available - costOf(price, { prompt_tokens: estimate.inputTokensMax, completion_tokens: 0 });
+  if (rest <= 0n) return refusal;
+  const tokens = Number(smaller((rest * 1_000_000n) / (price.output * BigInt(estimate.n)), 1_000_000_000n));
+  if (tokens < Math.min(outputTokensFloor, estimate.outputTokensMax)) return refusal;
+  return { amount: available, limitedTo: tokens };
+}
+
+export const isRefusal = (plan: Payment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;
+
+/** What the input alone costs. */
+export const inputCost = (price: Price, inputTokens: number): NanoYuan =>
+  price.type === 'token-billing' ? divideHalfUp(price.input * BigInt(inputTokens), 1_000_000n) : 0n;

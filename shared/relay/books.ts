@@ -1,0 +1,187 @@
+import { emptyQuota, type Journal, type OpenEntry, type QuotaItem } from '../billing/quota-item.ts';
+import type { CloseWrite, ReserveWrite } from '../billing/quota-writes.ts';
+import { isRefusal, planReserve, type Payment, type ReserveNeed } from '../billing/reserve-plan.ts';
+import { Patience } from './patience.ts';
+import type { Clock, Log, Random } from './ports.ts';
+import type { QuotaSight, QuotaStore, WriteReply } from './quota-store.ts';
+import { refuse, type Refusal } from './refusal.ts';
+
+export interface BooksPorts {
+  clock: Clock;
+  random: Random;
+  quotas: QuotaStore;
+  log: Log;
+}
+
+/** What a call reserves: the need, and what its open entry says beside the amount. */
+export interface Booking {
+  account: string;
+  need: ReserveNeed;
+  entry: Omit<OpenEntry, 'amount' | 'slot'>;
+  /** The words in which a refusal is told; `item` is the account's as it stood. */
+  refused(plan: Exclude<ReturnType<typeof planReserve>, Payment>, item: QuotaItem): Refusal;
+}
+
+/** An open reservation, held by the call that made it. */
+export interface Reservation {
+  account: string;
+  id: string;
+  entry: OpenEntry;
+  payment: Payment;
+  sight: QuotaSight | undefined;
+}
+
+const triesMax = 4;
+const reserveBudgetMs = 1_500;
+const cancelBudgetMs = 1_500;
+/** The host kills the invocation some seconds after the deadline; a settle has to be through by then. */
+const settleBudgetMs = 4_000;
+const accountsRemembered = 1_000;
+const endlessBalance = 10n ** 30n;
+
+/**
+ * The two-phase books: reserve before the upstream hears of a call, settle after its end. Which plan slot or amount
+ * to try is guessed from the last that was seen of the account; only the store decides, and a refusal shows the
+ * item on which the next try is based.
+ */
+export class Books {
+  readonly #ports: BooksPorts;
+  readonly #seen = new Map<string, QuotaItem>();
+
+  constructor(ports: BooksPorts) {
+    this.#ports = ports;
+  }
+
+  /** Throws a Refusal: what the caller is told, or 503 when the store cannot be reached. Then nothing is reserved. */
+  async reserve(booking: Booking): Promise<Reservation> {
+    const patience = new Patience(this.#ports, reserveBudgetMs);
+    try {
+      return await this.#tryReserve(booking, patience);
+    } catch (error) {
+      if (patience.sawUnknown) await this.#cancel(booking);
+      throw error;
+    }
+  }
+
+  /** Closes a reservation, once however often it is called. A close that cannot be written is logged whole. */
+  async close(reservation: Reservation, journal: Journal, giveBack: boolean): Promise<void> {
+    const { account, id, entry } = reservation;
+    const write: CloseWrite = { account, id, entry, giveBack, journal };
+    try {
+      const patience = new Patience(this.#ports, settleBudgetMs);
+      const reply = await patience.until(() => this.#ports.quotas.close(write));
+      if (!reply.done && reply.item?.last?.id !== id) this.#ports.log.event('settle_late', lossOf(write));
+    } catch (error) {
+      this.#ports.log.event('settle_lost', lossOf(write));
+      this.#ports.log.fault(id, error);
+    }
+  }
+
+  async #tryReserve(booking: Booking, patience: Patience): Promise<Reservation> {
+    const { account, need } = booking;
+    let item = this.#seen.get(account) ?? optimistic(account);
+    let seenNow = false;
+    for (let tries = 0; tries < triesMax; tries += 1) {
+      let payment = planReserve(need, item);
+      if (isRefusal(payment)) {
+        if (seenNow) throw booking.refused(payment, item);
+        // What was seen earlier refuses nobody: the store has to say it.
+        item = optimistic(account);
+        payment = planReserve(need, item);
+        if (isRefusal(payment)) throw booking.refused(payment, item);
+      }
+      const write = writeOf(booking, payment, item);
+      const reply = await patience.until(() => this.#ports.quotas.reserve(write));
+      if (reply.done || reply.item?.open.has(need.id)) return this.#reserved(booking, write, payment, reply);
+      item = reply.item ?? emptyQuota(account);
+      seenNow = true;
+      if (!reply.item && !isRefusal(planReserve(need, item))) await this.#ports.quotas.create(account);
+      this.#remember(item);
+    }
+    throw refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
+      headers: { 'retry-after': '1' },
+      reason: 'reserve_contended',
+    });
+  }
+
+  #reserved(
+    { account, need }: Booking,
+    write: ReserveWrite,
+    payment: Payment,
+    reply: WriteReply<{ sight: QuotaSight }>,
+  ): Reservation {
+    // Not done, but open under this id: an earlier try, whose reply was lost, had landed.
+    if (!reply.done) {
+      const entry = reply.item?.open.get(need.id) ?? write.entry;
+      return { account, id: need.id, entry, payment, sight: undefined };
+    }
+    this.#remember(sightedItem(account, write, reply.sight));
+    return { account, id: need.id, entry: write.entry, payment, sight: reply.sight };
+  }
+
+  /** A reserve may still be on its way: closes it if it landed, else takes its id, so that it fails when it does. */
+  async #cancel({ account, need, entry }: Booking): Promise<void> {
+    const tombstone: OpenEntry = { ...entry, amount: 0n, input: 0n, slot: '', busy: false, tombstone: true };
+    try {
+      const patience = new Patience(this.#ports, cancelBudgetMs);
+      const reply = await patience.until(() => this.#ports.quotas.tombstone(account, need.id, tombstone));
+      const landed = reply.done ? undefined : reply.item?.open.get(need.id);
+      if (!landed || landed.tombstone) return;
+      const at = Math.floor(this.#ports.clock.now() / 1000);
+      const journal: Journal = { id: need.id, kind: 'released', charge: 0n, at };
+      await patience.until(() =>
+        this.#ports.quotas.close({ account, id: need.id, entry: landed, giveBack: true, journal }),
+      );
+    } catch {
+      this.#ports.log.event('reserve_unknown', { request_id: need.id, account });
+    }
+  }
+
+  #remember(item: QuotaItem): void {
+    this.#seen.delete(item.account);
+    this.#seen.set(item.account, { ...item, open: new Map(), busy: new Map() });
+    const oldest = this.#seen.keys().next();
+    if (this.#seen.size > accountsRemembered && !oldest.done) this.#seen.delete(oldest.value);
+  }
+}
+
+const optimistic = (account: string): QuotaItem => ({ ...emptyQuota(account), available: endlessBalance });
+
+function writeOf({ account, need, entry }: Booking, payment: Payment, item: QuotaItem): ReserveWrite {
+  const { key, maxConcurrency, rpm, minute } = need;
+  return {
+    account,
+    id: need.id,
+    entry: { ...entry, amount: payment.amount, slot: payment.slot?.key ?? '' },
+    slot: payment.slot,
+    busy: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency },
+    rate:
+      rpm === undefined
+        ? undefined
+        : { key, minute, max: rpm, starts: item.rate.get(key)?.minute !== minute },
+  };
+}
+
+/** What a done write showed of the item: enough for the next guess. */
+function sightedItem(account: string, write: ReserveWrite, sight: QuotaSight): QuotaItem {
+  const item = { ...emptyQuota(account), available: sight.available };
+  if (write.slot) item.plan.set(write.slot.key, sight.slotCount ?? 0);
+  if (write.rate) item.rate.set(write.rate.key, { minute: write.rate.minute, count: sight.rateCount ?? 0 });
+  return item;
+}
+
+/** Everything that `ops audit --repair` needs to write the close again. Amounts in nano-yuan. */
+const lossOf = ({ account, id, giveBack, journal }: CloseWrite): Record<string, unknown> => ({
+  request_id: id,
+  account,
+  give_back: giveBack,
+  kind: journal.kind,
+  charge_nano: String(journal.charge),
+  at: journal.at,
+  endpoint: journal.endpoint,
+  prompt_tokens: journal.promptTokens,
+  completion_tokens: journal.completionTokens,
+  estimated: journal.estimated,
+  end: journal.end,
+  cost_nano: journal.cost === undefined ? undefined : String(journal.cost),
+});
