@@ -251,9 +251,11 @@ async function prepare(command) {
 async function runCommand(command, args) {
   const node = nodeOfRepository();
   const [file, first] = /\.[cm]?ts$/.test(command) ? [node, [command]] : [path.join(bin, command), []];
+  // The local stack holds on to this channel: it ends even when nothing can tell it to.
+  const stdio = command === 'infra/local/main.ts' ? ['inherit', 'inherit', 'inherit', 'ipc'] : 'inherit';
   const start = () => {
     isCommand = true;
-    return run(file, [...first, ...args], { env: environment(), stdio: 'inherit' });
+    return run(file, [...first, ...args], { env: environment(), stdio });
   };
   if (command !== 'infra/app.ts') return start();
   // CDK reads the template that this writes: nobody else may build meanwhile.

@@ -13,6 +13,22 @@ export interface Emulator {
   stop(): Promise<void>;
 }
 
+/**
+ * Runs a program until it ends or our stdin does: whatever ends the runner, kill -9 included, ends the emulator.
+ * SIGKILL loses nothing: the emulator's store is a write-ahead log.
+ */
+const endsWithStdin = `
+  trap '' INT
+  exec 3<&0
+  "$@" </dev/null 3<&- &
+  program=$!
+  { read -r _ <&3; kill -9 $program; } 2>/dev/null &
+  watch=$!
+  wait $program
+  code=$?
+  kill $watch 2>/dev/null
+  exit $code`;
+
 const startTimeoutMs = 10_000;
 const missing =
   'no DynamoDB emulator for this system: put dynoxide (https://github.com/nubo-db/dynoxide) on the PATH, ' +
@@ -50,26 +66,22 @@ async function launch(binary: string, port: number, dataFolder: string | undefin
     mkdirSync(dataFolder, { recursive: true });
     storage.push('--db-path', path.join(dataFolder, 'dynamodb.sqlite'));
   }
-  const child = spawn(binary, ['serve', '--host', '127.0.0.1', '--port', String(port), ...storage], {
-    stdio: ['ignore', 'ignore', 'pipe'],
+  const serve = ['serve', '--host', '127.0.0.1', '--port', String(port), ...storage];
+  const child = spawn('/bin/sh', ['-c', endsWithStdin, 'sh', binary, ...serve], {
+    stdio: ['pipe', 'ignore', 'pipe'],
   });
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     said = (said + text).slice(-2000);
   });
-  // Whatever ends this process, a crash included, must not leave the emulator behind.
-  const killAtExit = () => child.kill('SIGKILL');
-  process.once('exit', killAtExit);
   const exited = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message));
     child.once('exit', (code, signal) => resolve(said.trim() || `exit ${signal ?? code}`));
-  }).finally(() => process.off('exit', killAtExit));
+  });
   const endpoint = `http://127.0.0.1:${port}`;
   const stop = async () => {
-    child.kill('SIGTERM');
-    const stubborn = setTimeout(() => child.kill('SIGKILL'), 2000);
+    child.stdin.destroy();
     await exited;
-    clearTimeout(stubborn);
   };
   const failed = exited.then((reason) => {
     throw new StartError(`the DynamoDB emulator did not start: ${reason}`);

@@ -24,7 +24,7 @@ async function finish(exitCode: number): Promise<void> {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(0));
-// A test that started us as its child has died.
+// Whoever started us with a channel, first step or test, has died.
 process.once('disconnect', () => end(1));
 
 function describe(stack: RunningStack): string {

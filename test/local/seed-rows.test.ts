@@ -1,0 +1,38 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { demoRows, openaiRow } from '../../infra/local/seed-rows.ts';
+import { AccountRow } from '../../shared/config/account-row.ts';
+import { ChannelRow } from '../../shared/config/channel-row.ts';
+import { ChargeRow } from '../../shared/config/charge-row.ts';
+import { KeyRow } from '../../shared/config/key-row.ts';
+import { PlanRow } from '../../shared/config/plan-row.ts';
+import { SettingRow, settingValues } from '../../shared/config/setting-row.ts';
+
+const schemas = {
+  accounts: AccountRow,
+  channels: ChannelRow,
+  charges: ChargeRow,
+  keys: KeyRow,
+  plans: PlanRow,
+  settings: SettingRow,
+};
+const rows = demoRows('http://127.0.0.1:1/v1', 'sk-abcdefghijkl');
+
+describe('the seeded rows', () => {
+  it.each([...rows, openaiRow])('fit what the tables accept: $table', ({ table, row }) => {
+    const schema = schemas[table as keyof typeof schemas];
+    expect(schema.safeParse(row)).toMatchObject({ success: true });
+  });
+
+  it('hold settings that exist', () => {
+    const settings = rows.filter(({ table }) => table === 'settings').map(({ row }) => row['name']);
+    expect(Object.keys(settingValues)).toEqual(expect.arrayContaining(settings));
+  });
+
+  it('know the key by its hash and show only its ends', () => {
+    const row = rows.find(({ table }) => table === 'keys')?.row;
+    expect(row?.['hash']).toBe(createHash('sha256').update('sk-abcdefghijkl').digest('hex'));
+    expect(row?.['hint']).toBe('sk-abcd...ijkl');
+    expect(JSON.stringify(rows)).not.toContain('sk-abcdefghijkl');
+  });
+});
