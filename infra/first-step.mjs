@@ -138,6 +138,7 @@ async function install(lock) {
   const npm = process.env.npm_execpath;
   const [file, first] = npm?.endsWith('.js') ? [process.execPath, [npm]] : ['npm', []];
   await runQuietly('npm ci', file, [...first, ...args], process.env);
+  fs.mkdirSync(inRoot('node_modules'), { recursive: true });
   fs.writeFileSync(installStamp, digest(lock));
 }
 
