@@ -33,7 +33,12 @@ const descriptions = {
     // Lambda's own limit: the request deadline inside is shorter and ends in the protocol.
     timeoutSeconds: 900,
     memoryMegabytes: 256,
-    tables: { ...configurationScans, keys: ['GetItem'], accounts: ['GetItem'] },
+    tables: {
+      ...configurationScans,
+      keys: ['GetItem'],
+      accounts: ['GetItem'],
+      quotas: ['PutItem', 'UpdateItem'],
+    },
     readsChannelSecrets: true,
   },
   catalog: {
