@@ -87,7 +87,10 @@ describe('the first step of every npm script', () => {
     write('package-lock.json', `${lock}\n`);
     expect((await run('infra/local/main.ts')).stderr).toContain('installing packages');
     write('package.json', '{"name":"small","version":"1.0.0","dependencies":{"absent":"1.0.0"}}');
-    write('package-lock.json', `${lock}\n\n`);
+    write(
+      'package-lock.json',
+      lock.replace('"packages":{', '"packages":{"node_modules/absent":{"version":"2.0.0"},'),
+    );
     const { stderr, code } = await run('infra/local/main.ts');
     expect(stderr).toContain('npm ci failed');
     expect(code).toBe(1);
