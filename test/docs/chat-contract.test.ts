@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import { CoreRig, data, delta, done, finish, frames, hello, usage } from '../support/core-rig.ts';
+
+/** Every field of the contract's chat request, each with a value that it may have. */
+const everyField = {
+  model: 'm',
+  messages: [
+    { role: 'system', content: 'Be brief.', name: 'rules' },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'What is this?' },
+        { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=', detail: 'auto' } },
+      ],
+    },
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: [
+        { index: 0, type: 'function', id: 'call_1', function: { name: 'look', arguments: '{"at":1}' } },
+      ],
+    },
+    { role: 'tool', tool_call_id: 'call_1', content: 'a cat' },
+    { role: 'function', name: 'look', content: 'a cat', function_call: { name: 'look', arguments: '{}' } },
+  ],
+  max_tokens: 64,
+  temperature: 0.5,
+  top_p: 0.9,
+  top_k: 40,
+  presence_penalty: 0.1,
+  frequency_penalty: -0.1,
+  repetition_penalty: 1.1,
+  tools: [
+    { type: 'function', function: { name: 'look', description: 'Looks.', parameters: { type: 'object' } } },
+  ],
+  tool_choice: 'auto',
+};
+
+const piece = (call: object): string => data({ choices: [{ index: 0, delta: { tool_calls: [call] } }] });
+
+describe('the chat contract', () => {
+  it.each([false, true])('passes every field on as it was sent (stream: %s)', async (stream) => {
+    const rig = new CoreRig().upstream({ steps: hello });
+    expect((await rig.post({ ...everyField, stream, official: false })).status).toBe(200);
+    expect(rig.sent[0]?.json).toEqual({
+      ...everyField,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+  });
+
+  it('does not stream unless it is asked to', async () => {
+    const rig = new CoreRig().upstream({ steps: hello });
+    const answer = await rig.post({ model: 'm', messages: [{ role: 'user', content: 'hi' }] });
+    expect(answer.headers['content-type']).toBe('application/json');
+  });
+
+  it('streams tool calls with index, type, id, name and arguments, and ends with tool_calls', async () => {
+    const first = {
+      index: 0,
+      id: 'call_1',
+      type: 'function',
+      function: { name: 'look', arguments: '{"at"' },
+    };
+    const rest = { index: 0, function: { arguments: ':1}' } };
+    const rig = new CoreRig().upstream({
+      steps: [piece(first), piece(rest), finish('tool_calls'), usage(3, 4), done],
+    });
+    const answer = await rig.post({ ...everyField, stream: true });
+    const choices = (frames(answer.text).slice(0, -1) as { choices: object[] }[]).flatMap(
+      (chunk) => chunk.choices,
+    );
+    expect(choices).toEqual([
+      { index: 0, delta: { role: 'assistant', tool_calls: [first] }, logprobs: null, finish_reason: null },
+      { index: 0, delta: { tool_calls: [rest] }, logprobs: null, finish_reason: null },
+      { index: 0, delta: {}, logprobs: null, finish_reason: 'tool_calls' },
+    ]);
+  });
+
+  it('has every key of the contract in every chunk', async () => {
+    const rig = new CoreRig().upstream({ steps: [delta('a'), finish(), usage(1, 1), done] });
+    const chunks = frames((await rig.post({ ...everyField, stream: true })).text).slice(0, -1) as object[];
+    expect(chunks.length).toBeGreaterThan(1);
+    for (const chunk of chunks)
+      expect(chunk).toEqual({
+        id: expect.stringMatching(/^chatcmpl-/) as string,
+        object: 'chat.completion.chunk',
+        created: expect.any(Number) as number,
+        model: 'm',
+        choices: [expect.objectContaining({ index: 0, delta: expect.any(Object) as object })],
+        usage: expect.toSatisfy((value) => value === null || typeof value === 'object') as object,
+      });
+  });
+
+  it('passes length and content_filter on as finish reasons', async () => {
+    for (const reason of ['length', 'content_filter']) {
+      const rig = new CoreRig().upstream({ steps: [delta('a'), finish(reason), done] });
+      const answer = await rig.post({ ...everyField, stream: false });
+      expect(JSON.parse(answer.text)).toMatchObject({ choices: [{ finish_reason: reason }] });
+    }
+  });
+});

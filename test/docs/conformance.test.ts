@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import { refuse, type RefusalCode } from '../../shared/relay/refusal.ts';
+import { readPage } from './pages.ts';
+
+const page = readPage('docs/conformance.md');
+const files = new Map(
+  [...page.matchAll(/^\[([a-z-]+)\]: \.\.\/(\S+)$/gm)].map((match) => [String(match[1]), String(match[2])]),
+);
+const rows = page.split('\n').filter((line) => line.startsWith('| '));
+
+/** `[file] "a test", "another"` in a row, one entry per file. */
+const referencesIn = (row: string): { file: string; names: string[] }[] =>
+  [...row.matchAll(/\[([a-z-]+)\] ("[^"]+"(?:, "[^"]+")*)/g)].map((match) => ({
+    file: String(match[1]),
+    names: [...String(match[2]).matchAll(/"([^"]+)"/g)].map((name) => String(name[1])),
+  }));
+
+/** The texts in quotes of a test file: names of tests and of their cases. */
+const textsOf = (file: string): Set<string> =>
+  new Set(
+    [...readPage(file).matchAll(/'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"/g)].map((match) =>
+      String(match[1] ?? match[2]).replaceAll(/\\(.)/g, '$1'),
+    ),
+  );
+
+describe('docs/conformance.md', () => {
+  it.each([...files])('names tests and cases of %s that exist', (name, file) => {
+    const texts = textsOf(file);
+    const named = rows.flatMap(referencesIn).filter((reference) => reference.file === name);
+    expect(named).not.toEqual([]);
+    expect(named.flatMap(({ names }) => names).filter((each) => !texts.has(each))).toEqual([]);
+  });
+
+  it('knows every file that it names', () => {
+    const named = new Set(rows.flatMap(referencesIn).map(({ file }) => file));
+    expect([...named].toSorted()).toEqual([...files.keys()].toSorted());
+  });
+
+  it('leaves no line of the contract without a test or a word on why there is none', () => {
+    const contract = page.slice(0, page.indexOf('## Where the contract says'));
+    const lines = contract.split('\n').filter((line) => /^\| (?!contract|field)/.test(line));
+    expect(lines.length).toBeGreaterThan(50);
+    const unshown = lines.filter((line) => referencesIn(line).length === 0);
+    expect(unshown.filter((line) => !/not yet.*issue [345]|see \[/.test(line))).toEqual([]);
+  });
+
+  it('lists every refusal of the relay under its status and type', () => {
+    const listed = rows.filter((row) => /_error` \|/.test(row)).map((row) => row.split(' | '));
+    const codes = new Map(
+      listed.flatMap(([, type, names, statuses]) => {
+        const numbers = String(statuses).match(/\d+/g) ?? [];
+        return [...String(names).matchAll(/`(\w+)`/g)].map(
+          ([, code], position) =>
+            [
+              code as RefusalCode,
+              `${numbers[position] ?? numbers[0]} ${String(type).replaceAll('`', '')}`,
+            ] as const,
+        );
+      }),
+    );
+    const bodyFields = /^(missing_required_parameter|invalid_type|invalid_value)$/;
+    for (const [code, expected] of codes) {
+      if (bodyFields.test(code)) continue;
+      const { status, body } = refuse(code, '');
+      expect(`${code}: ${status} ${body.error.type}`).toBe(`${code}: ${expected}`);
+    }
+    expect(codes.size).toBeGreaterThan(15);
+  });
+});

@@ -1,0 +1,37 @@
+import { existsSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { pages, proseOf, readPage, root } from './pages.ts';
+
+/** Targets of `[text](target)` and of `[name]: target`, but for other sites. */
+function linksOf(page: string): string[] {
+  const prose = proseOf(page);
+  const inline = [...prose.matchAll(/\]\(([^)\s]+)\)/g)];
+  const named = [...prose.matchAll(/^\[[^\]]+\]: (\S+)$/gm)];
+  return [...inline, ...named].map((match) => String(match[1])).filter((target) => !/^[a-z]+:/.test(target));
+}
+
+/** The anchors that a page's headings get. */
+const anchorsOf = (page: string): string[] =>
+  [
+    ...readPage(page)
+      .replaceAll(/^```.*?^```$/gms, '')
+      .matchAll(/^#+ (.*)$/gm),
+  ].map(([, heading]) =>
+    String(heading)
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+
+describe.each(pages)('%s', (page) => {
+  it('has links that lead somewhere', () => {
+    for (const link of linksOf(page)) {
+      const [file, anchor] = link.split('#');
+      const target = file === '' ? page : path.join(path.dirname(page), String(file));
+      expect(existsSync(path.join(root, target)), `${link} is there`).toBe(true);
+      if (anchor === undefined || statSync(path.join(root, target)).isDirectory()) continue;
+      expect(anchorsOf(target), `${link} has its heading`).toContain(anchor);
+    }
+  });
+});

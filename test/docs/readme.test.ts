@@ -1,0 +1,116 @@
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runOps } from '../ops/run-ops.ts';
+import { startLocalStack } from '../support/local-stack.ts';
+import type { LocalStack } from '../support/local-stack.ts';
+import { fencesOf, readPage, root } from './pages.ts';
+
+const run = promisify(execFile);
+const documentedUrl = 'http://127.0.0.1:8787/v1';
+const answer = 'Hello! You said: "Hello!". I am the demo model of this relay, so this is all I know.';
+
+const fences = fencesOf('README.md');
+const examplesIn = (language: string): string[] =>
+  fences
+    .filter((fence) => fence.language === language && fence.code.includes(documentedUrl))
+    .map(({ code }) => code);
+const curls = examplesIn('sh');
+const hasCurl = await run('curl', ['--version']).then(
+  () => true,
+  () => false,
+);
+
+let stack: LocalStack;
+beforeAll(async () => {
+  stack = await startLocalStack();
+});
+afterAll(() => stack?.stop());
+
+/** What an example prints, run as it stands but for the address and the place of the key. */
+async function outputOf(command: string, parameters: string[], example: string): Promise<string> {
+  const code = example.replace(/^export RELAY_KEY=.*\n/m, '').replaceAll(documentedUrl, stack.baseUrl);
+  const environment = { ...process.env, RELAY_KEY: stack.key, NO_PROXY: '127.0.0.1', no_proxy: '127.0.0.1' };
+  const { stdout } = await run(command, [...parameters, code], { cwd: root, env: environment });
+  return stdout;
+}
+
+const contentOf = (events: string): string =>
+  [...events.matchAll(/^data: (\{.*)$/gm)]
+    .map(([, json]) => JSON.parse(String(json)) as { choices: { delta: { content?: string } }[] })
+    .map(({ choices }) => choices[0]?.delta.content ?? '')
+    .join('');
+
+describe('the examples of the README, against the running stack', () => {
+  // A machine with Node and npm alone has no curl; its tests still have to pass.
+  test.skipIf(!hasCurl)('curl: a streamed answer, the models without a key, a whole answer', async () => {
+    expect(curls).toHaveLength(3);
+    const [streamed, models, whole] = await Promise.all(curls.map((code) => outputOf('sh', ['-c'], code)));
+    expect(contentOf(String(streamed))).toBe(answer);
+    expect(streamed).toMatch(/data: \[DONE\]\n\n$/);
+    expect(JSON.parse(String(models))).toMatchObject({
+      object: 'list',
+      data: [{ id: 'demo-chat' }, {}, {}, {}],
+    });
+    expect(JSON.parse(String(whole))).toMatchObject({ choices: [{ message: { content: answer } }] });
+  });
+
+  test('TypeScript: the answer', async () => {
+    const [example, ...others] = examplesIn('ts');
+    expect(others).toEqual([]);
+    const parameters = ['--input-type=module-typescript', '--eval'];
+    expect(await outputOf(process.execPath, parameters, String(example))).toBe(answer);
+  });
+});
+
+test('the Python example makes the call of the TypeScript example', () => {
+  const [example] = examplesIn('python');
+  expect(example).toContain(`base_url="${documentedUrl}", api_key=os.environ["RELAY_KEY"]`);
+  expect(example).toMatch(
+    /model="demo-chat",\s+stream=True,\s+messages=\[\{"role": "user", "content": "Hello!"\}\]/,
+  );
+});
+
+describe('the commands of the README', () => {
+  const readme = readPage('README.md');
+  const { scripts, devDependencies } = JSON.parse(readPage('package.json')) as {
+    scripts: Record<string, string>;
+    devDependencies: Record<string, string>;
+  };
+
+  test('of npm are in package.json', () => {
+    const named = [...readme.matchAll(/npm (start|test)\b|npm run ([a-z:]+)/g)];
+    expect(named.length).toBeGreaterThan(4);
+    for (const [, plain, script] of named) expect(scripts).toHaveProperty([String(plain ?? script)]);
+  });
+
+  test('of the operators’ tool are there, with every option', async () => {
+    const lines = [...readme.matchAll(/npm run ops -- (\w+ \w+)(.*)/g)];
+    expect(lines.length).toBeGreaterThan(2);
+    for (const [, command, rest] of lines) {
+      const help = await runOps([...String(command).split(' '), '--help']);
+      expect(help.output).toContain(`Usage: npm run ops -- ${command} `);
+      const options = String(rest).match(/--[a-z-]+/g) ?? [];
+      for (const option of options.filter((each) => each !== '--stack'))
+        expect(help.output).toContain(`${option} `);
+    }
+  });
+
+  test('of CDK take the version that the repository pins, with options that it has', async () => {
+    const [deploy, ...rest] = [...readme.matchAll(/npx aws-cdk@(\S+) deploy (--[a-z-]+)/g)];
+    expect(rest).toEqual([]);
+    expect(new Set(readme.match(/aws-cdk@[\d.]+/g))).toEqual(
+      new Set([`aws-cdk@${devDependencies['aws-cdk']}`]),
+    );
+    const cdk = path.join(root, 'node_modules/aws-cdk/bin/cdk');
+    const { stdout } = await run(process.execPath, [cdk, 'deploy', '--help'], { cwd: root });
+    expect(stdout).toContain(` ${deploy?.[2]} `);
+  });
+
+  test('from clone to first answer on AWS are five', () => {
+    const block = fences.find(({ code }) => code.includes('aws-cdk@'));
+    expect(block?.code.trim().split('\n')).toHaveLength(5);
+    expect(block?.code).not.toMatch(/&&|;/);
+  });
+});
