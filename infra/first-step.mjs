@@ -99,7 +99,9 @@ async function runQuietly(name, file, args, env) {
     stdio: ['ignore', 'pipe', 'pipe'],
     output: ({ stdout, stderr }) => [stdout, stderr].forEach((stream) => stream.on('data', collect)),
   });
-  if (code !== 0) throw new Failure(`${printed.trimEnd()}\n${name} failed (exit ${code}).`);
+  // The first lines say what is wrong; npm's go on with all its options.
+  const lines = printed.trimEnd().split('\n').slice(0, 40);
+  if (code !== 0) throw new Failure([...lines, `${name} failed (exit ${code}).`].join('\n'));
 }
 
 function nodeOfRepository() {
