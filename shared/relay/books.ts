@@ -58,7 +58,7 @@ export class Books {
     try {
       return await this.#tryReserve(booking, patience);
     } catch (error) {
-      if (patience.sawUnknown) await this.#cancel(booking);
+      if (patience.unknowns > 0) await this.#cancel(booking);
       throw error;
     }
   }
@@ -70,7 +70,10 @@ export class Books {
     try {
       const patience = new Patience(this.#ports, settleBudgetMs);
       const reply = await patience.until(() => this.#ports.quotas.close(write));
-      if (!reply.done && reply.item?.last?.id !== id) this.#ports.log.event('settle_late', lossOf(write));
+      if (reply.done || isOwn(reply.item?.last, journal)) return;
+      // After an unknown outcome the close may have been this one, and another call's the last.
+      const unsure = patience.unknowns > 0 || undefined;
+      this.#ports.log.event('settle_late', { ...lossOf(write), unsure });
     } catch (error) {
       this.#ports.log.event('settle_lost', lossOf(write));
       this.#ports.log.fault(id, error);
@@ -169,6 +172,10 @@ function sightedItem(account: string, write: ReserveWrite, sight: QuotaSight): Q
   if (write.rate) item.rate.set(write.rate.key, { minute: write.rate.minute, count: sight.rateCount ?? 0 });
   return item;
 }
+
+/** Whether a repeat found its own first try done; a sweeper that came before it closes under another kind. */
+const isOwn = (last: Journal | undefined, own: Journal): boolean =>
+  last?.id === own.id && last.kind === own.kind;
 
 /** Everything that `ops audit --repair` needs to write the close again. Amounts in nano-yuan. */
 const lossOf = ({ account, id, giveBack, journal }: CloseWrite): Record<string, unknown> => ({

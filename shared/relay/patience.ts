@@ -5,15 +5,15 @@ const firstPauseMs = 25;
 const pauseMsMax = 400;
 
 /**
- * Repeats a write that is safe to repeat until its outcome is known or the time is up. `sawUnknown`: a write's
- * outcome was unknown at least once, so it may have landed, or land later.
+ * Repeats a write that is safe to repeat until its outcome is known or the time is up. `unknowns`: how many tries
+ * had an unknown outcome; each of them may have landed, or may land later.
  */
 export class Patience {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #untilMs: number;
   #pauseMs = firstPauseMs;
-  sawUnknown = false;
+  unknowns = 0;
 
   constructor({ clock, random }: { clock: Clock; random: Random }, budgetMs: number) {
     this.#clock = clock;
@@ -28,7 +28,7 @@ export class Patience {
       } catch (error) {
         const unknown = error instanceof StoreUnavailable;
         if (!unknown && !(error instanceof StoreBusy)) throw error;
-        if (unknown) this.sawUnknown = true;
+        if (unknown) this.unknowns += 1;
         // Full jitter: callers that collided must not come back together.
         const pauseMs = Math.ceil(this.#pauseMs * this.#random.next());
         if (this.#clock.now() + pauseMs >= this.#untilMs)

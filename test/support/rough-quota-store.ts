@@ -1,0 +1,63 @@
+import { StoreUnavailable, type Clock } from '../../shared/relay/ports.ts';
+import { StoreBusy, type QuotaStore } from '../../shared/relay/quota-store.ts';
+import type { MemoryQuotaStore } from './memory-quota-store.ts';
+
+/**
+ * What happens to one operation. `busy`: refused before anything was done. `dropped`: never arrives, and the caller
+ * cannot know. `lost`: is done, but the reply is lost. `late`: the caller gives up; it is done that many
+ * milliseconds later. `taken`: waits that long, then is done and answered.
+ */
+export type Fault =
+  | 'fine'
+  | 'busy'
+  | 'dropped'
+  | 'lost'
+  | { kind: 'late'; afterMs: number }
+  | { kind: 'taken'; afterMs: number };
+
+export type Operation = 'reserve' | 'close' | 'tombstone' | 'create';
+
+/** The quota store in memory behind a network that does to each operation what the test says. */
+export class RoughQuotaStore implements QuotaStore {
+  readonly inner: MemoryQuotaStore;
+  /** Operations as they were sent, by name, whether or not they arrived. */
+  readonly sent: Operation[] = [];
+  readonly #clock: Clock;
+  readonly #faults: Record<Operation, Fault[]> = { reserve: [], close: [], tombstone: [], create: [] };
+
+  constructor(inner: MemoryQuotaStore, clock: Clock) {
+    this.inner = inner;
+    this.#clock = clock;
+  }
+
+  /** What the next operations of a kind meet, in order; then all is fine. */
+  meets(operation: Operation, ...faults: Fault[]): this {
+    this.#faults[operation].push(...faults);
+    return this;
+  }
+
+  /** From now on every operation of these kinds meets this. */
+  always(fault: Fault, ...operations: Operation[]): this {
+    for (const operation of operations) this.#faults[operation] = Array.from({ length: 10_000 }, () => fault);
+    return this;
+  }
+
+  reserve: QuotaStore['reserve'] = (write) => this.#send('reserve', () => this.inner.reserve(write));
+  close: QuotaStore['close'] = (write) => this.#send('close', () => this.inner.close(write));
+  create: QuotaStore['create'] = (account) => this.#send('create', () => this.inner.create(account));
+  tombstone: QuotaStore['tombstone'] = (account, id, entry) =>
+    this.#send('tombstone', () => this.inner.tombstone(account, id, entry));
+
+  async #send<T>(operation: Operation, act: () => Promise<T>): Promise<T> {
+    this.sent.push(operation);
+    const fault = this.#faults[operation].shift() ?? 'fine';
+    if (fault === 'fine') return act();
+    if (fault === 'busy') throw new StoreBusy('throttled');
+    if (fault === 'lost') await act();
+    else if (fault !== 'dropped') {
+      const later = this.#clock.sleep(fault.afterMs).then(act);
+      if (fault.kind === 'taken') return later;
+    }
+    throw new StoreUnavailable('no reply');
+  }
+}
