@@ -26,27 +26,36 @@ const configurationScans = {
   settings: ['Scan'],
 } as const satisfies FunctionDescription['tables'];
 
+/** What the two endpoints that answer with a model have in common. */
+const answering = {
+  url: 'RESPONSE_STREAM',
+  // Lambda's own limit: the request deadline inside is shorter and ends in the protocol.
+  timeoutSeconds: 900,
+  memoryMegabytes: 256,
+  tables: {
+    ...configurationScans,
+    keys: ['GetItem'],
+    accounts: ['GetItem'],
+    quotas: ['PutItem', 'UpdateItem'],
+  },
+  readsChannelSecrets: true,
+} as const satisfies Omit<FunctionDescription, 'purpose'>;
+
 const descriptions = {
-  chat: {
-    purpose: 'POST /v1/chat/completions, streamed',
-    url: 'RESPONSE_STREAM',
-    // Lambda's own limit: the request deadline inside is shorter and ends in the protocol.
-    timeoutSeconds: 900,
+  chat: { purpose: 'POST /v1/chat/completions, streamed', ...answering },
+  responses: { purpose: 'POST /v1/responses, streamed', ...answering },
+  catalog: {
+    purpose: 'What the relay offers, an account and its usage, the page, and every unknown path',
+    url: 'BUFFERED',
+    timeoutSeconds: 30,
     memoryMegabytes: 256,
     tables: {
       ...configurationScans,
       keys: ['GetItem'],
       accounts: ['GetItem'],
-      quotas: ['PutItem', 'UpdateItem'],
+      quotas: ['GetItem'],
+      ledger: ['Query'],
     },
-    readsChannelSecrets: true,
-  },
-  catalog: {
-    purpose: 'What the relay offers: models, charges, plans, health, the page, and every unknown path',
-    url: 'BUFFERED',
-    timeoutSeconds: 30,
-    memoryMegabytes: 256,
-    tables: configurationScans,
     readsChannelSecrets: false,
   },
 } as const satisfies Record<string, FunctionDescription>;

@@ -13,9 +13,11 @@ export interface Route {
 
 export const routes: readonly Route[] = [
   { path: '/v1/chat/*', function: 'chat', cached: false },
+  { path: '/v1/responses*', function: 'responses', cached: false },
   { path: '/v1/models*', function: 'catalog', cached: true },
   { path: '/v1/charge', function: 'catalog', cached: true },
   { path: '/v1/plans', function: 'catalog', cached: true },
+  { path: '/v1/account*', function: 'catalog', cached: false },
   { path: '/health', function: 'catalog', cached: true },
 ];
 

@@ -85,10 +85,15 @@ export const emptyQuota = (account: string): QuotaItem => ({
   last: undefined,
 });
 
-/** Undefined when the books balance, else by how much they do not. */
-export function imbalance(item: QuotaItem): NanoYuan | undefined {
+/** What is held for calls under way. */
+export function reservedOf(item: QuotaItem): NanoYuan {
   let open = 0n;
   for (const entry of item.open.values()) open += entry.amount;
-  const difference = item.available + open + item.spent - item.granted;
+  return open;
+}
+
+/** Undefined when the books balance, else by how much they do not. */
+export function imbalance(item: QuotaItem): NanoYuan | undefined {
+  const difference = item.available + reservedOf(item) + item.spent - item.granted;
   return difference === 0n ? undefined : difference;
 }

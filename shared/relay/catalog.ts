@@ -13,6 +13,8 @@ export interface CatalogPorts {
   clock: Clock;
   /** What `/health` reports. */
   version: string;
+  /** Answers the paths of an account, which do need a key. */
+  account: Handle;
 }
 
 /** The public read endpoints: models, charge, plans, health and the page. They need no key and ignore one. */
@@ -21,7 +23,8 @@ export function catalog(ports: CatalogPorts): Handle {
     const startedMs = ports.clock.now();
     try {
       const route = matchRoute(request);
-      if (route === undefined || route === 'chat') throw refuseRoute(request);
+      if (route === 'account' || route === 'usage') return await ports.account(request);
+      if (route === undefined || !isReadRoute(route)) throw refuseRoute(request);
       return answers[route](request, await ports.config.current(), ports.version);
     } catch (error) {
       const refusal = asRefusal(error);
@@ -43,7 +46,7 @@ export function catalog(ports: CatalogPorts): Handle {
   };
 }
 
-type ReadRoute = Exclude<RouteName, 'chat'>;
+type ReadRoute = 'models' | 'model' | 'charge' | 'plans' | 'health' | 'page';
 
 const answers: Record<
   ReadRoute,
@@ -56,6 +59,8 @@ const answers: Record<
   health: (request, snapshot, version) => jsonAnswer(request, health(snapshot, version)),
   page: (request, snapshot) => pageAnswer(request, snapshot),
 };
+
+const isReadRoute = (route: RouteName): route is ReadRoute => Object.hasOwn(answers, route);
 
 /** The models that a caller can use: all that are served, less the unpriced ones where those are refused. */
 export function offeredModels(snapshot: Snapshot): string[] {

@@ -5,9 +5,12 @@ import type { Refusal } from './refusal.ts';
 /** Every endpoint. What is not in this table is answered with 404 or 405 by whichever function it reached. */
 const routes = [
   { name: 'chat', method: 'POST', path: '/v1/chat/completions' },
+  { name: 'responses', method: 'POST', path: '/v1/responses' },
   { name: 'models', method: 'GET', path: '/v1/models' },
   { name: 'charge', method: 'GET', path: '/v1/charge' },
   { name: 'plans', method: 'GET', path: '/v1/plans' },
+  { name: 'account', method: 'GET', path: '/v1/account' },
+  { name: 'usage', method: 'GET', path: '/v1/account/usage' },
   { name: 'health', method: 'GET', path: '/health' },
   { name: 'page', method: 'GET', path: '/' },
 ] as const;

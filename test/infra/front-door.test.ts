@@ -49,6 +49,7 @@ describe('the front door', () => {
       ['/v1/models*', 'catalog', 'kept'],
       ['/v1/charge', 'catalog', 'kept'],
       ['/v1/plans', 'catalog', 'kept'],
+      ['/v1/account*', 'catalog', 'never kept'],
       ['/health', 'catalog', 'kept'],
       ['else', 'catalog', 'never kept'],
     ]);

@@ -63,8 +63,15 @@ describe('a function may do only what its description says', () => {
     ]);
   });
 
-  test('catalog reads the configuration', () => {
-    expect(grantsOf('catalog')).toEqual([...configuration, ...ownLogs('catalog')]);
+  test('catalog reads the configuration, and what an account may see of itself', () => {
+    expect(grantsOf('catalog')).toEqual([
+      'Allow dynamodb:GetItem relay-test-accounts',
+      'Allow dynamodb:GetItem relay-test-keys',
+      'Allow dynamodb:GetItem relay-test-quotas',
+      'Allow dynamodb:Query relay-test-ledger',
+      ...configuration,
+      ...ownLogs('catalog'),
+    ]);
   });
 
   test('no role has a managed policy, an inline policy or another principal than Lambda', () => {

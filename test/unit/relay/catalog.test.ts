@@ -38,6 +38,12 @@ async function call(
     },
     clock: { now: () => (nowMs += 5), sleep: async () => undefined },
     version: '1.2.3',
+    account: async (request) => ({
+      status: 200,
+      headers: {},
+      body: `"account ${request.path}"`,
+      done: Promise.resolve(),
+    }),
   });
   const response = await handle({
     id: 'request-1',
