@@ -1,0 +1,253 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { claimPort } from '../../infra/local/free-port.ts';
+import type { TableName } from '../../shared/adapters/table-schema.ts';
+import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import {
+  doneAlone,
+  empty200,
+  emptyJson200,
+  errorAsFirstFrame,
+  errorInJson200,
+  errorMidStream,
+  errorStatus,
+  html200,
+  htmlStatus,
+  junkAlone,
+  resetsBeforeHead,
+  stopsEarly,
+} from '../support/upstream-failures.ts';
+import { chunk } from '../support/upstream-frames.ts';
+import { silence, textStream, textThenSilence } from '../support/upstream-scripts.ts';
+import { expectErrorBody, framesOf, streamedText } from './answers.ts';
+import {
+  breaksAfterWords,
+  rawBreaks,
+  rawFailures,
+  startRawUpstream,
+  type RawUpstream,
+} from './raw-upstream.ts';
+import * as rough from './rough-scripts.ts';
+import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
+
+let upstream: ScriptedUpstream;
+let raw: RawUpstream;
+let stack: WatchedStack;
+let firstProcess: number[];
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  raw = await startRawUpstream();
+  const closed = await claimPort(0);
+  stack = await startWatchedStack({
+    environmentsMax: 1,
+    rows: [
+      channel('patient', upstream.endpoint),
+      channel('quick', upstream.endpoint, {
+        first_content_seconds: 0.4,
+        idle_seconds: 0.4,
+        total_seconds: 1.2,
+      }),
+      channel('raw', `http://${raw.address}/v1`),
+      channel('refusing', `http://127.0.0.1:${closed}/v1`),
+      channel('no-tls', upstream.endpoint.replace('http:', 'https:')),
+      channel('no-handshake', `https://${raw.address}/v1`, { connect_seconds: 0.3 }),
+      channel('no-secret', upstream.endpoint, { secret: 'env:NOWHERE' }),
+      channel('broken-secret', upstream.endpoint, { secret: 'env:BROKEN' }),
+    ],
+    functionEnvironment: { BROKEN: 'two\nlines' },
+  });
+  await stack.post(call('patient', false));
+  firstProcess = stack.chatProcesses();
+});
+afterAll(async () => {
+  await stack?.stop();
+  await raw?.stop();
+  await upstream?.close();
+});
+beforeEach(() => upstream.script(textStream('Hello there.')));
+
+const channel = (id: string, endpoint: string, more: object = {}): [TableName, Record<string, unknown>] => [
+  'channels',
+  { id, endpoint, models: [id], state: true, ...more },
+];
+
+const call = (model: string, stream: boolean) => ({
+  model,
+  stream,
+  messages: [{ role: 'user', content: 'Hello' }],
+});
+
+/** One request, and that the process that served it serves the next one too. */
+async function answer(model: string, stream: boolean): Promise<{ status: number; text: string }> {
+  const response = await stack.post(call(model, stream));
+  const text = await response.text();
+  expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-z]{26}$/);
+  await expectAlive();
+  return { status: response.status, text };
+}
+
+async function expectAlive(): Promise<void> {
+  upstream.script(textStream('Still here.'));
+  const next = await stack.post(call('patient', false));
+  expect(await next.text()).toContain('Still here.');
+  expect(stack.chatProcesses()).toEqual(firstProcess);
+}
+
+type Ending = [status: number, code: string, type?: string];
+const unavailable: Ending = [502, 'upstream_unavailable'];
+const timedOut: Ending = [504, 'upstream_timeout'];
+const limited: Ending = [429, 'rate_limit_exceeded', 'rate_limit_error'];
+const passedOn = (status: number): Ending => [status, 'upstream_code', 'invalid_request_error'];
+
+const beforeContent: [name: string, model: string, script: Script | undefined, ending: Ending][] = [
+  ['refuses connections', 'refusing', undefined, unavailable],
+  ['does not speak TLS', 'no-tls', undefined, unavailable],
+  ['resets the connection', 'patient', resetsBeforeHead, unavailable],
+  ['answers a web page', 'patient', html200, unavailable],
+  ['answers a web page as 404', 'patient', htmlStatus(404), unavailable],
+  ['answers a web page as 502', 'patient', htmlStatus(502), unavailable],
+  ['answers junk', 'patient', junkAlone, unavailable],
+  ['answers an error in JSON under 200', 'patient', errorInJson200, unavailable],
+  ['answers an error as first frame', 'patient', errorAsFirstFrame, unavailable],
+  ['answers nothing', 'patient', empty200, unavailable],
+  ['answers nothing as JSON', 'patient', emptyJson200, unavailable],
+  ['answers [DONE] alone', 'patient', doneAlone, unavailable],
+  ['answers 204', 'patient', rough.noContent, unavailable],
+  ['redirects', 'patient', rough.redirect, unavailable],
+  ['says nothing', 'quick', silence, timedOut],
+  ['says nothing after its head', 'quick', rough.headThenSilence, timedOut],
+  ['sends comments alone', 'quick', rough.commentsWithoutEnd, timedOut],
+  ['sends empty deltas alone', 'quick', rough.emptyDeltasWithoutEnd, timedOut],
+  ['sends blanks without end', 'patient', rough.blanksWithoutEnd, unavailable],
+  ['sends a line without end', 'patient', rough.lineWithoutEnd, unavailable],
+  ['sends a JSON document without end', 'patient', rough.documentWithoutEnd, unavailable],
+  ['sends a refusal without end', 'patient', rough.refusalWithoutEnd(400), unavailable],
+  ['sends half a refusal', 'quick', rough.refusalThenSilence, timedOut],
+  ['sends a failure without end', 'patient', rough.refusalWithoutEnd(500), unavailable],
+  ['has no secret', 'no-secret', undefined, unavailable],
+  ['has a secret that no header can carry', 'broken-secret', undefined, unavailable],
+  ...[400, 404, 413, 422].map((status): (typeof beforeContent)[number] => [
+    `answers ${status}`,
+    'patient',
+    errorStatus(status),
+    passedOn(status),
+  ]),
+  [
+    'answers 400 with members of the wrong kind',
+    'patient',
+    rough.strangeRefusal,
+    [400, 'upstream_refused', 'invalid_request_error'],
+  ],
+  ['answers 429', 'patient', errorStatus(429, {}, { 'retry-after': '3' }), limited],
+  ...[300, 401, 402, 403, 405, 408, 409, 418, 451, 500, 502, 503, 504, 529].map(
+    (status): (typeof beforeContent)[number] => [
+      `answers ${status}`,
+      'patient',
+      errorStatus(status),
+      unavailable,
+    ],
+  ),
+];
+
+describe.each([false, true])('before its first content, stream %s: an upstream that', (stream) => {
+  test.each(beforeContent)('%s', async (_name, model, script, [status, code, type = 'upstream_error']) => {
+    if (script) upstream.script(script);
+    const { status: given, text } = await answer(model, stream);
+    expectErrorBody(text, type, code);
+    expect(given).toBe(status);
+    expect(text).not.toMatch(/<h1>|127\.0\.0\.1|NOWHERE|BROKEN/);
+  });
+
+  test.each(Object.keys(rawFailures) as (keyof typeof rawFailures)[])('%s', async (name) => {
+    raw.script(rawFailures[name]);
+    const { status, text } = await answer('raw', stream);
+    expectErrorBody(text, 'upstream_error', 'upstream_unavailable');
+    expect(status).toBe(502);
+  });
+
+  test('never finishes its handshake', async () => {
+    raw.script(() => {});
+    const { status, text } = await answer('no-handshake', stream);
+    expectErrorBody(text, 'upstream_error', 'upstream_unavailable');
+    expect(status).toBe(502);
+  });
+});
+
+const afterContent: [name: string, model: string, script: Script, code: string][] = [
+  ['stops early', 'patient', stopsEarly, 'upstream_unavailable'],
+  ['sends an error', 'patient', errorMidStream, 'upstream_unavailable'],
+  ['falls silent', 'quick', textThenSilence('one two'), 'upstream_timeout'],
+  ['never ends', 'quick', rough.wordsWithoutEnd, 'upstream_timeout'],
+  ['sends a line without end', 'patient', rough.lineWithoutEndAfterWords, 'upstream_unavailable'],
+  ['sends more than the relay takes', 'patient', rough.framesWithoutEnd, 'upstream_unavailable'],
+];
+
+describe('after its first content an upstream that', () => {
+  test.each(afterContent)(
+    '%s ends the stream with an error chunk and [DONE]',
+    async (_name, model, script, code) => {
+      upstream.script(script);
+      const { status, text } = await answer(model, true);
+      expect(status).toBe(200);
+      expect(brokenStreamOf(text)).toBe(code);
+    },
+  );
+
+  test.each(afterContent)(
+    '%s gives its true status to a call without stream',
+    async (_name, model, script, code) => {
+      upstream.script(script);
+      const { status, text } = await answer(model, false);
+      expectErrorBody(text, 'upstream_error', code);
+      expect(status).toBe(code === 'upstream_timeout' ? 504 : 502);
+    },
+  );
+
+  test('resets the connection ends the stream with an error chunk and [DONE]', async () => {
+    const wordsRead = Promise.withResolvers<void>();
+    upstream.script(async (_call, reply) => {
+      await reply.data(chunk({ role: 'assistant', content: 'one two' }));
+      // A reset discards what the other side has not read yet.
+      await wordsRead.promise;
+      reply.reset();
+    });
+    const text = await readStream('patient', wordsRead.resolve);
+    expect(brokenStreamOf(text)).toBe('upstream_unavailable');
+  });
+
+  test.each(Object.keys(rawBreaks) as (keyof typeof rawBreaks)[])(
+    '%s ends the stream with an error chunk and [DONE]',
+    async (name) => {
+      const wordsRead = Promise.withResolvers<void>();
+      raw.script(breaksAfterWords(rawBreaks[name], wordsRead.promise));
+      const text = await readStream('raw', wordsRead.resolve);
+      expect(brokenStreamOf(text)).toBe('upstream_unavailable');
+    },
+  );
+});
+
+/** Reads a streamed answer to its end and says when its first words came. */
+async function readStream(model: string, onWords: () => void): Promise<string> {
+  const response = await stack.post(call(model, true));
+  expect(response.status).toBe(200);
+  let text = '';
+  for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) {
+    text += piece;
+    if (text.includes('one two')) onWords();
+  }
+  await expectAlive();
+  return text;
+}
+
+/** The code of the error that ends the stream: the words came first, the error chunk is the last and has no choices. */
+function brokenStreamOf(text: string): unknown {
+  const frames = framesOf(text);
+  const last = frames.pop();
+  expect(streamedText(frames)).toMatch(/^(one|x)/);
+  expect(frames.filter((frame) => 'error' in frame)).toEqual([]);
+  expect(last).toMatchObject({ object: 'chat.completion.chunk', error: { type: 'upstream_error' } });
+  expect(last).not.toHaveProperty('choices');
+  const error = last?.['error'] as Record<string, unknown>;
+  expect(Object.keys(error).toSorted()).toEqual(['code', 'message', 'param', 'type']);
+  return error['code'];
+}

@@ -1,0 +1,97 @@
+import path from 'node:path';
+import { PutCommand } from '@aws-sdk/lib-dynamodb';
+import { startStack } from '../../infra/local/start-stack.ts';
+import { physicalTableName, type TableName } from '../../shared/adapters/table-schema.ts';
+import type { RequestLog } from '../../shared/relay/ports.ts';
+import { startCountedStore, type StoreCall } from './counted-store.ts';
+
+export interface WatchedStackOptions {
+  /** Rows that are there before the first request: the functions keep a configuration for some seconds. */
+  rows: [TableName, Record<string, unknown>][];
+  /** 1: a second process can only come after the death of the first. */
+  environmentsMax: number;
+  /** What `env:NAME` finds. */
+  functionEnvironment?: Record<string, string>;
+}
+
+/** The synthesized stack, run in this process, with all that it writes and all that it asks of its store kept. */
+export interface WatchedStack {
+  /** `http://127.0.0.1:port`, without `/v1`. */
+  origin: string;
+  /** The demo key. */
+  key: string;
+  /** Every line that the functions and their host wrote so far. */
+  lines: string[];
+  storeCalls: StoreCall[];
+  /** Process ids of the chat function's environments, in the order of their start, dead ones included. */
+  chatProcesses(): number[];
+  /** The log line of a request; waits for it. */
+  logged(requestId: string): Promise<RequestLog>;
+  post(body: object | string | Uint8Array<ArrayBuffer>, init?: PostOptions): Promise<Response>;
+  stop(): Promise<void>;
+}
+
+export interface PostOptions {
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+const projectFolder = path.resolve(import.meta.dirname, '../..');
+
+export async function startWatchedStack(options: WatchedStackOptions): Promise<WatchedStack> {
+  const lines: string[] = [];
+  let written = Promise.withResolvers<void>();
+  const log = (line: string) => {
+    lines.push(line);
+    written.resolve();
+    written = Promise.withResolvers<void>();
+  };
+  await using started = new AsyncDisposableStack();
+  const store = started.adopt(await startCountedStore(), (counted) => counted.stop());
+  await Promise.all(
+    options.rows.map(([table, Item]) =>
+      store.documents.send(new PutCommand({ TableName: physicalTableName('relay', table), Item })),
+    ),
+  );
+  const stack = await startStack(
+    {
+      port: 0,
+      dynamodbPort: 0,
+      dynamodbEndpoint: store.endpoint,
+      dataFolder: undefined,
+      seed: 'demo',
+      openaiKey: false,
+      functionEnvironment: options.functionEnvironment ?? {},
+      templateFolder: path.join(projectFolder, 'cdk.out'),
+      stackName: 'relay',
+      environmentsMax: options.environmentsMax,
+    },
+    log,
+  );
+  started.defer(() => stack.close());
+  const running = started.move();
+  const key = stack.key ?? '';
+  return {
+    origin: stack.origin,
+    key,
+    lines,
+    storeCalls: store.calls,
+    chatProcesses: () =>
+      lines.flatMap((line) => /^environment chat#\d+ pid (\d+)$/.exec(line)?.[1] ?? []).map(Number),
+    async logged(requestId) {
+      for (;;) {
+        const line = lines.find((text) => text.includes(requestId) && text.includes('"duration_ms"'));
+        if (line !== undefined) return JSON.parse(line.slice(line.indexOf('{'))) as RequestLog;
+        await written.promise;
+      }
+    },
+    post: (body, { headers, signal } = {}) =>
+      fetch(`${stack.origin}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+        body: body instanceof Uint8Array || typeof body === 'string' ? body : JSON.stringify(body),
+        ...(signal && { signal }),
+      }),
+    stop: () => running.disposeAsync(),
+  };
+}
