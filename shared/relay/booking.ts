@@ -57,8 +57,8 @@ export function bookingOf(call: ChatCall, price: Price, nowMs: number): Booking 
 }
 
 /** Output tokens of one answer at most: what was asked for, else the default, within what every channel can. */
-function outputTokensMax({ request, route, snapshot }: ChatCall): number {
-  const asked = request.max_completion_tokens ?? request.max_tokens;
+function outputTokensMax({ request, outputTokensAsked, route, snapshot }: ChatCall): number {
+  const asked = request.max_completion_tokens ?? request.max_tokens ?? outputTokensAsked;
   const wanted = asked ?? snapshot.settings.limits.defaultOutputTokens;
   const known = route.map((channel) => channel.params.max_output_tokens ?? Infinity);
   return Math.min(wanted, Math.max(...known));

@@ -20,7 +20,9 @@ export interface ChatCall {
   startedMs: number;
   /** Who pays; undefined: no row, so no plan. */
   account: AccountRow | undefined;
-  /** Output tokens of one answer that the balance covers; undefined: all that may be asked for. */
+  /** A limit on output tokens that came in another dialect than the upstream's. */
+  outputTokensAsked: number | undefined;
+  /** Output tokens to ask the upstream for: what the balance covers, else what was asked for in another dialect. */
   outputTokensLimit?: number | undefined;
   /** Until when the request may run, in epoch milliseconds. */
   deadlineMs: number;

@@ -12,5 +12,9 @@ export interface Endpoint {
 
 export interface EndpointRequest {
   request: ChatRequest;
+  /** A limit on output tokens that came in another dialect: sent in the field that the channel takes limits in. */
+  outputTokensMax?: number | undefined;
+  /** Declared tools that no chat upstream can have, for the log. */
+  droppedTools?: number | undefined;
   renderer(identity: AnswerIdentity): Renderer;
 }

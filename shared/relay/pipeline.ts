@@ -3,7 +3,6 @@ import { admitKey, admitModel, readKey, type AdmittedKey } from './access.ts';
 import { Bill } from './bill.ts';
 import { Books } from './books.ts';
 import type { ChatCall } from './chat-call.ts';
-import { chatEndpoint } from './chat-endpoint.ts';
 import { dispatch } from './dispatch.ts';
 import type { Endpoint, EndpointRequest } from './endpoint.ts';
 import type { Handle, RelayRequest, RelayResponse } from './http.ts';
@@ -17,10 +16,8 @@ import { matchRoute, refuseRoute } from './routes.ts';
 /** The host ends an invocation without a word: stop in the protocol before it does. */
 const hostReserveMs = 5_000;
 
-export const chatRelay = (ports: ChatPorts): Handle => relay(ports, chatEndpoint);
-
 /** The relay's one path for an endpoint: checks in their order, then the answer. */
-function relay(ports: ChatPorts, endpoint: Endpoint): Handle {
+export function relay(ports: ChatPorts, endpoint: Endpoint): Handle {
   const books = new Books(ports);
   return async (request) => {
     const startedMs = ports.clock.now();
@@ -55,6 +52,7 @@ async function serve(
   const model = parseModelName(read.request.model, read.request.official === true);
   admitModel(key, model);
   record.model = model.base;
+  record.dropped_tools = read.droppedTools || undefined;
   const route = routeTo(snapshot, model.base);
 
   const identity = { requestId: request.id, created: Math.floor(startedMs / 1000), model: model.base };
@@ -63,6 +61,7 @@ async function serve(
   const call = {
     identity,
     request: read.request,
+    outputTokensAsked: read.outputTokensMax,
     model,
     key,
     account,
@@ -88,7 +87,7 @@ async function answer(
   call: ChatCall,
 ): Promise<RelayResponse> {
   const bill = await Bill.open(books, ports.clock, call);
-  const paid = { ...call, outputTokensLimit: bill.limitedTo };
+  const paid = { ...call, outputTokensLimit: bill.limitedTo ?? call.outputTokensAsked };
   return respond(ports, paid, read.renderer(call.identity), bill, dispatch(ports, paid));
 }
 

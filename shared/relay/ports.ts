@@ -97,6 +97,8 @@ export interface RequestLog {
   account?: string | undefined;
   model?: string | undefined;
   channel?: string | undefined;
+  /** Declared tools that no chat upstream can have. */
+  dropped_tools?: number | undefined;
   upstream_status?: number | undefined;
   first_content_ms?: number | undefined;
   prompt_tokens?: number | undefined;

@@ -3,8 +3,11 @@ import { ChargeRow } from '../../shared/config/charge-row.ts';
 import { KeyRow } from '../../shared/config/key-row.ts';
 import { defaultSettings, type Settings } from '../../shared/config/setting-row.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
-import type { RelayRequest, RelayResponse } from '../../shared/relay/http.ts';
-import { chatRelay } from '../../shared/relay/pipeline.ts';
+import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/http.ts';
+import { chatEndpoint } from '../../shared/relay/chat-endpoint.ts';
+import type { Endpoint } from '../../shared/relay/endpoint.ts';
+import { relay } from '../../shared/relay/pipeline.ts';
+import { responsesEndpoint } from '../../shared/relay/responses-endpoint.ts';
 import {
   StoreUnavailable,
   TransportError,
@@ -60,6 +63,7 @@ export class CoreRig {
   /** Steps that upstreams were still asked for: shows that a stream was read to its end. */
   stepsTaken = 0;
   readonly #options: RigOptions;
+  readonly #handles = new Map<Endpoint, Handle>();
   #scripts: UpstreamScript[] = [];
 
   constructor(options: RigOptions = {}) {
@@ -97,10 +101,11 @@ export class CoreRig {
   }
 
   respond(body: unknown, options: Partial<RelayRequest> = {}): Promise<RelayResponse> {
-    return chatRelay(this.#ports())({
+    const path = options.path ?? '/v1/chat/completions';
+    return this.#handle(path.startsWith('/v1/responses') ? responsesEndpoint : chatEndpoint)({
       id: '01testrequest0000000000000',
       method: 'POST',
-      path: '/v1/chat/completions',
+      path,
       query: new URLSearchParams(),
       headers: { authorization: `Bearer ${demoKey}` },
       baseUrl: 'https://relay.test/v1',
@@ -110,7 +115,14 @@ export class CoreRig {
     });
   }
 
-  #ports(): Parameters<typeof chatRelay>[0] {
+  /** One relay per endpoint, as in a function: what it remembers outlives a request. */
+  #handle(endpoint: Endpoint): Handle {
+    const handle = this.#handles.get(endpoint) ?? relay(this.#ports(), endpoint);
+    this.#handles.set(endpoint, handle);
+    return handle;
+  }
+
+  #ports(): Parameters<typeof relay>[0] {
     return {
       clock: this.clock,
       config: {

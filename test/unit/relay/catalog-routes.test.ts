@@ -24,7 +24,7 @@ describe('matching', () => {
     ['POST', '/v1/models', undefined],
     ['GET', '/v1/models/', undefined],
     ['GET', '/V1/models', undefined],
-    ['POST', '/v1/responses', undefined],
+    ['POST', '/v1/responses', 'responses'],
   ])('%s %s is %s', (method, path, name) => {
     expect(matchRoute(requestTo(method, path))).toBe(name);
   });
@@ -61,7 +61,7 @@ describe('refusing', () => {
       const { status, message } = refuseRoute(requestTo('POST', path));
       expect(status).toBe(404);
       expect(message).toContain(`${path} is not offered`);
-      expect(message).toContain('POST /v1/chat/completions, GET /v1/models, GET /v1/charge');
+      expect(message).toContain('POST /v1/chat/completions, POST /v1/responses, GET /v1/models, GET /v1/charge');
     },
   );
 

@@ -1,0 +1,41 @@
+/** The composition that the answering functions share: they differ in their endpoint alone. */
+import { withCors } from '../relay/cors.ts';
+import type { Endpoint } from '../relay/endpoint.ts';
+import { relay } from '../relay/pipeline.ts';
+import { systemClock } from './clock.ts';
+import { scannedConfig } from './config-source.ts';
+import { documentClient } from './dynamo.ts';
+import { streamingHandler } from './edge/streaming-handler.ts';
+import { trapRejections } from './edge/trap-rejections.ts';
+import { readEnvironment } from './environment.ts';
+import { timeSortedIds } from './ids.ts';
+import { dynamoKeyStore } from './key-store.ts';
+import { powertoolsLog } from './log.ts';
+import { dynamoQuotaStore } from './quota-store.ts';
+import { systemRandom } from './random.ts';
+import { secretStore } from './secret-store.ts';
+import { upstreamTransport } from './upstream-transport.ts';
+
+/** The Lambda handler of an endpoint behind a streaming Function URL. */
+export function answeringHandler(endpoint: Endpoint): ReturnType<typeof streamingHandler> {
+  const environment = readEnvironment();
+  const { stack, local, version } = environment;
+  const clock = systemClock;
+  const log = powertoolsLog(version);
+  trapRejections(log);
+
+  const client = documentClient(environment.aws);
+  const config = scannedConfig({ client, clock, log, stack, local });
+  const ports = {
+    clock,
+    log,
+    config,
+    keys: dynamoKeyStore({ client, clock, stack }),
+    secrets: secretStore({ environment, clock }),
+    transport: upstreamTransport(),
+    quotas: dynamoQuotaStore(client, stack),
+    random: systemRandom,
+  };
+  const handle = withCors(relay(ports, endpoint), config);
+  return streamingHandler({ handle, environment, clock, log, ids: timeSortedIds(clock) });
+}

@@ -1,0 +1,85 @@
+import type { ChatUsage } from '../wire/chat-response.ts';
+import type { ResponsesRequest } from '../wire/responses-request.ts';
+import type { OutputItem, ResponseObject, ResponsesUsage } from '../wire/responses-response.ts';
+import type { AnswerIdentity } from './upstream-to-chat.ts';
+
+/** The response object as it stands at the start of an answer; later forms replace what changed. */
+export function startedResponse(identity: AnswerIdentity, request: ResponsesRequest): ResponseObject {
+  return {
+    id: `resp-${identity.requestId}`,
+    object: 'response',
+    created_at: identity.created,
+    completed_at: null,
+    status: 'in_progress',
+    model: identity.model,
+    output: [],
+    usage: null,
+    error: null,
+    incomplete_details: null,
+    ...echoOf(request),
+  };
+}
+
+/** What OpenAI's and Open Responses' schemas want to see of the request, with OpenAI's defaults. */
+function echoOf(request: ResponsesRequest): Record<string, unknown> {
+  return {
+    background: false,
+    frequency_penalty: 0,
+    instructions: request.instructions ?? null,
+    max_output_tokens: request.max_output_tokens ?? null,
+    max_tool_calls: null,
+    metadata: request['metadata'] ?? {},
+    parallel_tool_calls: request.parallel_tool_calls ?? true,
+    presence_penalty: 0,
+    previous_response_id: null,
+    prompt_cache_key: request['prompt_cache_key'] ?? null,
+    reasoning: { effort: request.reasoning?.effort ?? null, summary: null },
+    safety_identifier: request['safety_identifier'] ?? null,
+    service_tier: 'default',
+    store: false,
+    temperature: request.temperature ?? 1,
+    text: { ...request.text, format: request.text?.format ?? { type: 'text' } },
+    tool_choice: request.tool_choice ?? 'auto',
+    tools: request.tools ?? [],
+    top_logprobs: 0,
+    top_p: request.top_p ?? 1,
+    truncation: 'disabled',
+  };
+}
+
+export const responsesUsage = (usage: ChatUsage): ResponsesUsage => ({
+  input_tokens: usage.prompt_tokens,
+  input_tokens_details: {
+    cached_tokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
+    cache_write_tokens: 0,
+  },
+  output_tokens: usage.completion_tokens,
+  output_tokens_details: { reasoning_tokens: usage.completion_tokens_details?.reasoning_tokens ?? 0 },
+  total_tokens: usage.total_tokens,
+});
+
+const incompleteReasons = { length: 'max_output_tokens', content_filter: 'content_filter' } as const;
+
+/** Why an answer with this finish reason is not complete; undefined: it is. */
+export const incompleteReason = (finish: string): 'max_output_tokens' | 'content_filter' | undefined =>
+  finish === 'length' || finish === 'content_filter' ? incompleteReasons[finish] : undefined;
+
+/** The response at its end. `completedAt`: Unix seconds. */
+export function finishedResponse(
+  started: ResponseObject,
+  output: OutputItem[],
+  usage: ChatUsage,
+  finish: string,
+  quota: number | undefined,
+): ResponseObject {
+  const reason = incompleteReason(finish);
+  return {
+    ...started,
+    status: reason ? 'incomplete' : 'completed',
+    completed_at: reason ? null : started.created_at,
+    output,
+    usage: responsesUsage(usage),
+    incomplete_details: reason ? { reason } : null,
+    ...(quota === undefined ? {} : { quota }),
+  };
+}

@@ -1,0 +1,27 @@
+/** A tool as a Responses client declared it, behind the flat function name that the upstream knows it by. */
+export interface DeclaredTool {
+  kind: 'function' | 'custom';
+  name: string;
+  namespace: string | undefined;
+}
+
+const nameLengthMax = 64;
+
+/**
+ * The function name of a tool for a chat upstream: `namespace__name`, within the characters and the length that
+ * upstreams accept. The same tool gets the same name in every turn of a conversation.
+ */
+export function flatToolName(name: string, namespace: string | undefined): string {
+  const whole = namespace === undefined ? name : `${namespace}__${name}`;
+  const plain = whole.replaceAll(/[^A-Za-z0-9_-]/g, '_');
+  if (plain === whole && whole.length <= nameLengthMax) return whole;
+  const mark = `_${fingerprint(whole)}`;
+  return plain.slice(0, nameLengthMax - mark.length) + mark;
+}
+
+/** FNV-1a, 32 bits, in base 36: keeps names apart that look alike when they are shortened. */
+function fingerprint(text: string): string {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i += 1) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return (hash >>> 0).toString(36);
+}

@@ -1,0 +1,27 @@
+import { ChatToResponses } from '../convert/chat-to-responses.ts';
+import { parseRequest } from '../convert/parse-request.ts';
+import { startedResponse } from '../convert/response-object.ts';
+import { responsesToChat } from '../convert/responses-to-chat.ts';
+import { ResponsesRequest } from '../wire/responses-request.ts';
+import type { Endpoint } from './endpoint.ts';
+import { ResponsesJsonRenderer, ResponsesStreamRenderer } from './render-responses.ts';
+
+/** POST /v1/responses: converted to a chat request, answered from the same canonical stream. */
+export const responsesEndpoint: Endpoint = {
+  route: 'responses',
+  read(body) {
+    const request = parseRequest(ResponsesRequest, body);
+    const { chat, outputTokensMax, declared, droppedTools } = responsesToChat(request);
+    return {
+      request: chat,
+      outputTokensMax,
+      droppedTools,
+      renderer: (identity) => {
+        const events = new ChatToResponses(startedResponse(identity, request), declared);
+        return request.stream === true
+          ? new ResponsesStreamRenderer(events)
+          : new ResponsesJsonRenderer(events);
+      },
+    };
+  },
+};

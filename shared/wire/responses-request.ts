@@ -1,0 +1,33 @@
+import * as z from 'zod/mini';
+
+/**
+ * The body of POST /v1/responses. Known fields are checked as far as the conversion needs them; unknown and null
+ * fields are ignored, because coding agents send many. Items and their parts are checked one by one while they
+ * are converted: their errors name the item. Source: the relay's client contract, "Responses request".
+ */
+const optional = <T extends z.core.$ZodType>(schema: T) => z.optional(z.nullable(schema));
+
+export const ResponsesTool = z.looseObject({ type: z.string() });
+export type ResponsesTool = z.infer<typeof ResponsesTool>;
+
+export const InputItem = z.looseObject({ type: optional(z.string()), role: optional(z.string()) });
+export type InputItem = z.infer<typeof InputItem>;
+
+export const ResponsesRequest = z.looseObject({
+  model: z.string().check(z.minLength(1)),
+  input: z.union([z.string().check(z.minLength(1)), z.array(InputItem).check(z.minLength(1))]),
+  instructions: optional(z.string()),
+  max_output_tokens: optional(z.int().check(z.gte(1))),
+  temperature: optional(z.number()),
+  top_p: optional(z.number()),
+  stream: optional(z.boolean()),
+  tools: optional(z.array(ResponsesTool)),
+  tool_choice: optional(z.unknown()),
+  parallel_tool_calls: optional(z.boolean()),
+  text: optional(z.looseObject({ format: optional(z.looseObject({ type: z.string() })) })),
+  reasoning: optional(z.looseObject({ effort: optional(z.string()) })),
+  previous_response_id: optional(z.string()),
+  conversation: optional(z.unknown()),
+  official: optional(z.boolean()),
+});
+export type ResponsesRequest = z.infer<typeof ResponsesRequest>;

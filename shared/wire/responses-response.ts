@@ -1,0 +1,76 @@
+/**
+ * What POST /v1/responses answers with: the response object and the events of its stream. Source: the relay's client
+ * contract, "Responses response" and "Responses stream event types", and the fields that OpenAI's and Open Responses'
+ * schemas require.
+ */
+import type { ErrorObject } from './error-body.ts';
+
+export interface OutputText {
+  type: 'output_text';
+  text: string;
+  annotations: [];
+  logprobs: [];
+}
+
+export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
+
+export interface MessageItem {
+  id: string;
+  type: 'message';
+  status: ItemStatus;
+  role: 'assistant';
+  content: OutputText[];
+}
+
+export interface FunctionCallItem {
+  id: string;
+  type: 'function_call';
+  status: ItemStatus;
+  name: string;
+  /** Set when the tool was declared inside a namespace. */
+  namespace?: string;
+  call_id: string;
+  arguments: string;
+}
+
+/** The call of a tool whose input is free text. */
+export interface CustomToolCallItem {
+  id: string;
+  type: 'custom_tool_call';
+  status: ItemStatus;
+  name: string;
+  namespace?: string;
+  call_id: string;
+  input: string;
+}
+
+export type OutputItem = MessageItem | FunctionCallItem | CustomToolCallItem;
+
+export interface ResponsesUsage {
+  input_tokens: number;
+  input_tokens_details: { cached_tokens: number; cache_write_tokens: number };
+  output_tokens: number;
+  output_tokens_details: { reasoning_tokens: number };
+  total_tokens: number;
+}
+
+export interface ResponseObject {
+  id: string;
+  object: 'response';
+  /** Unix seconds. */
+  created_at: number;
+  completed_at: number | null;
+  status: 'in_progress' | 'completed' | 'incomplete' | 'failed';
+  model: string;
+  output: OutputItem[];
+  usage: ResponsesUsage | null;
+  error: ErrorObject | null;
+  incomplete_details: { reason: 'max_output_tokens' | 'content_filter' } | null;
+  /** Official mode only: what the call would have cost, in yuan; null while it runs. */
+  quota?: number | null;
+  /** What the request said, or its default. */
+  [echoed: string]: unknown;
+}
+
+/** One event without its number, which the stream gives it. */
+export type ResponsesEvent = { type: string } & Record<string, unknown>;
