@@ -98,7 +98,8 @@ export class Books {
       if (reply.done || reply.item?.open.has(need.id)) return this.#reserved(booking, write, payment, reply);
       item = reply.item ?? emptyQuota(account);
       seenNow = true;
-      if (!reply.item && !isRefusal(planReserve(need, item))) await this.#ports.quotas.create(account);
+      if (!reply.item && !isRefusal(planReserve(need, item)))
+        await patience.until(() => this.#ports.quotas.create(account));
       this.#remember(item);
     }
     throw refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
