@@ -3,7 +3,8 @@ import type { CloseWrite, ReserveWrite } from '../billing/quota-writes.ts';
 import { isRefusal, planReserve, type Payment, type ReserveNeed } from '../billing/reserve-plan.ts';
 import { Patience } from './patience.ts';
 import type { Clock, Log, Random } from './ports.ts';
-import type { QuotaSight, QuotaStore, WriteReply } from './quota-store.ts';
+import type { QuotaSight, QuotaStore } from './quota-store.ts';
+import { QuotaGuesses } from './quota-guesses.ts';
 import { refuse, type Refusal } from './refusal.ts';
 
 export interface BooksPorts {
@@ -36,20 +37,19 @@ const reserveBudgetMs = 1_500;
 const cancelBudgetMs = 1_500;
 /** The host kills the invocation some seconds after the deadline; a settle has to be through by then. */
 const settleBudgetMs = 4_000;
-const accountsRemembered = 1_000;
-const endlessBalance = 10n ** 30n;
 
 /**
  * The two-phase books: reserve before the upstream hears of a call, settle after its end. Which plan slot or amount
- * to try is guessed from the last that was seen of the account; only the store decides, and a refusal shows the
- * item on which the next try is based.
+ * to try is guessed from the last that was seen of the account; only the store refuses, and a refusal shows the item on
+ * which the next try is based.
  */
 export class Books {
   readonly #ports: BooksPorts;
-  readonly #seen = new Map<string, QuotaItem>();
+  readonly #guesses: QuotaGuesses;
 
   constructor(ports: BooksPorts) {
     this.#ports = ports;
+    this.#guesses = new QuotaGuesses(ports.clock);
   }
 
   /** Throws a Refusal: what the caller is told, or 503 when the store cannot be reached. Then nothing is reserved. */
@@ -67,6 +67,7 @@ export class Books {
   async close(reservation: Reservation, journal: Journal, giveBack: boolean): Promise<void> {
     const { account, id, entry } = reservation;
     const write: CloseWrite = { account, id, entry, giveBack, journal };
+    if (giveBack) this.#guesses.gaveBack(account, entry.slot);
     try {
       const patience = new Patience(this.#ports, settleBudgetMs);
       const reply = await patience.until(() => this.#ports.quotas.close(write));
@@ -82,45 +83,28 @@ export class Books {
 
   async #tryReserve(booking: Booking, patience: Patience): Promise<Reservation> {
     const { account, need } = booking;
-    let item = this.#seen.get(account) ?? optimistic(account);
-    let seenNow = false;
+    let item = this.#guesses.of(account);
     for (let tries = 0; tries < triesMax; tries += 1) {
-      let payment = planReserve(need, item);
-      if (isRefusal(payment)) {
-        if (seenNow) throw booking.refused(payment, item);
-        // What was seen earlier refuses nobody: the store has to say it.
-        item = optimistic(account);
-        payment = planReserve(need, item);
-        if (isRefusal(payment)) throw booking.refused(payment, item);
-      }
+      const payment = planReserve(need, item);
+      if (isRefusal(payment)) throw booking.refused(payment, item);
       const write = writeOf(booking, payment, item);
       const reply = await patience.until(() => this.#ports.quotas.reserve(write));
-      if (reply.done || reply.item?.open.has(need.id)) return this.#reserved(booking, write, payment, reply);
+      if (reply.done) {
+        this.#guesses.sawWrite(write, reply.sight);
+        return { account, id: need.id, entry: write.entry, payment, sight: reply.sight };
+      }
+      // Not done, but open under this id: an earlier try, whose reply was lost, had landed.
+      const landed = reply.item?.open.get(need.id);
+      if (landed) return { account, id: need.id, entry: landed, payment, sight: undefined };
       item = reply.item ?? emptyQuota(account);
-      seenNow = true;
       if (!reply.item && !isRefusal(planReserve(need, item)))
         await patience.until(() => this.#ports.quotas.create(account));
-      this.#remember(item);
+      this.#guesses.sawItem(item);
     }
     throw refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
       headers: { 'retry-after': '1' },
       reason: 'reserve_contended',
     });
-  }
-
-  #reserved(
-    { account, need }: Booking,
-    write: ReserveWrite,
-    payment: Payment,
-    reply: WriteReply<{ sight: QuotaSight }>,
-  ): Reservation {
-    // Not done, but open under this id: an earlier try, whose reply was lost, had landed.
-    if (!reply.done) {
-      const entry = reply.item?.open.get(need.id) ?? write.entry;
-      return { account, id: need.id, entry, payment, sight: undefined };
-    }
-    this.#remember(sightedItem(account, write, reply.sight));
-    return { account, id: need.id, entry: write.entry, payment, sight: reply.sight };
   }
 
   /** A reserve may still be on its way: closes it if it landed, else takes its id, so that it fails when it does. */
@@ -140,16 +124,7 @@ export class Books {
       this.#ports.log.event('reserve_unknown', { request_id: need.id, account });
     }
   }
-
-  #remember(item: QuotaItem): void {
-    this.#seen.delete(item.account);
-    this.#seen.set(item.account, { ...item, open: new Map(), busy: new Map() });
-    const oldest = this.#seen.keys().next();
-    if (this.#seen.size > accountsRemembered && !oldest.done) this.#seen.delete(oldest.value);
-  }
 }
-
-const optimistic = (account: string): QuotaItem => ({ ...emptyQuota(account), available: endlessBalance });
 
 function writeOf({ account, need, entry }: Booking, payment: Payment, item: QuotaItem): ReserveWrite {
   const { key, maxConcurrency, rpm, minute } = need;
@@ -164,14 +139,6 @@ function writeOf({ account, need, entry }: Booking, payment: Payment, item: Quot
         ? undefined
         : { key, minute, max: rpm, starts: item.rate.get(key)?.minute !== minute },
   };
-}
-
-/** What a done write showed of the item: enough for the next guess. */
-function sightedItem(account: string, write: ReserveWrite, sight: QuotaSight): QuotaItem {
-  const item = { ...emptyQuota(account), available: sight.available };
-  if (write.slot) item.plan.set(write.slot.key, sight.slotCount ?? 0);
-  if (write.rate) item.rate.set(write.rate.key, { minute: write.rate.minute, count: sight.rateCount ?? 0 });
-  return item;
 }
 
 /** Whether a repeat found its own first try done; a sweeper that came before it closes under another kind. */

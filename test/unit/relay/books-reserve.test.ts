@@ -158,7 +158,9 @@ describe('a reserve whose outcome stays unknown', () => {
   it('is released when it had landed: money, plan slot and place come back', async () => {
     const rig = funded();
     rig.store.always('lost', 'reserve');
-    await expect(rig.reserve({ maxConcurrency: 3, slots: [slot('free', 5)] })).rejects.toThrow();
+    await expect(rig.reserve({ maxConcurrency: 3, slots: [slot('free', 5)] })).rejects.toMatchObject({
+      name: 'StoreUnavailable',
+    });
     expect(rig.item).toMatchObject({ available: 1000n, spent: 0n });
     expect(rig.item?.plan.get(slot('free', 5).key)).toBe(0);
     expect(rig.item?.busy.get('key1')).toBe(0);
