@@ -59,7 +59,7 @@ export function planReserve(need: ReserveNeed, item: QuotaItem): Payment | Reser
   if (need.maxConcurrency !== undefined && (item.busy.get(need.key) ?? 0) >= need.maxConcurrency)
     return { reason: 'concurrency' };
   const rate = item.rate.get(need.key);
-  if (need.rpm !== undefined && rate?.minute === need.minute && rate.count >= need.rpm)
+  if (need.rpm !== undefined && rate && rate.minute >= need.minute && rate.count >= need.rpm)
     return { reason: 'rate' };
   if (need.takesNothing) return { amount: 0n };
   const slot = need.slots.find(({ key, limit }) => limit === null || (item.plan.get(key) ?? 0) < limit);

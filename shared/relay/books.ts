@@ -127,17 +127,17 @@ export class Books {
 }
 
 function writeOf({ account, need, entry }: Booking, payment: Payment, item: QuotaItem): ReserveWrite {
-  const { key, maxConcurrency, rpm, minute } = need;
+  const { key, maxConcurrency, rpm } = need;
+  const counted = item.rate.get(key)?.minute;
+  // Another environment's clock may be ahead: then its minute is the one that counts.
+  const minute = Math.max(need.minute, counted ?? 0);
   return {
     account,
     id: need.id,
     entry: { ...entry, amount: payment.amount, slot: payment.slot?.key ?? '' },
     slot: payment.slot,
     busy: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency },
-    rate:
-      rpm === undefined
-        ? undefined
-        : { key, minute, max: rpm, starts: item.rate.get(key)?.minute !== minute },
+    rate: rpm === undefined ? undefined : { key, minute, max: rpm, starts: counted !== minute },
   };
 }
 

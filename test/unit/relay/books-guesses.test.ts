@@ -98,3 +98,16 @@ describe('what the books saw of an account', () => {
     expect(rig.store.sent.length).toBe(1_100);
   });
 });
+
+describe('a rate limit over environments whose clocks differ', () => {
+  it('counts on the later minute, so that nobody gets two minutes at once and nobody is turned away', async () => {
+    const rig = funded();
+    const minute = Math.floor(rig.clock.now() / 60_000);
+    await rig.reserve({ rpm: 3, minute: minute + 1 }, rig.otherBooks());
+    const behind = await rig.reserve({ rpm: 3, minute });
+    expect(behind.sight?.rateCount).toBe(2);
+    await rig.reserve({ rpm: 3, minute });
+    await expect(rig.reserve({ rpm: 3, minute })).rejects.toMatchObject({ message: 'refused: rate' });
+    expect(rig.item?.rate.get('key1')).toEqual({ minute: minute + 1, count: 3 });
+  });
+});
