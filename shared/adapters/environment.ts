@@ -32,6 +32,15 @@ export function readEnvironment(variables: Variables = process.env): Environment
   };
 }
 
+/**
+ * How many seconds after its last moment a reservation is given up: `RELAY_SWEEP_GRACE`, else two minutes, as clocks
+ * differ and a settle has some seconds of its own.
+ */
+export function readSweepGraceSeconds(variables: Variables = process.env): number {
+  const text = variables['RELAY_SWEEP_GRACE'] ?? '';
+  return /^\d{1,6}$/.test(text) ? Number(text) : 120;
+}
+
 function readAwsAccess(variables: Variables): AwsAccess {
   const sessionToken = variables['AWS_SESSION_TOKEN'];
   return {

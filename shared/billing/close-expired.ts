@@ -1,0 +1,25 @@
+import type { Journal, OpenEntry, QuotaItem } from './quota-item.ts';
+import type { CloseWrite } from './quota-writes.ts';
+
+/**
+ * The closes of all reservations of an account that nobody can come back for: their invocation's last moment is more
+ * than the grace ago. Made from the item alone. What was sent upstream is charged, so the input is; a call that was
+ * counted on a plan stays counted. `nowSeconds`: Unix time.
+ */
+export function closeExpired(item: QuotaItem, nowSeconds: number, graceSeconds: number): CloseWrite[] {
+  return [...item.open]
+    .filter(([, entry]) => entry.until + graceSeconds < nowSeconds)
+    .map(([id, entry]) => ({
+      account: item.account,
+      id,
+      entry,
+      giveBack: false,
+      journal: journalOf(id, entry, nowSeconds),
+    }));
+}
+
+function journalOf(id: string, entry: OpenEntry, at: number): Journal {
+  if (entry.tombstone) return { id, kind: 'cancelled', charge: 0n, at };
+  const costsNothing = entry.slot !== '' || entry.official;
+  return { id, kind: 'expired', charge: costsNothing ? 0n : entry.input, at };
+}

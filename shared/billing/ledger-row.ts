@@ -1,0 +1,91 @@
+import type { NanoYuan } from './amount.ts';
+import type { CloseKind, Journal, OpenEntry, QuotaItem } from './quota-item.ts';
+
+/**
+ * A row of the table `ledger`: one for every closed reservation, one for every grant. Names are the table's; amounts
+ * are nano-yuan here and exact decimal yuan there.
+ */
+export type LedgerRow = CloseRow | GrantLedgerRow;
+
+/** What became of one reservation. Carries its price, so that the charge can be computed again. */
+export interface CloseRow {
+  account: string;
+  /** The request id. */
+  id: string;
+  /** When it was closed: ISO 8601, to the second. */
+  at: string;
+  kind: CloseKind;
+  endpoint?: string | undefined;
+  model: string;
+  /** First 12 hex digits of the key's hash. */
+  key: string;
+  charge: NanoYuan;
+  reserved: NanoYuan;
+  prompt_tokens?: number | undefined;
+  completion_tokens?: number | undefined;
+  /** Only when the token counts are the relay's own. */
+  estimated?: true | undefined;
+  end?: string | undefined;
+  /** As `formatPrice` writes it. */
+  price: string;
+  /** The plan slot that the call stays counted on. */
+  plan_slot?: string | undefined;
+  official?: true | undefined;
+  /** Official calls: what the call would have cost. */
+  cost?: NanoYuan | undefined;
+}
+
+/** A grant that was applied. Its being there is what keeps the grant from being applied again. */
+export interface GrantLedgerRow {
+  account: string;
+  /** `grant#<grant_id>`: sorts after every request id. */
+  id: string;
+  at: string;
+  kind: 'grant';
+  amount: NanoYuan;
+  reason: string;
+}
+
+/** Unix seconds as the ledger writes them: `2026-11-21T09:43:00Z`. */
+export const ledgerTime = (unixSeconds: number): string =>
+  new Date(unixSeconds * 1000).toISOString().replace('.000Z', 'Z');
+
+/**
+ * The row of the reservation that a write on an account's item closed; undefined when it closed none. Throws an Error
+ * when the two images are not those of one write of the books.
+ */
+export function closeRowBetween(
+  before: QuotaItem | undefined,
+  after: QuotaItem | undefined,
+): CloseRow | undefined {
+  if (!before || !after) return undefined;
+  const closed = [...before.open].filter(([id]) => !after.open.has(id));
+  const [only, ...others] = closed;
+  if (!only) return undefined;
+  const [id, entry] = only;
+  if (others.length > 0 || after.last?.id !== id) throw new Error('a close without its journal');
+  return closeRow(after.account, entry, after.last);
+}
+
+function closeRow(account: string, entry: OpenEntry, journal: Journal): CloseRow {
+  const counted = entry.slot !== '' && journal.kind !== 'released';
+  return {
+    account,
+    id: journal.id,
+    at: ledgerTime(journal.at),
+    kind: journal.kind,
+    endpoint: journal.endpoint,
+    model: entry.model,
+    key: entry.key,
+    charge: journal.charge,
+    reserved: entry.amount,
+    prompt_tokens: journal.promptTokens,
+    completion_tokens: journal.completionTokens,
+    estimated: journal.estimated === true ? true : undefined,
+    end: journal.end,
+    price: entry.price,
+    plan_slot: counted ? entry.slot : undefined,
+    official: entry.official ? true : undefined,
+    cost: journal.cost,
+  };
+}
