@@ -15,6 +15,7 @@ const refusals = {
   empty_body: [400, 'invalid_request_error'],
   invalid_json: [400, 'invalid_request_error'],
   json_too_deep: [400, 'invalid_request_error'],
+  json_too_wide: [400, 'invalid_request_error'],
   model_not_found: [404, 'invalid_request_error'],
   not_found: [404, 'invalid_request_error'],
   method_not_allowed: [405, 'invalid_request_error'],

@@ -1,8 +1,10 @@
 import { refuse } from '../../relay/refusal.ts';
-import { nestsDeeperThan } from './json-depth.ts';
+import { brokenBound } from './json-bounds.ts';
 
 const bodyBytesMax = 4 * 1024 * 1024;
 const levelsMax = 200;
+/** Every value costs up to a kilobyte while it is checked: millions of them would end the process. */
+const valuesMax = 100_000;
 
 /** The body of a Function URL event: a string, or base64 when its bytes were not announced as text. */
 export interface EventBody {
@@ -14,8 +16,9 @@ export interface EventBody {
 export function readJsonBody(event: EventBody): unknown {
   const text = readText(event);
   if (text.trim() === '') throw refuse('empty_body', 'The body is empty. Send a JSON object.');
-  if (nestsDeeperThan(text, levelsMax))
-    throw refuse('json_too_deep', `The body nests deeper than ${levelsMax} levels.`);
+  const broken = brokenBound(text, { levelsMax, valuesMax });
+  if (broken === 'levels') throw refuse('json_too_deep', `The body nests deeper than ${levelsMax} levels.`);
+  if (broken === 'values') throw refuse('json_too_wide', `The body holds more than ${valuesMax} values.`);
   try {
     return JSON.parse(text);
   } catch {

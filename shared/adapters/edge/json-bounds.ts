@@ -1,21 +1,37 @@
 const quote = 0x22;
 const backslash = 0x5c;
+const comma = 0x2c;
 
-/** Whether arrays and objects nest deeper than `levels` in a JSON text; linear, and the text may be anything. */
-export function nestsDeeperThan(text: string, levels: number): boolean {
+export interface JsonBounds {
+  /** How deep arrays and objects may nest. */
+  levelsMax: number;
+  /** How many values there may be, counted by brackets and commas. */
+  valuesMax: number;
+}
+
+/** Which bound a JSON text breaks first, if any; linear, and the text may be anything. */
+export function brokenBound(
+  text: string,
+  { levelsMax, valuesMax }: JsonBounds,
+): 'levels' | 'values' | undefined {
   let depth = 0;
+  let values = 1;
   for (let at = 0; at < text.length; at += 1) {
     const character = text.charCodeAt(at);
     if (character === quote) {
       at = endOfString(text, at);
     } else if (character === 0x5b || character === 0x7b) {
       depth += 1;
-      if (depth > levels) return true;
+      values += 1;
+      if (depth > levelsMax) return 'levels';
     } else if (character === 0x5d || character === 0x7d) {
       depth -= 1;
+    } else if (character === comma) {
+      values += 1;
     }
+    if (values > valuesMax) return 'values';
   }
-  return false;
+  return undefined;
 }
 
 /** Where the string that opens at `start` closes; the text's end when it never does. */
