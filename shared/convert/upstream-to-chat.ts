@@ -169,23 +169,25 @@ function textOf(value: unknown, kind: 'text' | 'thinking'): string {
     .join('');
 }
 
-const knownReasons: Record<string, FinishReason> = {
-  stop: 'stop',
-  length: 'length',
-  max_tokens: 'length',
-  model_length: 'length',
-  tool_calls: 'tool_calls',
-  tool_use: 'tool_calls',
-  function_call: 'tool_calls',
-  content_filter: 'content_filter',
-  safety: 'content_filter',
-  refusal: 'content_filter',
-};
+const knownReasons = new Map<string, FinishReason>(
+  Object.entries({
+    stop: 'stop',
+    length: 'length',
+    max_tokens: 'length',
+    model_length: 'length',
+    tool_calls: 'tool_calls',
+    tool_use: 'tool_calls',
+    function_call: 'tool_calls',
+    content_filter: 'content_filter',
+    safety: 'content_filter',
+    refusal: 'content_filter',
+  } as const),
+);
 
 /** Null and empty mean running; a word that is not known still says that the answer ended. */
 function finishReason(value: unknown): FinishReason | undefined {
   if (typeof value !== 'string' || value === '') return undefined;
-  return knownReasons[value.toLowerCase()] ?? 'stop';
+  return knownReasons.get(value.toLowerCase()) ?? 'stop';
 }
 
 /** Clients act on `tool_calls`: it has to stand exactly when there are calls and the answer was not cut short. */

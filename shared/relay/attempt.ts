@@ -8,6 +8,7 @@ import { channelTypes } from './channel-type.ts';
 import type { ChatCall } from './chat-call.ts';
 import { hasContent } from './meter.ts';
 import type { ChatPorts } from './ports.ts';
+import type { Candidate } from './routing.ts';
 import { UpstreamFailure } from './upstream-failure.ts';
 import { readUpstreamRefusal } from './upstream-refusal.ts';
 import { Watchdog } from './watchdog.ts';
@@ -17,12 +18,12 @@ const bodyLimits = { answerBytesMax: 64 * 1024 * 1024, lineLengthMax: 8 * 1024 *
 const graceMs = 2_000;
 
 /**
- * One call of one channel as a canonical stream. Throws a Refusal when the caller's request is at fault and an
+ * One call of one candidate as a canonical stream. Throws a Refusal when the caller's request is at fault and an
  * UpstreamFailure for everything else; nothing keeps running after it ended, failed or was returned early.
  */
 export async function* attempt(
   ports: ChatPorts,
-  channel: ChannelRow,
+  { channel, secret }: Candidate,
   call: ChatCall,
 ): AsyncGenerator<ChatChunk[], void, undefined> {
   const limits = {
@@ -34,7 +35,7 @@ export async function* attempt(
   const watchdog = new Watchdog(ports.clock, limits, call.signal);
   const reader = new UpstreamToChat(call.identity);
   try {
-    const pieces = reply(ports, channel, call, watchdog, reader);
+    const pieces = reply(ports, { channel, secret }, call, watchdog, reader);
     for await (const batch of run(run(pieces, new BodyToUpstreamEvents(bodyLimits)), reader)) {
       if (batch.some(hasContent)) watchdog.opened();
       yield batch;
@@ -51,13 +52,13 @@ export async function* attempt(
 /** The reads of a 2xx answer, up to `[DONE]`. */
 async function* reply(
   ports: ChatPorts,
-  channel: ChannelRow,
+  { channel, secret: reference }: Pick<Candidate, 'channel' | 'secret'>,
   call: ChatCall,
   watchdog: Watchdog,
   reader: UpstreamToChat,
 ): AsyncGenerator<Uint8Array[], void, undefined> {
-  const secret = await readSecret(ports, channel);
-  const model = channel.mapper[call.model.base] ?? call.model.base;
+  const secret = await readSecret(ports, reference);
+  const model = new Map(Object.entries(channel.mapper)).get(call.model.base) ?? call.model.base;
   const type = channelTypes[channel.type];
   const body = chatToUpstream(call.request, {
     model,
@@ -100,8 +101,7 @@ function limitFieldOf(channel: ChannelRow): LimitField {
   return channel.max_tokens_field ?? (openaiHosted ? 'max_completion_tokens' : 'max_tokens');
 }
 
-async function readSecret(ports: ChatPorts, channel: ChannelRow): Promise<string | undefined> {
-  const reference = typeof channel.secret === 'string' ? channel.secret : channel.secret?.[0];
+async function readSecret(ports: ChatPorts, reference: string | undefined): Promise<string | undefined> {
   if (reference === undefined) return undefined;
   try {
     return await ports.secrets.read(reference);
