@@ -50,7 +50,9 @@ function attempt(call: Call, signal: AbortSignal): Promise<UpstreamReply> {
     // Stays for the life of the request: after the head it only keeps a late error from being uncaught.
     request.on('error', (error) => reject(signal.aborted ? givenUp() : connection.explain(error)));
     // Node closes without an error when the reply is a 101, which nobody asked for.
-    request.once('close', () => reject(new TransportError('reset', 'The connection closed without a reply.')));
+    request.once('close', () =>
+      reject(new TransportError('reset', 'The connection closed without a reply.')),
+    );
     request.once('response', (reply) =>
       resolve({
         status: reply.statusCode ?? 0,
