@@ -1,0 +1,235 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { expectErrorBody } from './answers.ts';
+import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
+
+let upstream: ScriptedUpstream;
+let stack: WatchedStack;
+let firstProcess: number[];
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  const models = ['plain', 'constructor', '__proto__'];
+  stack = await startWatchedStack({
+    environmentsMax: 1,
+    rows: [['channels', { id: 'scripted', endpoint: upstream.endpoint, models, state: true }]],
+  });
+  await stack.post(hello);
+  firstProcess = stack.chatProcesses();
+});
+afterAll(async () => {
+  await stack?.stop();
+  await upstream?.close();
+});
+beforeEach(() => upstream.forget());
+
+const messages = [{ role: 'user', content: 'Hello' }];
+const hello = { model: 'plain', messages };
+const helloText = JSON.stringify(hello);
+const megabyte = 1024 * 1024;
+
+/** A valid request of exactly so many bytes. */
+function sized(bytes: number): string {
+  const empty = JSON.stringify({ model: 'plain', messages: [{ role: 'user', content: '' }] });
+  return empty.replace('"content":""', `"content":"${'x'.repeat(bytes - empty.length)}"`);
+}
+
+/** A valid request with a field of its own that nests so deep; the request itself is one level. */
+const nested = (levels: number): string =>
+  helloText.replace('{', `{"extra":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)},`);
+
+const withFields = (fields: string): string => helloText.replace('{', `{${fields},`);
+const latin1 = (text: string): Uint8Array<ArrayBuffer> => Uint8Array.from(Buffer.from(text, 'latin1'));
+const utf16 = (text: string): Uint8Array<ArrayBuffer> =>
+  Uint8Array.from(Buffer.from(`\uFEFF${text}`, 'utf16le'));
+const binary = { 'content-type': 'application/octet-stream' };
+const many = (count: number, item: string): string =>
+  `[${Array.from({ length: count }, () => item).join(',')}]`;
+
+/** What a body that cannot be served is answered with, and that the same process then serves a good one. */
+async function refused(
+  body: string | Uint8Array<ArrayBuffer>,
+  headers: Record<string, string> = {},
+): Promise<{ status: number; text: string }> {
+  const response = await stack.post(body, { headers });
+  const text = await response.text();
+  expect(upstream.requests).toEqual([]);
+  expect((await stack.post(hello)).status).toBe(200);
+  expect(stack.chatProcesses()).toEqual(firstProcess);
+  return { status: response.status, text };
+}
+
+describe('a body that cannot be served is refused, clearly', () => {
+  test.each<[string, string | Uint8Array<ArrayBuffer>, number, string, Record<string, string>?]>([
+    ['a byte over 4 MB', sized(4 * megabyte + 1), 413, 'request_too_large'],
+    ['over 4 MB as bytes', sized(4 * megabyte + 1), 413, 'request_too_large', binary],
+    ['no bytes', '', 400, 'empty_body'],
+    ['blanks', ' \r\n\t', 400, 'empty_body'],
+    ['half a document', helloText.slice(0, -1), 400, 'invalid_json'],
+    ['two documents', helloText + helloText, 400, 'invalid_json'],
+    ['JavaScript', "{model: 'plain'}", 400, 'invalid_json'],
+    [
+      'a form',
+      'model=plain&messages=hello',
+      400,
+      'invalid_json',
+      { 'content-type': 'application/x-www-form-urlencoded' },
+    ],
+    ['201 levels', nested(201), 400, 'json_too_deep'],
+    ['a million levels', '['.repeat(megabyte), 400, 'json_too_deep'],
+    ['a million objects', '{"a":'.repeat(800_000), 400, 'json_too_deep'],
+    ['Latin-1', latin1(helloText.replace('Hello', 'Grüße')), 400, 'invalid_encoding', binary],
+    ['UTF-16', utf16(helloText), 400, 'invalid_encoding', binary],
+    [
+      'gzip',
+      Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0),
+      400,
+      'invalid_encoding',
+      { 'content-encoding': 'gzip' },
+    ],
+    ['an array', `[${helloText}]`, 400, 'invalid_type'],
+    ['null', 'null', 400, 'invalid_type'],
+    ['a text', '"hello"', 400, 'invalid_type'],
+    ['a number', '7', 400, 'invalid_type'],
+    [
+      'two million messages of the wrong kind',
+      `{"model":"plain","messages":${many(2_000_000, '0')}}`,
+      400,
+      'json_too_wide',
+    ],
+    [
+      'a million messages without a role',
+      `{"model":"plain","messages":${many(1_000_000, '{}')}}`,
+      400,
+      'json_too_wide',
+    ],
+    [
+      'as many bad messages as values are allowed',
+      `{"model":"plain","messages":${many(99_000, '0')}}`,
+      400,
+      'invalid_type',
+    ],
+    [
+      'as many messages without a role as values are allowed',
+      `{"model":"plain","messages":${many(49_000, '{}')}}`,
+      400,
+      'missing_required_parameter',
+    ],
+    [
+      'as many bad parts as values are allowed',
+      `{"model":"plain","messages":[{"role":"user","content":${many(99_000, '0')}}]}`,
+      400,
+      'invalid_type',
+    ],
+    [
+      'a role that only its prototype has',
+      '{"model":"plain","messages":[{"__proto__":{"role":"user","content":"x"}}]}',
+      400,
+      'missing_required_parameter',
+    ],
+    [
+      'a model that only its prototype has',
+      '{"__proto__":{"model":"plain"},"messages":[{"role":"user","content":"x"}]}',
+      400,
+      'missing_required_parameter',
+    ],
+    ['a number beyond all numbers', withFields('"temperature":1e999'), 400, 'invalid_type'],
+  ])('%s', async (_name, body, status, code, headers = {}) => {
+    const answer = await refused(body, headers);
+    expectErrorBody(answer.text, 'invalid_request_error', code);
+    expect(answer.status).toBe(status);
+    expect(answer.text.length).toBeLessThan(500);
+  });
+
+  test('over 6 MB: by the platform, before the function', async () => {
+    const requests = stack.lines.length;
+    const response = await stack.post(sized(6 * megabyte + 1));
+    expect(response.status).toBe(413);
+    expect(await response.json()).toHaveProperty('message');
+    expect(stack.lines).toHaveLength(requests);
+  });
+});
+
+describe('a body that looks odd is served all the same', () => {
+  test.each<[string, string | Uint8Array<ArrayBuffer>, Record<string, string>?]>([
+    ['exactly 4 MB', sized(4 * megabyte)],
+    [
+      'as a form, which is what curl says',
+      helloText,
+      { 'content-type': 'application/x-www-form-urlencoded' },
+    ],
+    ['as bytes', helloText, binary],
+    ['as plain text', helloText, { 'content-type': 'text/plain' }],
+    ['as JSON in another character set', helloText, { 'content-type': 'application/json; charset=latin1' }],
+    ['with a byte order mark', `\uFEFF${helloText}`],
+    ['with blanks around it', `\r\n ${helloText}\n`],
+    ['200 levels deep', nested(200)],
+    ['with brackets in a text', helloText.replace('Hello', '['.repeat(10_000))],
+    ['with a zero character', helloText.replace('Hello', String.raw`\u0000`)],
+    ['with half a surrogate pair', helloText.replace('Hello', String.raw`\ud800`)],
+    ['with a name twice: the last one counts', withFields('"model":"nobody"')],
+    [
+      'with prototypes, which set nothing',
+      withFields('"__proto__":{"stream":true,"official":true},"constructor":{"prototype":{"stream":true}}'),
+    ],
+    ['with null where a field may be absent', withFields('"stream":null,"max_tokens":null,"tools":null')],
+  ])('%s', async (_name, body, headers = {}) => {
+    const response = await stack.post(body, { headers });
+    expect(await response.json()).toMatchObject({ object: 'chat.completion' });
+    expect(response.status).toBe(200);
+    expect(stack.chatProcesses()).toEqual(firstProcess);
+    expect(upstream.requests.at(-1)?.body).toMatchObject({ model: 'plain', stream: true });
+  });
+
+  test.each(['constructor', '__proto__'])('for a model called %s', async (model) => {
+    const response = await stack.post({ ...hello, model });
+    expect(await response.json()).toMatchObject({ model });
+    expect(upstream.requests.at(-1)?.body['model']).toBe(model);
+  });
+});
+
+describe('keys', () => {
+  const malformed = [
+    '',
+    'Bearer',
+    'Bearer ',
+    'Bearer not-a-key',
+    'Bearer sk-',
+    'Bearer sk-two words',
+    'Bearer sk-\u00fcmlaut',
+    `Bearer sk-${'x'.repeat(201)}`,
+    'Bearer Bearer sk-twice',
+    'sk-without-scheme',
+    'Basic c2stYTpi',
+    'Token sk-other-scheme',
+  ];
+
+  test('that cannot be keys are refused without looking anything up', async () => {
+    stack.storeCalls.length = 0;
+    for (const authorization of malformed) {
+      const response = await stack.post(hello, { headers: { authorization } });
+      expect(response.status).toBe(401);
+      expectErrorBody(await response.text(), 'authentication_error', 'invalid_api_key');
+    }
+    // The configuration may have been read anew: whether the relay is closed comes first.
+    expect(stack.storeCalls.filter((call) => call.action !== 'Scan' || call.table === 'relay-keys')).toEqual(
+      [],
+    );
+  });
+
+  test('that could be are looked up, once', async () => {
+    stack.storeCalls.length = 0;
+    for (let turn = 0; turn < 3; turn += 1) {
+      const response = await stack.post(hello, { headers: { authorization: 'Bearer sk-unknown' } });
+      expectErrorBody(await response.text(), 'authentication_error', 'invalid_api_key');
+    }
+    expect(stack.storeCalls.filter((call) => call.table === 'relay-keys')).toEqual([
+      { action: 'GetItem', table: 'relay-keys' },
+    ]);
+  });
+
+  test('are asked for before the body is read', async () => {
+    const response = await stack.post('{', { headers: { authorization: 'Bearer sk-unknown' } });
+    expect(response.status).toBe(401);
+  });
+});
