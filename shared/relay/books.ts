@@ -30,6 +30,8 @@ export interface Reservation {
   entry: OpenEntry;
   payment: Payment;
   sight: QuotaSight | undefined;
+  /** Tries of this reserve that may still be on their way: they must not open the id again when the call is over. */
+  triesAfloat: number;
 }
 
 const triesMax = 4;
@@ -58,7 +60,7 @@ export class Books {
     try {
       return await this.#tryReserve(booking, patience);
     } catch (error) {
-      if (patience.unknowns > 0) await this.#cancel(booking);
+      await this.#guard(booking.account, booking.need.id, booking.entry, patience.unknowns);
       throw error;
     }
   }
@@ -68,17 +70,21 @@ export class Books {
     const { account, id, entry } = reservation;
     const write: CloseWrite = { account, id, entry, giveBack, journal };
     if (giveBack) this.#guesses.gaveBack(account, entry.slot);
+    const patience = new Patience(this.#ports, settleBudgetMs);
     try {
-      const patience = new Patience(this.#ports, settleBudgetMs);
       const reply = await patience.until(() => this.#ports.quotas.close(write));
-      if (reply.done || isOwn(reply.item?.last, journal)) return;
-      // After an unknown outcome the close may have been this one, and another call's the last.
-      const unsure = patience.unknowns > 0 || undefined;
-      this.#ports.log.event('settle_late', { ...lossOf(write), unsure });
+      if (!reply.done && !isOwn(reply.item?.last, journal)) {
+        // After an unknown outcome the close may have been this one, and another call's the last.
+        const unsure = patience.unknowns > 0 || undefined;
+        this.#ports.log.event('settle_late', { ...lossOf(write), unsure });
+      }
     } catch (error) {
       this.#ports.log.event('settle_lost', lossOf(write));
       this.#ports.log.fault(id, error);
+      return;
     }
+    // A close that may land late would take the guard's entry for its own.
+    if (patience.unknowns === 0) await this.#guard(account, id, entry, reservation.triesAfloat);
   }
 
   async #tryReserve(booking: Booking, patience: Patience): Promise<Reservation> {
@@ -91,11 +97,13 @@ export class Books {
       const reply = await patience.until(() => this.#ports.quotas.reserve(write));
       if (reply.done) {
         this.#guesses.sawWrite(write, reply.sight);
-        return { account, id: need.id, entry: write.entry, payment, sight: reply.sight };
+        const { sight } = reply;
+        return { account, id: need.id, entry: write.entry, payment, sight, triesAfloat: patience.unknowns };
       }
       // Not done, but open under this id: an earlier try, whose reply was lost, had landed.
       const landed = reply.item?.open.get(need.id);
-      if (landed) return { account, id: need.id, entry: landed, payment, sight: undefined };
+      const triesAfloat = patience.unknowns - 1;
+      if (landed) return { account, id: need.id, entry: landed, payment, sight: undefined, triesAfloat };
       item = reply.item ?? emptyQuota(account);
       if (!reply.item && !isRefusal(planReserve(need, item)))
         await patience.until(() => this.#ports.quotas.create(account));
@@ -107,21 +115,23 @@ export class Books {
     });
   }
 
-  /** A reserve may still be on its way: closes it if it landed, else takes its id, so that it fails when it does. */
-  async #cancel({ account, need, entry }: Booking): Promise<void> {
+  /** Closes what landed of a reserve's tries, and takes their id, so that those still afloat fail. */
+  async #guard(account: string, id: string, entry: Booking['entry'], triesAfloat: number): Promise<void> {
+    const { quotas, clock, log } = this.#ports;
     const tombstone: OpenEntry = { ...entry, amount: 0n, input: 0n, slot: '', busy: false, tombstone: true };
+    const patience = new Patience(this.#ports, cancelBudgetMs);
     try {
-      const patience = new Patience(this.#ports, cancelBudgetMs);
-      const reply = await patience.until(() => this.#ports.quotas.tombstone(account, need.id, tombstone));
-      const landed = reply.done ? undefined : reply.item?.open.get(need.id);
-      if (!landed || landed.tombstone) return;
-      const at = Math.floor(this.#ports.clock.now() / 1000);
-      const journal: Journal = { id: need.id, kind: 'released', charge: 0n, at };
-      await patience.until(() =>
-        this.#ports.quotas.close({ account, id: need.id, entry: landed, giveBack: true, journal }),
-      );
+      for (let afloat = triesAfloat; afloat > 0; afloat -= 1) {
+        const reply = await patience.until(() => quotas.tombstone(account, id, tombstone));
+        const landed = reply.done ? undefined : reply.item?.open.get(id);
+        if (!landed || landed.tombstone) return;
+        const journal: Journal = { id, kind: 'released', charge: 0n, at: Math.floor(clock.now() / 1000) };
+        const unknowns = patience.unknowns;
+        await patience.until(() => quotas.close({ account, id, entry: landed, giveBack: true, journal }));
+        if (patience.unknowns > unknowns) return;
+      }
     } catch {
-      this.#ports.log.event('reserve_unknown', { request_id: need.id, account });
+      log.event('reserve_unknown', { request_id: id, account });
     }
   }
 }
