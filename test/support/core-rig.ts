@@ -16,11 +16,12 @@ import {
   type UpstreamReply,
   type UpstreamRequest,
 } from '../../shared/relay/ports.ts';
+import { MemoryHealth } from './memory-health.ts';
 import { MemoryQuotaStore } from './memory-quota-store.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** What an upstream does, in virtual time. A number waits that many milliseconds. */
-export type Step = string | Uint8Array | number | 'reset' | 'hang';
+export type Step = string | Uint8Array | number;
 
 export interface UpstreamScript {
   status?: number;
@@ -40,6 +41,8 @@ export interface RigOptions {
   settings?: Partial<Settings>;
   keys?: Record<string, KeyLookup | 'store_down'>;
   configDown?: boolean;
+  /** A secret that is read anew is another one. */
+  secretChanges?: boolean;
 }
 
 export interface Answer {
@@ -57,6 +60,7 @@ export class CoreRig {
   readonly faults: unknown[] = [];
   readonly events: { name: string; fields: Record<string, unknown> }[] = [];
   readonly quotas = new MemoryQuotaStore();
+  readonly health = new MemoryHealth();
   readonly sent: (UpstreamRequest & { json: Record<string, unknown> })[] = [];
   readonly secretsRead: string[] = [];
   keyLookups = 0;
@@ -137,9 +141,11 @@ export class CoreRig {
           this.secretsRead.push(reference);
           return Promise.resolve('upstream-secret-value');
         },
+        refresh: () => Promise.resolve(this.#options.secretChanges === true),
       },
       transport: { send: (request, signal) => this.#send(request, signal) },
       quotas: this.quotas,
+      health: this.health,
       random: { next: () => 0.5 },
       log: {
         request: (entry) => this.logged.push(entry),
