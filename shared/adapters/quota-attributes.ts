@@ -11,6 +11,12 @@ export type Attributes = Record<string, AttributeValue>;
 export const numberAttribute = (value: bigint | number): AttributeValue => ({ N: String(value) });
 export const textAttribute = (value: string): AttributeValue => ({ S: value });
 
+/** Where the flags stand in an entry's list. */
+export const flagsIndex = 7;
+
+export const flagsAttribute = ({ busy, official, tombstone }: OpenEntry): AttributeValue =>
+  textAttribute(`${busy ? 'b' : ''}${official ? 'o' : ''}${tombstone ? 't' : ''}`);
+
 export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
   L: [
     numberAttribute(entry.until),
@@ -20,7 +26,7 @@ export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
     textAttribute(entry.model),
     textAttribute(entry.price),
     textAttribute(entry.slot),
-    textAttribute(`${entry.busy ? 'b' : ''}${entry.official ? 'o' : ''}${entry.tombstone ? 't' : ''}`),
+    flagsAttribute(entry),
   ],
 });
 

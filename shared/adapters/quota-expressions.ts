@@ -1,6 +1,12 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { CloseWrite, ReserveWrite } from '../billing/quota-writes.ts';
-import { entryAttribute, journalAttribute, numberAttribute } from './quota-attributes.ts';
+import {
+  entryAttribute,
+  flagsAttribute,
+  flagsIndex,
+  journalAttribute,
+  numberAttribute,
+} from './quota-attributes.ts';
 
 /** The expression part of an UpdateItem. Says in DynamoDB's language what `shared/billing/quota-writes.ts` says. */
 export interface Expression {
@@ -78,7 +84,8 @@ export function closeExpression(write: CloseWrite, refund: bigint): Expression {
   const { id, entry, journal, giveBack } = write;
   const c = new Clauses();
   const open = c.path('open', id);
-  c.conditions.push(`attribute_exists(${open})`);
+  // Open, and as this entry: a tombstone under the same id is not what this close may undo.
+  c.conditions.push(`${open}[${flagsIndex}] = ${c.value('flags', flagsAttribute(entry))}`);
   const add = (path: string, value: string): void => void c.set.push(`${path} = ${path} + ${value}`);
   add(c.path('available'), c.value('refund', numberAttribute(refund)));
   add(c.path('spent'), c.value('charge', numberAttribute(journal.charge)));

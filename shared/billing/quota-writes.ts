@@ -56,10 +56,14 @@ export function afterReserve(item: QuotaItem, write: ReserveWrite): QuotaItem {
   return next;
 }
 
+/** Whether what is open under the id is what this close is about: a tombstone may have taken its place. */
+export const mayClose = (item: QuotaItem, write: CloseWrite): boolean =>
+  item.open.get(write.id)?.tombstone === write.entry.tombstone;
+
 /** What a close returns to `available`: negative when the call cost more than was reserved. */
 export const refundOf = (write: CloseWrite): NanoYuan => write.entry.amount - write.journal.charge;
 
-/** The item after a close of a reservation that is open. */
+/** The item after a close that `mayClose` allows. */
 export function afterClose(item: QuotaItem, write: CloseWrite): QuotaItem {
   const { entry, journal } = write;
   const next = copy(item);

@@ -83,8 +83,7 @@ export class Books {
       this.#ports.log.fault(id, error);
       return;
     }
-    // A close that may land late would take the guard's entry for its own.
-    if (patience.unknowns === 0) await this.#guard(account, id, entry, reservation.triesAfloat);
+    await this.#guard(account, id, entry, reservation.triesAfloat);
   }
 
   async #tryReserve(booking: Booking, patience: Patience): Promise<Reservation> {
@@ -126,9 +125,7 @@ export class Books {
         const landed = reply.done ? undefined : reply.item?.open.get(id);
         if (!landed || landed.tombstone) return;
         const journal: Journal = { id, kind: 'released', charge: 0n, at: Math.floor(clock.now() / 1000) };
-        const unknowns = patience.unknowns;
         await patience.until(() => quotas.close({ account, id, entry: landed, giveBack: true, journal }));
-        if (patience.unknowns > unknowns) return;
       }
     } catch {
       log.event('reserve_unknown', { request_id: id, account });

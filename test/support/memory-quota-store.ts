@@ -2,6 +2,7 @@ import { emptyQuota, type OpenEntry, type QuotaItem } from '../../shared/billing
 import {
   afterClose,
   afterReserve,
+  mayClose,
   mayReserve,
   type CloseWrite,
   type ReserveWrite,
@@ -33,7 +34,7 @@ export class MemoryQuotaStore implements QuotaStore {
   async close(write: CloseWrite): ReturnType<QuotaStore['close']> {
     this.calls.push('close');
     const item = this.items.get(write.account);
-    if (!item?.open.has(write.id)) return { done: false, item };
+    if (!item || !mayClose(item, write)) return { done: false, item };
     this.items.set(write.account, afterClose(item, write));
     return { done: true };
   }

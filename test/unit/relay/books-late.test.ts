@@ -51,11 +51,14 @@ describe('a first try of a reserve that lands after its call is over', () => {
     expect(rig.store.sent).toEqual(['reserve', 'reserve', 'close']);
   });
 
-  it('is not guarded against where the guard would be in the way of a late close', async () => {
+  it('does not mistake the guard for the reservation when a first try of the close lands late too', async () => {
     const rig = funded();
     rig.store.meets('reserve', 'dropped').meets('close', late);
-    await rig.close(await rig.reserve(), 4n);
+    const reservation = await rig.reserve();
+    await rig.close(reservation, 4n);
     await rig.clock.run(rig.clock.sleep(1_000));
+    await rig.close(reservation, 4n);
     expect(rig.item).toMatchObject({ available: 996n, spent: 4n, settled: 1 });
+    expect([...(rig.item?.open.values() ?? [])]).toMatchObject([{ tombstone: true, amount: 0n }]);
   });
 });
