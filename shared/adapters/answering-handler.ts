@@ -2,6 +2,7 @@
 import { withCors } from '../relay/cors.ts';
 import type { Endpoint } from '../relay/endpoint.ts';
 import { relay } from '../relay/pipeline.ts';
+import { dynamoChannelHealth } from './channel-health.ts';
 import { systemClock } from './clock.ts';
 import { scannedConfig } from './config-source.ts';
 import { documentClient } from './dynamo.ts';
@@ -34,6 +35,7 @@ export function answeringHandler(endpoint: Endpoint): ReturnType<typeof streamin
     secrets: secretStore({ environment, clock }),
     transport: upstreamTransport(),
     quotas: dynamoQuotaStore(client, stack),
+    health: dynamoChannelHealth({ client, clock, stack, cooldowns: () => undefined }),
     random: systemRandom,
   };
   const handle = withCors(relay(ports, endpoint), config);

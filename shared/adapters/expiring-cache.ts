@@ -47,6 +47,10 @@ export class ExpiringCache<Value> {
     return entry.value;
   }
 
+  delete(key: string): void {
+    this.#entries.delete(key);
+  }
+
   #dropOldest(): void {
     for (const key of this.#entries.keys()) {
       if (this.#entries.size <= this.#options.entriesMax) return;

@@ -40,13 +40,24 @@ export function secretStore({ environment, clock, variables = process.env }: Sec
     }
   };
 
+  const read = (reference: string): Promise<string> =>
+    cache.get(reference, async () => {
+      // A line feed at the end, as files and shells leave it, would break the request header.
+      const value = (await load(reference))?.trim();
+      if (!value) throw new SecretUnavailable(`${reference} is empty or does not exist.`);
+      return value;
+    });
+
   return {
-    read: (reference) =>
-      cache.get(reference, async () => {
-        // A line feed at the end, as files and shells leave it, would break the request header.
-        const value = (await load(reference))?.trim();
-        if (!value) throw new SecretUnavailable(`${reference} is empty or does not exist.`);
-        return value;
-      }),
+    read,
+    async refresh(reference) {
+      try {
+        const before = await read(reference);
+        cache.delete(reference);
+        return (await read(reference)) !== before;
+      } catch {
+        return false;
+      }
+    },
   };
 }

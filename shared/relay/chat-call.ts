@@ -28,6 +28,8 @@ export interface ChatCall {
   deadlineMs: number;
   /** Aborts when the request runs out of time. */
   signal: AbortSignal;
+  /** Writes that go on beside the answer and have to end inside the invocation. None rejects. */
+  afterwards: Promise<unknown>[];
   /** The request's log line, filled in on the way. */
   record: RequestLog;
 }

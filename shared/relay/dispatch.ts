@@ -2,25 +2,91 @@ import { opened } from '../stream/opened.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
 import { attempt } from './attempt.ts';
 import type { ChatCall } from './chat-call.ts';
+import { HealthKeeper } from './health-keeper.ts';
 import { hasContent } from './meter.ts';
 import type { ChatPorts } from './ports.ts';
-import { refusalOfFailure, UpstreamFailure } from './upstream-failure.ts';
+import { orderCandidates, type Candidate } from './routing.ts';
+import { coolingRefusal, refusalOfFailures, UpstreamFailure } from './upstream-failure.ts';
+
+const attemptsMax = 3;
 
 /**
- * The answer to a call, from the channel that serves it: the first by priority. Its first batches come together,
- * once the answer has content or is whole, so that until then another channel could still take over.
+ * The answer to a call from the first channel that gives one. Until an answer has content or is whole nothing of it was
+ * passed on, so another channel can take over; after that a failure is the call's failure. Health is noted beside
+ * the answer, in `call.afterwards`, and never delays it.
  */
 export async function* dispatch(
   ports: ChatPorts,
   call: ChatCall,
 ): AsyncGenerator<ChatChunk[], void, undefined> {
-  const [channel] = call.route;
-  call.record.channel = channel.id;
+  const keeper = new HealthKeeper(ports.health, ports.clock);
+  const { candidates, soonestMs } = orderCandidates(
+    call.route,
+    ports.health,
+    ports.clock.now(),
+    ports.random,
+  );
+  const failures: UpstreamFailure[] = [];
+  for (const candidate of candidates) {
+    if (failures.length >= attemptsMax || call.signal.aborted) break;
+    if (candidate.probe && !(await keeper.claimProbe(candidate))) continue;
+    const attempted = begin(call, candidate);
+    try {
+      const answer = await opened(attempt(ports, candidate, call), hasContent);
+      call.record.first_content_ms = ports.clock.now() - call.startedMs;
+      // A probe that has content is enough for the others; for all else the whole answer counts.
+      if (candidate.probe) beside(ports, call, keeper.succeeded(candidate));
+      attempted.outcome = 'answered';
+      yield* passOn(answer, (failure) => {
+        attempted.outcome = failure.reason;
+        beside(ports, call, keeper.failed(candidate, failure, false));
+      });
+      beside(ports, call, keeper.succeeded(candidate));
+      return;
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure)) throw error;
+      attempted.outcome = error.reason;
+      failures.push(error);
+      beside(ports, call, noteFailure(ports, keeper, candidate, error));
+    }
+  }
+  throw failures.length > 0 ? refusalOfFailures(failures) : coolingRefusal(soonestMs, ports.clock.now());
+}
+
+/** From here on content was passed on: no other channel may take over, so the failure is told as the call's own. */
+async function* passOn(
+  answer: AsyncGenerator<ChatChunk[], void, undefined>,
+  failed: (failure: UpstreamFailure) => void,
+): AsyncGenerator<ChatChunk[], void, undefined> {
   try {
-    const answer = await opened(attempt(ports, channel, call), hasContent);
-    call.record.first_content_ms = ports.clock.now() - call.startedMs;
     yield* answer;
   } catch (error) {
-    throw error instanceof UpstreamFailure ? refusalOfFailure(error) : error;
+    if (!(error instanceof UpstreamFailure)) throw error;
+    failed(error);
+    throw refusalOfFailures([error]);
   }
+}
+
+/** Health is worth a write, not an answer: what goes wrong with it is logged. */
+function beside(ports: ChatPorts, call: ChatCall, work: Promise<void>): void {
+  call.afterwards.push(work.catch((error: unknown) => ports.log.fault(call.record.request_id, error)));
+}
+
+function begin(call: ChatCall, { channel }: Candidate): { channel: string; outcome: string } {
+  const attempted = { channel: channel.id, outcome: 'under_way' };
+  call.record.channel = channel.id;
+  call.record.attempts = [...(call.record.attempts ?? []), attempted];
+  return attempted;
+}
+
+/** A refused secret may have been replaced in its store: then it is read anew, and nothing cools. */
+async function noteFailure(
+  ports: ChatPorts,
+  keeper: HealthKeeper,
+  candidate: Candidate,
+  failure: UpstreamFailure,
+): Promise<void> {
+  const { secret } = candidate;
+  const changed = failure.status === 401 && secret !== undefined && (await ports.secrets.refresh(secret));
+  await keeper.failed(candidate, failure, changed);
 }

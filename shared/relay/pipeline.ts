@@ -69,6 +69,7 @@ async function serve(
     route,
     startedMs,
     deadlineMs,
+    afterwards: [],
     record,
   };
   return withDeadline(ports, deadlineMs, async (signal) => answer(ports, books, read, { ...call, signal }));

@@ -5,6 +5,7 @@
 import type { AccountRow } from '../config/account-row.ts';
 import type { KeyRow } from '../config/key-row.ts';
 import type { Snapshot } from '../config/snapshot.ts';
+import type { ChannelHealth } from './channel-health.ts';
 import type { QuotaStore } from './quota-store.ts';
 
 export interface Clock {
@@ -45,6 +46,8 @@ export interface KeyStore {
 export interface SecretStore {
   /** The value behind a reference such as `ssm:/relay/<stack>/name` or, locally, `env:NAME`. */
   read(reference: string): Promise<string>;
+  /** Reads it anew, past every cache; true when it is another value now. Never rejects. */
+  refresh(reference: string): Promise<boolean>;
 }
 
 export interface UpstreamRequest {
@@ -99,6 +102,7 @@ export interface RequestLog {
   channel?: string | undefined;
   /** Declared tools that no chat upstream can have. */
   dropped_tools?: number | undefined;
+  attempts?: { channel: string; outcome: string }[] | undefined;
   upstream_status?: number | undefined;
   first_content_ms?: number | undefined;
   prompt_tokens?: number | undefined;
@@ -126,6 +130,7 @@ export interface ChatPorts {
   secrets: SecretStore;
   transport: UpstreamTransport;
   quotas: QuotaStore;
+  health: ChannelHealth;
   random: Random;
   log: Log;
 }

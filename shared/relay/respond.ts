@@ -34,7 +34,7 @@ export async function respond(
   const requestId = call.identity.requestId;
   if (answer.refusal && !answer.outbox.committed) {
     const response = refusalResponse(answer.refusal, requestId);
-    return { ...response, headers: { ...response.headers, ...bill.headers }, done };
+    return { ...response, headers: { ...response.headers, ...attemptsHeader(call), ...bill.headers }, done };
   }
   return {
     status: 200,
@@ -42,11 +42,17 @@ export async function respond(
       'content-type': renderer.contentType,
       'cache-control': 'no-cache, no-transform',
       'x-request-id': requestId,
+      ...attemptsHeader(call),
       ...bill.headers,
     },
     body: answer.outbox,
     done,
   };
+}
+
+/** How many channels were tried; absent when none was. */
+function attemptsHeader({ record }: ChatCall): Record<string, string> {
+  return record.attempts ? { 'x-relay-attempts': String(record.attempts.length) } : {};
 }
 
 class Answer {
@@ -83,6 +89,7 @@ class Answer {
     this.outbox.end();
     const end = this.#end();
     await this.#bill.close(this.#outcome(meter), end);
+    await Promise.all(this.#call.afterwards);
     this.#logEnd(meter, end);
   }
 

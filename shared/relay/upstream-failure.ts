@@ -41,34 +41,44 @@ export class UpstreamFailure extends Error {
   }
 }
 
+const defaultRetrySeconds = 5;
+
 /** Kinds after which the upstream cannot have charged anything: it was not reached, or said no. */
 const chargedNothing = new Set<UpstreamFailureKind>(['connect', 'secret', 'status']);
 
-/** What the client is told when no channel could serve. SDKs retry unless told not to. */
-export function refusalOfFailure(failure: UpstreamFailure): Refusal {
-  const reason = failure.reason;
-  const headers: Record<string, string> = chargedNothing.has(failure.kind)
-    ? {}
-    : { 'x-should-retry': 'false' };
-  if (failure.status === 429) {
-    const seconds = Math.max(1, Math.ceil(failure.retryAfterSeconds ?? 5));
-    return refuse(
-      'rate_limit_exceeded',
-      `The upstream of this model is limiting its rate. Please try again in ${seconds}s.`,
-      { reason, headers: { 'retry-after': String(seconds) } },
+/**
+ * What the client is told when no channel could serve it: a rate limit when all of them said so, else what the last
+ * other one did. SDKs retry unless told not to, which they are when an upstream may have charged. Never empty.
+ */
+export function refusalOfFailures(failures: readonly UpstreamFailure[]): Refusal {
+  const reason = failures.map((failure) => failure.reason).join(' ');
+  const headers: Record<string, string> = {};
+  if (failures.some(({ kind }) => !chargedNothing.has(kind))) headers['x-should-retry'] = 'false';
+  const failure = failures.findLast(({ status }) => status !== 429);
+  if (!failure) {
+    const seconds = Math.min(
+      ...failures.map(({ retryAfterSeconds }) => retryAfterSeconds ?? defaultRetrySeconds),
     );
+    return rateRefusal(seconds, reason);
   }
   if (failure.kind === 'timeout' || failure.kind === 'deadline')
     return refuse('upstream_timeout', 'The upstream of this model did not answer in time.', {
       reason,
       headers,
     });
-  return refuse(
-    'upstream_unavailable',
-    'The upstream of this model failed to answer. Try again, or another model.',
-    {
-      reason,
-      headers,
-    },
-  );
+  const words = 'The upstream of this model failed to answer. Try again, or another model.';
+  return refuse('upstream_unavailable', words, { reason, headers });
+}
+
+/** All channels of the model are cooling. Times in epoch milliseconds. */
+export function coolingRefusal(soonestMs: number | undefined, nowMs: number): Refusal {
+  const seconds = soonestMs === undefined ? defaultRetrySeconds : (soonestMs - nowMs) / 1000;
+  return rateRefusal(seconds, 'all_channels_cooling');
+}
+
+/** Coding agents read the seconds out of these words. */
+function rateRefusal(seconds: number, reason: string): Refusal {
+  const whole = Math.max(1, Math.ceil(seconds));
+  const words = `The upstream of this model is limiting its rate. Please try again in ${whole}s.`;
+  return refuse('rate_limit_exceeded', words, { reason, headers: { 'retry-after': String(whole) } });
 }

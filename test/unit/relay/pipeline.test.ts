@@ -166,9 +166,9 @@ describe('a chat completion', () => {
     });
   });
 
-  it('takes the first channel by the order of the configuration', async () => {
+  it('takes the channel of the highest priority', async () => {
     const rig = new CoreRig({
-      channels: [{ id: 'first', endpoint: 'https://first.test/v1' }, { id: 'second' }],
+      channels: [{ id: 'first', endpoint: 'https://first.test/v1', priority: 1 }, { id: 'second' }],
     }).upstream({ steps: hello });
     await rig.post(ask);
     expect(rig.sent.map((one) => new URL(one.url).host)).toEqual(['first.test']);
