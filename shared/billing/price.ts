@@ -46,9 +46,10 @@ export function formatPrice(price: Price): string {
 export function parsePrice(text: string): Price | undefined {
   const [ruleText = '', type, first = '', second = ''] = text.split(':');
   const rule = ruleText === '-' ? null : Number(ruleText);
+  if (rule !== null && !Number.isInteger(rule)) return undefined;
   if (type === 'free') return { type: 'non-billing', rule };
   const a = parseDecimal(first, priceDecimals);
-  if (rule === null || !Number.isInteger(rule) || a === undefined) return undefined;
+  if (rule === null || a === undefined) return undefined;
   if (type === 'call') return { type: 'times-billing', rule, perCall: a };
   const b = parseDecimal(second, priceDecimals);
   return type === 'tokens' && b !== undefined
