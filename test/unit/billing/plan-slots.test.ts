@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import { isHeld, planSlots, type HeldPlan } from '../../../shared/billing/plan-slots.ts';
+import type { PlanEntry, PlanEntryItem } from '../../../shared/wire/catalog.ts';
+
+const now = Date.UTC(2026, 10, 21);
+const day = 86_400_000;
+const item = (id: string, value: number, models = ['m']): PlanEntryItem => ({
+  id,
+  name: `name of ${id}`,
+  icon: '',
+  value,
+  models,
+});
+const plans: PlanEntry[] = [
+  { level: 1, price: 10, items: [item('small', 5)] },
+  { level: 2, price: 20, items: [item('big', 100), item('small', 50), item('other', 9, ['n'])] },
+  { level: 3, price: 30, items: [item('endless', -1), item('none', 0), { ...item('unnamed', 1), name: '' }] },
+];
+const held = (level: number, more: Partial<HeldPlan> = {}): HeldPlan => ({
+  level,
+  since: Date.UTC(2026, 8, 10),
+  ...more,
+});
+const keys = (plan: HeldPlan | undefined, atMs = now, model: string | undefined = 'm'): string[] =>
+  planSlots(plans, plan, atMs, model).map((slot) => slot.key);
+
+describe('a plan', () => {
+  const cases: [string, HeldPlan | undefined, boolean][] = [
+    ['that nobody holds is not held', undefined, false],
+    ['without an end is held', held(1), true],
+    ['is held from its first moment', held(1, { since: now }), true],
+    ['in the future is not held yet', held(1, { since: now + 1 }), false],
+    ['is held before its end', held(1, { until: now + 1 }), true],
+    ['is not held at its end', held(1, { until: now }), false],
+  ];
+  it.each(cases)('%s', (_case, plan, expected) => {
+    expect(isHeld(plan, now)).toBe(expected);
+    expect(keys(plan).length > 0).toBe(expected);
+  });
+
+  it('of a level that is not sold any more offers nothing', () => {
+    expect(planSlots(plans.slice(1), held(1), now, 'm')).toEqual([]);
+  });
+});
+
+describe('the entries of a plan', () => {
+  it('come in row order, and only those that cover the model', () => {
+    expect(keys(held(2))).toEqual(['big@2026-11-10', 'small@2026-11-10']);
+    expect(keys(held(2), now, 'n')).toEqual(['other@2026-11-10']);
+    expect(keys(held(2), now, 'unknown')).toEqual([]);
+  });
+
+  it('are all there when nobody asks for a model', () => {
+    expect(planSlots(plans, held(2), now)).toHaveLength(3);
+  });
+
+  it('keep their count over a change of level: it goes by the id of the entry', () => {
+    const slots = [1, 2].map((level) =>
+      planSlots(plans, held(level), now, 'm').find((s) => s.itemId === 'small'),
+    );
+    expect(slots.map((slot) => [slot?.key, slot?.limit])).toEqual([
+      ['small@2026-11-10', 5],
+      ['small@2026-11-10', 50],
+    ]);
+  });
+
+  it('keep their count over a renewal', () => {
+    expect(keys(held(1, { until: now + day }))).toEqual(keys(held(1, { until: now + 30 * day })));
+  });
+
+  it('count anew each month, and say when', () => {
+    const [november] = planSlots(plans, held(1), now, 'm');
+    expect(november?.resetsAtMs).toBe(Date.UTC(2026, 11, 10));
+    expect(keys(held(1), november?.resetsAtMs)).toEqual(['small@2026-12-10']);
+  });
+
+  it('name the count of two months ago as one that can go', () => {
+    const [slot] = planSlots(plans, held(1), now, 'm');
+    expect(slot?.staleKey).toBe('small@2026-09-10');
+  });
+
+  it('may be unlimited, and are counted all the same; 0 is a limit', () => {
+    const slots = planSlots(plans, held(3), now, 'm');
+    expect(slots.map(({ itemId, limit, key }) => [itemId, limit, key])).toEqual([
+      ['endless', null, 'endless@2026-11-10'],
+      ['none', 0, 'none@2026-11-10'],
+      ['unnamed', 1, 'unnamed@2026-11-10'],
+    ]);
+  });
+
+  it('are called by their name, else by their id', () => {
+    expect(planSlots(plans, held(3), now, 'm').map((slot) => slot.name)).toEqual([
+      'name of endless',
+      'name of none',
+      'unnamed',
+    ]);
+  });
+});
