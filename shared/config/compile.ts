@@ -5,8 +5,8 @@ import type { ChannelRow } from './channel-row.ts';
 import { PlanRow } from './plan-row.ts';
 import { readChannel } from './read-channel.ts';
 import { readSetting, safeSettings } from './read-setting.ts';
-import { defaultSettings } from './setting-row.ts';
-import type { Settings } from './setting-row.ts';
+import { defaultSettings } from './settings.ts';
+import type { Settings } from './settings.ts';
 import type { Snapshot, Verdict } from './snapshot.ts';
 
 /** All rows of the four tables, as the SDK's document client returns them. */

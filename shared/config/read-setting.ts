@@ -3,7 +3,7 @@ import { explainIssues } from './explain.ts';
 import { attributeOf, readRow } from './read-row.ts';
 import type { RowReading } from './read-row.ts';
 import { SettingRow, settingValues } from './setting-row.ts';
-import type { Settings } from './setting-row.ts';
+import type { Settings } from './settings.ts';
 
 type SettingName = keyof typeof settingValues;
 type Values = { [Name in SettingName]: z.infer<(typeof settingValues)[Name]> };

@@ -1,7 +1,7 @@
 import type { ChannelRow } from './channel-row.ts';
 import type { ChargeRow } from './charge-row.ts';
 import type { PlanRow } from './plan-row.ts';
-import type { Settings } from './setting-row.ts';
+import type { Settings } from './settings.ts';
 
 /** The whole configuration at one moment; a request keeps the one it started with. */
 export interface Snapshot {

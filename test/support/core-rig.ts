@@ -1,7 +1,7 @@
 import { ChannelRow } from '../../shared/config/channel-row.ts';
 import { ChargeRow } from '../../shared/config/charge-row.ts';
 import { KeyRow } from '../../shared/config/key-row.ts';
-import { defaultSettings, type Settings } from '../../shared/config/setting-row.ts';
+import { defaultSettings, type Settings } from '../../shared/config/settings.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/http.ts';
 import { chatEndpoint } from '../../shared/relay/chat-endpoint.ts';

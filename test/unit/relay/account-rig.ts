@@ -3,7 +3,7 @@ import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { dynamoAccountReader } from '../../../shared/adapters/account-reader.ts';
 import { keyHash } from '../../../shared/adapters/key-hash.ts';
 import { dynamoKeyStore } from '../../../shared/adapters/key-store.ts';
-import { defaultSettings, type Settings } from '../../../shared/config/setting-row.ts';
+import { defaultSettings, type Settings } from '../../../shared/config/settings.ts';
 import type { PlanRow } from '../../../shared/config/plan-row.ts';
 import { account } from '../../../shared/relay/account.ts';
 import type { RelayRequest } from '../../../shared/relay/http.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { entryAttribute } from '../../../shared/adapters/quota-attributes.ts';
 import type { OpenEntry } from '../../../shared/billing/quota-item.ts';
-import { defaultSettings } from '../../../shared/config/setting-row.ts';
+import { defaultSettings } from '../../../shared/config/settings.ts';
 import { AccountRig } from './account-rig.ts';
 
 const key = 'sk-acme-key';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ChannelRow } from '../../../shared/config/channel-row.ts';
-import { defaultSettings } from '../../../shared/config/setting-row.ts';
+import { defaultSettings } from '../../../shared/config/settings.ts';
 import type { Snapshot } from '../../../shared/config/snapshot.ts';
 import { catalog } from '../../../shared/relay/catalog.ts';
 import type { RelayRequest } from '../../../shared/relay/http.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { defaultSettings } from '../../../shared/config/setting-row.ts';
+import { defaultSettings } from '../../../shared/config/settings.ts';
 import type { Snapshot } from '../../../shared/config/snapshot.ts';
 import { withCors } from '../../../shared/relay/cors.ts';
 import type { RelayResponse } from '../../../shared/relay/http.ts';
