@@ -17,7 +17,7 @@ export function keyRow(key: string): Record<string, unknown> {
   };
 }
 
-/** A relay that answers: a channel to the demo upstream, a price, a plan, and the account of the demo key. */
+/** A relay that answers: a channel to the demo upstream, a price, a plan, and the demo key's account with money. */
 export function demoRows(upstreamEndpoint: string, key: string): SeedRow[] {
   return [
     {
@@ -51,6 +51,10 @@ export function demoRows(upstreamEndpoint: string, key: string): SeedRow[] {
     {
       table: 'accounts',
       row: { account: 'demo', plan: { level: 1, since: '2026-01-01' }, note: 'made by the demo seed' },
+    },
+    {
+      table: 'grants',
+      row: { account: 'demo', grant_id: 'demo', amount: 100, reason: 'made by the demo seed' },
     },
     { table: 'keys', row: keyRow(key) },
   ];

@@ -1,14 +1,17 @@
 /** cdk-nag findings that we accept, each with the reason. Anything not named here fails the synthesis. */
-import { Validations, type Acknowledgment } from 'aws-cdk-lib';
+import { CfnElement, Stack, Validations, type Acknowledgment } from 'aws-cdk-lib';
+import type { Bucket } from 'aws-cdk-lib/aws-s3';
 import type { IConstruct } from 'constructs';
 import { functionDescriptions } from './function-descriptions.ts';
 import type { RelayFunctions } from './functions.ts';
+import type { Triggers } from './triggers.ts';
 
 export interface AcknowledgedConstructs {
   stackName: string;
   functions: RelayFunctions;
   originSecrets: IConstruct;
   frontDoor: IConstruct;
+  triggers: Triggers;
 }
 
 const rotatedByDeploying: Acknowledgment = {
@@ -38,6 +41,12 @@ const edgeFindings: Acknowledgment[] = [
   },
 ];
 
+const failuresAreFewAndRead: Acknowledgment = {
+  id: 'AwsSolutions::AwsSolutions-S1',
+  reason:
+    'Holds what an alarm has named, for weeks, readable by the account alone; a bucket of access logs would hold more than it',
+};
+
 /** The wildcards by which a function may read the secrets of channels, which operators name. */
 function channelSecretFindings(stackName: string): Acknowledgment[] {
   const account = 'arn:<AWS::Partition>:SERVICE:<AWS::Region>:<AWS::AccountId>';
@@ -52,11 +61,27 @@ function channelSecretFindings(stackName: string): Acknowledgment[] {
   }));
 }
 
+/** An event source mapping names the objects that it puts. */
+const failureObjectsFinding = (failures: Bucket): Acknowledgment => ({
+  id: `AwsSolutions::AwsSolutions-IAM5[Resource::<${logicalIdOf(failures)}.Arn>/*]`,
+  reason: 'One bucket that holds nothing else, and only PutObject',
+});
+
+function logicalIdOf(construct: Bucket): string {
+  const { defaultChild } = construct.node;
+  if (!CfnElement.isCfnElement(defaultChild)) throw new Error(`${construct.node.path} is not one resource`);
+  return Stack.of(construct).getLogicalId(defaultChild);
+}
+
 /** Records the accepted findings on the constructs that they are about. */
 export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   Validations.of(constructs.originSecrets).acknowledge(rotatedByDeploying);
   Validations.of(constructs.frontDoor).acknowledge(...edgeFindings);
+  const { failures } = constructs.triggers;
+  Validations.of(failures).acknowledge(failuresAreFewAndRead);
   for (const [name, relayFunction] of constructs.functions.byName) {
+    if (functionDescriptions[name].stream)
+      Validations.of(relayFunction).acknowledge(failureObjectsFinding(failures));
     if (!functionDescriptions[name].readsChannelSecrets) continue;
     Validations.of(relayFunction).acknowledge(...channelSecretFindings(constructs.stackName));
   }

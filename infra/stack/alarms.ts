@@ -1,28 +1,21 @@
 /** What operators are told about. Alarms exist without an address too: the console and other tools see them. */
-import { Duration, Stack } from 'aws-cdk-lib';
-import { Alarm, ComparisonOperator, Metric, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
+import { Stack } from 'aws-cdk-lib';
+import { Alarm, ComparisonOperator, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Construct } from 'constructs';
 import type { RelayFunctions } from './functions.ts';
-import type { RelayFunction } from './relay-function.ts';
+import type { Triggers } from './triggers.ts';
+import { functionWatches, moneyWatches, streamWatches, type Watch } from './watches.ts';
 
 export interface AlarmsProps {
+  stackName: string;
   functions: RelayFunctions;
+  triggers: Triggers;
   email?: string;
 }
-
-interface Watch {
-  id: string;
-  description: string;
-  metric: Metric;
-  /** The sum within five minutes that rings. */
-  threshold: number;
-}
-
-const period = Duration.minutes(5);
 
 export class Alarms extends Construct {
   readonly topic?: Topic;
@@ -32,7 +25,10 @@ export class Alarms extends Construct {
     if (props.email !== undefined) this.topic = this.alarmTopic(props.email);
     for (const [name, relayFunction] of props.functions.byName) {
       for (const watch of functionWatches(name, relayFunction)) this.addAlarm(watch);
+      const mapping = props.triggers.mappings.get(name);
+      for (const watch of mapping ? streamWatches(name, relayFunction, mapping) : []) this.addAlarm(watch);
     }
+    for (const watch of moneyWatches(props.stackName)) this.addAlarm(watch);
   }
 
   private addAlarm(watch: Watch): void {
@@ -61,30 +57,4 @@ export class Alarms extends Construct {
     );
     return topic;
   }
-}
-
-function functionWatches(name: string, relayFunction: RelayFunction): Watch[] {
-  const { lambda } = relayFunction;
-  const watches: Watch[] = [
-    {
-      id: `${name}Errors`,
-      description: `Function ${name} crashed or timed out: its log group says why`,
-      metric: lambda.metricErrors({ period, statistic: 'Sum' }),
-      threshold: 1,
-    },
-    {
-      id: `${name}Throttles`,
-      description: `Function ${name} was refused an environment: the account's concurrency is used up`,
-      metric: lambda.metricThrottles({ period, statistic: 'Sum' }),
-      threshold: 1,
-    },
-  ];
-  if (relayFunction.url === undefined) return watches;
-  const serverErrors: Watch = {
-    id: `${name}ServerErrors`,
-    description: `Function ${name} answered with many 5xx: upstreams or tables cannot be reached`,
-    metric: lambda.metric('Url5xxCount', { period, statistic: 'Sum' }),
-    threshold: 20,
-  };
-  return [...watches, serverErrors];
 }

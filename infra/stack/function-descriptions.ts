@@ -8,12 +8,25 @@ export interface FunctionDescription {
   purpose: string;
   /** How its Function URL answers; absent: no URL, something else invokes it. */
   url?: 'RESPONSE_STREAM' | 'BUFFERED';
+  /** The table whose stream invokes it. */
+  stream?: StreamTrigger;
+  /** A schedule invokes it, every so many minutes. */
+  everyMinutes?: number;
   timeoutSeconds: number;
   memoryMegabytes: number;
   /** The DynamoDB actions it may take, table by table. Nothing else of any table is open to it. */
   tables: Partial<Record<TableName, readonly TableAction[]>>;
   /** May read the secrets that channels refer to: `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...`. */
   readsChannelSecrets: boolean;
+}
+
+/** A batch that fails is halved and tried again; what fails to the last goes to the bucket of stream failures. */
+export interface StreamTrigger {
+  table: TableName;
+  recordsAtOnce: number;
+  retries: number;
+  /** A record that is older is given up: at most 24, as streams keep no more. */
+  maxAgeHours: number;
 }
 
 /** No deletes and no batch writes until a function needs them. */
@@ -56,6 +69,33 @@ const descriptions = {
       quotas: ['GetItem'],
       ledger: ['Query'],
     },
+    readsChannelSecrets: false,
+  },
+  ledger: {
+    purpose: 'Puts a ledger row for every reservation that was closed, and checks that the books balance',
+    timeoutSeconds: 60,
+    memoryMegabytes: 256,
+    // Half a day of trying: while DynamoDB is away rows are late, not lost.
+    stream: { table: 'quotas', recordsAtOnce: 100, retries: 100, maxAgeHours: 12 },
+    tables: { ledger: ['PutItem'] },
+    readsChannelSecrets: false,
+  },
+  grants: {
+    purpose: 'Applies every grant exactly once, and says so on its row',
+    timeoutSeconds: 120,
+    memoryMegabytes: 256,
+    // The schedule applies what was given up here.
+    stream: { table: 'grants', recordsAtOnce: 25, retries: 10, maxAgeHours: 1 },
+    everyMinutes: 15,
+    tables: { grants: ['Scan', 'UpdateItem'], ledger: ['GetItem', 'PutItem'], quotas: ['UpdateItem'] },
+    readsChannelSecrets: false,
+  },
+  sweeper: {
+    purpose: 'Closes the reservations of invocations that can no longer live',
+    timeoutSeconds: 120,
+    memoryMegabytes: 256,
+    everyMinutes: 1,
+    tables: { quotas: ['Scan', 'UpdateItem'] },
     readsChannelSecrets: false,
   },
 } as const satisfies Record<string, FunctionDescription>;

@@ -24,15 +24,17 @@ export class RelayFunctions extends Construct {
     const environment = {
       RELAY_STACK: props.stackName,
       RELAY_VERSION: props.version,
-      ORIGIN_SECRETS: props.acceptedOriginSecrets,
     };
+    // A function that no request reaches accepts no secret, and so needs to know none.
+    const originSecrets = (name: FunctionName): string =>
+      functionDescriptions[name].url === undefined ? '' : props.acceptedOriginSecrets;
     this.byName = new Map(
       functionNames.map((name) => [
         name,
         new RelayFunction(this, name, {
           description: functionDescriptions[name],
           bundleFolder: join(props.bundlesFolder, name),
-          environment,
+          environment: { ...environment, ORIGIN_SECRETS: originSecrets(name) },
           stackName: props.stackName,
           tables: props.tables,
         }),
@@ -40,9 +42,16 @@ export class RelayFunctions extends Construct {
     );
   }
 
+  /** A function that is there: all described ones are. */
+  get(name: FunctionName): RelayFunction {
+    const found = this.byName.get(name);
+    if (found === undefined) throw new Error(`no function ${name}`);
+    return found;
+  }
+
   /** The Function URL of a function that a route names. */
   url(name: FunctionName): FunctionUrl {
-    const url = this.byName.get(name)?.url;
+    const { url } = this.get(name);
     if (url === undefined) throw new Error(`a route leads to function ${name}, which has no URL`);
     return url;
   }

@@ -8,6 +8,7 @@ import { RelayFunctions } from './functions.ts';
 import type { StackOptions } from './options.ts';
 import { OriginSecrets } from './origin-secrets.ts';
 import { RelayTables } from './tables.ts';
+import { Triggers } from './triggers.ts';
 
 export interface RelayStackProps {
   options: StackOptions;
@@ -34,6 +35,7 @@ export class RelayStack extends Stack {
       acceptedOriginSecrets: originSecrets.accepted,
       bundlesFolder: props.bundlesFolder,
     });
+    const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
     const frontDoor = new FrontDoor(this, 'FrontDoor', {
       stackName,
       functions,
@@ -41,7 +43,9 @@ export class RelayStack extends Stack {
       ...(domain && { domain }),
     });
     this.alarms = new Alarms(this, 'Alarms', {
+      stackName,
       functions,
+      triggers,
       ...(alarmEmail !== undefined && { email: alarmEmail }),
     });
 
@@ -49,6 +53,6 @@ export class RelayStack extends Stack {
       description: 'What clients set as base_url',
       value: `https://${frontDoor.host}/v1`,
     });
-    acknowledgeFindings({ stackName, functions, originSecrets, frontDoor });
+    acknowledgeFindings({ stackName, functions, originSecrets, frontDoor, triggers });
   }
 }

@@ -37,9 +37,19 @@ export class RelayTables extends Construct {
 
   /** The table's ARN, without its indexes and stream. */
   arn(name: TableName): string {
+    return this.table(name).tableArn;
+  }
+
+  streamArn(name: TableName): string {
+    const arn = this.table(name).tableStreamArn;
+    if (arn === undefined) throw new Error(`table ${name} has no stream`);
+    return arn;
+  }
+
+  private table(name: TableName): TableV2 {
     const table = this.byName.get(name);
     if (table === undefined) throw new Error(`no table ${name}`);
-    return table.tableArn;
+    return table;
   }
 }
 

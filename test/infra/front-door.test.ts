@@ -46,6 +46,7 @@ describe('the front door', () => {
     ]);
     expect(routes).toEqual([
       ['/v1/chat/*', 'chat', 'never kept'],
+      ['/v1/responses*', 'responses', 'never kept'],
       ['/v1/models*', 'catalog', 'kept'],
       ['/v1/charge', 'catalog', 'kept'],
       ['/v1/plans', 'catalog', 'kept'],
@@ -95,7 +96,7 @@ describe('the front door', () => {
   });
 
   test('waits for 60 s of silence and shows the functions the newest origin secret', () => {
-    expect(distribution.Origins).toHaveLength(2);
+    expect(distribution.Origins).toHaveLength(3);
     for (const origin of distribution.Origins) {
       expect(origin.CustomOriginConfig).toMatchObject({
         OriginReadTimeout: 60,

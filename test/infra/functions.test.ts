@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { functionNames } from '../../infra/stack/function-descriptions.ts';
 import { readable, resourcesOf, synthesize, type Resource, type Template } from './synthesize.ts';
 
 let template: Template;
@@ -17,6 +18,7 @@ function only(type: string, logicalIdStart: string): Resource['Properties'] {
 describe('functions', () => {
   test.each([
     ['chat', 900, 'RESPONSE_STREAM'],
+    ['responses', 900, 'RESPONSE_STREAM'],
     ['catalog', 30, 'BUFFERED'],
   ])('%s runs on arm64 with Node 24 for at most %i s and answers %s', (name, seconds, invokeMode) => {
     expect(only('AWS::Lambda::Function', `Functions${name}Function`)).toMatchObject({
@@ -40,12 +42,22 @@ describe('functions', () => {
     }
   });
 
+  test('that no request reaches have no URL and know no origin secret', () => {
+    const reached = resourcesOf(template, 'AWS::Lambda::Url').map(([id]) => id);
+    expect(reached).toHaveLength(3);
+    for (const name of ['ledger', 'grants', 'sweeper']) {
+      const { Environment } = only('AWS::Lambda::Function', `Functions${name}Function`);
+      expect(Environment).toMatchObject({ Variables: { ORIGIN_SECRETS: '' } });
+    }
+  });
+
   test('know their stack, their version and every origin secret, and nothing else', () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
     for (const [, resource] of resourcesOf(template, 'AWS::Lambda::Function')) {
       const { Variables } = resource.Properties.Environment as { Variables: Record<string, unknown> };
       expect(Object.keys(Variables).toSorted()).toEqual(['ORIGIN_SECRETS', 'RELAY_STACK', 'RELAY_VERSION']);
       expect(Variables).toMatchObject({ RELAY_STACK: 'relay-test', RELAY_VERSION: version });
+      if (Variables.ORIGIN_SECRETS === '') continue;
       expect(readable(Variables.ORIGIN_SECRETS)).toMatch(
         /^\{\{resolve:secretsmanager:<OriginSecret1\w+>:SecretString:::\}\},\{\{resolve:secretsmanager:<OriginSecret2\w+>:SecretString:::\}\}$/,
       );
@@ -56,13 +68,19 @@ describe('functions', () => {
     expect(JSON.stringify(template)).not.toContain('RELAY_LOCAL');
   });
 
-  test('each have alarms for crashes, refused environments and server errors', () => {
-    const watched = resourcesOf(template, 'AWS::CloudWatch::Alarm').map(([, { Properties }]) => {
-      const [dimension] = Properties.Dimensions as { Value: unknown }[];
-      return `${readable(dimension?.Value).replace(/^<Functions([a-z]+)Function.*$/, '$1')} ${String(Properties.MetricName)}`;
+  test('each have alarms for crashes and refused environments, and for server errors where they answer', () => {
+    const watched = resourcesOf(template, 'AWS::CloudWatch::Alarm').flatMap(([, { Properties }]) => {
+      const [dimension] = Properties.Dimensions as { Name: string; Value: unknown }[];
+      if (dimension?.Name !== 'FunctionName' || Properties.MetricName === 'IteratorAge') return [];
+      return `${readable(dimension.Value).replace(/^<Functions([a-z]+)Function.*$/, '$1')} ${String(Properties.MetricName)}`;
     });
-    expect(watched).toEqual(
-      ['chat', 'catalog'].flatMap((name) => [`${name} Errors`, `${name} Throttles`, `${name} Url5xxCount`]),
+    expect(watched.toSorted()).toEqual(
+      [
+        ...functionNames.flatMap((name) => [`${name} Errors`, `${name} Throttles`]),
+        'chat Url5xxCount',
+        'responses Url5xxCount',
+        'catalog Url5xxCount',
+      ].toSorted(),
     );
   });
 });

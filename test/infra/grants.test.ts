@@ -36,6 +36,10 @@ function grantsOf(name: FunctionName): string[] {
 
 function nameOf(resource: unknown): string {
   const text = readable(resource);
+  const stream = /^<(\w+)\.StreamArn>$/.exec(text)?.[1];
+  if (stream !== undefined) return `stream of ${String(template.Resources[stream]?.Properties.TableName)}`;
+  const objects = /^<(\w+)\.Arn>\/\*$/.exec(text)?.[1];
+  if (objects !== undefined) return `objects of ${objects.replace(/[0-9A-F]{8}$/, '')}`;
   const logicalId = /^<(\w+)\.Arn>$/.exec(text)?.[1];
   if (logicalId === undefined) return text;
   const tableName = template.Resources[logicalId]?.Properties.TableName;
@@ -49,28 +53,73 @@ const ownLogs = (name: string): string[] => [
   `Allow logs:CreateLogStream Functions${name}Logs`,
   `Allow logs:PutLogEvents Functions${name}Logs`,
 ];
+/** What an event source mapping does with the role of its function. */
+const streamGrants = (table: string): string[] => [
+  ...['DescribeStream', 'GetRecords', 'GetShardIterator', 'ListStreams'].map(
+    (action) => `Allow dynamodb:${action} stream of relay-test-${table}`,
+  ),
+  'Allow s3:ListBucket TriggersFailures',
+  'Allow s3:PutObject objects of TriggersFailures',
+];
 const ownAccount = '<AWS::Region>:<AWS::AccountId>';
 
 describe('a function may do only what its description says', () => {
-  test('chat reads keys, accounts, the configuration and the secrets of channels', () => {
-    expect(grantsOf('chat')).toEqual([
-      'Allow dynamodb:GetItem relay-test-accounts',
-      'Allow dynamodb:GetItem relay-test-keys',
-      ...configuration,
-      ...ownLogs('chat'),
-      `Allow secretsmanager:GetSecretValue arn:<AWS::Partition>:secretsmanager:${ownAccount}:secret:relay-test/*`,
-      `Allow ssm:GetParameter arn:<AWS::Partition>:ssm:${ownAccount}:parameter/relay/relay-test/*`,
-    ]);
-  });
+  test.each(['chat', 'responses'] as const)(
+    '%s reads keys, accounts, the configuration and the secrets of channels, and writes quotas',
+    (name) => {
+      const grants = [
+        'Allow dynamodb:GetItem relay-test-accounts',
+        'Allow dynamodb:GetItem relay-test-keys',
+        'Allow dynamodb:PutItem relay-test-quotas',
+        ...configuration,
+        'Allow dynamodb:UpdateItem relay-test-quotas',
+        ...ownLogs(name),
+        `Allow secretsmanager:GetSecretValue arn:<AWS::Partition>:secretsmanager:${ownAccount}:secret:relay-test/*`,
+        `Allow ssm:GetParameter arn:<AWS::Partition>:ssm:${ownAccount}:parameter/relay/relay-test/*`,
+      ];
+      expect(grantsOf(name)).toEqual(grants);
+    },
+  );
 
-  test('catalog reads the configuration, and what an account may see of itself', () => {
-    expect(grantsOf('catalog')).toEqual([
+  test('catalog reads the configuration, and the account, balance and ledger of a key', () => {
+    const grants = [
       'Allow dynamodb:GetItem relay-test-accounts',
       'Allow dynamodb:GetItem relay-test-keys',
       'Allow dynamodb:GetItem relay-test-quotas',
       'Allow dynamodb:Query relay-test-ledger',
       ...configuration,
       ...ownLogs('catalog'),
+    ];
+    expect(grantsOf('catalog')).toEqual(grants);
+  });
+
+  test('ledger puts ledger rows', () => {
+    const grants = [
+      'Allow dynamodb:PutItem relay-test-ledger',
+      ...ownLogs('ledger'),
+      ...streamGrants('quotas'),
+    ];
+    expect(grantsOf('ledger')).toEqual(grants.toSorted());
+  });
+
+  test('grants reads and marks grants, puts ledger rows and adds to balances', () => {
+    const grants = [
+      'Allow dynamodb:GetItem relay-test-ledger',
+      'Allow dynamodb:PutItem relay-test-ledger',
+      'Allow dynamodb:Scan relay-test-grants',
+      'Allow dynamodb:UpdateItem relay-test-grants',
+      'Allow dynamodb:UpdateItem relay-test-quotas',
+      ...ownLogs('grants'),
+      ...streamGrants('grants'),
+    ];
+    expect(grantsOf('grants')).toEqual(grants.toSorted());
+  });
+
+  test('sweeper reads and writes quotas', () => {
+    expect(grantsOf('sweeper')).toEqual([
+      'Allow dynamodb:Scan relay-test-quotas',
+      'Allow dynamodb:UpdateItem relay-test-quotas',
+      ...ownLogs('sweeper'),
     ]);
   });
 

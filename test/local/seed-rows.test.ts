@@ -4,6 +4,7 @@ import { demoRows, openaiRow } from '../../infra/local/seed-rows.ts';
 import { AccountRow } from '../../shared/config/account-row.ts';
 import { ChannelRow } from '../../shared/config/channel-row.ts';
 import { ChargeRow } from '../../shared/config/charge-row.ts';
+import { GrantRow } from '../../shared/config/grant-row.ts';
 import { KeyRow } from '../../shared/config/key-row.ts';
 import { PlanRow } from '../../shared/config/plan-row.ts';
 import { SettingRow, settingValues } from '../../shared/config/setting-row.ts';
@@ -12,6 +13,7 @@ const schemas = {
   accounts: AccountRow,
   channels: ChannelRow,
   charges: ChargeRow,
+  grants: GrantRow,
   keys: KeyRow,
   plans: PlanRow,
   settings: SettingRow,

@@ -1,0 +1,127 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { metricNames } from '../../shared/relay/ledger-keeper-ports.ts';
+import { readable, resourcesOf, synthesize, type Resource, type Template } from './synthesize.ts';
+
+let template: Template;
+
+beforeAll(() => {
+  ({ template } = synthesize({ stage: 'test' }));
+});
+
+const propertiesOf = (type: string): Resource['Properties'][] =>
+  resourcesOf(template, type).map(([, { Properties }]) => Properties);
+
+function failures(): [string, Resource] {
+  const [bucket, ...others] = resourcesOf(template, 'AWS::S3::Bucket');
+  expect(others).toEqual([]);
+  if (bucket === undefined) throw new Error('no bucket');
+  return bucket;
+}
+
+/** Table name behind `<TablesquotasXXXX.StreamArn>`. */
+const tableOf = (streamArn: unknown): unknown =>
+  template.Resources[/^<(\w+)\.StreamArn>$/.exec(readable(streamArn))?.[1] ?? '']?.Properties.TableName;
+
+const functionOf = (name: unknown): string =>
+  readable(name).replace(/^<Functions([a-z]+)Function\w+?(\.Arn)?>$/, '$1');
+
+describe('the streams', () => {
+  test('of quotas and grants each invoke their function', () => {
+    const pairs = propertiesOf('AWS::Lambda::EventSourceMapping').map(
+      ({ EventSourceArn, FunctionName }) => `${String(tableOf(EventSourceArn))} ${functionOf(FunctionName)}`,
+    );
+    expect(pairs).toEqual(['relay-test-quotas ledger', 'relay-test-grants grants']);
+  });
+
+  test.each([
+    ['ledger', 100, 100, 43_200],
+    ['grants', 25, 10, 3_600],
+  ])('%s is tried again, halved and at last kept in the bucket', (name, batch, retries, ageSeconds) => {
+    const mapping = propertiesOf('AWS::Lambda::EventSourceMapping').find(
+      ({ FunctionName }) => functionOf(FunctionName) === name,
+    );
+    expect(mapping).toMatchObject({
+      StartingPosition: 'TRIM_HORIZON',
+      BatchSize: batch,
+      FunctionResponseTypes: ['ReportBatchItemFailures'],
+      BisectBatchOnFunctionError: true,
+      MaximumRetryAttempts: retries,
+      MaximumRecordAgeInSeconds: ageSeconds,
+      DestinationConfig: { OnFailure: { Destination: { 'Fn::GetAtt': [failures()[0], 'Arn'] } } },
+    });
+  });
+
+  test('that are behind, and records that were given up, ring an alarm', () => {
+    const alarms = propertiesOf('AWS::CloudWatch::Alarm');
+    const ages = alarms.filter(({ MetricName }) => MetricName === 'IteratorAge');
+    expect(ages.map(({ Threshold, Statistic }) => [Threshold, Statistic])).toEqual([
+      [300_000, 'Maximum'],
+      [300_000, 'Maximum'],
+    ]);
+    const mappings = resourcesOf(template, 'AWS::Lambda::EventSourceMapping');
+    for (const [, { Properties }] of mappings)
+      expect(Properties.MetricsConfig).toEqual({ Metrics: ['EventCount'] });
+    const givenUp = alarms.filter(
+      ({ MetricName }) => MetricName === 'OnFailureDestinationDeliveredEventCount',
+    );
+    expect(givenUp.map(({ Dimensions }) => Dimensions)).toEqual(
+      mappings.map(([id]) => [{ Name: 'EventSourceMappingUUID', Value: { Ref: id } }]),
+    );
+  });
+});
+
+describe('the bucket of stream failures', () => {
+  test('is private, encrypted, and forgets after weeks', () => {
+    expect(failures()[1]).toMatchObject({
+      DeletionPolicy: 'Retain',
+      Properties: {
+        BucketEncryption: {
+          ServerSideEncryptionConfiguration: [{ ServerSideEncryptionByDefault: { SSEAlgorithm: 'AES256' } }],
+        },
+        PublicAccessBlockConfiguration: {
+          BlockPublicAcls: true,
+          BlockPublicPolicy: true,
+          IgnorePublicAcls: true,
+          RestrictPublicBuckets: true,
+        },
+        LifecycleConfiguration: { Rules: [{ ExpirationInDays: 90, Status: 'Enabled' }] },
+      },
+    });
+  });
+
+  test('is reached over TLS alone', () => {
+    const [policy] = propertiesOf('AWS::S3::BucketPolicy');
+    expect(policy?.PolicyDocument).toMatchObject({
+      Statement: [{ Effect: 'Deny', Condition: { Bool: { 'aws:SecureTransport': 'false' } } }],
+    });
+  });
+
+  test('goes with a disposable stack', () => {
+    ({ template } = synthesize({ disposable: true }));
+    expect(failures()[1].DeletionPolicy).toBe('Delete');
+    ({ template } = synthesize({ stage: 'test' }));
+  });
+});
+
+describe('the clock', () => {
+  test('runs the sweeper every minute and the grants every quarter of an hour', () => {
+    const schedules = propertiesOf('AWS::Events::Rule').map(({ ScheduleExpression, Targets, State }) => {
+      const [target] = Targets as { Arn: unknown }[];
+      return `${functionOf(target?.Arn)} ${String(ScheduleExpression)} ${String(State)}`;
+    });
+    expect(schedules).toEqual(['grants rate(15 minutes) ENABLED', 'sweeper rate(1 minute) ENABLED']);
+  });
+});
+
+test('every metric of the keepers has an alarm for this stack', () => {
+  const alarms = propertiesOf('AWS::CloudWatch::Alarm').filter(({ Namespace }) => Namespace === 'relay');
+  expect(alarms.map(({ MetricName }) => MetricName)).toEqual(metricNames);
+  for (const alarm of alarms) {
+    expect(alarm).toMatchObject({
+      Dimensions: [{ Name: 'service', Value: 'relay-test' }],
+      Statistic: 'Sum',
+      Threshold: 1,
+      TreatMissingData: 'notBreaching',
+    });
+  }
+});
