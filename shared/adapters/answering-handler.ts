@@ -9,6 +9,7 @@ import { documentClient } from './dynamo.ts';
 import { streamingHandler } from './edge/streaming-handler.ts';
 import { trapRejections } from './edge/trap-rejections.ts';
 import { readEnvironment } from './environment.ts';
+import { dynamoIdempotencyStore } from './idempotency-store.ts';
 import { timeSortedIds } from './ids.ts';
 import { dynamoKeyStore } from './key-store.ts';
 import { powertoolsLog } from './log.ts';
@@ -36,6 +37,7 @@ export function answeringHandler(endpoint: Endpoint): ReturnType<typeof streamin
     transport: upstreamTransport(),
     quotas: dynamoQuotaStore(client, stack),
     health: dynamoChannelHealth({ client, clock, stack, cooldowns: () => undefined }),
+    idempotency: dynamoIdempotencyStore(client, clock, stack),
     random: systemRandom,
   };
   const handle = withCors(relay(ports, endpoint), config);

@@ -11,6 +11,7 @@ import type { ChatPorts, RequestLog } from './ports.ts';
 import { asRefusal, refusalResponse, refuse } from './refusal.ts';
 import { respond } from './respond.ts';
 import { routeTo } from './route.ts';
+import { claimIdempotencyKey } from './idempotency.ts';
 import { matchRoute, refuseRoute } from './routes.ts';
 
 /** The host ends an invocation without a word: stop in the protocol before it does. */
@@ -72,7 +73,9 @@ async function serve(
     afterwards: [],
     record,
   };
-  return withDeadline(ports, deadlineMs, async (signal) => answer(ports, books, read, { ...call, signal }));
+  return withDeadline(ports, deadlineMs, (signal) =>
+    answer(ports, books, read, { ...call, signal }, request.headers['idempotency-key']),
+  );
 }
 
 async function lookUpKey(ports: ChatPorts, request: RelayRequest): Promise<AdmittedKey> {
@@ -80,16 +83,24 @@ async function lookUpKey(ports: ChatPorts, request: RelayRequest): Promise<Admit
   return admitKey(await ports.keys.find(key), ports.clock.now());
 }
 
-/** Reserves, then asks the upstream; from here on the answer closes the bill, however it ends. */
+/** Reserves, then asks the upstream; from here on the answer closes what was opened, however it ends. */
 async function answer(
   ports: ChatPorts,
   books: Books,
   read: EndpointRequest,
   call: ChatCall,
+  idempotencyKey: string | undefined,
 ): Promise<RelayResponse> {
-  const bill = await Bill.open(books, ports.clock, call);
-  const paid = { ...call, outputTokensLimit: bill.limitedTo ?? call.outputTokensAsked };
-  return respond(ports, paid, read.renderer(call.identity), bill, dispatch(ports, paid));
+  const claim = await claimIdempotencyKey(ports, call, idempotencyKey, read.request);
+  try {
+    const bill = await Bill.open(books, ports.clock, call);
+    const paid = { ...call, outputTokensLimit: bill.limitedTo ?? call.outputTokensAsked };
+    const renderer = read.renderer(call.identity, () => Math.floor(ports.clock.now() / 1000));
+    return await respond(ports, paid, { renderer, bill, claim }, dispatch(ports, paid));
+  } catch (error) {
+    await claim.finish(true);
+    throw error;
+  }
 }
 
 /** Runs with a signal that aborts at a time, whose timer ends with the work. */

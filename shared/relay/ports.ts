@@ -6,6 +6,7 @@ import type { AccountRow } from '../config/account-row.ts';
 import type { KeyRow } from '../config/key-row.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { ChannelHealth } from './channel-health.ts';
+import type { IdempotencyStore } from './idempotency.ts';
 import type { QuotaStore } from './quota-store.ts';
 
 export interface Clock {
@@ -50,11 +51,19 @@ export interface SecretStore {
   refresh(reference: string): Promise<boolean>;
 }
 
+/** What a signature of AWS is good for. */
+export interface AwsScope {
+  service: string;
+  region: string;
+}
+
 export interface UpstreamRequest {
   url: string;
   headers: Record<string, string>;
   body: string;
   connectTimeoutMs: number;
+  /** The transport signs the request with the function's own role. */
+  awsScope?: AwsScope;
 }
 
 export interface UpstreamReply {
@@ -131,6 +140,7 @@ export interface ChatPorts {
   transport: UpstreamTransport;
   quotas: QuotaStore;
   health: ChannelHealth;
+  idempotency: IdempotencyStore;
   random: Random;
   log: Log;
 }

@@ -1,10 +1,11 @@
 import { run } from '../stream/machine.ts';
-import type { AnswerOutcome } from '../billing/charge-of.ts';
+import { costsNothing, type AnswerOutcome } from '../billing/charge-of.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
 import type { Bill } from './bill.ts';
 import type { ChatCall } from './chat-call.ts';
 import { Heartbeat } from './heartbeat.ts';
 import type { RelayResponse } from './http.ts';
+import type { HeldKey } from './idempotency.ts';
 import { Meter } from './meter.ts';
 import { Outbox } from './outbox.ts';
 import type { ChatPorts } from './ports.ts';
@@ -24,11 +25,11 @@ const stuckMs = 30_000;
 export async function respond(
   ports: ChatPorts,
   call: ChatCall,
-  renderer: Renderer,
-  bill: Bill,
+  parts: AnswerParts,
   chunks: AsyncIterable<ChatChunk[]>,
 ): Promise<RelayResponse> {
-  const answer = new Answer(ports, call, renderer, bill);
+  const { renderer, bill } = parts;
+  const answer = new Answer(ports, call, parts);
   const done = answer.produce(chunks);
   await answer.outbox.opened;
   const requestId = call.identity.requestId;
@@ -55,26 +56,33 @@ function attemptsHeader({ record }: ChatCall): Record<string, string> {
   return record.attempts ? { 'x-relay-attempts': String(record.attempts.length) } : {};
 }
 
+/** What an answer is written with, and what its end closes. */
+export interface AnswerParts {
+  renderer: Renderer;
+  bill: Bill;
+  claim: HeldKey;
+}
+
 class Answer {
   readonly outbox = new Outbox(waitingLengthMax);
   refusal: Refusal | undefined;
   readonly #ports: ChatPorts;
   readonly #call: ChatCall;
   readonly #renderer: Renderer;
-  readonly #bill: Bill;
+  readonly #parts: AnswerParts;
   readonly #heartbeat: Heartbeat;
 
-  constructor(ports: ChatPorts, call: ChatCall, renderer: Renderer, bill: Bill) {
+  constructor(ports: ChatPorts, call: ChatCall, parts: AnswerParts) {
     this.#ports = ports;
     this.#call = call;
-    this.#renderer = renderer;
-    this.#bill = bill;
+    this.#renderer = parts.renderer;
+    this.#parts = parts;
     this.#heartbeat = new Heartbeat(ports.clock);
   }
 
   /** Reads the whole stream into the outbox: the last byte first, then the bill, then the log. Never rejects. */
   async produce(chunks: AsyncIterable<ChatChunk[]>): Promise<void> {
-    const meter = new Meter(() => promptTokens(this.#call.request), this.#bill.quota);
+    const meter = new Meter(() => promptTokens(this.#call.request), this.#parts.bill.quota);
     const stop = new AbortController();
     void this.#heartbeat.run(this.outbox, this.#renderer, stop.signal);
     try {
@@ -88,7 +96,9 @@ class Answer {
     stop.abort();
     this.outbox.end();
     const end = this.#end();
-    await this.#bill.close(this.#outcome(meter), end);
+    const outcome = this.#outcome(meter);
+    await this.#parts.bill.close(outcome, end);
+    await this.#parts.claim.finish(costsNothing(outcome));
     await Promise.all(this.#call.afterwards);
     this.#logEnd(meter, end);
   }

@@ -16,6 +16,7 @@ import {
   type UpstreamReply,
   type UpstreamRequest,
 } from '../../shared/relay/ports.ts';
+import { MemoryIdempotency } from './memory-idempotency.ts';
 import { MemoryHealth } from './memory-health.ts';
 import { MemoryQuotaStore } from './memory-quota-store.ts';
 import { VirtualClock } from './virtual-clock.ts';
@@ -61,6 +62,7 @@ export class CoreRig {
   readonly events: { name: string; fields: Record<string, unknown> }[] = [];
   readonly quotas = new MemoryQuotaStore();
   readonly health = new MemoryHealth();
+  readonly idempotency = new MemoryIdempotency(this.clock);
   readonly sent: (UpstreamRequest & { json: Record<string, unknown> })[] = [];
   readonly secretsRead: string[] = [];
   keyLookups = 0;
@@ -146,6 +148,7 @@ export class CoreRig {
       transport: { send: (request, signal) => this.#send(request, signal) },
       quotas: this.quotas,
       health: this.health,
+      idempotency: this.idempotency,
       random: { next: () => 0.5 },
       log: {
         request: (entry) => this.logged.push(entry),

@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dynamoChannelHealth } from '../../shared/adapters/channel-health.ts';
+import { documentClient } from '../../shared/adapters/dynamo.ts';
+import { dynamoIdempotencyStore } from '../../shared/adapters/idempotency-store.ts';
+import type { ChannelHealth } from '../../shared/relay/channel-health.ts';
+import type { IdempotencyStore } from '../../shared/relay/idempotency.ts';
+import { startEmulator, type Emulator } from '../support/emulator.ts';
+import { MemoryHealth } from '../support/memory-health.ts';
+import { MemoryIdempotency } from '../support/memory-idempotency.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+
+/** What the stores of the table `runtime` promise: the stand-ins of unit tests and the real ones alike. */
+const clock = new VirtualClock();
+const nowMs = clock.now();
+let emulator: Emulator;
+let health: Record<string, ChannelHealth>;
+let idempotency: Record<string, IdempotencyStore>;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
+  const credentials = { accessKeyId: 'local', secretAccessKey: 'local' };
+  const client = documentClient({ region: 'us-east-1', credentials });
+  health = {
+    memory: new MemoryHealth(),
+    dynamodb: dynamoChannelHealth({ client, clock, stack: 'relay', cooldowns: () => undefined }),
+  };
+  idempotency = {
+    memory: new MemoryIdempotency(clock),
+    dynamodb: dynamoIdempotencyStore(client, clock, 'relay'),
+  };
+});
+afterAll(() => emulator.stop());
+
+describe.each(['memory', 'dynamodb'])('channel health in %s', (kind) => {
+  const store = (): ChannelHealth => {
+    const found = health[kind];
+    if (!found) throw new Error(kind);
+    return found;
+  };
+
+  it('counts failures in a row, and forgets them on recovery', async () => {
+    expect(await store().countFailure('a|x')).toBe(1);
+    expect(await store().countFailure('a|x')).toBe(2);
+    expect(store().of('a|x')?.failures).toBe(2);
+    await store().recover('a|x');
+    expect(store().of('a|x')).toBeUndefined();
+    expect(await store().countFailure('a|x')).toBe(1);
+  });
+
+  it('cools, and does not shorten a cooling', async () => {
+    await store().cool('b', nowMs + 50);
+    await store().cool('b', nowMs + 20);
+    expect(store().of('b')?.coolUntilMs).toBe(nowMs + 50);
+  });
+
+  it('gives the probe of a cooled candidate to one, when the cooling is over', async () => {
+    await store().cool('c', nowMs + 50);
+    expect(await store().claimProbe('c', nowMs + 49, nowMs + 99)).toBe(false);
+    const claims = [1, 2, 3].map(() => store().claimProbe('c', nowMs + 50, nowMs + 99));
+    expect((await Promise.all(claims)).filter(Boolean)).toHaveLength(1);
+    expect(await store().claimProbe('c', nowMs + 100, nowMs + 199)).toBe(true);
+    expect(await store().claimProbe('never-cooled', nowMs, nowMs + 1)).toBe(false);
+  });
+});
+
+describe.each(['memory', 'dynamodb'])('the idempotency store in %s', (kind) => {
+  const store = (): IdempotencyStore => {
+    const found = idempotency[kind];
+    if (!found) throw new Error(kind);
+    return found;
+  };
+  const claim = (key: string, requestId: string, more: object = {}) => ({
+    owner: 'o',
+    idempotencyKey: key,
+    requestId,
+    body: { a: 1 },
+    untilMs: nowMs + 60_000,
+    ...more,
+  });
+
+  it('gives a key to one of many', async () => {
+    const claims = ['1', '2', '3', '4'].map((id) => store().claim(claim('k1', id)));
+    const states = (await Promise.all(claims)).map((reply) => reply.state);
+    expect(states.toSorted()).toEqual(['claimed', 'running', 'running', 'running']);
+  });
+
+  it('tells running, completed and another body apart, with the first id', async () => {
+    await store().claim(claim('k2', 'first'));
+    expect(await store().claim(claim('k2', 'b'))).toEqual({ state: 'running', requestId: 'first' });
+    expect(await store().claim(claim('k2', 'b', { body: 2 }))).toEqual({
+      state: 'other_body',
+      requestId: 'first',
+    });
+    await store().finish(claim('k2', 'first'), false);
+    expect(await store().claim(claim('k2', 'b'))).toEqual({ state: 'completed', requestId: 'first' });
+    expect((await store().claim(claim('k2', 'b', { owner: 'other' }))).state).toBe('claimed');
+  });
+
+  it('frees a key for others, but only by the request that has it', async () => {
+    await store().claim(claim('k3', 'first'));
+    await store().finish(claim('k3', 'stranger'), true);
+    expect((await store().claim(claim('k3', 'b'))).state).toBe('running');
+    await store().finish(claim('k3', 'first'), true);
+    expect((await store().claim(claim('k3', 'b'))).state).toBe('claimed');
+  });
+
+  it('frees a key whose request can no longer be running', async () => {
+    await store().claim(claim('k4', 'first', { untilMs: nowMs - 5_000 }));
+    expect((await store().claim(claim('k4', 'b'))).state).toBe('claimed');
+  });
+});

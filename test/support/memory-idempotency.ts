@@ -1,0 +1,35 @@
+import type { ClaimReply, IdempotencyClaim, IdempotencyStore } from '../../shared/relay/idempotency.ts';
+import type { Clock } from '../../shared/relay/ports.ts';
+
+const keptMs = 24 * 60 * 60 * 1000;
+
+/** The idempotency store in memory: passes the same contract suite as the DynamoDB adapter. */
+export class MemoryIdempotency implements IdempotencyStore {
+  readonly #clock: Clock;
+  readonly #rows = new Map<string, IdempotencyClaim & { state: 'running' | 'completed'; atMs: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async claim(claim: IdempotencyClaim): Promise<ClaimReply> {
+    const key = `${claim.owner}\n${claim.idempotencyKey}`;
+    const nowMs = this.#clock.now();
+    const row = this.#rows.get(key);
+    const dead = row && (row.atMs + keptMs < nowMs || (row.state === 'running' && row.untilMs < nowMs));
+    if (row && !dead && row.requestId !== claim.requestId) {
+      const same = JSON.stringify(row.body) === JSON.stringify(claim.body);
+      return { state: same ? row.state : 'other_body', requestId: row.requestId };
+    }
+    this.#rows.set(key, { ...claim, state: 'running', atMs: nowMs });
+    return { state: 'claimed' };
+  }
+
+  async finish(claim: IdempotencyClaim, free: boolean): Promise<void> {
+    const key = `${claim.owner}\n${claim.idempotencyKey}`;
+    const row = this.#rows.get(key);
+    if (row?.requestId !== claim.requestId) return;
+    if (free) this.#rows.delete(key);
+    else row.state = 'completed';
+  }
+}
