@@ -1,0 +1,39 @@
+import { emptyQuota, type OpenEntry, type QuotaItem } from '../../../shared/billing/quota-item.ts';
+import type { CloseWrite, ReserveWrite } from '../../../shared/billing/quota-writes.ts';
+
+export const entry = (more: Partial<OpenEntry> = {}): OpenEntry => ({
+  until: 1_795_219_800,
+  amount: 0n,
+  input: 0n,
+  key: 'key1',
+  model: 'm',
+  price: '1:call:1',
+  slot: '',
+  busy: false,
+  official: false,
+  tombstone: false,
+  ...more,
+});
+
+/** An account's item with a balance. */
+export const quota = (available: bigint, more: Partial<QuotaItem> = {}): QuotaItem => ({
+  ...emptyQuota('acme'),
+  available,
+  granted: available,
+  ...more,
+});
+
+export const reserveWrite = (amount: bigint, more: Partial<ReserveWrite> = {}): ReserveWrite => ({
+  account: 'acme',
+  id: 'call1',
+  entry: entry({ amount, slot: more.slot?.key ?? '', busy: more.busy !== undefined }),
+  ...more,
+});
+
+export const closeWrite = (reserve: ReserveWrite, charge: bigint, giveBack = false): CloseWrite => ({
+  account: reserve.account,
+  id: reserve.id,
+  entry: reserve.entry,
+  giveBack,
+  journal: { id: reserve.id, kind: giveBack ? 'released' : 'settled', charge, at: 1 },
+});
