@@ -8,6 +8,8 @@ export type UpstreamEvent = { kind: 'value'; value: unknown } | { kind: 'done' }
 export interface BodyLimits {
   /** Bytes of the whole answer. */
   answerBytesMax: number;
+  /** Bytes of an answer that is one JSON document: it is held in memory as a whole. */
+  documentBytesMax: number;
   /** UTF-16 code units of one line or event. */
   lineLengthMax: number;
 }
@@ -45,6 +47,7 @@ export class BodyToUpstreamEvents implements Machine<Uint8Array, UpstreamEvent> 
   #read(text: string): UpstreamEvent[] {
     if (this.#form === 'unknown') this.#form = formOf(text);
     if (this.#form === 'json') {
+      if (this.#bytes > this.#limits.documentBytesMax) throw new UpstreamError('too_large');
       this.#document.push(text);
       return [];
     }

@@ -15,6 +15,10 @@ export interface AnswerIdentity {
   model: string;
 }
 
+/** Far more than a model says. What an answer gathers has to fit into the memory of the function that serves it. */
+const textLengthMax = 8 * 1024 * 1024;
+const choicesMax = 128;
+
 interface ChoiceState {
   index: number;
   roleSent: boolean;
@@ -33,6 +37,8 @@ export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
   #usage: ReadUsage | undefined;
   #done = false;
   #understood = false;
+  /** UTF-16 code units of all texts so far. */
+  #textLength = 0;
 
   constructor(identity: AnswerIdentity) {
     this.#identity = identity;
@@ -97,6 +103,8 @@ export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
     const piece = source['delta'] ?? source['message'];
     const delta = isRecord(piece) ? readDelta(piece, choice.tools) : {};
     const logprobs = readLogprobs(source['logprobs']);
+    this.#textLength += textLength(delta);
+    if (this.#textLength > textLengthMax) throw new UpstreamError('too_large');
     if (Object.keys(delta).length === 0 && logprobs === null) return [];
     return [this.#delta(choice, delta, logprobs)];
   }
@@ -104,6 +112,7 @@ export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
   #choice(index: number): ChoiceState {
     const known = this.#choices.get(index);
     if (known) return known;
+    if (this.#choices.size >= choicesMax) throw new UpstreamError('too_large');
     const idPrefix = `call_${this.#identity.requestId}_${index}_`;
     const choice = { index, roleSent: false, finish: undefined, tools: new UpstreamToolCalls(idPrefix) };
     this.#choices.set(index, choice);
@@ -156,6 +165,12 @@ function readDelta(source: JsonRecord, tools: UpstreamToolCalls): ChatDelta {
   const calls = tools.push(pieces.length > 0 ? pieces : legacy);
   if (calls.length > 0) delta.tool_calls = calls;
   return delta;
+}
+
+function textLength({ content, reasoning_content, refusal, tool_calls = [] }: ChatDelta): number {
+  let length = (content?.length ?? 0) + (reasoning_content?.length ?? 0) + (refusal?.length ?? 0);
+  for (const call of tool_calls ?? []) length += call.function.arguments?.length ?? 0;
+  return length;
 }
 
 /** Text of a string or, as Mistral sends it, of a list of typed parts. */

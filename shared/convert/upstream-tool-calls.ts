@@ -1,5 +1,9 @@
 import type { ToolCallDelta } from '../wire/chat-response.ts';
 import { asRecord, isRecord, type JsonRecord } from './json-record.ts';
+import { UpstreamError } from './upstream-error.ts';
+
+/** Eight times what OpenAI allows; every new call is compared with all that came before. */
+const callsMax = 1024;
 
 interface OpenCall {
   /** Dense, by order of first appearance: what clients see. */
@@ -78,6 +82,7 @@ export class UpstreamToolCalls {
 
   #add(upstreamIndex: number | undefined, upstreamId: string | undefined): OpenCall {
     const index = this.#calls.length;
+    if (index >= callsMax) throw new UpstreamError('too_large');
     const usable = upstreamId !== undefined && !this.#calls.some((call) => call.id === upstreamId);
     const call: OpenCall = {
       index,

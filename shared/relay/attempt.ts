@@ -13,7 +13,12 @@ import { UpstreamFailure } from './upstream-failure.ts';
 import { readUpstreamRefusal } from './upstream-refusal.ts';
 import { Watchdog } from './watchdog.ts';
 
-const bodyLimits = { answerBytesMax: 64 * 1024 * 1024, lineLengthMax: 8 * 1024 * 1024 };
+const megabyte = 1024 * 1024;
+const bodyLimits = {
+  answerBytesMax: 64 * megabyte,
+  documentBytesMax: 16 * megabyte,
+  lineLengthMax: 8 * megabyte,
+};
 /** How long a finished answer waits for the upstream's usage. */
 const graceMs = 2_000;
 

@@ -13,7 +13,7 @@ import type { ChatChunk } from '../../shared/wire/chat-response.ts';
  */
 const folder = path.join(import.meta.dirname, 'upstream');
 const transcripts = readdirSync(folder).filter((name) => name.endsWith('.txt'));
-const limits = { answerBytesMax: 1e6, lineLengthMax: 1e5 };
+const limits = { answerBytesMax: 1e6, documentBytesMax: 1e6, lineLengthMax: 1e5 };
 
 function read(pieces: Uint8Array[]): ChatChunk[] {
   const reader = new UpstreamToChat({ requestId: 'r1', created: 5, model: 'public-name' });
