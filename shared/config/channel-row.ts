@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { channelTypeNames } from './channel-row-type.ts';
 import {
   amount,
   flag,
@@ -15,6 +16,12 @@ import {
 
 const seconds = secondsUpTo(900);
 const wantedMapper = 'a map of public model name to upstream model name';
+const wantedType = `${channelTypeNames
+  .slice(0, -1)
+  .map((name) => `"${name}"`)
+  .join(', ')} or "${channelTypeNames.at(-1)}"`;
+const wantedRegion = 'an AWS region such as "us-east-1"';
+const wantedVersion = 'a version such as "2024-10-21"';
 const wantedSet = 'a map of request fields, with values that JSON can hold (lists, no sets)';
 
 const Params = z.strictObject(
@@ -38,9 +45,16 @@ const Params = z.strictObject(
 export const ChannelRow = z.strictObject({
   id: rowId,
   name: z._default(z.string('a text'), ''),
-  type: z._default(z.enum(['openai'], '"openai"'), 'openai'),
-  /** The base address including `/v1`. read-channel.ts says which addresses are allowed. */
-  endpoint: text,
+  type: z._default(z.enum(channelTypeNames, wantedType), 'openai'),
+  /**
+   * The base address including `/v1`; empty where none is written, until read-channel.ts puts the type's own in its
+   * place. It also says which addresses are allowed.
+   */
+  endpoint: z._default(text, ''),
+  /** Bedrock alone: where its models are, such as `us-east-1`. */
+  region: z.optional(z.string(wantedRegion).check(z.regex(/^[a-z]{2,3}(-[a-z]+)+-\d{1,2}$/, wantedRegion))),
+  /** Azure alone: the version of its API, which puts the deployment into the path. */
+  api_version: z.optional(z.string(wantedVersion).check(z.regex(/^[a-z0-9][a-z0-9-]{0,39}$/, wantedVersion))),
   /** References such as `ssm:/relay/<stack>/name`. Absent: no credentials are sent. */
   secret: z.optional(z.union([text, textList], 'a reference, or a list of references')),
   models: modelList,

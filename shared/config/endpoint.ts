@@ -1,4 +1,5 @@
 /** Which addresses a channel may call: public https, so that a row can never point the relay at its own network. */
+import { ipv4Number, isLoopbackAddress, isPublicAddress } from './endpoint-address.ts';
 
 export interface EndpointRules {
   /** true on the local stack: http and https on loopback are allowed too. */
@@ -31,50 +32,23 @@ export function endpointProblem(endpoint: string, rules: EndpointRules): string 
 export const normaliseEndpoint = (endpoint: string): string => endpoint.replace(/\/+$/, '');
 
 function hostProblem(url: URL, rules: EndpointRules): string | undefined {
-  const host = url.hostname.replace(/\.$/, '').toLowerCase();
-  if (isLoopback(host)) {
+  const host = url.hostname.replace(/\.+$/, '').toLowerCase();
+  const address = host.replace(/^\[|\]$/g, '');
+  if (isLoopbackName(host) || isLoopbackAddress(address)) {
     return rules.local ? undefined : `found ${host}, which is this machine itself, wanted a public host`;
   }
   if (url.protocol === 'http:') return 'found http://, wanted https://';
-  if (host.startsWith('[')) {
-    return isPublicIpv6(host) ? undefined : `found ${host}, which is not a public address`;
+  if (host.startsWith('[') || ipv4Number(host) !== undefined) {
+    return isPublicAddress(address) ? undefined : `found ${host}, which is not a public address`;
   }
-  const bytes = ipv4Bytes(host);
-  if (bytes) return isPublicIpv4(bytes) ? undefined : `found ${host}, which is not a public address`;
   return isPublicName(host) ? undefined : `found ${host}, which is a name inside a private network`;
 }
 
-function isLoopback(host: string): boolean {
-  return (
-    host === 'localhost' || host.endsWith('.localhost') || host === '[::1]' || /^127\.[\d.]+$/.test(host)
-  );
-}
-
-/** URL has already turned every spelling of an IPv4 address (hex, octal, one number) into four decimals. */
-function ipv4Bytes(host: string): [number, number] | undefined {
-  const match = /^(\d+)\.(\d+)\.\d+\.\d+$/.exec(host);
-  return match ? [Number(match[1]), Number(match[2])] : undefined;
-}
-
-function isPublicIpv4([first, second]: [number, number]): boolean {
-  if (first === 0 || first === 10 || first === 127 || first >= 224) return false;
-  if (first === 100) return second < 64 || second > 127; // carrier-grade NAT
-  if (first === 169) return second !== 254; // link-local, which holds the metadata service
-  if (first === 172) return second < 16 || second > 31;
-  if (first === 192) return second !== 168 && second !== 0;
-  if (first === 198) return second !== 18 && second !== 19;
-  return true;
-}
-
-/** 2000::/3 is all that is routed; in it, 6to4, Teredo and documentation carry or stand for other addresses. */
-function isPublicIpv6(host: string): boolean {
-  const [first = '', second = ''] = host.slice(1, -1).split(':');
-  const group = Number.parseInt(first, 16);
-  if (!(group >= 0x2000 && group <= 0x3fff) || group === 0x2002) return false;
-  const next = Number.parseInt(second || '0', 16);
-  return !(group === 0x2001 && (next === 0 || next === 0x0db8));
-}
+const isLoopbackName = (host: string): boolean => host === 'localhost' || host.endsWith('.localhost');
 
 function isPublicName(host: string): boolean {
-  return host.includes('.') && !/\.(local|internal|lan|home|corp|intranet|private|home\.arpa)$/.test(host);
+  return (
+    host.includes('.') &&
+    !/\.(local|localdomain|internal|lan|home|corp|intranet|private|home\.arpa)$/.test(host)
+  );
 }

@@ -1,8 +1,10 @@
 import * as z from 'zod/mini';
 import { ChannelRow } from './channel-row.ts';
+import { endpointOf, typeProblems } from './channel-row-type.ts';
 import { endpointProblem, normaliseEndpoint } from './endpoint.ts';
-import { attributeOf, readRow } from './read-row.ts';
+import { attributeOf, lastGoodVersion, readRow } from './read-row.ts';
 import type { RowProblem, RowReading } from './read-row.ts';
+import type { TableReader } from './read-table.ts';
 import { referenceProblem } from './secret-reference.ts';
 
 /**
@@ -11,25 +13,36 @@ import { referenceProblem } from './secret-reference.ts';
  */
 export function readChannel(raw: unknown, rules: { local: boolean }): RowReading<ChannelRow> {
   const reading = readRow(ChannelRow, raw);
-  if ('problem' in reading) return isStateReadable(raw) ? reading : switchedOff(reading);
-  const { row } = reading;
+  if ('problem' in reading) return judgeSwitch(raw, reading);
+  const endpoint = endpointOf(reading.row.type, reading.row);
+  const row = { ...reading.row, endpoint: endpoint ?? '' };
   const problems = [
-    attributed('endpoint', endpointProblem(row.endpoint, rules)),
+    ...typeProblems(row.type, reading.row, rules),
+    attributed('endpoint', endpoint && endpointProblem(endpoint, rules)),
     ...secretsOf(row).map((reference) => attributed('secret', referenceProblem(reference, rules))),
     row.secret?.length === 0 ? 'secret: found an empty list, wanted a reference or no attribute' : undefined,
   ].filter((problem) => problem !== undefined);
-  if (problems.length > 0) return { problem: [...new Set(problems)].join('; ') };
+  if (problems.length > 0) return judgeSwitch(raw, { problem: [...new Set(problems)].join('; ') });
   const warning = channelWarning(row);
   const served = { ...row, endpoint: normaliseEndpoint(row.endpoint) };
   return warning ? { row: served, warning } : { row: served };
 }
 
-const isStateReadable = (raw: unknown): boolean =>
-  z.safeParse(ChannelRow.shape.state, attributeOf(raw, 'state')).success;
+/** Off means off, even in a row with mistakes; and so does a switch that cannot be read. */
+function judgeSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
+  const state = z.safeParse(ChannelRow.shape.state, attributeOf(raw, 'state'));
+  if (!state.success)
+    return { problem: `${problem}; until state can be read, the channel is off`, off: true };
+  return state.data ? { problem } : { problem, off: true };
+}
 
-const switchedOff = ({ problem }: RowProblem): RowProblem => ({
-  problem: `${problem}; until state can be read, the channel is off`,
-  off: true,
+export const channelReader = (rules: { local: boolean }): TableReader<ChannelRow> => ({
+  table: 'channels',
+  read: (raw) => readChannel(raw, rules),
+  standIn: ({ problem, lastGood }) =>
+    problem.off && lastGood !== undefined
+      ? { raw: { ...(lastGood as object), state: false } }
+      : lastGoodVersion(lastGood),
 });
 
 /** The references of a row as a list, in the order written. */

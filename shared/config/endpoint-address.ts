@@ -1,0 +1,53 @@
+/** Which IP addresses are public. Asked twice: of a row's endpoint, and of what its name resolves to at connect time. */
+
+/** IPv4 networks that no public host is in. Source: IANA's registry of special-purpose addresses, and multicast. */
+const reservedNetworks: [network: number, bits: number][] = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10', // carrier-grade NAT
+  '127.0.0.0/8',
+  '169.254.0.0/16', // link-local, which holds the metadata services
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.88.99.0/24', // relays into 6to4
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/3',
+].map((text) => {
+  const [network = '', bits] = text.split('/');
+  return [ipv4Number(network) ?? 0, Number(bits)];
+});
+
+/** A bare address, as a resolver gives it, IPv6 without brackets. What cannot be read is not public. */
+export function isPublicAddress(address: string): boolean {
+  const ipv4 = ipv4Number(address);
+  if (ipv4 === undefined) return isPublicIpv6(address);
+  return !reservedNetworks.some(([network, bits]) => ipv4 >>> (32 - bits) === network >>> (32 - bits));
+}
+
+export const isLoopbackAddress = (address: string): boolean =>
+  address === '::1' || (ipv4Number(address) !== undefined && address.startsWith('127.'));
+
+/** Four decimals alone: URL has turned every other spelling (hex, octal, one number) into these. */
+export function ipv4Number(address: string): number | undefined {
+  const parts = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(address)?.slice(1).map(Number);
+  if (!parts || parts.some((part) => part > 255)) return undefined;
+  return parts.reduce((number, part) => number * 256 + part, 0);
+}
+
+/**
+ * 2000::/3 is all that is routed. In it, 6to4, Teredo and what else is under 2001::/23 carry or stand for other
+ * addresses, and two networks are for documentation. Mapped IPv4, NAT64 and zones lie outside.
+ */
+function isPublicIpv6(address: string): boolean {
+  if (!/^[0-9a-f:]+$/i.test(address)) return false;
+  const [first = '', second = ''] = address.split(':');
+  const group = Number.parseInt(first, 16);
+  const next = Number.parseInt(second || '0', 16);
+  if (!(group >= 0x2000 && group <= 0x3fff) || group === 0x2002) return false;
+  if (group === 0x2001) return next >= 0x0200 && next !== 0x0db8;
+  return !(group === 0x3fff && next < 0x1000);
+}
