@@ -1,41 +1,49 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { parseYuan, type NanoYuan } from '../billing/amount.ts';
-import type { LedgerRow } from '../relay/account-reader.ts';
+import type { CloseRow, GrantLedgerRow, LedgerRow } from '../billing/ledger-row.ts';
 import type { Attributes } from './quota-attributes.ts';
 
-const kinds = ['settled', 'released', 'expired', 'cancelled', 'grant'] as const;
+const closeKinds = ['settled', 'released', 'expired', 'cancelled'] as const;
 
-/** A row of `ledger` from its attributes. Throws an Error that names the attribute that no function would write. */
-export function ledgerRowOf(attributes: Attributes): LedgerRow {
-  const kind = kinds.find((one) => one === attributes['kind']?.S);
+/** A row of `ledger` from its attributes. Throws an Error that names the attribute that functions do not write so. */
+export const ledgerRowOf = (attributes: Attributes): LedgerRow =>
+  attributes['kind']?.S === 'grant' ? grantRowOf(attributes) : closeRowOf(attributes);
+
+export const grantRowOf = (attributes: Attributes): GrantLedgerRow => ({
+  account: text(attributes['account'], 'account'),
+  id: text(attributes['id'], 'id'),
+  at: time(attributes['at']),
+  kind: 'grant',
+  amount: yuan(attributes['amount'], 'amount'),
+  reason: attributes['reason']?.S ?? '',
+});
+
+export function closeRowOf(attributes: Attributes): CloseRow {
+  const kind = closeKinds.find((one) => one === attributes['kind']?.S);
   if (kind === undefined) throw unreadable('kind');
-  const cost = yuan(attributes['cost'], 'cost');
   return {
     account: text(attributes['account'], 'account'),
     id: text(attributes['id'], 'id'),
     at: time(attributes['at']),
     kind,
     endpoint: attributes['endpoint']?.S,
-    model: attributes['model']?.S,
-    key: attributes['key']?.S,
-    charge: yuan(attributes['charge'], 'charge') ?? 0n,
-    reserved: yuan(attributes['reserved'], 'reserved') ?? 0n,
-    promptTokens: count(attributes['prompt_tokens']),
-    completionTokens: count(attributes['completion_tokens']),
-    estimated: attributes['estimated']?.BOOL === true,
+    model: text(attributes['model'], 'model'),
+    key: text(attributes['key'], 'key'),
+    charge: yuan(attributes['charge'], 'charge'),
+    reserved: yuan(attributes['reserved'], 'reserved'),
+    prompt_tokens: count(attributes['prompt_tokens']),
+    completion_tokens: count(attributes['completion_tokens']),
+    estimated: attributes['estimated']?.BOOL === true ? true : undefined,
     end: attributes['end']?.S,
-    price: attributes['price']?.S,
-    planSlot: attributes['plan_slot']?.S,
-    official: attributes['official']?.BOOL === true,
-    cost,
-    amount: yuan(attributes['amount'], 'amount'),
-    reason: attributes['reason']?.S,
+    price: text(attributes['price'], 'price'),
+    plan_slot: attributes['plan_slot']?.S,
+    official: attributes['official']?.BOOL === true ? true : undefined,
+    cost: attributes['cost'] && yuan(attributes['cost'], 'cost'),
   };
 }
 
-function yuan(value: AttributeValue | undefined, name: string): NanoYuan | undefined {
-  if (value === undefined) return undefined;
-  const amount = value.N === undefined ? undefined : parseYuan(value.N);
+function yuan(value: AttributeValue | undefined, name: string): NanoYuan {
+  const amount = value?.N === undefined ? undefined : parseYuan(value.N);
   if (amount === undefined) throw unreadable(name);
   return amount;
 }
@@ -48,10 +56,10 @@ function text(value: AttributeValue | undefined, name: string): string {
   return value.S;
 }
 
-function time(value: AttributeValue | undefined): number {
-  const milliseconds = Date.parse(text(value, 'at'));
-  if (Number.isNaN(milliseconds)) throw unreadable('at');
-  return milliseconds;
+function time(value: AttributeValue | undefined): string {
+  const written = text(value, 'at');
+  if (Number.isNaN(Date.parse(written))) throw unreadable('at');
+  return written;
 }
 
 const unreadable = (name: string): Error => new Error(`ledger: ${name} is not what functions write`);

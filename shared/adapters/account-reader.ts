@@ -5,8 +5,8 @@ import {
   type QueryCommandInput,
 } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { grantPrefix, type AccountReader, type LedgerRow } from '../relay/account-reader.ts';
-import { ledgerRowOf } from './account-reader-rows.ts';
+import { grantPrefix, type AccountReader } from '../relay/account-reader.ts';
+import { closeRowOf, grantRowOf } from './account-reader-rows.ts';
 import { storeCall } from './dynamo.ts';
 import { quotaOf, textAttribute, type Attributes } from './quota-attributes.ts';
 import { physicalTableName } from './table-schema.ts';
@@ -21,7 +21,7 @@ export function dynamoAccountReader(documentClient: DynamoDBDocumentClient, stac
     ids: string,
     values: Attributes,
     more: Partial<QueryCommandInput>,
-  ): Promise<{ rows: LedgerRow[]; next: Attributes | undefined }> => {
+  ): Promise<{ items: Attributes[]; next: Attributes | undefined }> => {
     const command = new QueryCommand({
       TableName: ledger,
       KeyConditionExpression: `account = :account AND ${ids}`,
@@ -29,7 +29,7 @@ export function dynamoAccountReader(documentClient: DynamoDBDocumentClient, stac
       ...more,
     });
     const page = await storeCall(() => client.send(command));
-    return { rows: (page.Items ?? []).map(ledgerRowOf), next: page.LastEvaluatedKey };
+    return { items: page.Items ?? [], next: page.LastEvaluatedKey };
   };
 
   return {
@@ -46,18 +46,18 @@ export function dynamoAccountReader(documentClient: DynamoDBDocumentClient, stac
     async requests(account, beforeId, limit) {
       const values = { ':before': textAttribute(beforeId) };
       const newestFirst = { ScanIndexForward: false, Limit: limit };
-      return (await query(account, 'id < :before', values, newestFirst)).rows;
+      return (await query(account, 'id < :before', values, newestFirst)).items.map(closeRowOf);
     },
     async grants(account) {
       const values = { ':prefix': textAttribute(grantPrefix) };
-      const rows: LedgerRow[] = [];
+      const items: Attributes[] = [];
       let from: Attributes | undefined;
       do {
         const page = await query(account, 'begins_with(id, :prefix)', values, { ExclusiveStartKey: from });
-        rows.push(...page.rows);
+        items.push(...page.items);
         from = page.next;
       } while (from);
-      return rows;
+      return items.map(grantRowOf);
     },
   };
 }

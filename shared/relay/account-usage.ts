@@ -1,7 +1,8 @@
 import { yuanNumber } from '../billing/amount.ts';
+import type { CloseRow, GrantLedgerRow, LedgerRow } from '../billing/ledger-row.ts';
 import { InvalidRequest } from '../convert/invalid-request.ts';
 import type { UsageEntry, UsageList } from '../wire/account.ts';
-import { grantPrefix, ledgerTimeMs, type AccountReader, type LedgerRow } from './account-reader.ts';
+import { grantPrefix, ledgerTimeMs, type AccountReader } from './account-reader.ts';
 import { requestTimeMs, timeText } from './request-time.ts';
 
 const limitMax = 100;
@@ -18,11 +19,12 @@ export async function usagePage(
 ): Promise<UsageList> {
   const limit = readLimit(query.get('limit'));
   const cursor = readCursor(query.get('cursor'));
-  const ask = async (beforeId: string): Promise<LedgerRow[]> => reader.requests(account, beforeId, limit + 1);
+  const ask = async (beforeId: string): Promise<CloseRow[]> => reader.requests(account, beforeId, limit + 1);
   const grants = reader.grants(account);
   const after = cursor?.startsWith(grantPrefix) ? await grantOf(grants, cursor) : cursor;
   const [requests, allGrants] = await Promise.all([ask(firstIdAfter(after)), grants]);
-  const rows = [...requests, ...allGrants.filter((grant) => after === undefined || isOlder(grant, after))];
+  const older = allGrants.filter((grant) => after === undefined || isOlder(grant, after));
+  const rows: LedgerRow[] = [...requests, ...older];
   const page = rows.toSorted(newestFirst).slice(0, limit);
   const last = page.at(-1);
   const hasMore = rows.length > page.length;
@@ -54,7 +56,7 @@ const newestFirst = (a: Position, b: Position): number =>
 const isOlder = (row: LedgerRow, position: Position): boolean =>
   row.id !== idOf(position) && newestFirst(position, row) < 0;
 
-async function grantOf(grants: Promise<LedgerRow[]>, id: string): Promise<LedgerRow> {
+async function grantOf(grants: Promise<GrantLedgerRow[]>, id: string): Promise<GrantLedgerRow> {
   const found = (await grants).find((grant) => grant.id === id);
   if (!found) throw badCursor();
   return found;
@@ -94,25 +96,44 @@ const badCursor = (): InvalidRequest =>
   );
 
 function usageEntry(row: LedgerRow): UsageEntry {
-  const { promptTokens, completionTokens, cost, amount } = row;
   return {
+    ...emptyEntry,
     id: row.id,
-    object: 'usage',
     created: Math.floor(ledgerTimeMs(row) / 1000),
     kind: row.kind,
-    endpoint: row.endpoint ?? null,
-    model: row.model ?? null,
-    key: row.key ?? null,
-    charge: yuanNumber(row.charge),
-    prompt_tokens: promptTokens ?? null,
-    completion_tokens: completionTokens ?? null,
-    estimated: row.estimated,
-    end: row.end ?? null,
-    price: row.price ?? null,
-    plan_slot: row.planSlot ?? null,
-    official: row.official,
-    cost: cost === undefined ? null : yuanNumber(cost),
-    amount: amount === undefined ? null : yuanNumber(amount),
-    reason: row.reason ?? null,
+    ...(row.kind === 'grant' ? { amount: yuanNumber(row.amount), reason: row.reason } : callFields(row)),
   };
 }
+
+const callFields = (row: CloseRow): Partial<UsageEntry> => ({
+  endpoint: row.endpoint ?? null,
+  model: row.model,
+  key: row.key,
+  charge: yuanNumber(row.charge),
+  prompt_tokens: row.prompt_tokens ?? null,
+  completion_tokens: row.completion_tokens ?? null,
+  estimated: row.estimated ?? false,
+  end: row.end ?? null,
+  price: row.price,
+  plan_slot: row.plan_slot ?? null,
+  official: row.official ?? false,
+  cost: row.cost === undefined ? null : yuanNumber(row.cost),
+});
+
+const emptyEntry = {
+  object: 'usage',
+  endpoint: null,
+  model: null,
+  key: null,
+  charge: 0,
+  prompt_tokens: null,
+  completion_tokens: null,
+  estimated: false,
+  end: null,
+  price: null,
+  plan_slot: null,
+  official: false,
+  cost: null,
+  amount: null,
+  reason: null,
+} as const;

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../../shared/billing/ledger-row.ts';
 import { idAlphabet, requestTimeMs, timeText } from '../../../shared/relay/request-time.ts';
-import { ledgerTimeMs, type AccountReader, type LedgerRow } from '../../../shared/relay/account-reader.ts';
+import { ledgerTimeMs, type AccountReader } from '../../../shared/relay/account-reader.ts';
 import { usagePage } from '../../../shared/relay/account-usage.ts';
 import { AccountRig } from './account-rig.ts';
 
@@ -53,6 +54,9 @@ describe('GET /v1/account/usage over the real tables', () => {
       kind: 'settled',
       charge: 0,
       reserved: 0,
+      model: 'm',
+      key: '0123456789ab',
+      price: '1:call:0.5',
       official: true,
       cost: 0.5,
     });
@@ -179,16 +183,19 @@ it('a request id tells its time, and nothing else is taken for one', () => {
     expect(requestTimeMs(id)).toBeUndefined();
 });
 
-function row(id: string, at: number, kind: LedgerRow['kind']): LedgerRow {
-  return { account: 'acme', id, at, kind, charge: 0n, reserved: 0n, estimated: false, official: false };
+function row(id: string, at: number, kind: 'settled' | 'grant'): LedgerRow {
+  const start = { account: 'acme', id, at: isoAt(at) };
+  if (kind === 'grant') return { ...start, kind, amount: 0n, reason: '' };
+  return { ...start, kind, model: 'm', key: 'k', charge: 0n, reserved: 0n, price: '-:free' };
 }
 
 /** A table as DynamoDB keeps it: in the order of ids. */
 function readerOf(ledger: LedgerRow[]): AccountReader {
   const sorted = ledger.toSorted((a, b) => (a.id < b.id ? 1 : -1));
+  const requests = sorted.filter((each): each is CloseRow => each.kind !== 'grant');
   return {
     quota: async () => undefined,
-    requests: async (_account, before, limit) => sorted.filter(({ id }) => id < before).slice(0, limit),
-    grants: async () => sorted.filter(({ kind }) => kind === 'grant'),
+    requests: async (_account, before, limit) => requests.filter(({ id }) => id < before).slice(0, limit),
+    grants: async () => sorted.filter((each): each is GrantLedgerRow => each.kind === 'grant'),
   };
 }
