@@ -17,7 +17,7 @@ export function dynamoLedgerStore(client: DynamoDBClient, stack: string): Ledger
       const command = new PutItemCommand({
         TableName,
         Item: ledgerAttributes(row),
-        ConditionExpression: 'attribute_not_exists(id)',
+        ...unlessThere(row),
       });
       try {
         await storeCall(() => client.send(command));
@@ -29,6 +29,19 @@ export function dynamoLedgerStore(client: DynamoDBClient, stack: string): Ledger
     },
   };
 }
+
+/**
+ * The id of a settled call may be taken once more, by a tombstone that is cancelled later. Its row must not stand in the
+ * way of the call's own, in whichever order they come.
+ */
+const unlessThere = ({ kind }: CloseRow) =>
+  kind === 'cancelled'
+    ? { ConditionExpression: 'attribute_not_exists(id)' }
+    : {
+        ConditionExpression: 'attribute_not_exists(id) OR #kind = :cancelled',
+        ExpressionAttributeNames: { '#kind': 'kind' },
+        ExpressionAttributeValues: { ':cancelled': textAttribute('cancelled') },
+      };
 
 /** The store understood the write and will never take it. */
 export const isInvalid = (error: unknown): boolean =>

@@ -64,7 +64,7 @@ export function quotaOf(attributes: Attributes): QuotaItem {
   };
 }
 
-export const rateOf = (value: AttributeValue): { minute: number; count: number } => ({
+const rateOf = (value: AttributeValue): { minute: number; count: number } => ({
   minute: count(value.M?.['minute'], 'rate.minute'),
   count: count(value.M?.['count'], 'rate.count'),
 });

@@ -124,7 +124,6 @@ function countDown(c: Clauses, path: string): void {
 function addRate(c: Clauses, { key, minute, max, starts }: NonNullable<ReserveWrite['rate']>): void {
   const path = c.path('rate', key);
   const minutePath = c.path('rate', key, 'minute');
-  const countPath = c.path('rate', key, 'count');
   const now = c.value('minute', numberAttribute(minute));
   if (starts) {
     c.conditions.push(`(attribute_not_exists(${path}) OR ${minutePath} < ${now})`);
@@ -132,6 +131,7 @@ function addRate(c: Clauses, { key, minute, max, starts }: NonNullable<ReserveWr
     c.set.push(`${path} = ${c.value('rate', first)}`);
     return;
   }
+  const countPath = c.path('rate', key, 'count');
   c.conditions.push(`${minutePath} = ${now}`, `${countPath} < ${c.value('rpm', numberAttribute(max))}`);
   c.set.push(`${countPath} = ${countPath} + ${c.value('one', numberAttribute(1))}`);
 }

@@ -14,7 +14,6 @@ import {
   entryAttribute,
   numberAttribute,
   quotaOf,
-  rateOf,
   textAttribute,
   type Attributes,
 } from './quota-attributes.ts';
@@ -89,11 +88,12 @@ export function emptyAttributes(account: string): Attributes {
 
 function sightOf(write: ReserveWrite, seen: Attributes): QuotaSight {
   const slot = write.slot && seen['plan']?.M?.[write.slot.key]?.N;
-  const rate = write.rate && seen['rate']?.M?.[write.rate.key];
+  // The minute comes back only when this write set it.
+  const rate = write.rate && seen['rate']?.M?.[write.rate.key]?.M?.['count']?.N;
   return {
     available: BigInt(seen['available']?.N ?? '0'),
     slotCount: slot === undefined ? undefined : Number(slot),
-    rateCount: rate && rateOf(rate).count,
+    rateCount: rate === undefined ? undefined : Number(rate),
   };
 }
 

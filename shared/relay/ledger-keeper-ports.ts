@@ -2,7 +2,10 @@
 import type { CloseRow } from '../billing/ledger-row.ts';
 
 export interface LedgerStore {
-  /** Safe to repeat. Throws what makes it worth trying again later, or Poisoned. */
+  /**
+   * Puts the row unless its id has one; a row of kind `cancelled` gives way to any other. Safe to repeat, in any order.
+   * Throws what makes it worth trying again later, or Poisoned.
+   */
   putIfAbsent(row: CloseRow): Promise<void>;
 }
 

@@ -1,0 +1,59 @@
+import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import {
+  entryAttribute,
+  journalAttribute,
+  numberAttribute,
+  quotaOf,
+  type Attributes,
+} from '../../shared/adapters/quota-attributes.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/quota-store.ts';
+import type { QuotaItem } from '../../shared/billing/quota-item.ts';
+import { emulatorClient, startEmulator } from '../support/emulator.ts';
+import type { OpenedStore } from './quota-store-rig.ts';
+
+const TableName = 'relay-quotas';
+
+/** The adapter on a DynamoDB emulator of its own. */
+export async function openDynamoStore(): Promise<OpenedStore & AsyncDisposable & { endpoint: string }> {
+  const emulator = await startEmulator();
+  const client = emulatorClient(emulator.endpoint);
+  return {
+    endpoint: emulator.endpoint,
+    store: dynamoQuotaStore(DynamoDBDocumentClient.from(client), 'relay'),
+    async put(item) {
+      await client.send(new PutItemCommand({ TableName, Item: attributesOf(item) }));
+    },
+    async read(account) {
+      const Key = { account: { S: account } };
+      const { Item } = await client.send(new GetItemCommand({ TableName, Key, ConsistentRead: true }));
+      return Item && quotaOf(Item);
+    },
+    async [Symbol.asyncDispose]() {
+      client.destroy();
+      await emulator.stop();
+    },
+  };
+}
+
+export const attributesOf = (item: QuotaItem): Attributes => ({
+  account: { S: item.account },
+  available: numberAttribute(item.available),
+  spent: numberAttribute(item.spent),
+  granted: numberAttribute(item.granted),
+  settled: numberAttribute(item.settled),
+  open: mapAttribute(item.open, entryAttribute),
+  plan: mapAttribute(item.plan, numberAttribute),
+  busy: mapAttribute(item.busy, numberAttribute),
+  rate: mapAttribute(item.rate, ({ minute, count }) => ({
+    M: { minute: numberAttribute(minute), count: numberAttribute(count) },
+  })),
+  ...(item.last && { last: journalAttribute(item.last) }),
+});
+
+const mapAttribute = <Value>(
+  map: Map<string, Value>,
+  write: (value: Value) => Attributes[string],
+): Attributes[string] => ({
+  M: Object.fromEntries([...map].map(([name, value]) => [name, write(value)])),
+});

@@ -1,0 +1,69 @@
+/** What the contract of the quota store is told in: accounts, entries and writes with only what matters said. */
+import {
+  emptyQuota,
+  type CloseKind,
+  type OpenEntry,
+  type QuotaItem,
+} from '../../shared/billing/quota-item.ts';
+import type { CloseWrite, ReserveWrite } from '../../shared/billing/quota-writes.ts';
+import type { QuotaStore } from '../../shared/relay/quota-store.ts';
+
+/** A store under test, with a way past it: to put an item as a case wants it, and to see what became of it. */
+export interface OpenedStore {
+  store: QuotaStore;
+  put(item: QuotaItem): Promise<void>;
+  read(account: string): Promise<QuotaItem | undefined>;
+}
+
+export const key = '0123456789ab';
+export const minute = 29_000_000;
+export const now = 1_763_700_000;
+
+export const entryOf = (entry: Partial<OpenEntry> = {}): OpenEntry => ({
+  until: now + 600,
+  amount: 0n,
+  input: 1n,
+  key,
+  model: 'm',
+  price: '1:tokens:0.001:0.002',
+  slot: '',
+  busy: false,
+  official: false,
+  tombstone: false,
+  ...entry,
+});
+
+/** An item whose books balance: `granted` follows from the rest unless it is given. */
+export function itemOf(account: string, given: Partial<QuotaItem>): QuotaItem {
+  const item = { ...emptyQuota(account), ...given };
+  let open = 0n;
+  for (const { amount } of item.open.values()) open += amount;
+  return { ...item, granted: given.granted ?? item.available + open + item.spent };
+}
+
+export type ReserveWish = Omit<Partial<ReserveWrite>, 'account'> & { amount?: bigint };
+
+/** A reserve of `amount` under `id`; its entry says of slot and busy what the write says. */
+export function reserveOf(account: string, { amount = 0n, ...wish }: ReserveWish): ReserveWrite {
+  const entry = entryOf({ amount, slot: wish.slot?.key ?? '', busy: wish.busy !== undefined });
+  return { account, id: 'call', entry, ...wish };
+}
+
+export interface CloseWish {
+  id?: string;
+  entry: OpenEntry;
+  charge?: bigint;
+  kind?: CloseKind;
+  giveBack?: boolean;
+}
+
+export function closeOf(account: string, wish: CloseWish): CloseWrite {
+  const { id = 'call', entry, charge = 0n, kind = 'settled', giveBack = false } = wish;
+  return { account, id, entry, giveBack, journal: { id, kind, charge, at: now } };
+}
+
+export const slot = (limit: number | null, itemId = 'plan') => ({
+  key: `${itemId}@2026-11-01`,
+  staleKey: `${itemId}@2026-09-01`,
+  limit,
+});

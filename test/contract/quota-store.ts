@@ -1,0 +1,284 @@
+/** The contract of the quota store: what every implementation of it does, case by case. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { imbalance, openEntriesMax, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import {
+  closeOf,
+  entryOf,
+  itemOf,
+  key,
+  minute,
+  reserveOf,
+  slot,
+  type OpenedStore,
+  type ReserveWish,
+} from './quota-store-rig.ts';
+
+type Given = Partial<QuotaItem>;
+
+const counted = (name: string, count: number) => new Map([[name, count]]);
+const rated = (at: number, count: number) => new Map([[key, { minute: at, count }]]);
+const openEntries = (count: number) =>
+  new Map(Array.from({ length: count }, (_, index) => [`open${index}`, entryOf()]));
+const huge = 10n ** 24n + 7n;
+const rate = (max: number, starts: boolean, at = minute) => ({ key, minute: at, max, starts });
+
+/** What is given, what is asked for, and what a done reserve shows. */
+const admitted: [string, Given, ReserveWish, object][] = [
+  ['the exact balance', { available: 10n }, { amount: 10n }, { available: 0n }],
+  ['nothing, of an account that is in debt', { available: -5n }, {}, { available: -5n }],
+  ['nothing, of an empty account', {}, {}, { available: 0n }],
+  ['amounts no float can hold', { available: huge }, { amount: huge - 3n }, { available: 3n }],
+  ['the hundredth place', { available: 1n, open: openEntries(99) }, { amount: 1n }, { available: 0n }],
+  ['the first call on a plan slot', {}, { slot: slot(1) }, { slotCount: 1 }],
+  ['the last call on a plan slot', { plan: counted(slot(9).key, 8) }, { slot: slot(9) }, { slotCount: 9 }],
+  ['a call on an endless slot', { plan: counted(slot(0).key, 70) }, { slot: slot(null) }, { slotCount: 71 }],
+  ['the first place of a key', {}, { busy: { key, max: 1 } }, { available: 0n }],
+  ['the last place of a key', { busy: counted(key, 2) }, { busy: { key, max: 3 } }, { available: 0n }],
+  ['a key’s first call', {}, { rate: rate(1, true) }, { rateCount: 1 }],
+  ['a key’s next call', { rate: rated(minute, 1) }, { rate: rate(2, false) }, { rateCount: 2 }],
+  ['a new minute', { rate: rated(minute - 1, 9) }, { rate: rate(9, true) }, { rateCount: 1 }],
+];
+
+const refused: [string, Given | undefined, ReserveWish][] = [
+  ['an account without an item', undefined, {}],
+  ['a unit more than the balance', { available: 9n }, { amount: 10n }],
+  ['one unit, of an account that is in debt', { available: -1n }, { amount: 1n }],
+  ['a unit too many for a float to see', { available: huge }, { amount: huge + 1n }],
+  ['the hundred and first place', { available: 1n, open: openEntries(openEntriesMax) }, { amount: 1n }],
+  ['an id that is open', { available: 9n, open: new Map([['call', entryOf()]]) }, { amount: 1n }],
+  ['the id of a tombstone', { open: new Map([['call', entryOf({ tombstone: true })]]) }, {}],
+  ['a full plan slot', { plan: counted(slot(9).key, 9) }, { slot: slot(9) }],
+  ['a plan slot of none', {}, { slot: slot(0) }],
+  ['a key at its limit', { busy: counted(key, 3) }, { busy: { key, max: 3 } }],
+  ['a key that may make no call', {}, { busy: { key, max: 0 } }],
+  ['a full minute', { rate: rated(minute, 2) }, { rate: rate(2, false) }],
+  ['a minute that another call began', { rate: rated(minute, 1) }, { rate: rate(9, true) }],
+  ['a minute that nobody began', {}, { rate: rate(9, false) }],
+  ['the next call of a minute that is over', { rate: rated(minute - 1, 1) }, { rate: rate(9, false) }],
+  ['a minute before the counted one', { rate: rated(minute + 1, 1) }, { rate: rate(9, true) }],
+  ['two things, of which one is missing', { available: 1n }, { amount: 1n, slot: slot(0) }],
+];
+
+export function quotaStoreContract(name: string, open: () => Promise<OpenedStore & AsyncDisposable>): void {
+  describe(name, () => {
+    let opened: OpenedStore & AsyncDisposable;
+    let account = '';
+    let cases = 0;
+    const give = (given: Given): Promise<void> => opened.put(itemOf(account, given));
+    const item = async (): Promise<QuotaItem> => {
+      const found = await opened.read(account);
+      if (!found) throw new Error('no item');
+      return found;
+    };
+
+    beforeAll(async () => {
+      opened = await open();
+    });
+    afterAll(() => opened[Symbol.asyncDispose]());
+    beforeEach(() => {
+      cases += 1;
+      account = `account ${cases}`;
+    });
+    afterEach(async () => {
+      const left = await opened.read(account);
+      expect(left && imbalance(left)).toBeUndefined();
+    });
+
+    describe('reserve', () => {
+      test.each(admitted)('admits %s', async (_, given, wish, sight) => {
+        await give(given);
+        const before = await item();
+        const write = reserveOf(account, wish);
+        const reply = await opened.store.reserve(write);
+        expect(reply).toMatchObject({ done: true, sight });
+        const after = await item();
+        expect(after.open).toEqual(new Map([...before.open, ['call', write.entry]]));
+        expect(after.available).toBe(before.available - write.entry.amount);
+        expect(after).toMatchObject({
+          spent: before.spent,
+          granted: before.granted,
+          settled: before.settled,
+        });
+        if (wish.busy) expect(after.busy.get(key)).toBe((before.busy.get(key) ?? 0) + 1);
+        else expect(after.busy).toEqual(before.busy);
+      });
+
+      test.each(refused)('refuses %s, changes nothing, and shows the item', async (_, given, wish) => {
+        if (given) await give(given);
+        const before = await opened.read(account);
+        const reply = await opened.store.reserve(reserveOf(account, wish));
+        expect(reply).toEqual({ done: false, item: before });
+        expect(await opened.read(account)).toEqual(before);
+      });
+
+      test('counts on slot, key and minute at once, and forgets the slot of two months ago', async () => {
+        const wish = { amount: 1n, slot: slot(5), busy: { key, max: 2 }, rate: rate(5, true) };
+        await give({ available: 4n, plan: counted(slot(5).staleKey, 3) });
+        await opened.store.reserve(reserveOf(account, wish));
+        const after = await item();
+        expect(after.plan).toEqual(counted(slot(5).key, 1));
+        expect(after.busy).toEqual(counted(key, 1));
+        expect(after.rate).toEqual(rated(minute, 1));
+      });
+
+      test('repeated, finds its own id open and takes nothing twice', async () => {
+        await give({ available: 10n });
+        const write = reserveOf(account, { amount: 4n });
+        await opened.store.reserve(write);
+        const again = await opened.store.reserve(write);
+        expect(again.done ? undefined : again.item?.open.get('call')).toEqual(write.entry);
+        expect((await item()).available).toBe(6n);
+      });
+
+      test('200 at once of 10 each against 600 admit exactly 60', async () => {
+        await give({ available: 600n });
+        const replies = await Promise.all(
+          Array.from({ length: 200 }, (_, index) =>
+            opened.store.reserve(reserveOf(account, { id: `call${index}`, amount: 10n })),
+          ),
+        );
+        expect(replies.filter(({ done }) => done)).toHaveLength(60);
+        const after = await item();
+        expect(after.available).toBe(0n);
+        expect(after.open.size).toBe(60);
+      });
+    });
+
+    describe('close', () => {
+      const charged: [string, bigint, bigint, bigint][] = [
+        ['all that was reserved', 6n, 6n, 4n],
+        ['less, and returns the rest', 6n, 1n, 9n],
+        ['nothing, and returns everything', 6n, 0n, 10n],
+        ['more, into debt', 6n, 30n, -20n],
+        ['what nothing was reserved for', 0n, 3n, 7n],
+        ['amounts no float can hold', 5n, huge, 10n - huge],
+      ];
+      test.each(charged)('books %s', async (_, reserved, charge, available) => {
+        await give({ available: 10n, spent: 2n, settled: 1 });
+        const write = reserveOf(account, { amount: reserved });
+        await opened.store.reserve(write);
+        const close = closeOf(account, { entry: write.entry, charge });
+        expect(await opened.store.close(close)).toMatchObject({ done: true });
+        expect(await item()).toEqual(
+          itemOf(account, { available, spent: 2n + charge, settled: 2, last: close.journal }),
+        );
+      });
+
+      test('keeps every word of its journal', async () => {
+        await give({ open: new Map([['call', entryOf()]]) });
+        const close = closeOf(account, { entry: entryOf(), charge: 0n });
+        const said = { endpoint: 'chat', promptTokens: 0, completionTokens: 7, end: 'completed' };
+        const journal = { ...close.journal, ...said, estimated: true, cost: huge };
+        await opened.store.close({ ...close, journal });
+        expect((await item()).last).toEqual(journal);
+      });
+
+      test.each([
+        ['frees the place of its key, and leaves the slot counted', false, 3],
+        ['gives back the slot that it took', true, 2],
+      ])('%s', async (_, giveBack, left) => {
+        await give({ plan: counted(slot(9).key, 2), busy: counted(key, 1) });
+        const write = reserveOf(account, { slot: slot(9), busy: { key, max: 2 } });
+        await opened.store.reserve(write);
+        await opened.store.close(closeOf(account, { entry: write.entry, giveBack }));
+        const after = await item();
+        expect(after.plan).toEqual(counted(slot(9).key, left));
+        expect(after.busy).toEqual(counted(key, 1));
+      });
+
+      test.each([
+        ['a slot', 'a close that gives back', { giveBack: true }],
+        ['a place', 'a close', {}],
+      ])('takes %s only from what the entry names: %s touches no other counter', async (_, __, wish) => {
+        const given = { plan: counted(slot(9).key, 2), busy: counted(key, 1), rate: rated(minute, 1) };
+        await give({ ...given, open: new Map([['call', entryOf()]]) });
+        await opened.store.close(closeOf(account, { entry: entryOf(), ...wish }));
+        expect(await item()).toMatchObject(given);
+      });
+
+      test('repeated, changes nothing and shows its own journal', async () => {
+        await give({ available: 10n });
+        const { entry } = reserveOf(account, { amount: 6n });
+        await opened.store.reserve(reserveOf(account, { amount: 6n }));
+        const close = closeOf(account, { entry, charge: 5n });
+        await opened.store.close(close);
+        const once = await item();
+        expect(await opened.store.close(close)).toEqual({ done: false, item: once });
+        expect(await item()).toEqual(once);
+        expect(once.last?.id).toBe('call');
+      });
+
+      test('after the sweeper’s, is refused: the call is charged once', async () => {
+        const entry = entryOf({ amount: 6n, input: 2n });
+        await give({ available: 4n, open: new Map([['call', entry]]) });
+        await opened.store.close(closeOf(account, { entry, charge: entry.input, kind: 'expired' }));
+        const expired = await item();
+        const late = await opened.store.close(closeOf(account, { entry, charge: 5n }));
+        expect(late).toEqual({ done: false, item: expired });
+        expect(expired).toMatchObject({ available: 8n, spent: 2n, last: { kind: 'expired' } });
+      });
+
+      test.each([
+        ['of a call', 'a tombstone', entryOf({ amount: 6n }), entryOf({ tombstone: true })],
+        ['of a tombstone', 'a call', entryOf({ tombstone: true }), entryOf({ amount: 6n })],
+      ])('%s does not undo %s under the same id', async (_, __, own, standing) => {
+        await give({ open: new Map([['call', standing]]) });
+        const before = await item();
+        const reply = await opened.store.close(closeOf(account, { entry: own }));
+        expect(reply).toEqual({ done: false, item: before });
+        expect(await item()).toEqual(before);
+      });
+
+      test('of an account without an item is refused', async () => {
+        const reply = await opened.store.close(closeOf(account, { entry: entryOf() }));
+        expect(reply).toEqual({ done: false, item: undefined });
+        expect(await opened.read(account)).toBeUndefined();
+      });
+    });
+
+    describe('tombstone', () => {
+      const stone = entryOf({ tombstone: true, input: 0n });
+
+      test('takes an id, also the hundred and first, and its close leaves nothing', async () => {
+        await give({ available: 3n, open: openEntries(openEntriesMax) });
+        const before = await item();
+        expect(await opened.store.tombstone(account, 'call', stone)).toMatchObject({ done: true });
+        expect((await item()).open.get('call')).toEqual(stone);
+        await opened.store.close(closeOf(account, { entry: stone, kind: 'cancelled' }));
+        const { last, ...after } = await item();
+        expect(last?.kind).toBe('cancelled');
+        expect({ ...after, last: undefined }).toEqual({ ...before, settled: 1 });
+      });
+
+      test('of an id that is open is refused, and shows the entry', async () => {
+        const entry = entryOf({ amount: 2n });
+        await give({ open: new Map([['call', entry]]) });
+        const reply = await opened.store.tombstone(account, 'call', stone);
+        expect(reply.done ? undefined : reply.item?.open.get('call')).toEqual(entry);
+        expect((await item()).open.get('call')).toEqual(entry);
+      });
+
+      test('of an account without an item is refused, and makes none', async () => {
+        const reply = await opened.store.tombstone(account, 'call', stone);
+        expect(reply).toEqual({ done: false, item: undefined });
+        expect(await opened.read(account)).toBeUndefined();
+      });
+    });
+
+    describe('create', () => {
+      test('makes an empty item that a reserve can use', async () => {
+        await opened.store.create(account);
+        expect(await item()).toEqual(itemOf(account, {}));
+        const wish = { slot: slot(1), busy: { key, max: 1 }, rate: rate(1, true) };
+        expect(await opened.store.reserve(reserveOf(account, wish))).toMatchObject({ done: true });
+      });
+
+      test('leaves an item that is there as it is', async () => {
+        await give({ available: 10n, open: new Map([['other', entryOf({ amount: 1n })]]) });
+        const before = await item();
+        await opened.store.create(account);
+        expect(await item()).toEqual(before);
+      });
+    });
+  });
+}
