@@ -1,6 +1,7 @@
 import { ChannelRow } from '../../shared/config/channel-row.ts';
 import { ChargeRow } from '../../shared/config/charge-row.ts';
 import { KeyRow } from '../../shared/config/key-row.ts';
+import { PlanRow } from '../../shared/config/plan-row.ts';
 import { defaultSettings, type Settings } from '../../shared/config/settings.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/http.ts';
@@ -19,6 +20,7 @@ import {
 import { MemoryIdempotency } from './memory-idempotency.ts';
 import { MemoryHealth } from './memory-health.ts';
 import { MemoryQuotaStore } from './memory-quota-store.ts';
+import { RoughQuotaStore } from './rough-quota-store.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** What an upstream does, in virtual time. A number waits that many milliseconds. */
@@ -39,6 +41,7 @@ export const demoKey = 'sk-test';
 export interface RigOptions {
   channels?: Record<string, unknown>[];
   charges?: Record<string, unknown>[];
+  plans?: Record<string, unknown>[];
   settings?: Partial<Settings>;
   keys?: Record<string, KeyLookup | 'store_down'>;
   configDown?: boolean;
@@ -61,6 +64,10 @@ export class CoreRig {
   readonly faults: unknown[] = [];
   readonly events: { name: string; fields: Record<string, unknown> }[] = [];
   readonly quotas = new MemoryQuotaStore();
+  /** The way to `quotas`, which a test can make rough. */
+  readonly store = new RoughQuotaStore(this.quotas, this.clock);
+  /** How many calls the store had seen when the upstream was asked, for each time it was. */
+  readonly storeCallsBeforeUpstream: number[] = [];
   readonly health = new MemoryHealth();
   readonly idempotency = new MemoryIdempotency(this.clock);
   readonly sent: (UpstreamRequest & { json: Record<string, unknown> })[] = [];
@@ -146,7 +153,7 @@ export class CoreRig {
         refresh: () => Promise.resolve(this.#options.secretChanges === true),
       },
       transport: { send: (request, signal) => this.#send(request, signal) },
-      quotas: this.quotas,
+      quotas: this.store,
       health: this.health,
       idempotency: this.idempotency,
       random: { next: () => 0.5 },
@@ -173,7 +180,7 @@ export class CoreRig {
       publishedAt: 1,
       channels,
       charges: (this.#options.charges ?? []).map((row) => ChargeRow.parse(row)),
-      plans: [],
+      plans: (this.#options.plans ?? []).map((row) => PlanRow.parse(row)),
       settings: { ...defaultSettings, ...this.#options.settings },
       models: channels.flatMap((channel) => channel.models),
     };
@@ -187,6 +194,7 @@ export class CoreRig {
   }
 
   async #send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamReply> {
+    this.storeCallsBeforeUpstream.push(this.store.sent.length);
     this.sent.push({ ...request, json: JSON.parse(request.body) });
     const script = this.#scripts.length > 1 ? this.#scripts.shift() : this.#scripts[0];
     if (script?.connect === 'refused') throw new TransportError('connect', 'refused');
