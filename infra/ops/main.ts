@@ -1,8 +1,11 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander';
 import { addChannelCommands } from './channel-commands.ts';
+import { addAccountCommands } from './account-commands.ts';
+import { addChargeCommands } from './charge-commands.ts';
 import { Failure } from './failure.ts';
 import { addKeyCommands } from './key-commands.ts';
+import { addLedgerCommands } from './ledger-commands.ts';
 import { remark } from './terminal.ts';
 
 const help = `
@@ -16,17 +19,22 @@ Exit codes: 0 done, 1 it did not work out, 2 the command line is wrong.
 Examples:
   npm run ops -- key create --account acme
   npm run ops -- channel list
+  npm run ops -- account grant acme 100 --reason "paid by card"
+  npm run ops -- audit
   AWS_PROFILE=prod npm run ops -- key list --stack relay`;
 
 function createProgram(): Command {
   const program = new Command('npm run ops --')
-    .description("The operators' tool: keys and channels of a relay.")
+    .description("The operators' tool: keys, channels, prices, accounts and books of a relay.")
     .option('--stack <name>', 'prefix of the table names; without a local endpoint, the deployed stack')
     .showHelpAfterError('(add --help for more)')
     .exitOverride()
     .addHelpText('after', help);
   addKeyCommands(program);
   addChannelCommands(program);
+  addChargeCommands(program);
+  addAccountCommands(program);
+  addLedgerCommands(program);
   return program;
 }
 

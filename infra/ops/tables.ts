@@ -1,6 +1,5 @@
-import { ConditionalCheckFailedException, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb';
 import {
-  DynamoDBDocumentClient,
   GetCommand,
   PutCommand,
   ScanCommand,
@@ -9,24 +8,27 @@ import {
 } from '@aws-sdk/lib-dynamodb';
 import { physicalTableName, tableSchemas } from '../../shared/adapters/table-schema.ts';
 import type { TableName } from '../../shared/adapters/table-schema.ts';
-import { explainStoreError } from './store-error.ts';
-import type { Target } from './target.ts';
+import type { Store } from './store.ts';
 
 /** A row as the table has it, before any schema has read it. */
 export type RawRow = Record<string, unknown>;
 
-/** All that this program does to tables. Every method throws a Failure that says what to do next. */
+/** The partition key's value, or all key attributes of a table that has a sort key. */
+export type Key = string | RawRow;
+
+/** All that this program does to rows that operators edit. Every method throws a Failure that says what to do next. */
 export interface Tables {
-  /** Undefined when the environment names none; then every method fails. */
-  region: string | undefined;
-  get(table: TableName, key: string): Promise<RawRow | undefined>;
+  get(table: TableName, key: Key): Promise<RawRow | undefined>;
   scan(table: TableName): Promise<RawRow[]>;
   /** Writes a new row. @returns false when there is one with this key already, which stays as it is. */
   create(table: TableName, row: RawRow): Promise<boolean>;
   /** Writes the whole row, over the one that may be there. */
   replace(table: TableName, row: RawRow): Promise<void>;
-  /** Sets attributes of a row. @returns false when the row is gone: an update must not bring it back. */
-  update(table: TableName, key: string, attributes: RawRow): Promise<boolean>;
+  /**
+   * Sets attributes of a row; takes away those that are undefined.
+   * @returns false when the row is gone: an update must not bring it back
+   */
+  update(table: TableName, key: Key, attributes: RawRow): Promise<boolean>;
   /**
    * One step, or none: writes the new `row`, and sets attributes of the row at `key` if it still has the
    * values of `unchanged` (undefined: the attribute is absent).
@@ -34,35 +36,12 @@ export interface Tables {
   succeed(table: TableName, row: RawRow, key: string, attributes: RawRow, unchanged: RawRow): Promise<void>;
 }
 
-export async function openTables(target: Target): Promise<Tables> {
-  const client = new DynamoDBClient({
-    requestHandler: { connectionTimeout: 3000, requestTimeout: 15_000, throwOnRequestTimeout: true },
-    ...(target.endpoint !== undefined && { endpoint: target.endpoint }),
-    // An emulator asks for some credentials and looks at none.
-    ...(target.local && {
-      region: 'us-east-1',
-      credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
-      maxAttempts: 1,
-    }),
-  });
-  const documents = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
-  const explained = async <Result>(work: Promise<Result>): Promise<Result> =>
-    work.catch((error: unknown) => {
-      throw explainStoreError(error, target);
-    });
-  const region = await client.config.region().catch(() => undefined);
-  return { region, ...tableAccess(documents, target, explained) };
-}
-
-type Explained = <Result>(work: Promise<Result>) => Promise<Result>;
-
 const keyNameOf = (table: TableName): string => tableSchemas[table].partitionKey.name;
 
-function tableAccess(
-  documents: DynamoDBDocumentClient,
-  target: Target,
-  explained: Explained,
-): Omit<Tables, 'region'> {
+const keyOf = (table: TableName, key: Key): RawRow =>
+  typeof key === 'string' ? { [keyNameOf(table)]: key } : key;
+
+export function tablesOf({ target, documents, explained }: Store): Tables {
   const at = (table: TableName) => ({ TableName: physicalTableName(target.stack, table) });
   const put = (table: TableName, row: RawRow) => ({
     ...at(table),
@@ -70,9 +49,9 @@ function tableAccess(
     ConditionExpression: 'attribute_not_exists(#key)',
     ExpressionAttributeNames: { '#key': keyNameOf(table) },
   });
-  const set = (table: TableName, key: string, attributes: RawRow, unchanged: RawRow = {}) => ({
+  const set = (table: TableName, key: Key, attributes: RawRow, unchanged: RawRow = {}) => ({
     ...at(table),
-    Key: { [keyNameOf(table)]: key },
+    Key: keyOf(table, key),
     ...setExpression(keyNameOf(table), attributes, unchanged),
   });
 
@@ -80,7 +59,7 @@ function tableAccess(
     async get(table, key) {
       const command = new GetCommand({
         ...at(table),
-        Key: { [keyNameOf(table)]: key },
+        Key: keyOf(table, key),
         ConsistentRead: true,
       });
       return (await explained(documents.send(command))).Item;
@@ -115,19 +94,26 @@ function setExpression(keyName: string, attributes: RawRow, unchanged: RawRow) {
   const conditions = expected.map(([, value], index) =>
     value === undefined ? `attribute_not_exists(#old${index})` : `#old${index} = :old${index}`,
   );
-  const set = Object.entries(attributes);
+  const changes = Object.entries(attributes).map(([name, value], index) => ({ name, value, index }));
+  const set = changes.filter(({ value }) => value !== undefined);
+  const remove = changes.filter(({ value }) => value === undefined);
+  const setText =
+    set.length > 0 ? `SET ${set.map(({ index }) => `#new${index} = :new${index}`).join(', ')}` : '';
+  const removeText =
+    remove.length > 0 ? ` REMOVE ${remove.map(({ index }) => `#new${index}`).join(', ')}` : '';
+  const values = {
+    ...Object.fromEntries(expected.map(([, value], index) => [`:old${index}`, value])),
+    ...Object.fromEntries(set.map(({ index, value }) => [`:new${index}`, value])),
+  };
   return {
-    UpdateExpression: `SET ${set.map((_, index) => `#new${index} = :new${index}`).join(', ')}`,
+    UpdateExpression: setText + removeText,
     ConditionExpression: ['attribute_exists(#key)', ...conditions].join(' AND '),
     ExpressionAttributeNames: {
       '#key': keyName,
       ...Object.fromEntries(expected.map(([name], index) => [`#old${index}`, name])),
-      ...Object.fromEntries(set.map(([name], index) => [`#new${index}`, name])),
+      ...Object.fromEntries(changes.map(({ index, name }) => [`#new${index}`, name])),
     },
-    ExpressionAttributeValues: {
-      ...Object.fromEntries(expected.map(([, value], index) => [`:old${index}`, value])),
-      ...Object.fromEntries(set.map(([, value], index) => [`:new${index}`, value])),
-    },
+    ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: values }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openTables } from '../../infra/ops/tables.ts';
+import { openStore } from '../../infra/ops/store.ts';
+import { tablesOf } from '../../infra/ops/tables.ts';
 import type { Tables } from '../../infra/ops/tables.ts';
 import { startEmulator } from '../support/emulator.ts';
 import type { Emulator } from '../support/emulator.ts';
@@ -8,7 +9,7 @@ let emulator: Emulator;
 let tables: Tables;
 beforeAll(async () => {
   emulator = await startEmulator();
-  tables = await openTables({ stack: 'relay', endpoint: emulator.endpoint, local: true });
+  tables = tablesOf(await openStore({ stack: 'relay', endpoint: emulator.endpoint, local: true }));
 });
 afterAll(async () => emulator.stop());
 
