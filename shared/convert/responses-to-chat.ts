@@ -19,17 +19,21 @@ export function responsesToChat(request: ResponsesRequest): ConvertedRequest {
   refuseStored(request);
   const items = typeof request.input === 'string' ? [] : request.input;
   const { tools, declared, dropped } = responsesToolsToChat([...(request.tools ?? []), ...laterTools(items)]);
-  const messages: ChatMessage[] = [];
-  if (request.instructions) messages.push({ role: 'system', content: request.instructions });
-  if (typeof request.input === 'string') messages.push({ role: 'user', content: request.input });
-  else messages.push(...responsesInputToChat(items, declared));
+  const conversation: ChatMessage[] =
+    typeof request.input === 'string'
+      ? [{ role: 'user', content: request.input }]
+      : responsesInputToChat(items, declared);
+  const messages: ChatMessage[] = request.instructions
+    ? [{ role: 'system', content: request.instructions }, ...conversation]
+    : conversation;
   if (messages.length === 0)
     throw new InvalidRequest('invalid_value', 'input', "'input' holds no message and no call.");
 
   const chat: ChatRequest = { model: request.model, messages, ...sampling(request), ...outputForm(request) };
   if (tools.length > 0) {
-    chat.tools = tools;
-    chat.tool_choice = toolChoiceToChat(request.tool_choice, declared);
+    const { tools: left, choice } = toolChoiceToChat(request.tool_choice, tools);
+    chat.tools = left;
+    chat.tool_choice = choice;
     if (typeof request.parallel_tool_calls === 'boolean')
       chat['parallel_tool_calls'] = request.parallel_tool_calls;
   }
@@ -52,7 +56,7 @@ function laterTools(items: ResponsesRequest['input']): ResponsesTool[] {
   return items
     .filter((item) => itemType(item) === 'additional_tools')
     .flatMap((item) => (Array.isArray(item['tools']) ? item['tools'] : []))
-    .filter((tool): tool is ResponsesTool => isRecord(tool) && typeof tool['type'] === 'string');
+    .filter((tool): tool is ResponsesTool => isRecord(tool));
 }
 
 function sampling(request: ResponsesRequest): Partial<ChatRequest> {

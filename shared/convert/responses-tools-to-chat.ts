@@ -21,8 +21,10 @@ export function responsesToolsToChat(tools: readonly ResponsesTool[]): Converted
   return converted;
 }
 
-function addTool(converted: ConvertedTools, tool: JsonRecord, namespace: string | undefined): void {
-  const { type, name } = tool;
+function addTool(converted: ConvertedTools, source: JsonRecord, namespace: string | undefined): void {
+  const tool = unnested(source);
+  const { name } = tool;
+  const type = tool['type'] ?? 'function';
   if (typeof name !== 'string' || name === '') {
     converted.dropped += 1;
     return;
@@ -40,6 +42,12 @@ function addTool(converted: ConvertedTools, tool: JsonRecord, namespace: string 
   converted.declared.set(flat, { kind: type, name, namespace });
   converted.tools.push(type === 'function' ? functionTool(flat, tool) : customTool(flat, tool));
 }
+
+/** Callers who come from Chat Completions leave name and parameters under `function`. */
+const unnested = (tool: JsonRecord): JsonRecord =>
+  isRecord(tool['function']) && tool['name'] === undefined
+    ? { ...tool['function'], type: tool['type'] }
+    : tool;
 
 const functionTool = (name: string, tool: JsonRecord): ChatTool => ({
   type: 'function',
@@ -73,13 +81,33 @@ function customTool(name: string, tool: JsonRecord): ChatTool {
   };
 }
 
-/** A choice in chat form; one that names a tool which is not there, or a built-in one, leaves it to the model. */
-export function toolChoiceToChat(choice: unknown, declared: ReadonlyMap<string, DeclaredTool>): unknown {
-  if (choice === 'none' || choice === 'required') return choice;
-  if (!isRecord(choice)) return 'auto';
-  if (choice['type'] === 'allowed_tools') return choice['mode'] === 'required' ? 'required' : 'auto';
-  const { name, namespace } = choice;
-  if (typeof name !== 'string') return 'auto';
-  const flat = flatToolName(name, typeof namespace === 'string' ? namespace : undefined);
-  return declared.has(flat) ? { type: 'function', function: { name: flat } } : 'auto';
+/** A tool choice in chat form, with the tools that it leaves. */
+export interface ConvertedChoice {
+  tools: ChatTool[];
+  choice: unknown;
+}
+
+/** A choice that names a tool which is not there, or a built-in one, leaves it to the model. */
+export function toolChoiceToChat(choice: unknown, tools: ChatTool[]): ConvertedChoice {
+  if (choice === 'none' || choice === 'required') return { tools, choice };
+  if (!isRecord(choice)) return { tools, choice: 'auto' };
+  if (choice['type'] === 'allowed_tools') return allowedTools(choice, tools);
+  const name = chosenName(choice);
+  const known = tools.some((tool) => tool.function?.name === name);
+  return { tools, choice: known ? { type: 'function', function: { name } } : 'auto' };
+}
+
+/** Few chat upstreams know a list of allowed tools: the others are left out instead. */
+function allowedTools(choice: JsonRecord, tools: ChatTool[]): ConvertedChoice {
+  const entries = Array.isArray(choice['tools']) ? choice['tools'].filter(isRecord) : [];
+  const names = new Set(entries.map(chosenName));
+  const allowed = tools.filter((tool) => names.has(tool.function?.name));
+  if (allowed.length === 0) return { tools, choice: 'auto' };
+  return { tools: allowed, choice: choice['mode'] === 'required' ? 'required' : 'auto' };
+}
+
+function chosenName(choice: JsonRecord): string | undefined {
+  const { name, namespace } = unnested(choice);
+  if (typeof name !== 'string') return undefined;
+  return flatToolName(name, typeof namespace === 'string' && namespace !== '' ? namespace : undefined);
 }

@@ -7,7 +7,8 @@ import * as z from 'zod/mini';
  */
 const optional = <T extends z.core.$ZodType>(schema: T) => z.optional(z.nullable(schema));
 
-export const ResponsesTool = z.looseObject({ type: z.string() });
+/** Never a reason to refuse a request: what a chat upstream cannot have is left out. */
+export const ResponsesTool = z.looseObject({ type: optional(z.string()) });
 export type ResponsesTool = z.infer<typeof ResponsesTool>;
 
 export const InputItem = z.looseObject({ type: optional(z.string()), role: optional(z.string()) });
