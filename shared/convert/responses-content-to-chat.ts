@@ -1,4 +1,4 @@
-import type { ChatContentPart } from '../wire/chat-request.ts';
+import type { ChatContentPart, ChatMessage } from '../wire/chat-request.ts';
 import { InvalidRequest } from './invalid-request.ts';
 import { isRecord, type JsonRecord } from './json-record.ts';
 
@@ -23,7 +23,7 @@ function contentPart(part: unknown, param: string): ChatContentPart {
   throw new InvalidRequest(
     'unsupported_content_type',
     `${param}.type`,
-    `'${type}' parts are not supported here: input_text, output_text, input_image and refusal are.`,
+    `${JSON.stringify(type.slice(0, 60))} parts are not supported here: input_text, output_text, input_image and refusal are.`,
   );
 }
 
@@ -49,9 +49,17 @@ function imagePart(part: JsonRecord, param: string): ChatContentPart {
 export const textOfParts = (parts: readonly ChatContentPart[]): string =>
   parts.flatMap((part) => (part.type === 'text' ? [part.text ?? ''] : [])).join('\n');
 
-/** What a message holds: a plain string where there is nothing but one text, because every upstream takes that. */
-export function contentOfParts(parts: ChatContentPart[]): string | ChatContentPart[] {
-  const [only] = parts;
-  if (parts.length === 0) return '';
-  return parts.length === 1 && only?.type === 'text' ? (only.text ?? '') : parts;
+/**
+ * What a message holds: a plain string where there is nothing but text, because every upstream takes that. Several
+ * texts of a user stay apart, as they were sent.
+ */
+export function contentOfParts(parts: ChatContentPart[], role = 'assistant'): string | ChatContentPart[] {
+  const textOnly = parts.every((part) => part.type === 'text');
+  return textOnly && (parts.length < 2 || role !== 'user') ? textOfParts(parts) : parts;
+}
+
+/** A chat message's content as parts; an empty text is none. */
+export function partsOfContent(content: ChatMessage['content']): ChatContentPart[] {
+  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
+  return content ?? [];
 }

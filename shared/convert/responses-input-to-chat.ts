@@ -1,12 +1,24 @@
 import type { ChatContentPart, ChatMessage, ChatToolCall } from '../wire/chat-request.ts';
 import type { InputItem } from '../wire/responses-request.ts';
 import { InvalidRequest } from './invalid-request.ts';
-import { contentOfParts, contentParts, textOfParts } from './responses-content-to-chat.ts';
+import { contentOfParts, contentParts, partsOfContent, textOfParts } from './responses-content-to-chat.ts';
 import { flatToolName, type DeclaredTool } from './tool-names.ts';
 
 interface Output {
   parts: ChatContentPart[];
   param: string;
+}
+
+/** The outputs of one call id; the first `used` of them have found their call. */
+interface OutputQueue {
+  outputs: Output[];
+  used: number;
+}
+
+/** What the model said and called at one time: one assistant message in chat. */
+interface CallTurn {
+  said: ChatMessage[];
+  calls: ChatToolCall[];
 }
 
 const callTypes = new Set(['function_call', 'custom_tool_call']);
@@ -18,8 +30,9 @@ export const itemType = (item: InputItem): string =>
   item.type ?? (typeof item.role === 'string' ? 'message' : '');
 
 /**
- * Responses items as chat messages. Calls that stand together, with an assistant message before them, are one
- * assistant message; the outputs follow it in the order of the calls, wherever they stood. Throws InvalidRequest.
+ * Responses items as chat messages. Calls that stand together, with an assistant message before them or between
+ * them, are one assistant message; the outputs follow it in the order of the calls, wherever they stood. Throws
+ * InvalidRequest.
  */
 export function responsesInputToChat(
   items: readonly InputItem[],
@@ -27,69 +40,82 @@ export function responsesInputToChat(
 ): ChatMessage[] {
   const outputs = collectOutputs(items);
   const messages: ChatMessage[] = [];
-  let calls: ChatToolCall[] = [];
-  const closeCalls = (): void => {
-    if (calls.length === 0) return;
-    messages.push(...answeredCalls(messages, calls, outputs));
-    calls = [];
+  let turn: CallTurn | undefined;
+  const closeTurn = (): void => {
+    if (turn) for (const message of answeredTurn(turn, outputs)) messages.push(message);
+    turn = undefined;
   };
   for (const [i, item] of items.entries()) {
     const type = itemType(item);
     const param = `input[${i}]`;
+    if (type === 'additional_tools') continue;
     if (callTypes.has(type)) {
-      calls.push(toolCall(item, param, declared));
+      turn ??= { said: takeAssistant(messages), calls: [] };
+      turn.calls.push(toolCall(item, param, declared));
       continue;
     }
-    closeCalls();
-    if (type === 'message') messages.push(message(item, param));
-    else if (!outputTypes.has(type) && type !== 'additional_tools') throw unsupported(item, param);
+    const said = type === 'message' ? message(item, param) : undefined;
+    if (turn && said?.role === 'assistant') {
+      turn.said.push(said);
+      continue;
+    }
+    closeTurn();
+    if (said) messages.push(said);
+    else if (!outputTypes.has(type)) throw unsupported(item, param);
   }
-  closeCalls();
+  closeTurn();
   refuseOrphans(outputs);
   return messages;
 }
 
 /** By call id, in order: some upstreams use an id again in a later turn. */
-function collectOutputs(items: readonly InputItem[]): Map<string, Output[]> {
-  const outputs = new Map<string, Output[]>();
+function collectOutputs(items: readonly InputItem[]): Map<string, OutputQueue> {
+  const queues = new Map<string, OutputQueue>();
   for (const [i, item] of items.entries()) {
     if (!outputTypes.has(itemType(item))) continue;
     const param = `input[${i}]`;
     const callId = requiredText(item, 'call_id', param);
-    const output = { parts: contentParts(item['output'], `${param}.output`), param };
-    outputs.set(callId, [...(outputs.get(callId) ?? []), output]);
+    const queue = queues.get(callId) ?? { outputs: [], used: 0 };
+    queue.outputs.push({ parts: contentParts(item['output'], `${param}.output`), param });
+    queues.set(callId, queue);
   }
-  return outputs;
+  return queues;
 }
 
-function refuseOrphans(outputs: ReadonlyMap<string, Output[]>): void {
-  for (const [callId, left] of outputs)
-    for (const { param } of left)
-      throw new InvalidRequest(
-        'invalid_value',
-        `${param}.call_id`,
-        `No call with the call_id ${JSON.stringify(callId)} stands in the input for this output.`,
-      );
+function refuseOrphans(queues: ReadonlyMap<string, OutputQueue>): void {
+  for (const [callId, { outputs, used }] of queues) {
+    const orphan = outputs[used];
+    if (orphan === undefined) continue;
+    throw new InvalidRequest(
+      'invalid_value',
+      `${orphan.param}.call_id`,
+      `No call with the call_id ${JSON.stringify(callId.slice(0, 60))} stands in the input for this output.`,
+    );
+  }
+}
+
+/** Takes the assistant message that stands last, if it has no calls yet: it belongs to the calls that follow. */
+function takeAssistant(messages: ChatMessage[]): ChatMessage[] {
+  const last = messages.at(-1);
+  if (last?.role !== 'assistant' || last.tool_calls) return [];
+  messages.pop();
+  return [last];
 }
 
 /** The assistant message with its calls, then a tool message for each call that has an output. */
-function answeredCalls(
-  before: ChatMessage[],
-  calls: ChatToolCall[],
-  outputs: Map<string, Output[]>,
-): ChatMessage[] {
-  const last = before.at(-1);
-  const joins = last?.role === 'assistant' && !last.tool_calls;
-  if (joins) before.pop();
+function answeredTurn({ said, calls }: CallTurn, queues: Map<string, OutputQueue>): ChatMessage[] {
+  const content = contentOfParts(said.flatMap((message) => partsOfContent(message.content)));
   const messages: ChatMessage[] = [
-    { role: 'assistant', content: joins ? last.content : null, tool_calls: calls },
+    { ...said[0], role: 'assistant', content: content === '' ? null : content, tool_calls: calls },
   ];
   const images: ChatContentPart[] = [];
   for (const call of calls) {
-    const output = outputs.get(call.id ?? '')?.shift();
-    if (!output) continue;
+    const queue = queues.get(call.id ?? '');
+    const output = queue?.outputs[queue.used];
+    if (!queue || !output) continue;
+    queue.used += 1;
     messages.push({ role: 'tool', tool_call_id: call.id, content: textOfParts(output.parts) });
-    images.push(...output.parts.filter((part) => part.type !== 'text'));
+    for (const part of output.parts) if (part.type !== 'text') images.push(part);
   }
   // Tool messages hold text alone: what a tool saw is shown by the user's side.
   if (images.length > 0) messages.push({ role: 'user', content: images });
@@ -133,9 +159,12 @@ function message(item: InputItem, param: string): ChatMessage {
       `${param}.role`,
       `'${param}.role' must be system, developer, user or assistant.`,
     );
-  const parts = contentParts(item['content'], `${param}.content`);
-  if (role === 'user') return { role, content: contentOfParts(parts) };
-  return { role: role === 'assistant' ? 'assistant' : 'system', content: textOfParts(parts) };
+  const { name } = item;
+  return {
+    role: role === 'user' || role === 'assistant' ? role : 'system',
+    content: contentOfParts(contentParts(item['content'], `${param}.content`), role),
+    ...(typeof name === 'string' && name !== '' && { name }),
+  };
 }
 
 function requiredText(item: InputItem, field: string, param: string): string {
