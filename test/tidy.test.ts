@@ -31,6 +31,7 @@ const layers: Record<string, { layers: string[]; packages: string[] }> = {
       '@aws-sdk/*',
       '@middy/core',
       '@aws-lambda-powertools/*',
+      '@smithy/signature-v4',
       '@types/aws-lambda',
       'aws-lambda',
     ],
