@@ -2,7 +2,7 @@ import { MemoryQuotaStore } from '../support/memory-quota-store.ts';
 import { openDynamoStore } from './quota-store-dynamo.ts';
 import { quotaStoreContract } from './quota-store.ts';
 
-quotaStoreContract('the quota store in memory', async () => {
+quotaStoreContract('in memory', async () => {
   const store = new MemoryQuotaStore();
   return {
     store,
@@ -12,4 +12,4 @@ quotaStoreContract('the quota store in memory', async () => {
   };
 });
 
-quotaStoreContract('the quota store on DynamoDB', openDynamoStore);
+quotaStoreContract('on DynamoDB', openDynamoStore);

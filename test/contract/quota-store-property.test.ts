@@ -1,0 +1,110 @@
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { imbalance } from '../../shared/billing/quota-item.ts';
+import type { CloseKind } from '../../shared/billing/quota-item.ts';
+import type { QuotaStore } from '../../shared/relay/quota-store.ts';
+import { MemoryQuotaStore } from '../support/memory-quota-store.ts';
+import { openDynamoStore } from './quota-store-dynamo.ts';
+import { closeOf, entryOf, itemOf, minute, reserveOf, slot } from './quota-store-rig.ts';
+
+/** What a reply tells: a store may hold more in its hands. */
+function words(reply: unknown): unknown {
+  const { done, item, sight } = (reply ?? {}) as Record<string, unknown>;
+  return { done, item, sight };
+}
+
+type Act = (store: QuotaStore, account: string) => Promise<unknown>;
+
+// Few values each, so that writes meet: the same ids, slots and keys again and again.
+const ids = fc.constantFrom('a', 'b', 'c', 'd');
+const keys = fc.constantFrom('key1', 'key2');
+const amounts = fc.oneof(fc.bigInt(0n, 30n), fc.constant(10n ** 20n + 1n));
+const maybe = <T>(values: fc.Arbitrary<T>) => fc.option(values, { nil: undefined });
+const slots = fc
+  .record({ item: fc.constantFrom('s', 't'), limit: fc.constantFrom(null, 0, 1, 2) })
+  .map(({ item, limit }) => slot(limit, item));
+const rates = fc.record({
+  minute: fc.integer({ min: minute, max: minute + 2 }),
+  max: fc.integer({ min: 0, max: 2 }),
+  starts: fc.boolean(),
+});
+
+/** What an id may have been opened with: a close does not ask the store. */
+const shapes = fc.record({
+  id: ids,
+  key: keys,
+  amount: amounts,
+  slot: maybe(slots),
+  busyMax: maybe(fc.nat(2)),
+  rate: maybe(rates),
+});
+
+const reserves = shapes.map(({ id, key, amount, slot, busyMax, rate }): [string, Act] => {
+  const busy = busyMax === undefined ? undefined : { key, max: busyMax };
+  const write = (account: string) => {
+    const { entry, ...rest } = reserveOf(account, { id, amount, slot, busy });
+    return { ...rest, entry: { ...entry, key }, rate: rate && { key, ...rate } };
+  };
+  return [`reserve ${id}`, (store, account) => store.reserve(write(account))];
+});
+
+const kinds = fc.constantFrom<CloseKind[]>('settled', 'released', 'expired', 'cancelled');
+const closes = fc
+  .record({ id: ids, charge: amounts, kind: kinds, giveBack: fc.boolean(), late: fc.boolean() })
+  .map(({ id, charge, kind, giveBack, late }): [string, Act] => [
+    `close ${id}`,
+    async (store, account) => {
+      // As the books do it: with the entry that was opened, seen in a refused write.
+      const seen = await store.reserve(reserveOf(account, { id, amount: 10n ** 30n }));
+      const open = seen.done ? undefined : seen.item?.open.get(id);
+      const entry = open && !late ? open : entryOf({ amount: 5n, tombstone: open?.tombstone === false });
+      return store.close(closeOf(account, { id, entry, charge, kind, giveBack }));
+    },
+  ]);
+
+const tombstones = ids.map((id): [string, Act] => [
+  `tombstone ${id}`,
+  (store, account) => store.tombstone(account, id, entryOf({ tombstone: true })),
+]);
+const creates = fc.constant<[string, Act]>(['create', (store, account) => store.create(account)]);
+
+const sequences = fc.array(
+  fc.oneof(
+    { weight: 6, arbitrary: reserves },
+    { weight: 5, arbitrary: closes },
+    { weight: 1, arbitrary: tombstones },
+    { weight: 1, arbitrary: creates },
+  ),
+  { minLength: 1, maxLength: 20 },
+);
+
+let dynamo: Awaited<ReturnType<typeof openDynamoStore>>;
+
+beforeAll(async () => {
+  dynamo = await openDynamoStore();
+});
+afterAll(() => dynamo[Symbol.asyncDispose]());
+
+test('whatever is written, both stores say the same and hold the same, and the books balance', async () => {
+  let runs = 0;
+  const property = fc.asyncProperty(sequences, fc.option(amounts), async (acts, available) => {
+    const memory = new MemoryQuotaStore();
+    const account = `account ${(runs += 1)}`;
+    if (available !== null) {
+      memory.items.set(account, itemOf(account, { available }));
+      await dynamo.put(itemOf(account, { available }));
+    }
+    for (const [after, act] of acts) {
+      const [saidThere, saidHere] = await Promise.all([act(memory, account), act(dynamo.store, account)]);
+      const there = memory.items.get(account);
+      const here = await dynamo.read(account);
+      expect({ after, said: words(saidHere), item: here }).toEqual({
+        after,
+        said: words(saidThere),
+        item: there,
+      });
+      expect({ after, off: there && imbalance(there) }).toEqual({ after, off: undefined });
+    }
+  });
+  await fc.assert(property, { numRuns: 60 });
+}, 60_000);
