@@ -19,7 +19,8 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   readonly #declared: ReadonlyMap<string, DeclaredTool>;
   readonly #suffix: string;
   readonly #output: OutputItem[] = [];
-  readonly #calls = new Map<number, { call: OpenCall; outputIndex: number }>();
+  readonly #now: () => number;
+  readonly #calls = new Map<number, { open: OpenCall; outputIndex: number }>();
   #message: { open: OpenMessage; outputIndex: number } | undefined;
   #items = 0;
   #started = false;
@@ -27,10 +28,11 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   #usage = noUsage;
   #quota: number | undefined;
 
-  /** `response`: as it stands at the start. */
-  constructor(response: ResponseObject, declared: ReadonlyMap<string, DeclaredTool>) {
+  /** `response`: as it stands at the start. `now`: Unix seconds. */
+  constructor(response: ResponseObject, declared: ReadonlyMap<string, DeclaredTool>, now: () => number) {
     this.#response = response;
     this.#declared = declared;
+    this.#now = now;
     this.#suffix = response.id.replace(/^resp-/, '');
   }
 
@@ -59,12 +61,19 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
 
   end(): ResponsesEvent[] {
     const status = incompleteReason(this.#finish) ? 'incomplete' : 'completed';
-    const events = [...this.start(), ...this.#closeMessage(status)];
-    for (const { call, outputIndex } of this.#calls.values()) {
-      events.push(...call.done(status));
-      this.#output[outputIndex] = call.item(status);
+    const events = this.start();
+    const left = [...this.#calls.values(), ...(this.#message ? [this.#message] : [])];
+    for (const { open, outputIndex } of left.toSorted((a, b) => a.outputIndex - b.outputIndex)) {
+      events.push(...open.done(status));
+      this.#output[outputIndex] = open.item(status);
     }
-    const response = finishedResponse(this.#response, this.#output, this.#usage, this.#finish, this.#quota);
+    const response = finishedResponse(this.#response, {
+      output: this.#output,
+      usage: this.#usage,
+      finish: this.#finish,
+      quota: this.#quota,
+      endedAt: this.#now(),
+    });
     return [...events, { type: 'response.completed', response }];
   }
 
@@ -92,21 +101,21 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   #pushCall(piece: ToolCallDelta): ResponsesEvent[] {
     const text = piece.function.arguments ?? '';
     const known = this.#calls.get(piece.index);
-    if (known) return known.call.push(text);
-    const events = this.#closeMessage('completed');
+    if (known) return known.open.push(text);
+    const events = this.#closeMessage();
     const outputIndex = this.#items++;
     const name = piece.function.name ?? '';
     const tool = this.#declared.get(name) ?? { kind: 'function', name, namespace: undefined };
-    const call = new OpenCall(`${this.#suffix}_${outputIndex}`, outputIndex, piece, tool);
-    this.#calls.set(piece.index, { call, outputIndex });
-    return [...events, ...call.added(), ...call.push(text)];
+    const open = new OpenCall(`${this.#suffix}_${outputIndex}`, outputIndex, piece, tool);
+    this.#calls.set(piece.index, { open, outputIndex });
+    return [...events, ...open.added(), ...open.push(text)];
   }
 
-  #closeMessage(status: 'completed' | 'incomplete'): ResponsesEvent[] {
+  #closeMessage(): ResponsesEvent[] {
     if (!this.#message) return [];
     const { open, outputIndex } = this.#message;
     this.#message = undefined;
-    this.#output[outputIndex] = open.item(status);
-    return open.done(status);
+    this.#output[outputIndex] = open.item('completed');
+    return open.done('completed');
   }
 }

@@ -1,6 +1,7 @@
 import type { ChatUsage } from '../wire/chat-response.ts';
-import type { ResponsesRequest } from '../wire/responses-request.ts';
+import type { ResponsesRequest, ResponsesTool } from '../wire/responses-request.ts';
 import type { OutputItem, ResponseObject, ResponsesUsage } from '../wire/responses-response.ts';
+import { isRecord, type JsonRecord } from './json-record.ts';
 import type { AnswerIdentity } from './upstream-to-chat.ts';
 
 /** The response object as it stands at the start of an answer; later forms replace what changed. */
@@ -28,7 +29,7 @@ function echoOf(request: ResponsesRequest): Record<string, unknown> {
     instructions: request.instructions ?? null,
     max_output_tokens: request.max_output_tokens ?? null,
     max_tool_calls: null,
-    metadata: request['metadata'] ?? {},
+    metadata: isRecord(request['metadata']) ? request['metadata'] : {},
     parallel_tool_calls: request.parallel_tool_calls ?? true,
     presence_penalty: 0,
     previous_response_id: null,
@@ -40,12 +41,16 @@ function echoOf(request: ResponsesRequest): Record<string, unknown> {
     temperature: request.temperature ?? 1,
     text: { ...request.text, format: request.text?.format ?? { type: 'text' } },
     tool_choice: request.tool_choice ?? 'auto',
-    tools: request.tools ?? [],
+    tools: (request.tools ?? []).map(echoedTool),
     top_logprobs: 0,
     top_p: request.top_p ?? 1,
     truncation: 'disabled',
   };
 }
+
+/** OpenAI's schema wants all keys of a function tool. */
+const echoedTool = (tool: ResponsesTool): JsonRecord =>
+  tool.type === 'function' ? { description: null, parameters: null, strict: null, ...tool } : tool;
 
 export const responsesUsage = (usage: ChatUsage): ResponsesUsage => ({
   input_tokens: usage.prompt_tokens,
@@ -64,22 +69,26 @@ const incompleteReasons = { length: 'max_output_tokens', content_filter: 'conten
 export const incompleteReason = (finish: string): 'max_output_tokens' | 'content_filter' | undefined =>
   finish === 'length' || finish === 'content_filter' ? incompleteReasons[finish] : undefined;
 
-/** The response at its end. `completedAt`: Unix seconds. */
-export function finishedResponse(
-  started: ResponseObject,
-  output: OutputItem[],
-  usage: ChatUsage,
-  finish: string,
-  quota: number | undefined,
-): ResponseObject {
-  const reason = incompleteReason(finish);
+export interface AnswerEnd {
+  output: OutputItem[];
+  usage: ChatUsage;
+  finish: string;
+  /** Official mode alone: yuan. */
+  quota: number | undefined;
+  /** Unix seconds. */
+  endedAt: number;
+}
+
+/** The response at its end. */
+export function finishedResponse(started: ResponseObject, end: AnswerEnd): ResponseObject {
+  const reason = incompleteReason(end.finish);
   return {
     ...started,
     status: reason ? 'incomplete' : 'completed',
-    completed_at: reason ? null : started.created_at,
-    output,
-    usage: responsesUsage(usage),
+    completed_at: reason ? null : end.endedAt,
+    output: end.output,
+    usage: responsesUsage(end.usage),
     incomplete_details: reason ? { reason } : null,
-    ...(quota === undefined ? {} : { quota }),
+    ...(end.quota === undefined ? {} : { quota: end.quota }),
   };
 }

@@ -16,5 +16,6 @@ export interface EndpointRequest {
   outputTokensMax?: number | undefined;
   /** Declared tools that no chat upstream can have, for the log. */
   droppedTools?: number | undefined;
-  renderer(identity: AnswerIdentity): Renderer;
+  /** `now`: Unix seconds, for what only the end of the answer knows. */
+  renderer(identity: AnswerIdentity, now: () => number): Renderer;
 }

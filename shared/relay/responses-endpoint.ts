@@ -16,8 +16,8 @@ export const responsesEndpoint: Endpoint = {
       request: chat,
       outputTokensMax,
       droppedTools,
-      renderer: (identity) => {
-        const events = new ChatToResponses(startedResponse(identity, request), declared);
+      renderer: (identity, now) => {
+        const events = new ChatToResponses(startedResponse(identity, request), declared, now);
         return request.stream === true
           ? new ResponsesStreamRenderer(events)
           : new ResponsesJsonRenderer(events);

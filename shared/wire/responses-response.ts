@@ -59,6 +59,7 @@ export interface ResponseObject {
   object: 'response';
   /** Unix seconds. */
   created_at: number;
+  /** Unix seconds; null until the answer is complete. */
   completed_at: number | null;
   status: 'in_progress' | 'completed' | 'incomplete' | 'failed';
   model: string;
@@ -66,8 +67,8 @@ export interface ResponseObject {
   usage: ResponsesUsage | null;
   error: ErrorObject | null;
   incomplete_details: { reason: 'max_output_tokens' | 'content_filter' } | null;
-  /** Official mode only: what the call would have cost, in yuan; null while it runs. */
-  quota?: number | null;
+  /** Official mode only, at the end: what the call would have cost, in yuan. */
+  quota?: number;
   /** What the request said, or its default. */
   [echoed: string]: unknown;
 }
