@@ -1,5 +1,5 @@
 import type { Machine } from '../stream/machine.ts';
-import type { ChatChunk, ChatDelta, ChunkChoice, FinishReason } from '../wire/chat-response.ts';
+import type { ChatChunk, ChatDelta, ChatUsage, ChunkChoice, FinishReason } from '../wire/chat-response.ts';
 import type { UpstreamEvent } from './body-to-upstream-events.ts';
 import { isRecord, type JsonRecord } from './json-record.ts';
 import { UpstreamError } from './upstream-error.ts';
@@ -47,6 +47,11 @@ export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
   /** `[DONE]` was seen: nothing after it counts. */
   get done(): boolean {
     return this.#done;
+  }
+
+  /** What the upstream told of its usage so far. */
+  get usage(): ChatUsage | undefined {
+    return this.#usage?.usage;
   }
 
   get usageClamped(): boolean {

@@ -49,6 +49,7 @@ export async function* attempt(
     const timeUp = watchdog.reason === 'deadline' ? 'deadline' : 'timeout';
     throw watchdog.signal.aborted ? new UpstreamFailure(timeUp) : (UpstreamFailure.from(error) ?? error);
   } finally {
+    call.told.usage = reader.usage;
     call.record.usage_clamped = reader.usageClamped || undefined;
     watchdog.stop();
   }

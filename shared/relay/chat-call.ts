@@ -4,6 +4,7 @@ import type { KeyRow } from '../config/key-row.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { AnswerIdentity } from '../convert/upstream-to-chat.ts';
 import type { ChatRequest } from '../wire/chat-request.ts';
+import type { ChatUsage } from '../wire/chat-response.ts';
 import type { ModelName } from './model-name.ts';
 import type { RequestLog } from './ports.ts';
 
@@ -30,6 +31,8 @@ export interface ChatCall {
   signal: AbortSignal;
   /** Writes that go on beside the answer and have to end inside the invocation. None rejects. */
   afterwards: Promise<unknown>[];
+  /** What the upstream told of its usage; stands for the answer's when that breaks off. */
+  told: { usage?: ChatUsage | undefined };
   /** The request's log line, filled in on the way. */
   record: RequestLog;
 }

@@ -45,6 +45,11 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
     return this.#outputTokens > 0;
   }
 
+  /** The upstream's counts of an answer that broke off before it could carry them. */
+  told(usage: ChatUsage | undefined): void {
+    this.#usage ??= usage;
+  }
+
   push(chunk: ChatChunk): ChatChunk[] {
     this.#last = chunk;
     if (chunk.usage) this.#usage = chunk.usage;

@@ -71,6 +71,7 @@ async function serve(
     startedMs,
     deadlineMs,
     afterwards: [],
+    told: {},
     record,
   };
   return withDeadline(ports, deadlineMs, (signal) =>

@@ -89,6 +89,7 @@ class Answer {
       for await (const texts of run(run(chunks, meter), this.#renderer)) await this.#say(texts.join(''));
     } catch (error) {
       this.refusal = asRefusal(error);
+      meter.told(this.#call.told.usage);
       if (this.refusal.body.error.code === 'internal')
         this.#ports.log.fault(this.#call.record.request_id, error);
       if (this.outbox.committed) this.outbox.push(this.#renderer.failed(this.refusal.body.error));
