@@ -15,9 +15,16 @@ export interface StoreCall {
 export interface CountedStore {
   endpoint: string;
   calls: StoreCall[];
+  /** From now on every call of a function is answered with this; undefined: with what the emulator says. */
+  failWith(failure: StoreFailure | undefined): void;
   /** Goes around the counting. */
   documents: DynamoDBDocumentClient;
   stop(): Promise<void>;
+}
+
+export interface StoreFailure {
+  status: number;
+  body: object;
 }
 
 /** The DynamoDB emulator behind a proxy that keeps a list of what was asked of it. */
@@ -25,13 +32,18 @@ export async function startCountedStore(): Promise<CountedStore> {
   const emulator = await startEmulator();
   const client = emulatorClient(emulator.endpoint);
   const calls: StoreCall[] = [];
+  let failure: StoreFailure | undefined;
   const server = createServer((request, response) => {
-    pass(request, response, new URL(emulator.endpoint), calls).catch(() => response.destroy());
+    if (failure && !isStreamRead(request)) fail(request, response, failure);
+    else pass(request, response, new URL(emulator.endpoint), calls).catch(() => response.destroy());
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     calls,
+    failWith: (next) => {
+      failure = next;
+    },
     documents: DynamoDBDocumentClient.from(client),
     stop: async () => {
       client.destroy();
@@ -39,6 +51,15 @@ export async function startCountedStore(): Promise<CountedStore> {
       await emulator.stop();
     },
   };
+}
+
+/** The host reads the tables' streams through here too; it is no part of what fails. */
+const isStreamRead = ({ headers }: IncomingMessage): boolean =>
+  String(headers['x-amz-target']).startsWith('DynamoDBStreams');
+
+function fail(request: IncomingMessage, response: ServerResponse, { status, body }: StoreFailure): void {
+  request.resume();
+  response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' }).end(JSON.stringify(body));
 }
 
 async function pass(

@@ -67,3 +67,21 @@ export const refusalThenSilence: Script = async (_call, reply) => {
 /** A refusal whose members are not what they are called. */
 export const strangeRefusal: Script = (_call, reply) =>
   reply.json(400, { error: { message: { a: 1 }, type: 7, param: ['x'], code: 42 } });
+
+/** Frames that each open another choice, or another tool call: small, but all of them have to be remembered. */
+const counted =
+  (frameAt: (number: number) => object): Script =>
+  async (_call, reply) => {
+    const gone = reply.hang().then(() => 'gone');
+    let number = 0;
+    do {
+      let text = '';
+      for (let piece = 0; piece < 1000; piece += 1) text += frame(frameAt(number++));
+      await reply.write(text);
+    } while ((await Promise.race([gone, sleep(0)])) !== 'gone');
+  };
+
+export const choicesWithoutEnd = counted((index) => ({ choices: [{ index, delta: { content: 'one' } }] }));
+export const toolCallsWithoutEnd = counted((index) =>
+  chunk({ tool_calls: [{ index, id: `call_${index}`, function: { name: 'one', arguments: '{}' } }] }),
+);

@@ -38,25 +38,30 @@ beforeAll(async () => {
   upstream = await startScriptedUpstream();
   raw = await startRawUpstream();
   const closed = await claimPort(0);
+  const kinds: Record<Kind, Record<string, unknown>> = {
+    patient: { endpoint: upstream.endpoint },
+    quick: {
+      endpoint: upstream.endpoint,
+      first_content_seconds: 0.4,
+      idle_seconds: 0.4,
+      total_seconds: 1.2,
+    },
+    raw: { endpoint: `http://${raw.address}/v1` },
+    refusing: { endpoint: `http://127.0.0.1:${closed}/v1` },
+    'no-tls': { endpoint: upstream.endpoint.replace('http:', 'https:') },
+    'no-handshake': { endpoint: `https://${raw.address}/v1`, connect_seconds: 0.3 },
+    'no-secret': { endpoint: upstream.endpoint, secret: 'env:NOWHERE' },
+    'broken-secret': { endpoint: upstream.endpoint, secret: 'env:BROKEN' },
+  };
+  const pools = Object.entries(kinds).flatMap(([kind, row]) =>
+    Array.from({ length: kind === 'patient' ? 120 : 40 }, (_, at) => channel(`${kind}-${at}`, row)),
+  );
   stack = await startWatchedStack({
     environmentsMax: 1,
-    rows: [
-      channel('patient', upstream.endpoint),
-      channel('quick', upstream.endpoint, {
-        first_content_seconds: 0.4,
-        idle_seconds: 0.4,
-        total_seconds: 1.2,
-      }),
-      channel('raw', `http://${raw.address}/v1`),
-      channel('refusing', `http://127.0.0.1:${closed}/v1`),
-      channel('no-tls', upstream.endpoint.replace('http:', 'https:')),
-      channel('no-handshake', `https://${raw.address}/v1`, { connect_seconds: 0.3 }),
-      channel('no-secret', upstream.endpoint, { secret: 'env:NOWHERE' }),
-      channel('broken-secret', upstream.endpoint, { secret: 'env:BROKEN' }),
-    ],
+    rows: [channel('healthy', kinds.patient), ...pools],
     functionEnvironment: { BROKEN: 'two\nlines' },
   });
-  await stack.post(call('patient', false));
+  await stack.post(call('healthy', false));
   firstProcess = stack.chatProcesses();
 });
 afterAll(async () => {
@@ -66,10 +71,29 @@ afterAll(async () => {
 });
 beforeEach(() => upstream.script(textStream('Hello there.')));
 
-const channel = (id: string, endpoint: string, more: object = {}): [TableName, Record<string, unknown>] => [
+type Kind =
+  | 'patient'
+  | 'quick'
+  | 'raw'
+  | 'refusing'
+  | 'no-tls'
+  | 'no-handshake'
+  | 'no-secret'
+  | 'broken-secret';
+
+const channel = (id: string, row: Record<string, unknown>): [TableName, Record<string, unknown>] => [
   'channels',
-  { id, endpoint, models: [id], state: true, ...more },
+  { ...row, id, models: [id], state: true },
 ];
+
+const taken = new Map<Kind, number>();
+
+/** A model on a channel of its own: a channel that failed is not asked again for a while. */
+function modelOf(kind: Kind): string {
+  const number = taken.get(kind) ?? 0;
+  taken.set(kind, number + 1);
+  return `${kind}-${number}`;
+}
 
 const call = (model: string, stream: boolean) => ({
   model,
@@ -78,8 +102,8 @@ const call = (model: string, stream: boolean) => ({
 });
 
 /** One request, and that the process that served it serves the next one too. */
-async function answer(model: string, stream: boolean): Promise<{ status: number; text: string }> {
-  const response = await stack.post(call(model, stream));
+async function answer(kind: Kind, stream: boolean): Promise<{ status: number; text: string }> {
+  const response = await stack.post(call(modelOf(kind), stream));
   const text = await response.text();
   expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-z]{26}$/);
   await expectAlive();
@@ -88,7 +112,7 @@ async function answer(model: string, stream: boolean): Promise<{ status: number;
 
 async function expectAlive(): Promise<void> {
   upstream.script(textStream('Still here.'));
-  const next = await stack.post(call('patient', false));
+  const next = await stack.post(call('healthy', false));
   expect(await next.text()).toContain('Still here.');
   expect(stack.chatProcesses()).toEqual(firstProcess);
 }
@@ -99,7 +123,7 @@ const timedOut: Ending = [504, 'upstream_timeout'];
 const limited: Ending = [429, 'rate_limit_exceeded', 'rate_limit_error'];
 const passedOn = (status: number): Ending => [status, 'upstream_code', 'invalid_request_error'];
 
-const beforeContent: [name: string, model: string, script: Script | undefined, ending: Ending][] = [
+const beforeContent: [name: string, kind: Kind, script: Script | undefined, ending: Ending][] = [
   ['refuses connections', 'refusing', undefined, unavailable],
   ['does not speak TLS', 'no-tls', undefined, unavailable],
   ['resets the connection', 'patient', resetsBeforeHead, unavailable],
@@ -150,9 +174,9 @@ const beforeContent: [name: string, model: string, script: Script | undefined, e
 ];
 
 describe.each([false, true])('before its first content, stream %s: an upstream that', (stream) => {
-  test.each(beforeContent)('%s', async (_name, model, script, [status, code, type = 'upstream_error']) => {
+  test.each(beforeContent)('%s', async (_name, kind, script, [status, code, type = 'upstream_error']) => {
     if (script) upstream.script(script);
-    const { status: given, text } = await answer(model, stream);
+    const { status: given, text } = await answer(kind, stream);
     expectErrorBody(text, type, code);
     expect(given).toBe(status);
     expect(text).not.toMatch(/<h1>|127\.0\.0\.1|NOWHERE|BROKEN/);
@@ -173,21 +197,23 @@ describe.each([false, true])('before its first content, stream %s: an upstream t
   });
 });
 
-const afterContent: [name: string, model: string, script: Script, code: string][] = [
+const afterContent: [name: string, kind: Kind, script: Script, code: string][] = [
   ['stops early', 'patient', stopsEarly, 'upstream_unavailable'],
   ['sends an error', 'patient', errorMidStream, 'upstream_unavailable'],
   ['falls silent', 'quick', textThenSilence('one two'), 'upstream_timeout'],
   ['never ends', 'quick', rough.wordsWithoutEnd, 'upstream_timeout'],
   ['sends a line without end', 'patient', rough.lineWithoutEndAfterWords, 'upstream_unavailable'],
   ['sends more than the relay takes', 'patient', rough.framesWithoutEnd, 'upstream_unavailable'],
+  ['sends choices without end', 'patient', rough.choicesWithoutEnd, 'upstream_unavailable'],
+  ['sends tool calls without end', 'patient', rough.toolCallsWithoutEnd, 'upstream_unavailable'],
 ];
 
 describe('after its first content an upstream that', () => {
   test.each(afterContent)(
     '%s ends the stream with an error chunk and [DONE]',
-    async (_name, model, script, code) => {
+    async (_name, kind, script, code) => {
       upstream.script(script);
-      const { status, text } = await answer(model, true);
+      const { status, text } = await answer(kind, true);
       expect(status).toBe(200);
       expect(brokenStreamOf(text)).toBe(code);
     },
@@ -195,9 +221,9 @@ describe('after its first content an upstream that', () => {
 
   test.each(afterContent)(
     '%s gives its true status to a call without stream',
-    async (_name, model, script, code) => {
+    async (_name, kind, script, code) => {
       upstream.script(script);
-      const { status, text } = await answer(model, false);
+      const { status, text } = await answer(kind, false);
       expectErrorBody(text, 'upstream_error', code);
       expect(status).toBe(code === 'upstream_timeout' ? 504 : 502);
     },
@@ -227,8 +253,8 @@ describe('after its first content an upstream that', () => {
 });
 
 /** Reads a streamed answer to its end and says when its first words came. */
-async function readStream(model: string, onWords: () => void): Promise<string> {
-  const response = await stack.post(call(model, true));
+async function readStream(kind: Kind, onWords: () => void): Promise<string> {
+  const response = await stack.post(call(modelOf(kind), true));
   expect(response.status).toBe(200);
   let text = '';
   for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) {
@@ -243,7 +269,7 @@ async function readStream(model: string, onWords: () => void): Promise<string> {
 function brokenStreamOf(text: string): unknown {
   const frames = framesOf(text);
   const last = frames.pop();
-  expect(streamedText(frames)).toMatch(/^(one|x)/);
+  expect(streamedText(frames)).toMatch(/^(one|x|$)/);
   expect(frames.filter((frame) => 'error' in frame)).toEqual([]);
   expect(last).toMatchObject({ object: 'chat.completion.chunk', error: { type: 'upstream_error' } });
   expect(last).not.toHaveProperty('choices');

@@ -3,7 +3,7 @@ import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { startStack } from '../../infra/local/start-stack.ts';
 import { physicalTableName, type TableName } from '../../shared/adapters/table-schema.ts';
 import type { RequestLog } from '../../shared/relay/ports.ts';
-import { startCountedStore, type StoreCall } from './counted-store.ts';
+import { startCountedStore, type CountedStore } from './counted-store.ts';
 
 export interface WatchedStackOptions {
   /** Rows that are there before the first request: the functions keep a configuration for some seconds. */
@@ -22,7 +22,7 @@ export interface WatchedStack {
   key: string;
   /** Every line that the functions and their host wrote so far. */
   lines: string[];
-  storeCalls: StoreCall[];
+  store: CountedStore;
   /** Process ids of the chat function's environments, in the order of their start, dead ones included. */
   chatProcesses(): number[];
   /** The log line of a request; waits for it. */
@@ -75,7 +75,7 @@ export async function startWatchedStack(options: WatchedStackOptions): Promise<W
     origin: stack.origin,
     key,
     lines,
-    storeCalls: store.calls,
+    store,
     chatProcesses: () =>
       lines.flatMap((line) => /^environment chat#\d+ pid (\d+)$/.exec(line)?.[1] ?? []).map(Number),
     async logged(requestId) {

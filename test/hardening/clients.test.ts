@@ -1,0 +1,169 @@
+import { once } from 'node:events';
+import { request as send, type IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { chunk, usageChunk } from '../support/upstream-frames.ts';
+import { textStream } from '../support/upstream-scripts.ts';
+import { framesOf, streamedText } from './answers.ts';
+import { forgetPeak, peakMegabytes } from './process-memory.ts';
+import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
+
+let upstream: ScriptedUpstream;
+let stack: WatchedStack;
+let firstProcess: number[];
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  stack = await startWatchedStack({
+    environmentsMax: 1,
+    rows: [['channels', { id: 'scripted', endpoint: upstream.endpoint, models: ['plain'], state: true }]],
+  });
+  await stack.post(call);
+  firstProcess = stack.chatProcesses();
+});
+afterAll(async () => {
+  await stack?.stop();
+  await upstream?.close();
+});
+
+const call = { model: 'plain', stream: true, messages: [{ role: 'user', content: 'Hello' }] };
+
+/** A client that reads only when it is told to. */
+async function open(): Promise<{ response: IncomingMessage; id: string }> {
+  const request = send(`${stack.origin}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${stack.key}`, 'content-type': 'application/json' },
+  }).end(JSON.stringify(call));
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  response.on('error', () => {});
+  return { response, id: String(response.headers['x-request-id']) };
+}
+
+describe('a client that leaves after three chunks', () => {
+  test.each(['hangs up', 'resets'] as const)(
+    'and %s does not cut its upstream: the whole answer is accounted',
+    async (way) => {
+      const left = Promise.withResolvers<void>();
+      upstream.forget();
+      upstream.script(async (_call, reply) => {
+        for (const content of ['one', ' two', ' three']) await reply.data(chunk({ content }));
+        await left.promise;
+        // More than the sockets between can hold, so that somebody has to read it.
+        const padded = chunk({ content: ' more' }, null, { obfuscation: 'x'.repeat(100_000) });
+        for (let piece = 0; piece < 300; piece += 1) await reply.data(padded);
+        await reply.data(
+          chunk({}, 'stop'),
+          usageChunk({ prompt_tokens: 7, completion_tokens: 303, total_tokens: 310 }),
+          '[DONE]',
+        );
+        reply.end();
+      });
+      const { response, id } = await open();
+      let text = '';
+      for await (const piece of response.setEncoding('utf8')) {
+        text += String(piece);
+        if (text.includes('three')) break;
+      }
+      if (way === 'resets') response.socket.resetAndDestroy();
+      else response.destroy();
+      left.resolve();
+
+      expect(await upstream.requests[0]?.closed).toBe('finished');
+      expect(await stack.logged(id)).toMatchObject({
+        status: 200,
+        prompt_tokens: 7,
+        completion_tokens: 303,
+        usage_estimated: false,
+      });
+      upstream.script(textStream('Next, please.'));
+      expect(await (await stack.post(call)).text()).toContain('[DONE]');
+      expect(stack.chatProcesses()).toEqual(firstProcess);
+    },
+  );
+});
+
+describe('a long answer', () => {
+  const words = 'twenty characters.. ';
+  const count = 130_000;
+  let written = 0;
+  /** About 31 MB for the client, in chunks of a common size; a thousand of them in one write. */
+  const long: Script = async (_call, reply) => {
+    const thousand = `data: ${JSON.stringify(chunk({ content: words }))}\n\n`.repeat(1000);
+    for (written = 0; written < count; written += 1000) await reply.write(thousand);
+    await reply.data(chunk({}, 'stop'), usageChunk(), '[DONE]');
+    reply.end();
+  };
+
+  test('waits for a client that does not read, in little memory, and reaches it whole when it does', async () => {
+    upstream.script(long);
+    const [pid = 0] = firstProcess;
+    forgetPeak(pid);
+    const { response } = await open();
+    expect(await standstill(() => written)).toBeLessThan(count);
+    let text = '';
+    for await (const part of response.setEncoding('utf8')) text += String(part);
+
+    const frames = framesOf(text);
+    expect(text.length).toBeGreaterThan(20_000_000);
+    expect(streamedText(frames)).toBe(words.repeat(count));
+    expect(frames.at(-1)).toMatchObject({ choices: [{ finish_reason: 'stop' }] });
+    expect(stack.chatProcesses()).toEqual(firstProcess);
+    expect(peakMegabytes(pid)).toBeLessThan(200);
+  });
+});
+
+/** The value at which a counter stands still: whoever moves it waits for somebody. */
+async function standstill(read: () => number): Promise<number> {
+  for (let before = -1; ; await sleep(200)) {
+    const now = read();
+    if (now > 0 && now === before) return now;
+    before = now;
+  }
+}
+
+describe('streams side by side', () => {
+  const side = 20;
+  const atOnce = 8;
+  let crowd: WatchedStack;
+
+  beforeAll(async () => {
+    crowd = await startWatchedStack({
+      environmentsMax: atOnce,
+      rows: [['channels', { id: 'scripted', endpoint: upstream.endpoint, models: ['plain'], state: true }]],
+    });
+  });
+  afterAll(() => crowd?.stop());
+
+  test('get each their own answer, whole, under an id of their own', async () => {
+    let arrived = 0;
+    const allHere = Promise.withResolvers<void>();
+    upstream.script(async ({ body }, reply) => {
+      arrived += 1;
+      if (arrived === atOnce) allHere.resolve();
+      const [{ content: name }] = body['messages'] as [{ content: string }];
+      // Nobody goes on before as many are under way as there can be, so that their chunks come in turns.
+      await reply.data(chunk({ role: 'assistant', content: `${name}: ` }));
+      await allHere.promise;
+      for (let word = 0; word < 200; word += 1) await reply.data(chunk({ content: `${name}.${word} ` }));
+      await reply.data(chunk({}, 'stop'), usageChunk(), '[DONE]');
+      reply.end();
+    });
+    const answers = await Promise.all(
+      Array.from({ length: side }, async (_, number) => {
+        const response = await crowd.post({ ...call, messages: [{ role: 'user', content: `n${number}` }] });
+        return framesOf(await response.text());
+      }),
+    );
+    const ids = answers.map((frames) => {
+      const own = new Set(frames.map((frame) => frame['id']));
+      expect(own.size).toBe(1);
+      return [...own][0];
+    });
+    expect(new Set(ids).size).toBe(side);
+    const words = Array.from({ length: 200 }, (_, word) => word);
+    for (const [number, frames] of answers.entries())
+      expect(streamedText(frames)).toBe(`n${number}: ${words.map((word) => `n${number}.${word} `).join('')}`);
+    expect(crowd.chatProcesses()).toHaveLength(atOnce);
+  });
+});
