@@ -51,20 +51,13 @@ export const flag = z.pipe(
   toFlag,
 );
 
-/** A list keeps its order; a string set has none of its own, so it is sorted by name. */
-function listOf(item: typeof text, wanted: string) {
-  return z.pipe(
-    z.union([z.array(item), z.set(item)], wanted),
-    z.transform((value: string[] | Set<string>) => (Array.isArray(value) ? value : [...value].toSorted())),
-  );
-}
-
-export const textList = listOf(text, 'a list (or a string set) of texts');
+/** read-row.ts has made a list of a string set. */
+export const textList = z.array(text, 'a list (or a string set) of texts');
 
 export const modelName = z
   .string(wantedName)
   .check(z.trim(), z.regex(/^[A-Za-z0-9._:/@-]{1,128}$/, wantedName));
-export const modelList = listOf(modelName, wantedNames);
+export const modelList = z.array(modelName, wantedNames);
 
 /** A value that goes into a request body as it is. */
 export const jsonValue = z.custom(isJson, 'a value that JSON can hold (a list instead of a set)');

@@ -7,7 +7,7 @@ export type RowReading<Row> = { row: Row; warning?: string } | RowProblem;
 export interface RowProblem {
   /** Says in words what was found and what is wanted. */
   problem: string;
-  /** true: a switch of the row is unreadable, so not even an earlier version of the row may be served. */
+  /** true: the row's switch is off or unreadable, so not even an earlier version of the row may be served. */
   off?: boolean;
 }
 
@@ -16,7 +16,7 @@ export interface RowProblem {
  * start with `_` are notes and marks and never break a row.
  */
 export function readRow<Row>(schema: z.ZodMiniType<Row>, raw: unknown): RowReading<Row> {
-  const row = withoutNotes(raw);
+  const row = plainRow(raw);
   const parsed = z.safeParse(schema, row);
   return parsed.success ? { row: parsed.data } : { problem: explainIssues(parsed.error.issues, row) };
 }
@@ -27,7 +27,27 @@ export function attributeOf(raw: unknown, name: string): unknown {
   return (raw as Record<string, unknown>)[name];
 }
 
-function withoutNotes(raw: unknown): unknown {
-  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return raw;
-  return Object.fromEntries(Object.entries(raw).filter(([name]) => !name.startsWith('_')));
+/**
+ * A row as JSON can hold it, without notes and marks. A string set has no order of its own: it becomes a list,
+ * sorted by name.
+ */
+export function plainRow(raw: unknown): unknown {
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return plainValue(raw);
+  return plainValue(Object.fromEntries(Object.entries(raw).filter(([name]) => !name.startsWith('_'))));
 }
+
+/** What JSON cannot hold stays as it is: no schema accepts it. */
+function plainValue(value: unknown): unknown {
+  if (value instanceof Set && [...value].every((item) => typeof item === 'string'))
+    return [...(value as Set<string>)].toSorted();
+  if (Array.isArray(value)) return value.map(plainValue);
+  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
+    return value;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plainValue(inner)]));
+}
+
+/** What most tables serve instead of a bad row. */
+export const lastGoodVersion = (lastGood: unknown): { raw: unknown; said: string } => ({
+  raw: lastGood,
+  said: 'until this is mended, the last good version is used',
+});

@@ -1,7 +1,8 @@
 import * as z from 'zod/mini';
 import { explainIssues } from './explain.ts';
-import { attributeOf, readRow } from './read-row.ts';
+import { attributeOf, lastGoodVersion, readRow } from './read-row.ts';
 import type { RowReading } from './read-row.ts';
+import type { StandIn, TableReader } from './read-table.ts';
 import { SettingRow, settingValues } from './setting-row.ts';
 import type { Settings } from './settings.ts';
 
@@ -31,20 +32,22 @@ export function readSetting(raw: unknown): RowReading<Partial<Settings>> {
   return readValue(name, value);
 }
 
+export const settingReader: TableReader<Partial<Settings>> = {
+  table: 'settings',
+  read: readSetting,
+  standIn: ({ raw, lastGood }) => safeSetting(attributeOf(raw, 'name')) ?? lastGoodVersion(lastGood),
+};
+
 /**
  * What holds while the row of a switch cannot be read: whoever wrote it may have meant to close the relay, so
  * it must not stay open. Undefined for a row that is no switch.
  */
-export function safeSettings(raw: unknown): { settings: Partial<Settings>; said: string } | undefined {
-  const name = attributeOf(raw, 'name');
+function safeSetting(name: unknown): StandIn | undefined {
   if (name === 'relay_closed') {
-    return { settings: { relayClosed: true }, said: 'until this can be read, the relay is closed' };
+    return { raw: { name, value: true }, said: 'until this can be read, the relay is closed' };
   }
   if (name === 'subscription.enabled') {
-    return {
-      settings: { subscriptionEnabled: false },
-      said: 'until this can be read, subscriptions are off',
-    };
+    return { raw: { name, value: false }, said: 'until this can be read, subscriptions are off' };
   }
   return undefined;
 }

@@ -1,10 +1,18 @@
 import type { ChannelRow } from './channel-row.ts';
 import type { ChargeRow } from './charge-row.ts';
 import type { PlanRow } from './plan-row.ts';
-import type { Settings } from './settings.ts';
+import { defaultSettings, type Settings } from './settings.ts';
 
-/** The whole configuration at one moment; a request keeps the one it started with. */
+/**
+ * Number of the form in which snapshots are stored. It goes up with every change that an older function would
+ * misread: a function that does not know the form keeps the snapshot it has.
+ */
+export const snapshotFormat = 1;
+
+/** The whole configuration at one moment, all JSON; a request keeps the one it started with. */
 export interface Snapshot {
+  /** The number under which it was published; absent: nothing was ever published. */
+  version?: number;
   /** Unix seconds: when this configuration was published. */
   publishedAt: number;
   /** Enabled channels only: priority descending, then id. */
@@ -18,10 +26,15 @@ export interface Snapshot {
   models: string[];
 }
 
-/** What a row is told. `problem`: it is not used. `warning`: it is used, but look at it. */
-export interface Verdict {
-  table: 'channels' | 'charges' | 'plans' | 'settings';
-  key: string | number;
-  problem?: string;
-  warning?: string;
-}
+/**
+ * What a relay serves before its first configuration: empty lists, no model.
+ * @param publishedAt Unix seconds
+ */
+export const emptySnapshot = (publishedAt: number): Snapshot => ({
+  publishedAt,
+  channels: [],
+  charges: [],
+  plans: [],
+  settings: structuredClone(defaultSettings),
+  models: [],
+});

@@ -1,5 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { canonicalContent } from '../../../shared/config/canonical.ts';
+import type { ConfigRows } from '../../../shared/config/config-rows.ts';
 import { channel, compile } from './rows.ts';
 
 /** Anything DynamoDB's document client could return, and more. */
@@ -17,7 +19,7 @@ it('never throws, whatever the tables hold', () => {
   const table = fc.array(junk, { maxLength: 5 });
   fc.assert(
     fc.property(table, table, table, table, fc.boolean(), (channels, charges, plans, settings, local) => {
-      const { snapshot, verdicts } = compile({ channels, charges, plans, settings }, local);
+      const { snapshot, verdicts } = compile({ channels, charges, plans, settings }, { local });
       expect(verdicts).toHaveLength(channels.length + charges.length + plans.length + settings.length);
       expect(() => JSON.stringify(snapshot)).not.toThrow();
     }),
@@ -36,7 +38,7 @@ it('serves exactly the rows that it reports no problem for', () => {
       (someChannels, someCharges) => {
         const channels = withOwnKeys(someChannels, 'id', (index) => `c${index}`);
         const charges = withOwnKeys(someCharges, 'id', (index) => index);
-        const { snapshot, verdicts } = compile({ channels, charges }, true);
+        const { snapshot, verdicts } = compile({ channels, charges }, { local: true });
         const fine = (name: string) =>
           verdicts.filter((verdict) => verdict.table === name && verdict.problem === undefined);
         const servable = fine('channels').filter(
@@ -45,6 +47,28 @@ it('serves exactly the rows that it reports no problem for', () => {
         const served = new Set<unknown>(snapshot.channels.map((row) => row.id));
         expect(served).toEqual(new Set(servable.map(({ key }) => key)));
         expect(snapshot.charges.map((row) => row.id)).toEqual(fine('charges').map(({ key }) => key));
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
+it('comes out the same when it is compiled again from the rows that it kept, and from its own snapshot', () => {
+  const table = fc.array(junk, { maxLength: 4 });
+  fc.assert(
+    fc.property(
+      fc.array(oneOfEach(channel({ models: new Set(['b', 'a']), params: {} })), { maxLength: 4 }),
+      table,
+      (someChannels, others) => {
+        const channels = withOwnKeys(someChannels, 'id', (index) => `c${index}`);
+        const raw = { channels, charges: others, settings: [{ name: 'limits', value: {} }, ...others] };
+        const first = compile(raw);
+        const rows = JSON.parse(JSON.stringify(first.rows)) as ConfigRows;
+        const content = canonicalContent(first.snapshot, first.rows);
+        const fromKept = compile(rows);
+        expect(canonicalContent(fromKept.snapshot, fromKept.rows)).toBe(content);
+        const again = compile(raw, { earlier: rows });
+        expect(canonicalContent(again.snapshot, again.rows)).toBe(content);
       },
     ),
     { numRuns: 300 },

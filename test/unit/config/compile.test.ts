@@ -13,6 +13,7 @@ describe('the snapshot', () => {
         settings: defaultSettings,
         models: [],
       },
+      rows: { channels: [], charges: [], plans: [], settings: [] },
       verdicts: [],
     });
   });
@@ -89,7 +90,11 @@ describe('the snapshot', () => {
     expect(snapshot.charges).toEqual([]);
     expect(verdicts).toEqual([
       { table: 'channels', key: 'bad', problem: 'priority: found "high", wanted a whole number' },
-      { table: 'channels', key: 'good' },
+      {
+        table: 'channels',
+        key: 'good',
+        warning: 'models: no row of charges prices gpt-4o, so calls are free',
+      },
       {
         table: 'charges',
         key: 1,

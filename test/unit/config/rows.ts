@@ -1,5 +1,5 @@
-import { compileSnapshot } from '../../../shared/config/compile.ts';
-import type { ConfigRows } from '../../../shared/config/compile.ts';
+import { compileSnapshot, type CompileOptions } from '../../../shared/config/compile.ts';
+import { emptyRows, type ConfigRows } from '../../../shared/config/config-rows.ts';
 
 /** The least that a served channel needs. */
 export const channel = (attributes: Record<string, unknown> = {}): Record<string, unknown> => ({
@@ -10,8 +10,5 @@ export const channel = (attributes: Record<string, unknown> = {}): Record<string
   ...attributes,
 });
 
-export const compile = (rows: Partial<ConfigRows>, local = false) =>
-  compileSnapshot(
-    { channels: [], charges: [], plans: [], settings: [], ...rows },
-    { local, publishedAt: 1_800_000_000 },
-  );
+export const compile = (rows: Partial<ConfigRows>, options: Partial<CompileOptions> = {}) =>
+  compileSnapshot({ ...emptyRows, ...rows }, { local: false, publishedAt: 1_800_000_000, ...options });

@@ -53,7 +53,7 @@ describe('a secret that was typed into a row', () => {
     ['as the type', { type: canary }],
     ['as a header in the mapper', { mapper: { [`Bearer ${canary}`]: 5 } }],
   ])('is never repeated: %s', (_case, attributes) => {
-    const { verdicts } = compile({ channels: [channel(attributes)] }, true);
+    const { verdicts } = compile({ channels: [channel(attributes)] }, { local: true });
     expect(verdicts[0]?.problem).toBeTypeOf('string');
     expect(JSON.stringify(verdicts)).not.toContain('CANARY');
   });

@@ -8,6 +8,8 @@ import { ChargeRow } from '../../../shared/config/charge-row.ts';
 import { KeyRow } from '../../../shared/config/key-row.ts';
 import { PlanRow } from '../../../shared/config/plan-row.ts';
 import { readChannel } from '../../../shared/config/read-channel.ts';
+import { readCharge } from '../../../shared/config/read-charge.ts';
+import { readPlan } from '../../../shared/config/read-plan.ts';
 import { readRow } from '../../../shared/config/read-row.ts';
 import { readSetting } from '../../../shared/config/read-setting.ts';
 import { SettingRow, settingValues } from '../../../shared/config/setting-row.ts';
@@ -16,8 +18,8 @@ const page = readFileSync(new URL('../../../docs/tables.md', import.meta.url), '
 
 const readers: Record<string, (raw: unknown) => object> = {
   channels: (raw) => readChannel(raw, { local: false }),
-  charges: (raw) => readRow(ChargeRow, raw),
-  plans: (raw) => readRow(PlanRow, raw),
+  charges: readCharge,
+  plans: readPlan,
   settings: readSetting,
   keys: (raw) => readRow(KeyRow, raw),
   accounts: (raw) => readRow(AccountRow, raw),

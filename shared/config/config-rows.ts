@@ -1,0 +1,14 @@
+import type { ConfigTable } from './verdict.ts';
+
+/** All rows of the four tables, as the SDK's document client returns them, or as a snapshot keeps them. */
+export type ConfigRows = Record<ConfigTable, unknown[]>;
+
+export const emptyRows: ConfigRows = { channels: [], charges: [], plans: [], settings: [] };
+
+/** The attribute that tells the rows of a table apart. */
+export const keyAttributes: Record<ConfigTable, string> = {
+  channels: 'id',
+  charges: 'id',
+  plans: 'level',
+  settings: 'name',
+};

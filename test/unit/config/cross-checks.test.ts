@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest';
+import type { CompileOptions } from '../../../shared/config/compile.ts';
+import type { ConfigRows } from '../../../shared/config/config-rows.ts';
+import { channel, compile } from './rows.ts';
+
+const charge = (attributes: Record<string, unknown> = {}) => ({
+  id: 1,
+  type: 'token-billing',
+  models: ['gpt-4o'],
+  input: 0.01,
+  output: 0.02,
+  ...attributes,
+});
+const plan = (models: string[]) => ({ level: 1, items: [{ id: 'chat', value: 100, models }] });
+
+const warningsOf = (rows: Partial<ConfigRows>, options: Partial<CompileOptions> = {}) =>
+  compile(rows, options).verdicts.flatMap(({ table, key, warning }) =>
+    warning === undefined ? [] : [`${table} ${key}: ${warning}`],
+  );
+
+describe('a row that is used but deserves a look', () => {
+  it('is not one of a configuration that fits together', () => {
+    expect(warningsOf({ channels: [channel()], charges: [charge()], plans: [plan(['gpt-4o'])] })).toEqual([]);
+  });
+
+  it('serves a model without a price', () => {
+    const channels = [channel({ models: ['gpt-4o', 'a', 'b', 'c', 'd', 'e', 'f'] })];
+    expect(warningsOf({ channels, charges: [charge()] })).toEqual([
+      'channels main: models: no row of charges prices a, b, c, d, e and 1 more, so calls are free',
+    ]);
+    const refuse = { name: 'unpriced_models', value: 'refuse' };
+    expect(warningsOf({ channels, charges: [charge()], settings: [refuse] })[0]).toContain(
+      'so, by the setting unpriced_models, calls are refused',
+    );
+    expect(warningsOf({ channels: [channel({ state: false })] })).toEqual([]);
+  });
+
+  it('is a rule that a lower id shadows', () => {
+    const charges = [charge(), charge({ id: 2 }), charge({ id: 3, models: ['gpt-4o', 'gpt-4o'] })];
+    expect(warningsOf({ channels: [channel()], charges })).toEqual([
+      'charges 2: models: rule 1 has the lower id and already prices gpt-4o, so that one counts',
+      'charges 3: models: rule 1 has the lower id and already prices gpt-4o, so that one counts',
+    ]);
+  });
+
+  it('prices what nobody serves, or the upstream’s name of a model', () => {
+    const channels = [channel({ mapper: { 'gpt-4o': 'gpt-4o-2024' } })];
+    const charges = [charge({ models: ['gpt-4o', 'gpt-5', 'gpt-4o-2024'] })];
+    expect(warningsOf({ channels, charges })).toEqual([
+      "charges 1: models: no channel that is on serves gpt-5, gpt-4o-2024 (gpt-4o-2024 is the upstream's name of gpt-4o)",
+    ]);
+  });
+
+  it.each([
+    [
+      { output: 72 },
+      'output: 72 yuan per 1,000 tokens looks like a price per million tokens; that would be 0.072 here',
+    ],
+    [
+      { input: '1' },
+      'input: 1 yuan per 1,000 tokens looks like a price per million tokens; that would be 0.001 here',
+    ],
+    [
+      { input: 0, output: 0 },
+      'input, output: nothing is charged (if that is meant, the type non-billing says so)',
+    ],
+    [{ type: 'non-billing' }, 'input, output: without effect, as the type is non-billing'],
+    [{ type: 'times-billing', input: 5 }, 'input: without effect, as the type is times-billing'],
+  ])('has a price that looks like a mistake: %j', (attributes, warning) => {
+    const rows = { channels: [channel()], charges: [charge(attributes)] };
+    expect(warningsOf(rows)).toEqual([`charges 1: ${warning}`]);
+  });
+
+  it('prices calls, which may cost much each, without a warning', () => {
+    const charges = [charge({ type: 'times-billing', input: 0, output: 72 })];
+    expect(warningsOf({ channels: [channel()], charges })).toEqual([]);
+  });
+
+  it('is a plan for models that nobody serves, or for none', () => {
+    const rows = { channels: [channel()], charges: [charge()] };
+    expect(warningsOf({ ...rows, plans: [plan(['gpt-4o', 'gpt-5'])] })).toEqual([
+      'plans 1: items[0].models: no channel that is on serves gpt-5',
+    ]);
+    expect(warningsOf({ ...rows, plans: [plan([])] })).toEqual([
+      'plans 1: items[0].models: empty, so this entry covers nothing',
+    ]);
+  });
+
+  it('has a secret that cannot be read', () => {
+    const secret = 'ssm:/relay/relay/typo';
+    const unreadableSecrets = new Map([[secret, 'there is none of this name']]);
+    const rows = { channels: [channel({ secret: [secret, 'ssm:/relay/relay/fine'] })], charges: [charge()] };
+    expect(warningsOf(rows, { unreadableSecrets })).toEqual([
+      `channels main: secret: ${secret} cannot be read: there is none of this name`,
+    ]);
+  });
+
+  it('is told all at once', () => {
+    const channels = [channel({ mapper: { dead: 'x' } })];
+    expect(warningsOf({ channels })).toEqual([
+      'channels main: mapper: maps dead, which is not in models; models: no row of charges prices gpt-4o, so calls are free',
+    ]);
+  });
+
+  it('is told of its problem alone when it has one', () => {
+    const { rows } = compile({ channels: [channel()] });
+    const { verdicts } = compile({ channels: [channel({ weight: -1 })] }, { earlier: rows });
+    expect(verdicts).toEqual([
+      { table: 'channels', key: 'main', problem: expect.stringContaining('weight') as string },
+    ]);
+  });
+});

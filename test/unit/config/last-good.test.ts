@@ -1,0 +1,164 @@
+import { describe, expect, it } from 'vitest';
+import { canonicalContent } from '../../../shared/config/canonical.ts';
+import { emptyRows, type ConfigRows } from '../../../shared/config/config-rows.ts';
+import { channel, compile } from './rows.ts';
+
+const charge = (attributes: Record<string, unknown> = {}) => ({
+  id: 1,
+  type: 'token-billing',
+  models: ['gpt-4o'],
+  input: 0.01,
+  output: 0.02,
+  ...attributes,
+});
+const kept = 'until this is mended, the last good version is used';
+
+/** Compiles good rows, then the changed ones on top of what the first snapshot kept. */
+const afterEdit = (good: Partial<ConfigRows>, changed: Partial<ConfigRows>) => {
+  const { rows } = compile(good);
+  return compile(changed, { earlier: JSON.parse(JSON.stringify(rows)) as ConfigRows });
+};
+
+describe('a bad row that is still there', () => {
+  it('keeps its last good version, and says so', () => {
+    const { snapshot, verdicts } = afterEdit(
+      { channels: [channel({ priority: 3 })], charges: [charge()], plans: [{ level: 1, price: 5 }] },
+      {
+        channels: [channel({ priority: 'high' })],
+        charges: [charge({ output: 'cheap' })],
+        plans: [{ level: 1, price: -5 }],
+      },
+    );
+    expect(snapshot.channels).toMatchObject([{ id: 'main', priority: 3 }]);
+    expect(snapshot.charges).toMatchObject([{ id: 1, output: 0.02 }]);
+    expect(snapshot.plans).toMatchObject([{ level: 1, price: 5 }]);
+    expect(verdicts.map(({ problem }) => problem)).toEqual([
+      `priority: found "high", wanted a whole number; ${kept}`,
+      `output: found "cheap", wanted a number of 0 or more; ${kept}`,
+      `price: found -5, wanted a number of 0 or more; ${kept}`,
+    ]);
+  });
+
+  it('keeps it through every later snapshot, until it is mended or deleted', () => {
+    const good = compile({ channels: [channel({ priority: 3 })] });
+    const bad = { channels: [channel({ priority: 'high' })] };
+    const once = compile(bad, { earlier: good.rows });
+    const twice = compile(bad, { earlier: once.rows });
+    expect(twice).toEqual(once);
+    expect(canonicalContent(twice.snapshot, twice.rows)).toBe(canonicalContent(good.snapshot, good.rows));
+    expect(compile({}, { earlier: twice.rows }).snapshot.channels).toEqual([]);
+    const mended = compile({ channels: [channel({ priority: 4 })] }, { earlier: twice.rows });
+    expect(mended.snapshot.channels).toMatchObject([{ priority: 4 }]);
+  });
+
+  it('is left out when it never was good', () => {
+    const { snapshot, verdicts, rows } = afterEdit({}, { channels: [channel({ priority: 'high' })] });
+    expect(snapshot.channels).toEqual([]);
+    expect(rows.channels).toEqual([]);
+    expect(verdicts[0]?.problem).toBe('priority: found "high", wanted a whole number');
+  });
+
+  it('does not keep a version that the rules no longer accept', () => {
+    const { rows } = compile({ channels: [channel({ endpoint: 'http://127.0.0.1:1/v1' })] }, { local: true });
+    const { snapshot } = compile({ channels: [channel({ priority: 'high' })] }, { earlier: rows });
+    expect(snapshot.channels).toEqual([]);
+  });
+
+  it('takes string sets and numbers typed as text along', () => {
+    const good = channel({ models: new Set(['b', 'a']), priority: '7', _note: 'n' });
+    const { snapshot } = afterEdit({ channels: [good] }, { channels: [channel({ priority: 'high' })] });
+    expect(snapshot).toEqual(compile({ channels: [good] }).snapshot);
+  });
+});
+
+describe('a channel that was switched off', () => {
+  it.each([false, 'false'])('stays off although the row has a mistake: state %j', (state) => {
+    const { snapshot, verdicts } = afterEdit(
+      { channels: [channel()] },
+      { channels: [channel({ state, priority: 'high' })] },
+    );
+    expect(snapshot.channels).toEqual([]);
+    expect(verdicts[0]?.problem).toBe('priority: found "high", wanted a whole number');
+  });
+
+  it('stays off when its last good version is off, whatever the bad row says', () => {
+    const { snapshot } = afterEdit(
+      { channels: [channel({ state: false })] },
+      { channels: [channel({ state: true, priority: 'high' })] },
+    );
+    expect(snapshot.channels).toEqual([]);
+  });
+
+  it('is off while its state cannot be read, and while another attribute is mended after that', () => {
+    const unreadable = afterEdit({ channels: [channel()] }, { channels: [channel({ state: 'on' })] });
+    expect(unreadable.snapshot.channels).toEqual([]);
+    const half = compile(
+      { channels: [channel({ state: true, priority: 'high' })] },
+      { earlier: unreadable.rows },
+    );
+    expect(half.snapshot.channels).toEqual([]);
+  });
+});
+
+describe('a bad setting', () => {
+  it('keeps its last good value', () => {
+    const { snapshot, verdicts } = afterEdit(
+      { settings: [{ name: 'contact', value: 'ops@example.com' }] },
+      { settings: [{ name: 'contact', value: 5 }] },
+    );
+    expect(snapshot.settings.contact).toBe('ops@example.com');
+    expect(verdicts[0]?.problem).toBe(`value: found 5, wanted a text; ${kept}`);
+  });
+
+  it('never keeps the relay open', () => {
+    const { snapshot } = afterEdit(
+      {
+        settings: [
+          { name: 'relay_closed', value: false },
+          { name: 'subscription.enabled', value: true },
+        ],
+      },
+      {
+        settings: [
+          { name: 'relay_closed', value: 'yes' },
+          { name: 'subscription.enabled', value: 'no' },
+        ],
+      },
+    );
+    expect(snapshot.settings).toMatchObject({ relayClosed: true, subscriptionEnabled: false });
+  });
+});
+
+const contentOf = (some: Partial<ConfigRows>, publishedAt = 1) => {
+  const { snapshot, rows: keptRows } = compile(some, { publishedAt });
+  return canonicalContent(snapshot, keptRows);
+};
+
+describe('the content of a configuration', () => {
+  const rows = {
+    channels: [channel({ id: 'b' }), channel({ id: 'a', state: false })],
+    settings: [
+      { name: 'page', value: true },
+      { name: 'contact', value: '' },
+    ],
+  };
+  it('is the same whatever the order of rows and attributes, notes, marks and time', () => {
+    const turned = {
+      channels: rows.channels
+        .toReversed()
+        .map((row) => Object.fromEntries([['_problem', 'old'], ...Object.entries(row).toReversed()])),
+      settings: rows.settings.toReversed(),
+    };
+    expect(contentOf(turned, 2)).toBe(contentOf(rows));
+  });
+
+  it('is another one when a row that is off changes: a rollback brings those back too', () => {
+    const other = { ...rows, channels: [rows.channels[0], channel({ id: 'a', state: false, weight: 2 })] };
+    expect(contentOf(other)).not.toBe(contentOf(rows));
+  });
+
+  it('survives JSON', () => {
+    const { snapshot } = compile({ ...emptyRows, ...rows });
+    expect(JSON.parse(JSON.stringify(snapshot))).toEqual(snapshot);
+  });
+});
