@@ -3,6 +3,7 @@ import { withCors } from '../relay/cors.ts';
 import type { Endpoint } from '../relay/endpoint.ts';
 import { relay } from '../relay/pipeline.ts';
 import { dynamoChannelHealth } from './channel-health.ts';
+import { signedTransport } from './channel-types/signed-transport.ts';
 import { systemClock } from './clock.ts';
 import { scannedConfig } from './config-source.ts';
 import { documentClient } from './dynamo.ts';
@@ -34,7 +35,7 @@ export function answeringHandler(endpoint: Endpoint): ReturnType<typeof streamin
     config,
     keys: dynamoKeyStore({ client, clock, stack }),
     secrets: secretStore({ environment, clock }),
-    transport: upstreamTransport(),
+    transport: signedTransport({ transport: upstreamTransport({ local }), aws: environment.aws, clock }),
     quotas: dynamoQuotaStore(client, stack),
     health: dynamoChannelHealth({ client, clock, stack, cooldowns: () => undefined }),
     idempotency: dynamoIdempotencyStore(client, clock, stack),

@@ -1,4 +1,5 @@
 import { Agent as HttpAgent, request as requestOverHttp, type ClientRequest } from 'node:http';
+import { isIP } from 'node:net';
 import { Agent as HttpsAgent, request as requestOverHttps } from 'node:https';
 import {
   TransportError,
@@ -6,19 +7,30 @@ import {
   type UpstreamRequest,
   type UpstreamTransport,
 } from '../relay/ports.ts';
+import { isLoopbackAddress } from '../config/endpoint-address.ts';
+import { isAllowedAddress, publicLookup, type AddressRules, type Resolve } from './public-lookup.ts';
 import { StaleConnection, watchConnection } from './upstream-connection.ts';
 import { replyBody } from './upstream-body.ts';
 
 /** A function that was frozen for longer finds its idle connections closed by this timer before it uses one. */
 const idleConnectionMs = 60_000;
 
-/** POSTs over kept connections. Redirects are not followed: a 3xx is a reply like any other. */
-export function upstreamTransport(): UpstreamTransport {
-  const agentOptions = { keepAlive: true, timeout: idleConnectionMs };
+export interface TransportOptions extends AddressRules {
+  /** How names are resolved; by the system if absent. */
+  resolve?: Resolve;
+}
+
+/**
+ * POSTs over kept connections. Redirects are not followed: a 3xx is a reply like any other. Connects to public
+ * addresses alone, and to loopback on the local stack.
+ */
+export function upstreamTransport({ local, resolve }: TransportOptions): UpstreamTransport {
+  const lookup = publicLookup({ local }, resolve);
+  const agentOptions = { keepAlive: true, timeout: idleConnectionMs, lookup };
   const agents = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) };
   return {
     async send(request, signal) {
-      const url = checkedUrl(request.url);
+      const url = checkedUrl(request.url, { local });
       const agent = url.protocol === 'https:' ? agents.https : agents.http;
       const call = { ...request, url, agent, bytes: Buffer.from(request.body) };
       try {
@@ -82,12 +94,21 @@ function open({ url, agent, bytes, headers }: Call, secure: boolean): ClientRequ
   }
 }
 
-/** Plain http never leaves the machine, whatever a configuration says. */
-function checkedUrl(text: string): URL {
+/**
+ * Plain http never leaves the machine, whatever a configuration says. An address in the place of a name is looked at
+ * here, since there is nothing to resolve.
+ */
+function checkedUrl(text: string, rules: AddressRules): URL {
   const url = URL.parse(text);
-  const loopback = url !== null && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
-  if (url?.protocol === 'https:' || (url?.protocol === 'http:' && loopback)) return url;
-  throw new TransportError('connect', 'The address is neither https nor on loopback.');
+  const host = url?.hostname.replace(/^\[|\]$/g, '') ?? '';
+  const loopback = host === 'localhost' || isLoopbackAddress(host);
+  if (!url || !(url.protocol === 'https:' || (url.protocol === 'http:' && loopback))) {
+    throw new TransportError('connect', 'The address is neither https nor on loopback.');
+  }
+  if (isIP(host) !== 0 && !isAllowedAddress(host, rules)) {
+    throw new TransportError('connect', 'The address is not public.');
+  }
+  return url;
 }
 
 /** One dead connection mostly means that all idle ones to that host are dead. */

@@ -46,7 +46,9 @@ describe('a request', () => {
       response.end('ok');
     });
     const headers = { authorization: 'Bearer x', 'content-type': 'application/json' };
-    expect(await read(await upstreamTransport().send(post(url, { headers }), never))).toBe('ok');
+    expect(await read(await upstreamTransport({ local: true }).send(post(url, { headers }), never))).toBe(
+      'ok',
+    );
     const { request, body } = await seen.promise;
     expect(body).toBe('{"a":"ü"}');
     expect(`${request.method} ${request.url}`).toBe('POST /v1');
@@ -63,7 +65,7 @@ describe('a request', () => {
     const url = await serve((_request, response) =>
       response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end('moved'),
     );
-    const reply = await upstreamTransport().send(post(url), never);
+    const reply = await upstreamTransport({ local: true }).send(post(url), never);
     expect(reply).toMatchObject({ status: 307, headers: { location: 'http://127.0.0.1:1/' } });
     expect(await read(reply)).toBe('moved');
   });
@@ -71,13 +73,15 @@ describe('a request', () => {
   test.each(['http://example.com/v1', 'http://127.0.0.1.example.com/v1', 'ftp://127.0.0.1/', 'nonsense'])(
     'never goes to %s',
     async (url) => {
-      await expect(upstreamTransport().send(post(url), never)).rejects.toMatchObject({ kind: 'connect' });
+      await expect(upstreamTransport({ local: true }).send(post(url), never)).rejects.toMatchObject({
+        kind: 'connect',
+      });
     },
   );
 
   test('with a header that HTTP cannot carry is not sent, and the value is not repeated', async () => {
     const headers = { authorization: 'Bearer canary\nx' };
-    const sent = upstreamTransport().send(post('http://127.0.0.1:1/', { headers }), never);
+    const sent = upstreamTransport({ local: true }).send(post('http://127.0.0.1:1/', { headers }), never);
     await expect(sent).rejects.toMatchObject({ kind: 'connect', message: /^(?!.*canary)/ });
   });
 });
@@ -90,7 +94,7 @@ describe('a reply', () => {
       response.write(bytes.subarray(0, 7));
       void firstRead.then(() => response.end(bytes.subarray(7)));
     });
-    const reply = await upstreamTransport().send(post(url), never);
+    const reply = await upstreamTransport({ local: true }).send(post(url), never);
     const reads = reply.body[Symbol.asyncIterator]();
     expect(await reads.next()).toEqual({ done: false, value: bytes.subarray(0, 7) });
     onFirstRead();
@@ -102,7 +106,7 @@ describe('a reply', () => {
     const url = await serve((_request, response) => {
       response.write('half', () => response.destroy());
     });
-    const reply = await upstreamTransport().send(post(url), never);
+    const reply = await upstreamTransport({ local: true }).send(post(url), never);
     await expect(read(reply)).rejects.toMatchObject({ kind: 'reset' });
   });
 
@@ -113,7 +117,7 @@ describe('a reply', () => {
       response.flushHeaders();
       setImmediate(() => response.destroy());
     });
-    const reply = await upstreamTransport().send(post(url), never);
+    const reply = await upstreamTransport({ local: true }).send(post(url), never);
     await gone;
     await expect(read(reply)).rejects.toMatchObject({ kind: 'reset' });
   });
@@ -126,7 +130,7 @@ describe('a reply', () => {
         response.once('close', onClosed);
         response.write('first');
       });
-      const reply = await upstreamTransport().send(post(url), never);
+      const reply = await upstreamTransport({ local: true }).send(post(url), never);
       const reads = reply.body[Symbol.asyncIterator]();
       if (when !== 'before the first read') await reads.next();
       const waiting = when === 'while a read waits' ? reads.next() : undefined;
@@ -142,7 +146,7 @@ describe('a reply', () => {
       ports.push(request.socket.remotePort);
       response.end('data: [DONE]\n\n');
     });
-    const transport = upstreamTransport();
+    const transport = upstreamTransport({ local: true });
     for (let calls = 0; calls < 2; calls += 1) {
       const reply = await transport.send(post(url), never);
       const reads = reply.body[Symbol.asyncIterator]();
@@ -160,7 +164,7 @@ describe('a failure to connect', () => {
     const url = await listen(server);
     server.close();
     await once(server, 'close');
-    await expect(upstreamTransport().send(post(url), never)).rejects.toMatchObject({
+    await expect(upstreamTransport({ local: true }).send(post(url), never)).rejects.toMatchObject({
       kind: 'connect',
       message: 'No connection (ECONNREFUSED).',
     });
@@ -168,15 +172,19 @@ describe('a failure to connect', () => {
 
   test('is told apart: a TLS handshake that never ends is given up after the connect time-out', async () => {
     const url = await listen(createRawServer(), 'https');
-    const sent = upstreamTransport().send(post(url, { connectTimeoutMs: 50 }), never);
+    const sent = upstreamTransport({ local: true }).send(post(url, { connectTimeoutMs: 50 }), never);
     await expect(sent).rejects.toMatchObject({ kind: 'connect', message: 'No connection within 50 ms.' });
   });
 
   test('is told apart: a server that speaks no TLS, or with a certificate nobody trusts', async () => {
     const plain = (await serve((_request, response) => response.end())).replace('http:', 'https:');
-    await expect(upstreamTransport().send(post(plain), never)).rejects.toMatchObject({ kind: 'connect' });
+    await expect(upstreamTransport({ local: true }).send(post(plain), never)).rejects.toMatchObject({
+      kind: 'connect',
+    });
     const untrusted = await listen(createSecureServer(selfSigned()), 'https');
-    await expect(upstreamTransport().send(post(untrusted), never)).rejects.toMatchObject({ kind: 'connect' });
+    await expect(upstreamTransport({ local: true }).send(post(untrusted), never)).rejects.toMatchObject({
+      kind: 'connect',
+    });
   });
 
   test('is over once there is a connection: the head may take longer', async () => {
@@ -185,7 +193,7 @@ describe('a failure to connect', () => {
     const pending = Promise.withResolvers<ServerResponse>();
     const server = createSecureServer({ key, cert }, (_request, response) => pending.resolve(response));
     const url = await listen(server, 'https');
-    const sent = upstreamTransport().send(post(url, { connectTimeoutMs: 1000 }), never);
+    const sent = upstreamTransport({ local: true }).send(post(url, { connectTimeoutMs: 1000 }), never);
     const response = await pending.promise;
     setTimeout(() => response.end('late'), 1200);
     expect(await read(await sent)).toBe('late');
@@ -194,7 +202,7 @@ describe('a failure to connect', () => {
 
 describe('giving up', () => {
   test('before anything was sent', async () => {
-    const sent = upstreamTransport().send(post('http://127.0.0.1:1/'), AbortSignal.abort());
+    const sent = upstreamTransport({ local: true }).send(post('http://127.0.0.1:1/'), AbortSignal.abort());
     await expect(sent).rejects.toMatchObject({ kind: 'aborted' });
   });
 
@@ -205,7 +213,9 @@ describe('giving up', () => {
       response.once('close', onClosed);
       stop.abort();
     });
-    await expect(upstreamTransport().send(post(url), stop.signal)).rejects.toMatchObject({ kind: 'aborted' });
+    await expect(upstreamTransport({ local: true }).send(post(url), stop.signal)).rejects.toMatchObject({
+      kind: 'aborted',
+    });
     await closed;
   });
 
@@ -216,7 +226,7 @@ describe('giving up', () => {
       response.once('close', onClosed);
       response.write('first');
     });
-    const reply = await upstreamTransport().send(post(url), stop.signal);
+    const reply = await upstreamTransport({ local: true }).send(post(url), stop.signal);
     const reads = reply.body[Symbol.asyncIterator]();
     await reads.next();
     const waiting = reads.next();
@@ -243,7 +253,7 @@ async function serveOnce(onSecond: (request: IncomingMessage, response: ServerRe
 
 /** One answered request, its connection back in the pool. */
 async function warm(url: string) {
-  const transport = upstreamTransport();
+  const transport = upstreamTransport({ local: true });
   await read(await transport.send(post(url), never));
   await new Promise(setImmediate);
   return transport;
@@ -267,7 +277,7 @@ describe('a kept connection', () => {
 
   test('that turns out dead is not replaced by another that is just as old', async () => {
     const { url, seen } = await serveOnce((request) => request.socket.destroy());
-    const transport = upstreamTransport();
+    const transport = upstreamTransport({ local: true });
     const replies = await Promise.all([transport.send(post(url), never), transport.send(post(url), never)]);
     await Promise.all(replies.map(read));
     await new Promise(setImmediate);
@@ -288,7 +298,9 @@ describe('a kept connection', () => {
       requests += 1;
       request.socket.destroy();
     });
-    await expect(upstreamTransport().send(post(url), never)).rejects.toMatchObject({ kind: 'reset' });
+    await expect(upstreamTransport({ local: true }).send(post(url), never)).rejects.toMatchObject({
+      kind: 'reset',
+    });
     expect(requests).toBe(1);
   });
 });
