@@ -1,0 +1,224 @@
+import { createHash } from 'node:crypto';
+import { GetCommand, QueryCommand } from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { chunk, usageChunk } from '../support/upstream-frames.ts';
+
+/** What the books promise, seen on the running stack: front door, functions, streams, sweeper, store. */
+const nano = 1_000_000_000;
+const keyOf = (account: string): string => `sk-money-${account}`;
+const accounts = ['killed', 'leaver', 'crowd', 'planned', 'warm', 'outage'];
+const balances: Record<string, number> = { killed: 100, leaver: 100, crowd: 10, warm: 100, outage: 100 };
+const messages = [{ role: 'user', content: 'hi' }];
+
+let upstream: ScriptedUpstream;
+let stack: WatchedStack;
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  const channel = {
+    id: 'money',
+    endpoint: upstream.endpoint,
+    models: ['metered', 'per-call', 'free'],
+    state: true,
+  };
+  const planItem = { id: 'calls', value: 2, models: ['per-call'] };
+  stack = await startWatchedStack({
+    environmentsMax: 16,
+    functionEnvironment: { RELAY_SWEEP_GRACE: '0' },
+    rows: [
+      ['channels', channel],
+      ['charges', { id: 10, type: 'token-billing', models: ['metered'], input: 1, output: 2 }],
+      ['charges', { id: 11, type: 'times-billing', models: ['per-call'], output: 1 }],
+      ['plans', { level: 3, price: 9, items: [planItem] }],
+      ['settings', { name: 'limits', value: { request_seconds: 4 } }],
+      ...accounts.map((account): ['keys', Record<string, unknown>] => [
+        'keys',
+        { hash: createHash('sha256').update(keyOf(account)).digest('hex'), account },
+      ]),
+      ['accounts', { account: 'planned', plan: { level: 3, since: '2026-01-01' } }],
+      ...Object.entries(balances).map(([account, amount]): ['grants', Record<string, unknown>] => [
+        'grants',
+        { account, grant_id: 'first', amount },
+      ]),
+    ],
+  });
+  for (const [account, amount] of Object.entries(balances))
+    await until(async () => (await quota(account))?.['available'] === amount * nano);
+});
+afterAll(async () => {
+  await stack.stop();
+  await upstream.close();
+});
+beforeEach(() => upstream.forget());
+
+/** Asks again and again, a little later each time, until it is so. The test's own time-out bounds it. */
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 50));
+}
+
+async function quota(account: string): Promise<Record<string, unknown> | undefined> {
+  const { Item } = await stack.store.documents.send(
+    new GetCommand({ TableName: 'relay-quotas', Key: { account } }),
+  );
+  return Item;
+}
+
+async function ledger(account: string): Promise<Record<string, unknown>[]> {
+  const { Items = [] } = await stack.store.documents.send(
+    new QueryCommand({
+      TableName: 'relay-ledger',
+      KeyConditionExpression: 'account = :account AND id < :grants',
+      ExpressionAttributeValues: { ':account': account, ':grants': 'grant#' },
+    }),
+  );
+  return Items;
+}
+
+const openIn = (item: Record<string, unknown> | undefined): number =>
+  Object.keys((item?.['open'] as object | undefined) ?? {}).length;
+
+const post = (account: string, model: string, more: object = {}, signal?: AbortSignal): Promise<Response> =>
+  stack.post(
+    { model, messages, ...more },
+    { headers: { authorization: `Bearer ${keyOf(account)}` }, ...(signal && { signal }) },
+  );
+
+describe('the books of the running stack', () => {
+  it('balance after a kill -9 in mid-stream: the sweeper charges the input and returns the rest', async () => {
+    upstream.script(async (_call, reply) => {
+      await reply.data(chunk({ role: 'assistant', content: 'half an' }));
+      await reply.hang();
+    });
+    const response = await post('killed', 'metered', { stream: true });
+    await response.body?.getReader().read();
+    const reserved = await quota('killed');
+    expect(openIn(reserved)).toBe(1);
+    expect(Number(reserved?.['available'])).toBeLessThan(100 * nano);
+
+    for (const pid of stack.chatProcesses()) killQuietly(pid);
+    await until(async () => {
+      await stack.runSchedules();
+      return openIn(await quota('killed')) === 0;
+    });
+    const after = await quota('killed');
+    expect(Number(after?.['available']) + Number(after?.['spent'])).toBe(100 * nano);
+    expect(Number(after?.['spent'])).toBeGreaterThan(0);
+    await until(async () => (await ledger('killed')).length === 1);
+    const [row] = await ledger('killed');
+    expect(row).toMatchObject({ kind: 'expired', model: 'metered' });
+    expect(Math.round(Number(row?.['charge']) * nano)).toBe(after?.['spent']);
+  });
+
+  it('bill the full usage once when the client leaves after three chunks', async () => {
+    const words = Promise.withResolvers<void>();
+    upstream.script(async (_call, reply) => {
+      await reply.data(...['a', 'b', 'c'].map((content) => chunk({ role: 'assistant', content })));
+      await words.promise;
+      await reply.data(...['d', 'e', 'f'].map((content) => chunk({ content })));
+      await reply.data(
+        chunk({}, 'stop'),
+        usageChunk({ prompt_tokens: 1000, completion_tokens: 500, total_tokens: 1500 }),
+        '[DONE]',
+      );
+      reply.end();
+    });
+    const leaving = new AbortController();
+    const response = await post('leaver', 'metered', { stream: true }, leaving.signal);
+    await response.body?.getReader().read();
+    leaving.abort();
+    words.resolve();
+    await until(async () => (await ledger('leaver')).length > 0);
+    expect(await ledger('leaver')).toMatchObject([
+      { kind: 'settled', charge: 2, prompt_tokens: 1000, completion_tokens: 500 },
+    ]);
+    expect(await quota('leaver')).toMatchObject({ available: 98 * nano, spent: 2 * nano, settled: 1 });
+  });
+
+  it('let a balance for 10 calls reach the upstream 10 times at most, whatever comes at once', async () => {
+    upstream.script(async (_call, reply) => {
+      await reply.data(
+        chunk({ role: 'assistant', content: 'ok' }),
+        chunk({}, 'stop'),
+        usageChunk(),
+        '[DONE]',
+      );
+      reply.end();
+    });
+    const answers = await Promise.all(Array.from({ length: 50 }, () => post('crowd', 'per-call')));
+    const statuses = answers.map((answer) => answer.status);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(10);
+    expect(new Set(statuses)).toEqual(new Set([200, 429]));
+    expect(upstream.requests).toHaveLength(10);
+    await until(async () => openIn(await quota('crowd')) === 0);
+    expect(await quota('crowd')).toMatchObject({ available: 0, spent: 10 * nano });
+  });
+
+  it('serve the first call of an account that has a plan and nothing else, and count its calls', async () => {
+    const statuses: number[] = [];
+    for (let i = 0; i < 3; i += 1) statuses.push((await post('planned', 'per-call')).status);
+    expect(statuses).toEqual([200, 200, 429]);
+    expect(Object.values((await quota('planned'))?.['plan'] as object)).toEqual([2]);
+  });
+
+  it('take two UpdateItem for a warm billed call, one of them before the upstream, and none for a free one', async () => {
+    let before: string[] = [];
+    upstream.script(async (_call, reply) => {
+      before = asked();
+      await reply.data(
+        chunk({ role: 'assistant', content: 'ok' }),
+        chunk({}, 'stop'),
+        usageChunk(),
+        '[DONE]',
+      );
+      reply.end();
+    });
+    await warmUp();
+    stack.store.calls.length = 0;
+    const billed = await post('warm', 'metered');
+    await billed.text();
+    await stack.logged(billed.headers.get('x-request-id') ?? '');
+    expect(before).toEqual(['UpdateItem relay-quotas']);
+    expect(asked()).toEqual(['UpdateItem relay-quotas', 'UpdateItem relay-quotas']);
+
+    stack.store.calls.length = 0;
+    const free = await post('warm', 'free');
+    await free.text();
+    await stack.logged(free.headers.get('x-request-id') ?? '');
+    expect(asked()).toEqual([]);
+  });
+
+  it('answer 503 and call no upstream when the store is down before the reserve', async () => {
+    await (await post('outage', 'metered')).text();
+    upstream.forget();
+    stack.store.failWith({ status: 500, body: { __type: 'com.amazon.coral.service#InternalServerError' } });
+    const answer = await post('outage', 'metered');
+    stack.store.failWith(undefined);
+    expect(answer.status).toBe(503);
+    expect(answer.headers.get('retry-after')).not.toBeNull();
+    expect(await answer.json()).toMatchObject({ error: { type: 'internal_error', code: 'unavailable' } });
+    expect(upstream.requests).toHaveLength(0);
+  });
+});
+
+/** What the answering function asked of the store; the ledger's and the sweeper's own calls are not its. */
+const asked = (): string[] =>
+  stack.store.calls
+    .map(({ action, table }) => `${action} ${table}`)
+    .filter((call) => /^(GetItem|BatchGetItem|UpdateItem|PutItem|Scan|TransactWriteItems) /.test(call))
+    .filter((call) => !/relay-(ledger|grants)$|^Scan relay-quotas/.test(call));
+
+/** Fresh key and configuration in the one environment that answers: calls one after the other go to the same. */
+async function warmUp(): Promise<void> {
+  for (let i = 0; i < 2; i += 1) await (await post('warm', 'metered')).text();
+  await until(async () => openIn(await quota('warm')) === 0);
+}
+
+function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It had ended by itself.
+  }
+}
