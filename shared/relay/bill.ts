@@ -3,7 +3,7 @@ import { chargeOf, costsNothing, type AnswerOutcome } from '../billing/charge-of
 import { costOf, type Price } from '../billing/price.ts';
 import type { Journal } from '../billing/quota-item.ts';
 import type { ChatUsage } from '../wire/chat-response.ts';
-import { bookingOf, priceOfCall } from './booking.ts';
+import { bookingOf, priceOfCall, rateHeaders } from './booking.ts';
 import type { Books, Reservation } from './books.ts';
 import type { ChatCall } from './chat-call.ts';
 import type { Clock } from './ports.ts';
@@ -47,10 +47,7 @@ export class Bill {
     const { rpm } = this.#call.key;
     const count = this.#reservation?.sight?.rateCount;
     if (rpm === undefined || count === undefined) return headers;
-    const resetSeconds = Math.ceil((60_000 - (this.#clock.now() % 60_000)) / 1000);
-    headers['x-ratelimit-limit-requests'] = String(rpm);
-    headers['x-ratelimit-remaining-requests'] = String(Math.max(0, rpm - count));
-    headers['x-ratelimit-reset-requests'] = `${resetSeconds}s`;
+    Object.assign(headers, rateHeaders(rpm, Math.max(0, rpm - count), this.#clock.now()));
     return headers;
   }
 

@@ -72,17 +72,27 @@ function refusalOf(
   nowMs: number,
 ): Refusal {
   if (plan.reason === 'quota') return quotaRefusal(call, need, plan, item);
-  const seconds = plan.reason === 'rate' ? Math.ceil((60_000 - (nowMs % 60_000)) / 1000) : 1;
+  const seconds = plan.reason === 'rate' ? secondsOfMinuteLeft(nowMs) : 1;
+  const ofRate = plan.reason === 'rate' && need.rpm !== undefined ? rateHeaders(need.rpm, 0, nowMs) : {};
   const why = {
     rate: `This API key is limited to ${need.rpm} requests a minute.`,
     concurrency: `This API key is limited to ${need.maxConcurrency} requests at the same time.`,
     open_entries: 'This account has too many requests under way.',
   }[plan.reason];
   return refuse('rate_limit_exceeded', `${why} Please try again in ${seconds}s.`, {
-    headers: { 'retry-after': String(seconds) },
+    headers: { 'retry-after': String(seconds), ...ofRate },
     reason: `limit_${plan.reason}`,
   });
 }
+
+/** What a key's limit of requests a minute leaves, in the words of OpenAI's headers. */
+export const rateHeaders = (rpm: number, remaining: number, nowMs: number): Record<string, string> => ({
+  'x-ratelimit-limit-requests': String(rpm),
+  'x-ratelimit-remaining-requests': String(remaining),
+  'x-ratelimit-reset-requests': `${secondsOfMinuteLeft(nowMs)}s`,
+});
+
+const secondsOfMinuteLeft = (nowMs: number): number => Math.ceil((60_000 - (nowMs % 60_000)) / 1000);
 
 /** Says what is there, what is needed, how the plan stands, and who can help. */
 function quotaRefusal(
