@@ -61,7 +61,7 @@ describe('a client that leaves after three chunks', () => {
       });
       const { response, id } = await open();
       let text = '';
-      for await (const piece of response.setEncoding('utf8')) {
+      for await (const piece of response.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
         text += String(piece);
         if (text.includes('three')) break;
       }

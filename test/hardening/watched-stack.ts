@@ -27,6 +27,8 @@ export interface WatchedStack {
   chatProcesses(): number[];
   /** The log line of a request; waits for it. */
   logged(requestId: string): Promise<RequestLog>;
+  /** Runs what is scheduled, now. */
+  runSchedules(): Promise<void>;
   post(body: object | string | Uint8Array<ArrayBuffer>, init?: PostOptions): Promise<Response>;
   stop(): Promise<void>;
 }
@@ -92,6 +94,7 @@ export async function startWatchedStack(options: WatchedStackOptions): Promise<W
         body: body instanceof Uint8Array || typeof body === 'string' ? body : JSON.stringify(body),
         ...(signal && { signal }),
       }),
+    runSchedules: () => stack.runSchedules(),
     stop: () => running.disposeAsync(),
   };
 }
