@@ -8,14 +8,14 @@ import { trapRejections } from '../shared/adapters/edge/trap-rejections.ts';
 import { readEnvironment } from '../shared/adapters/environment.ts';
 import { timeSortedIds } from '../shared/adapters/ids.ts';
 import { dynamoKeyStore } from '../shared/adapters/key-store.ts';
-import { powertoolsLog } from '../shared/adapters/log.ts';
+import { jsonLog } from '../shared/adapters/log.ts';
 import { account } from '../shared/relay/account.ts';
 import { catalog } from '../shared/relay/catalog.ts';
 import { withCors } from '../shared/relay/cors.ts';
 
 const environment = readEnvironment();
 const clock = systemClock;
-const log = powertoolsLog(environment.version);
+const log = jsonLog(environment.version);
 trapRejections(log);
 
 const { stack, local, version } = environment;

@@ -2,7 +2,7 @@
 import { systemClock } from '../shared/adapters/clock.ts';
 import { readEnvironment } from '../shared/adapters/environment.ts';
 import { dynamoGrantStore } from '../shared/adapters/grant-store.ts';
-import { powertoolsLog } from '../shared/adapters/log.ts';
+import { jsonLog } from '../shared/adapters/log.ts';
 import { systemRandom } from '../shared/adapters/random.ts';
 import { streamClient } from '../shared/adapters/stream-client.ts';
 import { streamHandler, streamOrSchedule } from '../shared/adapters/stream-handler.ts';
@@ -11,7 +11,7 @@ import { grantImageOf } from '../shared/adapters/stream-records.ts';
 import { grantKeeper } from '../shared/relay/grant-keeper.ts';
 
 const { stack, version, aws } = readEnvironment();
-const log = powertoolsLog(version);
+const log = jsonLog(version);
 const metrics = embeddedMetrics(stack);
 const grants = dynamoGrantStore(streamClient(aws), stack);
 const keeper = grantKeeper({ clock: systemClock, random: systemRandom, grants, metrics, log });

@@ -2,7 +2,7 @@
 import { systemClock } from '../shared/adapters/clock.ts';
 import { documentClient } from '../shared/adapters/dynamo.ts';
 import { readEnvironment, readSweepGraceSeconds } from '../shared/adapters/environment.ts';
-import { powertoolsLog } from '../shared/adapters/log.ts';
+import { jsonLog } from '../shared/adapters/log.ts';
 import { dynamoQuotaScan } from '../shared/adapters/quota-scan.ts';
 import { dynamoQuotaStore } from '../shared/adapters/quota-store.ts';
 import { systemRandom } from '../shared/adapters/random.ts';
@@ -19,7 +19,7 @@ export const handler = sweeper(
     scan: dynamoQuotaScan(streamClient(aws), stack),
     quotas: dynamoQuotaStore(documentClient(aws), stack),
     metrics: embeddedMetrics(stack),
-    log: powertoolsLog(version),
+    log: jsonLog(version),
   },
   readSweepGraceSeconds(),
 );

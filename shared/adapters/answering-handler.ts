@@ -13,7 +13,7 @@ import { readEnvironment } from './environment.ts';
 import { dynamoIdempotencyStore } from './idempotency-store.ts';
 import { timeSortedIds } from './ids.ts';
 import { dynamoKeyStore } from './key-store.ts';
-import { powertoolsLog } from './log.ts';
+import { jsonLog } from './log.ts';
 import { dynamoQuotaStore } from './quota-store.ts';
 import { systemRandom } from './random.ts';
 import { secretStore } from './secret-store.ts';
@@ -24,7 +24,7 @@ export function answeringHandler(endpoint: Endpoint): ReturnType<typeof streamin
   const environment = readEnvironment();
   const { stack, local, version } = environment;
   const clock = systemClock;
-  const log = powertoolsLog(version);
+  const log = jsonLog(version);
   trapRejections(log);
 
   const client = documentClient(environment.aws);

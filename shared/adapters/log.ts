@@ -1,15 +1,28 @@
-import { Logger } from '@aws-lambda-powertools/logger';
 import type { Log } from '../relay/ports.ts';
 
-/** One JSON line per request, and one per fault of ours, on the function's log. */
-export function powertoolsLog(version: string): Log {
-  const logger = new Logger({ serviceName: 'relay', logLevel: 'INFO', persistentKeys: { version } });
+/** One JSON line per request, and one per fault of ours, on the function's log. A line is written when the call returns. */
+export function jsonLog(version: string): Log {
+  const write = (level: string, message: string, fields: object): void => {
+    const line = {
+      level,
+      message,
+      timestamp: new Date().toISOString(),
+      service: 'relay',
+      version,
+      ...fields,
+    };
+    process.stdout.write(`${JSON.stringify(line, writable)}\n`);
+  };
   return {
-    request: (entry) => logger.info('request', { ...entry }),
-    event: (name, fields) => logger.warn(name, { ...fields }),
-    fault: (requestId, error) => logger.error('fault', { request_id: requestId, ...describeFault(error) }),
+    request: (entry) => write('INFO', 'request', entry),
+    event: (name, fields) => write('WARN', name, fields),
+    fault: (requestId, error) => write('ERROR', 'fault', { request_id: requestId, ...describeFault(error) }),
   };
 }
+
+/** Amounts are bigints, at which JSON would throw. */
+const writable = (_name: string, value: unknown): unknown =>
+  typeof value === 'bigint' ? value.toString() : value;
 
 export interface FaultDescription {
   error: string;

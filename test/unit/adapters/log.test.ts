@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { describeFault, powertoolsLog } from '../../../shared/adapters/log.ts';
+import { describeFault, jsonLog } from '../../../shared/adapters/log.ts';
 
 const written: string[] = [];
 
 function captured() {
   vi.spyOn(process.stdout, 'write').mockImplementation((text) => Boolean(written.push(String(text))));
   vi.spyOn(process.stderr, 'write').mockImplementation((text) => Boolean(written.push(String(text))));
-  return powertoolsLog('1.2.3');
+  return jsonLog('1.2.3');
 }
 
 afterEach(() => {
