@@ -23,7 +23,7 @@ export async function setPlan(
   nowMs: number,
 ): Promise<void> {
   const { level, since, until, none } = options;
-  if (none === (level !== undefined)) throw usageFailure('give either --level or --none');
+  if ((none === true) === (level !== undefined)) throw usageFailure('give either --level or --none');
   if (none && (since !== undefined || until !== undefined))
     throw usageFailure('--none takes neither --since nor --until');
   const row = await findAccount(session, account, options.new);

@@ -1,7 +1,7 @@
 /** One account's books against its ledger and its grants. */
 import { formatYuan, parseYuan, type NanoYuan } from '../../shared/billing/amount.ts';
 import { imbalance, reservedOf, type QuotaItem } from '../../shared/billing/quota-item.ts';
-import type { CloseRow, LedgerRow } from '../../shared/billing/ledger-row.ts';
+import type { LedgerRow } from '../../shared/billing/ledger-row.ts';
 import { grantLedgerId } from '../../shared/billing/grant.ts';
 import { ledgerTimeMs } from '../../shared/relay/account-reader.ts';
 import type { WrittenGrant } from './books.ts';
@@ -18,7 +18,7 @@ export interface AccountBooks {
 
 /** A reservation that is open for longer than this after its end was left behind by the sweeper. */
 const overdueMs = 10 * 60_000;
-/** A call that began this shortly before the item was read may have been reserved after it. */
+/** Of a call that began this shortly before the item was read, or later, the item may not know. */
 const doubtMs = 10_000;
 
 /** What does not add up, each in one line; empty when everything does. */
@@ -47,10 +47,9 @@ interface Sums {
 }
 
 /** Rows of which nobody can tell whether the item knew them widen what is accepted; for a quiet account none do. */
-function ledgerFindings({ item, readMs, rows }: AccountBooks): string[] {
-  const known = rows.filter((row) => !item.open.has(row.id) && ledgerTimeMs(row) <= readMs);
-  const sure = sumsOf(known.filter((row) => ledgerTimeMs(row) < readMs - doubtMs));
-  const all = sumsOf(known);
+function ledgerFindings(books: AccountBooks): string[] {
+  const { item } = books;
+  const [sure, all] = [sumsOf(sureRows(books)), sumsOf(closedRows(books))];
   const findings: string[] = [];
   if (item.settled < sure.closes)
     findings.push(
@@ -71,12 +70,16 @@ function ledgerFindings({ item, readMs, rows }: AccountBooks): string[] {
  * Closes without a row of their own, which is no finding while the sums agree: an id that was guarded against a late
  * reserve closes twice, the second time with nothing.
  */
-export function closesWithoutRow({ item, rows, readMs }: AccountBooks): number {
-  const known = rows.filter(
-    (row) => row.kind !== 'grant' && !item.open.has(row.id) && ledgerTimeMs(row) <= readMs,
-  );
-  return Math.max(0, item.settled - known.length);
+export function closesWithoutRow(books: AccountBooks): number {
+  return Math.max(0, books.item.settled - sumsOf(closedRows(books)).closes);
 }
+
+/** Closed after the item was read, and open in it, are not what the item can know; a tombstone holds an id that is closed. */
+const closedRows = ({ item, rows }: AccountBooks): LedgerRow[] =>
+  rows.filter((row) => item.open.get(row.id)?.tombstone ?? true);
+
+const sureRows = (books: AccountBooks): LedgerRow[] =>
+  closedRows(books).filter((row) => ledgerTimeMs(row) < books.readMs - doubtMs);
 
 const isBetween = (value: NanoYuan, a: NanoYuan, b: NanoYuan): boolean =>
   a < b ? a <= value && value <= b : b <= value && value <= a;
@@ -103,7 +106,8 @@ function openFindings({ item, readMs }: AccountBooks): string[] {
 }
 
 /** Counters of calls under way and of plan entries, from the entries and rows that they count. */
-function countFindings({ item, rows, readMs }: AccountBooks): string[] {
+function countFindings(books: AccountBooks): string[] {
+  const { item } = books;
   const findings: string[] = [];
   const entries = [...item.open.values()];
   for (const [key, count] of item.busy) {
@@ -111,17 +115,16 @@ function countFindings({ item, rows, readMs }: AccountBooks): string[] {
     if (open !== count) findings.push(`key ${key} counts ${count} calls under way, but ${open} are open`);
   }
   for (const [slot, count] of item.plan) {
-    const counted = rows.filter(
-      (row): row is CloseRow => row.kind !== 'grant' && row.plan_slot === slot && !item.open.has(row.id),
-    );
     const open = entries.filter((entry) => entry.slot === slot).length;
-    const all = counted.filter((row) => ledgerTimeMs(row) <= readMs).length + open;
-    const sure = counted.filter((row) => ledgerTimeMs(row) < readMs - doubtMs).length + open;
-    if (count < sure || count > all)
+    const [sure, all] = [sureRows(books), closedRows(books)].map((rows) => open + countedOn(slot, rows));
+    if (count < (sure ?? 0) || count > (all ?? 0))
       findings.push(`the plan counts ${count} calls of ${slot}, but the ledger and open calls show ${all}`);
   }
   return findings;
 }
+
+const countedOn = (slot: string, rows: LedgerRow[]): number =>
+  rows.filter((row) => row.kind !== 'grant' && row.plan_slot === slot).length;
 
 function grantFindings({ rows, grants }: AccountBooks): string[] {
   const booked = new Map(rows.flatMap((row) => (row.kind === 'grant' ? [[row.id, row.amount]] : [])));

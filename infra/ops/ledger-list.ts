@@ -20,10 +20,14 @@ export async function listLedger(
     count += page.length;
     rows = [...rows, ...page].toSorted((a, b) => ledgerTimeMs(b) - ledgerTimeMs(a)).slice(0, options.limit);
   }
-  if (session.json) return sayJson(rows.map(ledgerJson));
-  if (count === 0) return say('no ledger rows');
-  sayColumns([['BEGAN', 'ACCOUNT', 'ID', 'KIND', 'MODEL', 'TOKENS', 'YUAN', 'NOTE'], ...rows.map(columnsOf)]);
+  if (session.json) sayJson(rows.map(ledgerJson));
+  else if (count === 0) say('no ledger rows');
+  else sayRows(rows);
   if (count > rows.length) remark(`the newest ${rows.length} of ${count}: see --limit, --from, --csv`);
+}
+
+function sayRows(rows: LedgerRow[]): void {
+  sayColumns([['BEGAN', 'ACCOUNT', 'ID', 'KIND', 'MODEL', 'TOKENS', 'YUAN', 'NOTE'], ...rows.map(columnsOf)]);
 }
 
 async function exportLedger(session: Session, options: LedgerOptions): Promise<void> {

@@ -1,0 +1,153 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BooksRig, idAt, yuan } from './books-rig.ts';
+
+let rig: BooksRig;
+beforeAll(async () => {
+  rig = await BooksRig.start();
+  await rig.put('accounts', { account: 'acme' }, { account: 'holder', note: 'contract 4711' });
+  await rig.put('plans', {
+    level: 1,
+    items: [{ id: 'chat', name: 'Chat calls', value: 100, models: ['m'] }],
+  });
+  await rig.put('settings', { name: 'subscription.enabled', value: true });
+});
+afterAll(async () => rig.stop());
+
+describe('account grant', () => {
+  it('writes a grant of any size exactly, says when it is applied, and is safe to repeat', async () => {
+    const amount = '123456789012.123456789';
+    const words = [
+      'account',
+      'grant',
+      'acme',
+      amount,
+      '--id',
+      'invoice-1',
+      '--reason',
+      'paid',
+      '--wait',
+      '0',
+    ];
+    const first = await rig.ops(words);
+    expect(first).toMatchObject({ code: 0 });
+    expect(first.output).toContain(`grant invoice-1 of ${amount} yuan is written`);
+    expect(first.errors).toContain('Not applied yet');
+
+    await rig.applyGrants();
+    const second = await rig.ops(words);
+    expect(second).toMatchObject({ code: 0 });
+    expect(second.errors).toContain('was written before; nothing is written again');
+    expect(second.output).toContain(`${amount} yuan are available now`);
+    await rig.applyGrants();
+    expect((await rig.item('acme'))?.granted).toBe(yuan(amount));
+  });
+
+  it('refuses another amount under an id that is taken', async () => {
+    const run = await rig.ops(['account', 'grant', 'acme', '5', '--id', 'invoice-1', '--wait', '0']);
+    expect(run.code).toBe(1);
+    expect(run.errors).toContain('there is a grant invoice-1 of 123456789012.123456789 already');
+  });
+
+  it('takes a correction below zero', async () => {
+    expect(await rig.ops(['account', 'grant', 'acme', '-2.5', '--wait', '0'])).toMatchObject({ code: 0 });
+    await rig.applyGrants();
+    expect((await rig.item('acme'))?.granted).toBe(yuan('123456789009.623456789'));
+  });
+
+  it.each([
+    [['acmee', '5'], 'there is no account acmee'],
+    [['acme', '0'], 'amount: found "0", wanted yuan: a number other than 0'],
+    [['acme', '1.0000000001'], 'at most 9 decimals'],
+    [['acme', 'ten'], 'wanted yuan'],
+  ])('refuses %j', async (words, message) => {
+    const run = await rig.ops(['account', 'grant', ...words, '--wait', '0']);
+    expect(run.code).toBe(2);
+    expect(run.errors).toContain(message);
+  });
+
+  it('shows what the relay found wrong with a grant', async () => {
+    await rig.put('grants', {
+      account: 'acme',
+      grant_id: 'odd',
+      amount: '1',
+      _problem: 'amount: found nothing',
+    });
+    const run = await rig.ops(['account', 'grant', 'acme', '1', '--id', 'odd']);
+    expect(run.code).toBe(1);
+    expect(run.errors).toContain('the relay does not take it: amount: found nothing');
+  });
+});
+
+const plan = async () => (await rig.row('accounts', { account: 'holder' }))?.['plan'];
+
+describe('account plan', () => {
+  it('gives a plan, keeps its months over a change of level, takes it away, and leaves the rest of the row', async () => {
+    const words = ['account', 'plan', 'holder'];
+    expect(
+      await rig.ops([...words, '--level', '1', '--since', '2026-10-05', '--until', '2027-10-05']),
+    ).toMatchObject({ code: 0, errors: '' });
+    expect(await plan()).toEqual({ level: 1, since: '2026-10-05', until: '2027-10-05' });
+
+    const changed = await rig.ops([...words, '--level', '2']);
+    expect(changed.code).toBe(0);
+    expect(changed.errors).toContain('the table plans has no level 2');
+    expect(await plan()).toEqual({ level: 2, since: '2026-10-05' });
+
+    expect(await rig.ops([...words, '--none'])).toMatchObject({ code: 0 });
+    expect(await rig.row('accounts', { account: 'holder' })).toEqual({
+      account: 'holder',
+      note: 'contract 4711',
+    });
+  });
+
+  it('counts months from today when there was no plan', async () => {
+    expect(await rig.ops(['account', 'plan', 'fresh', '--level', '1', '--new'])).toMatchObject({ code: 0 });
+    const row = await rig.row('accounts', { account: 'fresh' });
+    expect(row).toEqual({
+      account: 'fresh',
+      plan: { level: 1, since: new Date().toISOString().slice(0, 10) },
+    });
+  });
+
+  it.each([
+    [[], 'give either --level or --none'],
+    [['--level', '4'], 'plan.level: found 4, wanted a plan level'],
+    [['--level', '1', '--since', '05.10.2026'], 'wanted an ISO 8601 time'],
+    [['--level', '1', '--since', '2026-10-05', '--until', '2026-10-05'], '--until must be after --since'],
+  ])('refuses %j', async (words, message) => {
+    const run = await rig.ops(['account', 'plan', 'holder', ...words]);
+    expect(run.code).toBe(2);
+    expect(run.errors).toContain(message);
+  });
+});
+
+describe('account show', () => {
+  it('shows money, plan use, keys and grants', async () => {
+    await rig.put('accounts', { account: 'shown', plan: { level: 1, since: '2026-11-01' } });
+    await rig.put('keys', { hash: 'a'.repeat(64), account: 'shown', hint: 'sk-AbCd...wXyZ' });
+    await rig.grant('shown', '10');
+    await rig.call('shown', idAt('2026-11-10'), { charge: yuan('0.25') });
+    await rig.reserve('shown', idAt('2026-11-11'));
+    const run = await rig.ops(['account', 'show', 'shown']);
+    expect(run).toMatchObject({ code: 0, errors: '' });
+    for (const words of [
+      'available  9.45 yuan',
+      'reserved   0.3 yuan, for 1 calls under way',
+      'spent      0.25 yuan, 1 calls',
+      'granted    10 yuan',
+      'level 1',
+      'Chat calls: 0 of 100 calls',
+      'sk-AbCd...wXyZ (hash aaaaaaaaaaaa): usable',
+      'start-shown: 10 yuan, applied 2026-11-11T12:00:00Z',
+    ])
+      expect(run.output).toContain(words);
+    const json = JSON.parse((await rig.ops(['account', 'show', 'shown', '--json'])).output) as object;
+    expect(json).toMatchObject({ available: '9.45', reserved: '0.3', open: 1, plan: { level: 1 } });
+  });
+
+  it('says so when nothing is known of an account', async () => {
+    const run = await rig.ops(['account', 'show', 'nobody']);
+    expect(run.code).toBe(1);
+    expect(run.errors).toContain('nothing is known of an account nobody');
+  });
+});

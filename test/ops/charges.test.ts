@@ -1,0 +1,127 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BooksRig } from './books-rig.ts';
+
+const prices = {
+  sample_spec: { input_cost_per_token: 0, output_cost_per_token: 0, mode: 'one of: chat, embedding, ...' },
+  'gpt-4o': {
+    input_cost_per_token: 2.5e-6,
+    output_cost_per_token: 1e-5,
+    mode: 'chat',
+    litellm_provider: 'openai',
+  },
+  'gpt-4o-2024-08-06': { input_cost_per_token: 2.5e-6, output_cost_per_token: 1e-5, mode: 'chat' },
+  'deepseek-chat': { input_cost_per_token: 2.8e-7, output_cost_per_token: 4.2e-7, mode: 'chat' },
+  'local-model': { input_cost_per_token: 0, output_cost_per_token: 0, mode: 'chat' },
+  'text-embedding-3-small': { input_cost_per_token: 2e-8, output_cost_per_token: 0, mode: 'embedding' },
+  'dall-e-3': { mode: 'image_generation', input_cost_per_pixel: 1 },
+  'priced-already': { input_cost_per_token: 1e-6, output_cost_per_token: 1e-6, mode: 'chat' },
+  'a name with blanks': { input_cost_per_token: 1e-6, output_cost_per_token: 1e-6, mode: 'chat' },
+};
+
+let rig: BooksRig;
+let folder: string;
+const file = (name: string) => join(folder, name);
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'relay-prices-'));
+  writeFileSync(file('prices.json'), JSON.stringify(prices));
+  writeFileSync(
+    file('prices.csv'),
+    'model,provider,input_cost_per_token,output_cost_per_token\r\n"csv-model","a, b",0.000001,2e-6\r\n',
+  );
+  writeFileSync(file('million.csv'), 'model,input_cost_per_token,output_cost_per_token\nm,2.5,10\n');
+  rig = await BooksRig.start();
+  await rig.put('charges', { id: 7, type: 'times-billing', models: ['priced-already'], output: 0.01 });
+  await rig.put('channels', {
+    id: 'main',
+    endpoint: 'https://api.example.com/v1',
+    models: ['smart', 'gpt-4o', 'unlisted'],
+    mapper: { smart: 'deepseek-chat' },
+    state: true,
+  });
+});
+afterAll(async () => {
+  await rig.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const charge = async (...words: string[]) => rig.ops(['charge', ...words]);
+const rowOf = async (id: number) => rig.row('charges', { id });
+
+describe('charge import', () => {
+  it('shows the rules of a dry run and writes nothing', async () => {
+    const run = await charge('import', file('prices.json'), '--rate', '7.2', '--markup', '25%', '--dry-run');
+    expect(run.code).toBe(0);
+    expect(run.output).toMatch(/8 +non-billing +- +- +local-model/);
+    expect(run.output).toMatch(/9 +token-billing +0.00252 +0.00378 +deepseek-chat/);
+    expect(run.output).toMatch(/10 +token-billing +0.0225 +0.09 +gpt-4o gpt-4o-2024-08-06/);
+    expect(run.output).toContain('nothing was written: --dry-run');
+    expect(run.errors).toContain('1 US dollar = 7.2 yuan, plus 25 %');
+    expect(run.errors).toContain('4 models in 3 rules; 1 are priced already, 4 entries are no chat prices');
+    expect(await rowOf(8)).toBeUndefined();
+  });
+
+  it('asks before it writes', async () => {
+    const run = await charge('import', file('prices.json'), '--rate', '7.2');
+    expect(run.code).toBe(1);
+    expect(run.errors).toContain('repeat with --yes');
+    expect(await rowOf(8)).toBeUndefined();
+  });
+
+  it('writes what channels serve under their public names, then has nothing more to write', async () => {
+    const words = ['import', file('prices.json'), '--rate', '7.2', '--only-served', '--yes'];
+    const run = await charge(...words);
+    expect(run).toMatchObject({ code: 0 });
+    expect(run.errors).toContain('not in the list: unlisted');
+    expect(await rowOf(8)).toEqual({
+      id: 8,
+      type: 'token-billing',
+      models: ['smart'],
+      input: 0.002016,
+      output: 0.003024,
+    });
+    expect(await rowOf(9)).toMatchObject({ models: ['gpt-4o'], input: 0.018, output: 0.072 });
+    expect(await rowOf(10)).toBeUndefined();
+    expect((await charge(...words)).output).toContain('nothing to write');
+  });
+
+  it('reads CSV', async () => {
+    const run = await charge('import', file('prices.csv'), '--rate', '7', '--dry-run');
+    expect(run.output).toMatch(/token-billing +0.007 +0.014 +csv-model/);
+  });
+
+  it('warns of a list that is not per token', async () => {
+    const run = await charge('import', file('million.csv'), '--rate', '7', '--dry-run');
+    expect(run.errors).toContain('is the list per token?');
+  });
+
+  it.each([
+    [['import', '/nowhere.json', '--rate', '7'], 'cannot be read'],
+    [['import', 'prices.json'], "required option '--rate <yuan>'"],
+    [['import', 'prices.json', '--rate', '0'], 'wanted yuan for one dollar'],
+    [['import', 'prices.json', '--rate', '-7'], 'Wanted a number'],
+  ])('refuses %j', async (words, message) => {
+    const run = await charge(...words.map((word) => (word === 'prices.json' ? file(word) : word)));
+    expect(run.code).toBe(2);
+    expect(run.errors).toContain(message);
+  });
+});
+
+describe('charge list', () => {
+  it('lists rules by id and says what is shadowed or not used', async () => {
+    await rig.put(
+      'charges',
+      { id: 1, type: 'token-billing', models: ['gpt-4o'], input: 1, output: 2 },
+      { id: 50, type: 'per-token', models: ['x'] },
+    );
+    const run = await charge('list');
+    expect(run.code).toBe(0);
+    expect(run.output).toMatch(/1 +token-billing +1 +2 +gpt-4o[^]*7 +times-billing +- +0.01 +priced-already/);
+    expect(run.errors).toContain('9: a rule with a lower id prices gpt-4o');
+    expect(run.errors).toContain('50 is not used: type: found "per-token"');
+    const json = JSON.parse((await charge('list', '--json')).output) as { id: number }[];
+    expect(json.map((row) => row.id)).toEqual([1, 7, 8, 9]);
+  });
+});

@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BooksRig, idAt, yuan } from './books-rig.ts';
+
+const settled = idAt('2026-11-10T10:00:00Z');
+const covered = idAt('2026-11-10T11:00:00Z');
+const expired = idAt('2026-11-11T10:00:00Z');
+const official = idAt('2026-11-11T11:00:00Z');
+const released = idAt('2026-11-11T11:30:00Z');
+const open = idAt('2026-11-11T11:40:00Z');
+
+let rig: BooksRig;
+beforeAll(async () => {
+  rig = await BooksRig.start();
+  await rig.grant('acme', '100');
+  await rig.grant('other', '1');
+  const tokens = { promptTokens: 12, completionTokens: 40 };
+  await rig.call('acme', settled, { charge: yuan('0.003096'), ...tokens, estimated: true });
+  await rig.call(
+    'acme',
+    covered,
+    { charge: 0n, ...tokens },
+    { amount: 0n, input: 0n, slot: 'chat@2026-11-05' },
+  );
+  await rig.call('acme', expired, { charge: yuan('0.018'), kind: 'expired', end: undefined });
+  await rig.call(
+    'acme',
+    official,
+    { charge: 0n, ...tokens, cost: yuan('0.003096') },
+    { amount: 0n, input: 0n, official: true, model: 'o, "3"' },
+  );
+  await rig.call('acme', released, { charge: 0n, kind: 'released', end: 'failed' });
+  await rig.call(
+    'other',
+    idAt('2026-11-10T12:00:00Z'),
+    { charge: yuan('0.01') },
+    { price: '2:call:0.01', model: 'b' },
+  );
+  await rig.reserve('acme', open);
+});
+afterAll(async () => rig.stop());
+
+describe('ledger list', () => {
+  it('shows the newest rows of an account, grants among them, by time', async () => {
+    const run = await rig.ops(['ledger', 'list', '--account', 'acme', '--limit', '3', '--json']);
+    const rows = JSON.parse(run.output) as Record<string, unknown>[];
+    expect(rows.map((row) => row['id'])).toEqual(['grant#start-acme', released, official]);
+    expect(rows[0]).toMatchObject({ kind: 'grant', amount: '100', reason: 'paid' });
+    expect(run.errors).toContain('the newest 3 of 6');
+    const table = await rig.ops(['ledger', 'list', '--account', 'acme']);
+    expect(table.output).toMatch(
+      /2026-11-10T10:00:00Z {2}acme .* settled .* 12\+40 .* 0.003096 {2}estimated/,
+    );
+    expect(table.output).toMatch(/\+100 .* paid/);
+  });
+
+  it('reads a span of time: from is included, to is not', async () => {
+    const words = ['--from', '2026-11-10T11:00:00Z', '--to', '2026-11-11T11:00:00Z', '--json'];
+    const run = await rig.ops(['ledger', 'list', '--account', 'acme', ...words]);
+    const ids = (JSON.parse(run.output) as { id: string }[]).map((row) => row.id);
+    expect(ids).toEqual([expired, covered]);
+    const wrong = await rig.ops(['ledger', 'list', '--from', '2026-11-11', '--to', '2026-11-10']);
+    expect(wrong).toMatchObject({ code: 2 });
+    expect((await rig.ops(['ledger', 'list', '--from', 'today'])).errors).toContain(
+      'Wanted a date or a time',
+    );
+  });
+
+  it('exports all accounts as CSV that a program can read', async () => {
+    const run = await rig.ops(['ledger', 'list', '--csv']);
+    const [head, ...lines] = run.output.trimEnd().split('\n');
+    expect(head).toMatch(/^began,booked,account,id,kind,/);
+    expect(lines).toHaveLength(8);
+    expect(run.output).toContain(',"o, ""3""",');
+    expect(run.errors).toContain('local tables at');
+  });
+});
+
+describe('ledger total', () => {
+  it('adds up exactly by account, model and day', async () => {
+    const run = await rig.ops(['ledger', 'total', '--by', 'account,day', '--csv']);
+    expect(run.output.trimEnd().split('\n')).toEqual([
+      'account,day,calls,prompt_tokens,completion_tokens,charged,official,granted',
+      'acme,2026-11-10,2,24,80,0.003096,0,0',
+      'acme,2026-11-11,3,12,40,0.018,0.003096,100',
+      'other,2026-11-10,1,0,0,0.01,0,0',
+      'other,2026-11-11,0,0,0,0,0,1',
+    ]);
+    const models = await rig.ops(['ledger', 'total', '--by', 'model', '--account', 'other']);
+    expect(models.output).toContain('all: 1 calls, 0.01 yuan charged, 1 granted');
+    expect((await rig.ops(['ledger', 'total', '--by', 'week'])).code).toBe(2);
+  });
+});
+
+describe('request', () => {
+  it('shows step by step how the price came about', async () => {
+    const run = await rig.ops(['request', `chatcmpl-${settled}`]);
+    expect(run).toMatchObject({ code: 0, errors: '' });
+    for (const words of [
+      `request ${settled} of account acme`,
+      'rule 1: 0.018 yuan per 1,000 input tokens, 0.072 per 1,000 output tokens',
+      '0.3 yuan of the balance',
+      '12 input and 40 output tokens, which the relay estimated',
+      '12 x 0.018 / 1,000 = 0.000216',
+      '40 x 0.072 / 1,000 = 0.00288',
+      '0.003096 yuan, rounded once',
+      '0.296904 yuan to the balance',
+      'it adds up',
+    ])
+      expect(run.output).toContain(words);
+  });
+
+  it.each([
+    ['a call on a plan', covered, 'a call of the plan entry "chat", month from 2026-11-05'],
+    ['an expired call', expired, 'expired: the function died, so the input alone is due'],
+    ['an official call', official, 'outside official mode it would have cost 0.003096 yuan'],
+    ['a failed call', released, 'released: no answer, so nothing is due (failed)'],
+    ['a grant', 'grant#start-acme', '100 yuan'],
+    ['a call under way', open, '0.3 yuan reserved'],
+  ])('tells the story of %s', async (_case, id, words) => {
+    const run = await rig.ops(['request', id]);
+    expect(run.code).toBe(0);
+    expect(run.output).toContain(words);
+  });
+
+  it('says so when no book knows the id, and when it is none', async () => {
+    const unknown = await rig.ops(['request', idAt('2026-01-01')]);
+    expect(unknown.code).toBe(1);
+    expect(unknown.errors).toContain('no ledger row and no open reservation');
+    expect(await rig.ops(['request', 'abc'])).toMatchObject({ code: 2 });
+  });
+});
