@@ -38,7 +38,7 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
   const channels = readTable(channelReader(options), raw.channels, earlier.channels);
   const charges = readTable(chargeReader, raw.charges, earlier.charges);
   const plans = readTable(planReader, raw.plans, earlier.plans);
-  const settings = readTable(settingReader, raw.settings, earlier.settings);
+  const settings = readTable(settingReader(options), raw.settings, earlier.settings);
 
   const enabled = channels.used
     .map(({ row }) => row)

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { flag, positiveInteger, rowId, secondsUpTo, textList } from './cells.ts';
+import { SearchValue } from './setting-row-search.ts';
 
 /**
  * The table `settings`: each row is {name, value}. One schema per name; a name that is not here is a problem.
@@ -19,6 +20,7 @@ export const settingValues = {
     },
     'a map {default_output_tokens, request_seconds}',
   ),
+  search: SearchValue,
 } as const;
 
 export const SettingRow = z.strictObject({ name: rowId, value: z.unknown() });

@@ -8,6 +8,20 @@ export interface Settings {
   page: boolean;
   corsOrigins: string[];
   limits: { defaultOutputTokens: number; requestSeconds: number };
+  /** Absent: models named `web-...` answer without a search. */
+  search?: SearchSettings;
+}
+
+/** Who is asked what the web says. */
+export interface SearchSettings {
+  type: 'searxng' | 'tavily';
+  /** The base address, without a slash at its end; `/search` comes behind it. */
+  endpoint: string;
+  /** A reference. */
+  secret?: string | undefined;
+  /** 1 to 10. */
+  results: number;
+  language?: string | undefined;
 }
 
 export const defaultSettings: Settings = {
