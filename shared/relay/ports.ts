@@ -111,6 +111,8 @@ export interface RequestLog {
   channel?: string | undefined;
   /** Declared tools that no chat upstream can have. */
   dropped_tools?: number | undefined;
+  /** `web-` calls alone: `found`, `empty`, `none`, `no_query`, `timeout` or `failed`. */
+  search?: string | undefined;
   attempts?: { channel: string; outcome: string }[] | undefined;
   upstream_status?: number | undefined;
   first_content_ms?: number | undefined;
