@@ -3,20 +3,25 @@ import { chargeOf, costsNothing, type AnswerOutcome } from '../billing/charge-of
 import { costOf, type Price } from '../billing/price.ts';
 import type { Journal } from '../billing/quota-item.ts';
 import type { ChatUsage } from '../wire/chat-response.ts';
-import { bookingOf, priceOfCall, rateHeaders } from './booking.ts';
+import { bookingOf, priceOfCall, rateHeaders, type BillableCall } from './booking.ts';
 import type { Books, Reservation } from './books.ts';
-import type { ChatCall } from './chat-call.ts';
 import type { Clock } from './ports.ts';
 
 /** The money side of one call: reserved before the upstream hears of it, settled once after its end. */
 export class Bill {
   readonly #books: Books;
   readonly #clock: Clock;
-  readonly #call: ChatCall;
+  readonly #call: BillableCall;
   readonly #price: Price;
   readonly #reservation: Reservation | undefined;
 
-  private constructor(books: Books, clock: Clock, call: ChatCall, price: Price, reservation?: Reservation) {
+  private constructor(
+    books: Books,
+    clock: Clock,
+    call: BillableCall,
+    price: Price,
+    reservation?: Reservation,
+  ) {
     this.#books = books;
     this.#clock = clock;
     this.#call = call;
@@ -25,7 +30,7 @@ export class Bill {
   }
 
   /** Throws a Refusal when the call cannot be paid or its key is at a limit; then nothing is reserved. */
-  static async open(books: Books, clock: Clock, call: ChatCall): Promise<Bill> {
+  static async open(books: Books, clock: Clock, call: BillableCall): Promise<Bill> {
     const price = priceOfCall(call);
     const booking = bookingOf(call, price, clock.now());
     const reservation = booking ? await books.reserve(booking) : undefined;

@@ -8,15 +8,31 @@ import type { ChatCall } from './chat-call.ts';
 import { promptTokens } from './prompt-tokens.ts';
 import { refuse, type Refusal } from './refusal.ts';
 
+/** What money has to know of a call. */
+export type BillableCall = Pick<
+  ChatCall,
+  | 'identity'
+  | 'request'
+  | 'model'
+  | 'key'
+  | 'account'
+  | 'snapshot'
+  | 'route'
+  | 'outputTokensAsked'
+  | 'deadlineMs'
+  | 'record'
+>;
+
 /** Upper bound of the input over its estimate: estimates are up to 16 % off. */
 const inputMargin = 1.2;
 const inputMarginTokens = 16;
 const keyLength = 12;
 
-export const priceOfCall = ({ snapshot, model }: ChatCall): Price => priceOf(snapshot.charges, model.base);
+export const priceOfCall = ({ snapshot, model }: BillableCall): Price =>
+  priceOf(snapshot.charges, model.base);
 
 /** What the books have to reserve for a call; undefined for a free call of a key without limits. */
-export function bookingOf(call: ChatCall, price: Price, nowMs: number): Booking | undefined {
+export function bookingOf(call: BillableCall, price: Price, nowMs: number): Booking | undefined {
   const { key, model, snapshot, account } = call;
   const limited = key.max_concurrency !== undefined || key.rpm !== undefined;
   const free = price.type === 'non-billing';
@@ -57,7 +73,7 @@ export function bookingOf(call: ChatCall, price: Price, nowMs: number): Booking 
 }
 
 /** Output tokens of one answer at most: what was asked for, else the default, within what every channel can. */
-function outputTokensMax({ request, outputTokensAsked, route, snapshot }: ChatCall): number {
+function outputTokensMax({ request, outputTokensAsked, route, snapshot }: BillableCall): number {
   const asked = request.max_completion_tokens ?? request.max_tokens ?? outputTokensAsked;
   const wanted = asked ?? snapshot.settings.limits.defaultOutputTokens;
   const known = route.map((channel) => channel.params.max_output_tokens ?? Infinity);
@@ -65,7 +81,7 @@ function outputTokensMax({ request, outputTokensAsked, route, snapshot }: ChatCa
 }
 
 function refusalOf(
-  call: ChatCall,
+  call: BillableCall,
   need: ReserveNeed,
   plan: ReserveRefusal,
   item: QuotaItem,
@@ -96,7 +112,7 @@ const secondsOfMinuteLeft = (nowMs: number): number => Math.ceil((60_000 - (nowM
 
 /** Says what is there, what is needed, how the plan stands, and who can help. */
 function quotaRefusal(
-  call: ChatCall,
+  call: BillableCall,
   need: ReserveNeed,
   { available, need: amount }: Extract<ReserveRefusal, { reason: 'quota' }>,
   item: QuotaItem,
