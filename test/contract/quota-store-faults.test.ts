@@ -1,0 +1,233 @@
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { formatPrice, type Price } from '../../shared/billing/price.ts';
+import { imbalance, type Journal, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { Books, type Booking, type Reservation } from '../../shared/relay/books.ts';
+import { StoreUnavailable } from '../../shared/relay/ports.ts';
+import { refuse } from '../../shared/relay/refusal.ts';
+import { sweeper } from '../../shared/relay/sweeper.ts';
+import { recordedLog, type RecordedLog } from '../unit/adapters/recorded-log.ts';
+import { openDynamoStore } from './quota-store-dynamo.ts';
+import { FaultyDynamo, QuickClock, type Fault } from './quota-store-faults.ts';
+import { itemOf } from './quota-store-rig.ts';
+
+const price: Price = { type: 'times-billing', rule: 1, perCall: 10_000n };
+/** What the price comes to, in nano-yuan: every call reserves and costs it. */
+const cost = 10n;
+
+let dynamo: Awaited<ReturnType<typeof openDynamoStore>>;
+let faulty: FaultyDynamo;
+let clock: QuickClock;
+let log: RecordedLog;
+let books: Books;
+let account = '';
+let accounts = 0;
+
+beforeAll(async () => {
+  dynamo = await openDynamoStore();
+});
+afterAll(() => dynamo[Symbol.asyncDispose]());
+beforeEach(() => begin());
+
+async function begin(available = 100n): Promise<void> {
+  account = `account ${(accounts += 1)}`;
+  await dynamo.put(itemOf(account, { available }));
+  faulty = new FaultyDynamo(dynamo.endpoint);
+  clock = new QuickClock();
+  log = recordedLog();
+  books = new Books({ clock, random: { next: () => 0.9 }, quotas: faulty.store, log });
+}
+
+function booking(id = 'call'): Booking {
+  const need = {
+    id,
+    price,
+    slots: [],
+    estimate: { inputTokens: 1, inputTokensMax: 1, n: 1, outputTokensMax: 1 },
+    key: '0123456789ab',
+    minute: 1,
+    takesNothing: false,
+  };
+  const until = clock.now() / 1000 + 600;
+  const entry = { until, input: 3n, key: need.key, model: 'm', price: formatPrice(price) };
+  return {
+    account,
+    need,
+    entry: { ...entry, busy: false, official: false, tombstone: false },
+    refused: () => refuse('insufficient_quota', 'refused'),
+  };
+}
+
+function settle(reservation: Reservation): Promise<void> {
+  const { id } = reservation;
+  const journal: Journal = { id, kind: 'settled', charge: cost, at: Math.floor(clock.now() / 1000) };
+  return books.close(reservation, journal, false);
+}
+
+async function item(): Promise<QuotaItem> {
+  const found = await dynamo.read(account);
+  if (!found) throw new Error('no item');
+  expect(imbalance(found)).toBeUndefined();
+  return found;
+}
+
+const eventNames = (): string[] => log.events.map(({ name }) => name);
+const sweep = sweeper(
+  {
+    clock: { now: () => clock.now() + 3_600_000, sleep: (milliseconds) => clock.sleep(milliseconds) },
+    random: { next: () => 0 },
+    scan: {
+      async *open() {
+        const found = await dynamo.read(account);
+        if (found) yield { account, read: () => found };
+      },
+    },
+    quotas: { close: (write) => dynamo.store.close(write) },
+    metrics: { count: () => {} },
+    log: recordedLog(),
+  },
+  120,
+);
+
+describe('a settle', () => {
+  test.each<[string, Fault[]]>([
+    ['throttling', ['ThrottlingException', 'ThrottlingException', 'ThrottlingException']],
+    ['a transaction on the account', ['TransactionConflictException', 'TransactionConflictException']],
+    ['a connection that cannot be made', ['unsent', 'unsent']],
+    ['a lost reply', ['reply lost']],
+    ['lost replies again and again', ['reply lost', 'reply lost', 'reply lost']],
+    ['everything in turn', ['unsent', 'ThrottlingException', 'reply lost', 'TransactionConflictException']],
+  ])('that meets %s charges once', async (_, faults) => {
+    const reservation = await books.reserve(booking());
+    faulty.faults = [...faults];
+    await settle(reservation);
+    expect(faulty.faults).toEqual([]);
+    expect(await item()).toMatchObject({ available: 90n, spent: cost, settled: 1, open: new Map() });
+    expect(eventNames()).toEqual([]);
+  });
+
+  test('whose reply is lost while another call settles charges each once', async () => {
+    const first = await books.reserve(booking('first'));
+    const second = await books.reserve(booking('second'));
+    faulty.faults = ['reply lost'];
+    await Promise.all([settle(first), settle(second)]);
+    expect(await item()).toMatchObject({ available: 80n, spent: 2n * cost, settled: 2, open: new Map() });
+  });
+
+  test.each<Fault>(['ThrottlingException', 'TransactionConflictException', 'unsent'])(
+    'that meets nothing but %s ends within its budget, says all that a repair needs, and is swept later',
+    async (fault) => {
+      const reservation = await books.reserve(booking());
+      faulty.otherwise = () => fault;
+      const before = clock.now();
+      await settle(reservation);
+      expect(clock.now() - before).toBeLessThanOrEqual(4_000);
+      expect(faulty.requests).toBeGreaterThan(5);
+      const lost = log.events.find(({ name }) => name === 'settle_lost');
+      expect(lost?.fields).toMatchObject({ request_id: 'call', account, charge_nano: '10', kind: 'settled' });
+      expect(await item()).toMatchObject({ available: 90n, spent: 0n, settled: 0 });
+      await sweep();
+      expect(await item()).toMatchObject({ available: 97n, spent: 3n, settled: 1, open: new Map() });
+    },
+  );
+
+  test('whose replies are all lost has charged once all the same', async () => {
+    const reservation = await books.reserve(booking());
+    faulty.otherwise = () => 'reply lost';
+    await settle(reservation);
+    await sweep();
+    expect(await item()).toMatchObject({ available: 90n, spent: cost, settled: 1, open: new Map() });
+  });
+});
+
+describe('a reserve', () => {
+  test.each<[string, Fault[]]>([
+    ['throttling', ['ThrottlingException', 'ThrottlingException']],
+    ['a transaction on the account', ['TransactionConflictException']],
+    ['a connection that cannot be made', ['unsent']],
+    ['a lost reply', ['reply lost']],
+    ['lost replies', ['reply lost', 'reply lost']],
+  ])('that meets %s takes once', async (_, faults) => {
+    faulty.faults = [...faults];
+    await books.reserve(booking());
+    const { available, open } = await item();
+    expect(available).toBe(90n);
+    expect([...open.keys()]).toEqual(['call']);
+  });
+
+  test.each<Fault>(['ThrottlingException', 'TransactionConflictException'])(
+    'that meets nothing but %s is refused within its budget, and has taken nothing',
+    async (fault) => {
+      faulty.otherwise = () => fault;
+      const before = clock.now();
+      await expect(books.reserve(booking())).rejects.toThrow(StoreUnavailable);
+      expect(clock.now() - before).toBeLessThanOrEqual(1_500);
+      expect(faulty.carriedOut).toBe(0);
+      expect(await item()).toMatchObject({ available: 100n, open: new Map() });
+    },
+  );
+
+  test.each<Fault>(['reply lost', 'unsent'])(
+    'that meets nothing but "%s" is undone when the store is back, and cannot come true later',
+    async (fault) => {
+      const backMs = clock.now() + 1_500;
+      faulty.otherwise = () => (clock.now() < backMs ? fault : 'none');
+      await expect(books.reserve(booking())).rejects.toThrow(StoreUnavailable);
+      expect(await item()).toMatchObject({ available: 100n, spent: 0n });
+      const { need, entry } = booking();
+      const late = { account, id: need.id, entry: { ...entry, amount: cost, slot: '' } };
+      expect(await dynamo.store.reserve(late)).toMatchObject({ done: false });
+      await sweep();
+      expect(await item()).toMatchObject({ available: 100n, spent: 0n, open: new Map() });
+    },
+  );
+
+  test('of which nothing is known to the end says so, and is swept', async () => {
+    faulty.otherwise = () => 'reply lost';
+    await expect(books.reserve(booking())).rejects.toThrow(StoreUnavailable);
+    expect(eventNames()).toContain('reserve_unknown');
+    await sweep();
+    const { open, available, spent, granted } = await item();
+    expect(open).toEqual(new Map());
+    expect(available + spent).toBe(granted);
+  });
+});
+
+const faults = fc.constantFrom<Fault[]>(
+  'none',
+  'ThrottlingException',
+  'TransactionConflictException',
+  'unsent',
+  'reply lost',
+);
+
+async function call(index: number): Promise<'settled' | 'refused'> {
+  const reservation = await books.reserve(booking(`call${index}`)).catch(() => undefined);
+  if (reservation) await settle(reservation);
+  return reservation ? 'settled' : 'refused';
+}
+
+test('whatever the network does, a call is charged once if it was settled, and all is closed in the end', async () => {
+  const plans = fc.array(faults, { maxLength: 60 });
+  const property = fc.asyncProperty(plans, fc.integer({ min: 1, max: 6 }), async (plan, calls) => {
+    await begin(40n);
+    faulty.faults = [...plan];
+    const ends = await Promise.all(Array.from({ length: calls }, (_, index) => call(index)));
+    faulty.faults = [];
+    await sweep();
+    const { available, spent, open, granted } = await item();
+    expect(open).toEqual(new Map());
+    expect(available + spent).toBe(granted);
+    expect(available).toBeGreaterThanOrEqual(0n);
+    const lost = eventNames().filter((name) => name === 'settle_lost').length;
+    const settled = ends.filter((end) => end === 'settled').length - lost;
+    // A settle that nobody heard of has landed, or its call was swept; so may have been a reserve.
+    const unsure = range(lost).flatMap((landed) =>
+      range(calls - settled - landed).map((swept) => 10 * (settled + landed) + 3 * swept),
+    );
+    expect(unsure).toContain(Number(spent));
+  });
+  await fc.assert(property, { numRuns: 60 });
+}, 60_000);
+
+const range = (last: number): number[] => Array.from({ length: last + 1 }, (_, index) => index);

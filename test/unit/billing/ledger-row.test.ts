@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest';
+import { closeRowBetween, ledgerTime } from '../../../shared/billing/ledger-row.ts';
+import {
+  emptyQuota,
+  type Journal,
+  type OpenEntry,
+  type QuotaItem,
+} from '../../../shared/billing/quota-item.ts';
+import { afterClose } from '../../../shared/billing/quota-writes.ts';
+
+const entry: OpenEntry = {
+  until: 1_763_701_000,
+  amount: 500n,
+  input: 20n,
+  key: '0123456789ab',
+  model: 'gpt-x',
+  price: '7:tokens:0.001:0.002',
+  slot: '',
+  busy: false,
+  official: false,
+  tombstone: false,
+};
+const journal: Journal = {
+  id: 'call',
+  kind: 'settled',
+  charge: 123n,
+  at: 1_763_718_180,
+  endpoint: 'chat',
+  promptTokens: 10,
+  completionTokens: 0,
+  estimated: false,
+  end: 'completed',
+};
+
+function rowOf(changes: { entry?: Partial<OpenEntry>; journal?: Partial<Journal>; giveBack?: boolean } = {}) {
+  const own = { ...entry, ...changes.entry };
+  const before = {
+    ...emptyQuota('acme'),
+    open: new Map([
+      ['other', entry],
+      ['call', own],
+    ]),
+  };
+  const write = {
+    account: 'acme',
+    id: 'call',
+    entry: own,
+    giveBack: changes.giveBack ?? false,
+    journal: { ...journal, ...changes.journal },
+  };
+  return closeRowBetween(before, afterClose(before, write));
+}
+
+describe('the row of a close', () => {
+  test('says what was reserved, used and charged, by which price, key and model, and how it ended', () => {
+    expect(rowOf()).toEqual({
+      account: 'acme',
+      id: 'call',
+      at: '2025-11-21T09:43:00Z',
+      kind: 'settled',
+      endpoint: 'chat',
+      model: 'gpt-x',
+      key: '0123456789ab',
+      charge: 123n,
+      reserved: 500n,
+      prompt_tokens: 10,
+      completion_tokens: 0,
+      end: 'completed',
+      price: '7:tokens:0.001:0.002',
+    });
+  });
+
+  test('says when token counts are estimates', () => {
+    expect(rowOf({ journal: { estimated: true } })).toMatchObject({ estimated: true });
+    expect(rowOf()?.estimated).toBeUndefined();
+  });
+
+  test('names the plan slot of a call that stays counted, and none when it was given back', () => {
+    const counted = { slot: 'demo@2026-11-01' };
+    expect(rowOf({ entry: counted })).toMatchObject({ plan_slot: 'demo@2026-11-01' });
+    expect(rowOf({ entry: counted, journal: { kind: 'expired' } })).toMatchObject({
+      plan_slot: 'demo@2026-11-01',
+    });
+    const released = rowOf({ entry: counted, journal: { kind: 'released' }, giveBack: true });
+    expect(released?.plan_slot).toBeUndefined();
+  });
+
+  test('of an official call says what it would have cost', () => {
+    const row = rowOf({ entry: { official: true, amount: 0n }, journal: { charge: 0n, cost: 77n } });
+    expect(row).toMatchObject({ official: true, charge: 0n, cost: 77n });
+    expect(rowOf()?.official).toBeUndefined();
+  });
+});
+
+describe('a write that closed nothing', () => {
+  const item: QuotaItem = { ...emptyQuota('acme'), open: new Map([['call', entry]]), last: journal };
+
+  test.each<[string, QuotaItem | undefined, QuotaItem | undefined]>([
+    ['a new item', undefined, item],
+    ['a removed item', item, undefined],
+    ['a reserve', { ...item, open: new Map() }, item],
+    ['a grant', item, { ...item, granted: 5n, available: 5n }],
+  ])('has no row: %s', (_, before, after) => {
+    expect(closeRowBetween(before, after)).toBeUndefined();
+  });
+});
+
+describe('a change that the books cannot have made is not understood', () => {
+  const item: QuotaItem = {
+    ...emptyQuota('acme'),
+    open: new Map([
+      ['call', entry],
+      ['other', entry],
+    ]),
+  };
+
+  test.each<[string, QuotaItem]>([
+    ['two closes at once', { ...item, open: new Map(), last: journal }],
+    ['a close with the journal of another', { ...item, open: new Map([['call', entry]]), last: journal }],
+    ['a close without any journal', { ...item, open: new Map([['other', entry]]) }],
+  ])('%s', (_, after) => {
+    expect(() => closeRowBetween(item, after)).toThrow('a close without its journal');
+  });
+});
+
+test('ledger times are ISO 8601 to the second', () => {
+  expect(ledgerTime(0)).toBe('1970-01-01T00:00:00Z');
+});
