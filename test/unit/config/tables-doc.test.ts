@@ -5,6 +5,7 @@ import { tableNames } from '../../../shared/adapters/table-schema.ts';
 import { AccountRow } from '../../../shared/config/account-row.ts';
 import { ChannelRow } from '../../../shared/config/channel-row.ts';
 import { ChargeRow } from '../../../shared/config/charge-row.ts';
+import { GrantRow } from '../../../shared/config/grant-row.ts';
 import { KeyRow } from '../../../shared/config/key-row.ts';
 import { PlanRow } from '../../../shared/config/plan-row.ts';
 import { readChannel } from '../../../shared/config/read-channel.ts';
@@ -23,6 +24,7 @@ const readers: Record<string, (raw: unknown) => object> = {
   settings: readSetting,
   keys: (raw) => readRow(KeyRow, raw),
   accounts: (raw) => readRow(AccountRow, raw),
+  grants: (raw) => readRow(GrantRow, raw),
 };
 
 const schemas = {
@@ -32,6 +34,7 @@ const schemas = {
   settings: SettingRow,
   keys: KeyRow,
   accounts: AccountRow,
+  grants: GrantRow,
 };
 
 function sectionOf(table: string): string {
