@@ -1,0 +1,84 @@
+/**
+ * What a start costs: from an empty process to the first call for work, under AWS's own runtime client. Lambda calls
+ * this the init phase; on both sides of a ratio it is the same Node, the same client and the same way to load.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { Environment } from '../../infra/local/lambda/environment.ts';
+
+export interface StartCost {
+  /** Processor time of all threads. Half as noisy as the clock on a machine that does other things too. */
+  processorMs: number;
+  clockMs: number;
+}
+
+const functionEnvironment = { RELAY_STACK: 'relay', RELAY_VERSION: 'size', ORIGIN_SECRETS: 'size' };
+
+/** Starts the bundle in `folder` once. Throws an Error, with what it printed, when it does not load. */
+async function measureStart(folder: string): Promise<StartCost> {
+  const { promise, resolve, reject } = Promise.withResolvers<StartCost>();
+  const output: string[] = [];
+  const started = performance.now();
+  const environment = new Environment(
+    {
+      name: 'size',
+      arn: 'arn:aws:lambda:us-east-1:000000000000:function:size',
+      folder,
+      handler: 'index.handler',
+      environment: functionEnvironment,
+      timeoutMs: 30_000,
+      memoryMegabytes: 256,
+      environmentsMax: 1,
+    },
+    1,
+    {
+      idle: () => {
+        const clockMs = performance.now() - started;
+        resolve({ clockMs, processorMs: processorMilliseconds(processIn(output)) });
+      },
+      dead: (_, error) =>
+        reject(new Error(`${folder} does not load: ${error?.errorMessage}\n${output.join('\n')}`)),
+    },
+    (line) => output.push(line),
+  );
+  try {
+    return await promise;
+  } finally {
+    await environment.kill();
+  }
+}
+
+const processIn = (output: string[]): string => /pid (\d+)/.exec(output.join('\n'))?.[1] ?? '';
+
+/** Linux counts it for each thread in nanoseconds; where it is not to be had, NaN. */
+function processorMilliseconds(processId: string): number {
+  try {
+    const threads = `/proc/${processId}/task`;
+    const nanoseconds = readdirSync(threads).map((thread) =>
+      Number(readFileSync(`${threads}/${thread}/schedstat`, 'utf8').split(' ')[0]),
+    );
+    return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e6;
+  } catch {
+    return Number.NaN;
+  }
+}
+
+/**
+ * Starts all bundles in turn, again and again, so that whatever else the machine does falls on all alike. For each
+ * folder its costs, in the order of the rounds.
+ */
+export async function measureStarts(folders: string[], rounds: number): Promise<StartCost[][]> {
+  const costs = folders.map((): StartCost[] => []);
+  // The first round reads files into memory.
+  for (let round = -1; round < rounds; round += 1) {
+    for (const [index, folder] of folders.entries()) {
+      const cost = await measureStart(folder);
+      if (round >= 0) costs[index]?.push(cost);
+    }
+  }
+  return costs;
+}
+
+/** The value below which `share` (0 to 1) of the values lie. */
+export function quantile(values: number[], share: number): number {
+  return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) * share)] ?? Number.NaN;
+}
