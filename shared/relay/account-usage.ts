@@ -97,10 +97,11 @@ const badCursor = (): InvalidRequest =>
 
 function usageEntry(row: LedgerRow): UsageEntry {
   return {
-    ...emptyEntry,
     id: row.id,
+    object: 'usage',
     created: Math.floor(ledgerTimeMs(row) / 1000),
     kind: row.kind,
+    ...emptyEntry,
     ...(row.kind === 'grant' ? { amount: yuanNumber(row.amount), reason: row.reason } : callFields(row)),
   };
 }
@@ -121,7 +122,6 @@ const callFields = (row: CloseRow): Partial<UsageEntry> => ({
 });
 
 const emptyEntry = {
-  object: 'usage',
   endpoint: null,
   model: null,
   key: null,
