@@ -2,7 +2,7 @@
  * What a start costs: from an empty process to the first call for work, under AWS's own runtime client. Lambda calls
  * this the init phase; on both sides of a ratio it is the same Node, the same client and the same way to load.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { Environment } from '../../infra/local/lambda/environment.ts';
 
 export interface StartCost {
@@ -49,17 +49,18 @@ async function measureStart(folder: string): Promise<StartCost> {
 
 const processIn = (output: string[]): string => /pid (\d+)/.exec(output.join('\n'))?.[1] ?? '';
 
-/** Linux counts it for each thread in nanoseconds; where it is not to be had, NaN. */
+/** Linux counts it for each thread in nanoseconds; where that is not to be had, NaN. */
 function processorMilliseconds(processId: string): number {
-  try {
-    const threads = `/proc/${processId}/task`;
-    const nanoseconds = readdirSync(threads).map((thread) =>
-      Number(readFileSync(`${threads}/${thread}/schedstat`, 'utf8').split(' ')[0]),
-    );
-    return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e6;
-  } catch {
-    return Number.NaN;
-  }
+  const threads = `/proc/${processId}/task`;
+  if (!existsSync(threads)) return Number.NaN;
+  const nanoseconds = readdirSync(threads).map((thread) => {
+    try {
+      return Number(readFileSync(`${threads}/${thread}/schedstat`, 'utf8').split(' ')[0]);
+    } catch {
+      return 0; // It has just ended.
+    }
+  });
+  return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e6;
 }
 
 /**
