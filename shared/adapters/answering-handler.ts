@@ -16,6 +16,7 @@ import { dynamoKeyStore } from './key-store.ts';
 import { jsonLog } from './log.ts';
 import { dynamoQuotaStore } from './quota-store.ts';
 import { systemRandom } from './random.ts';
+import { searchProviders } from './search/search-provider.ts';
 import { secretStore } from './secret-store.ts';
 import { upstreamTransport } from './upstream-transport.ts';
 
@@ -29,13 +30,20 @@ export function answeringHandler(endpoint: Endpoint): ReturnType<typeof streamin
 
   const client = documentClient(environment.aws);
   const config = scannedConfig({ client, clock, log, stack, local });
+  const secrets = secretStore({ environment, clock });
+  const transport = signedTransport({
+    transport: upstreamTransport({ local }),
+    aws: environment.aws,
+    clock,
+  });
   const ports = {
     clock,
     log,
     config,
     keys: dynamoKeyStore({ client, clock, stack }),
-    secrets: secretStore({ environment, clock }),
-    transport: signedTransport({ transport: upstreamTransport({ local }), aws: environment.aws, clock }),
+    secrets,
+    transport,
+    searchProvider: searchProviders({ transport, secrets }),
     quotas: dynamoQuotaStore(client, stack),
     health: dynamoChannelHealth({ client, clock, stack, cooldowns: () => undefined }),
     idempotency: dynamoIdempotencyStore(client, clock, stack),
