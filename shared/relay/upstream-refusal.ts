@@ -28,11 +28,15 @@ export async function readUpstreamRefusal(
       message: scrub(error['message'], secrets) ?? 'The upstream refused the request.',
       type: 'invalid_request_error',
       param: scrub(error['param'], secrets) ?? null,
-      code: scrub(error['code'], secrets) ?? 'upstream_refused',
+      code: wordOf(scrub(error['code'], secrets)) ?? 'upstream_refused',
     },
     { reason: `upstream_refused_${reply.status}` },
   );
 }
+
+/** A code goes into the log too, where no sentence of an upstream belongs. */
+const wordOf = (text: string | undefined): string | undefined =>
+  text !== undefined && /^[\w.-]{1,64}$/.test(text) ? text : undefined;
 
 /** Seconds of a Retry-After header; its date form is not worth a clock here. */
 function retryAfterSeconds(header: string | undefined): number | undefined {

@@ -81,7 +81,7 @@ const talkative = (): object => ({
       'https://api.hidden-upstream.example/v1, hidden-upstream.internal, sk-proj-abcdefghijkl)',
     type: 'upstream_type',
     param: canaries.secret,
-    code: `code ${canaries.secret}`,
+    code: `${canaries.errorCode} with ${canaries.secret}`,
   },
 });
 

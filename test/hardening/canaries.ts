@@ -3,7 +3,8 @@ export const canaries = {
   key: 'sk-canary-of-the-key-0123456789',
   unknownKey: 'sk-canary-of-an-unknown-key',
   malformedKey: 'canary-of-a-malformed-key',
-  secret: 'sk-canary-of-the-upstream-secret',
+  // No form that could be told from a word: only who knows it can take it out.
+  secret: 'canaryofthesecret',
   header: 'canary-of-a-header',
   cookie: 'canary-of-a-cookie',
   query: 'canary-of-the-query',
@@ -21,6 +22,7 @@ export const canaries = {
   reasoning: 'canary-of-the-reasoning',
   answerArgument: 'canary-of-an-answered-argument',
   errorMessage: 'canary-of-an-error-message',
+  errorCode: 'canary-of-an-error-code',
   html: 'canary-of-a-web-page',
   junk: 'canary-of-junk',
   replyHeader: 'canary-of-a-reply-header',

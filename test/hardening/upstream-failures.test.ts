@@ -26,6 +26,7 @@ import {
   startRawUpstream,
   type RawUpstream,
 } from './raw-upstream.ts';
+import { peakMegabytes } from './process-memory.ts';
 import * as rough from './rough-scripts.ts';
 import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
 
@@ -115,6 +116,8 @@ async function expectAlive(): Promise<void> {
   const next = await stack.post(call('healthy', false));
   expect(await next.text()).toContain('Still here.');
   expect(stack.chatProcesses()).toEqual(firstProcess);
+  // A function has 256 MB: where there is no limit but the heap's, a process that took more lives on.
+  for (const pid of firstProcess) expect(peakMegabytes(pid)).toBeLessThan(250);
 }
 
 type Ending = [status: number, code: string, type?: string];
