@@ -1,7 +1,8 @@
 import type { ChatUsage } from '../wire/chat-response.ts';
-import type { ResponsesRequest, ResponsesTool } from '../wire/responses-request.ts';
+import type { ResponsesRequest } from '../wire/responses-request.ts';
 import type { OutputItem, ResponseObject, ResponsesUsage } from '../wire/responses-response.ts';
 import { isRecord, type JsonRecord } from './json-record.ts';
+import { plainTool } from './responses-tools-to-chat.ts';
 import type { AnswerIdentity } from './upstream-to-chat.ts';
 
 /** The response object as it stands at the start of an answer; later forms replace what changed. */
@@ -33,24 +34,40 @@ function echoOf(request: ResponsesRequest): Record<string, unknown> {
     parallel_tool_calls: request.parallel_tool_calls ?? true,
     presence_penalty: 0,
     previous_response_id: null,
-    prompt_cache_key: request['prompt_cache_key'] ?? null,
+    prompt_cache_key: textOrNull(request['prompt_cache_key']),
     reasoning: { effort: request.reasoning?.effort ?? null, summary: null },
-    safety_identifier: request['safety_identifier'] ?? null,
+    safety_identifier: textOrNull(request['safety_identifier']),
     service_tier: 'default',
     store: false,
     temperature: request.temperature ?? 1,
     text: { ...request.text, format: request.text?.format ?? { type: 'text' } },
-    tool_choice: request.tool_choice ?? 'auto',
-    tools: (request.tools ?? []).map(echoedTool),
+    tool_choice: echoedChoice(request.tool_choice),
+    tools: (request.tools ?? []).map(plainTool).filter(isWhole).map(echoedTool),
     top_logprobs: 0,
     top_p: request.top_p ?? 1,
     truncation: 'disabled',
   };
 }
 
+const isWhole = ({ type, name }: JsonRecord): boolean => type !== 'function' || typeof name === 'string';
+
 /** OpenAI's schema wants all keys of a function tool. */
-const echoedTool = (tool: ResponsesTool): JsonRecord =>
-  tool.type === 'function' ? { description: null, parameters: null, strict: null, ...tool } : tool;
+function echoedTool(tool: JsonRecord): JsonRecord {
+  if (tool['type'] !== 'function') return tool;
+  const { description, parameters, strict } = tool;
+  return {
+    ...tool,
+    description: textOrNull(description),
+    parameters: isRecord(parameters) ? parameters : null,
+    strict: typeof strict === 'boolean' ? strict : null,
+  };
+}
+
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+
+/** A choice without a type is no choice of OpenAI's schema. */
+const echoedChoice = (choice: unknown): unknown =>
+  typeof choice === 'string' || (isRecord(choice) && typeof choice['type'] === 'string') ? choice : 'auto';
 
 export const responsesUsage = (usage: ChatUsage): ResponsesUsage => ({
   input_tokens: usage.prompt_tokens,

@@ -97,7 +97,9 @@ export class OpenCall {
     const last =
       item.type === 'custom_tool_call'
         ? [
-            { type: 'response.custom_tool_call_input.delta', ...place, delta: item.input },
+            ...(item.input === ''
+              ? []
+              : [{ type: 'response.custom_tool_call_input.delta', ...place, delta: item.input }]),
             { type: 'response.custom_tool_call_input.done', ...place, input: item.input },
           ]
         : [

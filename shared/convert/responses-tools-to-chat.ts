@@ -22,9 +22,8 @@ export function responsesToolsToChat(tools: readonly ResponsesTool[]): Converted
 }
 
 function addTool(converted: ConvertedTools, source: JsonRecord, namespace: string | undefined): void {
-  const tool = unnested(source);
-  const { name } = tool;
-  const type = tool['type'] ?? 'function';
+  const tool = plainTool(source);
+  const { type, name } = tool;
   if (typeof name !== 'string' || name === '') {
     converted.dropped += 1;
     return;
@@ -43,11 +42,12 @@ function addTool(converted: ConvertedTools, source: JsonRecord, namespace: strin
   converted.tools.push(type === 'function' ? functionTool(flat, tool) : customTool(flat, tool));
 }
 
-/** Callers who come from Chat Completions leave name and parameters under `function`. */
-const unnested = (tool: JsonRecord): JsonRecord =>
-  isRecord(tool['function']) && tool['name'] === undefined
-    ? { ...tool['function'], type: tool['type'] }
-    : tool;
+/** A tool in Responses form: callers who come from Chat Completions leave its fields under `function`. */
+export function plainTool(tool: JsonRecord): JsonRecord {
+  const inner = tool['function'];
+  const fields = isRecord(inner) && tool['name'] === undefined ? inner : tool;
+  return { ...fields, type: tool['type'] ?? 'function' };
+}
 
 const functionTool = (name: string, tool: JsonRecord): ChatTool => ({
   type: 'function',
@@ -107,7 +107,7 @@ function allowedTools(choice: JsonRecord, tools: ChatTool[]): ConvertedChoice {
 }
 
 function chosenName(choice: JsonRecord): string | undefined {
-  const { name, namespace } = unnested(choice);
+  const { name, namespace } = plainTool(choice);
   if (typeof name !== 'string') return undefined;
   return flatToolName(name, typeof namespace === 'string' && namespace !== '' ? namespace : undefined);
 }

@@ -1,0 +1,140 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ChatToResponses } from '../../shared/convert/chat-to-responses.ts';
+import { ChunksToCompletion } from '../../shared/convert/chunks-to-completion.ts';
+import { startedResponse } from '../../shared/convert/response-object.ts';
+import { responsesToChat } from '../../shared/convert/responses-to-chat.ts';
+import { UpstreamToChat } from '../../shared/convert/upstream-to-chat.ts';
+import { ResponsesJsonRenderer, ResponsesStreamRenderer } from '../../shared/relay/render-responses.ts';
+import type { ChatChunk } from '../../shared/wire/chat-response.ts';
+import type { OutputItem } from '../../shared/wire/responses-response.ts';
+import { responsesEvent } from '../support/wire-schemas.ts';
+import { readByGrammar } from './responses/grammar.ts';
+import { readEvents } from './responses/read-events.ts';
+
+const identity = { requestId: 'r1', created: 5, model: 'm' };
+const request = {
+  model: 'm',
+  input: 'hi',
+  tools: [
+    { type: 'function', name: 'look' },
+    { type: 'custom', name: 'patch' },
+    { type: 'namespace', name: 'files', tools: [{ type: 'function', name: 'list' }] },
+  ],
+};
+
+/** What an upstream says: words of several kinds, and pieces of up to four calls in any order. */
+const words = fc.constantFrom('a', 'bc ', '\n', '', '\u{1F408}');
+const said = fc.record({
+  field: fc.constantFrom('content', 'content', 'reasoning_content', 'refusal'),
+  text: words,
+});
+const called = fc.record({
+  index: fc.nat(3),
+  name: fc.constantFrom('look', 'patch', 'files__list', 'unheard_of'),
+  text: fc.constantFrom('{"input":', '"x"}', '{}', '', 'plain'),
+});
+type Piece = { field: string; text: string } | { index: number; name: string; text: string };
+const pieces: fc.Arbitrary<Piece[]> = fc.array(fc.oneof(said, called), { maxLength: 25 });
+interface Ending {
+  finish: string;
+  usage: object | null;
+}
+const ending: fc.Arbitrary<Ending> = fc.record({
+  finish: fc.constantFrom('stop', 'tool_calls', 'length', 'content_filter'),
+  usage: fc.option(fc.constant({ prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 })),
+});
+
+/** The canonical stream of these pieces, as the relay's own reader makes it. */
+function chunksOf(list: Piece[], end: Ending): ChatChunk[] {
+  const reader = new UpstreamToChat(identity);
+  const seen = new Set<number>();
+  const chunks = list.flatMap((piece) => {
+    if ('field' in piece) return pushed(reader, { [piece.field]: piece.text });
+    const { index, name, text } = piece;
+    const first = seen.has(index) ? {} : { id: `call_${index}`, type: 'function' };
+    const head = seen.has(index) ? {} : { name };
+    seen.add(index);
+    return pushed(reader, { tool_calls: [{ index, ...first, function: { ...head, arguments: text } }] });
+  });
+  const value = { choices: [{ index: 0, delta: {}, finish_reason: end.finish }], usage: end.usage };
+  return [...chunks, ...reader.push({ kind: 'value', value }), ...reader.end()];
+}
+
+const pushed = (reader: UpstreamToChat, delta: object): ChatChunk[] =>
+  reader.push({ kind: 'value', value: { choices: [{ index: 0, delta }] } });
+
+function machine(): ChatToResponses {
+  const { declared } = responsesToChat(request);
+  return new ChatToResponses(startedResponse(identity, request), declared, () => 9);
+}
+
+/** The whole stream, with signs of life after some of the chunks. */
+function streamed(chunks: ChatChunk[], idleAfter: number[]): string {
+  const renderer = new ResponsesStreamRenderer(machine());
+  const texts = chunks.flatMap((chunk, i) => [
+    ...renderer.push(chunk),
+    ...idleAfter.filter((at) => at === i).map(() => renderer.idle()),
+  ]);
+  return [...texts, ...renderer.end()].join('');
+}
+
+const textOf = (output: OutputItem[]): string =>
+  output.flatMap((item) => (item.type === 'message' ? item.content.map((part) => part.text) : [])).join('');
+
+describe('any answer of an upstream, on Responses', () => {
+  it('keeps the grammar and the schema, and its deltas tell the answer of a request that does not stream', () => {
+    const idles = fc.array(fc.nat(20), { maxLength: 10 });
+    fc.assert(
+      fc.property(pieces, ending, idles, (list, end, idleAfter) => {
+        const chunks = chunksOf(list, end);
+        const events = readEvents(streamed(chunks, idleAfter));
+        for (const event of events) responsesEvent.parse(event);
+        const json = new ResponsesJsonRenderer(machine());
+        for (const chunk of chunks) json.push(chunk);
+        expect(readByGrammar(events)).toEqual(JSON.parse(json.end().join('')));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('says the words and makes the calls of the chat answer', () => {
+    fc.assert(
+      fc.property(pieces, ending, (list, end) => {
+        const chunks = chunksOf(list, end);
+        const fold = new ChunksToCompletion();
+        for (const chunk of chunks) fold.push(chunk);
+        const { message } = fold.completion().choices[0] ?? {};
+        const { output } = readByGrammar(readEvents(streamed(chunks, [])));
+        const words = list.map((piece) =>
+          'field' in piece && piece.field !== 'reasoning_content' ? piece.text : '',
+        );
+        expect(textOf(output)).toBe(words.join(''));
+        const calls = output.filter((item) => item.type !== 'message');
+        expect(calls.map((call) => call.call_id)).toEqual((message?.tool_calls ?? []).map(({ id }) => id));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('keeps the grammar when it breaks off anywhere', () => {
+    const error = {
+      message: 'x',
+      type: 'upstream_error',
+      param: null,
+      code: 'upstream_unavailable',
+    } as const;
+    fc.assert(
+      fc.property(pieces, ending, fc.nat(25), (list, end, length) => {
+        const renderer = new ResponsesStreamRenderer(machine());
+        const texts = chunksOf(list, end)
+          .slice(0, length)
+          .flatMap((chunk) => renderer.push(chunk));
+        const events = readEvents([...texts, renderer.failed(error)].join(''));
+        for (const event of events) responsesEvent.parse(event);
+        expect(readByGrammar(events)).toMatchObject({ status: 'failed', error });
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import { CoreRig, frames } from '../support/core-rig.ts';
+import type { Answer, UpstreamScript } from '../support/core-rig.ts';
+import {
+  chatChunk,
+  chatCompletion,
+  errorBody,
+  responseObject,
+  responsesEvent,
+} from '../support/wire-schemas.ts';
+import { cases } from './responses/cases.ts';
+import { readEvents } from './responses/read-events.ts';
+
+const patient = { first_content_seconds: 300, idle_seconds: 300 };
+const messages = [{ role: 'user', content: 'hi' }];
+
+function post(script: UpstreamScript, body: object, path: string): Promise<Answer> {
+  const rig = new CoreRig({ channels: [patient] }).upstream(script);
+  return rig.post({ model: 'm', ...body }, { path });
+}
+
+describe.each(Object.entries(cases))('what is sent for %s', (_name, one) => {
+  it('has every field of a Responses event, and no other', async () => {
+    const body = { input: 'hi', ...one.request, stream: true };
+    const events = readEvents((await post(one, body, '/v1/responses')).text);
+    expect(z.array(responsesEvent).parse(events)).toEqual(events);
+  });
+
+  it('has every field of a response or of an error, and no other', async () => {
+    const { status, text } = await post(one, { input: 'hi', ...one.request }, '/v1/responses');
+    const schema: z.ZodType = status === 200 ? responseObject : errorBody;
+    expect(schema.safeParse(JSON.parse(text)).error).toBeUndefined();
+  });
+
+  it('has every field of a chat chunk, and no other', async () => {
+    const { text } = await post(one, { messages, stream: true }, '/v1/chat/completions');
+    const [last, ...chunks] = frames(text).toReversed();
+    expect(last).toBe('[DONE]');
+    expect(z.array(chatChunk).parse(chunks)).toEqual(chunks);
+  });
+
+  it('has every field of a chat completion or of an error, and no other', async () => {
+    const { status, text } = await post(one, { messages }, '/v1/chat/completions');
+    const schema: z.ZodType = status === 200 ? chatCompletion : errorBody;
+    expect(schema.safeParse(JSON.parse(text)).error).toBeUndefined();
+  });
+});
+
+describe('every field of the request that a response repeats', () => {
+  it('is there as it was sent, with what an odd tool lacks', async () => {
+    const body = {
+      input: 'hi',
+      instructions: 'Be brief.',
+      metadata: { a: 'b' },
+      temperature: 0.5,
+      top_p: 0.25,
+      max_output_tokens: 9,
+      parallel_tool_calls: false,
+      tool_choice: { type: 'function', name: 'look' },
+      tools: [{ type: 'function', name: 'look' }, { type: 'web_search' }],
+      text: { format: { type: 'json_object' }, verbosity: 'low' },
+      reasoning: { effort: 'low', summary: 'auto' },
+      prompt_cache_key: 'k',
+      safety_identifier: 's',
+    };
+    const { text } = await post(cases['text'] ?? {}, body, '/v1/responses');
+    const { input: _input, tools, reasoning, ...repeated } = body;
+    expect(responseObject.parse(JSON.parse(text))).toMatchObject({
+      ...repeated,
+      reasoning: { ...reasoning, summary: null },
+      tools: [{ ...tools[0], description: null, parameters: null, strict: null }, tools[1]],
+    });
+  });
+
+  it.each([
+    ['metadata', 'text'],
+    ['metadata', ['a']],
+    ['prompt_cache_key', 5],
+    ['safety_identifier', {}],
+    ['tool_choice', 7],
+    ['tools', [{}]],
+  ])('%s of a wrong kind (%j) breaks no schema', async (field, value) => {
+    const { status, text } = await post(
+      cases['text'] ?? {},
+      { input: 'hi', [field]: value },
+      '/v1/responses',
+    );
+    expect(status).toBe(200);
+    responseObject.parse(JSON.parse(text));
+  });
+});

@@ -1,0 +1,38 @@
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { CoreRig } from '../support/core-rig.ts';
+import type { Answer } from '../support/core-rig.ts';
+import { cases, type ResponsesCase } from './responses/cases.ts';
+import { readByGrammar } from './responses/grammar.ts';
+import { readEvents, readFrames } from './responses/read-events.ts';
+
+/**
+ * Answers of upstreams, with every event that a Responses client gets of them. The `.jsonl` files, an event a
+ * line, are written by `vitest -u` and read by a person.
+ */
+const folder = path.join(import.meta.dirname, 'responses');
+const patient = { first_content_seconds: 300, idle_seconds: 300 };
+
+function ask({ request, steps }: ResponsesCase, stream: boolean): Promise<Answer> {
+  const rig = new CoreRig({ channels: [patient] }).upstream({ steps });
+  return rig.post({ model: 'm', input: 'hi', ...request, stream }, { path: '/v1/responses' });
+}
+
+describe.each(Object.entries(cases))('%s', (name, one) => {
+  it('becomes these events', async () => {
+    const { status, headers, text } = await ask(one, true);
+    expect({ status, type: headers['content-type'] }).toEqual({
+      status: 200,
+      type: 'text/event-stream; charset=utf-8',
+    });
+    const lines = readFrames(text).map((frame) => `${JSON.stringify(frame)}\n`);
+    await expect(lines.join('')).toMatchFileSnapshot(path.join(folder, `${name}.jsonl`));
+  });
+
+  it('keeps the grammar, and what the deltas tell is the answer of a request that does not stream', async () => {
+    const told = readByGrammar(readEvents((await ask(one, true)).text));
+    const whole = await ask(one, false);
+    expect(whole.status).toBe(one.fails ? 502 : 200);
+    expect(one.fails ? told.status : JSON.parse(whole.text)).toEqual(one.fails ? 'failed' : told);
+  });
+});
