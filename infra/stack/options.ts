@@ -3,6 +3,7 @@
  * one typed object. The CLI passes every value as text, `cdk.json` may hold the real types: both are read.
  */
 import type { Node } from 'constructs';
+import { bedrockModelPattern } from './bedrock-access.ts';
 
 export interface StackOptions {
   /** Stack name and prefix of everything that has a name: `relay`, or `relay-<stage>`. */
@@ -14,6 +15,8 @@ export interface StackOptions {
   alarmEmail?: string;
   /** Numbers of the origin secrets, oldest first: CloudFront sends the last, functions accept all. */
   originSecrets: number[];
+  /** ARNs of the Bedrock models that channels may call with the functions' own role. */
+  bedrockModels: string[];
 }
 
 const stagePattern = /^[a-z][a-z0-9-]{0,20}$/;
@@ -35,6 +38,7 @@ export function readStackOptions(node: Node): StackOptions {
     stackName: stage === undefined ? 'relay' : `relay-${stage}`,
     disposable: readSwitch(node, 'disposable'),
     originSecrets: readOriginSecrets(node),
+    bedrockModels: readBedrockModels(node),
     ...(domain && { domain }),
     ...(alarmEmail !== undefined && { alarmEmail }),
   };
@@ -91,6 +95,25 @@ function readOriginSecrets(node: Node): number[] {
     return refuse('originSecrets', found, wanted);
   }
   return numbers;
+}
+
+/** Joined by commas, as the CLI passes them, or a list. No wildcards: a new model is a decision. */
+function readBedrockModels(node: Node): string[] {
+  const found: unknown = node.tryGetContext('bedrockModels') ?? [];
+  const list: unknown[] =
+    typeof found === 'string' ? found.split(',') : Array.isArray(found) ? found : [found];
+  const arns = list
+    .filter((item) => item !== '')
+    .map((item) => (typeof item === 'string' ? item.trim() : item));
+  return arns.map((arn) =>
+    typeof arn === 'string' && bedrockModelPattern.test(arn)
+      ? arn
+      : refuse(
+          'bedrockModels',
+          arn,
+          'ARNs of Bedrock models without wildcards, such as arn:aws:bedrock:us-west-2::foundation-model/openai.gpt-oss-120b-1:0',
+        ),
+  );
 }
 
 function parseJson(text: string): unknown {

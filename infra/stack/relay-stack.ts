@@ -3,6 +3,7 @@ import { CfnOutput, Stack } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
 import { Alarms } from './alarms.ts';
+import { allowBedrockModels } from './bedrock-access.ts';
 import { FrontDoor } from './front-door.ts';
 import { RelayFunctions } from './functions.ts';
 import type { StackOptions } from './options.ts';
@@ -35,6 +36,7 @@ export class RelayStack extends Stack {
       acceptedOriginSecrets: originSecrets.accepted,
       bundlesFolder: props.bundlesFolder,
     });
+    allowBedrockModels(functions, props.options.bedrockModels);
     const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
     const frontDoor = new FrontDoor(this, 'FrontDoor', {
       stackName,
