@@ -1,37 +1,191 @@
 import { describe, expect, it } from 'vitest';
-import { CoreRig, delta, done, finish, usage } from '../../support/core-rig.ts';
+import { CoreRig, data, delta, done, finish, hello, keyRow, reset, usage } from '../../support/core-rig.ts';
 import type { Answer, RigOptions, Step } from '../../support/core-rig.ts';
 
 const path = '/v1/responses';
 const ask = { model: 'm', input: 'hi' };
 const startedAt = Date.UTC(2026, 10, 21) / 1000;
+const tokenCharge = { id: 1, type: 'token-billing', models: ['m'], input: 1, output: 2 };
 
-async function answerOf(
-  body: object,
-  steps: Step[],
-  options?: RigOptions,
-): Promise<{ rig: CoreRig; answer: Answer }> {
-  const rig = new CoreRig(options).upstream({ steps });
-  return { rig, answer: await rig.post(body, { path }) };
+interface Asked {
+  rig: CoreRig;
+  answer: Answer;
 }
-async function responseOf(
+
+async function asked(body: object, steps: Step[], options?: RigOptions, more: object = {}): Promise<Asked> {
+  const rig = new CoreRig(options).upstream({ steps });
+  rig.quotas.grant('acme', 1_000_000_000_000n);
+  return { rig, answer: await rig.post(body, { path, ...more }) };
+}
+
+async function responseTo(
   body: object,
   steps: Step[],
   options?: RigOptions,
 ): Promise<Record<string, unknown>> {
-  return JSON.parse((await answerOf(body, steps, options)).answer.text);
+  return JSON.parse((await asked(body, steps, options)).answer.text);
 }
+
+const patient = { channels: [{ first_content_seconds: 300, idle_seconds: 300 }] };
 
 describe('the response object', () => {
   it('has the identity of the request, its time and the time of its end', async () => {
-    const response = await responseOf(ask, [delta('Hel'), 7_000, delta('lo'), finish(), usage(7, 2), done]);
-    expect(response).toMatchObject({
+    const steps = [delta('Hel'), 7_000, delta('lo'), finish(), usage(7, 2), done];
+    expect(await responseTo(ask, steps)).toMatchObject({
       id: 'resp-01testrequest0000000000000',
       object: 'response',
       model: 'm',
       status: 'completed',
       created_at: startedAt,
       completed_at: startedAt + 7,
+      usage: { input_tokens: 7, output_tokens: 2, total_tokens: 9 },
     });
+  });
+
+  it('was never completed when it was cut short', async () => {
+    const response = await responseTo(ask, [delta('Hel'), finish('length'), usage(7, 2), done]);
+    expect(response).toMatchObject({
+      status: 'incomplete',
+      completed_at: null,
+      incomplete_details: { reason: 'max_output_tokens' },
+    });
+  });
+
+  it('tells what the call would have cost in official mode alone', async () => {
+    const options = {
+      charges: [tokenCharge],
+      keys: { 'sk-test': { row: keyRow({ official: true }) } },
+    };
+    const steps = [delta('x'), finish(), usage(1000, 500), done];
+    expect(await responseTo({ ...ask, model: 'm-official' }, steps, options)).toMatchObject({ quota: 2 });
+    expect(await responseTo(ask, steps, options)).not.toHaveProperty('quota');
+    const { answer } = await asked({ ...ask, official: true, stream: true }, steps, options);
+    expect(answer.text.match(/"quota":2\b/g)).toHaveLength(1);
+  });
+});
+
+describe('a call on Responses', () => {
+  it('asks the upstream once, in chat form, and sends its limit in the field of the channel', async () => {
+    const tools = [{ type: 'web_search' }, { type: 'function', name: 'look', parameters: {} }];
+    const body = { ...ask, instructions: 'Be brief.', max_output_tokens: 50, tools };
+    const channels = [{ max_tokens_field: 'max_completion_tokens', mapper: { m: 'upstream-m' } }];
+    const { rig } = await asked(body, hello, { channels });
+    expect(rig.sent.map(({ url, json }) => ({ url, json }))).toEqual([
+      {
+        url: 'https://upstream.test/v1/chat/completions',
+        json: {
+          model: 'upstream-m',
+          messages: [
+            { role: 'system', content: 'Be brief.' },
+            { role: 'user', content: 'hi' },
+          ],
+          tools: [{ type: 'function', function: { name: 'look', parameters: {} } }],
+          tool_choice: 'auto',
+          max_completion_tokens: 50,
+          stream: true,
+          stream_options: { include_usage: true },
+        },
+      },
+    ]);
+    expect(rig.logged).toMatchObject([{ endpoint: 'responses', dropped_tools: 1, end: 'completed' }]);
+  });
+
+  it.each([false, true])(
+    'is reserved once and closed once, at the price of its tokens (stream: %s)',
+    async (stream) => {
+      const { rig } = await asked({ ...ask, stream }, hello, { charges: [tokenCharge] });
+      expect(rig.quotas.calls).toEqual(['reserve', 'close']);
+      const item = rig.quotas.items.get('acme');
+      expect({ open: item?.open.size, settled: item?.settled, spent: item?.spent }).toEqual({
+        open: 0,
+        settled: 1,
+        spent: 11_000_000n,
+      });
+      expect(item?.last).toMatchObject({ kind: 'settled', endpoint: 'responses', promptTokens: 7 });
+    },
+  );
+
+  it('that is refused before the upstream reserves nothing', async () => {
+    const input = [{ type: 'reasoning' }];
+    const { rig, answer } = await asked({ ...ask, input }, hello, { charges: [tokenCharge] });
+    expect({ status: answer.status, ...JSON.parse(answer.text).error }).toMatchObject({
+      status: 400,
+      type: 'invalid_request_error',
+      code: 'unsupported_input_item',
+      param: 'input[0].type',
+    });
+    expect(rig.quotas.calls).toEqual([]);
+    expect(rig.sent).toEqual([]);
+  });
+
+  it('is read to its usage when the client leaves, and billed', async () => {
+    const steps = [delta('a'), 1000, delta('b'), 1000, finish(), usage(7, 2), done];
+    const leaving = { leaveAfter: 1 };
+    const { rig } = await asked({ ...ask, stream: true }, steps, { charges: [tokenCharge] }, leaving);
+    expect(rig.quotas.items.get('acme')).toMatchObject({ spent: 11_000_000n, settled: 1 });
+    expect(rig.logged[0]).toMatchObject({ end: 'client_gone' });
+  });
+});
+
+describe('the status of a stream on Responses', () => {
+  it('is held until the first content: a failure before it has its own', async () => {
+    const refused = await asked({ ...ask, stream: true }, [data({ error: { message: 'x' } })]);
+    expect(refused.answer.status).toBe(502);
+    expect(JSON.parse(refused.answer.text)).toMatchObject({ error: { type: 'upstream_error' } });
+  });
+
+  it('goes out with the first reasoning, of which nothing is shown', async () => {
+    const think = data({ choices: [{ index: 0, delta: { reasoning_content: 'Hm.' } }] });
+    const steps = [5_000, think, 30_000, delta('4'), finish(), usage(7, 2), done];
+    const { answer } = await asked({ ...ask, stream: true }, steps);
+    expect(answer.text).not.toContain('Hm.');
+    const [first, second, third] = answer.said;
+    expect(first).toMatchObject({ atMs: 5_000 });
+    expect(first?.text).toMatch(/^event: response\.created\n.*\n\nevent: response\.in_progress\n.*\n\n$/);
+    expect(second).toEqual({ atMs: 20_000, text: ': ping\n\n' });
+    expect(third).toMatchObject({ atMs: 35_000 });
+  });
+
+  it('goes out after 20 s of silence with the two opening events; then a ping each 15 s, an event each minute', async () => {
+    const steps = [100_000, delta('x'), finish(), usage(7, 2), done];
+    const { answer } = await asked({ ...ask, stream: true }, steps, patient);
+    const kinds = answer.said.map(({ atMs, text }) => [
+      atMs,
+      ...(text.match(/^: ping|(?<=^event: ).*/gm) ?? []),
+    ]);
+    expect(kinds.slice(0, 6)).toEqual([
+      [20_000, 'response.created', 'response.in_progress'],
+      [35_000, ': ping'],
+      [50_000, ': ping'],
+      [65_000, ': ping'],
+      [80_000, 'response.in_progress'],
+      [95_000, ': ping'],
+    ]);
+    expect(kinds[6]?.slice(0, 2)).toEqual([100_000, 'response.output_item.added']);
+  });
+
+  it('is a 200 with response.failed when the failure comes after it', async () => {
+    const { answer } = await asked({ ...ask, stream: true }, [30_000, reset], patient);
+    expect(answer.status).toBe(200);
+    expect(answer.text).toMatch(/event: response\.failed\ndata: .*"code":"upstream_unavailable".*\n\n$/);
+    expect(answer.text).not.toContain('response.completed');
+  });
+});
+
+describe('an answer on Responses that does not stream', () => {
+  it('drips white space from 45 s on, and is JSON all the same', async () => {
+    const steps = [70_000, delta('x'), finish(), usage(7, 2), done];
+    const { answer } = await asked(ask, steps, patient);
+    expect(answer.said.slice(0, 2)).toEqual([
+      { atMs: 45_000, text: ' ' },
+      { atMs: 60_000, text: ' ' },
+    ]);
+    expect(JSON.parse(answer.text)).toMatchObject({ object: 'response', status: 'completed' });
+  });
+
+  it('is a body with the error when it fails after that', async () => {
+    const { answer } = await asked(ask, [70_000, reset], patient);
+    expect(answer.status).toBe(200);
+    expect(JSON.parse(answer.text)).toMatchObject({ error: { code: 'upstream_unavailable' } });
   });
 });
