@@ -20,7 +20,7 @@ const dateLengthMax = 40;
 /** More of one text is not even looked at. */
 const readLengthMax = 20_000;
 
-/** What to search for: the text of the last message of the user that has any, in one line; empty: nothing. */
+/** What to search for, in one line: the last text of the user. Empty: nothing. */
 export function searchQuery(messages: readonly ChatMessage[]): string {
   for (const message of messages.toReversed()) {
     const text = message.role === 'user' ? oneLine(textOf(message)) : '';
