@@ -18,7 +18,7 @@ function failures(): [string, Resource] {
   return bucket;
 }
 
-/** Table name behind `<TablesquotasXXXX.StreamArn>`. */
+/** Table name behind `<Tablesquotas....StreamArn>`. */
 const tableOf = (streamArn: unknown): unknown =>
   template.Resources[/^<(\w+)\.StreamArn>$/.exec(readable(streamArn))?.[1] ?? '']?.Properties.TableName;
 
