@@ -2,7 +2,7 @@
 import { withCors } from '../relay/cors.ts';
 import type { Endpoint } from '../relay/endpoint.ts';
 import { relay } from '../relay/pipeline.ts';
-import { dynamoChannelHealth } from './channel-health.ts';
+import { DynamoChannelHealth } from './channel-health.ts';
 import { signedTransport } from './channel-types/signed-transport.ts';
 import { systemClock } from './clock.ts';
 import { scannedConfig } from './config-source.ts';
@@ -45,7 +45,7 @@ export function answeringHandler(endpoint: Endpoint): ReturnType<typeof streamin
     transport,
     searchProvider: searchProviders({ transport, secrets }),
     quotas: dynamoQuotaStore(client, stack),
-    health: dynamoChannelHealth({ client, clock, stack, cooldowns: () => undefined }),
+    health: new DynamoChannelHealth({ client, clock, stack, cooldowns: () => undefined }),
     idempotency: dynamoIdempotencyStore(client, clock, stack),
     random: systemRandom,
   };

@@ -28,79 +28,84 @@ export interface ChannelHealthParts {
  * Per candidate up to three numbers at the item's top level, where DynamoDB needs no parents: `cool:<id>` and
  * `probe:<id>` (epoch milliseconds) and `failures:<id>`.
  */
-export function dynamoChannelHealth({ client, clock, stack, cooldowns }: ChannelHealthParts): ChannelHealth {
-  const own = new Map<string, { health: CandidateHealth | undefined; atMs: number }>();
-  const TableName = physicalTableName(stack, 'runtime');
+export class DynamoChannelHealth implements ChannelHealth {
+  readonly #parts: ChannelHealthParts;
+  readonly #own = new Map<string, { health: CandidateHealth | undefined; atMs: number }>();
 
-  const of = (id: string): CandidateHealth | undefined => {
-    const changed = own.get(id);
-    if (changed && clock.now() - changed.atMs < ownKnowledgeMs) return changed.health;
-    own.delete(id);
-    return healthIn(cooldowns(), id);
-  };
-  const remember = (id: string, health: CandidateHealth | undefined): void => {
-    own.set(id, { health, atMs: clock.now() });
-  };
-  /** Undefined: the condition did not hold. */
-  const update = async (
+  constructor(parts: ChannelHealthParts) {
+    this.#parts = parts;
+  }
+
+  of(id: string): CandidateHealth | undefined {
+    const changed = this.#own.get(id);
+    if (changed && this.#parts.clock.now() - changed.atMs < ownKnowledgeMs) return changed.health;
+    this.#own.delete(id);
+    return healthIn(this.#parts.cooldowns(), id);
+  }
+
+  async cool(id: string, untilMs: number): Promise<void> {
+    this.#remember(id, { coolUntilMs: Math.max(untilMs, this.of(id)?.coolUntilMs ?? 0), failures: 0 });
+    const expression = {
+      UpdateExpression: 'SET #cool = :until REMOVE #failures, #probe',
+      ConditionExpression: 'attribute_not_exists(#cool) OR #cool < :until',
+    };
+    await this.#update(id, expression, { ':until': untilMs });
+  }
+
+  async countFailure(id: string): Promise<number> {
+    const seen = await this.#update(id, { UpdateExpression: 'ADD #failures :one' }, { ':one': 1 });
+    const failures = Number(seen?.[`failures:${id}`]?.N ?? 1);
+    this.#remember(id, { ...this.of(id), failures });
+    return failures;
+  }
+
+  async recover(id: string): Promise<void> {
+    this.#remember(id, undefined);
+    await this.#update(id, { UpdateExpression: 'REMOVE #cool, #failures, #probe' });
+  }
+
+  async claimProbe(id: string, nowMs: number, untilMs: number): Promise<boolean> {
+    const expression = {
+      UpdateExpression: 'SET #probe = :until',
+      ConditionExpression: '#cool <= :now AND (attribute_not_exists(#probe) OR #probe <= :now)',
+    };
+    const claimed = await this.#update(id, expression, { ':now': nowMs, ':until': untilMs });
+    if (claimed) this.#remember(id, { failures: 0, ...this.of(id), probeUntilMs: untilMs });
+    return claimed !== undefined;
+  }
+
+  #remember(id: string, health: CandidateHealth | undefined): void {
+    this.#own.set(id, { health, atMs: this.#parts.clock.now() });
+  }
+
+  /** What the update returned; undefined: its condition did not hold. */
+  async #update(
     id: string,
     expression: Pick<UpdateItemCommandInput, 'UpdateExpression' | 'ConditionExpression'>,
-    values: Record<string, number> = {},
-  ): Promise<Attributes | undefined> => {
+    values?: Record<string, number>,
+  ): Promise<Attributes | undefined> {
     const text = `${expression.UpdateExpression} ${expression.ConditionExpression ?? ''}`;
-    const names = { '#cool': `cool:${id}`, '#failures': `failures:${id}`, '#probe': `probe:${id}` };
+    const names = Object.entries({
+      '#cool': `cool:${id}`,
+      '#failures': `failures:${id}`,
+      '#probe': `probe:${id}`,
+    });
+    const numbers = Object.entries(values ?? {}).map(([name, value]) => [name, numberAttribute(value)]);
     const command = new UpdateItemCommand({
-      TableName,
+      TableName: physicalTableName(this.#parts.stack, 'runtime'),
       Key: { id: textAttribute(cooldownsId) },
       ...expression,
-      ExpressionAttributeNames: Object.fromEntries(
-        Object.entries(names).filter(([name]) => text.includes(name)),
-      ),
-      ...(Object.keys(values).length > 0 && {
-        ExpressionAttributeValues: Object.fromEntries(
-          Object.entries(values).map(([name, value]) => [name, numberAttribute(value)]),
-        ),
-      }),
+      ExpressionAttributeNames: Object.fromEntries(names.filter(([name]) => text.includes(name))),
+      ...(values && { ExpressionAttributeValues: Object.fromEntries(numbers) }),
       ReturnValues: 'UPDATED_NEW',
     });
     try {
-      return (await storeCall(() => client.send(command))).Attributes ?? {};
+      return (await storeCall(() => this.#parts.client.send(command))).Attributes ?? {};
     } catch (error) {
       if (error instanceof ConditionalCheckFailedException) return undefined;
       throw error;
     }
-  };
-
-  return {
-    of,
-    async cool(id, untilMs) {
-      remember(id, { coolUntilMs: Math.max(untilMs, of(id)?.coolUntilMs ?? 0), failures: 0 });
-      const expression = {
-        UpdateExpression: 'SET #cool = :until REMOVE #failures, #probe',
-        ConditionExpression: 'attribute_not_exists(#cool) OR #cool < :until',
-      };
-      await update(id, expression, { ':until': untilMs });
-    },
-    async countFailure(id) {
-      const seen = await update(id, { UpdateExpression: 'ADD #failures :one' }, { ':one': 1 });
-      const failures = Number(seen?.[`failures:${id}`]?.N ?? 1);
-      remember(id, { ...of(id), failures });
-      return failures;
-    },
-    async recover(id) {
-      remember(id, undefined);
-      await update(id, { UpdateExpression: 'REMOVE #cool, #failures, #probe' });
-    },
-    async claimProbe(id, nowMs, untilMs) {
-      const expression = {
-        UpdateExpression: 'SET #probe = :until',
-        ConditionExpression: '#cool <= :now AND (attribute_not_exists(#probe) OR #probe <= :now)',
-      };
-      const claimed = await update(id, expression, { ':now': nowMs, ':until': untilMs });
-      if (claimed) remember(id, { failures: 0, ...of(id), probeUntilMs: untilMs });
-      return claimed !== undefined;
-    },
-  };
+  }
 }
 
 function healthIn(item: Attributes | undefined, id: string): CandidateHealth | undefined {

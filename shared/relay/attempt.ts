@@ -1,13 +1,13 @@
 import type { ChannelRow } from '../config/channel-row.ts';
 import { BodyToUpstreamEvents } from '../convert/body-to-upstream-events.ts';
-import { chatToUpstream, type LimitField } from '../convert/chat-to-upstream.ts';
+import { chatToUpstream } from '../convert/chat-to-upstream.ts';
 import { UpstreamToChat } from '../convert/upstream-to-chat.ts';
 import { run } from '../stream/machine.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
 import { channelTypes } from './channel-type.ts';
 import type { ChatCall } from './chat-call.ts';
 import { hasContent } from './meter.ts';
-import type { ChatPorts } from './ports.ts';
+import type { ChatPorts, UpstreamRequest } from './ports.ts';
 import type { Candidate } from './routing.ts';
 import { UpstreamFailure } from './upstream-failure.ts';
 import { readUpstreamRefusal } from './upstream-refusal.ts';
@@ -58,41 +58,20 @@ export async function* attempt(
 /** The reads of a 2xx answer, up to `[DONE]`. */
 async function* reply(
   ports: ChatPorts,
-  { channel, secret: reference }: Pick<Candidate, 'channel' | 'secret'>,
+  candidate: Pick<Candidate, 'channel' | 'secret'>,
   call: ChatCall,
   watchdog: Watchdog,
   reader: UpstreamToChat,
 ): AsyncGenerator<Uint8Array[], void, undefined> {
-  const secret = await readSecret(ports, reference);
-  const model = new Map(Object.entries(channel.mapper)).get(call.model.base) ?? call.model.base;
-  const type = channelTypes[channel.type];
-  const body = chatToUpstream(call.request, {
-    model,
-    stream: channel.params.stream,
-    includeUsage: channel.params.include_usage,
-    set: channel.params.set,
-    drop: channel.params.drop,
-    maxOutputTokens: channel.params.max_output_tokens,
-    outputTokensLimit: call.outputTokensLimit,
-    limitField: limitFieldOf(channel),
-    allow: channel.params.allow,
-  });
-  const answer = await ports.transport.send(
-    {
-      url: type.address(channel, model),
-      headers: {
-        'content-type': 'application/json',
-        accept: 'text/event-stream, application/json',
-        ...(secret === undefined ? {} : type.credentials(secret)),
-      },
-      body: JSON.stringify(body),
-      connectTimeoutMs: channel.connect_seconds * 1000,
-    },
-    watchdog.signal,
-  );
+  const { channel } = candidate;
+  const secret = await readSecret(ports, candidate.secret);
+  const answer = await ports.transport.send(upstreamRequest(channel, secret, call), watchdog.signal);
   call.record.upstream_status = answer.status;
   if (answer.status < 200 || answer.status > 299)
-    throw await readUpstreamRefusal(answer, secret === undefined ? [] : [secret]);
+    throw await readUpstreamRefusal(answer, {
+      secrets: secret === undefined ? [] : [secret],
+      ownFault: channelTypes[channel.type].ownFault,
+    });
   for await (const bytes of answer.body) {
     watchdog.read();
     yield [bytes];
@@ -101,10 +80,33 @@ async function* reply(
   }
 }
 
-/** OpenAI's own models refuse `max_tokens` where they reason; most others know nothing else. */
-function limitFieldOf(channel: ChannelRow): LimitField {
-  const openaiHosted = new URL(channel.endpoint).hostname === 'api.openai.com';
-  return channel.max_tokens_field ?? (openaiHosted ? 'max_completion_tokens' : 'max_tokens');
+/** The call as this channel wants to be asked. */
+function upstreamRequest(channel: ChannelRow, secret: string | undefined, call: ChatCall): UpstreamRequest {
+  const { params } = channel;
+  const type = channelTypes[channel.type];
+  const model = new Map(Object.entries(channel.mapper)).get(call.model.base) ?? call.model.base;
+  const body = chatToUpstream(type.adjust?.(call.request) ?? call.request, {
+    model,
+    stream: params.stream,
+    includeUsage: params.include_usage && (type.tellsUsage?.(channel) ?? true),
+    set: params.set,
+    drop: params.drop,
+    maxOutputTokens: params.max_output_tokens,
+    outputTokensLimit: call.outputTokensLimit,
+    limitField: channel.max_tokens_field ?? type.limitField(channel),
+    allow: params.allow,
+  });
+  return {
+    url: type.address(channel, model),
+    headers: {
+      'content-type': 'application/json',
+      accept: 'text/event-stream, application/json',
+      ...(secret === undefined ? {} : type.credentials(secret)),
+    },
+    body: JSON.stringify(body),
+    connectTimeoutMs: channel.connect_seconds * 1000,
+    awsScope: type.awsScope?.(channel),
+  };
 }
 
 async function readSecret(ports: ChatPorts, reference: string | undefined): Promise<string | undefined> {

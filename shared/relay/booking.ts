@@ -6,6 +6,7 @@ import { inputCost, type ReserveNeed, type ReserveRefusal } from '../billing/res
 import type { Booking } from './books.ts';
 import type { ChatCall } from './chat-call.ts';
 import { promptTokens } from './prompt-tokens.ts';
+import { searchTokensOf } from './search.ts';
 import { refuse, type Refusal } from './refusal.ts';
 
 /** What money has to know of a call. */
@@ -47,7 +48,7 @@ export function bookingOf(call: BillableCall, price: Price, nowMs: number): Book
     slots,
     estimate: {
       inputTokens,
-      inputTokensMax: Math.ceil(inputTokens * inputMargin) + inputMarginTokens,
+      inputTokensMax: Math.ceil(inputTokens * inputMargin) + inputMarginTokens + searchTokensOf(call),
       n: call.request.n ?? 1,
       outputTokensMax: outputTokensMax(call),
     },

@@ -6,19 +6,21 @@ import { HealthKeeper } from './health-keeper.ts';
 import { hasContent } from './meter.ts';
 import type { ChatPorts } from './ports.ts';
 import { orderCandidates, type Candidate } from './routing.ts';
+import { withSearch } from './search.ts';
 import { coolingRefusal, refusalOfFailures, UpstreamFailure } from './upstream-failure.ts';
 
 const attemptsMax = 3;
 
 /**
- * The answer to a call from the first channel that gives one. Until an answer has content or is whole nothing of it was
+ * The answer to a call, after its web search if it wants one, from the first channel that gives one. Until an answer has content or is whole nothing of it was
  * passed on, so another channel can take over; after that a failure is the call's failure. Health is noted beside
  * the answer, in `call.afterwards`, and never delays it.
  */
 export async function* dispatch(
   ports: ChatPorts,
-  call: ChatCall,
+  asked: ChatCall,
 ): AsyncGenerator<ChatChunk[], void, undefined> {
+  const call = { ...asked, request: await withSearch(ports, asked) };
   const keeper = new HealthKeeper(ports.health, ports.clock);
   const { candidates, soonestMs } = orderCandidates(
     call.route,
@@ -87,6 +89,7 @@ async function noteFailure(
   failure: UpstreamFailure,
 ): Promise<void> {
   const { secret } = candidate;
-  const changed = failure.status === 401 && secret !== undefined && (await ports.secrets.refresh(secret));
+  const doubted = failure.status === 401 || failure.kind === 'secret';
+  const changed = doubted && secret !== undefined && (await ports.secrets.refresh(secret));
   await keeper.failed(candidate, failure, changed);
 }

@@ -8,6 +8,7 @@ import type { Snapshot } from '../config/snapshot.ts';
 import type { ChannelHealth } from './channel-health.ts';
 import type { IdempotencyStore } from './idempotency.ts';
 import type { QuotaStore } from './quota-store.ts';
+import type { SearchPorts } from './search.ts';
 
 export interface Clock {
   /** Milliseconds since the epoch. */
@@ -134,7 +135,7 @@ export interface Log {
   fault(requestId: string, error: unknown): void;
 }
 
-export interface ChatPorts {
+export interface ChatPorts extends SearchPorts {
   clock: Clock;
   config: ConfigSource;
   keys: KeyStore;

@@ -1,4 +1,5 @@
 import { asRecord, isRecord } from '../convert/json-record.ts';
+import type { ChannelType } from './channel-type.ts';
 import type { UpstreamReply } from './ports.ts';
 import { Refusal } from './refusal.ts';
 import { UpstreamFailure } from './upstream-failure.ts';
@@ -8,10 +9,17 @@ const callersFault = new Set([400, 404, 413, 422]);
 const bodyBytesMax = 64 * 1024;
 const messageLengthMax = 600;
 
+export interface RefusalReading {
+  /** Values that must not come back to a client. */
+  secrets: readonly string[];
+  /** How this kind of upstream says that not the caller but our secret or the row is at fault. */
+  ownFault: ChannelType['ownFault'];
+}
+
 /** An upstream's answer that is not a 2xx: the caller's refusal with the upstream's code, or the channel's failure. */
 export async function readUpstreamRefusal(
   reply: UpstreamReply,
-  secrets: readonly string[],
+  { secrets, ownFault }: RefusalReading,
 ): Promise<Refusal | UpstreamFailure> {
   const failure = new UpstreamFailure(
     'status',
@@ -22,6 +30,8 @@ export async function readUpstreamRefusal(
   const body = asRecord(parse(await readText(reply)));
   const error = isRecord(body['error']) ? body['error'] : undefined;
   if (!error) return failure;
+  const own = ownFault?.(reply.status, error);
+  if (own) return own === 'secret' ? new UpstreamFailure('secret', reply.status) : failure;
   return new Refusal(
     reply.status,
     {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { dynamoChannelHealth } from '../../shared/adapters/channel-health.ts';
+import { DynamoChannelHealth } from '../../shared/adapters/channel-health.ts';
 import { documentClient } from '../../shared/adapters/dynamo.ts';
 import { dynamoIdempotencyStore } from '../../shared/adapters/idempotency-store.ts';
 import type { ChannelHealth } from '../../shared/relay/channel-health.ts';
@@ -23,7 +23,7 @@ beforeAll(async () => {
   const client = documentClient({ region: 'us-east-1', credentials });
   health = {
     memory: new MemoryHealth(),
-    dynamodb: dynamoChannelHealth({ client, clock, stack: 'relay', cooldowns: () => undefined }),
+    dynamodb: new DynamoChannelHealth({ client, clock, stack: 'relay', cooldowns: () => undefined }),
   };
   idempotency = {
     memory: new MemoryIdempotency(clock),

@@ -8,6 +8,7 @@ import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/htt
 import { chatEndpoint } from '../../shared/relay/chat-endpoint.ts';
 import type { Endpoint } from '../../shared/relay/endpoint.ts';
 import { relay } from '../../shared/relay/pipeline.ts';
+import type { SearchResult } from '../../shared/relay/search-message.ts';
 import { responsesEndpoint } from '../../shared/relay/responses-endpoint.ts';
 import {
   StoreUnavailable,
@@ -45,6 +46,8 @@ export interface RigOptions {
   settings?: Partial<Settings>;
   keys?: Record<string, KeyLookup | 'store_down'>;
   configDown?: boolean;
+  /** What the web says; absent: the provider is down. */
+  search?: (query: string) => Promise<SearchResult[]>;
   /** A secret that is read anew is another one. */
   secretChanges?: boolean;
 }
@@ -62,6 +65,7 @@ export class CoreRig {
   readonly clock = new VirtualClock();
   readonly logged: RequestLog[] = [];
   readonly faults: unknown[] = [];
+  readonly searched: string[] = [];
   readonly events: { name: string; fields: Record<string, unknown> }[] = [];
   readonly quotas = new MemoryQuotaStore();
   /** The way to `quotas`, which a test can make rough. */
@@ -154,6 +158,7 @@ export class CoreRig {
       },
       transport: { send: (request, signal) => this.#send(request, signal) },
       quotas: this.store,
+      searchProvider: () => ({ search: (query) => this.#search(query) }),
       health: this.health,
       idempotency: this.idempotency,
       random: { next: () => 0.5 },
@@ -163,6 +168,11 @@ export class CoreRig {
         fault: (_id, error) => this.faults.push(error),
       },
     };
+  }
+
+  #search(query: string): Promise<SearchResult[]> {
+    this.searched.push(query);
+    return this.#options.search ? this.#options.search(query) : Promise.reject(new Error('no provider'));
   }
 
   #snapshot(): Snapshot {
