@@ -52,7 +52,7 @@ const answers: Record<
   ReadRoute,
   (request: RelayRequest, snapshot: Snapshot, version: string) => RelayResponse
 > = {
-  models: (request, snapshot) => jsonAnswer(request, modelList(snapshot)),
+  models: (request, snapshot) => jsonAnswer(request, modelList(snapshot, request.query)),
   model: (request, snapshot) => jsonAnswer(request, oneModel(request, snapshot)),
   charge: (request, snapshot) => jsonAnswer(request, snapshot.charges.map(chargeEntry)),
   plans: (request, snapshot) => jsonAnswer(request, offeredPlans(snapshot)),
@@ -76,9 +76,10 @@ const modelEntry = (id: string, created: number): ModelEntry => ({
   owned_by: 'system',
 });
 
-const modelList = (snapshot: Snapshot): ModelList => ({
+const modelList = (snapshot: Snapshot, query: URLSearchParams): ModelList => ({
   object: 'list',
   data: offeredModels(snapshot).map((id) => modelEntry(id, snapshot.publishedAt)),
+  ...(query.has('client_version') && { models: [] }),
 });
 
 function oneModel(request: RelayRequest, snapshot: Snapshot): ModelEntry {

@@ -11,6 +11,8 @@ export interface ModelEntry {
 export interface ModelList {
   object: 'list';
   data: ModelEntry[];
+  /** For coding agents that name their version: they want this key, and models of their own form in it. */
+  models?: [];
 }
 
 /** Prices are in yuan: per 1,000 tokens for token-billing, per call (`output`) for times-billing. */

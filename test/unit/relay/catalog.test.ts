@@ -69,6 +69,11 @@ const withSettings = (settings: Partial<Snapshot['settings']>) => () => ({
 });
 
 describe('the lists', () => {
+  test('models carry a list of their own form, an empty one, for coding agents that name their version', async () => {
+    const { json } = await call('/v1/models', { query: new URLSearchParams('client_version=0.169.0') });
+    expect(json()).toMatchObject({ object: 'list', data: [{}, {}, {}], models: [] });
+  });
+
   test('models come in channel order with the moment of publication', async () => {
     const { response, json } = await call('/v1/models');
     expect(json()).toEqual({ object: 'list', data: [entry('gamma'), entry('alpha'), entry('vendor/beta')] });
