@@ -16,7 +16,7 @@ export interface AnswerIdentity {
 }
 
 /** Far more than a model says. What an answer gathers has to fit into the memory of the function that serves it. */
-const textLengthMax = 8 * 1024 * 1024;
+const textLengthMax = 4 * 1024 * 1024;
 const choicesMax = 128;
 
 interface ChoiceState {

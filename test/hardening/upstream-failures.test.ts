@@ -117,7 +117,7 @@ async function expectAlive(): Promise<void> {
   expect(await next.text()).toContain('Still here.');
   expect(stack.chatProcesses()).toEqual(firstProcess);
   // A function has 256 MB: where there is no limit but the heap's, a process that took more lives on.
-  for (const pid of firstProcess) expect(peakMegabytes(pid)).toBeLessThan(250);
+  for (const pid of firstProcess) expect(peakMegabytes(pid)).toBeLessThan(256);
 }
 
 type Ending = [status: number, code: string, type?: string];
