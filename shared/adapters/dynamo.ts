@@ -18,12 +18,16 @@ export function documentClient(aws: AwsAccess): DynamoDBDocumentClient {
       throwOnRequestTimeout: true,
     },
   });
-  return DynamoDBDocumentClient.from(client, {
+  return documentsOn(client);
+}
+
+/** The same client, with rows as JavaScript's values. */
+export const documentsOn = (client: DynamoDBClient): DynamoDBDocumentClient =>
+  DynamoDBDocumentClient.from(client, {
     marshallOptions: { removeUndefinedValues: true },
     // A number that is typed by hand may be beyond what the SDK accepts; the row's schema judges it, not an exception.
     unmarshallOptions: { wrapNumbers: Number },
   });
-}
 
 /** Runs a call of the store; throws StoreUnavailable, with the cause, when the store did not answer it. */
 export async function storeCall<Result>(call: () => Promise<Result>): Promise<Result> {

@@ -10,7 +10,7 @@ export const localAccess: AwsAccess = {
 
 export interface CountedClient {
   client: DynamoDBDocumentClient;
-  /** The calls made so far, as `GetItem relay-keys`. */
+  /** The calls made so far, as `GetItem relay-keys`; those of a batch by their tables. */
   calls: string[];
   put(table: TableName, row: Record<string, unknown>): Promise<void>;
 }
@@ -21,8 +21,9 @@ export function countedClient(): CountedClient {
   const calls: string[] = [];
   client.middlewareStack.add(
     (next, context) => (args) => {
-      const { TableName = '' } = args.input as { TableName?: string };
-      calls.push(`${String(context['commandName']).replace('Command', '')} ${TableName}`);
+      const { TableName, RequestItems = {} } = args.input as { TableName?: string; RequestItems?: object };
+      const table = TableName ?? Object.keys(RequestItems).join(' ');
+      calls.push(`${String(context['commandName']).replace('Command', '')} ${table}`);
       return next(args);
     },
     { step: 'initialize' },
