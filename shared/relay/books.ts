@@ -93,7 +93,7 @@ export class Books {
       const payment = planReserve(need, item);
       if (isRefusal(payment)) throw booking.refused(payment, item);
       const write = writeOf(booking, payment, item);
-      const reply = await patience.until(() => this.#ports.quotas.reserve(write));
+      const reply = await patience.until(() => this.#sendReserve(write));
       if (reply.done) {
         this.#guesses.sawWrite(write, reply.sight);
         const { sight } = reply;
@@ -112,6 +112,19 @@ export class Books {
       headers: { 'retry-after': '1' },
       reason: 'reserve_contended',
     });
+  }
+
+  /**
+   * An environment that stood still may come back when an earlier try of it has expired: what it opened now would be
+   * charged a second time.
+   */
+  #sendReserve(write: ReserveWrite): ReturnType<QuotaStore['reserve']> {
+    if (this.#ports.clock.now() >= write.entry.until * 1000)
+      throw refuse('unavailable', 'The request ran out of time before it could start; try again.', {
+        headers: { 'retry-after': '1' },
+        reason: 'reserve_out_of_time',
+      });
+    return this.#ports.quotas.reserve(write);
   }
 
   /** Closes what landed of a reserve's tries, and takes their id, so that those still afloat fail. */

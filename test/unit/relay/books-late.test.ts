@@ -44,6 +44,18 @@ describe('a first try of a reserve that lands after its call is over', () => {
     expect(rig.item).toMatchObject({ available: 1000n, spent: 0n });
   });
 
+  it('is not sent again by an environment that stood still until it expired', async () => {
+    const rig = funded();
+    rig.store.meets('reserve', 'lost');
+    const booking = rig.booking();
+    booking.entry.until = rig.clock.now() / 1000 + 1;
+    // The pause before the repeat takes an hour.
+    const { sleep } = rig.clock;
+    rig.clock.sleep = () => sleep.call(rig.clock, 3_600_000);
+    await expect(rig.reserve(booking)).rejects.toMatchObject({ status: 503, reason: 'reserve_out_of_time' });
+    expect(rig.store.sent.filter((operation) => operation === 'reserve')).toHaveLength(1);
+  });
+
   it('costs no extra write when every try is accounted for', async () => {
     const rig = funded();
     rig.store.meets('reserve', 'lost');
