@@ -1,13 +1,12 @@
-import type { ChannelRow } from '../config/channel-row.ts';
 import { BodyToUpstreamEvents } from '../convert/body-to-upstream-events.ts';
-import { chatToUpstream } from '../convert/chat-to-upstream.ts';
 import { UpstreamToChat } from '../convert/upstream-to-chat.ts';
 import { run } from '../stream/machine.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
+import { channelRequest } from './channel-request.ts';
 import { channelTypes } from './channel-type.ts';
 import type { ChatCall } from './chat-call.ts';
 import { hasContent } from './meter.ts';
-import type { ChatPorts, UpstreamRequest } from './ports.ts';
+import type { ChatPorts } from './ports.ts';
 import type { Candidate } from './routing.ts';
 import { UpstreamFailure } from './upstream-failure.ts';
 import { readUpstreamRefusal } from './upstream-refusal.ts';
@@ -65,7 +64,10 @@ async function* reply(
 ): AsyncGenerator<Uint8Array[], void, undefined> {
   const { channel } = candidate;
   const secret = await readSecret(ports, candidate.secret);
-  const answer = await ports.transport.send(upstreamRequest(channel, secret, call), watchdog.signal);
+  const model = new Map(Object.entries(channel.mapper)).get(call.model.base) ?? call.model.base;
+  const { request, outputTokensLimit } = call;
+  const sent = channelRequest(channel, { request, model, secret, outputTokensLimit });
+  const answer = await ports.transport.send(sent, watchdog.signal);
   call.record.upstream_status = answer.status;
   if (answer.status < 200 || answer.status > 299)
     throw await readUpstreamRefusal(answer, {
@@ -78,35 +80,6 @@ async function* reply(
     if (reader.done) return;
     if (reader.finishedChoices >= (call.request.n ?? 1)) watchdog.finished();
   }
-}
-
-/** The call as this channel wants to be asked. */
-function upstreamRequest(channel: ChannelRow, secret: string | undefined, call: ChatCall): UpstreamRequest {
-  const { params } = channel;
-  const type = channelTypes[channel.type];
-  const model = new Map(Object.entries(channel.mapper)).get(call.model.base) ?? call.model.base;
-  const body = chatToUpstream(type.adjust?.(call.request) ?? call.request, {
-    model,
-    stream: params.stream,
-    includeUsage: params.include_usage && (type.tellsUsage?.(channel) ?? true),
-    set: params.set,
-    drop: params.drop,
-    maxOutputTokens: params.max_output_tokens,
-    outputTokensLimit: call.outputTokensLimit,
-    limitField: channel.max_tokens_field ?? type.limitField(channel),
-    allow: params.allow,
-  });
-  return {
-    url: type.address(channel, model),
-    headers: {
-      'content-type': 'application/json',
-      accept: 'text/event-stream, application/json',
-      ...(secret === undefined ? {} : type.credentials(secret)),
-    },
-    body: JSON.stringify(body),
-    connectTimeoutMs: channel.connect_seconds * 1000,
-    awsScope: type.awsScope?.(channel),
-  };
 }
 
 async function readSecret(ports: ChatPorts, reference: string | undefined): Promise<string | undefined> {

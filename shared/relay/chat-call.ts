@@ -33,6 +33,8 @@ export interface ChatCall {
   afterwards: Promise<unknown>[];
   /** What the upstream told of its usage; stands for the answer's when that breaks off. */
   told: { usage?: ChatUsage | undefined };
+  /** What the upstream was really asked, with what a search added; undefined until then. */
+  sent: { request?: ChatRequest | undefined };
   /** The request's log line, filled in on the way. */
   record: RequestLog;
 }

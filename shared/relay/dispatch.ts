@@ -21,6 +21,7 @@ export async function* dispatch(
   asked: ChatCall,
 ): AsyncGenerator<ChatChunk[], void, undefined> {
   const call = { ...asked, request: await withSearch(ports, asked) };
+  asked.sent.request = call.request;
   const keeper = new HealthKeeper(ports.health, ports.clock);
   const { candidates, soonestMs } = orderCandidates(
     call.route,

@@ -72,6 +72,7 @@ async function serve(
     deadlineMs,
     afterwards: [],
     told: {},
+    sent: {},
     record,
   };
   return withDeadline(ports, deadlineMs, (signal) =>

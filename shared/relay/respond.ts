@@ -82,7 +82,8 @@ class Answer {
 
   /** Reads the whole stream into the outbox: the last byte first, then the bill, then the log. Never rejects. */
   async produce(chunks: AsyncIterable<ChatChunk[]>): Promise<void> {
-    const meter = new Meter(() => promptTokens(this.#call.request), this.#parts.bill.quota);
+    const { request, sent } = this.#call;
+    const meter = new Meter(() => promptTokens(sent.request ?? request), this.#parts.bill.quota);
     const stop = new AbortController();
     void this.#heartbeat.run(this.outbox, this.#renderer, stop.signal);
     try {

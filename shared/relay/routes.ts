@@ -46,6 +46,12 @@ export function refuseRoute(request: RelayRequest): Refusal {
       },
     );
   }
+  // The front door reads the path as it was sent: an escaped one came to a function that does not serve it.
+  if (route)
+    return refuse(
+      'not_found',
+      `The path was sent with escapes such as %2F. Send it as ${shown(baseUrl + belowBase(path))}.`,
+    );
   const meant = meantPath(path);
   if (meant !== undefined)
     return refuse('not_found', `There is nothing at ${shown(path)}. ${suggestion(baseUrl, meant)}`);

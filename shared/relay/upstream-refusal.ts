@@ -27,7 +27,9 @@ export async function readUpstreamRefusal(
     retryAfterSeconds(reply.headers['retry-after']),
   );
   if (!callersFault.has(reply.status)) return failure;
-  const body = asRecord(parse(await readText(reply)));
+  const value = parse(await readText(reply));
+  // Gemini wraps its error into a list.
+  const body = asRecord(Array.isArray(value) ? value[0] : value);
   const error = isRecord(body['error']) ? body['error'] : undefined;
   if (!error) return failure;
   const own = ownFault?.(reply.status, error);

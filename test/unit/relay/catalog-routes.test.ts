@@ -61,7 +61,9 @@ describe('refusing', () => {
       const { status, message } = refuseRoute(requestTo('POST', path));
       expect(status).toBe(404);
       expect(message).toContain(`${path} is not offered`);
-      expect(message).toContain('POST /v1/chat/completions, POST /v1/responses, GET /v1/models, GET /v1/charge');
+      expect(message).toContain(
+        'POST /v1/chat/completions, POST /v1/responses, GET /v1/models, GET /v1/charge',
+      );
     },
   );
 

@@ -176,3 +176,33 @@ describe('cooling', () => {
     expect(rig.health.of(candidate)?.coolUntilMs).toBeDefined();
   });
 });
+
+describe('an upstream that puts its error into a list', () => {
+  const listed = (code: string): UpstreamScript => ({
+    status: 400,
+    steps: [JSON.stringify([{ error: { code: 400, message: `${code} found`, status: 'INVALID_ARGUMENT' } }])],
+  });
+
+  it("is understood: a caller's mistake is told, a refused key of ours cools", async () => {
+    const gemini = { channels: [{ id: 'g', type: 'gemini', secret: 'ssm:/relay/relay/g' }] };
+    const mistake = await new CoreRig(gemini).upstream(listed('Bad field')).post(ask);
+    expect(mistake.status).toBe(400);
+    const rig = new CoreRig(gemini).upstream({
+      status: 400,
+      steps: [
+        JSON.stringify([
+          {
+            error: {
+              code: 400,
+              message: 'API key not valid. Please pass a valid API key.',
+              status: 'INVALID_ARGUMENT',
+              details: [{ reason: 'API_KEY_INVALID' }],
+            },
+          },
+        ]),
+      ],
+    });
+    expect((await rig.post(ask)).status).toBe(502);
+    expect(rig.health.writes).toEqual(['cool g|ssm:/relay/relay/g']);
+  });
+});

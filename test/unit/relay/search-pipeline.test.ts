@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CoreRig, hello, type RigOptions } from '../../support/core-rig.ts';
+import { CoreRig, delta, finish, hello, type RigOptions } from '../../support/core-rig.ts';
 
 const ask = { model: 'web-m', messages: [{ role: 'user', content: 'what happened today?' }] };
 const search = { type: 'searxng', endpoint: 'https://search.test', results: 5 } as const;
@@ -33,6 +33,16 @@ describe('a web- call', () => {
     expect(answer.status).toBe(200);
     expect(rig.logged[0]?.duration_ms).toBe(waitedMs);
     expect((rig.sent[0]?.json as { messages: object[] }).messages).toHaveLength(1);
+  });
+
+  it('counts what the web added when the upstream tells no usage', async () => {
+    const steps = [delta('x'), finish()];
+    const plain = await rigWith({}).upstream({ steps }).post(ask);
+    const searched = await rigWith({ search: () => Promise.resolve(results) })
+      .upstream({ steps })
+      .post(ask);
+    const tokens = [plain, searched].map((answer) => JSON.parse(answer.text).usage.prompt_tokens);
+    expect(tokens[1]).toBeGreaterThan(tokens[0] + 20);
   });
 
   it('works on Responses too', async () => {
