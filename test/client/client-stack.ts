@@ -11,6 +11,10 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 export interface ClientStack {
   upstream: ScriptedUpstream;
   baseUrl: string;
+  /** May use everything. */
+  key: string;
+  /** The messages of each call that the upstream got, oldest first. */
+  sentMessages(): SentMessage[][];
   /** What the functions and their runner have logged so far. */
   log(): string;
   /** Process ids of the chat function's environments. */
@@ -19,6 +23,8 @@ export interface ClientStack {
   client(options?: ClientOptions): OpenAI;
   stop(): Promise<void>;
 }
+
+export type SentMessage = { role: string } & Record<string, unknown>;
 
 /** May use the model `whitelisted` alone. */
 export const narrowKey = 'sk-test-narrow';
@@ -34,6 +40,8 @@ export async function startClientStack(): Promise<ClientStack> {
   return {
     upstream,
     baseUrl: stack.baseUrl,
+    key: stack.key,
+    sentMessages: () => upstream.requests.map(({ body }) => body['messages'] as SentMessage[]),
     log: () => stack.stderr(),
     chatPids: () => stack.environmentPids('chat'),
     client: (options) => new OpenAI({ baseURL: stack.baseUrl, apiKey: stack.key, maxRetries: 0, ...options }),

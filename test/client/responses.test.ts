@@ -32,8 +32,6 @@ const weather: OpenAI.Responses.FunctionTool = {
   },
   strict: true,
 };
-const upstreamMessages = (): unknown[] =>
-  stack.upstream.requests.map(({ body }) => body['messages'] as unknown);
 
 /** Two calls whose arguments come in turns; a text with both results once they are there. */
 const twoCalls = frames(
@@ -62,7 +60,7 @@ describe('responses.create', () => {
       usage,
     });
     expect(response.id).toBe(`resp-${response._request_id}`);
-    expect(upstreamMessages()).toEqual([
+    expect(stack.sentMessages()).toEqual([
       [
         { role: 'system', content: 'Be kind.' },
         { role: 'user', content: 'Hello' },
@@ -107,7 +105,7 @@ describe('responses.create', () => {
     input.push(...(first.output as ResponseInputItem[]), ...outputs.toReversed());
     const second = await turn();
     expect(second.output_text).toBe('sunny in Rome and sunny in Oslo');
-    expect(upstreamMessages().at(-1)).toMatchObject([
+    expect(stack.sentMessages().at(-1)).toMatchObject([
       { role: 'user' },
       { role: 'assistant', content: 'I look.', tool_calls: [{ id: 'call_r' }, { id: 'call_o' }] },
       { role: 'tool', tool_call_id: 'call_r', content: 'sunny in Rome' },

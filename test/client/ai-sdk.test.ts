@@ -1,0 +1,99 @@
+import { createOpenAI } from '@ai-sdk/openai';
+import { generateText, Output, isStepCount, streamText, tool } from 'ai';
+import type { ModelMessage } from 'ai';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { chunk } from '../support/upstream-frames.ts';
+import { textStream, toolLoop } from '../support/upstream-scripts.ts';
+import { models, startClientStack } from './client-stack.ts';
+import type { ClientStack } from './client-stack.ts';
+
+let stack: ClientStack;
+let openai: ReturnType<typeof createOpenAI>;
+
+beforeAll(async () => {
+  stack = await startClientStack();
+  openai = createOpenAI({ baseURL: stack.baseUrl, apiKey: stack.key });
+});
+afterAll(() => stack?.stop());
+beforeEach(() => stack.upstream.forget());
+
+const getWeather = tool({
+  description: 'The weather in a city.',
+  inputSchema: z.object({ city: z.string() }),
+  execute: ({ city }) => `sunny in ${city}`,
+});
+/** The relay keeps no responses: earlier items are sent whole, not by reference. */
+const providerOptions = { openai: { store: false } };
+const options = () => ({
+  model: openai.responses(models.scripted),
+  providerOptions,
+  maxRetries: 0,
+  tools: { get_weather: getWeather },
+  stopWhen: isStepCount(3),
+});
+const rolesSent = (): string[] => (stack.sentMessages().at(-1) ?? []).map(({ role }) => role);
+
+describe('AI SDK with .responses() and store: false', () => {
+  test('runs a tool and ends with the answer to its result', async () => {
+    stack.upstream.script(toolLoop('get_weather', { city: 'Rome' }));
+    const { text, steps, usage } = await generateText({ ...options(), prompt: 'Rome?' });
+    expect(text).toBe('The tool said sunny in Rome');
+    expect(steps[0]?.toolResults).toMatchObject([{ toolName: 'get_weather', output: 'sunny in Rome' }]);
+    expect(usage.totalTokens).toBe(36);
+    expect(rolesSent()).toEqual(['user', 'assistant', 'tool']);
+  });
+
+  test('streams the same', async () => {
+    stack.upstream.script(toolLoop('get_weather', { city: 'Oslo' }));
+    const answer = streamText({ ...options(), prompt: 'Oslo?' });
+    const types = new Set<string>();
+    let text = '';
+    for await (const part of answer.fullStream) {
+      types.add(part.type);
+      if (part.type === 'text-delta') text += part.text;
+    }
+    expect(text).toBe('The tool said sunny in Oslo');
+    expect([...types]).toEqual(expect.arrayContaining(['tool-input-delta', 'tool-call', 'tool-result']));
+    expect(types).not.toContain('error');
+    expect((await answer.usage).totalTokens).toBe(36);
+  });
+
+  test('goes on from the messages of an answer', async () => {
+    stack.upstream.script(toolLoop('get_weather', { city: 'Rome' }));
+    const messages: ModelMessage[] = [{ role: 'user', content: 'Rome?' }];
+    const { responseMessages } = await generateText({ ...options(), messages });
+    stack.upstream.script(textStream('You are welcome.'));
+    const more: ModelMessage[] = [...messages, ...responseMessages, { role: 'user', content: 'Thanks.' }];
+    expect((await generateText({ ...options(), messages: more })).text).toBe('You are welcome.');
+    expect(rolesSent()).toEqual(['user', 'assistant', 'tool', 'assistant', 'user']);
+  });
+
+  test('gives structured output', async () => {
+    stack.upstream.script(textStream('{"city": "Rome"}'));
+    const { output } = await generateText({
+      model: openai.responses(models.scripted),
+      providerOptions,
+      output: Output.object({ schema: z.object({ city: z.string() }) }),
+      prompt: 'Rome?',
+    });
+    expect(output).toEqual({ city: 'Rome' });
+  });
+
+  test('reports a failure in mid-stream', async () => {
+    stack.upstream.script(async (_call, reply) => {
+      await reply.data(chunk({ role: 'assistant', content: 'It was' }));
+      reply.end();
+    });
+    const errors: unknown[] = [];
+    const answer = streamText({
+      ...options(),
+      prompt: 'x',
+      onError: ({ error }) => {
+        errors.push(error);
+      },
+    });
+    await answer.consumeStream();
+    expect(errors).toHaveLength(1);
+  });
+});
