@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { textStream } from '../support/upstream-scripts.ts';
+import { expectErrorBody, framesOf, streamedText } from './answers.ts';
+import { exchange, rawPost } from './raw-client.ts';
+import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
+
+let upstream: ScriptedUpstream;
+let stack: WatchedStack;
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  upstream.script((call, reply) => {
+    const [{ content }] = call.body['messages'] as [{ content: string }];
+    return textStream(`You said ${content}.`)(call, reply);
+  });
+  stack = await startWatchedStack({
+    environmentsMax: 1,
+    rows: [['channels', { id: 'scripted', endpoint: upstream.endpoint, models: ['plain'], state: true }]],
+  });
+});
+afterAll(async () => {
+  await stack?.stop();
+  await upstream?.close();
+});
+
+const say = (content: string, more: object = {}): string =>
+  JSON.stringify({ model: 'plain', messages: [{ role: 'user', content }], ...more });
+
+describe('a key', () => {
+  test.each([
+    ['in lower case', (key: string) => `bearer ${key}`],
+    ['in upper case', (key: string) => `BEARER ${key}`],
+    ['after several blanks', (key: string) => `Bearer    ${key}`],
+    ['with blanks after it', (key: string) => `Bearer ${key}   `],
+  ])('is taken %s', async (_name, authorization) => {
+    const response = await stack.post(say('yes'), { headers: { authorization: authorization(stack.key) } });
+    expect(response.status).toBe(200);
+    await response.text();
+  });
+
+  test.each([
+    ['alone', (key: string) => ({ authorization: key })],
+    ['in quotes', (key: string) => ({ authorization: `Bearer "${key}"` })],
+    ['as a password', (key: string) => ({ authorization: `Basic ${btoa(`user:${key}`)}` })],
+    ['in the header of another API', (key: string) => ({ authorization: '', 'x-api-key': key })],
+  ])('is not taken %s, and the answer says how to send it', async (_name, headers) => {
+    const response = await stack.post(say('no'), { headers: headers(stack.key) });
+    const text = await response.text();
+    expect(response.status).toBe(401);
+    expectErrorBody(text, 'authentication_error', 'invalid_api_key');
+    expect(text).toContain('Authorization: Bearer sk-');
+  });
+});
+
+describe('a path', () => {
+  test.each([
+    '/v1%2Fchat%2Fcompletions',
+    '/v1/%63hat/completions',
+    '//v1/chat/completions',
+    '/v1//chat/completions',
+    '/v1/chat/completions/',
+    '/v1/chat/../chat/completions',
+    '/chat/completions',
+    '/v1/v1/chat/completions',
+    '/openai/v1/chat/completions',
+  ])('%s is nothing, and the answer names the right address', async (path) => {
+    const answer = await exchange(
+      stack.origin,
+      rawPost(stack.key, { path, body: say('lost'), headers: { connection: 'close' } }),
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 404 /);
+    expect(answer).toContain('"code":"not_found"');
+    expect(answer).toContain('http://relay.example/v1/chat/completions');
+  });
+
+  test('that is escaped is told so', async () => {
+    const response = await fetch(`${stack.origin}/v1%2Fchat%2Fcompletions`, { method: 'POST', body: '{}' });
+    expect(await response.text()).toContain('%2F');
+  });
+
+  test('may have a query, which changes nothing', async () => {
+    const path = '/v1/chat/completions?stream=true&model=nobody&%00=%ff';
+    const headers = { connection: 'close' };
+    const answer = await exchange(stack.origin, rawPost(stack.key, { path, body: say('query'), headers }));
+    expect(answer).toContain('You said query.');
+  });
+});
+
+describe('a connection', () => {
+  test('may carry requests one behind the other: answers come in their order', async () => {
+    const answer = await exchange(
+      stack.origin,
+      rawPost(stack.key, { body: say('one') }) +
+        rawPost(stack.key, { body: '{' }) +
+        rawPost(stack.key, { body: say('two'), headers: { connection: 'close' } }),
+    );
+    expect(answer.match(/HTTP\/1\.1 \d+|You said \w+|invalid_json/g)).toEqual([
+      'HTTP/1.1 200',
+      'You said one',
+      'HTTP/1.1 400',
+      'invalid_json',
+      'HTTP/1.1 200',
+      'You said two',
+    ]);
+  });
+
+  test('of HTTP/1.0 gets a stream as it is, without chunks', async () => {
+    const body = say('old', { stream: true });
+    const answer = await exchange(stack.origin, rawPost(stack.key, { version: '1.0', body }));
+    const [head = '', text = ''] = answer.split('\r\n\r\n');
+    expect(head.toLowerCase()).not.toContain('transfer-encoding');
+    expect(streamedText(framesOf(text))).toBe('You said old.');
+  });
+
+  test('that expects 100 Continue gets it', async () => {
+    const headers = { expect: '100-continue', connection: 'close' };
+    const answer = await exchange(stack.origin, rawPost(stack.key, { body: say('go on'), headers }));
+    expect(answer).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 /);
+    expect(answer).toContain('You said go on.');
+  });
+});
+
+describe('a method', () => {
+  test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
+    '%s is refused with the right one',
+    async (method) => {
+      const response = await fetch(`${stack.origin}/v1/chat/completions`, { method });
+      expect(response.status).toBe(405);
+      expect(response.headers.get('allow')).toBe('POST');
+      expectErrorBody(await response.text(), 'invalid_request_error', 'method_not_allowed');
+    },
+  );
+
+  test('HEAD is answered as GET is, without a body', async () => {
+    const head = await fetch(`${stack.origin}/v1/models`, { method: 'HEAD' });
+    expect(head.status).toBe(200);
+    expect(await head.text()).toBe('');
+    const refused = await fetch(`${stack.origin}/v1/chat/completions`, { method: 'HEAD' });
+    expect(refused.status).toBe(405);
+  });
+});
