@@ -77,6 +77,14 @@ const idsFromNode = replaceFile(
   export const bindV4 = () => randomUUID;`,
 );
 
+/** The SDK's own log is silent, and yet each call's input and output are copied for it, by schema. */
+const noCopiesForTheLog = replaceFile(
+  '@aws-sdk/core/dist-es/submodules/client/middleware-logger/loggerMiddleware.js',
+  `export const loggerMiddleware = () => (next) => next;
+  export const loggerMiddlewareOptions = { name: 'loggerMiddleware', step: 'initialize', override: true };
+  export const getLoggerPlugin = () => ({ applyToStack() {} });`,
+);
+
 /** Node's own SHA-256 is always there. */
 const noHashInJavascript = replaceFile(
   '@smithy/core/dist-es/submodules/checksum/sha256/Sha256Js.js',
@@ -226,6 +234,7 @@ export const startPlugins: Plugin[] = [
   noSharedConfigFiles,
   bodiesAreNotFiles,
   idsFromNode,
+  noCopiesForTheLog,
   noHashInJavascript,
   plainEndpoint('client-dynamodb', 'dynamodb'),
   plainEndpoint('client-ssm', 'ssm'),
