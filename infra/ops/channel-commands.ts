@@ -4,6 +4,7 @@ import { listChannels } from './channel-list.ts';
 import { testChannel } from './channel-test.ts';
 import { parseList, parseMapper, parseNumber } from './option-values.ts';
 import { openSession } from './session.ts';
+import { surroundings } from './surroundings.ts';
 
 const examples = `
 A secret is given as a reference, never as the value: ssm:/relay/<stack>/<name>, secretsmanager:<stack>/<name>,
@@ -52,6 +53,6 @@ export function addChannelCommands(program: Command): void {
     .option('--model <name>', 'public model name (default: the first of the channel)')
     .option('--secret-env <NAME>', 'take the key from this environment variable instead of the reference')
     .action(async (id: string, _options, command: Command) =>
-      testChannel(await openSession(command), id, command.opts(), process.env),
+      testChannel(await openSession(command), id, command.opts(), surroundings.environment),
     );
 }

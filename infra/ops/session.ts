@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { booksOf, type Books } from './books.ts';
 import { openStore } from './store.ts';
+import { surroundings } from './surroundings.ts';
 import { tablesOf, type Tables } from './tables.ts';
 import { describeTarget, resolveTarget, type Target } from './target.ts';
 import { remark, say } from './terminal.ts';
@@ -19,10 +20,10 @@ export interface Session {
 /** Opens the tables and says where they are, before anything is read or written. */
 export async function openSession(command: Command): Promise<Session> {
   const options = command.optsWithGlobals<{ stack?: string; json?: boolean; csv?: boolean }>();
-  const target = resolveTarget(options.stack, process.env);
+  const target = resolveTarget(options.stack, surroundings.environment);
   const store = await openStore(target);
   const { json = false, csv = false } = options;
   // With --json and --csv, standard output is for a program.
-  (json || csv ? remark : say)(describeTarget(target, store.region, process.env));
+  (json || csv ? remark : say)(describeTarget(target, store.region, surroundings.environment));
   return { target, tables: tablesOf(store), books: booksOf(store), json, csv };
 }

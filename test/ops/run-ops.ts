@@ -1,6 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { runProgram } from '../../infra/ops/program.ts';
+import { surround } from '../../infra/ops/surroundings.ts';
 
 export interface OpsRun {
   /** The exit code. */
@@ -9,12 +12,35 @@ export interface OpsRun {
   errors: string;
 }
 
+type Variables = Record<string, string>;
+
+/**
+ * Runs a command of the operators' tool, one at a time, as its process would but for the start of one; the SDK still
+ * reads its own variables from the environment of the test.
+ */
+export async function runOps(words: string[], environment: Variables = {}, input = ''): Promise<OpsRun> {
+  const output = new Kept();
+  const errors = new Kept();
+  surround({ input: Readable.from([input]), output, errors, environment });
+  const code = await runProgram(words);
+  return { code, output: output.text, errors: errors.text };
+}
+
+class Kept extends Writable {
+  text = '';
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString();
+    done();
+  }
+}
+
 const program = new URL('../../infra/ops/main.ts', import.meta.url).pathname;
 
-/** Runs the operators' tool as its own process, with an environment that knows no AWS account. */
-export async function runOps(
+/** Runs the tool as its own process, with an environment that knows no AWS account. */
+export async function runOpsProcess(
   words: string[],
-  environment: Record<string, string> = {},
+  environment: Variables = {},
   input = '',
 ): Promise<OpsRun> {
   const child = spawn(process.execPath, [program, ...words], {

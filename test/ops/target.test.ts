@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { resolveTarget } from '../../infra/ops/target.ts';
 import { startEmulator } from '../support/emulator.ts';
 import type { Emulator } from '../support/emulator.ts';
-import { runOps } from './run-ops.ts';
+import { runOpsProcess } from './run-ops.ts';
 
 let emulator: Emulator;
 beforeAll(async () => {
@@ -22,7 +22,7 @@ describe('where the tool works', () => {
   });
 
   it('is the named stack at the endpoint of the environment, when there is one', async () => {
-    const run = await runOps(['key', 'list', '--stack', 'relay-two'], {
+    const run = await runOpsProcess(['key', 'list', '--stack', 'relay-two'], {
       AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
     });
     expect(run.code).toBe(0);
@@ -30,7 +30,7 @@ describe('where the tool works', () => {
   });
 
   it('is a deployed stack, with its region and profile on the first line', async () => {
-    const run = await runOps(['key', 'list', '--stack', 'relay-x'], { AWS_REGION: 'eu-west-1' });
+    const run = await runOpsProcess(['key', 'list', '--stack', 'relay-x'], { AWS_REGION: 'eu-west-1' });
     expect(firstLine(run.output)).toBe('stack relay-x in eu-west-1 (default AWS credentials)');
     expect(run.code).toBe(1);
     expect(run.errors).toContain('no valid AWS credentials: set AWS_PROFILE');
@@ -56,20 +56,20 @@ describe('what goes wrong is said in one line', () => {
     ['a command is none', {}, ['keys'], 2, "unknown command 'keys'"],
     ['an option is missing', {}, ['key', 'create'], 2, "required option '--account <name>' not specified"],
   ])('%s', async (_case, environment, words, code, message) => {
-    const run = await runOps(words, environment);
+    const run = await runOpsProcess(words, environment);
     expect(run.code).toBe(code);
     expect(run.errors).toContain(message);
     expect(run.errors).not.toContain('    at ');
   });
 
   it('the tables of the stack are not there', async () => {
-    const run = await runOps(['key', 'list'], { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint });
+    const run = await runOpsProcess(['key', 'list'], { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint });
     expect(run.code).toBe(1);
     expect(run.errors).toContain('has no tables named relay-*');
   });
 
   it('help names the examples and ends with 0', async () => {
-    const run = await runOps(['key', '--help']);
+    const run = await runOpsProcess(['key', '--help']);
     expect(run.code).toBe(0);
     expect(run.output).toContain('npm run ops -- key create --account acme');
   });
