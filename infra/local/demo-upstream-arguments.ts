@@ -44,6 +44,8 @@ function valueOf(schema: JsonSchema, name: string, said: string, depth: number):
 function textFor(name: string, said: string): string {
   if (/city|place|location|country/i.test(name))
     return /\b(?:in|at|for) (\p{Lu}\p{L}+)/u.exec(said)?.[1] ?? 'Paris';
+  // Coding agents run this in a shell: what the user said must not be.
+  if (/^(cmd|command)$/i.test(name)) return 'ls';
   if (/date|day/i.test(name)) return '2026-01-31';
   return said;
 }

@@ -4,6 +4,7 @@ import { BatchWriteCommand, DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb
 import OpenAI from 'openai';
 import type { ClientOptions } from 'openai';
 import { startLocalStack } from '../support/local-stack.ts';
+import { waitUntilServed } from '../support/published.ts';
 import { startScriptedUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 
@@ -33,10 +34,11 @@ export const disabledKey = 'sk-test-disabled';
 /** Public names; `scripted` is called `upstream-model` at the upstream. The last one is served by nobody. */
 export const models = { scripted: 'scripted', slashed: 'vendor/scripted', unserved: 'unserved' } as const;
 
-export async function startClientStack(): Promise<ClientStack> {
+/** `moreModels`: served by the scripted upstream too, under these very names. */
+export async function startClientStack(options: { moreModels?: string[] } = {}): Promise<ClientStack> {
   const upstream = await startScriptedUpstream();
   const stack = await startLocalStack();
-  await putRows(stack.dynamodbEndpoint, upstream.endpoint);
+  await putRows(stack.dynamodbEndpoint, upstream.endpoint, options.moreModels ?? []);
   return {
     upstream,
     baseUrl: stack.baseUrl,
@@ -52,7 +54,11 @@ export async function startClientStack(): Promise<ClientStack> {
   };
 }
 
-async function putRows(dynamodbEndpoint: string, upstreamEndpoint: string): Promise<void> {
+async function putRows(
+  dynamodbEndpoint: string,
+  upstreamEndpoint: string,
+  moreModels: string[],
+): Promise<void> {
   const dynamodb = new DynamoDBClient({
     endpoint: dynamodbEndpoint,
     region: 'local',
@@ -62,7 +68,7 @@ async function putRows(dynamodbEndpoint: string, upstreamEndpoint: string): Prom
     id: 'scripted',
     type: 'openai',
     endpoint: upstreamEndpoint,
-    models: [models.scripted, models.slashed],
+    models: [...new Set([models.scripted, models.slashed, ...moreModels])],
     mapper: { [models.scripted]: 'upstream-model' },
     priority: 100,
     state: true,
@@ -80,6 +86,7 @@ async function putRows(dynamodbEndpoint: string, upstreamEndpoint: string): Prom
     }),
   );
   dynamodb.destroy();
+  await waitUntilServed(dynamodbEndpoint, channel.models);
 }
 
 const hashed = (key: string): string => createHash('sha256').update(key).digest('hex');

@@ -97,6 +97,15 @@ describe('demo-chat', () => {
     expect(JSON.parse(call.function.arguments)).toEqual({ city: 'Berlin', unit: 'fahrenheit' });
   });
 
+  test('never gives what was said to a shell', async () => {
+    const shell: OpenAI.ChatCompletionFunctionTool = {
+      type: 'function',
+      function: { name: 'exec', parameters: { type: 'object', properties: { cmd: { type: 'string' } } } },
+    };
+    const { choices } = await client.chat.completions.create(say('exec rm', { tools: [shell] }));
+    expect(choices[0]?.message.tool_calls).toMatchObject([{ function: { arguments: '{"cmd":"ls"}' } }]);
+  });
+
   test('calls no tool unless it is spoken of or forced', async () => {
     const free = await client.chat.completions.create(say('hi', { tools: [weather] }));
     expect(free.choices[0]?.message.tool_calls).toBeUndefined();
