@@ -1,0 +1,99 @@
+import { parseYuan } from '../../shared/billing/amount.ts';
+import type { AnswerOutcome } from '../../shared/billing/charge-of.ts';
+import { Bill } from '../../shared/relay/bill.ts';
+import type { BillableCall } from '../../shared/relay/booking.ts';
+import { parseModelName } from '../../shared/relay/model-name.ts';
+import { asRefusal } from '../../shared/relay/refusal.ts';
+import { models, route, snapshot, type Customer } from './accounts.ts';
+import type { Server } from './server.ts';
+import type { SeededRandom } from './seeded-random.ts';
+import { hold } from './watch.ts';
+
+export const requestSeconds = 60;
+/** The host's own reserve: an invocation that is not frozen is over by then, its settle included. */
+const longestCallMs = requestSeconds * 1000;
+
+/** How one call ended, as far as its client or its log can tell. */
+export interface CallReport {
+  id: string;
+  account: string;
+  /** It was refused, so nobody may be charged for it. */
+  refused: boolean;
+  /** It stood still, so its reservation may have expired unseen. */
+  stoodStill?: boolean;
+  /** What the log line says was charged, once the books took it. */
+  charge?: bigint | undefined;
+}
+
+/** One call as a function makes it, with the real bill: undefined for a free one that touches nothing. */
+export async function makeCall(
+  server: Server,
+  random: SeededRandom,
+  customer: Customer,
+  id: string,
+): Promise<CallReport> {
+  const { environment, books, quotas } = server;
+  const call = billableCall(random, customer, id, environment.now());
+  const { account } = customer.account;
+  let bill: Bill;
+  try {
+    bill = await Bill.open(books, environment, call);
+  } catch (error) {
+    const { status } = asRefusal(error);
+    hold(status === 429 || status === 503, `${id} was refused with ${status}: ${String(error)}`);
+    return { id, account, refused: true, stoodStill: environment.stoodStill };
+  }
+  const written =
+    call.model.base !== 'free' || call.key.rpm !== undefined || call.key.max_concurrency !== undefined;
+  const open = quotas.items.get(account)?.open.get(id);
+  hold(
+    environment.stoodStill || !(written || call.model.official) || open?.tombstone === false,
+    `the upstream hears of ${id}, but nothing is open for it`,
+  );
+  await environment.sleep(random.integer(0, Math.max(0, call.deadlineMs - environment.now())));
+  const outcome = makeOutcome(random, call);
+  await bill.close(outcome, outcome.failed ? 'failed' : 'completed');
+  return { id, account, refused: false, charge: parseYuan(call.record.charge ?? '') };
+}
+
+function billableCall(
+  random: SeededRandom,
+  { account, keys }: Customer,
+  id: string,
+  nowMs: number,
+): BillableCall {
+  const key = random.pick(keys);
+  const model = parseModelName(random.pick(models), key.official && random.chance(0.5));
+  const plan = account.plan && { ...account.plan, level: random.integer(1, 2) };
+  return {
+    identity: { requestId: id, created: Math.floor(nowMs / 1000), model: model.base },
+    request: {
+      model: model.base,
+      messages: [{ role: 'user', content: 'x'.repeat(random.integer(1, 200)) }],
+      max_tokens: random.integer(1, 200),
+      n: random.chance(0.2) ? random.integer(2, 3) : 1,
+    },
+    model,
+    key,
+    account: { ...account, plan },
+    snapshot,
+    route,
+    outputTokensAsked: undefined,
+    deadlineMs: nowMs + longestCallMs,
+    record: { request_id: id, endpoint: 'chat', status: 0, end: '', duration_ms: 0 },
+  };
+}
+
+/** Any ending; now and then the upstream counts far more than anybody expected. */
+function makeOutcome(random: SeededRandom, { request }: BillableCall): AnswerOutcome {
+  const failed = random.chance(0.3);
+  const anyContent = random.chance(failed ? 0.5 : 0.95);
+  const most = (request.max_tokens ?? 0) * (request.n ?? 1) * (random.chance(0.05) ? 5 : 1);
+  const completion_tokens = anyContent ? random.integer(0, most) : 0;
+  return {
+    failed,
+    anyContent,
+    usageKnown: random.chance(0.8),
+    usage: { prompt_tokens: random.integer(0, 60), completion_tokens },
+  };
+}

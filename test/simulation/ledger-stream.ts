@@ -1,0 +1,98 @@
+import type { CloseRow } from '../../shared/billing/ledger-row.ts';
+import { ledgerKeeper, type QuotaChange } from '../../shared/relay/ledger-keeper.ts';
+import type { Metrics } from '../../shared/relay/ledger-keeper-ports.ts';
+import type { Log } from '../../shared/relay/ports.ts';
+import type { Environment } from './environment.ts';
+import type { Mutant } from './mutant.ts';
+import type { Network } from './networked-store.ts';
+import type { SeededRandom } from './seeded-random.ts';
+
+const shardCount = 2;
+const batchMax = 10;
+
+interface Shard {
+  records: QuotaChange[];
+  /** Records before this one were taken. */
+  position: number;
+  /** A batch is under way. */
+  busy: boolean;
+}
+
+/** The ledger as a table: rows are put, never changed. */
+export class StoredLedger {
+  readonly rows = new Map<string, CloseRow>();
+  /** Sum of charges by account, as a reader of the table would make it. */
+  readonly sums = new Map<string, bigint>();
+  readonly #mutant: Mutant | undefined;
+
+  constructor(mutant: Mutant | undefined) {
+    this.#mutant = mutant;
+  }
+
+  putIfAbsent(row: CloseRow): Promise<void> {
+    const key = `${row.account} ${row.id}`;
+    if (!this.rows.has(key) || this.#mutant === 'ledger_put_not_idempotent') {
+      this.rows.set(key, row);
+      this.sums.set(row.account, (this.sums.get(row.account) ?? 0n) + row.charge);
+    }
+    return Promise.resolve();
+  }
+}
+
+/**
+ * The stream of the quotas table and the function that takes it: each shard in order, in batches, at least once. A
+ * batch that fails comes again from the record that failed, and one that did not fail may come again too.
+ */
+export class LedgerStream {
+  readonly #shards: Shard[] = Array.from({ length: shardCount }, () => ({
+    records: [],
+    position: 0,
+    busy: false,
+  }));
+  readonly #random: SeededRandom;
+
+  constructor(random: SeededRandom) {
+    this.#random = random;
+  }
+
+  add(change: QuotaChange): void {
+    this.#shards[Number(change.account.slice(-1)) % shardCount]?.records.push(change);
+  }
+
+  get drained(): boolean {
+    return this.#shards.every(({ records, position, busy }) => position === records.length && !busy);
+  }
+
+  /** One batch of one shard, in an environment that may die in the middle of it. */
+  async takeBatch(
+    environment: Environment,
+    network: Network,
+    ledger: StoredLedger,
+    log: Log,
+    metrics: Metrics,
+  ): Promise<void> {
+    const shard = this.#random.pick(this.#shards as [Shard, ...Shard[]]);
+    if (shard.busy) return;
+    shard.busy = true;
+    // The host sees a death, and gives the batch to another.
+    environment.died = () => {
+      shard.busy = false;
+    };
+    if (this.#random.chance(0.2)) shard.position = Math.max(0, shard.position - this.#random.integer(1, 8));
+    const keep = ledgerKeeper({
+      ledger: { putIfAbsent: (row) => network.send(() => ledger.putIfAbsent(row)) },
+      metrics,
+      log,
+    });
+    const batch = shard.records.slice(shard.position, shard.position + this.#random.integer(1, batchMax));
+    try {
+      for (const change of batch) {
+        await keep(change);
+        shard.position += 1;
+      }
+    } catch {
+      // Comes again from the record that failed.
+    }
+    shard.busy = false;
+  }
+}

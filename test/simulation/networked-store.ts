@@ -1,0 +1,86 @@
+import { StoreUnavailable } from '../../shared/relay/ports.ts';
+import { StoreBusy, type QuotaStore } from '../../shared/relay/quota-store.ts';
+import type { Environment } from './environment.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { SeededRandom } from './seeded-random.ts';
+
+export interface Roughness {
+  busy: number;
+  /** The request never arrives. */
+  dropped: number;
+  /** It is done, but the reply never arrives. */
+  lost: number;
+  /** The caller gives up, and then it is done. */
+  late: number;
+}
+
+export const smooth: Roughness = { busy: 0, dropped: 0, lost: 0, late: 0 };
+
+const requestTimeoutMs = 1_000;
+const lateMsMax = 8_000;
+const networkMsMax = 20;
+
+/**
+ * What stands between an environment and a store. Assumed of it, as the design does: a reserve that arrives after its
+ * caller gave up finds that caller alive, and the guard against it can be written; a call has late tries of its
+ * reserve or of its close, not both. (Two such faults in one call are for `ops audit` to find.)
+ */
+export class Network {
+  readonly #scheduler: Scheduler;
+  readonly #random: SeededRandom;
+  readonly #roughness: Roughness;
+  readonly #environment: Environment;
+
+  constructor(scheduler: Scheduler, random: SeededRandom, roughness: Roughness, environment: Environment) {
+    this.#scheduler = scheduler;
+    this.#random = random;
+    this.#roughness = roughness;
+    this.#environment = environment;
+  }
+
+  /** `opens`: the operation holds something of an account, so a late arrival needs a guard. */
+  send<T>(act: () => Promise<T>, opens = false): Promise<T> {
+    const environment = this.#environment;
+    return new Promise((resolve, reject) => {
+      const timeOut = (): void =>
+        environment.after(requestTimeoutMs, () => reject(new StoreUnavailable('no reply')));
+      const fault = this.#fault();
+      if (fault === 'busy') environment.after(this.#delay(), () => reject(new StoreBusy('throttled')));
+      else if (fault === 'dropped') timeOut();
+      else if (fault === 'late') {
+        if (opens) environment.spared = true;
+        this.#scheduler.after(requestTimeoutMs + this.#random.integer(0, lateMsMax), () => void act());
+        timeOut();
+      } else {
+        const landed = (): void => {
+          const reply = act();
+          if (fault === undefined) environment.after(this.#delay(), () => resolve(reply));
+        };
+        this.#scheduler.after(this.#delay(), landed);
+        if (fault === 'lost') timeOut();
+      }
+    });
+  }
+
+  #fault(): keyof Roughness | undefined {
+    if (this.#environment.spared) return undefined;
+    let chance = this.#random.next();
+    for (const fault of ['busy', 'lost', 'dropped', 'late'] as const) {
+      if (chance < this.#roughness[fault]) return fault;
+      chance -= this.#roughness[fault];
+    }
+    return undefined;
+  }
+
+  #delay(): number {
+    return this.#random.integer(0, networkMsMax);
+  }
+}
+
+/** The quota store as an environment reaches it. */
+export const networkedQuotas = (store: QuotaStore, network: Network): QuotaStore => ({
+  reserve: (write) => network.send(() => store.reserve(write), true),
+  close: (write) => network.send(() => store.close(write)),
+  tombstone: (account, id, entry) => network.send(() => store.tombstone(account, id, entry)),
+  create: (account) => network.send(() => store.create(account)),
+});

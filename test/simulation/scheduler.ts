@@ -1,0 +1,53 @@
+import type { SeededRandom } from './seeded-random.ts';
+
+interface Event {
+  atMs: number;
+  happen: () => void;
+}
+
+/**
+ * The one order in which things happen. Everything that waits, for a reply, a timer or a turn, is an event; of all
+ * events that are due any may be next. So each `await` is a point where anything else can come in between.
+ */
+export class Scheduler {
+  readonly #random: SeededRandom;
+  readonly #events: Event[] = [];
+  #nowMs: number;
+  steps = 0;
+
+  constructor(random: SeededRandom, startMs: number) {
+    this.#random = random;
+    this.#nowMs = startMs;
+  }
+
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  after(delayMs: number, happen: () => void): void {
+    this.#events.push({ atMs: this.#nowMs + delayMs, happen });
+  }
+
+  /** Goes on until nothing waits any more. Throws what an event throws. */
+  async run(): Promise<void> {
+    for (;;) {
+      // Lets everything that was woken go on to its next wait.
+      await new Promise(setImmediate);
+      const event = this.#next();
+      if (!event) return;
+      this.#nowMs = Math.max(this.#nowMs, event.atMs);
+      this.steps += 1;
+      event.happen();
+    }
+  }
+
+  #next(): Event | undefined {
+    let earliestMs = Infinity;
+    for (const { atMs } of this.#events) earliestMs = Math.min(earliestMs, atMs);
+    const dueMs = Math.max(earliestMs, this.#nowMs);
+    const due: number[] = [];
+    for (const [index, { atMs }] of this.#events.entries()) if (atMs <= dueMs) due.push(index);
+    const chosen = due[this.#random.integer(0, due.length - 1)];
+    return chosen === undefined ? undefined : this.#events.splice(chosen, 1)[0];
+  }
+}

@@ -1,0 +1,31 @@
+import type { Random } from '../../shared/relay/ports.ts';
+
+/** Everything that is left to chance in a world comes from here: the same seed is the same world. */
+export class SeededRandom implements Random {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = Math.imul(seed, 0x9e3779b1);
+  }
+
+  /** mulberry32. */
+  next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  }
+
+  /** From `min` to `max`, both included. */
+  integer(min: number, max: number): number {
+    return min + Math.floor(this.next() * (max - min + 1));
+  }
+
+  chance(probability: number): boolean {
+    return this.next() < probability;
+  }
+
+  pick<T>(list: readonly [T, ...T[]]): T {
+    return list[this.integer(0, list.length - 1)] ?? list[0];
+  }
+}

@@ -1,0 +1,27 @@
+import { Books } from '../../shared/relay/books.ts';
+import type { Log } from '../../shared/relay/ports.ts';
+import type { Environment } from './environment.ts';
+import { networkedQuotas, type Network } from './networked-store.ts';
+import type { SeededRandom } from './seeded-random.ts';
+import type { StoredQuotas } from './stored-quotas.ts';
+
+/** One environment of the chat function: one call at a time, and the books that it keeps from call to call. */
+export class Server {
+  readonly environment: Environment;
+  readonly quotas: StoredQuotas;
+  readonly books: Books;
+  busy = false;
+
+  constructor(
+    environment: Environment,
+    network: Network,
+    quotas: StoredQuotas,
+    random: SeededRandom,
+    log: Log,
+  ) {
+    this.environment = environment;
+    this.quotas = quotas;
+    const store = networkedQuotas(quotas, network);
+    this.books = new Books({ clock: environment, random, quotas: store, log });
+  }
+}

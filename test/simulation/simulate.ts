@@ -1,0 +1,122 @@
+import type { Mutant } from './mutant.ts';
+import { requestSeconds } from './call.ts';
+import { Broken, hold } from './watch.ts';
+import { graceSeconds, World } from './world.ts';
+
+/** What happened in a world, to show that worlds meet what they are for. */
+export type Tale = Record<string, number>;
+
+const minuteMs = 60_000;
+const lastCallMs = 8 * minuteMs;
+/** Late enough for whatever stood still to have woken at least once. */
+const lastScheduleMs = 30 * minuteMs;
+
+/** Runs the world of a seed to its end and checks it at every step. Throws a Broken that names the seed. */
+export async function simulate(seed: number, mutant?: Mutant): Promise<Tale> {
+  const world = new World(seed, mutant);
+  try {
+    plan(world);
+    await world.scheduler.run();
+    await settleDown(world);
+    for (const { account } of world.customers) checkAccount(world, account.account);
+    for (const report of world.reports) checkReport(world, report);
+  } catch (error) {
+    throw new Broken(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+  return taleOf(world);
+}
+
+function plan(world: World): void {
+  const { random, scheduler } = world;
+  const milliYuan = 1_000_000n;
+  for (const { account } of world.customers) {
+    const name = account.account;
+    if (random.chance(0.9)) world.startGrant(name, 'first', BigInt(random.integer(1, 1_500)) * milliYuan);
+    for (let more = random.integer(0, 2); more > 0; more -= 1) {
+      const amount = BigInt(random.integer(-100, 500)) * milliYuan;
+      if (amount !== 0n)
+        scheduler.after(random.integer(0, lastCallMs), () => world.startGrant(name, `more${more}`, amount));
+    }
+  }
+  for (let calls = random.integer(10, 40); calls > 0; calls -= 1)
+    scheduler.after(random.integer(1_000, lastCallMs), () => world.startCall());
+  for (let atMs = 0; atMs < lastScheduleMs; atMs += minuteMs) {
+    scheduler.after(atMs, () => world.sweep());
+    if (atMs % (5 * minuteMs) === 0) scheduler.after(atMs, () => world.keepMissedGrants());
+  }
+  for (let atMs = 0; atMs < lastScheduleMs; atMs += random.integer(1_000, 60_000))
+    scheduler.after(atMs, () => world.takeBatch());
+}
+
+/** Nobody has trouble any more: whatever was left behind is to be found now. */
+async function settleDown(world: World): Promise<void> {
+  world.finalGrants();
+  world.scheduler.after((requestSeconds + graceSeconds + 60) * 1000, () => world.finalSweep());
+  await world.scheduler.run();
+  for (let batches = 0; !world.stream.drained; batches += 1) {
+    hold(batches < 10_000, 'the stream does not end');
+    world.finalBatch();
+    await world.scheduler.run();
+  }
+}
+
+function checkAccount({ quotas, ledger, watch }: World, account: string): void {
+  const item = quotas.items.get(account);
+  if (!item) return;
+  hold(
+    item.open.size === 0,
+    `${account} has open reservations at the end: ${[...item.open.keys()].join(' ')}`,
+  );
+  for (const [key, calls] of item.busy)
+    hold(calls === 0, `${account}: ${calls} places of ${key} are taken at the end`);
+  const sum = ledger.sums.get(account) ?? 0n;
+  hold(sum === item.spent, `the ledger of ${account} sums to ${sum}, spent are ${item.spent}`);
+  const rows = [...ledger.rows.values()].filter((row) => row.account === account);
+  for (const [slot, calls] of item.plan) {
+    const kept = rows.filter((row) => row.plan_slot === slot).length;
+    hold(calls === kept, `${account}: ${slot} counts ${calls}, the ledger ${kept}`);
+  }
+  for (const { id, charge } of rows) {
+    const closes = watch.closes.get(id) ?? [];
+    const charged = closes.reduce((total, close) => total + close.charge, 0n);
+    hold(charge === charged, `${id} was charged ${charged}, the ledger says ${charge}`);
+  }
+  hold(item.granted === watch.tally(account).granted, `${account} has not got every grant once`);
+}
+
+/** What a call was told is what the books have. */
+function checkReport(
+  { watch, ledger, logged }: World,
+  { id, account, refused, stoodStill, charge }: World['reports'][number],
+): void {
+  const loggedIt = (name: string): boolean => logged.get(name)?.has(id) ?? false;
+  const closes = watch.closes.get(id) ?? [];
+  const charged = closes.reduce((total, close) => total + close.charge, 0n);
+  const knows = !stoodStill && !loggedIt('reserve_unknown');
+  if (refused && knows) hold(charged === 0n, `${id} was refused and charged ${charged}`);
+  if (charge === undefined || loggedIt('settle_lost') || loggedIt('settle_late')) return;
+  const row = ledger.rows.get(`${account} ${id}`);
+  hold(row?.charge === charge, `${id} was told a charge of ${charge}, the ledger says ${row?.charge}`);
+}
+
+function taleOf({ watch, logged, reports, scheduler }: World): Tale {
+  const closes = [...watch.closes.values()].flat();
+  const kinds = (kind: string): number => closes.filter((close) => close.kind === kind).length;
+  const events = (name: string): number => logged.get(name)?.size ?? 0;
+  return {
+    steps: scheduler.steps,
+    refused: reports.filter(({ refused }) => refused).length,
+    settled: kinds('settled'),
+    released: kinds('released'),
+    expired: kinds('expired'),
+    cancelled: kinds('cancelled'),
+    onPlan: closes.filter(({ entry }) => entry.slot !== '').length,
+    official: closes.filter(({ entry }) => entry.official).length,
+    aboveReserve: closes.filter(({ charge, entry }) => charge > entry.amount).length,
+    settleLate: events('settle_late'),
+    settleLost: events('settle_lost'),
+    reserveUnknown: events('reserve_unknown'),
+  };
+}

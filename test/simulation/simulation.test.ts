@@ -1,0 +1,17 @@
+import { expect, it } from 'vitest';
+import { simulateRange } from './simulate-range.ts';
+import { simulate } from './simulate.ts';
+
+/** One world again: `SIMULATION_SEED=230 npm test -- test/simulation/simulation.test.ts`. */
+const onlySeed = process.env['SIMULATION_SEED'];
+const [first, count] = onlySeed === undefined ? [1, 300] : [Number(onlySeed), 1];
+
+it(`no money is lost or made in the worlds of the seeds ${first} to ${first + count - 1}`, async () => {
+  const tale = await simulateRange(first, count);
+  const never = Object.keys(tale).filter((what) => tale[what] === 0);
+  expect(onlySeed === undefined ? never : []).toEqual([]);
+});
+
+it('the same seed is the same world', async () => {
+  expect(await simulate(7)).toEqual(await simulate(7));
+});

@@ -1,0 +1,116 @@
+import type { CloseKind, OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
+import { imbalance } from '../../shared/billing/quota-item.ts';
+import type { Change } from './stored-quotas.ts';
+
+export class Broken extends Error {
+  override readonly name = 'Broken';
+}
+
+export function hold(condition: boolean, what: string): asserts condition {
+  if (!condition) throw new Broken(what);
+}
+
+export interface Close {
+  kind: CloseKind;
+  charge: bigint;
+  entry: OpenEntry;
+}
+
+/** What one account may have come to, told apart from the item that the store keeps. */
+class Tally {
+  granted = 0n;
+  /** How far the balance may be below zero: charges above what was reserved, and corrections. */
+  overrun = 0n;
+  /** Calls counted and kept, by slot. */
+  readonly kept = new Map<string, number>();
+  /** Calls let in, by key and minute. */
+  readonly rate = new Map<string, number>();
+}
+
+/** Checks what must hold after every single write, and remembers what must hold at the end. */
+export class Watch {
+  readonly tallies = new Map<string, Tally>();
+  /** Every close that was done, by reservation. */
+  readonly closes = new Map<string, Close[]>();
+  /** When what is open was opened, in true time. */
+  readonly openedMs = new Map<string, number>();
+
+  tally(account: string): Tally {
+    const tally = this.tallies.get(account) ?? new Tally();
+    this.tallies.set(account, tally);
+    return tally;
+  }
+
+  granted(account: string, amount: bigint): void {
+    const tally = this.tally(account);
+    tally.granted += amount;
+    if (amount < 0n) tally.overrun -= amount;
+  }
+
+  saw(change: Change, nowMs: number): void {
+    for (const id of change.after.open.keys()) if (!change.before?.open.has(id)) this.openedMs.set(id, nowMs);
+    if (change.reserve) this.#opened(change);
+    if (change.close) this.#closed(change);
+    this.#balanced(change.after);
+    this.#counted(change.after);
+  }
+
+  #opened({ before, after, account, reserve }: Change): void {
+    if (!reserve) return;
+    const { id, slot, rate } = reserve;
+    hold(!before?.open.has(id), `${id} was opened while it was open`);
+    const tally = this.tally(account);
+    if (slot) {
+      tally.kept.delete(slot.staleKey);
+      tally.kept.set(slot.key, (tally.kept.get(slot.key) ?? 0) + 1);
+      const calls = after.plan.get(slot.key) ?? 0;
+      hold(
+        slot.limit === null || calls <= slot.limit,
+        `${id} is call ${calls} of ${slot.limit} on ${slot.key}`,
+      );
+    }
+    if (!rate) return;
+    const minute = `${rate.key}@${rate.minute}`;
+    const calls = (tally.rate.get(minute) ?? 0) + 1;
+    tally.rate.set(minute, calls);
+    hold(calls <= rate.max, `${calls} calls in a minute of ${rate.max}`);
+  }
+
+  #closed({ before, account, close }: Change): void {
+    if (!close) return;
+    const { id, journal } = close;
+    const entry = before?.open.get(id);
+    hold(entry !== undefined, `${id} was closed without being open`);
+    const closes = this.closes.get(id) ?? [];
+    closes.push({ kind: journal.kind, charge: journal.charge, entry });
+    this.closes.set(id, closes);
+    const charged = closes.filter(({ charge }) => charge > 0n).length;
+    hold(charged <= 1, `${id} was charged ${charged} times`);
+    const tally = this.tally(account);
+    if (journal.charge > entry.amount) tally.overrun += journal.charge - entry.amount;
+    if (entry.slot !== '' && journal.kind === 'released')
+      tally.kept.set(entry.slot, (tally.kept.get(entry.slot) ?? 0) - 1);
+  }
+
+  #balanced(item: QuotaItem): void {
+    const { account, available } = item;
+    hold(imbalance(item) === undefined, `the books of ${account} are off by ${imbalance(item)}`);
+    const { granted, overrun } = this.tally(account);
+    hold(item.granted === granted, `${account} was granted ${granted}, the item says ${item.granted}`);
+    hold(available >= -overrun, `${account} is at ${available}, though overruns sum to ${overrun}`);
+  }
+
+  #counted({ account, open, plan, busy }: QuotaItem): void {
+    const places = new Map<string, number>();
+    for (const entry of open.values())
+      if (entry.busy) places.set(entry.key, (places.get(entry.key) ?? 0) + 1);
+    for (const [key, calls] of busy)
+      hold(
+        calls === (places.get(key) ?? 0),
+        `${account}: ${calls} places of ${key} are taken, wanted ${places.get(key)}`,
+      );
+    const { kept } = this.tally(account);
+    for (const [slot, calls] of plan)
+      hold(calls === kept.get(slot), `${account}: ${slot} counts ${calls}, wanted ${kept.get(slot)}`);
+  }
+}
