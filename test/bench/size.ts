@@ -13,7 +13,7 @@ import { measureStarts, quantile, type StartCost } from './start-cost.ts';
 export const firstLoadBytesMax = 300_000;
 /** What the design asks for. Not met: the SDK, zod and TLS alone are above it. */
 const startRatioDesign = 1.6;
-/** Met on a busy machine too; above it something was added to the start. */
+/** Met on a busy machine too, in processor time; above it something was added to the start. */
 const startRatioMax = 2;
 const rounds = 25;
 
@@ -61,8 +61,8 @@ function reportStart(name: string, costs: StartCost[], emptyCosts: StartCost[]):
     );
     return Number(middle);
   });
-  // Other programs lengthen the one measure or the other, never shorten it.
-  return Math.min(...ratios) <= startRatioMax;
+  // Processor time where it is to be had: the clock also counts waiting for other programs, on both sides.
+  return (ratios[0] ?? Number.NaN) <= startRatioMax;
 }
 
 const milliseconds =
