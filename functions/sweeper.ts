@@ -6,20 +6,24 @@ import { jsonLog } from '../shared/adapters/log.ts';
 import { dynamoQuotaScan } from '../shared/adapters/quota-scan.ts';
 import { dynamoQuotaStore } from '../shared/adapters/quota-store.ts';
 import { systemRandom } from '../shared/adapters/random.ts';
+import { requestMetrics } from '../shared/adapters/request-metrics.ts';
 import { streamClient } from '../shared/adapters/stream-client.ts';
 import { embeddedMetrics } from '../shared/adapters/stream-metrics.ts';
 import { sweeper } from '../shared/relay/sweeper.ts';
 
 const { stack, version, aws } = readEnvironment();
+const metrics = embeddedMetrics(stack);
 
-export const handler = sweeper(
+const sweep = sweeper(
   {
     clock: systemClock,
     random: systemRandom,
     scan: dynamoQuotaScan(streamClient(aws), stack),
     quotas: dynamoQuotaStore(documentClient(aws), stack),
-    metrics: embeddedMetrics(stack),
-    log: jsonLog(version),
+    metrics,
+    log: jsonLog(version, requestMetrics(stack)),
   },
   readSweepGraceSeconds(),
 );
+
+export const handler = async (): Promise<void> => metrics.swept(await sweep());

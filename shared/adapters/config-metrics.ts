@@ -1,4 +1,4 @@
-import { Metrics } from '@aws-lambda-powertools/metrics';
+import { countsLine } from './embedded-metric.ts';
 
 /** What the compiler counts; each of `BadRows` and `ConfigCompileFailed` has an alarm. */
 export interface ConfigMetrics {
@@ -10,10 +10,8 @@ export interface ConfigMetrics {
 
 /** CloudWatch metrics of namespace `relay`, by stack: each one a line on the function's log (EMF). */
 export function embeddedConfigMetrics(stack: string): ConfigMetrics {
-  const metrics = new Metrics({ namespace: 'relay', serviceName: stack });
   const publish = (counts: Record<string, number>): void => {
-    for (const [name, count] of Object.entries(counts)) metrics.addMetric(name, 'Count', count);
-    metrics.publishStoredMetrics();
+    process.stdout.write(countsLine(stack, counts));
   };
   return {
     compiled: ({ badRows, warnedRows, unpricedModels }) =>

@@ -1,12 +1,18 @@
-import type { Log } from '../relay/ports.ts';
+import type { Log, RequestLog } from '../relay/ports.ts';
+
+/** What makes a line a metric too: members that go beside its fields. Times in epoch milliseconds. */
+export interface LineMetrics {
+  ofRequest(entry: RequestLog, atMs: number): object;
+  ofEvent(name: string, atMs: number): object;
+}
 
 /** One JSON line per request, and one per fault of ours, on the function's log. A line is written when the call returns. */
-export function jsonLog(version: string): Log {
-  const write = (level: string, message: string, fields: object): void => {
+export function jsonLog(version: string, metrics?: LineMetrics): Log {
+  const write = (level: string, message: string, fields: object, atMs = Date.now()): void => {
     const line = {
       level,
       message,
-      timestamp: new Date().toISOString(),
+      timestamp: new Date(atMs).toISOString(),
       service: 'relay',
       version,
       ...fields,
@@ -14,8 +20,14 @@ export function jsonLog(version: string): Log {
     process.stdout.write(`${JSON.stringify(line, writable)}\n`);
   };
   return {
-    request: (entry) => write('INFO', 'request', entry),
-    event: (name, fields) => write('WARN', name, fields),
+    request: (entry) => {
+      const atMs = Date.now();
+      write('INFO', 'request', { ...entry, ...metrics?.ofRequest(entry, atMs) }, atMs);
+    },
+    event: (name, fields) => {
+      const atMs = Date.now();
+      write('WARN', name, { ...fields, ...metrics?.ofEvent(name, atMs) }, atMs);
+    },
     fault: (requestId, error) => write('ERROR', 'fault', { request_id: requestId, ...describeFault(error) }),
   };
 }

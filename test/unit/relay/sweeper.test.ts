@@ -6,7 +6,7 @@ import { dynamoQuotaScan } from '../../../shared/adapters/quota-scan.ts';
 import { dynamoQuotaStore } from '../../../shared/adapters/quota-store.ts';
 import { imbalance, type OpenEntry, type QuotaItem } from '../../../shared/billing/quota-item.ts';
 import type { QuotaStore } from '../../../shared/relay/quota-store.ts';
-import { sweeper } from '../../../shared/relay/sweeper.ts';
+import { sweeper, type SweepResult } from '../../../shared/relay/sweeper.ts';
 import { attributesOf } from '../../contract/quota-store-dynamo.ts';
 import { FaultyDynamo, QuickClock } from '../../contract/quota-store-faults.ts';
 import { closeOf, entryOf, itemOf, now, slot } from '../../contract/quota-store-rig.ts';
@@ -43,7 +43,7 @@ beforeEach(() => {
 const storeOn = (own: DynamoDBClient): QuotaStore =>
   dynamoQuotaStore(DynamoDBDocumentClient.from(own), 'relay');
 
-function sweep(quotas: Pick<QuotaStore, 'close'> = storeOn(client)): Promise<void> {
+function sweep(quotas: Pick<QuotaStore, 'close'> = storeOn(client)): Promise<SweepResult> {
   const scan = dynamoQuotaScan(client, 'relay');
   return sweeper({ clock, random: { next: () => 0.5 }, scan, quotas, metrics, log }, graceSeconds)();
 }
@@ -85,9 +85,9 @@ describe('the sweeper', () => {
         ['lost', overdue()],
       ]),
     });
-    await sweep();
+    expect(await sweep()).toEqual({ open: 1, expired: 1 });
     expect([...(await item()).open.keys()]).toEqual(['running']);
-    await sweep();
+    expect(await sweep()).toEqual({ open: 1, expired: 0 });
     expect(await item()).toMatchObject({ settled: 1, open: new Map([['running', running]]) });
   });
 

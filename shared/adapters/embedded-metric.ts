@@ -1,0 +1,33 @@
+/**
+ * CloudWatch's embedded metric format: a log line whose member `_aws` says which of its other members are metrics.
+ * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+ */
+export type MetricUnit = 'Count' | 'Milliseconds' | 'None';
+
+export interface MetricGroup {
+  /** Names of members of the line that hold the dimensions' values; every combination of values is a metric that is paid for. */
+  dimensions: string[];
+  /** Names of members of the line that hold the numbers. */
+  metrics: Record<string, MetricUnit>;
+}
+
+const namespace = 'relay';
+
+/** The member `_aws` of a line that was written at that time (epoch milliseconds). */
+export function embedded(atMs: number, groups: MetricGroup[]): object {
+  return {
+    Timestamp: atMs,
+    CloudWatchMetrics: groups.map(({ dimensions, metrics }) => ({
+      Namespace: namespace,
+      Dimensions: [dimensions],
+      Metrics: Object.entries(metrics).map(([Name, Unit]) => ({ Name, Unit })),
+    })),
+  };
+}
+
+/** A line that holds nothing but counts of the stack, for functions that answer no request. */
+export function countsLine(stack: string, counts: Record<string, number>): string {
+  const units = Object.fromEntries(Object.keys(counts).map((name) => [name, 'Count' as const]));
+  const _aws = embedded(Date.now(), [{ dimensions: ['stack'], metrics: units }]);
+  return `${JSON.stringify({ stack, ...counts, _aws })}\n`;
+}
