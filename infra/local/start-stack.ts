@@ -7,6 +7,7 @@ import { Schedules } from './events/schedules.ts';
 import { readBehaviours, type DistributionConfig } from './front-door/behaviours.ts';
 import { FrontDoor } from './front-door/front-door.ts';
 import { isPortInUse } from './free-port.ts';
+import type { LocalFunction } from './lambda/local-function.ts';
 import type { Log } from './log.ts';
 import type { LocalOptions } from './options.ts';
 import { demoKey, seedDemo, seedOpenai } from './seed.ts';
@@ -76,6 +77,7 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   const key = upstream && demoKey(settings.dataFolder);
   if (upstream && key !== undefined) await seedDemo(client, `http://127.0.0.1:${upstream.port}/v1`, key);
   if (settings.openaiKey) await seedOpenai(client);
+  await publishConfiguration(functions);
   schedules.start();
   frontDoor.open(readBehaviours(distribution(template, references)), buildFunctionUrls(template, functions));
 
@@ -99,6 +101,14 @@ async function listen(frontDoor: FrontDoor, port: number): Promise<number> {
     if (isPortInUse(error)) throw new StartError(`port ${port} is in use; set PORT to another`);
     throw error;
   }
+}
+
+/** The rows that are there now: the first requests must not come before the streams have brought the function about. */
+async function publishConfiguration(functions: ReadonlyMap<string, LocalFunction>): Promise<void> {
+  const config = [...functions.values()].find(({ settings }) => settings.name === 'config');
+  await config?.call({ 'detail-type': 'Scheduled Event', source: 'relay.start' }).catch((error: unknown) => {
+    throw new StartError(`the configuration cannot be published: ${(error as Error).message}`);
+  });
 }
 
 const functionOptions = (settings: StackSettings, emulator: Emulator) => ({

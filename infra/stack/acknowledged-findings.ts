@@ -80,7 +80,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   const { failures } = constructs.triggers;
   Validations.of(failures).acknowledge(failuresAreFewAndRead);
   for (const [name, relayFunction] of constructs.functions.byName) {
-    if (functionDescriptions[name].stream)
+    if (functionDescriptions[name].streams?.some((stream) => stream.keepsFailures))
       Validations.of(relayFunction).acknowledge(failureObjectsFinding(failures));
     if (!functionDescriptions[name].readsChannelSecrets) continue;
     Validations.of(relayFunction).acknowledge(...channelSecretFindings(constructs.stackName));

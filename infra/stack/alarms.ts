@@ -8,7 +8,7 @@ import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Construct } from 'constructs';
 import type { RelayFunctions } from './functions.ts';
 import type { Triggers } from './triggers.ts';
-import { functionWatches, moneyWatches, streamWatches, type Watch } from './watches.ts';
+import { configWatches, functionWatches, moneyWatches, streamWatches, type Watch } from './watches.ts';
 
 export interface AlarmsProps {
   stackName: string;
@@ -25,10 +25,11 @@ export class Alarms extends Construct {
     if (props.email !== undefined) this.topic = this.alarmTopic(props.email);
     for (const [name, relayFunction] of props.functions.byName) {
       for (const watch of functionWatches(name, relayFunction)) this.addAlarm(watch);
-      const mapping = props.triggers.mappings.get(name);
-      for (const watch of mapping ? streamWatches(name, relayFunction, mapping) : []) this.addAlarm(watch);
+      const mappings = props.triggers.mappings.filter((mapping) => mapping.function === name);
+      for (const watch of streamWatches(name, relayFunction, mappings)) this.addAlarm(watch);
     }
     for (const watch of moneyWatches(props.stackName)) this.addAlarm(watch);
+    for (const watch of configWatches(props.stackName)) this.addAlarm(watch);
   }
 
   private addAlarm(watch: Watch): void {
@@ -38,7 +39,7 @@ export class Alarms extends Construct {
       threshold: watch.threshold,
       comparisonOperator: ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       evaluationPeriods: 1,
-      treatMissingData: TreatMissingData.NOT_BREACHING,
+      treatMissingData: watch.staysUntilMeasured ? TreatMissingData.IGNORE : TreatMissingData.NOT_BREACHING,
     });
     if (this.topic) alarm.addAlarmAction(new SnsAction(this.topic));
   }

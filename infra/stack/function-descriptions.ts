@@ -8,8 +8,8 @@ export interface FunctionDescription {
   purpose: string;
   /** How its Function URL answers; absent: no URL, something else invokes it. */
   url?: 'RESPONSE_STREAM' | 'BUFFERED';
-  /** The table whose stream invokes it. */
-  stream?: StreamTrigger;
+  /** The tables whose streams invoke it. */
+  streams?: readonly StreamTrigger[];
   /** A schedule invokes it, every so many minutes. */
   everyMinutes?: number;
   timeoutSeconds: number;
@@ -20,24 +20,28 @@ export interface FunctionDescription {
   readsChannelSecrets: boolean;
 }
 
-/** A batch that fails is halved and tried again; what fails to the last goes to the bucket of stream failures. */
+/** A batch that fails is halved and tried again. */
 export interface StreamTrigger {
   table: TableName;
   recordsAtOnce: number;
   retries: number;
   /** A record that is older is given up: at most 24, as streams keep no more. */
   maxAgeHours: number;
+  /** What fails to the last goes to the bucket of stream failures; else it is dropped. */
+  keepsFailures: boolean;
 }
 
 /** No deletes and no batch writes until a function needs them. */
 type TableAction = 'GetItem' | 'BatchGetItem' | 'Query' | 'Scan' | 'PutItem' | 'UpdateItem';
 
-const configurationScans = {
-  channels: ['Scan'],
-  charges: ['Scan'],
-  plans: ['Scan'],
-  settings: ['Scan'],
-} as const satisfies FunctionDescription['tables'];
+/** A record says only that something changed: all of the configuration is compiled, by the schedule too. */
+const configurationStream = (table: TableName): StreamTrigger => ({
+  table,
+  recordsAtOnce: 100,
+  retries: 5,
+  maxAgeHours: 1,
+  keepsFailures: false,
+});
 
 /** What the two endpoints that answer with a model have in common. */
 const answering = {
@@ -46,7 +50,7 @@ const answering = {
   timeoutSeconds: 900,
   memoryMegabytes: 256,
   tables: {
-    ...configurationScans,
+    runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
     keys: ['GetItem'],
     accounts: ['GetItem'],
     quotas: ['PutItem', 'UpdateItem'],
@@ -63,7 +67,7 @@ const descriptions = {
     timeoutSeconds: 30,
     memoryMegabytes: 256,
     tables: {
-      ...configurationScans,
+      runtime: ['BatchGetItem'],
       keys: ['GetItem'],
       accounts: ['GetItem'],
       quotas: ['GetItem'],
@@ -71,12 +75,32 @@ const descriptions = {
     },
     readsChannelSecrets: false,
   },
+  config: {
+    purpose: 'Publishes the configuration that the tables hold, and marks rows with mistakes',
+    timeoutSeconds: 120,
+    memoryMegabytes: 256,
+    streams: (['channels', 'charges', 'plans', 'settings', 'keys', 'accounts'] as const).map(
+      configurationStream,
+    ),
+    everyMinutes: 5,
+    tables: {
+      channels: ['Scan', 'UpdateItem'],
+      charges: ['Scan', 'UpdateItem'],
+      plans: ['Scan', 'UpdateItem'],
+      settings: ['Scan', 'UpdateItem'],
+      keys: ['UpdateItem'],
+      accounts: ['UpdateItem'],
+      runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
+    },
+    // Only to say of a row whose secret cannot be read.
+    readsChannelSecrets: true,
+  },
   ledger: {
     purpose: 'Puts a ledger row for every reservation that was closed, and checks that the books balance',
     timeoutSeconds: 60,
     memoryMegabytes: 256,
     // Half a day of trying: while DynamoDB is away rows are late, not lost.
-    stream: { table: 'quotas', recordsAtOnce: 100, retries: 100, maxAgeHours: 12 },
+    streams: [{ table: 'quotas', recordsAtOnce: 100, retries: 100, maxAgeHours: 12, keepsFailures: true }],
     tables: { ledger: ['PutItem'] },
     readsChannelSecrets: false,
   },
@@ -85,7 +109,7 @@ const descriptions = {
     timeoutSeconds: 120,
     memoryMegabytes: 256,
     // The schedule applies what was given up here.
-    stream: { table: 'grants', recordsAtOnce: 25, retries: 10, maxAgeHours: 1 },
+    streams: [{ table: 'grants', recordsAtOnce: 25, retries: 10, maxAgeHours: 1, keepsFailures: true }],
     everyMinutes: 15,
     tables: { grants: ['Scan', 'UpdateItem'], ledger: ['GetItem', 'PutItem'], quotas: ['UpdateItem'] },
     readsChannelSecrets: false,

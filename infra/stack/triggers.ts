@@ -17,12 +17,19 @@ export interface TriggersProps {
   disposable: boolean;
 }
 
+/** One table's stream and the function that it invokes. */
+export interface StreamMapping {
+  function: FunctionName;
+  stream: StreamTrigger;
+  mapping: EventSourceMapping;
+}
+
 const failuresKept = Duration.days(90);
 
 export class Triggers extends Construct {
   /** Records that were given up, with why: one object for each batch. */
   readonly failures: Bucket;
-  readonly mappings: ReadonlyMap<FunctionName, EventSourceMapping>;
+  readonly mappings: readonly StreamMapping[];
 
   constructor(scope: Construct, id: string, props: TriggersProps) {
     super(scope, id);
@@ -35,25 +42,24 @@ export class Triggers extends Construct {
       // Evidence of money: stays when the stack goes, and has no name that a next stack could want.
       removalPolicy: props.disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN,
     });
-    const mappings = new Map<FunctionName, EventSourceMapping>();
+    const mappings: StreamMapping[] = [];
     for (const [name, relayFunction] of props.functions.byName) {
-      const { stream, everyMinutes } = functionDescriptions[name];
-      if (stream) mappings.set(name, this.mapping(name, relayFunction, stream, props.tables));
+      const { streams = [], everyMinutes } = functionDescriptions[name];
+      for (const stream of streams) {
+        const mapping = this.mapping(relayFunction, stream, props.tables);
+        mappings.push({ function: name, stream, mapping });
+      }
       if (everyMinutes !== undefined) this.schedule(name, relayFunction, everyMinutes);
     }
     this.mappings = mappings;
   }
 
-  private mapping(
-    name: FunctionName,
-    { lambda }: RelayFunction,
-    stream: StreamTrigger,
-    tables: RelayTables,
-  ): EventSourceMapping {
+  private mapping({ lambda }: RelayFunction, stream: StreamTrigger, tables: RelayTables): EventSourceMapping {
     const streamArn = tables.streamArn(stream.table);
     // The library's own event source would let the role list every stream and read and write the whole bucket.
-    for (const statement of this.mappingGrants(streamArn)) lambda.addToRolePolicy(statement);
-    return new EventSourceMapping(this, `${name}Stream`, {
+    for (const statement of this.mappingGrants(streamArn, stream.keepsFailures))
+      lambda.addToRolePolicy(statement);
+    return new EventSourceMapping(this, `${stream.table}Stream`, {
       target: lambda,
       eventSourceArn: streamArn,
       // From the oldest on: nothing that was written before the function was there is missed.
@@ -63,20 +69,26 @@ export class Triggers extends Construct {
       bisectBatchOnError: true,
       retryAttempts: stream.retries,
       maxRecordAge: Duration.hours(stream.maxAgeHours),
-      onFailure: { bind: () => ({ destination: this.failures.bucketArn }) },
+      ...(stream.keepsFailures && {
+        onFailure: { bind: () => ({ destination: this.failures.bucketArn }) },
+      }),
       metricsConfig: { metrics: [MetricType.EVENT_COUNT] },
     });
   }
 
-  private mappingGrants(streamArn: string): PolicyStatement[] {
+  private mappingGrants(streamArn: string, keepsFailures: boolean): PolicyStatement[] {
     const read = ['DescribeStream', 'GetRecords', 'GetShardIterator', 'ListStreams'];
     return [
       allow(
         read.map((action) => `dynamodb:${action}`),
         streamArn,
       ),
-      allow(['s3:ListBucket'], this.failures.bucketArn),
-      allow(['s3:PutObject'], this.failures.arnForObjects('*')),
+      ...(keepsFailures
+        ? [
+            allow(['s3:ListBucket'], this.failures.bucketArn),
+            allow(['s3:PutObject'], this.failures.arnForObjects('*')),
+          ]
+        : []),
     ];
   }
 

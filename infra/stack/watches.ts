@@ -1,8 +1,8 @@
 /** Each thing that operators are told about: a metric and the value at which it rings. */
 import { Duration } from 'aws-cdk-lib';
 import { Metric } from 'aws-cdk-lib/aws-cloudwatch';
-import type { EventSourceMapping } from 'aws-cdk-lib/aws-lambda';
 import type { RelayFunction } from './relay-function.ts';
+import type { StreamMapping } from './triggers.ts';
 
 export interface Watch {
   id: string;
@@ -10,6 +10,8 @@ export interface Watch {
   metric: Metric;
   /** The value within five minutes that rings. */
   threshold: number;
+  /** Without a new value it stays as it is: for what is measured now and then. */
+  staysUntilMeasured?: boolean;
 }
 
 const period = Duration.minutes(5);
@@ -41,8 +43,13 @@ export function functionWatches(name: string, relayFunction: RelayFunction): Wat
   return [...watches, serverErrors];
 }
 
-/** A stream that is not read in time, and records that were given up. */
-export function streamWatches(name: string, { lambda }: RelayFunction, mapping: EventSourceMapping): Watch[] {
+/** Streams that are not read in time, and records that were given up. */
+export function streamWatches(
+  name: string,
+  { lambda }: RelayFunction,
+  mappings: readonly StreamMapping[],
+): Watch[] {
+  if (mappings.length === 0) return [];
   return [
     {
       id: `${name}IteratorAge`,
@@ -50,18 +57,20 @@ export function streamWatches(name: string, { lambda }: RelayFunction, mapping: 
       metric: lambda.metric('IteratorAge', { period, statistic: 'Maximum' }),
       threshold: iteratorAgeMax.toMilliseconds(),
     },
-    {
-      id: `${name}GivenUp`,
-      description: `Records of the stream of function ${name} were given up: they are in the bucket of stream failures`,
-      metric: new Metric({
-        namespace: 'AWS/Lambda',
-        metricName: 'OnFailureDestinationDeliveredEventCount',
-        dimensionsMap: { EventSourceMappingUUID: mapping.eventSourceMappingId },
-        period,
-        statistic: 'Sum',
-      }),
-      threshold: 1,
-    },
+    ...mappings
+      .filter(({ stream }) => stream.keepsFailures)
+      .map(({ mapping }) => ({
+        id: `${name}GivenUp`,
+        description: `Records of the stream of function ${name} were given up: they are in the bucket of stream failures`,
+        metric: new Metric({
+          namespace: 'AWS/Lambda',
+          metricName: 'OnFailureDestinationDeliveredEventCount',
+          dimensionsMap: { EventSourceMappingUUID: mapping.eventSourceMappingId },
+          period,
+          statistic: 'Sum',
+        }),
+        threshold: 1,
+      })),
   ];
 }
 
@@ -76,16 +85,33 @@ const moneyMetrics = {
 };
 
 export function moneyWatches(stackName: string): Watch[] {
-  return Object.entries(moneyMetrics).map(([metricName, description]) => ({
-    id: metricName,
+  return Object.entries(moneyMetrics).map(([name, description]) => ({
+    id: name,
     description,
-    metric: new Metric({
-      namespace: 'relay',
-      metricName,
-      dimensionsMap: { service: stackName },
-      period,
-      statistic: 'Sum',
-    }),
+    metric: relayMetric(stackName, name, 'Sum'),
     threshold: 1,
   }));
 }
+
+/** As `shared/adapters/config-metrics.ts` names them. */
+export function configWatches(stackName: string): Watch[] {
+  return [
+    {
+      id: 'BadRows',
+      description: 'Rows have mistakes and are not used as they are: each says so in its attribute _problem',
+      metric: relayMetric(stackName, 'BadRows', 'Maximum'),
+      threshold: 1,
+      staysUntilMeasured: true,
+    },
+    {
+      id: 'ConfigCompileFailed',
+      description:
+        'The configuration could not be published, so edits are not live: the log of function config says why',
+      metric: relayMetric(stackName, 'ConfigCompileFailed', 'Sum'),
+      threshold: 1,
+    },
+  ];
+}
+
+const relayMetric = (stackName: string, metricName: string, statistic: string): Metric =>
+  new Metric({ namespace: 'relay', metricName, dimensionsMap: { service: stackName }, period, statistic });

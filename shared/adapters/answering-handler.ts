@@ -5,7 +5,6 @@ import { relay } from '../relay/pipeline.ts';
 import { DynamoChannelHealth } from './channel-health.ts';
 import { signedTransport } from './channel-types/signed-transport.ts';
 import { systemClock } from './clock.ts';
-import { scannedConfig } from './config-source.ts';
 import { documentClient } from './dynamo.ts';
 import { streamingHandler } from './edge/streaming-handler.ts';
 import { trapRejections } from './edge/trap-rejections.ts';
@@ -16,6 +15,8 @@ import { dynamoKeyStore } from './key-store.ts';
 import { jsonLog } from './log.ts';
 import { dynamoQuotaStore } from './quota-store.ts';
 import { systemRandom } from './random.ts';
+import { requestMetrics } from './request-metrics.ts';
+import { runtimeView } from './runtime-view.ts';
 import { searchProviders } from './search/search-provider.ts';
 import { secretStore } from './secret-store.ts';
 import { upstreamTransport } from './upstream-transport.ts';
@@ -25,11 +26,11 @@ export function answeringHandler(endpoint: Endpoint): ReturnType<typeof streamin
   const environment = readEnvironment();
   const { stack, local, version } = environment;
   const clock = systemClock;
-  const log = jsonLog(version);
+  const log = jsonLog(version, requestMetrics(stack));
   trapRejections(log);
 
   const client = documentClient(environment.aws);
-  const config = scannedConfig({ client, clock, log, stack, local });
+  const { config, cooldowns } = runtimeView({ client, clock, log, stack });
   const secrets = secretStore({ environment, clock });
   const transport = signedTransport({
     transport: upstreamTransport({ local }),
@@ -45,7 +46,7 @@ export function answeringHandler(endpoint: Endpoint): ReturnType<typeof streamin
     transport,
     searchProvider: searchProviders({ transport, secrets }),
     quotas: dynamoQuotaStore(client, stack),
-    health: new DynamoChannelHealth({ client, clock, stack, cooldowns: () => undefined }),
+    health: new DynamoChannelHealth({ client, clock, stack, cooldowns }),
     idempotency: dynamoIdempotencyStore(client, clock, stack),
     random: systemRandom,
   };

@@ -75,12 +75,14 @@ export function runtimeView(parts: RuntimeViewParts): RuntimeView {
 
   const joinInTime = async (): Promise<void> => {
     const { startedAt, done } = join();
-    const waiting = new AbortController();
     const settled = done.catch((error: unknown) => {
       if (failedAt < startedAt) log.fault('config', error);
       failedAt = clock.now();
     });
-    const leftMs = Math.max(0, startedAt + patienceMs - clock.now());
+    const leftMs = startedAt + patienceMs - clock.now();
+    // Others have waited long enough for this one.
+    if (leftMs <= 0) return;
+    const waiting = new AbortController();
     await Promise.race([settled, clock.sleep(leftMs, waiting.signal)]);
     waiting.abort();
   };

@@ -31,6 +31,7 @@ export interface FunctionHost {
   /** The whole answer of a streaming function. */
   streamAll(event: object): Promise<{ head: ResponseHead; body: string }>;
   buffered(event: object): Promise<BufferedAnswer>;
+  /** Writes a row and publishes the configuration, as the table's stream would have it done. */
   put(table: TableName, row: Record<string, unknown>): Promise<void>;
   /** Every line that the functions and their host wrote so far. */
   lines: string[];
@@ -76,7 +77,7 @@ export async function startFunctions(timeoutMs = 60_000): Promise<FunctionHost> 
       },
       log,
     );
-  const functions = { chat: start('chat'), catalog: start('catalog') };
+  const functions = { chat: start('chat'), catalog: start('catalog'), config: start('config') };
   const credentials = { accessKeyId: 'local', secretAccessKey: 'local' };
   const client = documentClient({ region: 'us-east-1', credentials });
   const stream = (event: object) => invokeStreaming(functions.chat, event);
@@ -92,6 +93,7 @@ export async function startFunctions(timeoutMs = 60_000): Promise<FunctionHost> 
     buffered: async (event) => (await functions.catalog.call(event)) as BufferedAnswer,
     async put(table, Item) {
       await client.send(new PutCommand({ TableName: physicalTableName('relay', table), Item }));
+      await functions.config.call({});
     },
     async line(passes) {
       for (;;) {
@@ -102,7 +104,7 @@ export async function startFunctions(timeoutMs = 60_000): Promise<FunctionHost> 
     },
     async stop() {
       client.destroy();
-      await Promise.all([functions.chat.close(), functions.catalog.close(), emulator.stop()]);
+      await Promise.all([...Object.values(functions).map((target) => target.close()), emulator.stop()]);
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -45,7 +45,7 @@ describe('functions', () => {
   test('that no request reaches have no URL and know no origin secret', () => {
     const reached = resourcesOf(template, 'AWS::Lambda::Url').map(([id]) => id);
     expect(reached).toHaveLength(3);
-    for (const name of ['ledger', 'grants', 'sweeper']) {
+    for (const name of ['config', 'ledger', 'grants', 'sweeper']) {
       const { Environment } = only('AWS::Lambda::Function', `Functions${name}Function`);
       expect(Environment).toMatchObject({ Variables: { ORIGIN_SECRETS: '' } });
     }

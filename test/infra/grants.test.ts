@@ -46,18 +46,21 @@ function nameOf(resource: unknown): string {
   return typeof tableName === 'string' ? tableName : logicalId.replace(/[0-9A-F]{8}$/, '');
 }
 
-const configuration = ['channels', 'charges', 'plans', 'settings'].map(
-  (table) => `Allow dynamodb:Scan relay-test-${table}`,
-);
+const channelSecrets = (): string[] => [
+  `Allow secretsmanager:GetSecretValue arn:<AWS::Partition>:secretsmanager:${ownAccount}:secret:relay-test/*`,
+  `Allow ssm:GetParameter arn:<AWS::Partition>:ssm:${ownAccount}:parameter/relay/relay-test/*`,
+];
 const ownLogs = (name: string): string[] => [
   `Allow logs:CreateLogStream Functions${name}Logs`,
   `Allow logs:PutLogEvents Functions${name}Logs`,
 ];
 /** What an event source mapping does with the role of its function. */
-const streamGrants = (table: string): string[] => [
-  ...['DescribeStream', 'GetRecords', 'GetShardIterator', 'ListStreams'].map(
+const readsStream = (table: string): string[] =>
+  ['DescribeStream', 'GetRecords', 'GetShardIterator', 'ListStreams'].map(
     (action) => `Allow dynamodb:${action} stream of relay-test-${table}`,
-  ),
+  );
+const streamGrants = (table: string): string[] => [
+  ...readsStream(table),
   'Allow s3:ListBucket TriggersFailures',
   'Allow s3:PutObject objects of TriggersFailures',
 ];
@@ -68,14 +71,15 @@ describe('a function may do only what its description says', () => {
     '%s reads keys, accounts, the configuration and the secrets of channels, and writes quotas',
     (name) => {
       const grants = [
+        'Allow dynamodb:BatchGetItem relay-test-runtime',
         'Allow dynamodb:GetItem relay-test-accounts',
         'Allow dynamodb:GetItem relay-test-keys',
         'Allow dynamodb:PutItem relay-test-quotas',
-        ...configuration,
+        'Allow dynamodb:PutItem relay-test-runtime',
         'Allow dynamodb:UpdateItem relay-test-quotas',
+        'Allow dynamodb:UpdateItem relay-test-runtime',
         ...ownLogs(name),
-        `Allow secretsmanager:GetSecretValue arn:<AWS::Partition>:secretsmanager:${ownAccount}:secret:relay-test/*`,
-        `Allow ssm:GetParameter arn:<AWS::Partition>:ssm:${ownAccount}:parameter/relay/relay-test/*`,
+        ...channelSecrets(),
       ];
       expect(grantsOf(name)).toEqual(grants);
     },
@@ -83,14 +87,30 @@ describe('a function may do only what its description says', () => {
 
   test('catalog reads the configuration, and the account, balance and ledger of a key', () => {
     const grants = [
+      'Allow dynamodb:BatchGetItem relay-test-runtime',
       'Allow dynamodb:GetItem relay-test-accounts',
       'Allow dynamodb:GetItem relay-test-keys',
       'Allow dynamodb:GetItem relay-test-quotas',
       'Allow dynamodb:Query relay-test-ledger',
-      ...configuration,
       ...ownLogs('catalog'),
     ];
     expect(grantsOf('catalog')).toEqual(grants);
+  });
+
+  test('config reads the configuration, publishes it, and marks the rows of operators', () => {
+    const compiled = ['channels', 'charges', 'plans', 'settings'];
+    const grants = [
+      ...compiled.map((table) => `Allow dynamodb:Scan relay-test-${table}`),
+      ...[...compiled, 'keys', 'accounts', 'runtime'].map(
+        (table) => `Allow dynamodb:UpdateItem relay-test-${table}`,
+      ),
+      'Allow dynamodb:BatchGetItem relay-test-runtime',
+      'Allow dynamodb:PutItem relay-test-runtime',
+      ...[...compiled, 'keys', 'accounts'].flatMap(readsStream),
+      ...ownLogs('config'),
+      ...channelSecrets(),
+    ];
+    expect(grantsOf('config')).toEqual(grants.toSorted());
   });
 
   test('ledger puts ledger rows', () => {

@@ -26,11 +26,20 @@ const functionOf = (name: unknown): string =>
   readable(name).replace(/^<Functions([a-z]+)Function\w+?(\.Arn)?>$/, '$1');
 
 describe('the streams', () => {
-  test('of quotas and grants each invoke their function', () => {
+  test('of tables each invoke their function', () => {
     const pairs = propertiesOf('AWS::Lambda::EventSourceMapping').map(
       ({ EventSourceArn, FunctionName }) => `${String(tableOf(EventSourceArn))} ${functionOf(FunctionName)}`,
     );
-    expect(pairs).toEqual(['relay-test-quotas ledger', 'relay-test-grants grants']);
+    expect(pairs.toSorted()).toEqual([
+      'relay-test-accounts config',
+      'relay-test-channels config',
+      'relay-test-charges config',
+      'relay-test-grants grants',
+      'relay-test-keys config',
+      'relay-test-plans config',
+      'relay-test-quotas ledger',
+      'relay-test-settings config',
+    ]);
   });
 
   test.each([
@@ -57,6 +66,7 @@ describe('the streams', () => {
     expect(ages.map(({ Threshold, Statistic }) => [Threshold, Statistic])).toEqual([
       [300_000, 'Maximum'],
       [300_000, 'Maximum'],
+      [300_000, 'Maximum'],
     ]);
     const mappings = resourcesOf(template, 'AWS::Lambda::EventSourceMapping');
     for (const [, { Properties }] of mappings)
@@ -64,9 +74,25 @@ describe('the streams', () => {
     const givenUp = alarms.filter(
       ({ MetricName }) => MetricName === 'OnFailureDestinationDeliveredEventCount',
     );
+    const kept = mappings.filter(([, { Properties }]) => Properties.DestinationConfig !== undefined);
+    expect(kept.map(([, { Properties }]) => functionOf(Properties.FunctionName))).toEqual([
+      'ledger',
+      'grants',
+    ]);
     expect(givenUp.map(({ Dimensions }) => Dimensions)).toEqual(
-      mappings.map(([id]) => [{ Name: 'EventSourceMappingUUID', Value: { Ref: id } }]),
+      kept.map(([id]) => [{ Name: 'EventSourceMappingUUID', Value: { Ref: id } }]),
     );
+  });
+
+  test('of the configuration are given up soon and keep nothing: a later compile takes in all there is', () => {
+    const mappings = propertiesOf('AWS::Lambda::EventSourceMapping').filter(
+      ({ FunctionName }) => functionOf(FunctionName) === 'config',
+    );
+    expect(mappings).toHaveLength(6);
+    for (const mapping of mappings) {
+      expect(mapping).toMatchObject({ MaximumRetryAttempts: 5, MaximumRecordAgeInSeconds: 3_600 });
+      expect(mapping).not.toHaveProperty('DestinationConfig');
+    }
   });
 });
 
@@ -104,17 +130,27 @@ describe('the bucket of stream failures', () => {
 });
 
 describe('the clock', () => {
-  test('runs the sweeper every minute and the grants every quarter of an hour', () => {
+  test('runs the sweeper every minute, the compile every 5 and the grants every quarter of an hour', () => {
     const schedules = propertiesOf('AWS::Events::Rule').map(({ ScheduleExpression, Targets, State }) => {
       const [target] = Targets as { Arn: unknown }[];
       return `${functionOf(target?.Arn)} ${String(ScheduleExpression)} ${String(State)}`;
     });
-    expect(schedules).toEqual(['grants rate(15 minutes) ENABLED', 'sweeper rate(1 minute) ENABLED']);
+    expect(schedules).toEqual([
+      'config rate(5 minutes) ENABLED',
+      'grants rate(15 minutes) ENABLED',
+      'sweeper rate(1 minute) ENABLED',
+    ]);
   });
 });
 
+const ownAlarms = (): Resource['Properties'][] =>
+  propertiesOf('AWS::CloudWatch::Alarm').filter(({ Namespace }) => Namespace === 'relay');
+
+const alarmOf = (name: string) => ownAlarms().find(({ MetricName }) => MetricName === name);
+
 test('every metric of the keepers has an alarm for this stack', () => {
-  const alarms = propertiesOf('AWS::CloudWatch::Alarm').filter(({ Namespace }) => Namespace === 'relay');
+  const names: readonly unknown[] = metricNames;
+  const alarms = ownAlarms().filter(({ MetricName }) => names.includes(MetricName));
   expect(alarms.map(({ MetricName }) => MetricName)).toEqual(metricNames);
   for (const alarm of alarms) {
     expect(alarm).toMatchObject({
@@ -124,4 +160,14 @@ test('every metric of the keepers has an alarm for this stack', () => {
       TreatMissingData: 'notBreaching',
     });
   }
+});
+
+test('bad rows ring until a compile finds none, and so does a configuration that cannot be published', () => {
+  const ofThisStack = { Dimensions: [{ Name: 'service', Value: 'relay-test' }], Threshold: 1 };
+  expect(alarmOf('BadRows')).toMatchObject({
+    ...ofThisStack,
+    Statistic: 'Maximum',
+    TreatMissingData: 'ignore',
+  });
+  expect(alarmOf('ConfigCompileFailed')).toMatchObject({ ...ofThisStack, Statistic: 'Sum' });
 });

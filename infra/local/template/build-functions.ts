@@ -15,6 +15,9 @@ export interface FunctionOptions {
   environmentsMax: number;
 }
 
+/** Events can wait, and a process for each stream would hold up the start of a small machine. */
+const eventEnvironmentsMax = 2;
+
 interface FunctionProperties {
   Code: { S3Key: string };
   Handler: string;
@@ -32,10 +35,19 @@ export function buildFunctions(
   options: FunctionOptions,
   log: Log,
 ): Map<string, LocalFunction> {
+  const answering = new Set(
+    resourcesOf(template, 'AWS::Lambda::Url').map(([, { Properties = {} }]) =>
+      functionOf(Properties['TargetFunctionArn']),
+    ),
+  );
   return new Map(
     resourcesOf(template, 'AWS::Lambda::Function').map(([id, resource]) => {
       const properties = references.resolve(runnable(resource.Properties)) as FunctionProperties;
-      return [id, new LocalFunction(functionSettings(id, properties, template, references, options), log)];
+      const settings = functionSettings(id, properties, template, references, options);
+      const environmentsMax = answering.has(id)
+        ? settings.environmentsMax
+        : Math.min(settings.environmentsMax, eventEnvironmentsMax);
+      return [id, new LocalFunction({ ...settings, environmentsMax }, log)];
     }),
   );
 }

@@ -138,10 +138,11 @@ describe('the newest snapshot', () => {
     });
     await put('settings', { name: 'contact', value: 'ops@example.com' });
     await expect(dying.compile()).rejects.toThrow('killed');
-    expect(await compiler.compile()).toMatchObject({ version: 3 });
-    expect(await served()).toMatchObject({ settings: { contact: 'ops@example.com' } });
+    const { version } = await compiler.compile();
+    expect(version).toBeGreaterThan(2);
+    expect(await served()).toMatchObject({ version, settings: { contact: 'ops@example.com' } });
     await put('settings', { name: 'contact', value: 'other' });
-    expect(await compiler.compile()).toMatchObject({ version: 4 });
+    expect(await compiler.compile()).toMatchObject({ version: version + 1 });
   });
 
   test('starts again above all numbers that are taken when its pointer is lost', async () => {

@@ -1,0 +1,30 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { documentsOn } from '../../shared/adapters/dynamo.ts';
+import { dynamoSnapshotStore } from '../../shared/adapters/snapshot-store.ts';
+import type { Snapshot } from '../../shared/config/snapshot.ts';
+import { emulatorClient } from './emulator.ts';
+
+/**
+ * Waits until a published configuration passes. A function that has not answered yet begins with it; one that has takes it up
+ * to 8 s later. The test's own time-out bounds it.
+ */
+export async function untilPublished(
+  dynamodbEndpoint: string,
+  passes: (snapshot: Snapshot) => boolean,
+): Promise<void> {
+  const client = emulatorClient(dynamodbEndpoint);
+  try {
+    const snapshots = dynamoSnapshotStore(documentsOn(client), 'relay', Date);
+    for (;;) {
+      const newest = await snapshots.newest();
+      if (newest && passes(await snapshots.snapshot(newest))) return;
+      await pause(50);
+    }
+  } finally {
+    client.destroy();
+  }
+}
+
+/** Waits until models that were put into a table a moment ago are in the published configuration. */
+export const waitUntilServed = (dynamodbEndpoint: string, models: string[]): Promise<void> =>
+  untilPublished(dynamodbEndpoint, (snapshot) => models.every((model) => snapshot.models.includes(model)));
