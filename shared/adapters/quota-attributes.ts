@@ -30,23 +30,27 @@ export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
   ],
 });
 
+/** [id, kind, charge, at, endpoint, prompt tokens, completion tokens, end, flags, cost]; what is not known is empty. */
 export function journalAttribute(journal: Journal): AttributeValue {
   const { id, kind, charge, at, endpoint, promptTokens, completionTokens, estimated, end, cost } = journal;
   return {
-    M: {
-      id: textAttribute(id),
-      kind: textAttribute(kind),
-      charge: numberAttribute(charge),
-      at: numberAttribute(at),
-      ...(endpoint !== undefined && { endpoint: textAttribute(endpoint) }),
-      ...(promptTokens !== undefined && { prompt_tokens: numberAttribute(promptTokens) }),
-      ...(completionTokens !== undefined && { completion_tokens: numberAttribute(completionTokens) }),
-      ...(estimated === true && { estimated: { BOOL: true } }),
-      ...(end !== undefined && { end: textAttribute(end) }),
-      ...(cost !== undefined && { cost: numberAttribute(cost) }),
-    },
+    L: [
+      textAttribute(id),
+      textAttribute(kind),
+      numberAttribute(charge),
+      numberAttribute(at),
+      textAttribute(endpoint ?? ''),
+      optionalNumber(promptTokens),
+      optionalNumber(completionTokens),
+      textAttribute(end ?? ''),
+      textAttribute(estimated === true ? 'e' : ''),
+      optionalNumber(cost),
+    ],
   };
 }
+
+const optionalNumber = (value: bigint | number | undefined): AttributeValue =>
+  value === undefined ? textAttribute('') : numberAttribute(value);
 
 /** Throws an Error that names the attribute when the item is not one that functions wrote. */
 export function quotaOf(attributes: Attributes): QuotaItem {
@@ -60,7 +64,7 @@ export function quotaOf(attributes: Attributes): QuotaItem {
     plan: mapOf(attributes['plan'], (value) => count(value, 'plan')),
     busy: mapOf(attributes['busy'], (value) => count(value, 'busy')),
     rate: mapOf(attributes['rate'], rateOf),
-    last: attributes['last']?.M ? journalOf(attributes['last'].M) : undefined,
+    last: attributes['last']?.L ? journalOf(attributes['last'].L) : undefined,
   };
 }
 
@@ -86,20 +90,19 @@ function entryOf(value: AttributeValue): OpenEntry {
   };
 }
 
-function journalOf(map: Attributes): Journal {
-  const optionalCount = (name: string): number | undefined =>
-    map[name] ? count(map[name], name) : undefined;
+function journalOf(list: AttributeValue[]): Journal {
+  const [id, kind, charge, at, endpoint, prompt, completion, end, flags, cost] = list;
   return {
-    id: text(map['id'], 'last.id'),
-    kind: text(map['kind'], 'last.kind') as CloseKind,
-    charge: amount(map['charge'], 'last.charge'),
-    at: count(map['at'], 'last.at'),
-    endpoint: map['endpoint']?.S,
-    promptTokens: optionalCount('prompt_tokens'),
-    completionTokens: optionalCount('completion_tokens'),
-    estimated: map['estimated']?.BOOL,
-    end: map['end']?.S,
-    cost: map['cost'] ? amount(map['cost'], 'last.cost') : undefined,
+    id: text(id, 'last.id'),
+    kind: text(kind, 'last.kind') as CloseKind,
+    charge: amount(charge, 'last.charge'),
+    at: count(at, 'last.at'),
+    endpoint: endpoint?.S || undefined,
+    promptTokens: prompt?.N === undefined ? undefined : count(prompt, 'last.prompt_tokens'),
+    completionTokens: completion?.N === undefined ? undefined : count(completion, 'last.completion_tokens'),
+    estimated: flags?.S === 'e' || undefined,
+    end: end?.S || undefined,
+    cost: cost?.N === undefined ? undefined : amount(cost, 'last.cost'),
   };
 }
 

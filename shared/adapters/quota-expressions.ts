@@ -14,7 +14,7 @@ export interface Expression {
   UpdateExpression: string;
   ExpressionAttributeNames: Record<string, string>;
   ExpressionAttributeValues: Record<string, AttributeValue>;
-  ReturnValues: 'UPDATED_NEW' | 'NONE';
+  ReturnValues?: 'UPDATED_NEW';
 }
 
 /** Collects the clauses of one expression. Every name is an alias: `open`, `plan` and more are reserved words. */
@@ -24,32 +24,36 @@ class Clauses {
   readonly remove: string[] = [];
   readonly names: Record<string, string> = {};
   readonly values: Record<string, AttributeValue> = {};
+  readonly #valueAliases = new Map<string, string>();
 
   /** A path of names, each as an alias: `path('open', id)` -> `#open.#id1`. */
   path(attribute: string, ...inner: string[]): string {
     return [attribute, ...inner].map((name) => this.#alias(name)).join('.');
   }
 
+  /** The same value under the same name twice is sent once. Aliases are short: two writes a call add up. */
   value(name: string, value: AttributeValue): string {
-    this.values[`:${name}`] = value;
-    return `:${name}`;
+    const alias = this.#valueAliases.get(name) ?? `:${this.#valueAliases.size}`;
+    this.#valueAliases.set(name, alias);
+    this.values[alias] = value;
+    return alias;
   }
 
-  expression(returned: Expression['ReturnValues']): Expression {
+  expression(returned?: Expression['ReturnValues']): Expression {
     const remove = this.remove.length > 0 ? ` REMOVE ${this.remove.join(', ')}` : '';
     return {
       ConditionExpression: this.conditions.join(' AND '),
       UpdateExpression: `SET ${this.set.join(', ')}${remove}`,
       ExpressionAttributeNames: this.names,
       ExpressionAttributeValues: this.values,
-      ReturnValues: returned,
+      ...(returned && { ReturnValues: returned }),
     };
   }
 
   #alias(name: string): string {
     const known = Object.entries(this.names).find(([, value]) => value === name);
     if (known) return known[0];
-    const alias = `#n${Object.keys(this.names).length}`;
+    const alias = `#${Object.keys(this.names).length}`;
     this.names[alias] = name;
     return alias;
   }
@@ -94,7 +98,7 @@ export function closeExpression(write: CloseWrite, refund: bigint): Expression {
   if (giveBack && entry.slot !== '') countDown(c, c.path('plan', entry.slot));
   if (entry.busy) countDown(c, c.path('busy', entry.key));
   c.remove.push(open);
-  return c.expression('NONE');
+  return c.expression();
 }
 
 export function tombstoneExpression(id: string, entry: AttributeValue): Expression {
@@ -102,7 +106,7 @@ export function tombstoneExpression(id: string, entry: AttributeValue): Expressi
   const open = c.path('open', id);
   c.conditions.push(`attribute_exists(${c.path('account')})`, `attribute_not_exists(${open})`);
   c.set.push(`${open} = ${c.value('entry', entry)}`);
-  return c.expression('NONE');
+  return c.expression();
 }
 
 function countUp(c: Clauses, path: string, max: number | null, name: string): void {
