@@ -34,6 +34,10 @@ for (const [parent, entry] of Object.entries(lock.packages)) {
     added += 1;
   }
 }
-const sorted = Object.entries(lock.packages).toSorted?.(([a], [b]) => (a < b ? -1 : 1)) ?? Object.entries(lock.packages);
-fs.writeFileSync(file, `${JSON.stringify({ ...lock, packages: Object.fromEntries(sorted) }, undefined, 2)}\n`);
+const sorted =
+  Object.entries(lock.packages).toSorted?.(([a], [b]) => (a < b ? -1 : 1)) ?? Object.entries(lock.packages);
+fs.writeFileSync(
+  file,
+  `${JSON.stringify({ ...lock, packages: Object.fromEntries(sorted) }, undefined, 2)}\n`,
+);
 process.stdout.write(`${added} platform packages added to package-lock.json\n`);
