@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { addChannelCommands } from './channel-commands.ts';
 import { addAccountCommands } from './account-commands.ts';
 import { addChargeCommands } from './charge-commands.ts';
+import { addConfigCommands } from './config-commands.ts';
 import { Failure } from './failure.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addLedgerCommands } from './ledger-commands.ts';
@@ -39,6 +40,7 @@ function createProgram(): Command {
   addChargeCommands(program);
   addAccountCommands(program);
   addLedgerCommands(program);
+  addConfigCommands(program);
   return program;
 }
 

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { booksOf, type Books } from './books.ts';
+import { configOf, type ConfigStore } from './config-store.ts';
 import { openStore } from './store.ts';
 import { surroundings } from './surroundings.ts';
 import { tablesOf, type Tables } from './tables.ts';
@@ -11,6 +12,7 @@ export interface Session {
   target: Target;
   tables: Tables;
   books: Books;
+  config: ConfigStore;
   /** Print results as JSON. */
   json: boolean;
   /** Print results as CSV. */
@@ -25,5 +27,6 @@ export async function openSession(command: Command): Promise<Session> {
   const { json = false, csv = false } = options;
   // With --json and --csv, standard output is for a program.
   (json || csv ? remark : say)(describeTarget(target, store.region, surroundings.environment));
-  return { target, tables: tablesOf(store), books: booksOf(store), json, csv };
+  const tables = tablesOf(store);
+  return { target, tables, books: booksOf(store), config: configOf(store, tables), json, csv };
 }

@@ -1,3 +1,4 @@
+import { StoreUnavailable } from '../../shared/relay/ports.ts';
 import { Failure } from './failure.ts';
 import type { Target } from './target.ts';
 
@@ -12,6 +13,8 @@ const unauthorised = new Set([
 
 /** What went wrong with the tables, and what to do about it. */
 export function explainStoreError(error: unknown, target: Target): Failure {
+  if (error instanceof StoreUnavailable && error.cause !== undefined)
+    return explainStoreError(error.cause, target);
   if (!(error instanceof Error)) return new Failure('the tables could not be reached');
   const where = target.endpoint ?? 'DynamoDB';
   const code = 'code' in error ? String(error.code) : '';

@@ -1,5 +1,6 @@
 import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb';
 import {
+  DeleteCommand,
   GetCommand,
   PutCommand,
   ScanCommand,
@@ -26,9 +27,11 @@ export interface Tables {
   replace(table: TableName, row: RawRow): Promise<void>;
   /**
    * Sets attributes of a row; takes away those that are undefined.
-   * @returns false when the row is gone: an update must not bring it back
+   * @returns false when the row is gone (an update must not bring it back), or no longer has the values of `unchanged`
    */
-  update(table: TableName, key: Key, attributes: RawRow): Promise<boolean>;
+  update(table: TableName, key: Key, attributes: RawRow, unchanged?: RawRow): Promise<boolean>;
+  /** @returns false when the row is gone, or no longer has the values of `unchanged` */
+  remove(table: TableName, key: Key, unchanged: RawRow): Promise<boolean>;
   /**
    * One step, or none: writes the new `row`, and sets attributes of the row at `key` if it still has the
    * values of `unchanged` (undefined: the attribute is absent).
@@ -79,8 +82,13 @@ export function tablesOf({ target, documents, explained }: Store): Tables {
     async replace(table, row) {
       await explained(documents.send(new PutCommand({ ...at(table), Item: row })));
     },
-    update: async (table, key, attributes) =>
-      explained(unlessRefused(documents.send(new UpdateCommand(set(table, key, attributes))))),
+    update: async (table, key, attributes, unchanged) =>
+      explained(unlessRefused(documents.send(new UpdateCommand(set(table, key, attributes, unchanged))))),
+    async remove(table, key, unchanged) {
+      const condition = conditionOn(keyNameOf(table), unchanged);
+      const command = new DeleteCommand({ ...at(table), Key: keyOf(table, key), ...condition });
+      return explained(unlessRefused(documents.send(command)));
+    },
     async succeed(table, row, key, attributes, unchanged) {
       const steps = [{ Put: put(table, row) }, { Update: set(table, key, attributes, unchanged) }];
       await explained(documents.send(new TransactWriteCommand({ TransactItems: steps })));
@@ -90,10 +98,7 @@ export function tablesOf({ target, documents, explained }: Store): Tables {
 
 /** Sets attributes of a row that exists and has not changed: an update of a deleted row would bring it back. */
 function setExpression(keyName: string, attributes: RawRow, unchanged: RawRow) {
-  const expected = Object.entries(unchanged);
-  const conditions = expected.map(([, value], index) =>
-    value === undefined ? `attribute_not_exists(#old${index})` : `#old${index} = :old${index}`,
-  );
+  const condition = conditionOn(keyName, unchanged);
   const changes = Object.entries(attributes).map(([name, value], index) => ({ name, value, index }));
   const set = changes.filter(({ value }) => value !== undefined);
   const remove = changes.filter(({ value }) => value === undefined);
@@ -102,18 +107,36 @@ function setExpression(keyName: string, attributes: RawRow, unchanged: RawRow) {
   const removeText =
     remove.length > 0 ? ` REMOVE ${remove.map(({ index }) => `#new${index}`).join(', ')}` : '';
   const values = {
-    ...Object.fromEntries(expected.map(([, value], index) => [`:old${index}`, value])),
+    ...condition.ExpressionAttributeValues,
     ...Object.fromEntries(set.map(({ index, value }) => [`:new${index}`, value])),
   };
   return {
+    ...condition,
     UpdateExpression: setText + removeText,
+    ExpressionAttributeNames: {
+      ...condition.ExpressionAttributeNames,
+      ...Object.fromEntries(changes.map(({ index, name }) => [`#new${index}`, name])),
+    },
+    ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: values }),
+  };
+}
+
+/** The row is there and has these values still; undefined: the attribute is absent. */
+function conditionOn(keyName: string, unchanged: RawRow) {
+  const expected = Object.entries(unchanged);
+  const conditions = expected.map(([, value], index) =>
+    value === undefined ? `attribute_not_exists(#old${index})` : `#old${index} = :old${index}`,
+  );
+  const values = expected.flatMap(([, value], index) =>
+    value === undefined ? [] : [[`:old${index}`, value]],
+  );
+  return {
     ConditionExpression: ['attribute_exists(#key)', ...conditions].join(' AND '),
     ExpressionAttributeNames: {
       '#key': keyName,
       ...Object.fromEntries(expected.map(([name], index) => [`#old${index}`, name])),
-      ...Object.fromEntries(changes.map(({ index, name }) => [`#new${index}`, name])),
     },
-    ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: values }),
+    ...(values.length > 0 && { ExpressionAttributeValues: Object.fromEntries(values) as RawRow }),
   };
 }
 

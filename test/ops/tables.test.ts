@@ -41,6 +41,19 @@ describe('writing to a row that somebody else changes', () => {
     expect(await tables.get('keys', 'newer')).toBeUndefined();
   });
 
+  it('a change or a removal that was decided on other values is not made', async () => {
+    const row = { id: 'seen', models: new Set(['a']), priority: 1 };
+    await tables.create('channels', row);
+    const key = { id: 'seen' };
+    expect(await tables.update('channels', key, { priority: 2 }, { priority: 9 })).toBe(false);
+    expect(await tables.remove('channels', key, { models: new Set(['b']) })).toBe(false);
+    expect(await tables.remove('channels', key, { models: row.models, mapper: { a: 'b' } })).toBe(false);
+    expect(await tables.get('channels', key)).toEqual(row);
+    expect(await tables.update('channels', key, { priority: undefined }, { priority: 1 })).toBe(true);
+    expect(await tables.remove('channels', key, { models: row.models, priority: undefined })).toBe(true);
+    expect(await tables.get('channels', key)).toBeUndefined();
+  });
+
   it('a scan reads beyond the first page', async () => {
     const padding = 'x'.repeat(200_000);
     const ids = Array.from({ length: 8 }, (_, index) => `c${index}`);

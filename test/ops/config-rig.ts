@@ -1,0 +1,91 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DeleteCommand, DynamoDBDocumentClient, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
+import { systemClock } from '../../shared/adapters/clock.ts';
+import { configKeeper } from '../../shared/adapters/config-keeper.ts';
+import { scanConfigTables } from '../../shared/adapters/config-tables.ts';
+import { dynamoSnapshotStore } from '../../shared/adapters/snapshot-store.ts';
+import { writeMarks } from '../../shared/adapters/verdict-marks.ts';
+import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
+import { runOps, type OpsRun } from './run-ops.ts';
+
+type Row = Record<string, unknown>;
+
+/** Tables on an emulator, the relay's own compiler of the configuration, and the operators' tool beside them. */
+export class ConfigRig {
+  readonly #emulator: Emulator;
+  readonly #documents: DynamoDBDocumentClient;
+  readonly #folder = mkdtempSync(join(tmpdir(), 'relay-config-'));
+  /** Runs the compiler once, as a stream or the schedule does. */
+  readonly compile: () => Promise<unknown>;
+
+  private constructor(emulator: Emulator) {
+    this.#emulator = emulator;
+    const documents = DynamoDBDocumentClient.from(emulatorClient(emulator.endpoint));
+    this.#documents = documents;
+    this.compile = configKeeper({
+      clock: systemClock,
+      random: { next: () => 0.5 },
+      log: { request: () => undefined, event: () => undefined, fault: () => undefined },
+      metrics: { compiled: () => undefined, badRows: () => undefined, failed: () => undefined },
+      local: true,
+      snapshots: dynamoSnapshotStore(documents, 'relay', systemClock),
+      scan: () => scanConfigTables(documents, 'relay'),
+      mark: (rows) => writeMarks(documents, 'relay', rows),
+      unreadable: async () => new Map(),
+    });
+  }
+
+  static async start(): Promise<ConfigRig> {
+    return new ConfigRig(await startEmulator());
+  }
+
+  get endpoint(): string {
+    return this.#emulator.endpoint;
+  }
+
+  async stop(): Promise<void> {
+    this.#documents.destroy();
+    rmSync(this.#folder, { recursive: true });
+    await this.#emulator.stop();
+  }
+
+  async ops(words: string[], input?: string, environment: Record<string, string> = {}): Promise<OpsRun> {
+    return runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: this.endpoint, ...environment }, input);
+  }
+
+  /** Runs a command while the compiler runs again and again, as edits make it. */
+  async opsWithCompiler(words: string[]): Promise<OpsRun> {
+    const running = { command: true };
+    const run = this.ops(words).finally(() => {
+      running.command = false;
+    });
+    while (running.command) await this.compile();
+    return run;
+  }
+
+  async put(table: string, ...rows: Row[]): Promise<void> {
+    for (const Item of rows)
+      await this.#documents.send(new PutCommand({ TableName: `relay-${table}`, Item }));
+  }
+
+  async row(table: string, Key: Row): Promise<Row | undefined> {
+    const command = new GetCommand({ TableName: `relay-${table}`, Key, ConsistentRead: true });
+    return (await this.#documents.send(command)).Item;
+  }
+
+  async remove(table: string, Key: Row): Promise<void> {
+    await this.#documents.send(new DeleteCommand({ TableName: `relay-${table}`, Key }));
+  }
+
+  /** A file with this content; its path. */
+  file(name: string, content?: unknown): string {
+    const path = join(this.#folder, name);
+    if (content !== undefined)
+      writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+    return path;
+  }
+
+  readFile = (name: string): string => readFileSync(this.file(name), 'utf8');
+}
