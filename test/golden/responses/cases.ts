@@ -97,5 +97,5 @@ export const cases: Record<string, ResponsesCase> = {
     request: { tools: [files] },
     steps: [begin(0, 'mcp__files__look'), go(0, '{"at":1}'), ...end('tool_calls')],
   },
-  'silence-with-heartbeats': { steps: [100_000, delta('At'), 31_000, delta(' last.'), ...end()] },
+  'silence-with-heartbeats': { steps: [100_000, delta('At'), 46_000, delta(' last.'), ...end()] },
 };

@@ -42,6 +42,14 @@ describe('the response object', () => {
     });
   });
 
+  it('is the first choice alone, should an upstream send more', async () => {
+    const steps = [delta('a', 0), delta('b', 1), finish('length', 1), finish('stop', 0), usage(7, 2), done];
+    expect(await responseTo(ask, steps)).toMatchObject({
+      status: 'completed',
+      output: [{ content: [{ text: 'a' }] }],
+    });
+  });
+
   it('was never completed when it was cut short', async () => {
     const response = await responseTo(ask, [delta('Hel'), finish('length'), usage(7, 2), done]);
     expect(response).toMatchObject({
