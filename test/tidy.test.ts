@@ -30,7 +30,6 @@ const layers: Record<string, { layers: string[]; packages: string[] }> = {
       'node:*',
       '@aws-sdk/*',
       '@middy/core',
-      '@aws-lambda-powertools/*',
       '@smithy/signature-v4',
       '@types/aws-lambda',
       'aws-lambda',
