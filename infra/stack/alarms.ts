@@ -9,6 +9,7 @@ import { Construct } from 'constructs';
 import type { RelayFunctions } from './functions.ts';
 import type { Triggers } from './triggers.ts';
 import { configWatches, functionWatches, moneyWatches, streamWatches, type Watch } from './watches.ts';
+import { requestWatches, tableWatches } from './watches-requests.ts';
 
 export interface AlarmsProps {
   stackName: string;
@@ -19,6 +20,7 @@ export interface AlarmsProps {
 
 export class Alarms extends Construct {
   readonly topic?: Topic;
+  readonly all: Alarm[] = [];
 
   constructor(scope: Construct, id: string, props: AlarmsProps) {
     super(scope, id);
@@ -28,8 +30,8 @@ export class Alarms extends Construct {
       const mappings = props.triggers.mappings.filter((mapping) => mapping.function === name);
       for (const watch of streamWatches(name, relayFunction, mappings)) this.addAlarm(watch);
     }
-    for (const watch of moneyWatches(props.stackName)) this.addAlarm(watch);
-    for (const watch of configWatches(props.stackName)) this.addAlarm(watch);
+    for (const watchesOf of [requestWatches, moneyWatches, configWatches, tableWatches])
+      for (const watch of watchesOf(props.stackName)) this.addAlarm(watch);
   }
 
   private addAlarm(watch: Watch): void {
@@ -37,11 +39,15 @@ export class Alarms extends Construct {
       alarmDescription: watch.description,
       metric: watch.metric,
       threshold: watch.threshold,
-      comparisonOperator: ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-      evaluationPeriods: 1,
-      treatMissingData: watch.staysUntilMeasured ? TreatMissingData.IGNORE : TreatMissingData.NOT_BREACHING,
+      comparisonOperator:
+        watch.rings === 'below'
+          ? ComparisonOperator.LESS_THAN_THRESHOLD
+          : ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+      evaluationPeriods: watch.periods ?? 1,
+      treatMissingData: missingData(watch),
     });
     if (this.topic) alarm.addAlarmAction(new SnsAction(this.topic));
+    this.all.push(alarm);
   }
 
   private alarmTopic(email: string): Topic {
@@ -58,4 +64,9 @@ export class Alarms extends Construct {
     );
     return topic;
   }
+}
+
+function missingData({ rings, staysUntilMeasured }: Watch): TreatMissingData {
+  if (rings === 'below') return TreatMissingData.BREACHING;
+  return staysUntilMeasured ? TreatMissingData.IGNORE : TreatMissingData.NOT_BREACHING;
 }

@@ -4,10 +4,12 @@ import type { Construct } from 'constructs';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
 import { Alarms } from './alarms.ts';
 import { allowBedrockModels } from './bedrock-access.ts';
+import { Dashboard } from './dashboard.ts';
 import { FrontDoor } from './front-door.ts';
 import { RelayFunctions } from './functions.ts';
 import type { StackOptions } from './options.ts';
 import { OriginSecrets } from './origin-secrets.ts';
+import { SavedQueries } from './saved-queries.ts';
 import { RelayTables } from './tables.ts';
 import { Triggers } from './triggers.ts';
 
@@ -20,6 +22,8 @@ export interface RelayStackProps {
 
 export class RelayStack extends Stack {
   readonly alarms: Alarms;
+  readonly dashboard: Dashboard;
+  readonly savedQueries: SavedQueries;
   /** What clients set as base_url. */
   readonly baseUrl: CfnOutput;
 
@@ -50,6 +54,13 @@ export class RelayStack extends Stack {
       triggers,
       ...(alarmEmail !== undefined && { email: alarmEmail }),
     });
+    this.dashboard = new Dashboard(this, 'Dashboard', {
+      stackName,
+      functions,
+      triggers,
+      alarms: this.alarms,
+    });
+    this.savedQueries = new SavedQueries(this, 'SavedQueries', { stackName, functions });
 
     this.baseUrl = new CfnOutput(this, 'BaseUrl', {
       description: 'What clients set as base_url',

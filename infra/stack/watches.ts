@@ -1,15 +1,20 @@
 /** Each thing that operators are told about: a metric and the value at which it rings. */
 import { Duration } from 'aws-cdk-lib';
-import { Metric } from 'aws-cdk-lib/aws-cloudwatch';
+import { Metric, Stats, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
+import { relayMetric } from './relay-metric.ts';
 import type { RelayFunction } from './relay-function.ts';
 import type { StreamMapping } from './triggers.ts';
 
 export interface Watch {
   id: string;
   description: string;
-  metric: Metric;
+  metric: IMetric;
   /** The value within five minutes that rings. */
   threshold: number;
+  /** Values under the threshold ring, and so does silence; absent: values from the threshold on. */
+  rings?: 'below';
+  /** For how many times five minutes in a row; absent: 1. */
+  periods?: number;
   /** Without a new value it stays as it is: for what is measured now and then. */
   staysUntilMeasured?: boolean;
 }
@@ -23,13 +28,13 @@ export function functionWatches(name: string, relayFunction: RelayFunction): Wat
     {
       id: `${name}Errors`,
       description: `Function ${name} crashed or timed out: its log group says why`,
-      metric: lambda.metricErrors({ period, statistic: 'Sum' }),
+      metric: lambda.metricErrors({ period, statistic: Stats.SUM }),
       threshold: 1,
     },
     {
       id: `${name}Throttles`,
       description: `Function ${name} was refused an environment: the account's concurrency is used up`,
-      metric: lambda.metricThrottles({ period, statistic: 'Sum' }),
+      metric: lambda.metricThrottles({ period, statistic: Stats.SUM }),
       threshold: 1,
     },
   ];
@@ -37,7 +42,7 @@ export function functionWatches(name: string, relayFunction: RelayFunction): Wat
   const serverErrors: Watch = {
     id: `${name}ServerErrors`,
     description: `Function ${name} answered with many 5xx: upstreams or tables cannot be reached`,
-    metric: lambda.metric('Url5xxCount', { period, statistic: 'Sum' }),
+    metric: lambda.metric('Url5xxCount', { period, statistic: Stats.SUM }),
     threshold: 20,
   };
   return [...watches, serverErrors];
@@ -54,7 +59,7 @@ export function streamWatches(
     {
       id: `${name}IteratorAge`,
       description: `Function ${name} is behind its stream by minutes: its log group says what fails`,
-      metric: lambda.metric('IteratorAge', { period, statistic: 'Maximum' }),
+      metric: lambda.metric('IteratorAge', { period, statistic: Stats.MAXIMUM }),
       threshold: iteratorAgeMax.toMilliseconds(),
     },
     ...mappings
@@ -67,7 +72,7 @@ export function streamWatches(
           metricName: 'OnFailureDestinationDeliveredEventCount',
           dimensionsMap: { EventSourceMappingUUID: mapping.eventSourceMappingId },
           period,
-          statistic: 'Sum',
+          statistic: Stats.SUM,
         }),
         threshold: 1,
       })),
@@ -88,7 +93,7 @@ export function moneyWatches(stackName: string): Watch[] {
   return Object.entries(moneyMetrics).map(([name, description]) => ({
     id: name,
     description,
-    metric: relayMetric(stackName, name, 'Sum'),
+    metric: relayMetric(stackName, name, Stats.SUM),
     threshold: 1,
   }));
 }
@@ -99,7 +104,7 @@ export function configWatches(stackName: string): Watch[] {
     {
       id: 'BadRows',
       description: 'Rows have mistakes and are not used as they are: each says so in its attribute _problem',
-      metric: relayMetric(stackName, 'BadRows', 'Maximum'),
+      metric: relayMetric(stackName, 'BadRows', Stats.MAXIMUM),
       threshold: 1,
       staysUntilMeasured: true,
     },
@@ -107,11 +112,8 @@ export function configWatches(stackName: string): Watch[] {
       id: 'ConfigCompileFailed',
       description:
         'The configuration could not be published, so edits are not live: the log of function config says why',
-      metric: relayMetric(stackName, 'ConfigCompileFailed', 'Sum'),
+      metric: relayMetric(stackName, 'ConfigCompileFailed', Stats.SUM),
       threshold: 1,
     },
   ];
 }
-
-const relayMetric = (stackName: string, metricName: string, statistic: string): Metric =>
-  new Metric({ namespace: 'relay', metricName, dimensionsMap: { service: stackName }, period, statistic });

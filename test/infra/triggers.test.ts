@@ -154,7 +154,7 @@ test('every metric of the keepers has an alarm for this stack', () => {
   expect(alarms.map(({ MetricName }) => MetricName)).toEqual(metricNames);
   for (const alarm of alarms) {
     expect(alarm).toMatchObject({
-      Dimensions: [{ Name: 'service', Value: 'relay-test' }],
+      Dimensions: [{ Name: 'stack', Value: 'relay-test' }],
       Statistic: 'Sum',
       Threshold: 1,
       TreatMissingData: 'notBreaching',
@@ -163,7 +163,7 @@ test('every metric of the keepers has an alarm for this stack', () => {
 });
 
 test('bad rows ring until a compile finds none, and so does a configuration that cannot be published', () => {
-  const ofThisStack = { Dimensions: [{ Name: 'service', Value: 'relay-test' }], Threshold: 1 };
+  const ofThisStack = { Dimensions: [{ Name: 'stack', Value: 'relay-test' }], Threshold: 1 };
   expect(alarmOf('BadRows')).toMatchObject({
     ...ofThisStack,
     Statistic: 'Maximum',

@@ -32,6 +32,7 @@ export const ignoredTypes: Record<string, string> = {
   'AWS::CloudWatch::Alarm': nothingIsWatched,
   'AWS::CloudWatch::CompositeAlarm': nothingIsWatched,
   'AWS::CloudWatch::Dashboard': nothingIsWatched,
+  'AWS::Logs::QueryDefinition': 'questions to a log that is not kept',
   'AWS::SNS::Topic': nothingIsWatched,
   'AWS::SNS::Subscription': nothingIsWatched,
   'AWS::SQS::Queue': 'failed events are logged instead of kept',
