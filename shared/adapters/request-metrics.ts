@@ -6,7 +6,8 @@ import type { LineMetrics } from './log.ts';
  * How a request ended, as a dimension: `completed`; `client_gone`: nobody heard the end; `refused`: by a check, a limit
  * of the caller's, or the upstream for the request itself; `limited`: every channel is at its rate; `failed`: ours or an upstream's doing.
  */
-export type Outcome = 'completed' | 'client_gone' | 'refused' | 'limited' | 'failed';
+export const outcomes = ['completed', 'client_gone', 'refused', 'limited', 'failed'] as const;
+export type Outcome = (typeof outcomes)[number];
 
 /** Codes of failures that may come under a status 200, after the answer began. */
 const failureCodes = new Set(['upstream_unavailable', 'upstream_timeout', 'unavailable', 'internal']);

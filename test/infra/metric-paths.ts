@@ -1,0 +1,162 @@
+/** For each of the relay's metrics that an alarm watches: the code of the relay that comes to emit it, and why. */
+import { PutItemCommand, type AttributeValue, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
+import { jsonLog } from '../../shared/adapters/log.ts';
+import { requestMetrics } from '../../shared/adapters/request-metrics.ts';
+import { runtimeView } from '../../shared/adapters/runtime-view.ts';
+import type { Log } from '../../shared/relay/ports.ts';
+import { sweeper } from '../../shared/relay/sweeper.ts';
+import { attributesOf } from '../contract/quota-store-dynamo.ts';
+import { entryOf, itemOf } from '../contract/quota-store-rig.ts';
+import { BillingRig, yuan } from '../support/billing-rig.ts';
+import { hello, type CoreRig } from '../support/core-rig.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+import { countedClient } from '../unit/adapters/store.ts';
+
+/** The functions read their environment once, when they are loaded. */
+export function setFunctionEnvironment(endpoint: string): void {
+  Object.assign(process.env, {
+    RELAY_STACK: 'relay',
+    RELAY_VERSION: 'test',
+    ORIGIN_SECRETS: '',
+    AWS_REGION: 'us-east-1',
+    AWS_ACCESS_KEY_ID: 'local',
+    AWS_SECRET_ACCESS_KEY: 'local',
+    AWS_ENDPOINT_URL_DYNAMODB: endpoint,
+  });
+}
+
+/** By metric. Each runs on empty tables of the stack `relay`, reached with the client. */
+export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unknown>> = {
+  Requests: failedRequest,
+  Failures: failedRequest,
+  InternalErrors: bug,
+  SettleLost: () => unreachableStore('close'),
+  ReserveUnknown: () => unreachableStore('reserve', 'tombstone', 'close'),
+  SweepFailed: unclosable,
+  OpenReservations: async (client) => {
+    const open = new Map([['running', entryOf({ until: Math.floor(Date.now() / 1000) + 600 })]]);
+    await put(client, 'quotas', attributesOf(itemOf('acme', { open })));
+    return sweep();
+  },
+  ReservationPoisoned: async (client) => {
+    const open = { M: { lost: { S: 'nonsense' } } };
+    await put(client, 'quotas', { ...attributesOf(itemOf('acme', {})), open });
+    return sweep();
+  },
+  ConservationBroken: () => ledger(attributesOf({ ...itemOf('acme', {}), available: 7n })),
+  LedgerPoisoned: () => ledger({ ...attributesOf(itemOf('acme', {})), available: { S: 'much' } }),
+  GrantPoisoned: async (client) => {
+    await put(client, 'quotas', { account: { S: 'acme' }, available: { S: 'much' } });
+    const { handler } = await import('../../functions/grants.ts');
+    return handler(recordOf({ account: { S: 'acme' }, grant_id: { S: 'one' }, amount: { N: '5' } }));
+  },
+  BadRows: async (client) => {
+    await put(client, 'channels', { id: { S: 'bad' }, endpoint: { S: 'nowhere' } });
+    return compile();
+  },
+  ConfigCompileFailed: async (client) => {
+    await put(client, 'runtime', { id: { S: 'config' }, version: { S: 'one' } });
+    await compile().catch(() => {});
+  },
+  ConfigFormatUnknown: unknownFormat,
+};
+
+const scheduled = {} as ScheduledEvent;
+
+async function sweep(): Promise<void> {
+  const { handler } = await import('../../functions/sweeper.ts');
+  return handler();
+}
+
+async function compile(): Promise<void> {
+  const { handler } = await import('../../functions/config.ts');
+  return handler(scheduled);
+}
+
+async function ledger(image: Attributes): Promise<unknown> {
+  const { handler } = await import('../../functions/ledger.ts');
+  return handler(recordOf(image));
+}
+
+type Attributes = Record<string, AttributeValue>;
+
+function recordOf(image: Attributes): DynamoDBStreamEvent {
+  const dynamodb = { Keys: { account: { S: 'acme' } }, NewImage: image, SequenceNumber: '1' };
+  return { Records: [{ dynamodb }] } as DynamoDBStreamEvent;
+}
+
+const put = (client: DynamoDBClient, table: string, Item: Attributes): Promise<unknown> =>
+  client.send(new PutItemCommand({ TableName: `relay-${table}`, Item }));
+
+const functionLog = (): Log => jsonLog('test', requestMetrics('relay'));
+
+/** What a pipeline in virtual time logged, through the log that functions have. */
+function relog({ logged, events }: CoreRig): void {
+  const log = functionLog();
+  for (const entry of logged) log.request(entry);
+  for (const { name, fields } of events) log.event(name, fields);
+}
+
+/** An answer that is charged, after an attempt on another channel failed. */
+export async function answeredRequest(): Promise<void> {
+  const channels = [{ id: 'first', priority: 1 }, { id: 'second' }];
+  const rig = new BillingRig({ channels }).upstream({ status: 500 }, { steps: hello }).granted(yuan);
+  await rig.call();
+  relog(rig);
+}
+
+async function failedRequest(): Promise<void> {
+  const rig = new BillingRig().upstream({ status: 500 }).granted(yuan);
+  await rig.call();
+  relog(rig);
+}
+
+async function bug(): Promise<void> {
+  const rig = new BillingRig();
+  await rig.call({}, { json: stumble });
+  relog(rig);
+}
+
+function stumble(): never {
+  throw new TypeError('a bug');
+}
+
+async function unreachableStore(...operations: ('reserve' | 'tombstone' | 'close')[]): Promise<void> {
+  const rig = new BillingRig().upstream({ steps: hello }).granted(yuan);
+  rig.store.always('dropped', ...operations);
+  await rig.call();
+  relog(rig);
+}
+
+async function unclosable(): Promise<void> {
+  const item = itemOf('acme', { open: new Map([['lost', entryOf({ until: 0 })]]) });
+  const clock = new VirtualClock();
+  const run = sweeper(
+    {
+      clock,
+      random: { next: () => 0.5 },
+      scan: {
+        async *open() {
+          yield await Promise.resolve({ account: 'acme', read: () => item });
+        },
+      },
+      quotas: { close: () => Promise.reject(new Error('odd')) },
+      metrics: { count: () => {} },
+      log: functionLog(),
+    },
+    0,
+  );
+  await clock.run(run());
+}
+
+async function unknownFormat(client: DynamoDBClient): Promise<void> {
+  const numbers = { version: 1, format: 999, parts: 1, row_parts: 1, published_at: 1 };
+  const cells = Object.entries(numbers).map(([name, value]) => [name, { N: String(value) }]);
+  await put(client, 'runtime', { id: { S: 'config' }, digest: { S: 'x' }, ...Object.fromEntries(cells) });
+  const own = countedClient();
+  const clock = new VirtualClock();
+  const view = runtimeView({ client: own.client, clock, log: functionLog(), stack: 'relay' });
+  await view.config.current().catch(() => {});
+  own.client.destroy();
+}

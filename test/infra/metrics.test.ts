@@ -1,0 +1,48 @@
+/** The deployed bundle of a function that answers: its lines are what CloudWatch reads. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { keyHash } from '../../shared/adapters/key-hash.ts';
+import { startFunctions, type FunctionHost } from '../contract/function-host.ts';
+import { metricsOf } from '../support/embedded-metrics.ts';
+import { urlEvent } from '../unit/adapters/edge/url-event.ts';
+
+let host: FunctionHost;
+
+beforeAll(async () => {
+  host = await startFunctions();
+  await host.put('keys', { hash: keyHash('sk-metrics'), account: 'acme', hint: 'sk-...ics' });
+});
+afterAll(() => host.stop());
+
+const messages = [{ role: 'user', content: 'Hello!' }];
+
+async function lineOf(model: string): Promise<string> {
+  const { head } = await host.streamAll(
+    urlEvent({
+      headers: { 'x-relay-origin': 'front-door', authorization: 'Bearer sk-metrics' },
+      body: JSON.stringify({ model, messages }),
+    }),
+  );
+  const id = String(head.headers?.['x-request-id']);
+  const line = await host.line((text) => text.includes(id) && text.includes('"duration_ms"'));
+  return line.slice(line.indexOf('{'));
+}
+
+const countsOf = async (model: string) =>
+  metricsOf(await lineOf(model)).filter(({ name }) => name === 'Requests');
+
+test('a request to a function is counted on the line that it writes anyway', async () => {
+  await host.put('channels', {
+    id: 'closed',
+    endpoint: 'http://127.0.0.1:1/v1',
+    models: ['demo'],
+    state: true,
+  });
+  expect(await countsOf('unheard-of')).toMatchObject([
+    { dimensions: { stack: 'relay' }, value: 1 },
+    { dimensions: { stack: 'relay', channel: 'none', outcome: 'refused' }, value: 1 },
+  ]);
+  expect(await countsOf('demo')).toMatchObject([
+    { dimensions: { stack: 'relay' }, value: 1 },
+    { dimensions: { stack: 'relay', channel: 'closed', outcome: 'failed' }, value: 1 },
+  ]);
+});
