@@ -1,0 +1,193 @@
+import { DeleteCommand, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+/**
+ * What operators do to rows, with plain SDK calls, while a load runs. An edit is live within 10 s on a machine that is not
+ * busy with other tests; here it may take a little longer.
+ */
+const liveWithin = { timeout: 15_000, interval: 100 };
+const markedWithin = { timeout: 10_000, interval: 50 };
+
+let upstream: ScriptedUpstream;
+let stack: WatchedStack;
+let load: Load;
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  stack = await startWatchedStack({
+    environmentsMax: 4,
+    rows: [
+      ['channels', channel('steady')],
+      ['channels', channel('broken', { priority: 'high' })],
+      ['settings', { name: 'limits', value: { request_seconds: 'ten' } }],
+    ],
+  });
+  load = startLoad();
+});
+afterAll(async () => {
+  await load.stop();
+  await stack.stop();
+  await upstream.close();
+});
+
+/** A channel that serves the model of its own name. */
+const channel = (id: string, more: Record<string, unknown> = {}) => ({
+  id,
+  endpoint: upstream.endpoint,
+  models: [id],
+  state: true,
+  ...more,
+});
+
+interface Load {
+  answered: number;
+  /** Answers that were not 200. */
+  failed: string[];
+  stop(): Promise<void>;
+}
+
+/** Callers that call the steady model again and again, and read what the relay offers. */
+function startLoad(): Load {
+  const ending = new AbortController();
+  const load: Load = {
+    answered: 0,
+    failed: [],
+    async stop() {
+      ending.abort();
+      await Promise.all(callers);
+    },
+  };
+  const callers = [ask, ask, offered].map(async (call) => {
+    while (!ending.signal.aborted) {
+      await call('steady').then(
+        (answer) => {
+          load.answered += 1;
+          if (answer !== 200 && !Array.isArray(answer)) load.failed.push(String(answer));
+        },
+        (error: unknown) => load.failed.push(String(error)),
+      );
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  });
+  return load;
+}
+
+async function ask(model: string): Promise<number> {
+  const answer = await stack.post({ model, messages: [{ role: 'user', content: 'hi' }] });
+  await answer.text();
+  return answer.status;
+}
+
+async function offered(): Promise<string[]> {
+  const answer = await fetch(`${stack.origin}/v1/models`);
+  const { data } = (await answer.json()) as { data: { id: string }[] };
+  return data.map(({ id }) => id);
+}
+
+const put = (Item: Record<string, unknown>) =>
+  stack.store.documents.send(new PutCommand({ TableName: 'relay-channels', Item }));
+
+const set = (id: string, attribute: string, value: unknown) =>
+  stack.store.documents.send(
+    new UpdateCommand({
+      TableName: 'relay-channels',
+      Key: { id },
+      UpdateExpression: 'SET #attribute = :value',
+      ExpressionAttributeNames: { '#attribute': attribute },
+      ExpressionAttributeValues: { ':value': value },
+    }),
+  );
+
+const row = async (id: string) =>
+  (await stack.store.documents.send(new GetCommand({ TableName: 'relay-channels', Key: { id } }))).Item;
+
+const problemOf = async (id: string): Promise<unknown> => (await row(id))?.['_problem'];
+
+describe('while a load runs', () => {
+  it('a cold start with broken rows serves the good ones, and the broken ones say what is wrong', async () => {
+    expect(await ask('steady')).toBe(200);
+    expect(await ask('broken')).toBe(404);
+    await expect
+      .poll(() => problemOf('broken'), markedWithin)
+      .toBe('priority: found "high", wanted a whole number');
+    await expect
+      .poll(async () => {
+        const key = { TableName: 'relay-settings', Key: { name: 'limits' } };
+        return (await stack.store.documents.send(new GetCommand(key))).Item?.['_problem'];
+      }, markedWithin)
+      .toMatch(/^value\.request_seconds: found "ten"/);
+  });
+
+  it('a mended row loses its mark and is served', async () => {
+    await put(channel('broken'));
+    await expect.poll(() => ask('broken'), liveWithin).toBe(200);
+    await expect.poll(offered, liveWithin).toContain('broken');
+    expect(await row('broken')).not.toHaveProperty('_problem');
+  });
+
+  it('a new row is served and listed, and one that is edited changes', async () => {
+    await put(channel('added'));
+    await expect.poll(() => ask('added'), liveWithin).toBe(200);
+    await expect.poll(offered, liveWithin).toContain('added');
+    await set('added', 'models', new Set(['renamed']));
+    await expect.poll(() => ask('renamed'), liveWithin).toBe(200);
+    await expect.poll(offered, liveWithin).not.toContain('added');
+  });
+
+  it('a good row that is broken is marked, and its last good version goes on', async () => {
+    await set('steady', 'weight', -1);
+    await expect
+      .poll(() => problemOf('steady'), markedWithin)
+      .toMatch(/^weight: found -1, .*last good version/);
+    await put(channel('other', { priority: 9 }));
+    // A later configuration is live, and still has it.
+    await expect.poll(() => ask('other'), liveWithin).toBe(200);
+    expect(await ask('steady')).toBe(200);
+    await set('steady', 'weight', 2);
+    await expect.poll(() => problemOf('steady'), markedWithin).toBeUndefined();
+  });
+
+  it('a deleted row is served and listed no longer', async () => {
+    await stack.store.documents.send(
+      new DeleteCommand({ TableName: 'relay-channels', Key: { id: 'other' } }),
+    );
+    await expect.poll(() => ask('other'), liveWithin).toBe(404);
+    await expect.poll(offered, liveWithin).not.toContain('other');
+    expect(await row('other')).toBeUndefined();
+  });
+
+  it('not one request has failed', async () => {
+    await load.stop();
+    expect(load.failed).toEqual([]);
+    expect(load.answered).toBeGreaterThan(100);
+  });
+});
+
+it('tables that cannot be reached leave the last configuration in service', async () => {
+  const faults = () => stack.lines.filter((line) => line.includes('"request_id":"config"')).length;
+  for (const pid of stack.chatProcesses()) killQuietly(pid);
+  // A new process, which knows the key for 30 s: in that time it needs nothing of the store but news.
+  await expect.poll(() => ask('steady')).toBe(200);
+  stack.store.failWith({ status: 500, body: { __type: 'com.amazon.coral.service#InternalServerError' } });
+  const statuses = new Set<number>();
+  await expect
+    .poll(async () => {
+      statuses.add(await ask('steady'));
+      return faults();
+    }, liveWithin)
+    .toBeGreaterThan(0);
+  expect(await ask('steady')).toBe(200);
+  expect(await offered()).toContain('steady');
+  stack.store.failWith(undefined);
+  expect([...statuses]).toEqual([200]);
+});
+
+function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It had ended by itself.
+  }
+}
