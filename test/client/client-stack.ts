@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { BatchWriteCommand, DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
 import OpenAI from 'openai';
 import type { ClientOptions } from 'openai';
 import { startLocalStack } from '../support/local-stack.ts';
@@ -34,7 +34,7 @@ export const disabledKey = 'sk-test-disabled';
 /** Public names; `scripted` is called `upstream-model` at the upstream. The last one is served by nobody. */
 export const models = { scripted: 'scripted', slashed: 'vendor/scripted', unserved: 'unserved' } as const;
 
-/** `moreModels`: served by the scripted upstream too, under these very names. */
+/** `moreModels`: served by the scripted upstream too, under these very names, each through a channel of its own. */
 export async function startClientStack(options: { moreModels?: string[] } = {}): Promise<ClientStack> {
   const upstream = await startScriptedUpstream();
   const stack = await startLocalStack();
@@ -64,29 +64,27 @@ async function putRows(
     region: 'local',
     credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
   });
-  const channel = {
-    id: 'scripted',
-    type: 'openai',
-    endpoint: upstreamEndpoint,
-    models: [...new Set([models.scripted, models.slashed, ...moreModels])],
-    mapper: { [models.scripted]: 'upstream-model' },
-    priority: 100,
-    state: true,
-  };
+  const channel = { type: 'openai', endpoint: upstreamEndpoint, priority: 100, state: true };
+  const channels = [
+    {
+      ...channel,
+      id: 'scripted',
+      models: [models.scripted, models.slashed],
+      mapper: { [models.scripted]: 'upstream-model' },
+    },
+    ...moreModels.map((model) => ({ ...channel, id: model, models: [model] })),
+  ];
   const keys = [
     { hash: hashed(narrowKey), account: 'test', models: ['whitelisted'] },
     { hash: hashed(disabledKey), account: 'test', enabled: false },
   ];
-  await DynamoDBDocumentClient.from(dynamodb).send(
-    new BatchWriteCommand({
-      RequestItems: {
-        'relay-channels': [{ PutRequest: { Item: channel } }],
-        'relay-keys': keys.map((Item) => ({ PutRequest: { Item } })),
-      },
-    }),
-  );
+  const documents = DynamoDBDocumentClient.from(dynamodb);
+  await Promise.all([
+    ...channels.map((Item) => documents.send(new PutCommand({ TableName: 'relay-channels', Item }))),
+    ...keys.map((Item) => documents.send(new PutCommand({ TableName: 'relay-keys', Item }))),
+  ]);
   dynamodb.destroy();
-  await waitUntilServed(dynamodbEndpoint, channel.models);
+  await waitUntilServed(dynamodbEndpoint, [models.scripted, models.slashed, ...moreModels]);
 }
 
 const hashed = (key: string): string => createHash('sha256').update(key).digest('hex');

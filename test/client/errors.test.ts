@@ -31,7 +31,7 @@ let stack: ClientStack;
 let client: OpenAI;
 
 beforeAll(async () => {
-  stack = await startClientStack();
+  stack = await startClientStack({ moreModels: fragile });
   client = stack.client();
 });
 afterAll(() => stack?.stop());
@@ -40,7 +40,19 @@ beforeEach(() => {
   stack.upstream.forget();
 });
 
-const hello = { model: models.scripted, messages: [{ role: 'user' as const, content: 'Hello' }] };
+const hello = { model: models.scripted as string, messages: [{ role: 'user' as const, content: 'Hello' }] };
+
+/** Channels for the cases in which the upstream fails. */
+const fragile = Array.from({ length: 24 }, (_, at) => `fragile-${at}`);
+let taken = 0;
+
+/** The same call on a channel of its own: a channel that failed a few times is not asked again for a while. */
+function fragileHello(): typeof hello {
+  const model = fragile[taken];
+  if (model === undefined) throw new Error('more cases than channels');
+  taken += 1;
+  return { ...hello, model };
+}
 
 /** What the call was refused with; fails when it was not. */
 async function refused(call: Promise<unknown>): Promise<APIError> {
@@ -130,7 +142,7 @@ describe('failures of the upstream', () => {
     [422, UnprocessableEntityError],
   ])('its %d about the request is passed on with its code', async (status, errorClass) => {
     stack.upstream.script(errorStatus(status, { code: 'context_length_exceeded', param: 'messages' }));
-    const error = await refused(client.chat.completions.create(hello));
+    const error = await refused(client.chat.completions.create(fragileHello()));
     expect(error).toBeInstanceOf(errorClass);
     expect(error).toMatchObject({
       type: 'invalid_request_error',
@@ -141,7 +153,7 @@ describe('failures of the upstream', () => {
 
   test('its 429 is a RateLimitError that says when to come back', async () => {
     stack.upstream.script(errorStatus(429, {}, { 'retry-after': '7' }));
-    const error = await refused(client.chat.completions.create(hello));
+    const error = await refused(client.chat.completions.create(fragileHello()));
     expect(error).toBeInstanceOf(RateLimitError);
     expect(error).toMatchObject({ type: 'rate_limit_error', code: 'rate_limit_exceeded' });
     expect(error.headers?.get('retry-after')).toBe('7');
@@ -160,7 +172,7 @@ describe('failures of the upstream', () => {
     ['early end', stopsEarly],
   ])('%s is an InternalServerError that shows none of its words', async (_name, script) => {
     stack.upstream.script(script);
-    const error = await refused(client.chat.completions.create(hello));
+    const error = await refused(client.chat.completions.create(fragileHello()));
     expect(error).toBeInstanceOf(InternalServerError);
     expect(error).toMatchObject({ status: 502, type: 'upstream_error', code: 'upstream_unavailable' });
     expect(`${error.message} ${JSON.stringify(error.error)}`).not.toMatch(
@@ -181,7 +193,7 @@ describe('failures of the upstream', () => {
       await read.promise;
       breakOff(reply);
     });
-    const stream = await client.chat.completions.create({ ...hello, stream: true });
+    const stream = await client.chat.completions.create({ ...fragileHello(), stream: true });
     const reading = (async () => {
       for await (const part of stream) if (part.choices[0]?.delta.content === 'one two') read.resolve();
     })();
@@ -203,7 +215,7 @@ describe('failures of the upstream', () => {
 describe('retries of the client library', () => {
   test('do not repeat a call that the upstream may have charged', async () => {
     stack.upstream.script(stopsEarly);
-    const error = await refused(stack.client({ maxRetries: 2 }).chat.completions.create(hello));
+    const error = await refused(stack.client({ maxRetries: 2 }).chat.completions.create(fragileHello()));
     expect(error.headers?.get('x-should-retry')).toBe('false');
     expect(stack.upstream.requests).toHaveLength(1);
   });
@@ -213,7 +225,7 @@ describe('retries of the client library', () => {
       const script = stack.upstream.requests.length === 1 ? errorStatus(503) : textStream('Second try.');
       return script(call, reply);
     });
-    const { choices } = await stack.client({ maxRetries: 2 }).chat.completions.create(hello);
+    const { choices } = await stack.client({ maxRetries: 2 }).chat.completions.create(fragileHello());
     expect(choices[0]?.message.content).toBe('Second try.');
     expect(stack.upstream.requests).toHaveLength(2);
   });
