@@ -1,3 +1,4 @@
+import { UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { getItems, snapshotPartIds, rowsPartIds } from '../../../shared/adapters/runtime-items.ts';
 import { StoreUnavailable } from '../../../shared/relay/ports.ts';
@@ -111,6 +112,23 @@ describe('the newest snapshot', () => {
     expect(await compiler.compile()).toMatchObject({ version: 2, digest: first.digest });
     expect((await served()).models).toEqual(['gpt-4o']);
     expect(compiler.log.faults).toMatchObject([{ error: { name: 'SnapshotBroken' } }]);
+  });
+
+  test('is published again, last good versions and all, when it is in a form that this code does not know', async () => {
+    await put('channels', channelRow());
+    await compiler.compile();
+    await put('channels', channelRow({ priority: 'high' }));
+    await compiler.store.client.send(
+      new UpdateCommand({
+        TableName: 'relay-runtime',
+        Key: { id: 'config' },
+        UpdateExpression: 'SET #format = :format',
+        ExpressionAttributeNames: { '#format': 'format' },
+        ExpressionAttributeValues: { ':format': 99 },
+      }),
+    );
+    expect(await compiler.compile()).toMatchObject({ version: 2, format: 1 });
+    expect((await served()).channels).toMatchObject([{ id: 'main', priority: 0 }]);
   });
 
   test('is not given up, with the last good versions in it, when the store does not answer for a moment', async () => {
