@@ -59,9 +59,13 @@ export class DynamoChannelHealth implements ChannelHealth {
     return failures;
   }
 
-  async recover(id: string): Promise<void> {
-    this.#remember(id, undefined);
-    await this.#update(id, { UpdateExpression: 'REMOVE #cool, #failures, #probe' });
+  async recover(id: string, nowMs: number): Promise<void> {
+    if ((this.of(id)?.coolUntilMs ?? 0) <= nowMs) this.#remember(id, undefined);
+    const expression = {
+      UpdateExpression: 'REMOVE #cool, #failures, #probe',
+      ConditionExpression: 'attribute_not_exists(#cool) OR #cool <= :now',
+    };
+    await this.#update(id, expression, { ':now': nowMs });
   }
 
   async claimProbe(id: string, nowMs: number, untilMs: number): Promise<boolean> {

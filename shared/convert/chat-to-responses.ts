@@ -24,6 +24,8 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   #message: { open: OpenMessage; outputIndex: number } | undefined;
   #items = 0;
   #started = false;
+  /** Some upstreams count their choices from 1. */
+  #choice: number | undefined;
   #finish = 'stop';
   #usage = noUsage;
   #quota: number | undefined;
@@ -52,7 +54,8 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     if (typeof chunk.quota === 'number') this.#quota = chunk.quota;
     const events = this.start();
     for (const { index, delta, finish_reason: finish } of chunk.choices) {
-      if (index !== 0) continue;
+      this.#choice ??= index;
+      if (index !== this.#choice) continue;
       if (finish) this.#finish = finish;
       events.push(...this.#pushDelta(delta));
     }

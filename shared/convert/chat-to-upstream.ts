@@ -7,14 +7,22 @@ const limitFields: LimitField[] = ['max_tokens', 'max_completion_tokens'];
 /** Fields with which a caller could move a call to another model or price tier than the one that is billed. */
 const priceFields = [
   'service_tier',
+  'speed',
   'models',
   'fallbacks',
+  'preset',
   'route',
   'provider',
   'plugins',
   'web_search_options',
-  'speed',
+  'search_parameters',
+  'enable_search',
+  'modalities',
+  'audio',
+  'extra_body',
 ];
+/** Tools that the caller runs. All others run at the upstream, and cost there. */
+const callersTools = new Set(['function', 'custom']);
 
 /** How one channel wants to be asked. */
 export interface UpstreamDialect {
@@ -34,7 +42,7 @@ export interface UpstreamDialect {
   outputTokensLimit?: number | undefined;
   /** The field in which a limit is sent that the client did not set; one that it set keeps its field. */
   limitField: LimitField;
-  /** Fields of `priceFields` that this upstream may see all the same. */
+  /** Fields that change the price, and tools that run there, which this upstream may see all the same. */
   allow: readonly string[];
 }
 
@@ -48,8 +56,14 @@ export function chatToUpstream(request: ChatRequest, dialect: UpstreamDialect): 
   delete body['official'];
   body['model'] = dialect.model;
   body['messages'] = request.messages.map(messageToUpstream);
-  if (Array.isArray(body['tools']) && body['tools'].length === 0) delete body['tools'];
-  if (body['tools'] === undefined) delete body['tool_choice'];
+  const tools =
+    request.tools?.filter(({ type }) => callersTools.has(type) || dialect.allow.includes(type)) ?? [];
+  if (tools.length > 0) body['tools'] = tools;
+  else delete body['tools'];
+  if (body['tools'] === undefined) {
+    delete body['tool_choice'];
+    delete body['parallel_tool_calls'];
+  }
   for (const field of priceFields) if (!dialect.allow.includes(field)) delete body[field];
   lowerLimits(body, dialect);
   Object.assign(body, dialect.set);

@@ -58,6 +58,11 @@ export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
     return this.#usage?.clamped ?? false;
   }
 
+  /** Every choice that began has its finish reason, or `[DONE]` said so for all. */
+  get #whole(): boolean {
+    return this.#done || (this.#choices.size > 0 && this.finishedChoices === this.#choices.size);
+  }
+
   /** How many choices have a finish reason. */
   get finishedChoices(): number {
     let finished = 0;
@@ -73,7 +78,7 @@ export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
     }
     const value = event.value;
     if (!isRecord(value)) return [];
-    if (value['error'] && this.finishedChoices === 0) throw new UpstreamError('error_in_answer');
+    if (value['error'] && !this.#whole) throw new UpstreamError('error_in_answer');
     this.#usage = readUsage(value['usage']) ?? this.#usage;
     if (!Array.isArray(value['choices'])) return [];
     this.#understood = true;
@@ -83,7 +88,7 @@ export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
   }
 
   end(): ChatChunk[] {
-    if (!this.#done && this.finishedChoices === 0) {
+    if (!this.#whole) {
       if (this.#choices.size > 0) throw new UpstreamError('cut');
       throw new UpstreamError(this.#understood ? 'empty' : 'junk');
     }
@@ -93,9 +98,9 @@ export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
     return this.#usage ? [...last, { ...this.#chunk([]), usage: this.#usage.usage }] : last;
   }
 
-  /** After a finish reason the answer is whole, however the connection ended. */
+  /** An answer whose choices all finished is whole, however the connection ended. */
   fail(error: unknown): ChatChunk[] {
-    if (this.#done || this.finishedChoices > 0) return this.end();
+    if (this.#whole) return this.end();
     throw error;
   }
 

@@ -5,6 +5,14 @@ import { UpstreamError } from './upstream-error.ts';
 /** Eight times what OpenAI allows; every new call is compared with all that came before. */
 const callsMax = 1024;
 
+/** What a piece says, and where in its delta it stands. */
+interface PieceReading {
+  name: string | undefined;
+  text: string;
+  position: number;
+  count: number;
+}
+
 interface OpenCall {
   /** Dense, by order of first appearance: what clients see. */
   index: number;
@@ -50,7 +58,7 @@ export class UpstreamToolCalls {
     const source = asRecord(piece['function']);
     const name = nonEmpty(source['name']);
     const text = argumentsText(source['arguments']);
-    const call = this.#find(piece, name, position, count);
+    const call = this.#find(piece, { name, text, position, count });
     call.text += text;
     if (call.name !== undefined) {
       return text === '' ? [] : [{ index: call.index, function: { arguments: text } }];
@@ -64,20 +72,17 @@ export class UpstreamToolCalls {
   }
 
   /** By index, unless it stands for a second call (some upstreams send 0 for all); else by id; else by position. */
-  #find(piece: JsonRecord, name: string | undefined, position: number, count: number): OpenCall {
+  #find(piece: JsonRecord, { name, text, position, count }: PieceReading): OpenCall {
     const id = nonEmpty(piece['id']);
     const index = typeof piece['index'] === 'number' ? piece['index'] : undefined;
-    if (index !== undefined) {
-      const same = this.#calls.findLast((call) => call.upstreamIndex === index);
-      return same && !startsAnother(same, id, name) ? same : this.#add(index, id);
-    }
-    if (id !== undefined) {
-      return this.#calls.find((call) => call.upstreamId === id) ?? this.#add(undefined, id);
-    }
-    const open = count > 1 ? this.#calls[position] : this.#calls.at(-1);
-    return open === undefined || (name !== undefined && open.name !== undefined)
-      ? this.#add(undefined, undefined)
-      : open;
+    const same = this.#same(index, id, count > 1 ? position : -1);
+    return same && !startsAnother(same, id, name, text) ? same : this.#add(index, id);
+  }
+
+  #same(index: number | undefined, id: string | undefined, position: number): OpenCall | undefined {
+    if (index !== undefined) return this.#calls.findLast((call) => call.upstreamIndex === index);
+    if (id !== undefined) return this.#calls.findLast((call) => call.upstreamId === id);
+    return this.#calls.at(position);
   }
 
   #add(upstreamIndex: number | undefined, upstreamId: string | undefined): OpenCall {
@@ -97,10 +102,21 @@ export class UpstreamToolCalls {
   }
 }
 
-/** A second name under the same index is a second call if its id differs or the first one's arguments are whole. */
-function startsAnother(call: OpenCall, id: string | undefined, name: string | undefined): boolean {
+/**
+ * Whether a piece that repeats a name begins a second call. Not while the first one's arguments are incomplete: some
+ * upstreams repeat name, id or both on every piece.
+ */
+function startsAnother(
+  call: OpenCall,
+  id: string | undefined,
+  name: string | undefined,
+  text: string,
+): boolean {
   if (name === undefined || call.name === undefined) return false;
-  return id === undefined ? isJson(call.text) : id !== call.upstreamId;
+  if (call.text === '') return name !== call.name;
+  if (!isJson(call.text)) return false;
+  const otherId = id !== undefined && id !== call.upstreamId;
+  return otherId || name !== call.name || text.trimStart().startsWith('{');
 }
 
 function isJson(text: string): boolean {

@@ -41,7 +41,7 @@ export async function* attempt(
   try {
     const pieces = reply(ports, { channel, secret }, call, watchdog, reader);
     for await (const batch of run(run(pieces, new BodyToUpstreamEvents(bodyLimits)), reader)) {
-      if (batch.some(hasContent)) watchdog.opened();
+      if (batch.some(hasContent)) watchdog.content();
       yield batch;
     }
   } catch (error) {
@@ -71,12 +71,13 @@ async function* reply(
   call.record.upstream_status = answer.status;
   if (answer.status < 200 || answer.status > 299)
     throw await readUpstreamRefusal(answer, {
-      secrets: secret === undefined ? [] : [secret],
+      withheld: [secret ?? '', new URL(sent.url).hostname],
       ownFault: channelTypes[channel.type].ownFault,
     });
   for await (const bytes of answer.body) {
-    watchdog.read();
+    watchdog.handedOn();
     yield [bytes];
+    watchdog.read();
     if (reader.done) return;
     if (reader.finishedChoices >= (call.request.n ?? 1)) watchdog.finished();
   }

@@ -75,7 +75,10 @@ export function bookingOf(call: BillableCall, price: Price, nowMs: number): Book
 
 /** Output tokens of one answer at most: what was asked for, else the default, within what every channel can. */
 function outputTokensMax({ request, outputTokensAsked, route, snapshot }: BillableCall): number {
-  const asked = request.max_completion_tokens ?? request.max_tokens ?? outputTokensAsked;
+  // Both fields may be sent, and an upstream may follow either.
+  const limits = [request.max_completion_tokens, request.max_tokens, outputTokensAsked];
+  const sent = limits.filter((limit) => typeof limit === 'number');
+  const asked = sent.length > 0 ? Math.max(...sent) : undefined;
   const wanted = asked ?? snapshot.settings.limits.defaultOutputTokens;
   const known = route.map((channel) => channel.params.max_output_tokens ?? Infinity);
   return Math.min(wanted, Math.max(...known));

@@ -18,8 +18,8 @@ export interface ChannelHealth {
   cool(candidateId: string, untilMs: number): Promise<void>;
   /** Counts a failure; resolves with the failures in a row. */
   countFailure(candidateId: string): Promise<number>;
-  /** Forgets all that is known against a candidate. */
-  recover(candidateId: string): Promise<void>;
+  /** Forgets what is known against a candidate, unless it is cooling: an older success says nothing of that. */
+  recover(candidateId: string, nowMs: number): Promise<void>;
   /** Takes the one probe of a candidate whose cooling is over; false: somebody else has it. */
   claimProbe(candidateId: string, nowMs: number, untilMs: number): Promise<boolean>;
 }

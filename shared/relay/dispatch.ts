@@ -32,7 +32,7 @@ export async function* dispatch(
   const failures: UpstreamFailure[] = [];
   for (const candidate of candidates) {
     if (failures.length >= attemptsMax || call.signal.aborted) break;
-    if (candidate.probe && !(await keeper.claimProbe(candidate))) continue;
+    if (candidate.probe && !(await claimed(ports, call, keeper, candidate))) continue;
     const attempted = begin(call, candidate);
     try {
       const answer = await opened(attempt(ports, candidate, call), hasContent);
@@ -47,13 +47,36 @@ export async function* dispatch(
       beside(ports, call, keeper.succeeded(candidate));
       return;
     } catch (error) {
-      if (!(error instanceof UpstreamFailure)) throw error;
+      if (!(error instanceof UpstreamFailure)) {
+        // A refusal of the caller's request shows that the channel is alive.
+        if (attempted.outcome === 'under_way') {
+          attempted.outcome = 'refused';
+          beside(ports, call, keeper.succeeded(candidate));
+        }
+        throw error;
+      }
       attempted.outcome = error.reason;
       failures.push(error);
       beside(ports, call, noteFailure(ports, keeper, candidate, error));
     }
   }
+  if (failures.length === 0 && call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
   throw failures.length > 0 ? refusalOfFailures(failures) : coolingRefusal(soonestMs, ports.clock.now());
+}
+
+/** A probe that cannot be claimed now is left to others. */
+async function claimed(
+  ports: ChatPorts,
+  call: ChatCall,
+  keeper: HealthKeeper,
+  candidate: Candidate,
+): Promise<boolean> {
+  try {
+    return await keeper.claimProbe(candidate);
+  } catch (error) {
+    ports.log.fault(call.record.request_id, error);
+    return false;
+  }
 }
 
 /** From here on content was passed on: no other channel may take over, so the failure is told as the call's own. */

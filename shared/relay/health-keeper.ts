@@ -10,6 +10,8 @@ const badSecretMs = 5 * 60_000;
 const failuresInARow = 3;
 const failingMs = 30_000;
 const probeMs = 60_000;
+/** What one caller's content can bring about says nothing of the channel. */
+const harmless = new Set([400, 403, 413, 422]);
 
 /**
  * What a failure does to its candidate. A rate limit cools it, a refused secret cools it for longer, three failures in
@@ -33,7 +35,8 @@ export class HealthKeeper {
   async failed({ id }: Candidate, failure: UpstreamFailure, secretChanged: boolean): Promise<void> {
     const nowMs = this.#clock.now();
     const { kind, status, retryAfterSeconds = 0 } = failure;
-    if (status === 403 || kind === 'deadline' || secretChanged) return;
+    if (kind === 'status' && harmless.has(status ?? 0)) return;
+    if (kind === 'deadline' || secretChanged) return;
     if (status === 429) return this.#health.cool(id, nowMs + Math.max(retryAfterSeconds * 1000, rateLimitMs));
     if (status === 401 || status === 402 || kind === 'secret')
       return this.#health.cool(id, nowMs + badSecretMs);
@@ -42,8 +45,8 @@ export class HealthKeeper {
       await this.#health.cool(id, nowMs + failingMs);
   }
 
-  /** No store call unless something is known against the candidate. */
+  /** No store call unless something is known against the candidate. A cooling that others began goes on. */
   async succeeded({ id }: Candidate): Promise<void> {
-    if (this.#health.of(id)) await this.#health.recover(id);
+    if (this.#health.of(id)) await this.#health.recover(id, this.#clock.now());
   }
 }

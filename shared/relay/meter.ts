@@ -6,6 +6,9 @@ import type { ChatChunk, ChatDelta, ChatUsage } from '../wire/chat-response.ts';
 export const hasContent = (chunk: ChatChunk): boolean =>
   chunk.choices.some(({ delta }) => deltaText(delta) !== '' || (delta.tool_calls?.length ?? 0) > 0);
 
+/** Estimates are up to 16 % off: counts that are much lower than what was streamed are older than it. */
+const toldShareMin = 0.7;
+
 /**
  * Measures the canonical stream as it passes, and completes it: an answer whose upstream told no usage gets an
  * estimate as its last chunk. What the meter knows is valid at any moment, for answers that break off.
@@ -15,6 +18,7 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
   readonly #quota: ((usage: ChatUsage) => number) | undefined;
   #last: ChatChunk | undefined;
   #outputTokens = 0;
+  #promptTokens: number | undefined;
   #usage: ChatUsage | undefined;
 
   /** `quota`: in official mode alone, what a usage costs in yuan. */
@@ -26,7 +30,7 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
   /** The upstream's own counts, or the estimate of what has passed so far. */
   get usage(): ChatUsage {
     if (this.#usage) return this.#usage;
-    const prompt = this.#promptTokensEstimate();
+    const prompt = this.#promptTokens ?? this.#promptTokensEstimate();
     const completion = Math.ceil(this.#outputTokens);
     return {
       prompt_tokens: prompt,
@@ -45,9 +49,14 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
     return this.#outputTokens > 0;
   }
 
-  /** The upstream's counts of an answer that broke off before it could carry them. */
+  /**
+   * The upstream's counts of an answer that broke off before it could carry them. Counts of an early chunk, which
+   * more was streamed after, are worth nothing but their prompt.
+   */
   told(usage: ChatUsage | undefined): void {
-    this.#usage ??= usage;
+    if (this.#usage || !usage) return;
+    if (usage.completion_tokens >= this.#outputTokens * toldShareMin) this.#usage = usage;
+    else this.#promptTokens = usage.prompt_tokens;
   }
 
   push(chunk: ChatChunk): ChatChunk[] {

@@ -49,7 +49,8 @@ async function serve(
   record.key_hint = key.hint;
   record.account = key.account;
 
-  const read = endpoint.read(request.json());
+  const body = request.json();
+  const read = endpoint.read(body);
   const model = parseModelName(read.request.model, read.request.official === true);
   admitModel(key, model);
   record.model = model.base;
@@ -76,7 +77,16 @@ async function serve(
     record,
   };
   return withDeadline(ports, deadlineMs, (signal) =>
-    answer(ports, books, read, { ...call, signal }, request.headers['idempotency-key']),
+    answer(
+      ports,
+      books,
+      read,
+      { ...call, signal },
+      {
+        header: request.headers['idempotency-key'],
+        asked: [endpoint.route, body],
+      },
+    ),
   );
 }
 
@@ -91,9 +101,9 @@ async function answer(
   books: Books,
   read: EndpointRequest,
   call: ChatCall,
-  idempotencyKey: string | undefined,
+  idempotency: { header: string | undefined; asked: unknown },
 ): Promise<RelayResponse> {
-  const claim = await claimIdempotencyKey(ports, call, idempotencyKey, read.request);
+  const claim = await claimIdempotencyKey(ports, call, idempotency.header, idempotency.asked);
   try {
     const bill = await Bill.open(books, ports.clock, call);
     const paid = { ...call, outputTokensLimit: bill.limitedTo ?? call.outputTokensAsked };

@@ -116,7 +116,8 @@ class Answer {
     this.#heartbeat.said();
     if (!this.outbox.full) return;
     const taken = new AbortController();
-    await Promise.race([this.outbox.taken(), this.#ports.clock.sleep(stuckMs, taken.signal)]);
+    const until = AbortSignal.any([taken.signal, this.#call.signal]);
+    await Promise.race([this.outbox.taken(), this.#ports.clock.sleep(stuckMs, until)]);
     taken.abort();
     if (this.outbox.full) this.outbox.leave();
   }

@@ -1,4 +1,4 @@
-import { asRecord, isRecord } from '../convert/json-record.ts';
+import { asRecord, isRecord, type JsonRecord } from '../convert/json-record.ts';
 import type { ChannelType } from './channel-type.ts';
 import type { UpstreamReply } from './ports.ts';
 import { Refusal } from './refusal.ts';
@@ -10,8 +10,8 @@ const bodyBytesMax = 64 * 1024;
 const messageLengthMax = 600;
 
 export interface RefusalReading {
-  /** Values that must not come back to a client. */
-  secrets: readonly string[];
+  /** What must not come back to a client: the secret, the upstream's host. */
+  withheld: readonly string[];
   /** How this kind of upstream says that not the caller but our secret or the row is at fault. */
   ownFault: ChannelType['ownFault'];
 }
@@ -19,31 +19,45 @@ export interface RefusalReading {
 /** An upstream's answer that is not a 2xx: the caller's refusal with the upstream's code, or the channel's failure. */
 export async function readUpstreamRefusal(
   reply: UpstreamReply,
-  { secrets, ownFault }: RefusalReading,
+  { withheld, ownFault }: RefusalReading,
 ): Promise<Refusal | UpstreamFailure> {
   const failure = new UpstreamFailure(
     'status',
     reply.status,
     retryAfterSeconds(reply.headers['retry-after']),
   );
-  if (!callersFault.has(reply.status)) return failure;
+  if (!callersFault.has(reply.status)) {
+    // Left unread, the answer would hold its connection for as long as the upstream likes.
+    await reply.body[Symbol.asyncIterator]().return?.();
+    return failure;
+  }
   const value = parse(await readText(reply));
   // Gemini wraps its error into a list.
   const body = asRecord(Array.isArray(value) ? value[0] : value);
-  const error = isRecord(body['error']) ? body['error'] : undefined;
+  const error = errorIn(body);
   if (!error) return failure;
   const own = ownFault?.(reply.status, error);
   if (own) return own === 'secret' ? new UpstreamFailure('secret', reply.status) : failure;
   return new Refusal(
     reply.status,
     {
-      message: scrub(error['message'], secrets) ?? 'The upstream refused the request.',
+      message: scrub(error['message'], withheld) ?? 'The upstream refused the request.',
       type: 'invalid_request_error',
-      param: scrub(error['param'], secrets) ?? null,
-      code: wordOf(scrub(error['code'], secrets)) ?? 'upstream_refused',
+      param: scrub(error['param'], withheld) ?? null,
+      code: wordOf(scrub(error['code'], withheld)) ?? 'upstream_refused',
     },
     { reason: `upstream_refused_${reply.status}` },
   );
+}
+
+/** The error of an answer: OpenAI's object, or one of the shapes that servers behind compatible upstreams use. */
+function errorIn(body: JsonRecord): JsonRecord | undefined {
+  const { error, message, detail } = body;
+  if (isRecord(error)) return error;
+  if (typeof error === 'string') return { message: error };
+  if (typeof message === 'string') return { message, code: body['code'], param: body['param'] };
+  if (typeof detail === 'string') return { message: detail };
+  return Array.isArray(detail) ? { message: asRecord(detail[0])['msg'] } : undefined;
 }
 
 /** A code goes into the log too, where no sentence of an upstream belongs. */
@@ -78,22 +92,30 @@ function parse(text: string): unknown {
   }
 }
 
-/** An upstream's words without what could tell who it is: addresses, hosts, keys, markup. */
-function scrub(value: unknown, secrets: readonly string[]): string | undefined {
+/** What an upstream's words may tell of who it is: hosts and addresses, keys, markup, files. */
+const revealing: [RegExp, string][] = [
+  [/<[^>]*>/g, ' '],
+  [/\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>)\]]+/gi, '[removed]'],
+  [/\b(?:sk|pk|rk|org|proj|key|AIza)[-_][A-Za-z0-9_*.-]{6,}/g, '[removed]'],
+  [
+    /\b(?:[a-z0-9-]+\.)+(?:com|net|org|io|ai|dev|cn|cloud|internal|local|app)\b(?::\d+)?(?:\/\S*)?/gi,
+    '[removed]',
+  ],
+  [/\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, '[removed]'],
+  [/\[[0-9a-f:.%]*:[0-9a-f:.%]*\](?::\d+)?/gi, '[removed]'],
+  [/\b[a-z][a-z0-9.-]*:\d{2,5}\b/gi, '[removed]'],
+  [/\blocalhost\b/gi, '[removed]'],
+  [/(?:\/[\w.@-]+){2,}/g, '[removed]'],
+  [/\s+/g, ' '],
+];
+
+/** A stack trace is nothing that a caller can act on. */
+const stackTrace = /Traceback \(most recent|\n\s+at |\bat \S+ \(\S+:\d+:\d+\)|File "[^"]+", line \d+/;
+
+function scrub(value: unknown, withheld: readonly string[]): string | undefined {
   if (typeof value !== 'string' || value === '') return undefined;
-  let text = value.slice(0, 4 * messageLengthMax);
-  for (const secret of secrets) if (secret !== '') text = text.replaceAll(secret, '[removed]');
-  return text
-    .replace(/<[^>]*>/g, ' ')
-    .replace(/\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>)\]]+/gi, '[removed]')
-    .replace(/\b(?:sk|pk|rk|org|proj|key|AIza)[-_][A-Za-z0-9_*.-]{6,}/g, '[removed]')
-    .replace(
-      /\b(?:[a-z0-9-]+\.)+(?:com|net|org|io|ai|dev|cn|cloud|internal|local|app)\b(?::\d+)?(?:\/\S*)?/gi,
-      '[removed]',
-    )
-    .replace(/\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, '[removed]')
-    .replace(/\blocalhost(?::\d+)?/gi, '[removed]')
-    .replace(/\s+/g, ' ')
-    .trim()
-    .slice(0, messageLengthMax);
+  let text = (value.slice(0, 4 * messageLengthMax).split(stackTrace)[0] ?? '').trimEnd();
+  for (const word of withheld) if (word !== '') text = text.replaceAll(word, '[removed]');
+  for (const [pattern, replacement] of revealing) text = text.replace(pattern, replacement);
+  return text.trim().slice(0, messageLengthMax) || undefined;
 }

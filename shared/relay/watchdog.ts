@@ -20,6 +20,7 @@ export class Watchdog {
   #rearm = new AbortController();
   #lastReadMs: number;
   #open = false;
+  #reading = true;
   #finishedMs: number | undefined;
   #stopped = false;
   reason: 'timeout' | 'deadline' | 'grace' | undefined;
@@ -38,14 +39,21 @@ export class Watchdog {
     return this.#abort.signal;
   }
 
-  /** The upstream sent something. */
+  /** The upstream sent something, or is asked for more. */
   read(): void {
+    this.#reading = true;
     this.#lastReadMs = this.#clock.now();
   }
 
-  /** The first content is there: from here on silence counts. */
-  opened(): void {
-    if (this.#open) return;
+  /** What was read waits for a slow client: until `read` is called again, the upstream is not to blame. */
+  handedOn(): void {
+    this.#reading = false;
+  }
+
+  /** Content came: from the first on silence counts, and after a finish reason the wait for usage starts anew. */
+  content(): void {
+    if (this.#open && this.#finishedMs === undefined) return;
+    if (this.#finishedMs !== undefined) this.#finishedMs = this.#clock.now();
     this.#open = true;
     this.#rearm.abort();
   }
@@ -75,7 +83,8 @@ export class Watchdog {
   #due(): { atMs: number; reason: 'timeout' | 'grace' } {
     const { firstContentMs, idleMs, totalMs, graceMs } = this.#limits;
     if (this.#finishedMs !== undefined) return { atMs: this.#finishedMs + graceMs, reason: 'grace' };
-    const silenceAtMs = this.#open ? this.#lastReadMs + idleMs : this.#startMs + firstContentMs;
+    const silentSinceMs = this.#reading ? this.#lastReadMs : this.#clock.now();
+    const silenceAtMs = this.#open ? silentSinceMs + idleMs : this.#startMs + firstContentMs;
     return { atMs: Math.min(silenceAtMs, this.#startMs + totalMs), reason: 'timeout' };
   }
 

@@ -43,7 +43,7 @@ describe.each(['memory', 'dynamodb'])('channel health in %s', (kind) => {
     expect(await store().countFailure('a|x')).toBe(1);
     expect(await store().countFailure('a|x')).toBe(2);
     expect(store().of('a|x')?.failures).toBe(2);
-    await store().recover('a|x');
+    await store().recover('a|x', nowMs);
     expect(store().of('a|x')).toBeUndefined();
     expect(await store().countFailure('a|x')).toBe(1);
   });
@@ -52,6 +52,10 @@ describe.each(['memory', 'dynamodb'])('channel health in %s', (kind) => {
     await store().cool('b', nowMs + 50);
     await store().cool('b', nowMs + 20);
     expect(store().of('b')?.coolUntilMs).toBe(nowMs + 50);
+    await store().recover('b', nowMs + 49);
+    expect(store().of('b')?.coolUntilMs).toBe(nowMs + 50);
+    await store().recover('b', nowMs + 50);
+    expect(store().of('b')).toBeUndefined();
   });
 
   it('gives the probe of a cooled candidate to one, when the cooling is over', async () => {

@@ -23,9 +23,9 @@ export class MemoryHealth implements ChannelHealth {
     return before.failures + 1;
   }
 
-  async recover(id: string): Promise<void> {
+  async recover(id: string, nowMs: number): Promise<void> {
     this.writes.push(`recover ${id}`);
-    this.known.delete(id);
+    if ((this.known.get(id)?.coolUntilMs ?? 0) <= nowMs) this.known.delete(id);
   }
 
   async claimProbe(id: string, nowMs: number, untilMs: number): Promise<boolean> {

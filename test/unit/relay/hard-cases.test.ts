@@ -1,0 +1,229 @@
+import { describe, expect, it } from 'vitest';
+import {
+  CoreRig,
+  data,
+  delta,
+  done,
+  finish,
+  frames,
+  hang,
+  hello,
+  reset,
+  usage,
+  type Step,
+  type UpstreamScript,
+} from '../../support/core-rig.ts';
+
+const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
+const stream = { ...ask, stream: true };
+const charges = [{ id: 1, type: 'token-billing', models: ['m'], input: 1, output: 2 }];
+const good: UpstreamScript = { steps: hello };
+const yuan = 1_000_000_000n;
+
+describe('what a caller sends cannot get past the reserve', () => {
+  it('reserves for the larger of two limits', async () => {
+    const rig = new CoreRig({ charges }).upstream(good);
+    rig.quotas.grant('acme', yuan);
+    const answer = await rig.post({ ...ask, max_completion_tokens: 1, max_tokens: 100_000 });
+    expect(answer.headers['x-relay-limited-by']).toBe('balance');
+    const sent = rig.sent[0]?.json as { max_tokens: number; max_completion_tokens: number };
+    expect(sent.max_tokens).toBeLessThan(500);
+    expect(sent.max_completion_tokens).toBe(1);
+  });
+
+  it.each([
+    [
+      'a schema',
+      {
+        response_format: {
+          type: 'json_schema',
+          json_schema: { name: 'x', schema: { description: 'long '.repeat(9000) } },
+        },
+      },
+    ],
+    ['legacy functions', { functions: [{ name: 'f', description: 'long '.repeat(9000) }] }],
+    [
+      'a part of another type',
+      {
+        messages: [
+          { role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'x'.repeat(40_000) } }] },
+        ],
+      },
+    ],
+    [
+      'reasoning that is sent back',
+      { messages: [{ role: 'assistant', content: '', reasoning_content: 'long '.repeat(9000) }] },
+    ],
+  ])('counts %s as prompt', async (_case, more) => {
+    const rig = new CoreRig({ charges }).upstream(good);
+    rig.quotas.grant('acme', yuan);
+    expect((await rig.post({ ...ask, ...more })).status).toBe(429);
+    expect(rig.sent).toHaveLength(0);
+  });
+});
+
+describe('one caller cannot take a channel from the others', () => {
+  it.each([
+    ['an error as text', { error: 'bad thing' }],
+    ['a message at the top', { object: 'error', message: 'bad thing', code: 400 }],
+    ['a detail', { detail: 'bad thing' }],
+    ['a list of details', { detail: [{ loc: ['body'], msg: 'bad thing' }] }],
+  ])('a 400 with %s is the caller’s, and counts against nobody', async (_case, body) => {
+    const rig = new CoreRig().upstream({ status: 400, steps: [JSON.stringify(body)] });
+    const answer = await rig.post(ask);
+    expect(answer.status).toBe(400);
+    expect(JSON.parse(answer.text).error.message).toBe('bad thing');
+    expect(rig.health.writes).toEqual([]);
+  });
+
+  it('a 400 that nobody understands fails over without counting', async () => {
+    const rig = new CoreRig().upstream({ status: 400, steps: ['<html>'] });
+    for (let i = 0; i < 4; i += 1) expect((await rig.post(ask)).status).toBe(502);
+    expect(rig.health.writes).toEqual([]);
+  });
+
+  it('an older stream that ends well does not undo a cooling that came since', async () => {
+    const rig = new CoreRig().upstream(
+      { steps: [delta('a'), 10_000, finish(), done] },
+      { status: 429, headers: { 'retry-after': '30' } },
+      good,
+    );
+    const first = await rig.clock.run(rig.respond(stream));
+    await rig.post(ask);
+    const coolUntilMs = rig.health.of('main')?.coolUntilMs;
+    expect(coolUntilMs).toBeDefined();
+    await rig.clock.run(first.done);
+    expect(rig.health.of('main')?.coolUntilMs).toBe(coolUntilMs);
+  });
+
+  it('a probe that meets a caller’s mistake shows that the channel is alive', async () => {
+    const rig = new CoreRig().upstream(
+      { status: 429 },
+      { status: 400, steps: ['{"error":{"message":"x"}}'] },
+      good,
+    );
+    await rig.post(ask);
+    await rig.clock.run(rig.clock.sleep(15_001));
+    expect((await rig.post(ask)).status).toBe(400);
+    expect(rig.logged.at(-1)?.attempts).toEqual([{ channel: 'main', outcome: 'refused' }]);
+    expect((await rig.post(ask)).status).toBe(200);
+  });
+
+  it('a probe that cannot be claimed is skipped for the next channel', async () => {
+    const channels = [{ id: 'first', priority: 1 }, { id: 'second' }];
+    const rig = new CoreRig({ channels }).upstream(good);
+    rig.health.known.set('first', { coolUntilMs: rig.clock.now() - 1, failures: 0 });
+    rig.health.claimProbe = () => Promise.reject(new Error('store down'));
+    expect((await rig.post(ask)).status).toBe(200);
+    expect(rig.logged[0]?.channel).toBe('second');
+  });
+});
+
+describe('an answer of several choices', () => {
+  const half: Step[] = [delta('a', 0), delta('b', 1), finish('stop', 0)];
+  it.each([
+    ['a reset', [...half, reset]],
+    ['an end', half],
+    ['an error', [...half, data({ error: { message: 'x' } })]],
+  ])('is cut by %s while one of them is unfinished', async (_case, steps) => {
+    const rig = new CoreRig().upstream({ steps });
+    const answer = await rig.post({ ...stream, n: 2 });
+    expect(frames(answer.text).at(-2)).toMatchObject({ error: { code: 'upstream_unavailable' } });
+    expect(rig.logged[0]?.end).toBe('failed');
+  });
+});
+
+describe('time', () => {
+  it('starts anew for usage when content comes after a finish reason', async () => {
+    const early = data({ choices: [{ index: 0, delta: { content: 'one ' }, finish_reason: 'stop' }] });
+    const rig = new CoreRig().upstream({ steps: [early, 1500, early, 1500, delta('three'), finish(), done] });
+    expect(JSON.parse((await rig.post(ask)).text).choices[0].message.content).toBe('one one three');
+  });
+
+  it('that a slow client takes is not the upstream’s silence', async () => {
+    const big = delta('x'.repeat(1024 * 1024 + 1));
+    const rig = new CoreRig({ channels: [{ idle_seconds: 10 }] }).upstream({
+      steps: [big, big, finish(), usage(1, 1), done],
+    });
+    const response = await rig.clock.run(rig.respond(stream));
+    await rig.clock.run(response.done);
+    expect(rig.logged[0]).toMatchObject({ end: 'client_gone', duration_ms: 30_000 });
+    expect(rig.health.writes).toEqual([]);
+  });
+
+  it('of the request ends the wait for a client that takes nothing', async () => {
+    const big = delta('x'.repeat(1024 * 1024 + 1));
+    const rig = new CoreRig().upstream({ steps: [delta('a'), 10_000, big, hang] });
+    const response = await rig.clock.run(rig.respond(stream, { hostDeadlineMs: rig.clock.now() + 20_000 }));
+    await rig.clock.run(response.done);
+    expect(rig.logged[0]?.duration_ms).toBe(15_000);
+  });
+
+  it('that ends during the web search is a time-out', async () => {
+    const search = { type: 'searxng', endpoint: 'https://search.test', results: 5 } as const;
+    const rig = new CoreRig({ settings: { search }, search: () => new Promise(() => {}) }).upstream(good);
+    const answer = await rig.post({ ...ask, model: 'web-m' }, { hostDeadlineMs: rig.clock.now() + 6_000 });
+    expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([504, 'upstream_timeout']);
+  });
+});
+
+describe('a bill of an answer that broke off', () => {
+  it('does not trust the counts of an early chunk', async () => {
+    const rig = new CoreRig({ charges }).upstream({
+      steps: [usage(10, 1), delta('word '.repeat(2000)), reset],
+    });
+    rig.quotas.grant('acme', 100n * yuan);
+    await rig.post(stream);
+    const { last } = rig.quotas.items.get('acme') ?? {};
+    expect(last).toMatchObject({ promptTokens: 10, estimated: true });
+    expect(last?.completionTokens).toBeGreaterThan(2000);
+  });
+});
+
+describe('an upstream’s words', () => {
+  it('lose hosts, addresses, files and stack traces', async () => {
+    const message =
+      'proxy upstream.test -> vllm-0:8000 [fd00::12]:9000 in /app/serve.py failed Traceback (most recent call last): File "/app/serve.py", line 12';
+    const rig = new CoreRig().upstream({ status: 400, steps: [JSON.stringify({ error: { message } })] });
+    expect(JSON.parse((await rig.post(ask)).text).error.message).toBe(
+      'proxy [removed] -> [removed] [removed] in [removed] failed',
+    );
+  });
+});
+
+describe('an Idempotency-Key on Responses', () => {
+  it('tells a body apart by what the conversion leaves out, and by the endpoint', async () => {
+    const rig = new CoreRig().upstream(good);
+    const headers = { authorization: 'Bearer sk-test', 'idempotency-key': 'k' };
+    const body = { model: 'm', input: 'hi' };
+    await rig.post(body, { id: 'a', path: '/v1/responses', headers });
+    const other = await rig.post(
+      { ...body, metadata: { a: '1' } },
+      { id: 'b', path: '/v1/responses', headers },
+    );
+    expect(other.status).toBe(422);
+    expect((await rig.post(ask, { id: 'c', headers })).status).toBe(422);
+    expect((await rig.post(body, { id: 'd', path: '/v1/responses', headers })).status).toBe(409);
+  });
+});
+
+describe('fields that move a call to another price', () => {
+  it('are dropped, with tools that run at the upstream', async () => {
+    const rig = new CoreRig().upstream(good);
+    const fields = {
+      preset: 'x',
+      search_parameters: {},
+      enable_search: true,
+      modalities: ['audio'],
+      extra_body: {},
+      parallel_tool_calls: true,
+    };
+    await rig.post({ ...ask, ...fields, tools: [{ type: 'web_search' }] });
+    expect(Object.keys(rig.sent[0]?.json ?? {}).toSorted()).toEqual([
+      'messages',
+      'model',
+      'stream',
+      'stream_options',
+    ]);
+  });
+});
