@@ -1,13 +1,17 @@
 import { readChannel, secretsOf } from '../../shared/config/read-channel.ts';
 import { usageFailure } from './failure.ts';
+import { isOfStack } from './secret-name.ts';
 import type { Session } from './session.ts';
 import type { RawRow } from './tables.ts';
 import { confirm, remark, say } from './terminal.ts';
 
 export interface AddOptions {
   id: string;
-  endpoint: string;
   models: string[];
+  type?: string;
+  endpoint?: string;
+  region?: string;
+  apiVersion?: string;
   name?: string;
   secret?: string;
   priority?: number;
@@ -20,16 +24,8 @@ export interface AddOptions {
 
 export async function addChannel(session: Session, options: AddOptions): Promise<void> {
   const row = rowOf(options);
-  const reading = readChannel(row, session.target);
-  if ('problem' in reading) throw usageFailure(`nothing was written: ${reading.problem}`);
-  const foreign = secretsOf(reading.row).find((reference) => !isOfStack(reference, session.target.stack));
-  if (foreign !== undefined) {
-    const { stack } = session.target;
-    throw usageFailure(
-      `nothing was written: stack ${stack} may not read ${foreign}, only ssm:/relay/${stack}/... and secretsmanager:${stack}/...`,
-    );
-  }
-  if (reading.warning !== undefined) remark(`warning: ${reading.warning}`);
+  const { state, warning } = checkRow(session, row);
+  if (warning !== undefined) remark(`warning: ${warning}`);
 
   if (options.replace) {
     await confirm(`Write over the channel ${options.id}, if there is one, with all its attributes?`, options);
@@ -37,21 +33,29 @@ export async function addChannel(session: Session, options: AddOptions): Promise
   } else if (!(await session.tables.create('channels', row))) {
     throw usageFailure(`there is a channel ${options.id} already: choose another --id, or add --replace`);
   }
-  const state = reading.row.state ? 'on' : 'off';
-  say(`channel ${options.id} is written, switched ${state}; live within 10 seconds.`);
+  say(`channel ${options.id} is written, switched ${state ? 'on' : 'off'}; live within 10 seconds.`);
   say(`Try it: npm run ops -- channel test ${options.id}`);
 }
 
-/** A function may read the secrets of its own stack alone. */
-const isOfStack = (reference: string, stack: string): boolean =>
-  ['env:', `ssm:/relay/${stack}/`, `secretsmanager:${stack}/`].some((prefix) => reference.startsWith(prefix));
+/** What the relay makes of a new row. Throws a Failure for one that the relay would not use. */
+export function checkRow({ target }: Session, row: RawRow): { state: boolean; warning?: string } {
+  const reading = readChannel(row, target);
+  if ('problem' in reading) throw usageFailure(`nothing was written: ${reading.problem}`);
+  const foreign = secretsOf(reading.row).find((reference) => !isOfStack(reference, target.stack));
+  if (foreign !== undefined) {
+    const { stack } = target;
+    throw usageFailure(
+      `nothing was written: stack ${stack} may not read ${foreign}, only ssm:/relay/${stack}/... and secretsmanager:${stack}/...`,
+    );
+  }
+  return { state: reading.row.state, ...(reading.warning !== undefined && { warning: reading.warning }) };
+}
 
-function rowOf(options: AddOptions): RawRow {
-  const { id, endpoint, models, name, secret, priority, weight, mapper } = options;
-  const given = { name, secret, priority, weight, mapper };
+export function rowOf(options: AddOptions): RawRow {
+  const { id, models, type, endpoint, region, apiVersion, name, secret, priority, weight, mapper } = options;
+  const given = { type, endpoint, region, api_version: apiVersion, name, secret, priority, weight, mapper };
   return {
     id,
-    endpoint,
     models,
     state: !options.disabled,
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),

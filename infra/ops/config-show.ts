@@ -1,5 +1,6 @@
 import type { Pointer } from '../../shared/adapters/runtime-items.ts';
 import type { ConfigRows } from '../../shared/config/config-rows.ts';
+import { attributeOf } from '../../shared/config/read-row.ts';
 import { secretsOf } from '../../shared/config/read-channel.ts';
 import { snapshotFormat, type Snapshot } from '../../shared/config/snapshot.ts';
 import { chargeCells, chargeHead } from './charge-list.ts';
@@ -26,7 +27,7 @@ export async function showConfig(session: Session, { version, limit }: ShowOptio
     );
   const snapshot = await session.config.snapshot(pointer);
   if (session.json) sayJson(snapshot);
-  else saySnapshot(snapshot);
+  else saySnapshot(snapshot, (await session.config.rows(pointer)).settings);
 }
 
 async function listVersions(session: Session, limit: number): Promise<void> {
@@ -72,7 +73,8 @@ const versionJson = (pointer: Pointer, rows: ConfigRows) => ({
   rows: Object.fromEntries(Object.entries(rows).map(([table, list]) => [table, list.length])),
 });
 
-function saySnapshot({ version, publishedAt, channels, charges, plans, settings, models }: Snapshot): void {
+function saySnapshot(snapshot: Snapshot, settings: unknown[]): void {
+  const { version, publishedAt, channels, charges, plans, models } = snapshot;
   say(`version ${version}, published ${isoTime(publishedAt * 1000)}`);
   say(`models: ${models.join(' ') || 'none'}`);
   say('');
@@ -100,5 +102,8 @@ function saySnapshot({ version, publishedAt, channels, charges, plans, settings,
     ]),
   ]);
   say('');
-  for (const [name, value] of Object.entries(settings)) say(`${name}: ${JSON.stringify(value)}`);
+  sayColumns([
+    ['SETTING', 'VALUE'],
+    ...settings.map((row) => [String(attributeOf(row, 'name')), JSON.stringify(attributeOf(row, 'value'))]),
+  ]);
 }

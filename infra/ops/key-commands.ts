@@ -32,9 +32,9 @@ export function addKeyCommands(program: Command): void {
     .option('--max-concurrency <n>', 'requests at the same time', parseNumber)
     .option('--rpm <n>', 'requests a minute', parseNumber)
     .option('--json', 'print JSON')
-    .action(async (_options, command: Command) =>
-      createKey(await openSession(command), command.opts(), Date.now()),
-    );
+    .action(async (_options, command: Command) => {
+      await createKey(await openSession(command), command.opts(), Date.now());
+    });
 
   key
     .command('list')

@@ -16,7 +16,8 @@ export interface CreateOptions {
   rpm?: number;
 }
 
-export async function createKey(session: Session, options: CreateOptions, nowMs: number): Promise<void> {
+/** @returns the key, which is shown too */
+export async function createKey(session: Session, options: CreateOptions, nowMs: number): Promise<string> {
   const secretKey = newSecretKey();
   const row: RawRow = {
     hash: hashOf(secretKey),
@@ -35,6 +36,7 @@ export async function createKey(session: Session, options: CreateOptions, nowMs:
   await addAccount(session, options.account);
   if (!(await session.tables.create('keys', row))) throw new Failure('no key was made: repeat the command');
   showOnce(session, secretKey, row, verdict.why);
+  return secretKey;
 }
 
 async function addAccount(session: Session, account: string): Promise<void> {

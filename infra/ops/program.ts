@@ -4,8 +4,10 @@ import { addAccountCommands } from './account-commands.ts';
 import { addChargeCommands } from './charge-commands.ts';
 import { addConfigCommands } from './config-commands.ts';
 import { Failure } from './failure.ts';
+import { addInitCommand } from './init-command.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addLedgerCommands } from './ledger-commands.ts';
+import { addSecretCommands } from './secret-commands.ts';
 import { surroundings } from './surroundings.ts';
 import { remark } from './terminal.ts';
 
@@ -18,9 +20,11 @@ Where it works, which the first line of every run says:
 Exit codes: 0 done, 1 it did not work out, 2 the command line is wrong.
 
 Examples:
+  npm run ops -- init --stack relay
   npm run ops -- key create --account acme
   npm run ops -- channel list
   npm run ops -- account grant acme 100 --reason "paid by card"
+  npm run ops -- check
   npm run ops -- audit
   AWS_PROFILE=prod npm run ops -- key list --stack relay`;
 
@@ -35,12 +39,14 @@ function createProgram(): Command {
       writeErr: (text) => void surroundings.errors.write(text),
     })
     .addHelpText('after', help);
+  addInitCommand(program);
   addKeyCommands(program);
   addChannelCommands(program);
   addChargeCommands(program);
   addAccountCommands(program);
   addLedgerCommands(program);
   addConfigCommands(program);
+  addSecretCommands(program);
   return program;
 }
 

@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
 import { booksOf, type Books } from './books.ts';
+import { findBaseUrl } from './base-url.ts';
 import { configOf, type ConfigStore } from './config-store.ts';
+import { secretsOf, type Secrets } from './secrets.ts';
 import { openStore } from './store.ts';
 import { surroundings } from './surroundings.ts';
 import { tablesOf, type Tables } from './tables.ts';
@@ -13,6 +15,9 @@ export interface Session {
   tables: Tables;
   books: Books;
   config: ConfigStore;
+  secrets: Secrets;
+  /** What clients set as base URL; undefined: it could not be found out. */
+  baseUrl(): Promise<string | undefined>;
   /** Print results as JSON. */
   json: boolean;
   /** Print results as CSV. */
@@ -28,5 +33,14 @@ export async function openSession(command: Command): Promise<Session> {
   // With --json and --csv, standard output is for a program.
   (json || csv ? remark : say)(describeTarget(target, store.region, surroundings.environment));
   const tables = tablesOf(store);
-  return { target, tables, books: booksOf(store), config: configOf(store, tables), json, csv };
+  return {
+    target,
+    tables,
+    books: booksOf(store),
+    config: configOf(store, tables),
+    secrets: secretsOf(target, surroundings.environment),
+    baseUrl: () => findBaseUrl(store, surroundings.environment),
+    json,
+    csv,
+  };
 }

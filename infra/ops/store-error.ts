@@ -11,12 +11,18 @@ const unauthorised = new Set([
   'TokenProviderError',
 ]);
 
-/** What went wrong with the tables, and what to do about it. */
-export function explainStoreError(error: unknown, target: Target): Failure {
+/**
+ * What went wrong with the tables, and what to do about it.
+ * @param where what did not answer as it should
+ */
+export function explainStoreError(
+  error: unknown,
+  target: Target,
+  where = target.endpoint ?? 'DynamoDB',
+): Failure {
   if (error instanceof StoreUnavailable && error.cause !== undefined)
-    return explainStoreError(error.cause, target);
-  if (!(error instanceof Error)) return new Failure('the tables could not be reached');
-  const where = target.endpoint ?? 'DynamoDB';
+    return explainStoreError(error.cause, target, where);
+  if (!(error instanceof Error)) return new Failure(`${where} could not be reached`);
   const code = 'code' in error ? String(error.code) : '';
   if (unreachable.has(code) || error.name === 'TimeoutError') {
     return new Failure(

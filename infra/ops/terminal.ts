@@ -64,6 +64,10 @@ async function readTyped(question: string, echo: Writable): Promise<string> {
   });
   try {
     return (await Promise.race([reader.question(`${question} `), ended])).trim();
+  } catch (error) {
+    // Ctrl-C.
+    if (error instanceof Error && error.name === 'AbortError') throw new Failure('nothing was changed');
+    throw error;
   } finally {
     given.abort();
     ended.catch(() => undefined);

@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { runOps } from '../ops/run-ops.ts';
 import { startLocalStack } from '../support/local-stack.ts';
 import type { LocalStack } from '../support/local-stack.ts';
 import { fencesOf, readPage, root } from './pages.ts';
@@ -85,18 +84,6 @@ describe('the commands of the README', () => {
     for (const [, plain, script] of named) expect(scripts).toHaveProperty([String(plain ?? script)]);
   });
 
-  test('of the operators’ tool are there, with every option', async () => {
-    const lines = [...readme.matchAll(/npm run ops -- (\w+ \w+)(.*)/g)];
-    expect(lines.length).toBeGreaterThan(2);
-    for (const [, command, rest] of lines) {
-      const help = await runOps([...String(command).split(' '), '--help']);
-      expect(help.output).toContain(`Usage: npm run ops -- ${command} `);
-      const options = String(rest).match(/--[a-z-]+/g) ?? [];
-      for (const option of options.filter((each) => each !== '--stack'))
-        expect(help.output).toContain(`${option} `);
-    }
-  });
-
   test('of CDK take the version that the repository pins, with options that it has', async () => {
     const [deploy, ...rest] = [...readme.matchAll(/npx aws-cdk@(\S+) deploy (--[a-z-]+)/g)];
     expect(rest).toEqual([]);
@@ -108,9 +95,9 @@ describe('the commands of the README', () => {
     expect(stdout).toContain(` ${deploy?.[2]} `);
   });
 
-  test('from clone to first answer on AWS are five', () => {
+  test('from clone to first answer on AWS are three', () => {
     const block = fences.find(({ code }) => code.includes('aws-cdk@'));
-    expect(block?.code.trim().split('\n')).toHaveLength(5);
+    expect(block?.code.trim().split('\n')).toHaveLength(3);
     expect(block?.code).not.toMatch(/&&|;/);
   });
 });

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { Readable, Writable } from 'node:stream';
+import { PassThrough, Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { stripVTControlCharacters } from 'node:util';
 import { runProgram } from '../../infra/ops/program.ts';
 import { surround } from '../../infra/ops/surroundings.ts';
 
@@ -26,12 +27,43 @@ export async function runOps(words: string[], environment: Variables = {}, input
   return { code, output: output.text, errors: errors.text };
 }
 
+/**
+ * Runs a command with a person before it, who answers each question as it appears: `[question's end, answer]`. What was
+ * asked, and what a terminal shows of the answers, is in `errors`.
+ */
+export async function runOpsAttended(
+  words: string[],
+  environment: Variables,
+  answers: [string, string][],
+): Promise<OpsRun> {
+  const input = Object.assign(new PassThrough(), { isTTY: true });
+  const open = [...answers];
+  const output = new Kept();
+  const errors = new Kept((text) => {
+    const next = open[0];
+    if (next === undefined || !text.trimEnd().endsWith(next[0])) return;
+    open.shift();
+    input.write(`${next[1]}\r`);
+  });
+  surround({ input, output, errors, environment });
+  const code = await runProgram(words);
+  return { code, output: output.text, errors: errors.text };
+}
+
 class Kept extends Writable {
   text = '';
+  readonly #onText: (text: string) => void;
+
+  constructor(onText: (text: string) => void = () => undefined) {
+    super();
+    this.#onText = onText;
+  }
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
     this.text += chunk.toString();
     done();
+    // What a terminal is told beyond the text: where the cursor goes, what is erased.
+    this.#onText(stripVTControlCharacters(this.text));
   }
 }
 

@@ -1,0 +1,252 @@
+import { createHash } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { secretsOf } from '../../infra/ops/secrets.ts';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { startAws, type AwsOnLoopback } from './aws-on-loopback.ts';
+import { ConfigRig } from './config-rig.ts';
+import { runOps, runOpsAttended, runOpsProcess } from './run-ops.ts';
+
+const secret = 'canary-secret-0123456789';
+const baseUrl = 'https://d111.cloudfront.net/v1';
+
+let rig: ConfigRig;
+let aws: AwsOnLoopback;
+let upstream: ScriptedUpstream;
+/** For the SDK: an account of AWS whose services are all on this machine. */
+let account: Record<string, string>;
+beforeAll(async () => {
+  [rig, aws, upstream] = await Promise.all([ConfigRig.start(), startAws(baseUrl), startScriptedUpstream()]);
+  account = {
+    AWS_REGION: 'eu-west-1',
+    AWS_ACCESS_KEY_ID: 'test',
+    AWS_SECRET_ACCESS_KEY: 'test',
+    AWS_ENDPOINT_URL_SSM: aws.endpoint,
+    AWS_ENDPOINT_URL_SECRETS_MANAGER: aws.endpoint,
+  };
+  upstream.script((call, reply) => {
+    if (call.headers.authorization !== `Bearer ${secret}`) return reply.json(401, { error: 'no' });
+    return reply.json(200, {
+      data: ['gpt-4o', 'gpt-4o-mini', 'text-embedding-3', 'odd name'].map((id) => ({ id })),
+    });
+  });
+});
+afterAll(async () => {
+  await Promise.all([rig.stop(), aws.close(), upstream.close()]);
+});
+afterEach(() => vi.unstubAllEnvs());
+
+const environment = () => ({ AWS_ENDPOINT_URL_CLOUDFORMATION: aws.endpoint });
+const hashOf = (key: string) => createHash('sha256').update(key).digest('hex');
+const keyIn = (output: string) => String(/sk-[\w-]{48}/.exec(output)?.[0]);
+
+describe('secret put', () => {
+  it('stores standard input, encrypted, prints the reference alone, and replaces only when told to', async () => {
+    const words = ['secret', 'put', 'openai', '--stack', 'relay-two'];
+    const run = await runOpsProcess(words, account, `${secret}\n`);
+    expect(run.code).toBe(0);
+    expect(run.output).toMatch(/^stack relay-two in eu-west-1 .*\nssm:\/relay\/relay-two\/openai\n$/);
+    expect(aws.stored.get('SecureString /relay/relay-two/openai')).toBe(secret);
+
+    for (const [name, value] of Object.entries(account)) vi.stubEnv(name, value);
+    const again = await runOps(words, {}, 'another');
+    expect(again.code).toBe(2);
+    expect(again.errors).toContain('there is a secret /relay/relay-two/openai already');
+    expect(await runOps([...words, '--replace'], {}, 'another')).toMatchObject({ code: 0 });
+    expect(aws.stored.get('SecureString /relay/relay-two/openai')).toBe('another');
+
+    const managed = await runOps([...words, '--secretsmanager'], {}, secret);
+    expect(managed.output).toContain('\nsecretsmanager:relay-two/openai\n');
+    expect(await runOps([...words, '--secretsmanager'], {}, 'x')).toMatchObject({ code: 2 });
+    await runOps([...words, '--secretsmanager', '--replace'], {}, 'third');
+    expect(aws.stored.get('secret relay-two/openai')).toBe('third');
+    for (const { output, errors } of [run, again, managed]) expect(output + errors).not.toContain(secret);
+  });
+
+  it.each([
+    ['nothing', 'openai', '', 'no value was given'],
+    ['two words', 'openai', `export KEY=${secret} x`, 'the value has blanks'],
+    ['a name that is a path', '../other/x y', secret, 'a name has the characters'],
+  ])('refuses %s', async (_case, name, value, message) => {
+    const run = await runOps(['secret', 'put', name, '--stack', 'relay-two'], {}, value);
+    expect(run.code).toBe(2);
+    expect(run.errors).toContain(message);
+    expect(run.errors).not.toContain(secret);
+  });
+
+  it('says what to do beside local tables, where there is no store', async () => {
+    const run = await rig.ops(['secret', 'put', 'openai'], secret);
+    expect(run.code).toBe(2);
+    expect(run.errors).toContain('write env:OPENAI_API_KEY in the row');
+  });
+});
+
+describe('init', () => {
+  it('asks a person, offers the models of the upstream, and ends with a key that works in its curl line', async () => {
+    const environment = { AWS_ENDPOINT_URL_DYNAMODB: rig.endpoint, UPSTREAM_KEY: secret, PORT: '9999' };
+    const run = await runOpsAttended(['init', '--wait', '0'], environment, [
+      ['[openai]:', ''],
+      ['Name of the channel [openai]:', 'first'],
+      ['[https://api.openai.com/v1]:', upstream.endpoint],
+      ["has the upstream's key:", 'UPSTREAM_KEY'],
+      ['(* stands for anything):', 'gpt-5'],
+      ['lists no gpt-5\nModels to serve, separated by commas (* stands for anything):', 'gpt-*'],
+      ['Name of the first account:', 'me'],
+      ['none yet) [0]:', '10'],
+      ['[y/N]', 'y'],
+    ]);
+    expect(run.code).toBe(0);
+    expect(run.output).toContain('gpt-4o  gpt-4o-mini  text-embedding-3\n');
+    expect(await rig.row('channels', { id: 'first' })).toEqual({
+      id: 'first',
+      endpoint: upstream.endpoint,
+      secret: 'env:UPSTREAM_KEY',
+      models: ['gpt-4o', 'gpt-4o-mini'],
+      state: true,
+    });
+    expect(await rig.row('grants', { account: 'me', grant_id: 'init' })).toMatchObject({ amount: 10 });
+    const key = keyIn(run.output);
+    expect(await rig.row('keys', { hash: hashOf(key) })).toMatchObject({ account: 'me' });
+    expect(run.output).toContain(
+      `curl -N http://127.0.0.1:9999/v1/chat/completions -H "Authorization: Bearer ${key}"`,
+    );
+    expect(run.output).toContain('"model":"gpt-4o"');
+  });
+
+  it('ends without a change when the person presses Ctrl-C', async () => {
+    const environment = { AWS_ENDPOINT_URL_DYNAMODB: rig.endpoint };
+    const run = await runOpsAttended(['init'], environment, [['[openai]:', '\u0003']]);
+    expect(run.code).toBe(1);
+    expect(run.errors).toMatch(/nothing was changed\n$/);
+    expect(run.errors).not.toContain('    at ');
+  });
+
+  describe('of a deployed stack', () => {
+    const words = [
+      'init',
+      '--stack',
+      'relay',
+      '--models',
+      'gpt-4o-mini',
+      '--account',
+      'them',
+      '--amount',
+      '5',
+    ];
+    beforeEach(() => {
+      // The tool itself knows of no endpoint: for it these are tables in AWS.
+      for (const [name, value] of Object.entries(account)) vi.stubEnv(name, value);
+      vi.stubEnv('AWS_ENDPOINT_URL_DYNAMODB', rig.endpoint);
+    });
+
+    it('stores the key that a person types without showing it, and prints the address of the stack', async () => {
+      const run = await runOpsAttended([...words, '--wait', '0'], environment(), [
+        ['[openai]:', ''],
+        ['Name of the channel [openai]:', ''],
+        ['[https://api.openai.com/v1]:', ''],
+        ['(it does not show)', secret],
+        ['[y/N]', 'yes'],
+      ]);
+      expect(run.code).toBe(0);
+      expect(aws.stored.get('SecureString /relay/relay/openai')).toBe(secret);
+      expect(run.output + run.errors).not.toContain(secret);
+      const secrets = secretsOf({ stack: 'relay', local: false }, {});
+      expect(await secrets.read('ssm:/relay/relay/openai')).toBe(secret);
+      await expect(secrets.read('ssm:/relay/relay/other')).rejects.toThrow('SSM has no /relay/relay/other');
+      await expect(secrets.read('ssm:/relay/relay-two/openai')).rejects.toThrow('belongs to another stack');
+      expect(run.output).toContain(`curl -N ${baseUrl}/chat/completions`);
+      expect(aws.describing.authorization).toMatch(/^AWS4-HMAC-SHA256 .*\/eu-west-1\/cloudformation\//);
+      expect(await rig.row('channels', { id: 'openai' })).toMatchObject({
+        secret: 'ssm:/relay/relay/openai',
+        models: ['gpt-4o-mini'],
+      });
+    });
+
+    it('can be repeated without anybody there, with the key that is stored: the grant stays one', async () => {
+      const taken = await runOps([...words, '--yes', '--wait', '0'], environment(), secret);
+      expect(taken.errors).toContain('repeat with --secret ssm:/relay/relay/openai');
+      const reference = ['--secret', 'ssm:/relay/relay/openai'];
+      const run = await runOps([...words, ...reference, '--yes', '--wait', '0'], environment());
+      expect(run.code).toBe(0);
+      expect(run.errors).toContain('was written before; nothing is written again');
+      expect(await rig.row('keys', { hash: hashOf(keyIn(run.output)) })).toMatchObject({ account: 'them' });
+    });
+
+    it.each([
+      [['--account', 'a b '], 'account: found'],
+      [['--amount', 'ten'], 'amount: found "ten"'],
+      [['--type', 'azure'], '--endpoint is missing, and nobody is here to answer'],
+      [['--type', 'bedrock'], '--region is missing'],
+      [['--type', 'cohere'], 'wanted one of openai'],
+      [['--endpoint', 'https://10.0.0.1/v1'], 'which is not a public address'],
+      [['--models', 'other'], 'there is a channel openai already'],
+    ])('writes nothing when it is told %j', async (more, message) => {
+      const before = aws.stored.size;
+      const run = await runOps([...words, '--yes', ...more], environment(), secret);
+      expect(run.code).toBe(2);
+      expect(run.errors).toContain(message);
+      expect(aws.stored.size).toBe(before);
+      expect(run.output).not.toContain('is written');
+    });
+  });
+});
+
+const sync = async (...words: string[]) =>
+  rig.ops(['channel', 'sync', 'synced', ...words], '', { UPSTREAM_KEY: secret });
+
+describe('channel sync', () => {
+  const channel = {
+    id: 'synced',
+    endpoint: '',
+    secret: 'env:UPSTREAM_KEY',
+    models: ['smart', 'old', 'old-name'],
+    mapper: { smart: 'gpt-4o', 'old-name': 'gone' },
+    state: true,
+    _note: 'kept',
+  };
+  beforeEach(async () => rig.put('channels', { ...channel, endpoint: upstream.endpoint }));
+
+  it('shows what the upstream has and has not, asks, and writes models and mapper alone', async () => {
+    const asked = await sync();
+    expect(asked.output).toContain('+ gpt-4o-mini\n+ text-embedding-3\n- old\n- old-name\n');
+    expect(asked.output).toContain('the upstream lists 3 models: 2 to add, 2 to remove.');
+    expect(asked.errors).toContain('1 names of the upstream have characters that no row may have');
+    expect(asked.errors).toContain('no row of charges prices');
+    expect(asked.errors).toContain('repeat with --yes');
+    expect(await rig.row('channels', { id: 'synced' })).toMatchObject({ models: channel.models });
+
+    expect(await sync('--only', 'gpt-*', '--yes')).toMatchObject({ code: 0 });
+    expect(await rig.row('channels', { id: 'synced' })).toEqual({
+      ...channel,
+      endpoint: upstream.endpoint,
+      models: ['smart', 'gpt-4o-mini'],
+      mapper: { smart: 'gpt-4o' },
+    });
+    expect((await sync('--only', 'gpt-*')).output).toContain('nothing to write');
+  });
+
+  it('keeps what it is told to keep, and writes nothing in a dry run', async () => {
+    const run = await sync('--keep', '--dry-run', '--json');
+    expect(JSON.parse(run.output)).toMatchObject({ removed: [], added: ['gpt-4o-mini', 'text-embedding-3'] });
+    expect(run.errors).toContain('nothing was written: --dry-run');
+  });
+
+  it('never empties a channel, and says what the upstream said, without the key', async () => {
+    const none = await sync('--only', 'nothing');
+    expect(none.output).toContain('0 to add, 2 to remove');
+    await rig.put('channels', { ...channel, endpoint: upstream.endpoint, models: ['old'], mapper: {} });
+    const empty = await sync('--only', 'nothing', '--yes');
+    expect(empty.code).toBe(1);
+    expect(empty.errors).toContain('no model would be left');
+    const refused = await rig.ops(['channel', 'sync', 'synced'], '', { UPSTREAM_KEY: 'wrong-key' });
+    expect(refused.code).toBe(1);
+    expect(refused.errors).toContain('no list of models came back (401)');
+    const azure = {
+      id: 'azure',
+      type: 'azure',
+      endpoint: 'https://a.openai.azure.com/openai/v1',
+      models: ['m'],
+    };
+    await rig.put('channels', azure);
+    expect((await rig.ops(['channel', 'sync', 'azure'])).errors).toContain('its channels serve deployments');
+  });
+});
