@@ -120,16 +120,18 @@ describe('the code keeps to its design', () => {
   });
 
   it('no source has a loose end', () => {
-    const words = [
-      'TO' + 'DO',
-      'FIX' + 'ME',
-      'X' + 'XX',
-      '@ts-' + 'ignore',
-      '@ts-' + 'expect-error',
-      'as ' + 'any',
-      ': ' + 'any\\b',
-      '\\.on' + 'ly\\(',
+    // In halves, so that this file does not find itself.
+    const halves = [
+      'TO|DO',
+      'FIX|ME',
+      'X|XX',
+      '@ts-|ignore',
+      '@ts-|expect-error',
+      'as |any\\b',
+      ': |any\\b',
+      '\\.on|ly\\(',
     ];
+    const words = halves.map((half) => half.replace('|', ''));
     const loose = new RegExp(words.join('|'));
     expect(sources.filter(({ text }) => loose.test(text)).map(({ file }) => file)).toEqual([]);
     const printing = product.filter(

@@ -68,7 +68,7 @@ async function crash(
 
   for (const pid of pids) process.kill(pid, 'SIGKILL');
   const cut = await reader?.read().then(
-    (turn) => turn.done === true,
+    (turn) => turn.done,
     () => true,
   );
   say(
@@ -88,7 +88,7 @@ async function crash(
   say(`5. The next call is served by a new process.   ${await shown(documents)}`);
   say('6. The ledger, oldest first:');
   for (const row of await ledger(documents))
-    say(`   ${row['kind']}`.padEnd(14) + `${row['model'] ?? ''}`.padEnd(12) + amountOf(row));
+    say(`   ${text(row, 'kind').padEnd(12)}${text(row, 'model').padEnd(12)}${amountOf(row)}`);
   report(await books(documents), await ledger(documents));
 }
 
@@ -142,6 +142,11 @@ async function ledger(documents: DynamoDBDocumentClient): Promise<Record<string,
   );
   return Items.toSorted((a, b) => String(a['at']).localeCompare(String(b['at'])));
 }
+
+const text = (row: Record<string, unknown>, field: string): string => {
+  const value = row[field];
+  return typeof value === 'string' ? value : '';
+};
 
 const amountOf = (row: Record<string, unknown>): string =>
   row['kind'] === 'grant' ? `+${String(row['amount'])} yuan` : `-${String(row['charge'])} yuan`;

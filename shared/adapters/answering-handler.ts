@@ -30,7 +30,8 @@ export function answeringHandler(endpoint: Endpoint): ReturnType<typeof streamin
   trapRejections(log);
 
   const client = documentClient(environment.aws);
-  const { config, cooldowns } = runtimeView({ client, clock, log, stack });
+  const runtime = runtimeView({ client, clock, log, stack });
+  const { config } = runtime;
   const secrets = secretStore({ environment, clock });
   const transport = signedTransport({
     transport: upstreamTransport({ local }),
@@ -46,7 +47,7 @@ export function answeringHandler(endpoint: Endpoint): ReturnType<typeof streamin
     transport,
     searchProvider: searchProviders({ transport, secrets }),
     quotas: dynamoQuotaStore(client, stack),
-    health: new DynamoChannelHealth({ client, clock, stack, cooldowns }),
+    health: new DynamoChannelHealth({ client, clock, stack, cooldowns: () => runtime.cooldowns() }),
     idempotency: dynamoIdempotencyStore(client, clock, stack),
     random: systemRandom,
   };

@@ -72,7 +72,7 @@ async function* reply(
   if (answer.status < 200 || answer.status > 299)
     throw await readUpstreamRefusal(answer, {
       withheld: [secret ?? '', new URL(sent.url).hostname],
-      ownFault: channelTypes[channel.type].ownFault,
+      type: channelTypes[channel.type],
     });
   for await (const bytes of answer.body) {
     watchdog.handedOn();

@@ -12,14 +12,14 @@ const messageLengthMax = 600;
 export interface RefusalReading {
   /** What must not come back to a client: the secret, the upstream's host. */
   withheld: readonly string[];
-  /** How this kind of upstream says that not the caller but our secret or the row is at fault. */
-  ownFault: ChannelType['ownFault'];
+  /** Knows how this kind of upstream says that not the caller but our secret or the row is at fault. */
+  type: Pick<ChannelType, 'ownFault'>;
 }
 
 /** An upstream's answer that is not a 2xx: the caller's refusal with the upstream's code, or the channel's failure. */
 export async function readUpstreamRefusal(
   reply: UpstreamReply,
-  { withheld, ownFault }: RefusalReading,
+  { withheld, type }: RefusalReading,
 ): Promise<Refusal | UpstreamFailure> {
   const failure = new UpstreamFailure(
     'status',
@@ -36,7 +36,7 @@ export async function readUpstreamRefusal(
   const body = asRecord(Array.isArray(value) ? value[0] : value);
   const error = errorIn(body);
   if (!error) return failure;
-  const own = ownFault?.(reply.status, error);
+  const own = type.ownFault?.(reply.status, error);
   if (own) return own === 'secret' ? new UpstreamFailure('secret', reply.status) : failure;
   return new Refusal(
     reply.status,

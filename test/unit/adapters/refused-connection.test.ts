@@ -20,7 +20,7 @@ test('a refusal whose body nobody reads gives its connection back', async () => 
     },
     new AbortController().signal,
   );
-  const failure = await readUpstreamRefusal(reply, { withheld: [], ownFault: undefined });
+  const failure = await readUpstreamRefusal(reply, { withheld: [], type: {} });
   expect(failure).toMatchObject({ kind: 'status', status: 503 });
   await closed;
   server.close();

@@ -25,7 +25,7 @@ describe('an Idempotency-Key', () => {
     const rig = new CoreRig().upstream({ steps: [delta('a'), hang] });
     const response = await rig.clock.run(rig.respond({ ...ask, stream: true }, withKey('k')));
     const repeat = await rig.respond({ ...ask, stream: true }, withKey('k'));
-    expect([repeat.status, codeOf(String(repeat.body))]).toEqual([409, 'request_in_progress']);
+    expect([repeat.status, codeOf(repeat.body as string)]).toEqual([409, 'request_in_progress']);
     await rig.clock.run(response.done);
   });
 

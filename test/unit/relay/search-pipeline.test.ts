@@ -32,7 +32,7 @@ describe('a web- call', () => {
     const answer = await rig.post(ask);
     expect(answer.status).toBe(200);
     expect(rig.logged[0]?.duration_ms).toBe(waitedMs);
-    expect((rig.sent[0]?.json as { messages: object[] }).messages).toHaveLength(1);
+    expect(rig.sent[0]?.json['messages']).toHaveLength(1);
   });
 
   it('counts what the web added when the upstream tells no usage', async () => {
