@@ -10,7 +10,7 @@ const managed = /^secretsmanager:[A-Za-z0-9_+=.@-]+(\/[A-Za-z0-9_+=.@-]+)+$/;
 const environment = /^env:[A-Za-z_][A-Za-z0-9_]*$/;
 
 const howToStore =
-  'store the value with `aws ssm put-parameter --type SecureString --name /relay/<stack>/<name> --value <value>` ' +
+  'store the value with `npm run ops -- secret put <name> --stack <stack>`, which reads it from standard input, ' +
   'and write ssm:/relay/<stack>/<name> here';
 
 /** Why this is not a usable reference; undefined when it is. Never quotes it: it may be the secret itself. */

@@ -33,7 +33,7 @@ describe('a secret that was typed into a row', () => {
 
   it('is a problem that says how to store it', () => {
     const { verdicts } = compile({ channels: [channel({ secret: canary })] });
-    expect(verdicts[0]?.problem).toContain('aws ssm put-parameter --type SecureString');
+    expect(verdicts[0]?.problem).toContain('npm run ops -- secret put');
   });
 
   it.each([
