@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { errorStatus } from '../support/upstream-failures.ts';
+import { textStream } from '../support/upstream-scripts.ts';
+
+let upstream: ScriptedUpstream;
+let stack: WatchedStack;
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  stack = await startWatchedStack({
+    environmentsMax: 2,
+    rows: [['channels', { id: 'once', endpoint: upstream.endpoint, models: ['once'], state: true }]],
+  });
+});
+afterAll(async () => {
+  await stack?.stop();
+  await upstream?.close();
+});
+beforeEach(() => {
+  upstream.script(textStream('Hello there.'));
+  upstream.forget();
+});
+
+const post = (idempotencyKey: string, content = 'Hello') =>
+  stack.post(
+    { model: 'once', messages: [{ role: 'user', content }] },
+    { headers: { 'idempotency-key': idempotencyKey } },
+  );
+const idOf = ({ headers }: Response): string => headers.get('x-request-id') ?? '';
+
+/** A call that was answered and whose end is written down. */
+async function completed(idempotencyKey: string): Promise<string> {
+  const first = await post(idempotencyKey);
+  expect(first.status).toBe(200);
+  expect(await first.text()).toContain('Hello there.');
+  await stack.logged(idOf(first));
+  return idOf(first);
+}
+
+async function expectRefused(
+  response: Response,
+  status: number,
+  code: string,
+  firstId: string,
+): Promise<void> {
+  expect(response.status).toBe(status);
+  expect(response.headers.get('x-should-retry')).toBe('false');
+  expect(await response.json()).toMatchObject({
+    error: { type: 'invalid_request_error', code, message: expect.stringContaining(firstId) },
+  });
+}
+
+describe('a request with an Idempotency-Key', () => {
+  it('that was completed is refused when repeated, with the id of the first', async () => {
+    const firstId = await completed('completed');
+    await expectRefused(await post('completed'), 409, 'request_already_completed', firstId);
+    expect(upstream.requests).toHaveLength(1);
+  });
+
+  it('is refused when its key was used with another body', async () => {
+    const firstId = await completed('reused');
+    await expectRefused(await post('reused', 'Goodbye'), 422, 'idempotency_key_reused', firstId);
+    expect(upstream.requests).toHaveLength(1);
+  });
+
+  it('is refused while the first one runs, in whatever environment', async () => {
+    const release = Promise.withResolvers<void>();
+    upstream.script(async (call, reply) => {
+      await release.promise;
+      await textStream('Hello there.')(call, reply);
+    });
+    const running = post('running');
+    await upstream.nextRequest();
+    const repeated = await post('running');
+    release.resolve();
+    const first = await running;
+    expect(first.status).toBe(200);
+    await expectRefused(repeated, 409, 'request_in_progress', idOf(first));
+    expect(upstream.requests).toHaveLength(1);
+  });
+
+  it('may be repeated when the first one failed and cost nothing', async () => {
+    upstream.script(errorStatus(500));
+    const failed = await post('failed');
+    expect(failed.status).toBe(502);
+    await failed.text();
+    await stack.logged(idOf(failed));
+    upstream.script(textStream('Hello there.'));
+    expect((await post('failed')).status).toBe(200);
+    expect(upstream.requests).toHaveLength(2);
+  });
+});
