@@ -70,7 +70,7 @@ describe('functions', () => {
 
   test('each have alarms for crashes and refused environments, and for server errors where they answer', () => {
     const watched = resourcesOf(template, 'AWS::CloudWatch::Alarm').flatMap(([, { Properties }]) => {
-      const [dimension] = Properties.Dimensions as { Name: string; Value: unknown }[];
+      const [dimension] = (Properties.Dimensions ?? []) as { Name: string; Value: unknown }[];
       if (dimension?.Name !== 'FunctionName' || Properties.MetricName === 'IteratorAge') return [];
       return `${readable(dimension.Value).replace(/^<Functions([a-z]+)Function.*$/, '$1')} ${String(Properties.MetricName)}`;
     });
