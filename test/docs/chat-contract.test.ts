@@ -38,6 +38,28 @@ const everyField = {
 
 const piece = (call: object): string => data({ choices: [{ index: 0, delta: { tool_calls: [call] } }] });
 
+/** Answers of a size: millions of characters (of 1,048,576), choices, tool calls. */
+const text = (millions: number): string[] =>
+  Array.from({ length: millions }, () => delta('x'.repeat(1 << 20)));
+const choices = (count: number): string =>
+  data({
+    choices: Array.from({ length: count }, (_, index) => ({
+      index,
+      delta: { content: 'x' },
+      finish_reason: null,
+    })),
+  });
+const calls = (count: number): string => {
+  const call = (index: number): object => ({
+    index,
+    id: `c${index}`,
+    function: { name: 'f', arguments: '{}' },
+  });
+  return data({
+    choices: [{ index: 0, delta: { tool_calls: Array.from({ length: count }, (_, index) => call(index)) } }],
+  });
+};
+
 describe('the chat contract', () => {
   it.each([false, true])('passes every field on as it was sent (stream: %s)', async (stream) => {
     const rig = new CoreRig().upstream({ steps: hello });
@@ -90,6 +112,19 @@ describe('the chat contract', () => {
         choices: [expect.objectContaining({ index: 0, delta: expect.any(Object) as object })],
         usage: expect.toSatisfy((value) => value === null || typeof value === 'object') as object,
       });
+  });
+
+  it.each([
+    ['4 M characters', text(4), [...text(4), delta('x')]],
+    ['128 choices', [choices(128)], [choices(129)]],
+    ['1,024 tool calls', [calls(1024)], [calls(1025)]],
+  ])('takes an answer of %s, and fails one that is larger', async (_limit, most, more) => {
+    const statusOf = async (steps: string[]): Promise<number> => {
+      const rig = new CoreRig().upstream({ steps: [...steps, finish(), done] });
+      return (await rig.post({ ...everyField, stream: false })).status;
+    };
+    expect(await statusOf(most)).toBe(200);
+    expect(await statusOf(more)).toBe(502);
   });
 
   it('passes length and content_filter on as finish reasons', async () => {
