@@ -106,6 +106,7 @@ const revealing: [RegExp, string][] = [
   [/\b[a-z][a-z0-9.-]*:\d{2,5}\b/gi, '[removed]'],
   [/\blocalhost\b/gi, '[removed]'],
   [/(?:\/[\w.@-]+){2,}/g, '[removed]'],
+  [/\[removed\]:\d+/g, '[removed]'],
   [/\s+/g, ' '],
 ];
 

@@ -3,6 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
+import { finished } from 'node:stream';
 import { logLines, type Log } from '../log.ts';
 import type { FunctionError, FunctionSettings, Invocation } from './invocation.ts';
 import { createRuntimeApi } from './runtime-api.ts';
@@ -63,7 +64,8 @@ export class Environment {
         this.#answerEnded();
       },
       streaming: (_, body: IncomingMessage, contentType) => {
-        body.once('end', () => this.#answerEnded());
+        // Also when the runtime's connection is reset: then there is no 'end'.
+        finished(body, () => this.#answerEnded());
         this.#take()?.streaming(body, contentType);
       },
     });
