@@ -55,7 +55,7 @@ export const requestWidgets = (stackName: string): IWidget[][] => [
       Object.entries(outcomes).map(([outcome, color]) => requestsThat(stackName, outcome).with({ color })),
       { stacked: true },
     ),
-    graph('Failures', 12, [
+    graph('Failed requests and attempts', 12, [
       drawn(stackName, 'Failures', Stats.SUM, 'requests that failed'),
       drawn(stackName, 'FailedAttempts', Stats.SUM, 'attempts on a channel that failed'),
       drawn(stackName, 'InternalErrors', Stats.SUM, 'bugs of the relay'),
