@@ -67,12 +67,6 @@ export const stopsEarly: Script = async (_call, reply) => {
 
 export const resetsBeforeHead: Script = (_call, reply) => reply.reset();
 
-/** The reset may overtake the words: what the caller has not read by then is lost. */
-export const resetsMidStream: Script = async (_call, reply) => {
-  await reply.data(chunk({ role: 'assistant', content: 'one two' }));
-  reply.reset();
-};
-
 /** Lines that are no protocol at all, then the end. */
 export const junkAlone: Script = async (_call, reply) => {
   await reply.write('what is this\n{"not":"sse"}\ndata: {broken\n\ndata\n\n\u0000\u0001\n\n');

@@ -1,5 +1,5 @@
 import type { Script } from './scripted-upstream.ts';
-import { chunk, completion, toolDelta, usage, usageChunk } from './upstream-frames.ts';
+import { chunk, toolDelta, usageChunk } from './upstream-frames.ts';
 
 /** Frames as given, then `[DONE]`. */
 export const frames =
@@ -56,44 +56,3 @@ export const textThenSilence =
 
 /** Says nothing at all: not even a status. */
 export const silence: Script = (_call, reply) => reply.hang();
-
-/** A JSON answer although a stream was asked for. */
-export const jsonAnswer =
-  (text: string, more: object = {}): Script =>
-  (_call, reply) =>
-    reply.json(200, completion({ content: text }, 'stop', more));
-
-/** Text of four words and a usage of the test's choice. */
-export const usageVariants = {
-  none: frames(chunk({ role: 'assistant', content: 'one two three four' }), chunk({}, 'stop')),
-  explicitZero: frames(
-    chunk({ role: 'assistant', content: 'one two three four' }),
-    chunk({}, 'stop'),
-    usageChunk({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }),
-  ),
-  onFinishChunk: frames(
-    chunk({ role: 'assistant', content: 'one two three four' }),
-    chunk({}, 'stop', { usage }),
-  ),
-  onEveryChunk: frames(
-    chunk({ role: 'assistant', content: 'one two ' }, null, {
-      usage: { ...usage, completion_tokens: 2, total_tokens: 13 },
-    }),
-    chunk({ content: 'three four' }, null, { usage }),
-    chunk({}, 'stop', { usage }),
-  ),
-  withDetails: frames(
-    chunk({ role: 'assistant', content: 'one two three four' }),
-    chunk({}, 'stop'),
-    usageChunk({
-      ...usage,
-      prompt_tokens_details: { cached_tokens: 4 },
-      completion_tokens_details: { reasoning_tokens: 3 },
-    }),
-  ),
-  negative: frames(
-    chunk({ role: 'assistant', content: 'one two three four' }),
-    chunk({}, 'stop'),
-    usageChunk({ prompt_tokens: -5, completion_tokens: -1, total_tokens: -6 }),
-  ),
-} as const satisfies Record<string, Script>;
