@@ -8,8 +8,8 @@ import { chunk, usageChunk } from '../support/upstream-frames.ts';
 /** What the books promise, seen on the running stack: front door, functions, streams, sweeper, store. */
 const nano = 1_000_000_000;
 const keyOf = (account: string): string => `sk-money-${account}`;
-const accounts = ['killed', 'leaver', 'crowd', 'planned', 'warm', 'outage'];
-const balances: Record<string, number> = { killed: 100, leaver: 100, crowd: 10, warm: 100, outage: 100 };
+const accounts = ['killed', 'leaver', 'crowd', 'planned', 'outage'];
+const balances: Record<string, number> = { killed: 100, leaver: 100, crowd: 10, outage: 100 };
 const messages = [{ role: 'user', content: 'hi' }];
 
 let upstream: ScriptedUpstream;
@@ -20,7 +20,7 @@ beforeAll(async () => {
   const channel = {
     id: 'money',
     endpoint: upstream.endpoint,
-    models: ['metered', 'per-call', 'free'],
+    models: ['metered', 'per-call'],
     state: true,
   };
   const planItem = { id: 'calls', value: 2, models: ['per-call'] };
@@ -162,33 +162,6 @@ describe('the books of the running stack', () => {
     expect(Object.values((await quota('planned'))?.['plan'] as object)).toEqual([2]);
   });
 
-  it('take two UpdateItem for a warm billed call, one of them before the upstream, and none for a free one', async () => {
-    let before: string[] = [];
-    upstream.script(async (_call, reply) => {
-      before = asked();
-      await reply.data(
-        chunk({ role: 'assistant', content: 'ok' }),
-        chunk({}, 'stop'),
-        usageChunk(),
-        '[DONE]',
-      );
-      reply.end();
-    });
-    await warmUp();
-    stack.store.calls.length = 0;
-    const billed = await post('warm', 'metered');
-    await billed.text();
-    await stack.logged(billed.headers.get('x-request-id') ?? '');
-    expect(before).toEqual(['UpdateItem relay-quotas']);
-    expect(asked()).toEqual(['UpdateItem relay-quotas', 'UpdateItem relay-quotas']);
-
-    stack.store.calls.length = 0;
-    const free = await post('warm', 'free');
-    await free.text();
-    await stack.logged(free.headers.get('x-request-id') ?? '');
-    expect(asked()).toEqual([]);
-  });
-
   it('answer 503 and call no upstream when the store is down before the reserve', async () => {
     await (await post('outage', 'metered')).text();
     upstream.forget();
@@ -201,19 +174,6 @@ describe('the books of the running stack', () => {
     expect(upstream.requests).toHaveLength(0);
   });
 });
-
-/** What the answering function asked of the store; the ledger's and the sweeper's own calls are not its. */
-const asked = (): string[] =>
-  stack.store.calls
-    .map(({ action, table }) => `${action} ${table}`)
-    .filter((call) => /^(GetItem|BatchGetItem|UpdateItem|PutItem|Scan|TransactWriteItems) /.test(call))
-    .filter((call) => !/relay-(ledger|grants)$|^Scan relay-quotas/.test(call));
-
-/** Fresh key and configuration in the one environment that answers: calls one after the other go to the same. */
-async function warmUp(): Promise<void> {
-  for (let i = 0; i < 2; i += 1) await (await post('warm', 'metered')).text();
-  await until(async () => openIn(await quota('warm')) === 0);
-}
 
 function killQuietly(pid: number): void {
   try {

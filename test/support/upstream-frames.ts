@@ -20,16 +20,3 @@ export const chunkOf = (choices: object[], more: object = {}): object => ({
 export const usageChunk = (values: object = usage): object => chunkOf([], { usage: values });
 
 export const toolDelta = (index: number, piece: object): object => ({ tool_calls: [{ index, ...piece }] });
-
-/** A whole answer, as OpenAI sends it to a call without `stream`. */
-export const completion = (message: object, finishReason = 'stop', more: object = {}): object => ({
-  id: 'chatcmpl-upstream',
-  object: 'chat.completion',
-  created: 1_700_000_000,
-  model: 'upstream-model',
-  choices: [
-    { index: 0, message: { role: 'assistant', ...message }, logprobs: null, finish_reason: finishReason },
-  ],
-  usage,
-  ...more,
-});
