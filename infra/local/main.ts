@@ -24,6 +24,8 @@ async function finish(exitCode: number): Promise<void> {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(0));
+// Before the stack is up the signal waits for it; unheard, it would end the process.
+process.on('SIGUSR2', () => void start?.then((stack) => stack.runSchedules()).catch(() => {}));
 // Whoever started us with a channel, first step or test, has died.
 process.once('disconnect', () => end(1));
 
@@ -47,7 +49,6 @@ try {
   const options = readOptions(process.env);
   start = startStack({ ...options, ...stackSource(process.env), environmentsMax }, logToStderr);
   const stack = await start;
-  process.on('SIGUSR2', () => void stack.runSchedules());
   void stack.emulatorEnded.then((reason) => {
     if (ending !== undefined) return;
     logToStderr(`the DynamoDB emulator ended: ${reason}`);

@@ -1,7 +1,7 @@
 import { ConditionalCheckFailedException, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { physicalTableName, tableSchemas } from '../../shared/adapters/table-schema.ts';
 import { demoRows, openaiRow, type SeedRow } from './seed-rows.ts';
@@ -15,12 +15,17 @@ export function demoKey(dataFolder: string | undefined): string {
   const file = path.join(dataFolder, 'demo-key');
   try {
     const kept = readFileSync(file, 'utf8').trim();
-    if (kept.startsWith('sk-')) return kept;
+    if (kept.startsWith('sk-')) {
+      chmodSync(file, 0o600);
+      return kept;
+    }
   } catch {
     // No key yet.
   }
   mkdirSync(dataFolder, { recursive: true });
   writeFileSync(file, `${fresh}\n`, { mode: 0o600 });
+  // The mode counts for a new file only.
+  chmodSync(file, 0o600);
   return fresh;
 }
 

@@ -1,9 +1,22 @@
+import { SecretMissing } from '../relay/ports.ts';
 import type { Environment } from './environment.ts';
 
 /** A secret that cannot be had. The message may name the reference, never a value. */
-export class SecretUnavailable extends Error {
+export class SecretUnavailable extends SecretMissing {
   override readonly name = 'SecretUnavailable';
 }
+
+/** How the stores say that asking again is of no use. */
+const definite = new Set([
+  'ParameterNotFound',
+  'ParameterVersionNotFound',
+  'ResourceNotFoundException',
+  'AccessDeniedException',
+  'InvalidRequestException',
+]);
+
+export const isDefinite = (error: unknown): boolean =>
+  error instanceof SecretMissing || (error instanceof Error && definite.has(error.name));
 
 export interface AwsSecrets {
   /** A parameter of SSM, decrypted; only under `/relay/<stack>/`. */

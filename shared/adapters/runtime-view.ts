@@ -56,7 +56,8 @@ export function runtimeView(parts: RuntimeViewParts): RuntimeView {
     // A read that a freeze of the environment held up must not undo a later one.
     if (held && held.checkedAt > startedAt) return;
     cooldowns = newCooldowns;
-    held = await follow(parts, held, pointer, startedAt);
+    const next = await follow(parts, held, pointer, startedAt);
+    if (!held || held.checkedAt <= startedAt) held = next;
   };
 
   /** The read under way, or a new one; one that began before a freeze tells nothing about now. */

@@ -1,5 +1,5 @@
 import type { Clock, SecretStore } from '../relay/ports.ts';
-import { awsSecrets, SecretUnavailable } from './aws-secrets.ts';
+import { awsSecrets, isDefinite, SecretUnavailable } from './aws-secrets.ts';
 import type { Environment } from './environment.ts';
 import { ExpiringCache } from './expiring-cache.ts';
 
@@ -40,20 +40,34 @@ export function secretStore({ environment, clock, variables = process.env }: Sec
     }
   };
 
-  const read = (reference: string): Promise<string> =>
-    cache.get(reference, async () => {
+  /** The last good values: better than none while a store does not answer. */
+  const known = new Map<string, string>();
+  const fetchValue = async (reference: string): Promise<string> => {
+    try {
       // A line feed at the end, as files and shells leave it, would break the request header.
       const value = (await load(reference))?.trim();
       if (!value) throw new SecretUnavailable(`${reference} is empty or does not exist.`);
+      if (known.size >= entriesMax) known.clear();
+      known.set(reference, value);
       return value;
-    });
+    } catch (error) {
+      if (isDefinite(error)) {
+        known.delete(reference);
+        throw error instanceof SecretUnavailable ? error : new SecretUnavailable(reference, { cause: error });
+      }
+      const last = known.get(reference);
+      if (last === undefined) throw error;
+      return last;
+    }
+  };
+  const read = (reference: string): Promise<string> => cache.get(reference, () => fetchValue(reference));
 
   return {
     read,
     async refresh(reference) {
+      const before = known.get(reference);
+      cache.delete(reference);
       try {
-        const before = await read(reference);
-        cache.delete(reference);
         return (await read(reference)) !== before;
       } catch {
         return false;

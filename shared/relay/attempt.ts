@@ -6,7 +6,7 @@ import { channelRequest } from './channel-request.ts';
 import { channelTypes } from './channel-type.ts';
 import type { ChatCall } from './chat-call.ts';
 import { hasContent } from './meter.ts';
-import type { ChatPorts } from './ports.ts';
+import { SecretMissing, type ChatPorts } from './ports.ts';
 import type { Candidate } from './routing.ts';
 import { UpstreamFailure } from './upstream-failure.ts';
 import { readUpstreamRefusal } from './upstream-refusal.ts';
@@ -87,7 +87,7 @@ async function readSecret(ports: ChatPorts, reference: string | undefined): Prom
   if (reference === undefined) return undefined;
   try {
     return await ports.secrets.read(reference);
-  } catch {
-    throw new UpstreamFailure('secret');
+  } catch (error) {
+    throw new UpstreamFailure(error instanceof SecretMissing ? 'secret' : 'secret_store');
   }
 }

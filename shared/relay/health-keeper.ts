@@ -36,7 +36,8 @@ export class HealthKeeper {
     const nowMs = this.#clock.now();
     const { kind, status, retryAfterSeconds = 0 } = failure;
     if (kind === 'status' && harmless.has(status ?? 0)) return;
-    if (kind === 'deadline' || secretChanged) return;
+    // Other environments may hold a good secret: one that could not ask for it must not speak for them.
+    if (kind === 'deadline' || kind === 'secret_store' || secretChanged) return;
     if (status === 429) return this.#health.cool(id, nowMs + Math.max(retryAfterSeconds * 1000, rateLimitMs));
     if (status === 401 || status === 402 || kind === 'secret')
       return this.#health.cool(id, nowMs + badSecretMs);

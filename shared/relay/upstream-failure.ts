@@ -7,7 +7,10 @@ export type UpstreamFailureKind =
   | 'connect'
   | 'reset'
   | 'status'
+  /** The channel's secret is missing or refused. */
   | 'secret'
+  /** The store of secrets did not answer: nothing is known of the secret. */
+  | 'secret_store'
   /** Too slow: a channel's time-out. */
   | 'timeout'
   /** The whole request ran out of time. */
@@ -44,7 +47,7 @@ export class UpstreamFailure extends Error {
 const defaultRetrySeconds = 5;
 
 /** Kinds after which the upstream cannot have charged anything: it was not reached, or said no. */
-const chargedNothing = new Set<UpstreamFailureKind>(['connect', 'secret', 'status']);
+const chargedNothing = new Set<UpstreamFailureKind>(['connect', 'secret', 'secret_store', 'status']);
 
 /**
  * What the client is told when no channel could serve it: a rate limit when all of them said so, else what the last

@@ -48,6 +48,8 @@ export interface RigOptions {
   configDown?: boolean;
   /** What the web says; absent: the provider is down. */
   search?: (query: string) => Promise<SearchResult[]>;
+  /** What reading a secret ends with. */
+  secretError?: Error;
   /** A secret that is read anew is another one. */
   secretChanges?: boolean;
 }
@@ -152,7 +154,8 @@ export class CoreRig {
       secrets: {
         read: (reference) => {
           this.secretsRead.push(reference);
-          return Promise.resolve('upstream-secret-value');
+          const { secretError } = this.#options;
+          return secretError ? Promise.reject(secretError) : Promise.resolve('upstream-secret-value');
         },
         refresh: () => Promise.resolve(this.#options.secretChanges === true),
       },

@@ -5,17 +5,24 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Environment } from '../../../shared/adapters/environment.ts';
 import { secretStore } from '../../../shared/adapters/secret-store.ts';
+import { SecretMissing } from '../../../shared/relay/ports.ts';
 import { steeredClock, type SteeredClock } from './steered-clock.ts';
 import { localAccess } from './store.ts';
 
 /** The wire protocol of both services, as far as reading one value goes. */
 const calls: { target: string; input: Record<string, unknown> }[] = [];
 let value = 'sk-upstream';
+/** What the store answers instead. */
+let failure: { status: number; type: string } | undefined;
 const server = createServer((request, response) => {
   void text(request).then((body) => {
     const target = String(request.headers['x-amz-target']).split('.').at(-1) ?? '';
     calls.push({ target, input: JSON.parse(body) as Record<string, unknown> });
     response.setHeader('content-type', 'application/x-amz-json-1.1');
+    if (failure) {
+      response.writeHead(failure.status).end(JSON.stringify({ __type: failure.type }));
+      return;
+    }
     response.end(
       JSON.stringify(target === 'GetParameter' ? { Parameter: { Value: value } } : { SecretString: value }),
     );
@@ -35,6 +42,7 @@ beforeEach(() => {
   clock = steeredClock();
   calls.length = 0;
   value = 'sk-upstream';
+  failure = undefined;
 });
 
 function open({ local = false, variables = {} } = {}) {
@@ -97,5 +105,36 @@ describe('the secret store', () => {
     clock.advance(1);
     expect(await secrets.read('ssm:/relay/relay-beta/openai')).toBe('sk-rotated');
     expect(calls).toHaveLength(2);
+  });
+
+  test('serves the last value while the store does not answer, and none that the store says is gone', async () => {
+    const secrets = open();
+    await secrets.read('ssm:/relay/relay-beta/openai');
+    clock.advance(5 * 60_000);
+    failure = { status: 400, type: 'ThrottlingException' };
+    expect(await secrets.read('ssm:/relay/relay-beta/openai')).toBe('sk-upstream');
+    clock.advance(5 * 60_000);
+    failure = { status: 400, type: 'ParameterNotFound' };
+    await expect(secrets.read('ssm:/relay/relay-beta/openai')).rejects.toBeInstanceOf(SecretMissing);
+  });
+
+  test('tells a secret that is missing from a store that does not answer', async () => {
+    failure = { status: 400, type: 'ThrottlingException' };
+    const refused = await open()
+      .read('ssm:/relay/relay-beta/openai')
+      .catch((error: unknown) => error);
+    expect(refused).not.toBeInstanceOf(SecretMissing);
+    failure = { status: 400, type: 'AccessDeniedException' };
+    await expect(open().read('ssm:/relay/relay-beta/openai')).rejects.toBeInstanceOf(SecretMissing);
+  });
+
+  test('says after reading anew whether the value is another than the one that was used', async () => {
+    const secrets = open();
+    await secrets.read('ssm:/relay/relay-beta/openai');
+    expect(await secrets.refresh('ssm:/relay/relay-beta/openai')).toBe(false);
+    value = 'sk-rotated';
+    expect(await secrets.refresh('ssm:/relay/relay-beta/openai')).toBe(true);
+    expect(await secrets.read('ssm:/relay/relay-beta/openai')).toBe('sk-rotated');
+    expect(await open().refresh('ssm:/relay/relay-beta/openai')).toBe(true);
   });
 });

@@ -1,3 +1,4 @@
+import { SecretMissing } from '../../../shared/relay/ports.ts';
 import { describe, expect, it } from 'vitest';
 import {
   CoreRig,
@@ -204,5 +205,19 @@ describe('an upstream that puts its error into a list', () => {
     });
     expect((await rig.post(ask)).status).toBe(502);
     expect(rig.health.writes).toEqual(['cool g|ssm:/relay/relay/g']);
+  });
+});
+
+describe('a secret', () => {
+  const withSecret = { channels: [{ id: 'c', secret: 'ssm:/relay/relay/1' }] };
+
+  it('that is missing cools its candidate; a store that does not answer cools nothing', async () => {
+    const missing = new CoreRig({ ...withSecret, secretError: new SecretMissing() }).upstream(good);
+    expect((await missing.post(ask)).status).toBe(502);
+    expect(missing.health.writes).toEqual(['cool c|ssm:/relay/relay/1']);
+    const silent = new CoreRig({ ...withSecret, secretError: new Error('throttled') }).upstream(good);
+    for (let i = 0; i < 4; i += 1) expect((await silent.post(ask)).status).toBe(502);
+    expect(silent.health.writes).toEqual([]);
+    expect(silent.logged[0]?.reason).toBe('upstream_secret_store');
   });
 });
