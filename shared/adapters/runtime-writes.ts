@@ -1,4 +1,7 @@
-/** Single conditional writes to the table `runtime`: true when the condition held and the write was done. */
+/**
+ * Single conditional writes to the table `runtime`: true when the condition held and the write was done. The SDK
+ * repeats a write whose reply was lost, so a condition also holds against the same writer's own write.
+ */
 import { ConditionalCheckFailedException, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { storeCall } from './dynamo.ts';
@@ -18,32 +21,44 @@ export const putItem = async (table: RuntimeTable, id: string, attributes: Attri
   await storeCall(() => table.client.send(command));
 };
 
-export const putIfAbsent = (table: RuntimeTable, id: string, attributes: Attributes): Promise<boolean> =>
+/** @param writer whose write this is: unique to it, and kept in the item */
+export const putIfAbsent = (
+  table: RuntimeTable,
+  id: string,
+  attributes: Attributes,
+  writer: string,
+): Promise<boolean> =>
   ifHolds(() =>
     table.client.send(
       new PutItemCommand({
         TableName: table.name,
-        Item: { id: textAttribute(id), ...attributes },
-        ConditionExpression: 'attribute_not_exists(id)',
+        Item: { id: textAttribute(id), ...attributes, writer: textAttribute(writer) },
+        ConditionExpression: 'attribute_not_exists(id) OR writer = :writer',
+        ExpressionAttributeValues: { ':writer': textAttribute(writer) },
       }),
     ),
   );
 
-/** @param from the pointer that must still be there; undefined: there must be none */
+/**
+ * @param from the pointer that must still be there; undefined: there must be none
+ * @param to its version must be the caller's alone: a pointer that names it is the caller's own write
+ */
 export function movePointer(table: RuntimeTable, from: Pointer | undefined, to: Pointer): Promise<boolean> {
-  if (from === undefined) return putIfAbsent(table, pointerId, pointerAttributes(to));
   const command = new PutItemCommand({
     TableName: table.name,
     Item: { id: textAttribute(pointerId), ...pointerAttributes(to) },
-    ConditionExpression: '#version = :version AND #digest = :digest',
+    ConditionExpression: `(${from ? names('from') : 'attribute_not_exists(id)'}) OR (${names('to')})`,
     ExpressionAttributeNames: { '#version': 'version', '#digest': 'digest' },
-    ExpressionAttributeValues: {
-      ':version': numberAttribute(from.version),
-      ':digest': textAttribute(from.digest),
-    },
+    ExpressionAttributeValues: { ...(from && valuesOf('from', from)), ...valuesOf('to', to) },
   });
   return ifHolds(() => table.client.send(command));
 }
+
+const names = (which: 'from' | 'to'): string => `#version = :${which}_version AND #digest = :${which}_digest`;
+const valuesOf = (which: 'from' | 'to', { version, digest }: Pointer): Attributes => ({
+  [`:${which}_version`]: numberAttribute(version),
+  [`:${which}_digest`]: textAttribute(digest),
+});
 
 /** @param expires Unix seconds after which DynamoDB removes the item */
 export function expireItem(table: RuntimeTable, id: string, expires: number): Promise<boolean> {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { ConfigRows } from '../config/config-rows.ts';
 import { snapshotFormat, type Snapshot } from '../config/snapshot.ts';
@@ -102,7 +103,8 @@ async function publish(
   const [first = new Uint8Array(), ...others] = parts;
   const head = { ...pointerAttributes(pointer), body: { B: first } };
   // Whoever has put the first part owns the number, and with it the other parts.
-  if (!(await putIfAbsent(table, snapshotPartId(version, 0), head))) return 'taken';
+  // Equal content is no sign of it: another compile of the same rows may have cut its bytes elsewhere.
+  if (!(await putIfAbsent(table, snapshotPartId(version, 0), head, randomUUID()))) return 'taken';
   await Promise.all([
     ...others.map((B, index) => putItem(table, snapshotPartId(version, index + 1), { body: { B } })),
     ...rowParts.map((B, index) => putItem(table, rowsPartId(version, index), { body: { B } })),

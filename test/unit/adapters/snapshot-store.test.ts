@@ -1,4 +1,4 @@
-import { UpdateCommand } from '@aws-sdk/lib-dynamodb';
+import { DeleteCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { getItems } from '../../../shared/adapters/runtime-items.ts';
 import { dynamoSnapshotStore } from '../../../shared/adapters/snapshot-store.ts';
@@ -31,6 +31,26 @@ async function publish(first: number, last: number): Promise<void> {
   for (let next = first; next <= last; next += 1) {
     expect(await snapshots.publish(await snapshots.newest(), next, contentOf(next))).toBe('published');
   }
+}
+
+/** A store of its own whose first reply to a put of that item is lost, after the put was done. */
+function openWithLostReply(id: string) {
+  const { client } = countedClient();
+  let attempts = 0;
+  client.middlewareStack.add(
+    (next, context) => async (args) => {
+      const reply = await next(args);
+      const { body = '' } = args.request as { body?: string };
+      if (context['commandName'] !== 'PutItemCommand' || !Buffer.from(body).includes(`{"S":"${id}"}`))
+        return reply;
+      attempts += 1;
+      if (attempts === 1) throw Object.assign(new Error('lost'), { name: 'TimeoutError' });
+      return reply;
+    },
+    { step: 'finalizeRequest', priority: 'low' },
+  );
+  const snapshots = dynamoSnapshotStore(client, 'relay', { now: () => nowMs });
+  return { snapshots, attempts: () => attempts };
 }
 
 const expiresOf = async (...ids: string[]) => {
@@ -97,5 +117,31 @@ describe('published snapshots', () => {
     );
     await expect(snapshots.rows(newest)).rejects.toMatchObject({ name: 'SnapshotBroken' });
     expect(await snapshots.snapshot(newest)).toMatchObject({ version: newest.version });
+  });
+
+  test.each(['config', 'snapshot#60#0'])(
+    'are published, and stay, when the reply to the put of %s was lost',
+    async (id) => {
+      const version = id === 'config' ? 59 : 60;
+      const { snapshots, attempts } = openWithLostReply(id);
+      const newest = await snapshots.newest();
+      expect(await snapshots.publish(newest, version, contentOf(version))).toBe('published');
+      expect(attempts()).toBe(2);
+      expect(await snapshots.newest()).toMatchObject({ version });
+      expect(await expiresOf(`snapshot#${version}#0`, `rows#${version}#0`)).toEqual([undefined, undefined]);
+    },
+  );
+
+  test('are published, and stay, when the reply to the very first put of the pointer was lost', async () => {
+    await store.client.send(new DeleteCommand({ TableName: 'relay-runtime', Key: { id: 'config' } }));
+    const { snapshots, attempts } = openWithLostReply('config');
+    expect(await snapshots.publish(undefined, 61, contentOf(61))).toBe('published');
+    expect(attempts()).toBe(2);
+    expect(await expiresOf('snapshot#61#0', 'rows#61#0')).toEqual([undefined, undefined]);
+  });
+
+  test('leave their number to whoever has it, even with the same content', async () => {
+    const snapshots = open();
+    expect(await snapshots.publish(await snapshots.newest(), 61, contentOf(61))).toBe('taken');
   });
 });
