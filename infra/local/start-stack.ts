@@ -1,4 +1,5 @@
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
+import { marksLost } from '../../shared/adapters/verdict-marks.ts';
 import { startDemoUpstream } from './demo-upstream.ts';
 import { startEmulator, type Emulator } from './emulator.ts';
 import { Checkpoints } from './events/checkpoints.ts';
@@ -77,7 +78,7 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   const key = upstream && demoKey(settings.dataFolder);
   if (upstream && key !== undefined) await seedDemo(client, `http://127.0.0.1:${upstream.port}/v1`, key);
   if (settings.openaiKey) await seedOpenai(client);
-  await publishConfiguration(functions);
+  await publishConfiguration(functions, log);
   schedules.start();
   frontDoor.open(readBehaviours(distribution(template, references)), buildFunctionUrls(template, functions));
 
@@ -104,10 +105,14 @@ async function listen(frontDoor: FrontDoor, port: number): Promise<number> {
 }
 
 /** The rows that are there now: the first requests must not come before the streams have brought the function about. */
-async function publishConfiguration(functions: ReadonlyMap<string, LocalFunction>): Promise<void> {
+async function publishConfiguration(functions: ReadonlyMap<string, LocalFunction>, log: Log): Promise<void> {
   const config = [...functions.values()].find(({ settings }) => settings.name === 'config');
   await config?.call({ 'detail-type': 'Scheduled Event', source: 'relay.start' }).catch((error: unknown) => {
-    throw new StartError(`the configuration cannot be published: ${(error as Error).message}`);
+    const { message } = error as Error;
+    if (!message.includes(marksLost))
+      throw new StartError(`the configuration cannot be published: ${message}`);
+    // Rows are marked once the configuration is published; the schedule marks them again.
+    log(`[start] ${message}`);
   });
 }
 

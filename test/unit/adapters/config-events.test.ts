@@ -4,7 +4,7 @@ import { configHandler } from '../../../shared/adapters/config-events.ts';
 import { embeddedConfigMetrics } from '../../../shared/adapters/config-metrics.ts';
 import { unreadableSecrets } from '../../../shared/adapters/config-secrets.ts';
 import type { TableName } from '../../../shared/adapters/table-schema.ts';
-import { writeMarks } from '../../../shared/adapters/verdict-marks.ts';
+import { marksLost, writeMarks } from '../../../shared/adapters/verdict-marks.ts';
 import { linesOf, metricsOf } from '../../support/embedded-metrics.ts';
 import { startEmulator, type Emulator } from '../../support/emulator.ts';
 import { deleteRow, readRow } from './config-rig.ts';
@@ -122,11 +122,13 @@ describe('an event of a table that operators edit', () => {
     expect(await readRow(store, 'keys', hash)).toBeUndefined();
   });
 
-  test('fails when a mark cannot be written, so that it comes again', async () => {
-    store.client.middlewareStack.add(() => () => Promise.reject(new Error('throttled')), {
-      step: 'initialize',
+  test('fails when the store takes no mark for a moment, so that it comes again', async () => {
+    const throttled = Object.assign(new Error('throttled'), {
+      name: 'ThrottlingException',
+      $metadata: { httpStatusCode: 400 },
     });
-    await expect(handle({ Records: [keyRecord({ rpm: { N: '0' } })] })).rejects.toThrow('throttled');
+    store.client.middlewareStack.add(() => () => Promise.reject(throttled), { step: 'initialize' });
+    await expect(handle({ Records: [keyRecord({ rpm: { N: '0' } })] })).rejects.toThrow(marksLost);
   });
 });
 
