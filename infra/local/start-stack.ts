@@ -1,5 +1,4 @@
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
-import { marksLost } from '../../shared/adapters/verdict-marks.ts';
 import { startDemoUpstream } from './demo-upstream.ts';
 import { startEmulator, type Emulator } from './emulator.ts';
 import { Checkpoints } from './events/checkpoints.ts';
@@ -8,7 +7,6 @@ import { Schedules } from './events/schedules.ts';
 import { readBehaviours, type DistributionConfig } from './front-door/behaviours.ts';
 import { FrontDoor } from './front-door/front-door.ts';
 import { isPortInUse } from './free-port.ts';
-import type { LocalFunction } from './lambda/local-function.ts';
 import type { Log } from './log.ts';
 import type { LocalOptions } from './options.ts';
 import { demoKey, seedDemo, seedOpenai } from './seed.ts';
@@ -104,8 +102,22 @@ async function listen(frontDoor: FrontDoor, port: number): Promise<number> {
   }
 }
 
-/** The rows that are there now: the first requests must not come before the streams have brought the function about. */
-async function publishConfiguration(functions: ReadonlyMap<string, LocalFunction>, log: Log): Promise<void> {
+interface CalledFunction {
+  settings: { name: string };
+  call(event: object): Promise<unknown>;
+}
+
+/** The function's own words for it: see `marksLost` in shared/adapters/verdict-marks.ts. */
+const marksLost = 'The store did not answer for all marks of rows.';
+
+/**
+ * The rows that are there now: the first requests must not come before the streams have brought the function about.
+ * Throws StartError when they are not published.
+ */
+export async function publishConfiguration(
+  functions: ReadonlyMap<string, CalledFunction>,
+  log: Log,
+): Promise<void> {
   const config = [...functions.values()].find(({ settings }) => settings.name === 'config');
   await config?.call({ 'detail-type': 'Scheduled Event', source: 'relay.start' }).catch((error: unknown) => {
     const { message } = error as Error;

@@ -1,5 +1,6 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { publishConfiguration } from '../../../infra/local/start-stack.ts';
 import { scanConfigTables } from '../../../shared/adapters/config-tables.ts';
 import { marksLost, writeMarks, type JudgedRow } from '../../../shared/adapters/verdict-marks.ts';
 import { StoreUnavailable } from '../../../shared/relay/ports.ts';
@@ -83,4 +84,16 @@ test('a store that does not answer for one row is told after all others were mar
   await expect(marking).rejects.toThrow(new StoreUnavailable(marksLost));
   for (const id of later) expect(await readRow(store, 'channels', id)).toMatchObject({ _problem: problem });
   expect(log.events).toEqual([]);
+});
+
+test('a local start goes on without marks, and not without a configuration', async () => {
+  const failing = (message: string) => ({
+    settings: { name: 'config' },
+    call: () => Promise.reject(new Error(`config: StoreUnavailable: ${message}`)),
+  });
+  const said: string[] = [];
+  await publishConfiguration(new Map([['Config', failing(marksLost)]]), (line) => said.push(line));
+  expect(said).toEqual([`[start] config: StoreUnavailable: ${marksLost}`]);
+  const unpublished = new Map([['Config', failing('The store did not answer.')]]);
+  await expect(publishConfiguration(unpublished, () => {})).rejects.toMatchObject({ name: 'StartError' });
 });
