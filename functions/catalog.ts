@@ -1,17 +1,17 @@
 /** The public read endpoints (models, charge, plans, health, the page) and an account's own, answered in one piece. */
-import { dynamoAccountReader } from '../shared/adapters/account-reader.ts';
-import { systemClock } from '../shared/adapters/clock.ts';
-import { documentClient } from '../shared/adapters/dynamo.ts';
-import { bufferedHandler } from '../shared/adapters/edge/buffered-handler.ts';
-import { trapRejections } from '../shared/adapters/edge/trap-rejections.ts';
-import { readEnvironment } from '../shared/adapters/environment.ts';
-import { timeSortedIds } from '../shared/adapters/ids.ts';
-import { dynamoKeyStore } from '../shared/adapters/key-store.ts';
-import { jsonLog } from '../shared/adapters/log.ts';
-import { runtimeView } from '../shared/adapters/runtime-view.ts';
-import { account } from '../shared/relay/account.ts';
-import { catalog } from '../shared/relay/catalog.ts';
-import { withCors } from '../shared/relay/cors.ts';
+import { dynamoAccountReader } from '../shared/adapters/dynamodb/ledger/dynamo-account-reader.ts';
+import { systemClock } from '../shared/adapters/system/system-clock.ts';
+import { documentClient } from '../shared/adapters/dynamodb/dynamo-client.ts';
+import { bufferedHandler } from '../shared/adapters/lambda/buffered-handler.ts';
+import { trapRejections } from '../shared/adapters/lambda/trap-rejections.ts';
+import { readEnvironment } from '../shared/adapters/system/environment.ts';
+import { timeSortedIds } from '../shared/adapters/system/time-sorted-ids.ts';
+import { dynamoKeyStore } from '../shared/adapters/dynamodb/dynamo-key-store.ts';
+import { jsonLog } from '../shared/adapters/telemetry/json-log.ts';
+import { runtimeView } from '../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
+import { account } from '../shared/relay/account/account-handle.ts';
+import { catalog } from '../shared/relay/catalog/catalog-handle.ts';
+import { withCors } from '../shared/relay/http/cors.ts';
 
 const environment = readEnvironment();
 const clock = systemClock;

@@ -1,5 +1,5 @@
 /** POST /v1/chat/completions, streamed through a Function URL. */
-import { answeringHandler } from '../shared/adapters/answering-handler.ts';
-import { chatEndpoint } from '../shared/relay/chat-endpoint.ts';
+import { answeringHandler } from './compose/answering-handle.ts';
+import { chatEndpoint } from '../shared/endpoints/chat/chat-endpoint.ts';
 
 export const handler = answeringHandler(chatEndpoint);

@@ -1,18 +1,18 @@
 /** Streams of the tables that operators edit, and a schedule: publishes the configuration, marks rows with mistakes. */
-import { systemClock } from '../shared/adapters/clock.ts';
-import { configHandler } from '../shared/adapters/config-events.ts';
-import { configKeeper } from '../shared/adapters/config-keeper.ts';
-import { embeddedConfigMetrics } from '../shared/adapters/config-metrics.ts';
-import { unreadableSecrets } from '../shared/adapters/config-secrets.ts';
-import { scanConfigTables } from '../shared/adapters/config-tables.ts';
-import { documentsOn } from '../shared/adapters/dynamo.ts';
-import { readEnvironment } from '../shared/adapters/environment.ts';
-import { jsonLog } from '../shared/adapters/log.ts';
-import { systemRandom } from '../shared/adapters/random.ts';
-import { secretStore } from '../shared/adapters/secret-store.ts';
-import { dynamoSnapshotStore } from '../shared/adapters/snapshot-store.ts';
-import { streamClient } from '../shared/adapters/stream-client.ts';
-import { writeMarks, type JudgedRow } from '../shared/adapters/verdict-marks.ts';
+import { systemClock } from '../shared/adapters/system/system-clock.ts';
+import { configHandler } from '../shared/adapters/table-streams/config-stream-handler.ts';
+import { configPublisher } from '../shared/relay/background/config-publisher.ts';
+import { embeddedConfigMetrics } from '../shared/adapters/telemetry/config-metrics.ts';
+import { unreadableSecrets } from '../shared/adapters/secrets/secret-check.ts';
+import { scanConfigTables } from '../shared/adapters/dynamodb/dynamo-config-tables.ts';
+import { documentsOn } from '../shared/adapters/dynamodb/dynamo-client.ts';
+import { readEnvironment } from '../shared/adapters/system/environment.ts';
+import { jsonLog } from '../shared/adapters/telemetry/json-log.ts';
+import { systemRandom } from '../shared/adapters/system/system-random.ts';
+import { secretStore } from '../shared/adapters/secrets/cached-secret-store.ts';
+import { dynamoSnapshotStore } from '../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
+import { streamClient } from '../shared/adapters/dynamodb/stream-client.ts';
+import { writeMarks, type JudgedRow } from '../shared/adapters/dynamodb/dynamo-row-marks.ts';
 
 const environment = readEnvironment();
 const { stack, version, aws, local } = environment;
@@ -22,7 +22,7 @@ const metrics = embeddedConfigMetrics(stack);
 const secrets = secretStore({ environment, clock });
 const mark = (rows: JudgedRow[]): Promise<void> => writeMarks(client, stack, rows);
 
-const keep = configKeeper({
+const keep = configPublisher({
   clock,
   random: systemRandom,
   log: jsonLog(version),

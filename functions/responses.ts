@@ -1,5 +1,5 @@
 /** POST /v1/responses, streamed through a Function URL. */
-import { answeringHandler } from '../shared/adapters/answering-handler.ts';
-import { responsesEndpoint } from '../shared/relay/responses-endpoint.ts';
+import { answeringHandler } from './compose/answering-handle.ts';
+import { responsesEndpoint } from '../shared/endpoints/responses/responses-endpoint.ts';
 
 export const handler = answeringHandler(responsesEndpoint);

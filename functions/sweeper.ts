@@ -1,15 +1,15 @@
 /** Every minute: closes the reservations of invocations that can no longer live. */
-import { systemClock } from '../shared/adapters/clock.ts';
-import { documentClient } from '../shared/adapters/dynamo.ts';
-import { readEnvironment, readSweepGraceSeconds } from '../shared/adapters/environment.ts';
-import { jsonLog } from '../shared/adapters/log.ts';
-import { dynamoQuotaScan } from '../shared/adapters/quota-scan.ts';
-import { dynamoQuotaStore } from '../shared/adapters/quota-store.ts';
-import { systemRandom } from '../shared/adapters/random.ts';
-import { requestMetrics } from '../shared/adapters/request-metrics.ts';
-import { streamClient } from '../shared/adapters/stream-client.ts';
-import { embeddedMetrics } from '../shared/adapters/stream-metrics.ts';
-import { sweeper } from '../shared/relay/sweeper.ts';
+import { systemClock } from '../shared/adapters/system/system-clock.ts';
+import { documentClient } from '../shared/adapters/dynamodb/dynamo-client.ts';
+import { readEnvironment, readSweepGraceSeconds } from '../shared/adapters/system/environment.ts';
+import { jsonLog } from '../shared/adapters/telemetry/json-log.ts';
+import { dynamoQuotaScan } from '../shared/adapters/dynamodb/quotas/dynamo-quota-scan.ts';
+import { dynamoQuotaStore } from '../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import { systemRandom } from '../shared/adapters/system/system-random.ts';
+import { requestMetrics } from '../shared/adapters/telemetry/request-metrics.ts';
+import { streamClient } from '../shared/adapters/dynamodb/stream-client.ts';
+import { embeddedMetrics } from '../shared/adapters/telemetry/background-metrics.ts';
+import { sweeper } from '../shared/relay/background/sweeper.ts';
 
 const { stack, version, aws } = readEnvironment();
 const metrics = embeddedMetrics(stack);

@@ -1,8 +1,8 @@
 /** `npm start`: the synthesized stack on this machine, until Ctrl-C. */
 import path from 'node:path';
-import { logToStderr } from './log.ts';
-import { readOptions } from './options.ts';
-import { StartError } from './start-error.ts';
+import { logToStderr } from './host/log.ts';
+import { readOptions } from './host/local-options.ts';
+import { StartError } from './host/start-error.ts';
 import { startStack, type RunningStack } from './start-stack.ts';
 
 const projectFolder = path.resolve(import.meta.dirname, '../..');

@@ -1,17 +1,17 @@
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
-import { startDemoUpstream } from './demo-upstream.ts';
-import { startEmulator, type Emulator } from './emulator.ts';
+import { startDemoUpstream } from './demo/upstream.ts';
+import { startEmulator, type Emulator } from './host/emulator.ts';
 import { Checkpoints } from './events/checkpoints.ts';
 import { EventSourceMapping } from './events/event-source-mapping.ts';
 import { Schedules } from './events/schedules.ts';
-import { readBehaviours, type DistributionConfig } from './front-door/behaviours.ts';
-import { FrontDoor } from './front-door/front-door.ts';
-import { isPortInUse } from './free-port.ts';
-import type { Log } from './log.ts';
-import type { LocalOptions } from './options.ts';
-import { demoKey, seedDemo, seedOpenai } from './seed.ts';
-import { StartError } from './start-error.ts';
-import { createDynamoClient, createTables } from './tables.ts';
+import { readBehaviours, type DistributionConfig } from './distribution/behaviours.ts';
+import { FrontDoor } from './distribution/distribution.ts';
+import { isPortInUse } from './host/free-port.ts';
+import type { Log } from './host/log.ts';
+import type { LocalOptions } from './host/local-options.ts';
+import { demoKey, seedDemo, seedOpenai } from './demo/seed.ts';
+import { StartError } from './host/start-error.ts';
+import { createDynamoClient, createTables } from './template/build-tables.ts';
 import { buildMappings, buildSchedules } from './template/build-events.ts';
 import { buildFunctions, buildFunctionUrls } from './template/build-functions.ts';
 import { readTemplate, resourcesOf, type Template } from './template/read-template.ts';
@@ -107,7 +107,7 @@ interface CalledFunction {
   call(event: object): Promise<unknown>;
 }
 
-/** The function's own words for it: see `marksLost` in shared/adapters/verdict-marks.ts. */
+/** The function's own words for it: see `marksLost` in shared/adapters/dynamodb/dynamo-row-marks.ts. */
 const marksLost = 'The store did not answer for all marks of rows.';
 
 /**

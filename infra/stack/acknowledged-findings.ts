@@ -2,9 +2,9 @@
 import { CfnElement, Stack, Validations, type Acknowledgment } from 'aws-cdk-lib';
 import type { Bucket } from 'aws-cdk-lib/aws-s3';
 import type { IConstruct } from 'constructs';
-import { functionDescriptions } from './function-descriptions.ts';
-import type { RelayFunctions } from './functions.ts';
-import type { Triggers } from './triggers.ts';
+import { functionDescriptions } from './constructs/function-descriptions.ts';
+import type { RelayFunctions } from './constructs/relay-functions.ts';
+import type { Triggers } from './constructs/triggers.ts';
 
 export interface AcknowledgedConstructs {
   stackName: string;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { App, Validations } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
-import { readStackOptions } from './options.ts';
+import { readStackOptions } from './options/stack-options.ts';
 import { RelayStack } from './relay-stack.ts';
 
 const projectFolder = join(import.meta.dirname, '..', '..');

@@ -2,16 +2,16 @@
 import { CfnOutput, Stack } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
-import { Alarms } from './alarms.ts';
-import { allowBedrockModels } from './bedrock-access.ts';
-import { Dashboard } from './dashboard.ts';
-import { FrontDoor } from './front-door.ts';
-import { RelayFunctions } from './functions.ts';
-import type { StackOptions } from './options.ts';
-import { OriginSecrets } from './origin-secrets.ts';
-import { SavedQueries } from './saved-queries.ts';
-import { RelayTables } from './tables.ts';
-import { Triggers } from './triggers.ts';
+import { Alarms } from './observe/alarms.ts';
+import { allowBedrockModels } from './constructs/bedrock-access.ts';
+import { Dashboard } from './observe/dashboard.ts';
+import { FrontDoor } from './constructs/distribution.ts';
+import { RelayFunctions } from './constructs/relay-functions.ts';
+import type { StackOptions } from './options/stack-options.ts';
+import { OriginSecrets } from './constructs/origin-secrets.ts';
+import { SavedQueries } from './observe/saved-queries.ts';
+import { RelayTables } from './constructs/relay-tables.ts';
+import { Triggers } from './constructs/triggers.ts';
 
 export interface RelayStackProps {
   options: StackOptions;

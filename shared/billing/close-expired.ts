@@ -1,4 +1,4 @@
-import type { Journal, OpenEntry, QuotaItem } from './quota-item.ts';
+import type { CloseRecord, OpenEntry, QuotaItem } from './quota-item.ts';
 import type { CloseWrite } from './quota-writes.ts';
 
 /**
@@ -13,12 +13,12 @@ export function closeExpired(item: QuotaItem, nowSeconds: number, graceSeconds: 
       account: item.account,
       id,
       entry,
-      giveBack: false,
-      journal: journalOf(id, entry, nowSeconds),
+      releaseSlot: false,
+      closeRecord: closeRecordOf(id, entry, nowSeconds),
     }));
 }
 
-function journalOf(id: string, entry: OpenEntry, at: number): Journal {
+function closeRecordOf(id: string, entry: OpenEntry, at: number): CloseRecord {
   if (entry.tombstone) return { id, kind: 'cancelled', charge: 0n, at };
   const costsNothing = entry.slot !== '' || entry.official;
   return { id, kind: 'expired', charge: costsNothing ? 0n : entry.input, at };

@@ -1,5 +1,5 @@
 import type { NanoYuan } from './amount.ts';
-import type { CloseKind, Journal, OpenEntry, QuotaItem } from './quota-item.ts';
+import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from './quota-item.ts';
 
 /**
  * A row of the table `ledger`: one for every closed reservation, one for every grant. Names are the table's; amounts
@@ -52,7 +52,7 @@ export const ledgerTime = (unixSeconds: number): string =>
 
 /**
  * The row of the reservation that a write on an account's item closed; undefined when it closed none. Throws an Error
- * when the two images are not those of one write of the books.
+ * when the two images are not those of one write of the reservations.
  */
 export function closeRowBetween(
   before: QuotaItem | undefined,
@@ -63,29 +63,29 @@ export function closeRowBetween(
   const [only, ...others] = closed;
   if (!only) return undefined;
   const [id, entry] = only;
-  if (others.length > 0 || after.last?.id !== id) throw new Error('a close without its journal');
+  if (others.length > 0 || after.last?.id !== id) throw new Error('a close without its close record');
   return closeRow(after.account, entry, after.last);
 }
 
-function closeRow(account: string, entry: OpenEntry, journal: Journal): CloseRow {
-  const counted = entry.slot !== '' && journal.kind !== 'released';
+function closeRow(account: string, entry: OpenEntry, closeRecord: CloseRecord): CloseRow {
+  const counted = entry.slot !== '' && closeRecord.kind !== 'released';
   return {
     account,
-    id: journal.id,
-    at: ledgerTime(journal.at),
-    kind: journal.kind,
-    endpoint: journal.endpoint,
+    id: closeRecord.id,
+    at: ledgerTime(closeRecord.at),
+    kind: closeRecord.kind,
+    endpoint: closeRecord.endpoint,
     model: entry.model,
     key: entry.key,
-    charge: journal.charge,
+    charge: closeRecord.charge,
     reserved: entry.amount,
-    prompt_tokens: journal.promptTokens,
-    completion_tokens: journal.completionTokens,
-    estimated: journal.estimated === true ? true : undefined,
-    end: journal.end,
+    prompt_tokens: closeRecord.promptTokens,
+    completion_tokens: closeRecord.completionTokens,
+    estimated: closeRecord.estimated === true ? true : undefined,
+    end: closeRecord.end,
     price: entry.price,
     plan_slot: counted ? entry.slot : undefined,
     official: entry.official ? true : undefined,
-    cost: journal.cost,
+    cost: closeRecord.cost,
   };
 }

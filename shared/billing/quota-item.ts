@@ -19,7 +19,7 @@ export interface QuotaItem {
   /** Calls of this minute of keys with a rate limit. */
   rate: Map<string, RateCount>;
   /** The last close: what the ledger row of that write is made from. */
-  last: Journal | undefined;
+  last: CloseRecord | undefined;
 }
 
 export interface RateCount {
@@ -53,7 +53,7 @@ export interface OpenEntry {
 export type CloseKind = 'settled' | 'released' | 'expired' | 'cancelled';
 
 /** What a close says of itself. */
-export interface Journal {
+export interface CloseRecord {
   id: string;
   kind: CloseKind;
   charge: NanoYuan;
@@ -92,7 +92,7 @@ export function reservedOf(item: QuotaItem): NanoYuan {
   return open;
 }
 
-/** Undefined when the books balance, else by how much they do not. */
+/** Undefined when the reservations balance, else by how much they do not. */
 export function imbalance(item: QuotaItem): NanoYuan | undefined {
   const difference = item.available + reservedOf(item) + item.spent - item.granted;
   return difference === 0n ? undefined : difference;

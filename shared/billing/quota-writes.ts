@@ -1,5 +1,5 @@
 import type { NanoYuan } from './amount.ts';
-import { openEntriesMax, type Journal, type OpenEntry, type QuotaItem } from './quota-item.ts';
+import { openEntriesMax, type CloseRecord, type OpenEntry, type QuotaItem } from './quota-item.ts';
 
 /** One conditional write that opens a reservation. Done, or refused as a whole. */
 export interface ReserveWrite {
@@ -14,14 +14,14 @@ export interface ReserveWrite {
   rate?: { key: string; minute: number; max: number; starts: boolean } | undefined;
 }
 
-/** One conditional write that closes a reservation: undoes exactly what its entry names, and books the charge. */
+/** One conditional write that closes a reservation: undoes exactly what its entry names, and reservations the charge. */
 export interface CloseWrite {
   account: string;
   id: string;
   entry: OpenEntry;
   /** Take the call back off its plan slot: the call failed without output. */
-  giveBack: boolean;
-  journal: Journal;
+  releaseSlot: boolean;
+  closeRecord: CloseRecord;
 }
 
 /** Whether each condition of a reserve holds; the store's condition expression says the same. */
@@ -61,18 +61,18 @@ export const mayClose = (item: QuotaItem, write: CloseWrite): boolean =>
   item.open.get(write.id)?.tombstone === write.entry.tombstone;
 
 /** What a close returns to `available`: negative when the call cost more than was reserved. */
-export const refundOf = (write: CloseWrite): NanoYuan => write.entry.amount - write.journal.charge;
+export const refundOf = (write: CloseWrite): NanoYuan => write.entry.amount - write.closeRecord.charge;
 
 /** The item after a close that `mayClose` allows. */
 export function afterClose(item: QuotaItem, write: CloseWrite): QuotaItem {
-  const { entry, journal } = write;
+  const { entry, closeRecord } = write;
   const next = copy(item);
   next.open.delete(write.id);
   next.available += refundOf(write);
-  next.spent += journal.charge;
+  next.spent += closeRecord.charge;
   next.settled += 1;
-  next.last = journal;
-  if (write.giveBack && entry.slot !== '') next.plan.set(entry.slot, (next.plan.get(entry.slot) ?? 0) - 1);
+  next.last = closeRecord;
+  if (write.releaseSlot && entry.slot !== '') next.plan.set(entry.slot, (next.plan.get(entry.slot) ?? 0) - 1);
   if (entry.busy) next.busy.set(entry.key, (next.busy.get(entry.key) ?? 0) - 1);
   return next;
 }

@@ -1,4 +1,4 @@
-import type { ConfigTable } from './verdict.ts';
+import type { ConfigTable } from './validation-result.ts';
 
 /** All rows of the four tables, as the SDK's document client returns them, or as a snapshot keeps them. */
 export type ConfigRows = Record<ConfigTable, unknown[]>;

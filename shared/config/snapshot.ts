@@ -1,7 +1,7 @@
-import type { ChannelRow } from './channel-row.ts';
-import type { ChargeRow } from './charge-row.ts';
-import type { PlanRow } from './plan-row.ts';
-import { defaultSettings, type Settings } from './settings.ts';
+import type { ChannelRow } from './rows/channel-row.ts';
+import type { ChargeRow } from './rows/charge-row.ts';
+import type { PlanRow } from './rows/plan-row.ts';
+import { defaultSettings, type Settings } from './rows/settings.ts';
 
 /**
  * Number of the form in which snapshots are stored. It goes up with every change that an older function would

@@ -1,30 +1,30 @@
 import type { Snapshot } from '../config/snapshot.ts';
-import { admitKey, admitModel, readKey, type AdmittedKey } from './access.ts';
-import { Bill } from './bill.ts';
-import { Books } from './books.ts';
-import type { ChatCall } from './chat-call.ts';
-import { dispatch } from './dispatch.ts';
-import type { Endpoint, EndpointRequest } from './endpoint.ts';
-import type { Handle, RelayRequest, RelayResponse } from './http.ts';
-import { parseModelName } from './model-name.ts';
-import type { ChatPorts, RequestLog } from './ports.ts';
-import { asRefusal, refusalResponse, refuse } from './refusal.ts';
-import { respond } from './respond.ts';
-import { routeTo } from './route.ts';
-import { claimIdempotencyKey } from './idempotency.ts';
-import { matchRoute, refuseRoute } from './routes.ts';
+import { admitKey, admitModel, readKey, type AdmittedKey } from './call/access.ts';
+import { Bill } from './money/bill.ts';
+import { Reservations } from './money/reservations.ts';
+import type { ChatCall } from './call/chat-call.ts';
+import { dispatch } from './dispatch/dispatch.ts';
+import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
+import type { Handle, RelayRequest, RelayResponse } from './http/http.ts';
+import { parseModelName } from './call/model-name.ts';
+import type { ChatPorts, RequestLog } from './ports/clock.ts';
+import { asRefusal, refusalResponse, refuse } from './http/refusal.ts';
+import { respond } from './answer/respond.ts';
+import { routeTo } from './call/serving-channels.ts';
+import { claimIdempotencyKey } from './call/idempotency-claim.ts';
+import { matchRoute, refuseRoute } from './http/http-routes.ts';
 
 /** The host ends an invocation without a word: stop in the protocol before it does. */
 const hostReserveMs = 5_000;
 
 /** The relay's one path for an endpoint: checks in their order, then the answer. */
 export function relay(ports: ChatPorts, endpoint: Endpoint): Handle {
-  const books = new Books(ports);
+  const reservations = new Reservations(ports);
   return async (request) => {
     const startedMs = ports.clock.now();
     const record = newRecord(request, endpoint);
     try {
-      return await serve(ports, books, endpoint, request, startedMs, record);
+      return await serve(ports, reservations, endpoint, request, startedMs, record);
     } catch (error) {
       record.duration_ms = ports.clock.now() - startedMs;
       return refused(ports, request, record, error);
@@ -34,7 +34,7 @@ export function relay(ports: ChatPorts, endpoint: Endpoint): Handle {
 
 async function serve(
   ports: ChatPorts,
-  books: Books,
+  reservations: Reservations,
   endpoint: Endpoint,
   request: RelayRequest,
   startedMs: number,
@@ -79,7 +79,7 @@ async function serve(
   return withDeadline(ports, deadlineMs, (signal) =>
     answer(
       ports,
-      books,
+      reservations,
       read,
       { ...call, signal },
       {
@@ -98,14 +98,14 @@ async function lookUpKey(ports: ChatPorts, request: RelayRequest): Promise<Admit
 /** Reserves, then asks the upstream; from here on the answer closes what was opened, however it ends. */
 async function answer(
   ports: ChatPorts,
-  books: Books,
+  reservations: Reservations,
   read: EndpointRequest,
   call: ChatCall,
   idempotency: { header: string | undefined; asked: unknown },
 ): Promise<RelayResponse> {
   const claim = await claimIdempotencyKey(ports, call, idempotency.header, idempotency.asked);
   try {
-    const bill = await Bill.open(books, ports.clock, call);
+    const bill = await Bill.open(reservations, ports.clock, call);
     const paid = { ...call, outputTokensLimit: bill.limitedTo ?? call.outputTokensAsked };
     const renderer = read.renderer(call.identity, () => Math.floor(ports.clock.now() / 1000));
     return await respond(ports, paid, { renderer, bill, claim }, dispatch(ports, paid));

@@ -6,7 +6,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { SSMClient } from '@aws-sdk/client-ssm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { buildFunctions } from '../../infra/build.ts';
+import { buildFunctions } from '../../infra/build/build-functions.ts';
 
 const clientsSource = `
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';

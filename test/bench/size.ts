@@ -6,8 +6,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Metafile } from 'esbuild';
-import { metaFile } from '../../infra/build.ts';
-import { functionDescriptions, functionNames } from '../../infra/stack/function-descriptions.ts';
+import { metaFile } from '../../infra/build/build-functions.ts';
+import { functionDescriptions, functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 import { measureStarts, quantile, type StartCost } from './start-cost.ts';
 
 export const firstLoadBytesMax = 300_000;

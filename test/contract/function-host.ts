@@ -5,12 +5,12 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
-import { buildFunctions } from '../../infra/build.ts';
+import { buildFunctions } from '../../infra/build/build-functions.ts';
 import type { FunctionError } from '../../infra/local/lambda/invocation.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { splitPrelude, type ResponseHead } from '../../infra/local/lambda/prelude.ts';
-import { documentClient } from '../../shared/adapters/dynamo.ts';
-import { physicalTableName, type TableName } from '../../shared/adapters/table-schema.ts';
+import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { physicalTableName, type TableName } from '../../shared/tables/table-schemas.ts';
 import { startEmulator } from '../support/emulator.ts';
 
 /** What a function answered, still coming. */

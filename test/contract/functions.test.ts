@@ -3,8 +3,8 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ResponseHead } from '../../infra/local/lambda/prelude.ts';
-import { keyHash } from '../../shared/adapters/key-hash.ts';
-import { urlEvent, type EventParts } from '../unit/adapters/edge/url-event.ts';
+import { keyHash } from '../../shared/tables/key-hash.ts';
+import { urlEvent, type EventParts } from '../unit/adapters/lambda/url-event.ts';
 import { startFunctions, type FunctionHost } from './function-host.ts';
 
 /** Models on channels of their own, for the upstream's failures: a channel that failed a few times is not asked for a while. */

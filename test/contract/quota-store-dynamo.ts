@@ -2,12 +2,12 @@ import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import {
   entryAttribute,
-  journalAttribute,
+  closeRecordAttribute,
   numberAttribute,
   quotaOf,
   type Attributes,
-} from '../../shared/adapters/quota-attributes.ts';
-import { dynamoQuotaStore } from '../../shared/adapters/quota-store.ts';
+} from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import type { OpenedStore } from './quota-store-rig.ts';
@@ -48,7 +48,7 @@ export const attributesOf = (item: QuotaItem): Attributes => ({
   rate: mapAttribute(item.rate, ({ minute, count }) => ({
     M: { minute: numberAttribute(minute), count: numberAttribute(count) },
   })),
-  ...(item.last && { last: journalAttribute(item.last) }),
+  ...(item.last && { last: closeRecordAttribute(item.last) }),
 });
 
 const mapAttribute = <Value>(

@@ -1,12 +1,16 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { formatPrice, type Price } from '../../shared/billing/price.ts';
-import { imbalance, type Journal, type QuotaItem } from '../../shared/billing/quota-item.ts';
-import { Books, type Booking, type Reservation } from '../../shared/relay/books.ts';
-import { StoreUnavailable } from '../../shared/relay/ports.ts';
-import { refuse } from '../../shared/relay/refusal.ts';
-import { sweeper } from '../../shared/relay/sweeper.ts';
-import { recordedLog, type RecordedLog } from '../unit/adapters/recorded-log.ts';
+import { imbalance, type CloseRecord, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import {
+  Reservations,
+  type ReservationRequest,
+  type Reservation,
+} from '../../shared/relay/money/reservations.ts';
+import { StoreUnavailable } from '../../shared/relay/ports/clock.ts';
+import { refuse } from '../../shared/relay/http/refusal.ts';
+import { sweeper } from '../../shared/relay/background/sweeper.ts';
+import { recordedLog, type RecordedLog } from '../unit/adapters/telemetry/recorded-log.ts';
 import { openDynamoStore } from './quota-store-dynamo.ts';
 import { FaultyDynamo, QuickClock, type Fault } from './quota-store-faults.ts';
 import { itemOf } from './quota-store-rig.ts';
@@ -19,7 +23,7 @@ let dynamo: Awaited<ReturnType<typeof openDynamoStore>>;
 let faulty: FaultyDynamo;
 let clock: QuickClock;
 let log: RecordedLog;
-let books: Books;
+let reservations: Reservations;
 let account = '';
 let accounts = 0;
 
@@ -35,10 +39,10 @@ async function begin(available = 100n): Promise<void> {
   faulty = new FaultyDynamo(dynamo.endpoint);
   clock = new QuickClock();
   log = recordedLog();
-  books = new Books({ clock, random: { next: () => 0.9 }, quotas: faulty.store, log });
+  reservations = new Reservations({ clock, random: { next: () => 0.9 }, quotas: faulty.store, log });
 }
 
-function booking(id = 'call'): Booking {
+function reservationRequest(id = 'call'): ReservationRequest {
   const need = {
     id,
     price,
@@ -60,8 +64,8 @@ function booking(id = 'call'): Booking {
 
 function settle(reservation: Reservation): Promise<void> {
   const { id } = reservation;
-  const journal: Journal = { id, kind: 'settled', charge: cost, at: Math.floor(clock.now() / 1000) };
-  return books.close(reservation, journal, false);
+  const closeRecord: CloseRecord = { id, kind: 'settled', charge: cost, at: Math.floor(clock.now() / 1000) };
+  return reservations.close(reservation, closeRecord, false);
 }
 
 async function item(): Promise<QuotaItem> {
@@ -98,7 +102,7 @@ describe('a settle', () => {
     ['lost replies again and again', ['reply lost', 'reply lost', 'reply lost']],
     ['everything in turn', ['unsent', 'ThrottlingException', 'reply lost', 'TransactionConflictException']],
   ])('that meets %s charges once', async (_, faults) => {
-    const reservation = await books.reserve(booking());
+    const reservation = await reservations.reserve(reservationRequest());
     faulty.faults = [...faults];
     await settle(reservation);
     expect(faulty.faults).toEqual([]);
@@ -107,8 +111,8 @@ describe('a settle', () => {
   });
 
   test('whose reply is lost while another call settles charges each once', async () => {
-    const first = await books.reserve(booking('first'));
-    const second = await books.reserve(booking('second'));
+    const first = await reservations.reserve(reservationRequest('first'));
+    const second = await reservations.reserve(reservationRequest('second'));
     faulty.faults = ['reply lost'];
     await Promise.all([settle(first), settle(second)]);
     expect(await item()).toMatchObject({ available: 80n, spent: 2n * cost, settled: 2, open: new Map() });
@@ -117,7 +121,7 @@ describe('a settle', () => {
   test.each<Fault>(['ThrottlingException', 'TransactionConflictException', 'unsent'])(
     'that meets nothing but %s ends within its budget, says all that a repair needs, and is swept later',
     async (fault) => {
-      const reservation = await books.reserve(booking());
+      const reservation = await reservations.reserve(reservationRequest());
       faulty.otherwise = () => fault;
       const before = clock.now();
       await settle(reservation);
@@ -132,7 +136,7 @@ describe('a settle', () => {
   );
 
   test('whose replies are all lost has charged once all the same', async () => {
-    const reservation = await books.reserve(booking());
+    const reservation = await reservations.reserve(reservationRequest());
     faulty.otherwise = () => 'reply lost';
     await settle(reservation);
     await sweep();
@@ -149,7 +153,7 @@ describe('a reserve', () => {
     ['lost replies', ['reply lost', 'reply lost']],
   ])('that meets %s takes once', async (_, faults) => {
     faulty.faults = [...faults];
-    await books.reserve(booking());
+    await reservations.reserve(reservationRequest());
     const { available, open } = await item();
     expect(available).toBe(90n);
     expect([...open.keys()]).toEqual(['call']);
@@ -160,7 +164,7 @@ describe('a reserve', () => {
     async (fault) => {
       faulty.otherwise = () => fault;
       const before = clock.now();
-      await expect(books.reserve(booking())).rejects.toThrow(StoreUnavailable);
+      await expect(reservations.reserve(reservationRequest())).rejects.toThrow(StoreUnavailable);
       expect(clock.now() - before).toBeLessThanOrEqual(1_500);
       expect(faulty.carriedOut).toBe(0);
       expect(await item()).toMatchObject({ available: 100n, open: new Map() });
@@ -172,9 +176,9 @@ describe('a reserve', () => {
     async (fault) => {
       const backMs = clock.now() + 1_500;
       faulty.otherwise = () => (clock.now() < backMs ? fault : 'none');
-      await expect(books.reserve(booking())).rejects.toThrow(StoreUnavailable);
+      await expect(reservations.reserve(reservationRequest())).rejects.toThrow(StoreUnavailable);
       expect(await item()).toMatchObject({ available: 100n, spent: 0n });
-      const { need, entry } = booking();
+      const { need, entry } = reservationRequest();
       const late = { account, id: need.id, entry: { ...entry, amount: cost, slot: '' } };
       expect(await dynamo.store.reserve(late)).toMatchObject({ done: false });
       await sweep();
@@ -184,7 +188,7 @@ describe('a reserve', () => {
 
   test('of which nothing is known to the end says so, and is swept', async () => {
     faulty.otherwise = () => 'reply lost';
-    await expect(books.reserve(booking())).rejects.toThrow(StoreUnavailable);
+    await expect(reservations.reserve(reservationRequest())).rejects.toThrow(StoreUnavailable);
     expect(eventNames()).toContain('reserve_unknown');
     await sweep();
     const { open, available, spent, granted } = await item();
@@ -202,7 +206,7 @@ const faults = fc.constantFrom<Fault[]>(
 );
 
 async function call(index: number): Promise<'settled' | 'refused'> {
-  const reservation = await books.reserve(booking(`call${index}`)).catch(() => undefined);
+  const reservation = await reservations.reserve(reservationRequest(`call${index}`)).catch(() => undefined);
   if (reservation) await settle(reservation);
   return reservation ? 'settled' : 'refused';
 }

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { dynamoQuotaStore } from '../../shared/adapters/quota-store.ts';
-import type { Clock } from '../../shared/relay/ports.ts';
-import type { QuotaStore } from '../../shared/relay/quota-store.ts';
-import { localAccess } from '../unit/adapters/store.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import type { Clock } from '../../shared/relay/ports/clock.ts';
+import type { QuotaStore } from '../../shared/relay/ports/quota-store.ts';
+import { localAccess } from '../unit/adapters/dynamodb/store.ts';
 
 /**
  * What one request to DynamoDB meets: a refusal by name before anything is done, a connection that fails before or

@@ -2,15 +2,15 @@ import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { imbalance } from '../../shared/billing/quota-item.ts';
 import type { CloseKind } from '../../shared/billing/quota-item.ts';
-import type { QuotaStore } from '../../shared/relay/quota-store.ts';
+import type { QuotaStore } from '../../shared/relay/ports/quota-store.ts';
 import { MemoryQuotaStore } from '../support/memory-quota-store.ts';
 import { openDynamoStore } from './quota-store-dynamo.ts';
 import { closeOf, entryOf, itemOf, minute, reserveOf, slot } from './quota-store-rig.ts';
 
 /** What a reply tells: a store may hold more in its hands. */
 function words(reply: unknown): unknown {
-  const { done, item, sight } = (reply ?? {}) as Record<string, unknown>;
-  return { done, item, sight };
+  const { done, item, returned } = (reply ?? {}) as Record<string, unknown>;
+  return { done, item, returned };
 }
 
 type Act = (store: QuotaStore, account: string) => Promise<unknown>;
@@ -50,15 +50,15 @@ const reserves = shapes.map(({ id, key, amount, slot, busyMax, rate }): [string,
 
 const kinds = fc.constantFrom<CloseKind[]>('settled', 'released', 'expired', 'cancelled');
 const closes = fc
-  .record({ id: ids, charge: amounts, kind: kinds, giveBack: fc.boolean(), late: fc.boolean() })
-  .map(({ id, charge, kind, giveBack, late }): [string, Act] => [
+  .record({ id: ids, charge: amounts, kind: kinds, releaseSlot: fc.boolean(), late: fc.boolean() })
+  .map(({ id, charge, kind, releaseSlot, late }): [string, Act] => [
     `close ${id}`,
     async (store, account) => {
-      // As the books do it: with the entry that was opened, seen in a refused write.
+      // As the reservations do it: with the entry that was opened, seen in a refused write.
       const seen = await store.reserve(reserveOf(account, { id, amount: 10n ** 30n }));
       const open = seen.done ? undefined : seen.item?.open.get(id);
       const entry = open && !late ? open : entryOf({ amount: 5n, tombstone: open?.tombstone === false });
-      return store.close(closeOf(account, { id, entry, charge, kind, giveBack }));
+      return store.close(closeOf(account, { id, entry, charge, kind, releaseSlot }));
     },
   ]);
 
@@ -85,7 +85,7 @@ beforeAll(async () => {
 });
 afterAll(() => dynamo[Symbol.asyncDispose]());
 
-test('whatever is written, both stores say the same and hold the same, and the books balance', async () => {
+test('whatever is written, both stores say the same and hold the same, and the account balances', async () => {
   let runs = 0;
   const property = fc.asyncProperty(sequences, fc.option(amounts), async (acts, available) => {
     const memory = new MemoryQuotaStore();

@@ -6,7 +6,7 @@ import {
   type QuotaItem,
 } from '../../shared/billing/quota-item.ts';
 import type { CloseWrite, ReserveWrite } from '../../shared/billing/quota-writes.ts';
-import type { QuotaStore } from '../../shared/relay/quota-store.ts';
+import type { QuotaStore } from '../../shared/relay/ports/quota-store.ts';
 
 /** A store under test, with a way past it: to put an item as a case wants it, and to see what became of it. */
 export interface OpenedStore {
@@ -33,7 +33,7 @@ export const entryOf = (entry: Partial<OpenEntry> = {}): OpenEntry => ({
   ...entry,
 });
 
-/** An item whose books balance: `granted` follows from the rest unless it is given. */
+/** An item whose reservations balance: `granted` follows from the rest unless it is given. */
 export function itemOf(account: string, given: Partial<QuotaItem>): QuotaItem {
   const item = { ...emptyQuota(account), ...given };
   let open = 0n;
@@ -54,12 +54,12 @@ export interface CloseWish {
   entry: OpenEntry;
   charge?: bigint;
   kind?: CloseKind;
-  giveBack?: boolean;
+  releaseSlot?: boolean;
 }
 
 export function closeOf(account: string, wish: CloseWish): CloseWrite {
-  const { id = 'call', entry, charge = 0n, kind = 'settled', giveBack = false } = wish;
-  return { account, id, entry, giveBack, journal: { id, kind, charge, at: now } };
+  const { id = 'call', entry, charge = 0n, kind = 'settled', releaseSlot = false } = wish;
+  return { account, id, entry, releaseSlot, closeRecord: { id, kind, charge, at: now } };
 }
 
 export const slot = (limit: number | null, itemId = 'plan') => ({

@@ -85,12 +85,12 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
     });
 
     describe('reserve', () => {
-      test.each(admitted)('admits %s', async (_, given, wish, sight) => {
+      test.each(admitted)('admits %s', async (_, given, wish, returned) => {
         await give(given);
         const before = await item();
         const write = reserveOf(account, wish);
         const reply = await opened.store.reserve(write);
-        expect(reply).toMatchObject({ done: true, sight });
+        expect(reply).toMatchObject({ done: true, returned });
         const after = await item();
         expect(after.open).toEqual(new Map([...before.open, ['call', write.entry]]));
         expect(after.available).toBe(before.available - write.entry.amount);
@@ -153,41 +153,41 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         ['what nothing was reserved for', 0n, 3n, 7n],
         ['amounts no float can hold', 5n, huge, 10n - huge],
       ];
-      test.each(charged)('books %s', async (_, reserved, charge, available) => {
+      test.each(charged)('reserves %s', async (_, reserved, charge, available) => {
         await give({ available: 10n, spent: 2n, settled: 1 });
         const write = reserveOf(account, { amount: reserved });
         await opened.store.reserve(write);
         const close = closeOf(account, { entry: write.entry, charge });
         expect(await opened.store.close(close)).toMatchObject({ done: true });
         expect(await item()).toEqual(
-          itemOf(account, { available, spent: 2n + charge, settled: 2, last: close.journal }),
+          itemOf(account, { available, spent: 2n + charge, settled: 2, last: close.closeRecord }),
         );
       });
 
-      test('keeps every word of its journal', async () => {
+      test('keeps every field of its close record', async () => {
         await give({ open: new Map([['call', entryOf()]]) });
         const close = closeOf(account, { entry: entryOf(), charge: 0n });
         const said = { endpoint: 'chat', promptTokens: 0, completionTokens: 7, end: 'completed' };
-        const journal = { ...close.journal, ...said, estimated: true, cost: huge };
-        await opened.store.close({ ...close, journal });
-        expect((await item()).last).toEqual(journal);
+        const closeRecord = { ...close.closeRecord, ...said, estimated: true, cost: huge };
+        await opened.store.close({ ...close, closeRecord });
+        expect((await item()).last).toEqual(closeRecord);
       });
 
       test.each([
         ['frees the place of its key, and leaves the slot counted', false, 3],
         ['gives back the slot that it took', true, 2],
-      ])('%s', async (_, giveBack, left) => {
+      ])('%s', async (_, releaseSlot, left) => {
         await give({ plan: counted(slot(9).key, 2), busy: counted(key, 1) });
         const write = reserveOf(account, { slot: slot(9), busy: { key, max: 2 } });
         await opened.store.reserve(write);
-        await opened.store.close(closeOf(account, { entry: write.entry, giveBack }));
+        await opened.store.close(closeOf(account, { entry: write.entry, releaseSlot }));
         const after = await item();
         expect(after.plan).toEqual(counted(slot(9).key, left));
         expect(after.busy).toEqual(counted(key, 1));
       });
 
       test.each([
-        ['a slot', 'a close that gives back', { giveBack: true }],
+        ['a slot', 'a close that gives back', { releaseSlot: true }],
         ['a place', 'a close', {}],
       ])('takes %s only from what the entry names: %s touches no other counter', async (_, __, wish) => {
         const given = { plan: counted(slot(9).key, 2), busy: counted(key, 1), rate: rated(minute, 1) };
@@ -196,7 +196,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         expect(await item()).toMatchObject(given);
       });
 
-      test('repeated, changes nothing and shows its own journal', async () => {
+      test('repeated, changes nothing and shows its own close record', async () => {
         await give({ available: 10n });
         const { entry } = reserveOf(account, { amount: 6n });
         await opened.store.reserve(reserveOf(account, { amount: 6n }));

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DynamoChannelHealth } from '../../shared/adapters/channel-health.ts';
-import { documentClient } from '../../shared/adapters/dynamo.ts';
-import { dynamoIdempotencyStore } from '../../shared/adapters/idempotency-store.ts';
-import type { ChannelHealth } from '../../shared/relay/channel-health.ts';
-import type { IdempotencyStore } from '../../shared/relay/idempotency.ts';
+import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/dynamo-channel-health.ts';
+import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { dynamoIdempotencyStore } from '../../shared/adapters/dynamodb/dynamo-idempotency-store.ts';
+import type { ChannelHealth } from '../../shared/relay/ports/channel-health.ts';
+import type { IdempotencyStore } from '../../shared/relay/call/idempotency-claim.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryHealth } from '../support/memory-health.ts';
 import { MemoryIdempotency } from '../support/memory-idempotency.ts';

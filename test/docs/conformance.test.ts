@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { refuse, type RefusalCode } from '../../shared/relay/refusal.ts';
+import { refuse, type RefusalCode } from '../../shared/relay/http/refusal.ts';
 import { readPage } from './pages.ts';
 
 const page = readPage('docs/conformance.md');
@@ -64,7 +64,7 @@ describe('docs/conformance.md', () => {
       const { status, body } = refuse(code, '');
       expect(`${code}: ${status} ${body.error.type}`).toBe(`${code}: ${expected}`);
     }
-    const source = readPage('shared/relay/refusal.ts');
+    const source = readPage('shared/relay/http/refusal.ts');
     const every = [...source.matchAll(/^ {2}(\w+): \[\d{3}, /gm)].map((match) => String(match[1]));
     expect(every.length).toBeGreaterThan(15);
     expect(every.filter((code) => !codes.has(code as RefusalCode))).toEqual([]);

@@ -1,11 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ChatToResponses } from '../../shared/convert/chat-to-responses.ts';
-import { ChunksToCompletion } from '../../shared/convert/chunks-to-completion.ts';
-import { startedResponse } from '../../shared/convert/response-object.ts';
-import { responsesToChat } from '../../shared/convert/responses-to-chat.ts';
-import { UpstreamToChat } from '../../shared/convert/upstream-to-chat.ts';
-import { ResponsesJsonRenderer, ResponsesStreamRenderer } from '../../shared/relay/render-responses.ts';
+import { ChatToResponses } from '../../shared/endpoints/responses/answer-events.ts';
+import { ChunksToCompletion } from '../../shared/endpoints/chat/fold.ts';
+import { startedResponse } from '../../shared/endpoints/responses/objects.ts';
+import { responsesToChat } from '../../shared/endpoints/responses/read.ts';
+import { UpstreamToChat } from '../../shared/upstreams/dialects/chat/events.ts';
+import { ResponsesJsonRenderer, ResponsesStreamRenderer } from '../../shared/endpoints/responses/render.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
 import type { OutputItem } from '../../shared/wire/responses-response.ts';
 import { responsesEvent } from '../support/wire-schemas.ts';

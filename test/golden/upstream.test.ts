@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BodyToUpstreamEvents } from '../../shared/convert/body-to-upstream-events.ts';
-import { ChunksToCompletion } from '../../shared/convert/chunks-to-completion.ts';
-import { UpstreamToChat } from '../../shared/convert/upstream-to-chat.ts';
+import { BodyToUpstreamEvents } from '../../shared/upstreams/body-events.ts';
+import { ChunksToCompletion } from '../../shared/endpoints/chat/fold.ts';
+import { UpstreamToChat } from '../../shared/upstreams/dialects/chat/events.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
 
 /**

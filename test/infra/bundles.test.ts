@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Metafile } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { functionNames } from '../../infra/stack/function-descriptions.ts';
+import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 import { firstLoadBytes, firstLoadBytesMax } from '../bench/size.ts';
-import { buildFunctions, metaFile, type BuildFolders } from '../../infra/build.ts';
+import { buildFunctions, metaFile, type BuildFolders } from '../../infra/build/build-functions.ts';
 
 const handlerSource = `
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';

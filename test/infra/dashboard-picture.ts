@@ -1,5 +1,5 @@
 /**
- * Draws the picture of the dashboard for the README: `node infra/first-step.mjs test/infra/dashboard-picture.ts`. Runs the local
+ * Draws the picture of the dashboard for the README: `node infra/bootstrap/bootstrap.mjs test/infra/dashboard-picture.ts`. Runs the local
  * stack under traffic for three minutes, reads the metrics out of the functions' log lines as CloudWatch would, and draws
  * the widgets of the synthesized dashboard with them.
  */

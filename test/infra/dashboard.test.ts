@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { outcomes } from '../../shared/adapters/request-metrics.ts';
-import { embeddedConfigMetrics } from '../../shared/adapters/config-metrics.ts';
-import { embeddedMetrics } from '../../shared/adapters/stream-metrics.ts';
-import { metricNames } from '../../shared/relay/ledger-keeper-ports.ts';
+import { outcomes } from '../../shared/adapters/telemetry/request-metrics.ts';
+import { embeddedConfigMetrics } from '../../shared/adapters/telemetry/config-metrics.ts';
+import { embeddedMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
+import { metricNames } from '../../shared/relay/ports/ledger-store.ts';
 import { linesOf, metricsOf } from '../support/embedded-metrics.ts';
 import { dashboardOf, type Widget } from './dashboard-body.ts';
 import { answeredRequest, metricPaths } from './metric-paths.ts';
@@ -21,9 +21,9 @@ beforeAll(async () => {
     await answeredRequest();
     for (const name of ['Failures', 'SettleLost', 'ReserveUnknown'])
       await metricPaths[name]?.(undefined as never);
-    const books = embeddedMetrics('relay');
-    for (const name of metricNames) books.count(name);
-    books.swept({ open: 1, expired: 1 });
+    const reservations = embeddedMetrics('relay');
+    for (const name of metricNames) reservations.count(name);
+    reservations.swept({ open: 1, expired: 1 });
     const config = embeddedConfigMetrics('relay');
     config.compiled({ badRows: 1, warnedRows: 1, unpricedModels: 1 });
     config.failed();
@@ -72,7 +72,7 @@ describe('the dashboard', () => {
     'Revenue (yuan)',
     'Share of answers with estimated usage',
     'Open reservations',
-    'Books: anything above zero needs a person',
+    'Reservations: anything above zero needs a person',
     'Rows that operators edit',
     'Throttled calls of functions',
     'Throttled calls of tables',

@@ -7,7 +7,7 @@ import { cpSync, existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { functionNames } from '../../infra/stack/function-descriptions.ts';
+import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 import { LoopbackAws } from './loopback-aws.ts';
 
 const projectFolder = resolve(import.meta.dirname, '..', '..');

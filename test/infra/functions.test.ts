@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { functionNames } from '../../infra/stack/function-descriptions.ts';
+import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 import { readable, resourcesOf, synthesize, type Resource, type Template } from './synthesize.ts';
 
 let template: Template;

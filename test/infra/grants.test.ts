@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { functionNames, type FunctionName } from '../../infra/stack/function-descriptions.ts';
+import { functionNames, type FunctionName } from '../../infra/stack/constructs/function-descriptions.ts';
 import { readable, resourcesOf, synthesize, type Template } from './synthesize.ts';
 
 interface Statement {

@@ -1,17 +1,17 @@
 /** For each of the relay's metrics that an alarm watches: the code of the relay that comes to emit it, and why. */
 import { PutItemCommand, type AttributeValue, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
-import { jsonLog } from '../../shared/adapters/log.ts';
-import { requestMetrics } from '../../shared/adapters/request-metrics.ts';
-import { runtimeView } from '../../shared/adapters/runtime-view.ts';
-import type { Log } from '../../shared/relay/ports.ts';
-import { sweeper } from '../../shared/relay/sweeper.ts';
+import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
+import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';
+import { runtimeView } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
+import type { Log } from '../../shared/relay/ports/clock.ts';
+import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import { attributesOf } from '../contract/quota-store-dynamo.ts';
 import { entryOf, itemOf } from '../contract/quota-store-rig.ts';
 import { BillingRig, yuan } from '../support/billing-rig.ts';
 import { hello, type CoreRig } from '../support/core-rig.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
-import { countedClient } from '../unit/adapters/store.ts';
+import { countedClient } from '../unit/adapters/dynamodb/store.ts';
 
 /** The functions read their environment once, when they are loaded. */
 export function setFunctionEnvironment(endpoint: string): void {

@@ -1,9 +1,9 @@
 /** The deployed bundle of a function that answers: its lines are what CloudWatch reads. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { keyHash } from '../../shared/adapters/key-hash.ts';
+import { keyHash } from '../../shared/tables/key-hash.ts';
 import { startFunctions, type FunctionHost } from '../contract/function-host.ts';
 import { metricsOf } from '../support/embedded-metrics.ts';
-import { urlEvent } from '../unit/adapters/edge/url-event.ts';
+import { urlEvent } from '../unit/adapters/lambda/url-event.ts';
 
 let host: FunctionHost;
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createApp } from '../../infra/stack/create-app.ts';
-import { functionNames } from '../../infra/stack/function-descriptions.ts';
+import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 
 export interface Resource {
   Type: string;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { tableNames } from '../../shared/adapters/table-schema.ts';
+import { tableNames } from '../../shared/tables/table-schemas.ts';
 import { resourcesOf, synthesize, type Resource, type Template } from './synthesize.ts';
 
 interface TableProperties {

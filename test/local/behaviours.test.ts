@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readBehaviours } from '../../infra/local/front-door/behaviours.ts';
+import { readBehaviours } from '../../infra/local/distribution/behaviours.ts';
 
 const behaviours = readBehaviours({
   Origins: [
@@ -30,8 +30,8 @@ it.each([
   expect(domainOf(path)).toBe(domain);
 });
 
-it('an origin has its headers and its patience, which is 30 s unless set', () => {
-  expect(behaviours.map(({ origin }) => origin.patience.readTimeoutMs)).toEqual([60_000, 60_000, 30_000]);
+it('an origin has its headers and its time-out, which is 30 s unless set', () => {
+  expect(behaviours.map(({ origin }) => origin.backoff.readTimeoutMs)).toEqual([60_000, 60_000, 30_000]);
   expect(behaviours.at(-1)?.origin.headers).toEqual({ 'x-origin': 's' });
   expect(behaviours.map(({ methods }) => Array.from(methods))).toEqual([
     ['GET', 'POST'],

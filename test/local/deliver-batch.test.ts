@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { deliverBatch, type DeliveryPolicy } from '../../infra/local/events/deliver-batch.ts';
-import type { StreamRecord } from '../../infra/local/events/stream-record.ts';
+import type { StreamRecord } from '../../infra/local/events/table-stream-record.ts';
 
 const record = (SequenceNumber: string): StreamRecord => ({
   eventID: SequenceNumber,

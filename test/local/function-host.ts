@@ -1,6 +1,6 @@
 import path from 'node:path';
-import type { OriginPatience } from '../../infra/local/front-door/viewer-reply.ts';
-import { FrontDoor } from '../../infra/local/front-door/front-door.ts';
+import type { OriginTimeouts } from '../../infra/local/distribution/viewer-reply.ts';
+import { FrontDoor } from '../../infra/local/distribution/distribution.ts';
 import { FunctionUrl } from '../../infra/local/lambda/function-url.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import type { InvokeMode } from '../../infra/local/lambda/url-reply.ts';
@@ -12,7 +12,7 @@ export interface HostOptions {
   controlUrl?: string;
   timeoutMs?: number;
   environmentsMax?: number;
-  patience?: OriginPatience;
+  backoff?: OriginTimeouts;
   methods?: string[];
 }
 
@@ -51,7 +51,7 @@ export async function startHost(options: HostOptions): Promise<FunctionHost> {
       domain,
       pathPrefix: '',
       headers: { 'x-relay-origin': 'secret' },
-      patience: options.patience ?? { readTimeoutMs: 60_000 },
+      backoff: options.backoff ?? { readTimeoutMs: 60_000 },
     },
   };
   frontDoor.open(

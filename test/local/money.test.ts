@@ -5,7 +5,7 @@ import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
 
-/** What the books promise, seen on the running stack: front door, functions, streams, sweeper, store. */
+/** What the reservations promise, seen on the running stack: front door, functions, streams, sweeper, store. */
 const nano = 1_000_000_000;
 const keyOf = (account: string): string => `sk-money-${account}`;
 const accounts = ['killed', 'leaver', 'crowd', 'planned', 'outage'];
@@ -85,7 +85,7 @@ const post = (account: string, model: string, more: object = {}, signal?: AbortS
     { headers: { authorization: `Bearer ${keyOf(account)}` }, ...(signal && { signal }) },
   );
 
-describe('the books of the running stack', () => {
+describe('the money of the running stack', () => {
   it('balance after a kill -9 in mid-stream: the sweeper charges the input and returns the rest', async () => {
     upstream.script(async (_call, reply) => {
       await reply.data(chunk({ role: 'assistant', content: 'half an' }));

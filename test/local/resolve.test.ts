@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkResources, type Template } from '../../infra/local/template/read-template.ts';
 import { createReferences } from '../../infra/local/template/references.ts';
-import { StartError } from '../../infra/local/start-error.ts';
+import { StartError } from '../../infra/local/host/start-error.ts';
 
 const template: Template = {
   stackName: 'relay',

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { demoRows, openaiRow } from '../../infra/local/seed-rows.ts';
-import { AccountRow } from '../../shared/config/account-row.ts';
-import { ChannelRow } from '../../shared/config/channel-row.ts';
-import { ChargeRow } from '../../shared/config/charge-row.ts';
-import { GrantRow } from '../../shared/config/grant-row.ts';
-import { KeyRow } from '../../shared/config/key-row.ts';
-import { PlanRow } from '../../shared/config/plan-row.ts';
-import { SettingRow, settingValues } from '../../shared/config/setting-row.ts';
+import { demoRows, openaiRow } from '../../infra/local/demo/seed-rows.ts';
+import { AccountRow } from '../../shared/config/rows/account-row.ts';
+import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
+import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
+import { GrantRow } from '../../shared/config/rows/grant-row.ts';
+import { KeyRow } from '../../shared/config/rows/key-row.ts';
+import { PlanRow } from '../../shared/config/rows/plan-row.ts';
+import { SettingRow, settingValues } from '../../shared/config/rows/setting-row.ts';
 
 const schemas = {
   accounts: AccountRow,

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { BooksRig, idAt, yuan } from './books-rig.ts';
+import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
-let rig: BooksRig;
+let rig: LedgerRig;
 beforeAll(async () => {
-  rig = await BooksRig.start();
+  rig = await LedgerRig.start();
   await rig.put('accounts', { account: 'acme' }, { account: 'holder', note: 'contract 4711' });
   await rig.put('plans', {
     level: 1,

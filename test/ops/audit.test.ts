@@ -1,14 +1,14 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { BooksRig, idAt, yuan } from './books-rig.ts';
+import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 const first = idAt('2026-11-10T10:00:00Z');
 const second = idAt('2026-11-10T11:00:00Z');
 const tokens = { promptTokens: 12, completionTokens: 40 };
 const due = yuan('0.003096');
 
-let rig: BooksRig;
+let rig: LedgerRig;
 beforeEach(async () => {
-  rig = await BooksRig.start();
+  rig = await LedgerRig.start();
   await rig.grant('acme', '10');
   await rig.call('acme', first, { charge: due, ...tokens });
   await rig.call(
@@ -23,7 +23,7 @@ beforeEach(async () => {
 const audit = async (...words: string[]) => rig.ops(['audit', '--wait', '0', ...words]);
 
 describe('audit', () => {
-  it('finds nothing in books that add up, calls under way and every kind of ending included', async () => {
+  it('finds nothing in accounts that add up, calls under way and every kind of ending included', async () => {
     await rig.call('acme', idAt('2026-11-10T12:00:00Z'), { charge: yuan('0.018'), kind: 'expired' });
     await rig.call('acme', idAt('2026-11-10T13:00:00Z'), { charge: 0n, kind: 'released', ...tokens });
     await rig.call('acme', idAt('2026-11-10T14:00:00Z'), { charge: 0n }, { price: '2:call:0.5' });

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { BooksRig } from './books-rig.ts';
+import { LedgerRig } from './ledger-rig.ts';
 
 const prices = {
   sample_spec: { input_cost_per_token: 0, output_cost_per_token: 0, mode: 'one of: chat, embedding, ...' },
@@ -21,7 +21,7 @@ const prices = {
   'a name with blanks': { input_cost_per_token: 1e-6, output_cost_per_token: 1e-6, mode: 'chat' },
 };
 
-let rig: BooksRig;
+let rig: LedgerRig;
 let folder: string;
 const file = (name: string) => join(folder, name);
 beforeAll(async () => {
@@ -32,7 +32,7 @@ beforeAll(async () => {
     'model,provider,input_cost_per_token,output_cost_per_token\r\n"csv-model","a, b",0.000001,2e-6\r\n',
   );
   writeFileSync(file('million.csv'), 'model,input_cost_per_token,output_cost_per_token\nm,2.5,10\n');
-  rig = await BooksRig.start();
+  rig = await LedgerRig.start();
   await rig.put('charges', { id: 7, type: 'times-billing', models: ['priced-already'], output: 0.01 });
   await rig.put('channels', {
     id: 'main',

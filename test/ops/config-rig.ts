@@ -2,11 +2,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DeleteCommand, DynamoDBDocumentClient, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
-import { systemClock } from '../../shared/adapters/clock.ts';
-import { configKeeper } from '../../shared/adapters/config-keeper.ts';
-import { scanConfigTables } from '../../shared/adapters/config-tables.ts';
-import { dynamoSnapshotStore } from '../../shared/adapters/snapshot-store.ts';
-import { writeMarks } from '../../shared/adapters/verdict-marks.ts';
+import { systemClock } from '../../shared/adapters/system/system-clock.ts';
+import { configPublisher } from '../../shared/relay/background/config-publisher.ts';
+import { scanConfigTables } from '../../shared/adapters/dynamodb/dynamo-config-tables.ts';
+import { dynamoSnapshotStore } from '../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
+import { writeMarks } from '../../shared/adapters/dynamodb/dynamo-row-marks.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { runOps, type OpsRun } from './run-ops.ts';
 
@@ -24,7 +24,7 @@ export class ConfigRig {
     this.#emulator = emulator;
     const documents = DynamoDBDocumentClient.from(emulatorClient(emulator.endpoint));
     this.#documents = documents;
-    this.compile = configKeeper({
+    this.compile = configPublisher({
       clock: systemClock,
       random: { next: () => 0.5 },
       log: { request: () => undefined, event: () => undefined, fault: () => undefined },

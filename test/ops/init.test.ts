@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { secretsOf } from '../../infra/ops/secrets.ts';
+import { secretsOf } from '../../shared/adapters/secrets/aws-secret-writer.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startAws, type AwsOnLoopback } from './aws-on-loopback.ts';
 import { ConfigRig } from './config-rig.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { BooksRig, idAt, yuan } from './books-rig.ts';
+import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 const settled = idAt('2026-11-10T10:00:00Z');
 const covered = idAt('2026-11-10T11:00:00Z');
@@ -8,9 +8,9 @@ const official = idAt('2026-11-11T11:00:00Z');
 const released = idAt('2026-11-11T11:30:00Z');
 const open = idAt('2026-11-11T11:40:00Z');
 
-let rig: BooksRig;
+let rig: LedgerRig;
 beforeAll(async () => {
-  rig = await BooksRig.start();
+  rig = await LedgerRig.start();
   await rig.grant('acme', '100');
   await rig.grant('other', '1');
   const tokens = { promptTokens: 12, completionTokens: 40 };

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { stripVTControlCharacters } from 'node:util';
-import { runProgram } from '../../infra/ops/program.ts';
-import { surround } from '../../infra/ops/surroundings.ts';
+import { runProgram } from '../../infra/ops/cli/program.ts';
+import { surround } from '../../infra/ops/cli/terminal/process-context.ts';
 
 export interface OpsRun {
   /** The exit code. */
@@ -67,7 +67,7 @@ class Kept extends Writable {
   }
 }
 
-const program = new URL('../../infra/ops/main.ts', import.meta.url).pathname;
+const program = new URL('../../infra/ops/cli/main.ts', import.meta.url).pathname;
 
 /** Runs the tool as its own process, with an environment that knows no AWS account. */
 export async function runOpsProcess(

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openStore } from '../../infra/ops/store.ts';
-import { tablesOf } from '../../infra/ops/tables.ts';
-import type { Tables } from '../../infra/ops/tables.ts';
+import { openStore } from '../../shared/adapters/dynamodb/operator-client.ts';
+import { tablesOf } from '../../shared/adapters/dynamodb/dynamo-row-tables.ts';
+import type { Tables } from '../../shared/adapters/dynamodb/dynamo-row-tables.ts';
 import { startEmulator } from '../support/emulator.ts';
 import type { Emulator } from '../support/emulator.ts';
 

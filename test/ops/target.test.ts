@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { resolveTarget } from '../../infra/ops/target.ts';
+import { resolveTarget } from '../../infra/ops/session/target.ts';
 import { startEmulator } from '../support/emulator.ts';
 import type { Emulator } from '../support/emulator.ts';
 import { runOps, runOpsProcess } from './run-ops.ts';

@@ -1,10 +1,10 @@
-import { AccountRow } from '../../shared/config/account-row.ts';
-import { ChannelRow } from '../../shared/config/channel-row.ts';
-import { ChargeRow } from '../../shared/config/charge-row.ts';
-import { KeyRow } from '../../shared/config/key-row.ts';
-import { PlanRow } from '../../shared/config/plan-row.ts';
+import { AccountRow } from '../../shared/config/rows/account-row.ts';
+import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
+import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
+import { KeyRow } from '../../shared/config/rows/key-row.ts';
+import { PlanRow } from '../../shared/config/rows/plan-row.ts';
 import { emptySnapshot, type Snapshot } from '../../shared/config/snapshot.ts';
-import { defaultSettings } from '../../shared/config/settings.ts';
+import { defaultSettings } from '../../shared/config/rows/settings.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
 /** The plans' months turn some minutes after the world began. */

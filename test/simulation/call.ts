@@ -1,9 +1,9 @@
 import { parseYuan } from '../../shared/billing/amount.ts';
-import type { AnswerOutcome } from '../../shared/billing/charge-of.ts';
-import { Bill } from '../../shared/relay/bill.ts';
-import type { BillableCall } from '../../shared/relay/booking.ts';
-import { parseModelName } from '../../shared/relay/model-name.ts';
-import { asRefusal } from '../../shared/relay/refusal.ts';
+import type { AnswerOutcome } from '../../shared/billing/call-charge.ts';
+import { Bill } from '../../shared/relay/money/bill.ts';
+import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';
+import { parseModelName } from '../../shared/relay/call/model-name.ts';
+import { asRefusal } from '../../shared/relay/http/refusal.ts';
 import { models, route, snapshot, type Customer } from './accounts.ts';
 import type { Server } from './server.ts';
 import type { SeededRandom } from './seeded-random.ts';
@@ -21,7 +21,7 @@ export interface CallReport {
   refused: boolean;
   /** It stood still, so its reservation may have expired unseen. */
   stoodStill?: boolean;
-  /** What the log line says was charged, once the books took it. */
+  /** What the log line says was charged, once the reservations took it. */
   charge?: bigint | undefined;
 }
 
@@ -32,12 +32,12 @@ export async function makeCall(
   customer: Customer,
   id: string,
 ): Promise<CallReport> {
-  const { environment, books, quotas } = server;
+  const { environment, reservations, quotas } = server;
   const call = billableCall(random, customer, id, environment.now());
   const { account } = customer.account;
   let bill: Bill;
   try {
-    bill = await Bill.open(books, environment, call);
+    bill = await Bill.open(reservations, environment, call);
   } catch (error) {
     const { status } = asRefusal(error);
     hold(status === 429 || status === 503, `${id} was refused with ${status}: ${String(error)}`);

@@ -1,8 +1,8 @@
 import { formatYuan } from '../../shared/billing/amount.ts';
-import { grantKeeper, type GrantKeeper } from '../../shared/relay/grant-keeper.ts';
-import type { AppliedGrant, GrantImage, GrantStore } from '../../shared/relay/grant-keeper-ports.ts';
-import type { Metrics } from '../../shared/relay/ledger-keeper-ports.ts';
-import type { Log } from '../../shared/relay/ports.ts';
+import { grantApplier, type GrantApplier } from '../../shared/relay/background/grant-applier.ts';
+import type { AppliedGrant, GrantImage, GrantStore } from '../../shared/relay/ports/grant-store.ts';
+import type { Metrics } from '../../shared/relay/ports/ledger-store.ts';
+import type { Log } from '../../shared/relay/ports/clock.ts';
 import type { Environment } from './environment.ts';
 import type { Mutant } from './mutant.ts';
 import type { Network } from './networked-store.ts';
@@ -75,5 +75,5 @@ export const grantKeeperIn = (
   random: SeededRandom,
   metrics: Metrics,
   log: Log,
-): GrantKeeper =>
-  grantKeeper({ clock: environment, random, grants: grants.reachedBy(network), metrics, log });
+): GrantApplier =>
+  grantApplier({ clock: environment, random, grants: grants.reachedBy(network), metrics, log });

@@ -1,7 +1,7 @@
 import type { CloseRow } from '../../shared/billing/ledger-row.ts';
-import { ledgerKeeper, type QuotaChange } from '../../shared/relay/ledger-keeper.ts';
-import type { Metrics } from '../../shared/relay/ledger-keeper-ports.ts';
-import type { Log } from '../../shared/relay/ports.ts';
+import { ledgerProjector, type QuotaChange } from '../../shared/relay/background/ledger-projector.ts';
+import type { Metrics } from '../../shared/relay/ports/ledger-store.ts';
+import type { Log } from '../../shared/relay/ports/clock.ts';
 import type { Environment } from './environment.ts';
 import type { Mutant } from './mutant.ts';
 import type { Network } from './networked-store.ts';
@@ -79,7 +79,7 @@ export class LedgerStream {
       shard.busy = false;
     };
     if (this.#random.chance(0.2)) shard.position = Math.max(0, shard.position - this.#random.integer(1, 8));
-    const keep = ledgerKeeper({
+    const keep = ledgerProjector({
       ledger: { putIfAbsent: (row) => network.send(() => ledger.putIfAbsent(row)) },
       metrics,
       log,

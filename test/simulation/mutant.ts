@@ -1,6 +1,6 @@
 /**
- * Ways in which the books could be broken. Each one takes out a single safeguard; the invariants have to notice, else
- * they prove nothing about the books as they are.
+ * Ways in which the reservations could be broken. Each one takes out a single safeguard; the invariants have to notice, else
+ * they prove nothing about the reservations as they are.
  */
 export const mutants = {
   no_balance_check: 'a reserve does not test the balance',

@@ -5,7 +5,7 @@ import { Broken } from './watch.ts';
 
 const seedsMax = 400;
 
-/** The first seed in whose world the broken books are found out, and how. */
+/** The first seed in whose world the broken reservations are found out, and how. */
 async function foundOut(mutant: Mutant): Promise<string | undefined> {
   for (let seed = 1; seed <= seedsMax; seed += 1) {
     const found = await simulate(seed, mutant).catch((error: unknown) => error);

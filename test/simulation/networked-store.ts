@@ -1,5 +1,5 @@
-import { StoreUnavailable } from '../../shared/relay/ports.ts';
-import { StoreBusy, type QuotaStore } from '../../shared/relay/quota-store.ts';
+import { StoreUnavailable } from '../../shared/relay/ports/clock.ts';
+import { StoreBusy, type QuotaStore } from '../../shared/relay/ports/quota-store.ts';
 import type { Environment } from './environment.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { SeededRandom } from './seeded-random.ts';

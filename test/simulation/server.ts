@@ -1,15 +1,15 @@
-import { Books } from '../../shared/relay/books.ts';
-import type { Log } from '../../shared/relay/ports.ts';
+import { Reservations } from '../../shared/relay/money/reservations.ts';
+import type { Log } from '../../shared/relay/ports/clock.ts';
 import type { Environment } from './environment.ts';
 import { networkedQuotas, type Network } from './networked-store.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { StoredQuotas } from './stored-quotas.ts';
 
-/** One environment of the chat function: one call at a time, and the books that it keeps from call to call. */
+/** One environment of the chat function: one call at a time, and the reservations that it keeps from call to call. */
 export class Server {
   readonly environment: Environment;
   readonly quotas: StoredQuotas;
-  readonly books: Books;
+  readonly reservations: Reservations;
   busy = false;
 
   constructor(
@@ -22,6 +22,6 @@ export class Server {
     this.environment = environment;
     this.quotas = quotas;
     const store = networkedQuotas(quotas, network);
-    this.books = new Books({ clock: environment, random, quotas: store, log });
+    this.reservations = new Reservations({ clock: environment, random, quotas: store, log });
   }
 }

@@ -86,7 +86,7 @@ function checkAccount({ quotas, ledger, watch }: World, account: string): void {
   hold(item.granted === watch.tally(account).granted, `${account} has not got every grant once`);
 }
 
-/** What a call was told is what the books have. */
+/** What a call was told is what the reservations have. */
 function checkReport(
   { watch, ledger, logged }: World,
   { id, account, refused, stoodStill, charge }: World['reports'][number],

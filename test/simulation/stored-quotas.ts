@@ -6,7 +6,7 @@ import {
   type CloseWrite,
   type ReserveWrite,
 } from '../../shared/billing/quota-writes.ts';
-import type { QuotaStore } from '../../shared/relay/quota-store.ts';
+import type { QuotaStore } from '../../shared/relay/ports/quota-store.ts';
 import { MemoryQuotaStore } from '../support/memory-quota-store.ts';
 import type { Mutant } from './mutant.ts';
 
@@ -36,7 +36,7 @@ export class StoredQuotas extends MemoryQuotaStore {
       if (item && mayReserve(this.#loosened(item, write), write) && !mayReserve(item, write)) {
         const next = afterReserve(item, write);
         this.items.set(write.account, next);
-        return Promise.resolve({ done: true, sight: { available: next.available } });
+        return Promise.resolve({ done: true, returned: { available: next.available } });
       }
       return super.reserve(write);
     });
@@ -50,7 +50,7 @@ export class StoredQuotas extends MemoryQuotaStore {
         this.items.set(write.account, afterClose(item, write));
         return Promise.resolve({ done: true });
       }
-      if (this.#mutant === 'no_give_back') return super.close({ ...write, giveBack: false });
+      if (this.#mutant === 'no_give_back') return super.close({ ...write, releaseSlot: false });
       if (this.#mutant === 'no_place_freed')
         return super.close({ ...write, entry: { ...write.entry, busy: false } });
       return super.close(write);

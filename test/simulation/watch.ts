@@ -78,23 +78,23 @@ export class Watch {
 
   #closed({ before, account, close }: Change): void {
     if (!close) return;
-    const { id, journal } = close;
+    const { id, closeRecord } = close;
     const entry = before?.open.get(id);
     hold(entry !== undefined, `${id} was closed without being open`);
     const closes = this.closes.get(id) ?? [];
-    closes.push({ kind: journal.kind, charge: journal.charge, entry });
+    closes.push({ kind: closeRecord.kind, charge: closeRecord.charge, entry });
     this.closes.set(id, closes);
     const charged = closes.filter(({ charge }) => charge > 0n).length;
     hold(charged <= 1, `${id} was charged ${charged} times`);
     const tally = this.tally(account);
-    if (journal.charge > entry.amount) tally.overrun += journal.charge - entry.amount;
-    if (entry.slot !== '' && journal.kind === 'released')
+    if (closeRecord.charge > entry.amount) tally.overrun += closeRecord.charge - entry.amount;
+    if (entry.slot !== '' && closeRecord.kind === 'released')
       tally.kept.set(entry.slot, (tally.kept.get(entry.slot) ?? 0) - 1);
   }
 
   #balanced(item: QuotaItem): void {
     const { account, available } = item;
-    hold(imbalance(item) === undefined, `the books of ${account} are off by ${imbalance(item)}`);
+    hold(imbalance(item) === undefined, `the reservations of ${account} are off by ${imbalance(item)}`);
     const { granted, overrun } = this.tally(account);
     hold(item.granted === granted, `${account} was granted ${granted}, the item says ${item.granted}`);
     hold(available >= -overrun, `${account} is at ${available}, though overruns sum to ${overrun}`);

@@ -1,4 +1,4 @@
-import { AccountRow } from '../../shared/config/account-row.ts';
+import { AccountRow } from '../../shared/config/rows/account-row.ts';
 import type { OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
 import { CoreRig, demoKey, keyRow, type Answer, type RigOptions } from './core-rig.ts';
 

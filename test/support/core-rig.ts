@@ -1,15 +1,15 @@
-import { ChannelRow } from '../../shared/config/channel-row.ts';
-import { ChargeRow } from '../../shared/config/charge-row.ts';
-import { KeyRow } from '../../shared/config/key-row.ts';
-import { PlanRow } from '../../shared/config/plan-row.ts';
-import { defaultSettings, type Settings } from '../../shared/config/settings.ts';
+import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
+import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
+import { KeyRow } from '../../shared/config/rows/key-row.ts';
+import { PlanRow } from '../../shared/config/rows/plan-row.ts';
+import { defaultSettings, type Settings } from '../../shared/config/rows/settings.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
-import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/http.ts';
-import { chatEndpoint } from '../../shared/relay/chat-endpoint.ts';
-import type { Endpoint } from '../../shared/relay/endpoint.ts';
+import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/http/http.ts';
+import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
+import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { relay } from '../../shared/relay/pipeline.ts';
-import type { SearchResult } from '../../shared/relay/search-message.ts';
-import { responsesEndpoint } from '../../shared/relay/responses-endpoint.ts';
+import type { SearchResult } from '../../shared/relay/search/search-message.ts';
+import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
 import {
   StoreUnavailable,
   TransportError,
@@ -17,7 +17,7 @@ import {
   type RequestLog,
   type UpstreamReply,
   type UpstreamRequest,
-} from '../../shared/relay/ports.ts';
+} from '../../shared/relay/ports/clock.ts';
 import { MemoryIdempotency } from './memory-idempotency.ts';
 import { MemoryHealth } from './memory-health.ts';
 import { MemoryQuotaStore } from './memory-quota-store.ts';

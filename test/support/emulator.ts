@@ -14,7 +14,7 @@ import {
   tableSchemas,
   type KeyAttribute,
   type TableSchema,
-} from '../../shared/adapters/table-schema.ts';
+} from '../../shared/tables/table-schemas.ts';
 
 export interface Emulator {
   /** The address for `AWS_ENDPOINT_URL_DYNAMODB`. */

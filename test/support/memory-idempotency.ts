@@ -1,5 +1,9 @@
-import type { ClaimReply, IdempotencyClaim, IdempotencyStore } from '../../shared/relay/idempotency.ts';
-import type { Clock } from '../../shared/relay/ports.ts';
+import type {
+  ClaimReply,
+  IdempotencyClaim,
+  IdempotencyStore,
+} from '../../shared/relay/call/idempotency-claim.ts';
+import type { Clock } from '../../shared/relay/ports/clock.ts';
 
 const keptMs = 24 * 60 * 60 * 1000;
 

@@ -7,7 +7,7 @@ import {
   type CloseWrite,
   type ReserveWrite,
 } from '../../shared/billing/quota-writes.ts';
-import type { QuotaStore } from '../../shared/relay/quota-store.ts';
+import type { QuotaStore } from '../../shared/relay/ports/quota-store.ts';
 
 /** The quota store in memory: passes the same contract suite as the DynamoDB adapter. */
 export class MemoryQuotaStore implements QuotaStore {
@@ -28,7 +28,7 @@ export class MemoryQuotaStore implements QuotaStore {
     this.items.set(write.account, next);
     const slotCount = write.slot && next.plan.get(write.slot.key);
     const rateCount = write.rate && next.rate.get(write.rate.key)?.count;
-    return { done: true, sight: { available: next.available, slotCount, rateCount } };
+    return { done: true, returned: { available: next.available, slotCount, rateCount } };
   }
 
   async close(write: CloseWrite): ReturnType<QuotaStore['close']> {

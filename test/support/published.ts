@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { documentsOn } from '../../shared/adapters/dynamo.ts';
-import { dynamoSnapshotStore } from '../../shared/adapters/snapshot-store.ts';
+import { documentsOn } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { dynamoSnapshotStore } from '../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
 import { emulatorClient } from './emulator.ts';
 

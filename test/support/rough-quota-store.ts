@@ -1,5 +1,5 @@
-import { StoreUnavailable, type Clock } from '../../shared/relay/ports.ts';
-import { StoreBusy, type QuotaStore } from '../../shared/relay/quota-store.ts';
+import { StoreUnavailable, type Clock } from '../../shared/relay/ports/clock.ts';
+import { StoreBusy, type QuotaStore } from '../../shared/relay/ports/quota-store.ts';
 import type { MemoryQuotaStore } from './memory-quota-store.ts';
 
 /**

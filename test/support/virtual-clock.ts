@@ -1,4 +1,4 @@
-import type { Clock } from '../../shared/relay/ports.ts';
+import type { Clock } from '../../shared/relay/ports/clock.ts';
 
 interface Timer {
   atMs: number;

@@ -1,6 +1,6 @@
 import OpenAI, { NotFoundError } from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startDemoUpstream } from '../../infra/local/demo-upstream.ts';
+import { startDemoUpstream } from '../../infra/local/demo/upstream.ts';
 
 let demo: Awaited<ReturnType<typeof startDemoUpstream>>;
 let client: OpenAI;

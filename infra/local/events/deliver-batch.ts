@@ -1,4 +1,4 @@
-import type { StreamRecord } from './stream-record.ts';
+import type { StreamRecord } from './table-stream-record.ts';
 
 export interface DeliveryPolicy {
   /** -1 tries for ever. */

@@ -5,11 +5,11 @@ import {
   GetShardIteratorCommand,
 } from '@aws-sdk/client-dynamodb-streams';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Log } from '../log.ts';
+import type { Log } from '../host/log.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import { deliverBatch, type Delivery } from './deliver-batch.ts';
 import type { MappingSettings, StartingPosition } from './mapping-settings.ts';
-import { toStreamRecord, type StreamRecord } from './stream-record.ts';
+import { toStreamRecord, type StreamRecord } from './table-stream-record.ts';
 
 // Lambda asks a shard four times a second.
 const pollIntervalMs = 250;

@@ -1,4 +1,4 @@
-import { StartError } from '../start-error.ts';
+import { StartError } from '../host/start-error.ts';
 
 type Condition = string | number | boolean | null | Record<string, unknown>;
 

@@ -1,4 +1,4 @@
-import type { Log } from '../log.ts';
+import type { Log } from '../host/log.ts';
 import type { LocalFunction } from '../lambda/local-function.ts';
 
 export interface Schedule {

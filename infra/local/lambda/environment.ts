@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { finished } from 'node:stream';
-import { logLines, type Log } from '../log.ts';
+import { logLines, type Log } from '../host/log.ts';
 import type { FunctionError, FunctionSettings, Invocation } from './invocation.ts';
 import { createRuntimeApi } from './runtime-api.ts';
 import { runtimeEnvironment } from './runtime-environment.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { ViewerReply } from '../front-door/viewer-reply.ts';
+import type { ViewerReply } from '../distribution/viewer-reply.ts';
 import type { LocalFunction } from './local-function.ts';
 import { toUrlEvent } from './url-event.ts';
 import { respondTo, type InvokeMode } from './url-reply.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Log } from '../log.ts';
+import type { Log } from '../host/log.ts';
 import { Environment, finishingMs } from './environment.ts';
 import type { FunctionError, FunctionSettings, Invocation, Responder } from './invocation.ts';
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
-import type { ViewerReply } from '../front-door/viewer-reply.ts';
+import type { ViewerReply } from '../distribution/viewer-reply.ts';
 import type { FunctionError, Responder } from './invocation.ts';
 import { splitPrelude, type ResponseHead } from './prelude.ts';
 

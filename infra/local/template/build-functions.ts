@@ -1,9 +1,9 @@
-import type { Log } from '../log.ts';
+import type { Log } from '../host/log.ts';
 import type { FunctionSettings } from '../lambda/invocation.ts';
 import { FunctionUrl } from '../lambda/function-url.ts';
 import { LocalFunction } from '../lambda/local-function.ts';
 import type { InvokeMode } from '../lambda/url-reply.ts';
-import { StartError } from '../start-error.ts';
+import { StartError } from '../host/start-error.ts';
 import { resourcesOf, type Template } from './read-template.ts';
 import { functionOf, functionUrlHost, type LocalReferences } from './references.ts';
 

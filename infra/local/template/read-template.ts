@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { StartError } from '../start-error.ts';
+import { StartError } from '../host/start-error.ts';
 import { intrinsicNames } from './resolve.ts';
 import { ignoredTypes, isRunType, type RunType } from './resource-types.ts';
 

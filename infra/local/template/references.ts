@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { StartError } from '../start-error.ts';
+import { StartError } from '../host/start-error.ts';
 import type { Template } from './read-template.ts';
 import { ignoredTypes } from './resource-types.ts';
 import { createResolver, type References, type Resolve } from './resolve.ts';

@@ -1,4 +1,4 @@
-import { StartError } from '../start-error.ts';
+import { StartError } from '../host/start-error.ts';
 
 /** What Ref and Fn::GetAtt answer. Both throw StartError for a name that is not in the template. */
 export interface References {

@@ -1,4 +1,4 @@
-import type { SearchDialect } from './search-provider.ts';
+import type { SearchDialect } from './search-providers.ts';
 
 /** Source: docs.searxng.org, "Search API". The instance has to allow the format `json`. */
 export const searxngDialect: SearchDialect = {

@@ -1,4 +1,4 @@
-import type { SearchDialect } from './search-provider.ts';
+import type { SearchDialect } from './search-providers.ts';
 
 /** Source: Tavily's own client. The basic depth is the cheaper one, and the quick one. */
 export const tavilyDialect: SearchDialect = {

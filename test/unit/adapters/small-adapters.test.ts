@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../../shared/adapters/clock.ts';
-import { timeSortedIds } from '../../../shared/adapters/ids.ts';
-import { keyHash } from '../../../shared/adapters/key-hash.ts';
+import { systemClock } from '../../../shared/adapters/system/system-clock.ts';
+import { timeSortedIds } from '../../../shared/adapters/system/time-sorted-ids.ts';
+import { keyHash } from '../../../shared/tables/key-hash.ts';
 import { steeredClock } from './steered-clock.ts';
 
 describe('the system clock', () => {

@@ -42,7 +42,7 @@ describe('an open reservation', () => {
 
   test('is charged its input, and the rest returns', () => {
     const { write, after } = expired();
-    expect(write?.journal).toEqual({ id: 'call', kind: 'expired', charge: 20n, at: until + grace + 1 });
+    expect(write?.closeRecord).toEqual({ id: 'call', kind: 'expired', charge: 20n, at: until + grace + 1 });
     expect(after).toMatchObject({ available: 480n, spent: 20n, settled: 1, open: new Map() });
     expect(after && imbalance(after)).toBeUndefined();
   });
@@ -55,7 +55,7 @@ describe('an open reservation', () => {
   });
 
   test('of an official call costs nothing', () => {
-    expect(expired({ amount: 0n, official: true }).write?.journal).toMatchObject({
+    expect(expired({ amount: 0n, official: true }).write?.closeRecord).toMatchObject({
       kind: 'expired',
       charge: 0n,
     });
@@ -63,7 +63,7 @@ describe('an open reservation', () => {
 
   test('that only holds an id is cancelled', () => {
     const { write } = expired({ amount: 0n, tombstone: true });
-    expect(write?.journal).toMatchObject({ kind: 'cancelled', charge: 0n });
+    expect(write?.closeRecord).toMatchObject({ kind: 'cancelled', charge: 0n });
   });
 });
 

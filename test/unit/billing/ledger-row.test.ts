@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { closeRowBetween, ledgerTime } from '../../../shared/billing/ledger-row.ts';
 import {
   emptyQuota,
-  type Journal,
+  type CloseRecord,
   type OpenEntry,
   type QuotaItem,
 } from '../../../shared/billing/quota-item.ts';
@@ -20,7 +20,7 @@ const entry: OpenEntry = {
   official: false,
   tombstone: false,
 };
-const journal: Journal = {
+const closeRecord: CloseRecord = {
   id: 'call',
   kind: 'settled',
   charge: 123n,
@@ -32,7 +32,9 @@ const journal: Journal = {
   end: 'completed',
 };
 
-function rowOf(changes: { entry?: Partial<OpenEntry>; journal?: Partial<Journal>; giveBack?: boolean } = {}) {
+function rowOf(
+  changes: { entry?: Partial<OpenEntry>; closeRecord?: Partial<CloseRecord>; releaseSlot?: boolean } = {},
+) {
   const own = { ...entry, ...changes.entry };
   const before = {
     ...emptyQuota('acme'),
@@ -45,8 +47,8 @@ function rowOf(changes: { entry?: Partial<OpenEntry>; journal?: Partial<Journal>
     account: 'acme',
     id: 'call',
     entry: own,
-    giveBack: changes.giveBack ?? false,
-    journal: { ...journal, ...changes.journal },
+    releaseSlot: changes.releaseSlot ?? false,
+    closeRecord: { ...closeRecord, ...changes.closeRecord },
   };
   return closeRowBetween(before, afterClose(before, write));
 }
@@ -71,29 +73,29 @@ describe('the row of a close', () => {
   });
 
   test('says when token counts are estimates', () => {
-    expect(rowOf({ journal: { estimated: true } })).toMatchObject({ estimated: true });
+    expect(rowOf({ closeRecord: { estimated: true } })).toMatchObject({ estimated: true });
     expect(rowOf()?.estimated).toBeUndefined();
   });
 
   test('names the plan slot of a call that stays counted, and none when it was given back', () => {
     const counted = { slot: 'demo@2026-11-01' };
     expect(rowOf({ entry: counted })).toMatchObject({ plan_slot: 'demo@2026-11-01' });
-    expect(rowOf({ entry: counted, journal: { kind: 'expired' } })).toMatchObject({
+    expect(rowOf({ entry: counted, closeRecord: { kind: 'expired' } })).toMatchObject({
       plan_slot: 'demo@2026-11-01',
     });
-    const released = rowOf({ entry: counted, journal: { kind: 'released' }, giveBack: true });
+    const released = rowOf({ entry: counted, closeRecord: { kind: 'released' }, releaseSlot: true });
     expect(released?.plan_slot).toBeUndefined();
   });
 
   test('of an official call says what it would have cost', () => {
-    const row = rowOf({ entry: { official: true, amount: 0n }, journal: { charge: 0n, cost: 77n } });
+    const row = rowOf({ entry: { official: true, amount: 0n }, closeRecord: { charge: 0n, cost: 77n } });
     expect(row).toMatchObject({ official: true, charge: 0n, cost: 77n });
     expect(rowOf()?.official).toBeUndefined();
   });
 });
 
 describe('a write that closed nothing', () => {
-  const item: QuotaItem = { ...emptyQuota('acme'), open: new Map([['call', entry]]), last: journal };
+  const item: QuotaItem = { ...emptyQuota('acme'), open: new Map([['call', entry]]), last: closeRecord };
 
   test.each<[string, QuotaItem | undefined, QuotaItem | undefined]>([
     ['a new item', undefined, item],
@@ -105,7 +107,7 @@ describe('a write that closed nothing', () => {
   });
 });
 
-describe('a change that the books cannot have made is not understood', () => {
+describe('a change that no write of ours can have made is not understood', () => {
   const item: QuotaItem = {
     ...emptyQuota('acme'),
     open: new Map([
@@ -115,11 +117,14 @@ describe('a change that the books cannot have made is not understood', () => {
   };
 
   test.each<[string, QuotaItem]>([
-    ['two closes at once', { ...item, open: new Map(), last: journal }],
-    ['a close with the journal of another', { ...item, open: new Map([['call', entry]]), last: journal }],
-    ['a close without any journal', { ...item, open: new Map([['other', entry]]) }],
+    ['two closes at once', { ...item, open: new Map(), last: closeRecord }],
+    [
+      'a close with the close record of another',
+      { ...item, open: new Map([['call', entry]]), last: closeRecord },
+    ],
+    ['a close without any close record', { ...item, open: new Map([['other', entry]]) }],
   ])('%s', (_, after) => {
-    expect(() => closeRowBetween(item, after)).toThrow('a close without its journal');
+    expect(() => closeRowBetween(item, after)).toThrow('a close without its close record');
   });
 });
 

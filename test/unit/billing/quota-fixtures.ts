@@ -30,10 +30,10 @@ export const reserveWrite = (amount: bigint, more: Partial<ReserveWrite> = {}): 
   ...more,
 });
 
-export const closeWrite = (reserve: ReserveWrite, charge: bigint, giveBack = false): CloseWrite => ({
+export const closeWrite = (reserve: ReserveWrite, charge: bigint, releaseSlot = false): CloseWrite => ({
   account: reserve.account,
   id: reserve.id,
   entry: reserve.entry,
-  giveBack,
-  journal: { id: reserve.id, kind: giveBack ? 'released' : 'settled', charge, at: 1 },
+  releaseSlot,
+  closeRecord: { id: reserve.id, kind: releaseSlot ? 'released' : 'settled', charge, at: 1 },
 });

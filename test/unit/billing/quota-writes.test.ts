@@ -175,7 +175,7 @@ describe('a close', () => {
 });
 
 describe('the check of an item', () => {
-  it('says by how much the books do not balance', () => {
+  it('says by how much the accounts do not balance', () => {
     expect(imbalance(quota(5n))).toBeUndefined();
     expect(imbalance(quota(5n, { granted: 7n }))).toBe(-2n);
     expect(imbalance(quota(5n, { spent: 1n, open: new Map([['x', entry({ amount: 3n })]]) }))).toBe(4n);

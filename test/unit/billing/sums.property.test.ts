@@ -9,10 +9,10 @@ import { closeWrite, quota, reserveWrite } from './quota-fixtures.ts';
 const calls = 1_000_000;
 const batch = 1_000;
 
-/** Small enough that plain numbers are exact too: the books are checked against another arithmetic. */
+/** Small enough that plain numbers are exact too: the reservations are checked against another arithmetic. */
 const unitPrice = fc.integer({ min: 0, max: 2_000_000 });
 
-it('a million tiny calls sum to the last unit: in the books, in the ledger, and by plain arithmetic', () => {
+it('a million tiny calls sum to the last unit: in the account item, in the ledger, and by plain arithmetic', () => {
   fc.assert(
     fc.property(unitPrice, unitPrice, fc.integer(), (input, output, seed) => {
       const price: Price = { type: 'token-billing', rule: 1, input: BigInt(input), output: BigInt(output) };

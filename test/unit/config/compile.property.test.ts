@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { canonicalContent } from '../../../shared/config/canonical.ts';
+import { canonicalContent } from '../../../shared/config/compile/canonical-content.ts';
 import type { ConfigRows } from '../../../shared/config/config-rows.ts';
 import { channel, compile } from './rows.ts';
 

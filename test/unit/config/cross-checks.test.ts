@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { CompileOptions } from '../../../shared/config/compile.ts';
+import type { CompileOptions } from '../../../shared/config/compile/compile-snapshot.ts';
 import type { ConfigRows } from '../../../shared/config/config-rows.ts';
 import { channel, compile } from './rows.ts';
 

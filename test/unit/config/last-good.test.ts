@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { canonicalContent } from '../../../shared/config/canonical.ts';
+import { canonicalContent } from '../../../shared/config/compile/canonical-content.ts';
 import { emptyRows, type ConfigRows } from '../../../shared/config/config-rows.ts';
 import { channel, compile } from './rows.ts';
 

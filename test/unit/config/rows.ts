@@ -1,4 +1,4 @@
-import { compileSnapshot, type CompileOptions } from '../../../shared/config/compile.ts';
+import { compileSnapshot, type CompileOptions } from '../../../shared/config/compile/compile-snapshot.ts';
 import { emptyRows, type ConfigRows } from '../../../shared/config/config-rows.ts';
 
 /** The least that a served channel needs. */

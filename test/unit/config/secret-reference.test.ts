@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { compile, channel } from './rows.ts';
-import { referenceProblem } from '../../../shared/config/secret-reference.ts';
+import { referenceProblem } from '../../../shared/config/rows/secret-reference.ts';
 
 describe('a reference to a secret', () => {
   it.each(['ssm:/relay/relay/openai', 'ssm:/relay/relay-test/team-a/openai', 'secretsmanager:relay/openai'])(

@@ -1,19 +1,19 @@
 import { readFileSync } from 'node:fs';
 import type * as z from 'zod/mini';
 import { describe, expect, it } from 'vitest';
-import { tableNames } from '../../../shared/adapters/table-schema.ts';
-import { AccountRow } from '../../../shared/config/account-row.ts';
-import { ChannelRow } from '../../../shared/config/channel-row.ts';
-import { ChargeRow } from '../../../shared/config/charge-row.ts';
-import { GrantRow } from '../../../shared/config/grant-row.ts';
-import { KeyRow } from '../../../shared/config/key-row.ts';
-import { PlanRow } from '../../../shared/config/plan-row.ts';
-import { readChannel } from '../../../shared/config/read-channel.ts';
-import { readCharge } from '../../../shared/config/read-charge.ts';
-import { readPlan } from '../../../shared/config/read-plan.ts';
-import { readRow } from '../../../shared/config/read-row.ts';
-import { readSetting } from '../../../shared/config/read-setting.ts';
-import { SettingRow, settingValues } from '../../../shared/config/setting-row.ts';
+import { tableNames } from '../../../shared/tables/table-schemas.ts';
+import { AccountRow } from '../../../shared/config/rows/account-row.ts';
+import { ChannelRow } from '../../../shared/config/rows/channel-row.ts';
+import { ChargeRow } from '../../../shared/config/rows/charge-row.ts';
+import { GrantRow } from '../../../shared/config/rows/grant-row.ts';
+import { KeyRow } from '../../../shared/config/rows/key-row.ts';
+import { PlanRow } from '../../../shared/config/rows/plan-row.ts';
+import { readChannel } from '../../../shared/config/compile/read-channel.ts';
+import { readCharge } from '../../../shared/config/compile/read-charge.ts';
+import { readPlan } from '../../../shared/config/compile/read-plan.ts';
+import { readRow } from '../../../shared/config/rows/read-row.ts';
+import { readSetting } from '../../../shared/config/compile/read-setting.ts';
+import { SettingRow, settingValues } from '../../../shared/config/rows/setting-row.ts';
 
 const page = readFileSync(new URL('../../../docs/tables.md', import.meta.url), 'utf8');
 

@@ -14,7 +14,7 @@ import {
   usage,
 } from '../../support/core-rig.ts';
 import type { RigOptions } from '../../support/core-rig.ts';
-import { refuse } from '../../../shared/relay/refusal.ts';
+import { refuse } from '../../../shared/relay/http/refusal.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
 const stream = { ...ask, stream: true };

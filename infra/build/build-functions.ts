@@ -1,0 +1,171 @@
+/**
+ * Bundles every file of `functions/` into `dist/<name>/index.mjs`: one artefact for the local stack, the tests
+ * and the deployment. Same sources, same bytes: an unchanged function is not deployed again.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { build, type BuildResult, type Metafile } from 'esbuild';
+import { startPlugins } from './start-plugins.ts';
+
+const projectFolder = resolve(import.meta.dirname, '..', '..');
+
+export interface BuildFolders {
+  /** Each `.ts` file in it is one function. */
+  functionsFolder: string;
+  /** Gets one folder per function, and `meta/<name>.json` with what went into each bundle. */
+  outputFolder: string;
+}
+
+export interface BuiltFunction {
+  name: string;
+  /** All files of the bundle, those loaded later included. */
+  bytes: number;
+  /** False when the bundle on disk was the same already and was left alone. */
+  changed: boolean;
+}
+
+const defaultFolders: BuildFolders = {
+  functionsFolder: join(projectFolder, 'functions'),
+  outputFolder: join(projectFolder, 'dist'),
+};
+
+/** Builds all functions. Throws esbuild's BuildFailure, or an Error for a bundle that would not load on Lambda. */
+export async function buildFunctions(folders: BuildFolders = defaultFolders): Promise<BuiltFunction[]> {
+  const names = readdirSync(folders.functionsFolder)
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
+    .map((file) => basename(file, '.ts'))
+    .toSorted();
+  mkdirSync(join(folders.outputFolder, 'meta'), { recursive: true });
+  const built = await Promise.all(names.map((name) => buildFunction(name, folders)));
+  removeOthers(folders.outputFolder, new Set([...names, 'meta']));
+  return built;
+}
+
+async function buildFunction(name: string, folders: BuildFolders): Promise<BuiltFunction> {
+  const target = join(folders.outputFolder, name);
+  const result = await build({
+    absWorkingDir: projectFolder,
+    entryPoints: { index: join(folders.functionsFolder, `${name}.ts`) },
+    outdir: target,
+    outExtension: { '.js': '.mjs' },
+    chunkNames: 'chunk-[hash]',
+    bundle: true,
+    // `import()` stays a file of its own that is read when it is first needed.
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node24',
+    mainFields: ['module', 'main'],
+    minify: true,
+    legalComments: 'none',
+    plugins: startPlugins,
+    // A function outside the project (a test's) still finds the project's packages.
+    nodePaths: [join(projectFolder, 'node_modules')],
+    metafile: true,
+    write: false,
+    logLevel: 'silent',
+  });
+  refuseDynamicRequire(name, result);
+  const changed = replaceFolder(target, result);
+  writeAtomically(metaFile(folders.outputFolder, name), JSON.stringify(stableMeta(result.metafile, target)));
+  const bytes = result.outputFiles.reduce((sum, file) => sum + file.contents.byteLength, 0);
+  return { name, bytes, changed };
+}
+
+/** Where the build says what went into a bundle: esbuild's metafile, output paths relative to the bundle. */
+export function metaFile(outputFolder: string, name: string): string {
+  return join(outputFolder, 'meta', `${name}.json`);
+}
+
+type MemoryBuild = BuildResult<{ metafile: true; write: false }>;
+
+/** esbuild leaves a stub that throws when it is called: better no bundle than one that fails at its first request. */
+function refuseDynamicRequire(name: string, result: MemoryBuild): void {
+  for (const file of result.outputFiles) {
+    if (file.text.includes('Dynamic require of')) {
+      throw new Error(
+        `function ${name}: ${basename(file.path)} holds a CommonJS package that calls require()`,
+      );
+    }
+  }
+}
+
+/** Swaps the bundle as a whole: nobody reads half of an old one and half of a new one. Two builds may run at once. */
+function replaceFolder(target: string, result: MemoryBuild): boolean {
+  const files = result.outputFiles.map((file) => ({
+    name: relative(target, file.path),
+    contents: file.contents,
+  }));
+  const wanted = digest(files);
+  if (digest(filesOnDisk(target)) === wanted) return false;
+  const fresh = `${target}.${process.pid}.new`;
+  const old = `${target}.${process.pid}.old`;
+  for (const file of files) {
+    mkdirSync(dirname(join(fresh, file.name)), { recursive: true });
+    writeFileSync(join(fresh, file.name), file.contents);
+  }
+  try {
+    if (existsSync(target)) renameSync(target, old);
+    renameSync(fresh, target);
+  } catch (error) {
+    // Another build was quicker; when it built the same there is nothing left to do.
+    if (digest(filesOnDisk(target)) !== wanted) throw error;
+  } finally {
+    for (const folder of [fresh, old]) rmSync(folder, { recursive: true, force: true });
+  }
+  return true;
+}
+
+interface NamedContents {
+  name: string;
+  contents: Uint8Array;
+}
+
+function filesOnDisk(folder: string): NamedContents[] {
+  try {
+    return readdirSync(folder).map((name) => ({ name, contents: readFileSync(join(folder, name)) }));
+  } catch {
+    return [];
+  }
+}
+
+function digest(files: NamedContents[]): string {
+  const hash = createHash('sha256');
+  for (const file of files.toSorted((a, b) => a.name.localeCompare(b.name))) {
+    hash.update(`${file.name}\0${file.contents.byteLength}\0`).update(file.contents);
+  }
+  return hash.digest('hex');
+}
+
+function stableMeta(metafile: Metafile, target: string): Metafile {
+  const local = (path: string): string => relative(target, resolve(projectFolder, path));
+  const outputs = Object.entries(metafile.outputs).map(([path, output]) => [
+    local(path),
+    {
+      ...output,
+      imports: output.imports.map((item) => (item.external ? item : { ...item, path: local(item.path) })),
+    },
+  ]);
+  return { inputs: metafile.inputs, outputs: Object.fromEntries(outputs) as Metafile['outputs'] };
+}
+
+function writeAtomically(path: string, text: string): void {
+  const fresh = `${path}.${process.pid}.new`;
+  writeFileSync(fresh, text);
+  renameSync(fresh, path);
+}
+
+/** Removes bundles of functions that are gone; the folders of a build under way have a process id in the name. */
+function removeOthers(outputFolder: string, keep: Set<string>): void {
+  for (const entry of readdirSync(outputFolder)) {
+    if (!keep.has(entry) && !/\.\d+\.(new|old)$/.test(entry))
+      rmSync(join(outputFolder, entry), { recursive: true, force: true });
+  }
+}
+
+if (import.meta.main) {
+  for (const { name, bytes, changed } of await buildFunctions()) {
+    console.log(`${name}: ${Math.round(bytes / 1000)} KB${changed ? '' : ', unchanged'}`);
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * `npm run demo:crash`: half a minute that shows what a `kill -9` in mid-stream does to the reservations. Everything is the
+ * real stack: front door, bundled functions under AWS's runtime client, table streams, sweeper. Only the time limit
+ * of a request is set to seconds, so that nobody has to wait ten minutes for the sweeper.
+ */
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DynamoDBDocumentClient, GetCommand, PutCommand, QueryCommand } from '@aws-sdk/lib-dynamodb';
+import { keyRow } from './demo/seed-rows.ts';
+import { startStack, type RunningStack } from './start-stack.ts';
+import { createDynamoClient } from './template/build-tables.ts';
+
+const account = 'crash-demo';
+const key = 'sk-crash-demo';
+const requestSeconds = 6;
+const nanoPerYuan = 1e9;
+
+interface Books {
+  available: number;
+  reserved: number;
+  spent: number;
+  granted: number;
+}
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const yuan = (nano: number): string => `${Number((nano / nanoPerYuan).toFixed(9))} yuan`;
+
+async function run(): Promise<void> {
+  const pids = new Set<number>();
+  const stack = await startStack(
+    {
+      port: 0,
+      dynamodbPort: 0,
+      dynamodbEndpoint: undefined,
+      dataFolder: undefined,
+      seed: 'demo',
+      openaiKey: false,
+      functionEnvironment: { RELAY_SWEEP_GRACE: '0' },
+      templateFolder: path.resolve(import.meta.dirname, '../../cdk.out'),
+      stackName: 'relay',
+      environmentsMax: 4,
+    },
+    (line) => {
+      const pid = /^environment chat#\d+ pid (\d+)$/.exec(line)?.[1];
+      if (pid !== undefined) pids.add(Number(pid));
+    },
+  );
+  const documents = DynamoDBDocumentClient.from(createDynamoClient(stack.dynamodbEndpoint));
+  try {
+    await crash(stack, documents, pids);
+  } finally {
+    await stack.close();
+  }
+}
+
+async function crash(
+  stack: RunningStack,
+  documents: DynamoDBDocumentClient,
+  pids: Set<number>,
+): Promise<void> {
+  await prepare(documents);
+  say(`1. An account is granted 10 yuan.              ${await shown(documents)}`);
+
+  const answer = await ask(stack, 'word '.repeat(400));
+  const reader = answer.body?.getReader();
+  for (let i = 0; i < 20; i += 1) await reader?.read();
+  say(`2. A call streams; its cost is reserved.       ${await shown(documents)}`);
+
+  for (const pid of pids) process.kill(pid, 'SIGKILL');
+  const cut = await reader?.read().then(
+    (turn) => turn.done,
+    () => true,
+  );
+  say(
+    `3. kill -9 of the function in mid-stream (pid ${[...pids].join(', ')}); the client's stream ${cut ? 'broke off' : 'ran out'}.`,
+  );
+  say(`   Nobody is left to settle; the money is safe. ${await shown(documents)}`);
+
+  say(`4. The sweeper runs until the call can no longer live (its limit here: ${requestSeconds} s).`);
+  while ((await books(documents)).reserved > 0) {
+    await sleep(500);
+    await stack.runSchedules();
+  }
+  say(`   Input charged, the rest returned.           ${await shown(documents)}`);
+
+  await (await ask(stack, 'Are you still there?')).text();
+  while ((await ledger(documents)).length < 3) await sleep(100);
+  say(`5. The next call is served by a new process.   ${await shown(documents)}`);
+  say('6. The ledger, oldest first:');
+  for (const row of await ledger(documents))
+    say(`   ${text(row, 'kind').padEnd(12)}${text(row, 'model').padEnd(12)}${amountOf(row)}`);
+  report(await books(documents), await ledger(documents));
+}
+
+/** The account has a balance and no plan; the demo model costs something; requests end after seconds. */
+async function prepare(documents: DynamoDBDocumentClient): Promise<void> {
+  const rows: [string, Record<string, unknown>][] = [
+    ['settings', { name: 'limits', value: { request_seconds: requestSeconds } }],
+    ['charges', { id: 0, type: 'token-billing', models: ['demo-chat'], input: 0.5, output: 1 }],
+    ['keys', { ...keyRow(key), account }],
+    ['grants', { account, grant_id: 'start', amount: 10, reason: 'demo' }],
+  ];
+  for (const [table, Item] of rows)
+    await documents.send(new PutCommand({ TableName: `relay-${table}`, Item }));
+  while ((await books(documents)).granted === 0) await sleep(50);
+  // Longer than a configuration may be old.
+  await sleep(1000);
+}
+
+function ask(stack: RunningStack, text: string): Promise<Response> {
+  return fetch(`${stack.origin}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'demo-chat', stream: true, messages: [{ role: 'user', content: text }] }),
+  });
+}
+
+async function books(documents: DynamoDBDocumentClient): Promise<Books> {
+  const { Item } = await documents.send(new GetCommand({ TableName: 'relay-quotas', Key: { account } }));
+  const open = Object.values((Item?.['open'] as Record<string, unknown[]> | undefined) ?? {});
+  return {
+    available: Number(Item?.['available'] ?? 0),
+    reserved: open.reduce((sum, [, amount]) => sum + Number(amount), 0),
+    spent: Number(Item?.['spent'] ?? 0),
+    granted: Number(Item?.['granted'] ?? 0),
+  };
+}
+
+async function shown(documents: DynamoDBDocumentClient): Promise<string> {
+  const { available, reserved, spent } = await books(documents);
+  return `available ${yuan(available)}, reserved ${yuan(reserved)}, spent ${yuan(spent)}`;
+}
+
+/** By id, which begins with the time; the grant sorts after all calls but came first. */
+async function ledger(documents: DynamoDBDocumentClient): Promise<Record<string, unknown>[]> {
+  const { Items = [] } = await documents.send(
+    new QueryCommand({
+      TableName: 'relay-ledger',
+      KeyConditionExpression: 'account = :account',
+      ExpressionAttributeValues: { ':account': account },
+    }),
+  );
+  return Items.toSorted((a, b) => String(a['at']).localeCompare(String(b['at'])));
+}
+
+const text = (row: Record<string, unknown>, field: string): string => {
+  const value = row[field];
+  return typeof value === 'string' ? value : '';
+};
+
+const amountOf = (row: Record<string, unknown>): string =>
+  row['kind'] === 'grant' ? `+${String(row['amount'])} yuan` : `-${String(row['charge'])} yuan`;
+
+function report(end: Books, rows: Record<string, unknown>[]): void {
+  const charged = rows.reduce((sum, row) => sum + Number(row['charge'] ?? 0), 0);
+  const balanced = end.available + end.reserved + end.spent === end.granted;
+  const agrees = Math.round(charged * nanoPerYuan) === end.spent;
+  say(
+    `   granted ${yuan(end.granted)} = available ${yuan(end.available)} + spent ${yuan(end.spent)}: ${balanced ? 'yes' : 'NO'}`,
+  );
+  say(`   sum of the ledger's charges = spent: ${agrees ? 'yes' : 'NO'}`);
+  if (!balanced || !agrees) process.exitCode = 1;
+}
+
+await run();

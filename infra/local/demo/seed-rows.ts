@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto';
+import type { TableName } from '../../../shared/tables/table-schemas.ts';
+
+export interface SeedRow {
+  table: TableName;
+  row: Record<string, unknown>;
+}
+
+/** The row of a key: what it is known by, and what a list may show of it. */
+export function keyRow(key: string): Record<string, unknown> {
+  return {
+    hash: createHash('sha256').update(key).digest('hex'),
+    account: 'demo',
+    agent: 'api',
+    enabled: true,
+    hint: `${key.slice(0, 7)}...${key.slice(-4)}`,
+  };
+}
+
+/** A relay that answers: a channel to the demo upstream, a price, a plan, and the demo key's account with money. */
+export function demoRows(upstreamEndpoint: string, key: string): SeedRow[] {
+  return [
+    {
+      table: 'channels',
+      row: {
+        id: 'demo',
+        name: 'Built-in demo upstream',
+        type: 'openai',
+        endpoint: upstreamEndpoint,
+        models: ['demo-chat', 'demo-vision', 'demo-slow', 'demo-error'],
+        priority: 0,
+        state: true,
+      },
+    },
+    {
+      table: 'charges',
+      row: { id: 1, type: 'token-billing', models: ['demo-chat'], input: 0.001, output: 0.002 },
+    },
+    {
+      table: 'plans',
+      row: {
+        level: 1,
+        price: 30,
+        items: [
+          { id: 'demo', name: 'Demo calls', icon: '', value: 1000, models: ['demo-chat', 'demo-vision'] },
+        ],
+      },
+    },
+    { table: 'settings', row: { name: 'relay_closed', value: false } },
+    { table: 'settings', row: { name: 'subscription.enabled', value: true } },
+    {
+      table: 'accounts',
+      row: { account: 'demo', plan: { level: 1, since: '2026-01-01' }, note: 'made by the demo seed' },
+    },
+    {
+      table: 'grants',
+      row: { account: 'demo', grant_id: 'demo', amount: 100, reason: 'made by the demo seed' },
+    },
+    { table: 'keys', row: keyRow(key) },
+  ];
+}
+
+/** The real thing, for whoever has a key for it; functions read the key from their environment. */
+export const openaiRow: SeedRow = {
+  table: 'channels',
+  row: {
+    id: 'openai',
+    name: 'OpenAI',
+    type: 'openai',
+    endpoint: 'https://api.openai.com/v1',
+    secret: 'env:OPENAI_API_KEY',
+    models: ['gpt-5', 'gpt-5-mini', 'gpt-5-nano', 'gpt-4.1', 'gpt-4.1-mini', 'gpt-4o', 'gpt-4o-mini'],
+    priority: 0,
+    state: true,
+  },
+};

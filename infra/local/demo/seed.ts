@@ -1,0 +1,72 @@
+import { ConditionalCheckFailedException, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DynamoDBDocumentClient, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { physicalTableName, tableSchemas } from '../../../shared/tables/table-schemas.ts';
+import { demoRows, openaiRow, type SeedRow } from './seed-rows.ts';
+
+const stackName = 'relay';
+
+/** The key that is printed at start: the same one as long as its folder is kept. */
+export function demoKey(dataFolder: string | undefined): string {
+  const fresh = `sk-${randomBytes(24).toString('base64url')}`;
+  if (dataFolder === undefined) return fresh;
+  const file = path.join(dataFolder, 'demo-key');
+  try {
+    const kept = readFileSync(file, 'utf8').trim();
+    if (kept.startsWith('sk-')) {
+      chmodSync(file, 0o600);
+      return kept;
+    }
+  } catch {
+    // No key yet.
+  }
+  mkdirSync(dataFolder, { recursive: true });
+  writeFileSync(file, `${fresh}\n`, { mode: 0o600 });
+  // The mode counts for a new file only.
+  chmodSync(file, 0o600);
+  return fresh;
+}
+
+/** Writes the demo rows that are not there; the channel's endpoint follows the demo upstream's port. */
+export async function seedDemo(client: DynamoDBClient, upstreamEndpoint: string, key: string): Promise<void> {
+  const documents = DynamoDBDocumentClient.from(client);
+  await Promise.all(demoRows(upstreamEndpoint, key).map((row) => putIfAbsent(documents, row)));
+  await unlessConditionFails(
+    documents.send(
+      new UpdateCommand({
+        TableName: physicalTableName(stackName, 'channels'),
+        Key: { id: 'demo' },
+        UpdateExpression: 'SET endpoint = :endpoint',
+        ConditionExpression: 'attribute_exists(id) AND endpoint <> :endpoint',
+        ExpressionAttributeValues: { ':endpoint': upstreamEndpoint },
+      }),
+    ),
+  );
+}
+
+export async function seedOpenai(client: DynamoDBClient): Promise<void> {
+  await putIfAbsent(DynamoDBDocumentClient.from(client), openaiRow);
+}
+
+async function putIfAbsent(documents: DynamoDBDocumentClient, { table, row }: SeedRow): Promise<void> {
+  await unlessConditionFails(
+    documents.send(
+      new PutCommand({
+        TableName: physicalTableName(stackName, table),
+        Item: row,
+        ConditionExpression: 'attribute_not_exists(#key)',
+        ExpressionAttributeNames: { '#key': tableSchemas[table].partitionKey.name },
+      }),
+    ),
+  );
+}
+
+async function unlessConditionFails(writing: Promise<unknown>): Promise<void> {
+  try {
+    await writing;
+  } catch (error) {
+    if (!(error instanceof ConditionalCheckFailedException)) throw error;
+  }
+}

@@ -1,0 +1,89 @@
+import type { OriginTimeouts } from './viewer-reply.ts';
+import { StartError } from '../host/start-error.ts';
+
+/** Where requests of one behaviour go. */
+export interface Origin {
+  domain: string;
+  pathPrefix: string;
+  headers: Record<string, string>;
+  backoff: OriginTimeouts;
+}
+
+export interface Behaviour {
+  matches(path: string): boolean;
+  methods: ReadonlySet<string>;
+  origin: Origin;
+}
+
+interface BehaviourProperties {
+  PathPattern?: string;
+  TargetOriginId: string;
+  AllowedMethods?: string[];
+}
+
+interface OriginProperties {
+  Id: string;
+  DomainName: string;
+  OriginPath?: string;
+  OriginCustomHeaders?: { HeaderName: string; HeaderValue: string }[];
+  CustomOriginConfig?: { OriginReadTimeout?: number };
+  ResponseCompletionTimeout?: number;
+}
+
+/** The parts of a distribution's (resolved) configuration that the front door follows. */
+export interface DistributionConfig {
+  Origins: OriginProperties[];
+  CacheBehaviors?: BehaviourProperties[];
+  DefaultCacheBehavior: BehaviourProperties;
+}
+
+const cloudFrontReadTimeoutSeconds = 30;
+
+/** The behaviours in the order in which they are tried; the last one fits every path. */
+export function readBehaviours(config: DistributionConfig): Behaviour[] {
+  const origins = new Map(config.Origins.map((origin) => [origin.Id, readOrigin(origin)]));
+  const read = (properties: BehaviourProperties, pattern: string): Behaviour => {
+    const origin = origins.get(properties.TargetOriginId);
+    if (origin === undefined)
+      throw new StartError(`a behaviour names the unknown origin ${properties.TargetOriginId}`);
+    const expression = patternExpression(pattern);
+    return {
+      matches: (path) => expression.test(path),
+      methods: new Set(properties.AllowedMethods ?? ['GET', 'HEAD']),
+      origin,
+    };
+  };
+  const named = (config.CacheBehaviors ?? []).map((properties) =>
+    read(properties, properties.PathPattern ?? '*'),
+  );
+  return [...named, read(config.DefaultCacheBehavior, '*')];
+}
+
+function readOrigin(properties: OriginProperties): Origin {
+  const readTimeout = properties.CustomOriginConfig?.OriginReadTimeout ?? cloudFrontReadTimeoutSeconds;
+  const completion = properties.ResponseCompletionTimeout;
+  return {
+    domain: properties.DomainName,
+    pathPrefix: properties.OriginPath ?? '',
+    headers: Object.fromEntries(
+      (properties.OriginCustomHeaders ?? []).map((header) => [
+        header.HeaderName.toLowerCase(),
+        header.HeaderValue,
+      ]),
+    ),
+    backoff: {
+      readTimeoutMs: readTimeout * 1000,
+      ...(completion !== undefined && { completionTimeoutMs: completion * 1000 }),
+    },
+  };
+}
+
+/** A CloudFront path pattern: `*` is any text, `?` any character; the leading slash may be absent. */
+export function patternExpression(pattern: string): RegExp {
+  const body = pattern
+    .replace(/^\//, '')
+    .replace(/[.+^${}()|[\]\\]/g, String.raw`\$&`)
+    .replaceAll('*', '.*')
+    .replaceAll('?', '.');
+  return new RegExp(`^/${body}$`, 's');
+}

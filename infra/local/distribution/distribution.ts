@@ -1,0 +1,101 @@
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { FunctionUrl } from '../lambda/function-url.ts';
+import type { Behaviour, Origin } from './behaviours.ts';
+import { ViewerReply } from './viewer-reply.ts';
+
+// Hop-by-hop: these speak of the viewer's own connection.
+const viewerOnly = new Set([
+  'connection',
+  'expect',
+  'host',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+const methodPage = `<!DOCTYPE html><html><head><title>403 ERROR</title></head><body><h1>403 ERROR</h1>
+<p>This distribution does not allow the HTTP request method that was used for this request.</p></body></html>
+`;
+
+/** CloudFront on one port. It answers 503 until `open` says where requests go. */
+export class FrontDoor {
+  readonly server: Server;
+  #behaviours: Behaviour[] = [];
+  #urls: ReadonlyMap<string, FunctionUrl> = new Map();
+
+  constructor() {
+    this.server = createServer((request, response) => this.#serve(request, response));
+    // Longer than clients keep idle connections, so that no request meets a closing one.
+    this.server.keepAliveTimeout = 75_000;
+    this.server.on('clientError', (_, socket) => {
+      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
+    });
+  }
+
+  /** `urls`: the Function URLs by their host names. */
+  open(behaviours: Behaviour[], urls: ReadonlyMap<string, FunctionUrl>): void {
+    this.#behaviours = behaviours;
+    this.#urls = urls;
+  }
+
+  /** Resolves with the port; rejects when it is in use. */
+  listen(port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.server.once('error', reject);
+      this.server.listen(port, '127.0.0.1', () => {
+        this.server.off('error', reject);
+        resolve((this.server.address() as { port: number }).port);
+      });
+    });
+  }
+
+  async close(): Promise<void> {
+    if (!this.server.listening) return;
+    await new Promise<void>((resolve) => {
+      this.server.close(() => resolve());
+      this.server.closeAllConnections();
+    });
+  }
+
+  #serve(request: IncomingMessage, response: ServerResponse): void {
+    const target = request.url ?? '/';
+    const path = target.split('?')[0] ?? '/';
+    const behaviour = this.#behaviours.find((candidate) => candidate.matches(path));
+    const url = behaviour && this.#urls.get(behaviour.origin.domain);
+    if (behaviour === undefined || url === undefined)
+      return refuse(request, response, 503, 'The stack is starting.\n');
+    if (!behaviour.methods.has(request.method ?? 'GET')) return refuse(request, response, 403, methodPage);
+    const { origin } = behaviour;
+    const reply = new ViewerReply(response, origin.backoff);
+    url.serve(request, origin.pathPrefix + target, originHeaders(request.headers, origin), reply);
+  }
+}
+
+function refuse(request: IncomingMessage, response: ServerResponse, status: number, page: string): void {
+  request.resume();
+  response.writeHead(status, { 'content-type': 'text/html' });
+  response.end(page);
+}
+
+/** What the origin sees: all that the viewer sent but its host, which the edge function keeps in another header. */
+function originHeaders(viewer: IncomingHttpHeaders, origin: Origin): IncomingHttpHeaders {
+  const kept = Object.entries(viewer).filter(([name]) => !viewerOnly.has(name));
+  const { host } = viewer;
+  return {
+    ...Object.fromEntries(kept),
+    ...(host !== undefined && { 'x-forwarded-host': host }),
+    via: '1.1 local.cloudfront.net (CloudFront)',
+    ...origin.headers,
+  };
+}

@@ -1,0 +1,113 @@
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+
+/** How long CloudFront waits for an origin; absent where nothing stands between. */
+export interface OriginTimeouts {
+  /** Silence between bytes, the first one included. */
+  readTimeoutMs: number;
+  /** From the request to the last byte. */
+  completionTimeoutMs?: number;
+}
+
+const timeoutPage = `<!DOCTYPE html><html><head><title>504 Gateway Timeout</title></head>
+<body><h1>504 Gateway Timeout ERROR</h1><p>The request could not be satisfied.</p><p>The function said nothing
+for too long.</p></body></html>
+`;
+
+/**
+ * The answer on its way to the viewer. Whoever writes need not care whether the viewer is still there: after it
+ * has gone, or after the edge lost backoff, everything written is dropped.
+ */
+export class ViewerReply {
+  readonly #response: ServerResponse;
+  readonly #backoff: OriginTimeouts | undefined;
+  #silence: NodeJS.Timeout | undefined;
+  #completion: NodeJS.Timeout | undefined;
+  #ended = false;
+
+  constructor(response: ServerResponse, backoff?: OriginTimeouts) {
+    this.#response = response;
+    this.#backoff = backoff;
+    response.on('error', () => {});
+    response.once('close', () => this.#finish());
+  }
+
+  /** Nobody reads any more. */
+  get gone(): boolean {
+    return this.#ended || this.#response.destroyed;
+  }
+
+  get begun(): boolean {
+    return this.#response.headersSent;
+  }
+
+  /** The request has gone to the origin: its backoff starts to run. */
+  startWaiting(): void {
+    if (this.gone) return;
+    this.#watchSilence();
+    const { completionTimeoutMs } = this.#backoff ?? {};
+    if (completionTimeoutMs !== undefined)
+      this.#completion = setTimeout(() => this.#losePatience(), completionTimeoutMs);
+  }
+
+  begin(status: number, headers: OutgoingHttpHeaders): void {
+    if (this.gone || this.begun) return;
+    this.#response.writeHead(status, headers);
+    this.#response.flushHeaders();
+    this.#watchSilence();
+  }
+
+  /** Returns false when the viewer should be waited for: see `whenWritable`. */
+  write(bytes: Uint8Array): boolean {
+    if (this.gone || bytes.length === 0) return true;
+    const room = this.#response.write(bytes);
+    // While the viewer is slow, the silence is not the origin's.
+    if (room) this.#watchSilence();
+    else clearTimeout(this.#silence);
+    return room;
+  }
+
+  /** Calls back once, when there is room again or nobody to write to. */
+  whenWritable(callback: () => void): void {
+    if (this.gone) return callback();
+    const once = () => {
+      this.#response.off('drain', once).off('close', once);
+      if (!this.gone) this.#watchSilence();
+      callback();
+    };
+    this.#response.on('drain', once).on('close', once);
+  }
+
+  end(bytes?: Uint8Array): void {
+    if (this.gone) return;
+    this.#finish();
+    this.#response.end(bytes);
+  }
+
+  /** Cuts the connection: the viewer sees that the answer is not whole. */
+  abort(): void {
+    this.#finish();
+    this.#response.destroy();
+  }
+
+  #watchSilence(): void {
+    clearTimeout(this.#silence);
+    if (this.#backoff === undefined) return;
+    this.#silence = setTimeout(() => this.#losePatience(), this.#backoff.readTimeoutMs);
+  }
+
+  #stopTimers(): void {
+    clearTimeout(this.#silence);
+    clearTimeout(this.#completion);
+  }
+
+  #losePatience(): void {
+    if (this.begun) return this.abort();
+    this.#response.writeHead(504, { 'content-type': 'text/html', 'x-cache': 'Error from cloudfront' });
+    this.end(Buffer.from(timeoutPage));
+  }
+
+  #finish(): void {
+    this.#ended = true;
+    this.#stopTimers();
+  }
+}

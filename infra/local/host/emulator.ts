@@ -1,0 +1,128 @@
+import { spawn } from 'node:child_process';
+import { accessSync, constants, mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { claimPort, isPortInUse } from './free-port.ts';
+import type { LocalOptions } from './local-options.ts';
+import { StartError } from './start-error.ts';
+
+/** A DynamoDB that answers on `endpoint`. `ended` resolves when it stops without being asked to. */
+export interface Emulator {
+  endpoint: string;
+  ended: Promise<string>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Runs a program until it ends or our stdin does: whatever ends the runner, kill -9 included, ends the emulator.
+ * SIGKILL loses nothing: the emulator's store is a write-ahead log.
+ */
+const endsWithStdin = `
+  trap '' INT
+  exec 3<&0
+  "$@" </dev/null 3<&- &
+  program=$!
+  { read -r _ <&3; kill -9 $program; } 2>/dev/null &
+  watch=$!
+  wait $program
+  code=$?
+  kill $watch 2>/dev/null
+  exit $code`;
+
+const startTimeoutMs = 10_000;
+const missing =
+  'no DynamoDB emulator for this system: put dynoxide (https://github.com/nubo-db/dynoxide) on the PATH, ' +
+  'or set DYNAMODB_ENDPOINT to a running DynamoDB Local';
+
+/** Starts dynoxide, or takes the endpoint it was told. Throws StartError: port in use, nothing to start. */
+export async function startEmulator(options: LocalOptions): Promise<Emulator> {
+  if (options.dynamodbEndpoint !== undefined)
+    return { endpoint: options.dynamodbEndpoint, ended: new Promise(() => {}), stop: async () => {} };
+  const binary = findBinary();
+  if (binary === undefined) throw new StartError(missing);
+  for (let attempt = 1; ; attempt += 1) {
+    const port = await freePort(options.dynamodbPort);
+    try {
+      return await launch(binary, port, options.dataFolder);
+    } catch (error) {
+      // A port that nobody asked for by number may be taken between finding and using it.
+      if (options.dynamodbPort !== 0 || attempt === 3) throw error;
+    }
+  }
+}
+
+async function freePort(wanted: number): Promise<number> {
+  try {
+    return await claimPort(wanted);
+  } catch (error) {
+    if (isPortInUse(error)) throw new StartError(`port ${wanted} is in use; set DYNAMODB_PORT to another`);
+    throw error;
+  }
+}
+
+async function launch(binary: string, port: number, dataFolder: string | undefined): Promise<Emulator> {
+  const storage: string[] = [];
+  if (dataFolder !== undefined) {
+    mkdirSync(dataFolder, { recursive: true });
+    storage.push('--db-path', path.join(dataFolder, 'dynamodb.sqlite'));
+  }
+  const serve = ['serve', '--host', '127.0.0.1', '--port', String(port), ...storage];
+  const child = spawn('/bin/sh', ['-c', endsWithStdin, 'sh', binary, ...serve], {
+    stdio: ['pipe', 'ignore', 'pipe'],
+  });
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(-2000);
+  });
+  const exited = new Promise<string>((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('exit', (code, signal) => resolve(said.trim() || `exit ${signal ?? code}`));
+  });
+  const endpoint = `http://127.0.0.1:${port}`;
+  const stop = async () => {
+    child.stdin.destroy();
+    await exited;
+  };
+  const failed = exited.then((reason) => {
+    throw new StartError(`the DynamoDB emulator did not start: ${reason}`);
+  });
+  try {
+    await Promise.race([failed, untilAnswering(endpoint)]);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  failed.catch(() => {});
+  return { endpoint, ended: exited, stop };
+}
+
+async function untilAnswering(endpoint: string): Promise<void> {
+  const deadline = Date.now() + startTimeoutMs;
+  for (;;) {
+    try {
+      await fetch(endpoint, { signal: AbortSignal.timeout(1000) });
+      return;
+    } catch {
+      if (Date.now() > deadline) throw new StartError(`the DynamoDB emulator does not answer on ${endpoint}`);
+      await sleep(10);
+    }
+  }
+}
+
+function findBinary(): string | undefined {
+  const installed = path.resolve(import.meta.dirname, '../../../node_modules/@dynoxide/linux-x64/dynoxide');
+  const onPath = (process.env['PATH'] ?? '')
+    .split(path.delimiter)
+    .map((folder) => path.join(folder, 'dynoxide'));
+  const forThisSystem = process.platform === 'linux' && process.arch === 'x64' ? [installed] : [];
+  return [...forThisSystem, ...onPath].find(isExecutable);
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,108 @@
+import {
+  CreateTableCommand,
+  DescribeTableCommand,
+  DynamoDBClient,
+  ResourceInUseException,
+  UpdateTimeToLiveCommand,
+  type AttributeDefinition,
+  type GlobalSecondaryIndex,
+  type KeySchemaElement,
+  type StreamViewType,
+  type TableDescription,
+} from '@aws-sdk/client-dynamodb';
+import { StartError } from '../host/start-error.ts';
+import { resourcesOf, type Template } from './read-template.ts';
+import { localRegion, type LocalReferences } from './references.ts';
+
+interface TableProperties {
+  KeySchema: KeySchemaElement[];
+  AttributeDefinitions: AttributeDefinition[];
+  GlobalSecondaryIndexes?: GlobalSecondaryIndex[];
+  StreamSpecification?: { StreamViewType: StreamViewType };
+  TimeToLiveSpecification?: { AttributeName: string; Enabled: boolean };
+}
+
+export function createDynamoClient(endpoint: string): DynamoDBClient {
+  return new DynamoDBClient({
+    endpoint,
+    region: localRegion,
+    credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+  });
+}
+
+/** Makes the template's tables where they are not there yet, and makes their stream ARNs known. */
+export async function createTables(
+  client: DynamoDBClient,
+  template: Template,
+  references: LocalReferences,
+): Promise<void> {
+  await Promise.all(
+    resourcesOf(template, 'AWS::DynamoDB::GlobalTable', 'AWS::DynamoDB::Table').map(
+      async ([id, resource]) => {
+        const name = references.physicalName(id);
+        const properties = references.resolve(resource.Properties ?? {}) as TableProperties;
+        const table = await createTable(client, name, properties);
+        if (table.LatestStreamArn !== undefined)
+          references.setAttribute(id, 'StreamArn', table.LatestStreamArn);
+      },
+    ),
+  );
+}
+
+async function createTable(
+  client: DynamoDBClient,
+  name: string,
+  properties: TableProperties,
+): Promise<TableDescription> {
+  const stream = properties.StreamSpecification;
+  try {
+    const { TableDescription } = await client.send(
+      new CreateTableCommand({
+        TableName: name,
+        KeySchema: properties.KeySchema,
+        AttributeDefinitions: properties.AttributeDefinitions,
+        BillingMode: 'PAY_PER_REQUEST',
+        ...(properties.GlobalSecondaryIndexes && {
+          GlobalSecondaryIndexes: properties.GlobalSecondaryIndexes,
+        }),
+        ...(stream && {
+          StreamSpecification: { StreamEnabled: true, StreamViewType: stream.StreamViewType },
+        }),
+      }),
+    );
+    const ttl = properties.TimeToLiveSpecification;
+    if (ttl !== undefined)
+      await client.send(new UpdateTimeToLiveCommand({ TableName: name, TimeToLiveSpecification: ttl }));
+    return TableDescription ?? {};
+  } catch (error) {
+    if (!(error instanceof ResourceInUseException)) throw error;
+    return existingTable(client, name, properties);
+  }
+}
+
+/** A folder from an older version may hold a table of another shape; nothing here may delete it. */
+async function existingTable(
+  client: DynamoDBClient,
+  name: string,
+  wanted: TableProperties,
+): Promise<TableDescription> {
+  const { Table } = await client.send(new DescribeTableCommand({ TableName: name }));
+  const found = shape(
+    Table?.KeySchema,
+    Table?.StreamSpecification?.StreamViewType,
+    Table?.GlobalSecondaryIndexes?.length ?? 0,
+  );
+  const expected = shape(
+    wanted.KeySchema,
+    wanted.StreamSpecification?.StreamViewType,
+    wanted.GlobalSecondaryIndexes?.length ?? 0,
+  );
+  if (found !== expected)
+    throw new StartError(
+      `table ${name} has another shape than the stack's; remove RELAY_DATA or name another folder`,
+    );
+  return Table ?? {};
+}
+
+const shape = (keys: KeySchemaElement[] | undefined, stream: string | undefined, indexes: number): string =>
+  JSON.stringify([keys?.map((key) => [key.AttributeName, key.KeyType]), stream ?? null, indexes]);

@@ -1,0 +1,83 @@
+import type { Command } from 'commander';
+import { channelTypeNames } from '../../../shared/upstreams/types/channel-row-type.ts';
+import { addChannel } from '../../../shared/operate/channels/add-channel.ts';
+import { listChannels } from '../../../shared/operate/channels/list-channels.ts';
+import { syncChannel } from '../../../shared/operate/channels/sync-models.ts';
+import { testChannel } from '../../../shared/operate/channels/test-channel.ts';
+import { parseList, parseMapper, parseNumber } from './terminal/option-values.ts';
+import { openSession } from '../session/session.ts';
+
+const examples = `
+A secret is given as a reference, never as the value: ssm:/relay/<stack>/<name>, secretsmanager:<stack>/<name>,
+or, on a local stack only, env:NAME. Store the value first:
+  printf %s "$OPENAI_API_KEY" | npm run ops -- secret put openai --stack relay
+
+Examples:
+  npm run ops -- channel add --id openai --endpoint https://api.openai.com/v1 --models gpt-4o,gpt-4o-mini --secret env:OPENAI_API_KEY
+  npm run ops -- channel add --stack relay --id openai --endpoint https://api.openai.com/v1 --models gpt-4o --secret ssm:/relay/relay/openai
+  npm run ops -- channel add --id ds --endpoint https://api.deepseek.com/v1 --models smart --mapper smart=deepseek-chat --priority 10
+  npm run ops -- channel list
+  npm run ops -- channel add --stack relay --id claude --type anthropic --models claude-sonnet-4-6 --secret ssm:/relay/relay/anthropic
+  npm run ops -- channel test openai --model gpt-4o-mini
+  npm run ops -- channel sync openai --only 'gpt-5*,o4*'`;
+
+export function addChannelCommands(program: Command): void {
+  const channel = program
+    .command('channel')
+    .description('upstreams that the relay calls')
+    .addHelpText('after', examples);
+
+  channel
+    .command('add')
+    .description('add a channel, switched on; live within 10 seconds')
+    .requiredOption('--id <id>', 'its name in this table and in logs')
+    .requiredOption('--models <a,b>', 'model names that clients use', parseList)
+    .option('--type <type>', `${channelTypeNames.join(', ')} (default: openai)`)
+    .option(
+      '--endpoint <url>',
+      'base address, mostly ending in /v1 (default: that of the type, if it has one)',
+    )
+    .option('--region <region>', 'AWS region of the models (bedrock)')
+    .option('--api-version <version>', 'version of the API (azure)')
+    .option('--name <text>', 'for people')
+    .option('--secret <reference>', 'where the key of the upstream is stored (default: none is sent)')
+    .option('--priority <n>', 'higher is tried first (default: 0)', parseNumber)
+    .option('--weight <n>', 'share among channels of the same priority (default: 1)', parseNumber)
+    .option('--mapper <pub=up,...>', "public model name = the upstream's name for it", parseMapper)
+    .option('--disabled', 'switched off (state false)')
+    .option('--replace', 'write over the row with this id, all its attributes')
+    .option('--yes', 'do not ask before a row is replaced')
+    .action(async (_options, command: Command) => addChannel(await openSession(command), command.opts()));
+
+  channel
+    .command('list')
+    .description('list channels in the order in which they are tried')
+    .option('--json', 'print JSON')
+    .action(async (_options, command: Command) => listChannels(await openSession(command)));
+
+  channel
+    .command('test')
+    .description('send one tiny real chat request, with the settings of the channel')
+    .argument('<id>', 'id of the channel; it may be switched off')
+    .option('--model <name>', 'public model name (default: the first of the channel)')
+    .option('--secret-env <NAME>', 'take the key from this environment variable instead of the reference')
+    .action(async (id: string, _options, command: Command) =>
+      testChannel(await openSession(command), id, command.opts()),
+    );
+
+  channel
+    .command('sync')
+    .description(
+      'make the models of a channel those that its upstream lists; shows the difference, asks, writes',
+    )
+    .argument('<id>', 'id of the channel')
+    .option('--only <a,b*>', 'add only these; * stands for anything (default: all)', parseList)
+    .option('--keep', 'remove none')
+    .option('--secret-env <NAME>', 'take the key from this environment variable instead of the reference')
+    .option('--dry-run', 'show the difference and write nothing')
+    .option('--yes', 'do not ask')
+    .option('--json', 'print JSON')
+    .action(async (id: string, _options, command: Command) =>
+      syncChannel(await openSession(command), id, command.opts()),
+    );
+}

@@ -1,0 +1,43 @@
+import type { Command } from 'commander';
+import { importCharges } from '../../../shared/operate/prices/import-charges.ts';
+import { listCharges } from '../../../shared/operate/prices/list-charges.ts';
+import { parseDecimalText } from './terminal/option-values.ts';
+import { openSession } from '../session/session.ts';
+
+const examples = `
+FILE is LiteLLM's price list (model_prices_and_context_window.json) or a CSV with the columns model,
+input_cost_per_token and output_cost_per_token, in US dollars. Models that a rule prices already are left alone.
+
+Examples:
+  npm run ops -- charge list
+  npm run ops -- charge import prices.json --rate 7.2 --markup 20 --only-served --dry-run
+  npm run ops -- charge import prices.csv --rate 7.2 --yes`;
+
+export function addChargeCommands(program: Command): void {
+  const charge = program
+    .command('charge')
+    .description('billing rules: what models cost')
+    .addHelpText('after', examples);
+
+  charge
+    .command('list')
+    .description('list the rules in the order in which they are looked at')
+    .option('--json', 'print JSON')
+    .action(async (_options, command: Command) => listCharges(await openSession(command)));
+
+  charge
+    .command('import')
+    .description('make rules from a price list in US dollars per token')
+    .argument('<file>', 'JSON or CSV')
+    .requiredOption('--rate <yuan>', 'yuan for one US dollar', parseDecimalText)
+    .option('--markup <percent>', 'added on top, in percent', parseDecimalText, '0')
+    .option(
+      '--only-served',
+      'only models that a channel serves, also under the names that a mapper gives them',
+    )
+    .option('--dry-run', 'show the rules and write nothing')
+    .option('--yes', 'do not ask')
+    .action(async (file: string, _options, command: Command) =>
+      importCharges(await openSession(command), file, command.opts()),
+    );
+}

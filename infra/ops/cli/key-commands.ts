@@ -1,0 +1,76 @@
+import type { Command } from 'commander';
+import { checkKey } from '../../../shared/operate/keys/check-key.ts';
+import { createKey } from '../../../shared/operate/keys/create-key.ts';
+import { disableKey } from '../../../shared/operate/keys/disable-key.ts';
+import { listKeys } from '../../../shared/operate/keys/list-keys.ts';
+import { rotateKey } from '../../../shared/operate/keys/rotate-key.ts';
+import { parseList, parseNumber } from './terminal/option-values.ts';
+import { openSession } from '../session/session.ts';
+
+const examples = `
+A key is shown once, when it is made; the tables hold only its hash.
+Commands that take a <key> accept its hash (the first 4 characters or more) or its hint, as \`key list\` shows them.
+
+Examples:
+  npm run ops -- key create --account acme
+  npm run ops -- key create --account acme --models gpt-4o,gpt-4o-mini --rpm 60 --expires 2027-01-01T00:00:00Z
+  npm run ops -- key list --account acme
+  echo "$KEY" | npm run ops -- key check
+  npm run ops -- key rotate sk-AbCd...wXyZ --grace 48
+  npm run ops -- key disable 3f9a1c --stack relay --yes`;
+
+export function addKeyCommands(program: Command): void {
+  const key = program.command('key').description('API keys of clients').addHelpText('after', examples);
+
+  key
+    .command('create')
+    .description('make a key for an account, and the account if there is none')
+    .requiredOption('--account <name>', 'who pays')
+    .option('--models <a,b>', 'the only models it may call (default: every model)', parseList)
+    .option('--official', 'may call in official mode, which deducts nothing')
+    .option('--expires <time>', 'ISO 8601, such as 2027-01-01T00:00:00Z (default: never)')
+    .option('--max-concurrency <n>', 'requests at the same time', parseNumber)
+    .option('--rpm <n>', 'requests a minute', parseNumber)
+    .option('--json', 'print JSON')
+    .action(async (_options, command: Command) => {
+      await createKey(await openSession(command), command.opts(), Date.now());
+    });
+
+  key
+    .command('list')
+    .description('list keys and what the relay makes of them')
+    .option('--account <name>', 'only those of this account')
+    .option('--json', 'print JSON')
+    .action(async (_options, command: Command) =>
+      listKeys(await openSession(command), command.opts(), Date.now()),
+    );
+
+  key
+    .command('check')
+    .description('say what the relay answers to a key, and why; exit code 0 when it is usable, else 1')
+    .argument('[key]', 'the whole key (default: read from standard input, which keeps it out of the history)')
+    .option('--json', 'print JSON')
+    .action(async (written: string | undefined, _options, command: Command) =>
+      checkKey(await openSession(command), written, Date.now()),
+    );
+
+  key
+    .command('disable')
+    .description('refuse a key from now on (within 30 s)')
+    .argument('<key>', 'hash or hint')
+    .option('--yes', 'do not ask')
+    .action(async (written: string, _options, command: Command) =>
+      disableKey(await openSession(command), written, command.opts()),
+    );
+
+  key
+    .command('rotate')
+    .description('make a new key with the same rights; the old one expires')
+    .argument('<key>', 'hash or hint')
+    .option('--grace <hours>', 'how long the old key still works', parseNumber, 24)
+    .option('--yes', 'do not ask (it asks only when --grace is 0)')
+    .option('--json', 'print JSON')
+    .action(async (written: string, _options, command: Command) =>
+      rotateKey(await openSession(command), written, command.opts(), Date.now()),
+    );
+}

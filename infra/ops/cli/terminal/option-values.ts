@@ -1,0 +1,52 @@
+import * as z from 'zod/mini';
+import { InvalidArgumentError } from 'commander';
+import { time } from '../../../../shared/wire/attribute-schemas.ts';
+import { groupings, type Grouping } from '../../../../shared/operate/ledger/total-ledger.ts';
+
+/** Parsers of option values; commander prints what they throw, and the run ends with 2. */
+
+export function parseList(written: string): string[] {
+  const items = written
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+  if (items.length === 0) throw new InvalidArgumentError('Wanted names, separated by commas.');
+  return items;
+}
+
+export function parseMapper(written: string): Record<string, string> {
+  const pairs = parseList(written).map((pair) => pair.split('=').map((side) => side.trim()));
+  if (pairs.some((pair) => pair.length !== 2 || pair.includes(''))) {
+    throw new InvalidArgumentError('Wanted public=upstream pairs, separated by commas.');
+  }
+  return Object.fromEntries(pairs) as Record<string, string>;
+}
+
+export function parseNumber(written: string): number {
+  const number = Number(written);
+  if (written.trim() === '' || !Number.isFinite(number)) throw new InvalidArgumentError('Wanted a number.');
+  return number;
+}
+
+/** Epoch milliseconds. */
+export function parseTime(written: string): number {
+  const parsed = z.safeParse(time, written);
+  if (!parsed.success)
+    throw new InvalidArgumentError('Wanted a date or a time with its zone, such as 2026-11-01.');
+  return parsed.data;
+}
+
+export function parseGroupings(written: string): Grouping[] {
+  return parseList(written).map((name) => {
+    const grouping = groupings.find((each) => each === name);
+    if (grouping === undefined) throw new InvalidArgumentError(`Wanted ${groupings.join(', ')}.`);
+    return grouping;
+  });
+}
+
+/** A decimal of 0 or more, as text: money is not for floating-point numbers. */
+export function parseDecimalText(written: string): string {
+  const decimal = written.trim().replace(/%$/, '');
+  if (!/^\d+(\.\d+)?$/.test(decimal)) throw new InvalidArgumentError('Wanted a number, such as 7.2.');
+  return decimal;
+}

@@ -1,0 +1,51 @@
+import { StoreUnavailable } from '../../../shared/relay/ports/clock.ts';
+import { Failure } from '../../../shared/operate/operator-failure.ts';
+import type { Target } from './target.ts';
+
+const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'ECONNRESET', 'EHOSTUNREACH', 'ETIMEDOUT']);
+const unauthorised = new Set([
+  'CredentialsProviderError',
+  'ExpiredTokenException',
+  'UnrecognizedClientException',
+  'InvalidSignatureException',
+  'TokenProviderError',
+]);
+
+/**
+ * What went wrong with the tables, and what to do about it.
+ * @param where what did not answer as it should
+ */
+export function explainStoreError(
+  error: unknown,
+  target: Target,
+  where = target.endpoint ?? 'DynamoDB',
+): Failure {
+  if (error instanceof StoreUnavailable && error.cause !== undefined)
+    return explainStoreError(error.cause, target, where);
+  if (!(error instanceof Error)) return new Failure(`${where} could not be reached`);
+  const code = 'code' in error ? String(error.code) : '';
+  if (unreachable.has(code) || error.name === 'TimeoutError') {
+    return new Failure(
+      target.local
+        ? `no tables answer at ${where}: run \`npm start\` first, or name a deployed stack with --stack`
+        : `${where} does not answer (${code || 'time-out'}): is the network up, is the region right?`,
+    );
+  }
+  if (error.name === 'ResourceNotFoundException') {
+    return new Failure(
+      target.local
+        ? `${where} has no tables named ${target.stack}-*: \`npm start\` makes those of the stack relay`
+        : `there is no stack ${target.stack} in this account and region: see --stack, AWS_PROFILE and AWS_REGION`,
+    );
+  }
+  if (unauthorised.has(error.name)) {
+    return new Failure('no valid AWS credentials: set AWS_PROFILE, or run `aws sso login`');
+  }
+  if (error.message === 'Region is missing') {
+    return new Failure('no AWS region: set AWS_REGION, or AWS_PROFILE to a profile that has one');
+  }
+  if (error.name === 'TransactionCanceledException') {
+    return new Failure('the row changed meanwhile and nothing was written: look at it again, then repeat');
+  }
+  return new Failure(`${where}: ${error.name}: ${error.message}`);
+}

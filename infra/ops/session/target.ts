@@ -1,0 +1,51 @@
+import { usageFailure } from '../../../shared/operate/operator-failure.ts';
+
+/** Which tables a run works on. */
+export interface Target {
+  /** The prefix of the table names. */
+  stack: string;
+  /** Absent: the real DynamoDB of the account and region that the environment names. */
+  endpoint?: string;
+  /** true on a loopback endpoint: rows may use loopback addresses and `env:` secrets there. */
+  local: boolean;
+}
+
+const defaultStack = 'relay';
+const defaultEndpoint = 'http://127.0.0.1:8000';
+const stackName = /^[A-Za-z][A-Za-z0-9-]{0,127}$/;
+
+/**
+ * Where to work: an endpoint in the environment wins; then a stack that was named; without either the local
+ * default. A real account is never guessed: only `--stack` leads to one.
+ */
+export function resolveTarget(stack: string | undefined, environment: NodeJS.ProcessEnv): Target {
+  if (stack !== undefined && !stackName.test(stack)) {
+    throw usageFailure(
+      `--stack ${stack} is not a stack name: letters, digits and -, such as relay or relay-test`,
+    );
+  }
+  const named = environment['AWS_ENDPOINT_URL_DYNAMODB'];
+  if (named) return { stack: stack ?? defaultStack, endpoint: named, local: isLoopback(named) };
+  if (stack !== undefined) return { stack, local: false };
+  return { stack: defaultStack, endpoint: defaultEndpoint, local: true };
+}
+
+function isLoopback(endpoint: string): boolean {
+  const url = URL.parse(endpoint);
+  if (url === null) throw usageFailure('AWS_ENDPOINT_URL_DYNAMODB is not an address');
+  return ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname);
+}
+
+/** The first line of every run. */
+export function describeTarget(
+  target: Target,
+  region: string | undefined,
+  environment: NodeJS.ProcessEnv,
+): string {
+  if (target.endpoint !== undefined) {
+    const kind = target.local ? 'local tables' : 'tables';
+    return `${kind} at ${target.endpoint} (${target.stack}-*)`;
+  }
+  const profile = environment['AWS_PROFILE'];
+  return `stack ${target.stack} in ${region ?? 'no region'} (${profile ? `profile ${profile}` : 'default AWS credentials'})`;
+}

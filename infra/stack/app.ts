@@ -1,0 +1,13 @@
+/** The CDK app: `cdk` runs it through `npm run app`; `node infra/stack/app.ts` synthesizes into cdk.out by itself. */
+import { createApp } from './create-app.ts';
+
+try {
+  const { app } = createApp({
+    outputFolder: process.env.CDK_OUTDIR ?? 'cdk.out',
+    validate: process.env.CDK_VALIDATION !== 'false',
+  });
+  app.synth();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}

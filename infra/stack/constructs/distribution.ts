@@ -1,0 +1,124 @@
+/** The one public address: a CloudFront distribution that sends each path to its function. */
+import { Duration } from 'aws-cdk-lib';
+import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
+import {
+  AllowedMethods,
+  CacheCookieBehavior,
+  CacheHeaderBehavior,
+  CachePolicy,
+  CacheQueryStringBehavior,
+  Distribution,
+  Function as EdgeFunction,
+  FunctionCode,
+  FunctionEventType,
+  FunctionRuntime,
+  HttpVersion,
+  OriginRequestPolicy,
+  SecurityPolicyProtocol,
+  ViewerProtocolPolicy,
+  type BehaviorOptions,
+  type ErrorResponse,
+} from 'aws-cdk-lib/aws-cloudfront';
+import { FunctionUrlOrigin } from 'aws-cdk-lib/aws-cloudfront-origins';
+import { Construct } from 'constructs';
+import type { FunctionName } from './function-descriptions.ts';
+import type { RelayFunctions } from './relay-functions.ts';
+import type { StackOptions } from '../options/stack-options.ts';
+import { originSecretHeader } from './origin-secrets.ts';
+import { defaultFunction, routes } from './routes.ts';
+
+export interface FrontDoorProps {
+  stackName: string;
+  functions: RelayFunctions;
+  sentOriginSecret: string;
+  domain?: StackOptions['domain'];
+}
+
+/** The longest silence CloudFront accepts from a function without a raised quota; heartbeats stay below it. */
+const readTimeout = Duration.seconds(60);
+
+/** Keeps the host name that the client used: the origin's own host name has to be in `host`. */
+const hostFunction = `function handler(event) {
+  var request = event.request;
+  request.headers['x-forwarded-host'] = { value: request.headers.host.value };
+  return request;
+}
+`;
+
+export class FrontDoor extends Construct {
+  readonly distribution: Distribution;
+  /** The host name that clients use. */
+  readonly host: string;
+
+  constructor(scope: Construct, id: string, props: FrontDoorProps) {
+    super(scope, id);
+    const behaviour = this.behaviours(props);
+    this.distribution = new Distribution(this, 'Distribution', {
+      comment: `${props.stackName}: OpenAI-compatible relay`,
+      httpVersion: HttpVersion.HTTP2_AND_3,
+      errorResponses: uncachedErrors(),
+      defaultBehavior: behaviour(defaultFunction, false),
+      additionalBehaviors: Object.fromEntries(
+        routes.map((route) => [route.path, behaviour(route.function, route.cached)]),
+      ),
+      ...(props.domain && {
+        domainNames: [props.domain.name],
+        certificate: Certificate.fromCertificateArn(this, 'Certificate', props.domain.certificateArn),
+        // CloudFront fixes the minimum of its own certificate: it can be set for ours alone.
+        minimumProtocolVersion: SecurityPolicyProtocol.TLS_V1_2_2021,
+      }),
+    });
+    this.host = props.domain?.name ?? this.distribution.distributionDomainName;
+  }
+
+  private behaviours(props: FrontDoorProps): (name: FunctionName, cached: boolean) => BehaviorOptions {
+    const cacheForSeconds = this.shortCachePolicy(props.stackName);
+    const keepHost = new EdgeFunction(this, 'KeepHost', {
+      code: FunctionCode.fromInline(hostFunction),
+      runtime: FunctionRuntime.JS_2_0,
+      comment: 'Sets x-forwarded-host',
+    });
+    const origins = new Map<FunctionName, FunctionUrlOrigin>();
+    const origin = (name: FunctionName): FunctionUrlOrigin => {
+      const made =
+        origins.get(name) ??
+        new FunctionUrlOrigin(props.functions.url(name), {
+          readTimeout,
+          keepaliveTimeout: Duration.seconds(60),
+          customHeaders: { [originSecretHeader]: props.sentOriginSecret },
+        });
+      origins.set(name, made);
+      return made;
+    };
+    return (name, cached) => ({
+      origin: origin(name),
+      // Not a redirect: a key that was sent in the clear must fail loudly.
+      viewerProtocolPolicy: ViewerProtocolPolicy.HTTPS_ONLY,
+      // All methods: a wrong one gets the relay's own JSON error, not CloudFront's HTML.
+      allowedMethods: AllowedMethods.ALLOW_ALL,
+      cachePolicy: cached ? cacheForSeconds : CachePolicy.CACHING_DISABLED,
+      originRequestPolicy: OriginRequestPolicy.ALL_VIEWER_EXCEPT_HOST_HEADER,
+      compress: false,
+      functionAssociations: [{ function: keepHost, eventType: FunctionEventType.VIEWER_REQUEST }],
+    });
+  }
+
+  private shortCachePolicy(stackName: string): CachePolicy {
+    return new CachePolicy(this, 'FewSeconds', {
+      comment: `${stackName}: lists that are the same for everybody`,
+      minTtl: Duration.seconds(0),
+      defaultTtl: Duration.seconds(5),
+      maxTtl: Duration.seconds(5),
+      queryStringBehavior: CacheQueryStringBehavior.all(),
+      cookieBehavior: CacheCookieBehavior.none(),
+      // The answer to a browser names the origin that it allows.
+      headerBehavior: CacheHeaderBehavior.allowList('Origin'),
+    });
+  }
+}
+
+/** CloudFront would keep an error for 10 s, on every path and for every caller, also where nothing else is cached. */
+function uncachedErrors(): ErrorResponse[] {
+  const statuses = [400, 403, 404, 405, 414, 416, 500, 501, 502, 503, 504];
+  return statuses.map((httpStatus) => ({ httpStatus, ttl: Duration.seconds(0) }));
+}

@@ -1,0 +1,131 @@
+/**
+ * One description per function: all that differs between them. A new endpoint group is one entry here, one file
+ * in `functions/`, and its routes in `routes.ts`.
+ */
+import type { TableName } from '../../../shared/tables/table-schemas.ts';
+
+export interface FunctionDescription {
+  purpose: string;
+  /** How its Function URL answers; absent: no URL, something else invokes it. */
+  url?: 'RESPONSE_STREAM' | 'BUFFERED';
+  /** The tables whose streams invoke it. */
+  streams?: readonly StreamTrigger[];
+  /** A schedule invokes it, every so many minutes. */
+  everyMinutes?: number;
+  timeoutSeconds: number;
+  memoryMegabytes: number;
+  /** The DynamoDB actions it may take, table by table. Nothing else of any table is open to it. */
+  tables: Partial<Record<TableName, readonly TableAction[]>>;
+  /** May read the secrets that channels refer to: `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...`. */
+  readsChannelSecrets: boolean;
+}
+
+/** A batch that fails is halved and tried again. */
+export interface StreamTrigger {
+  table: TableName;
+  recordsAtOnce: number;
+  retries: number;
+  /** A record that is older is given up: at most 24, as streams keep no more. */
+  maxAgeHours: number;
+  /** What fails to the last goes to the bucket of stream failures; else it is dropped. */
+  keepsFailures: boolean;
+}
+
+/** No deletes and no batch writes until a function needs them. */
+type TableAction = 'GetItem' | 'BatchGetItem' | 'Query' | 'Scan' | 'PutItem' | 'UpdateItem';
+
+/** A record says only that something changed: all of the configuration is compiled, by the schedule too. */
+const configurationStream = (table: TableName): StreamTrigger => ({
+  table,
+  recordsAtOnce: 100,
+  retries: 5,
+  maxAgeHours: 1,
+  keepsFailures: false,
+});
+
+/** What the two endpoints that answer with a model have in common. */
+const answering = {
+  url: 'RESPONSE_STREAM',
+  // Lambda's own limit: the request deadline inside is shorter and ends in the protocol.
+  timeoutSeconds: 900,
+  memoryMegabytes: 256,
+  tables: {
+    runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
+    keys: ['GetItem'],
+    accounts: ['GetItem'],
+    quotas: ['PutItem', 'UpdateItem'],
+  },
+  readsChannelSecrets: true,
+} as const satisfies Omit<FunctionDescription, 'purpose'>;
+
+const descriptions = {
+  chat: { purpose: 'POST /v1/chat/completions, streamed', ...answering },
+  responses: { purpose: 'POST /v1/responses, streamed', ...answering },
+  catalog: {
+    purpose: 'What the relay offers, an account and its usage, the page, and every unknown path',
+    url: 'BUFFERED',
+    timeoutSeconds: 30,
+    memoryMegabytes: 256,
+    tables: {
+      runtime: ['BatchGetItem'],
+      keys: ['GetItem'],
+      accounts: ['GetItem'],
+      quotas: ['GetItem'],
+      ledger: ['Query'],
+    },
+    readsChannelSecrets: false,
+  },
+  config: {
+    purpose: 'Publishes the configuration that the tables hold, and marks rows with mistakes',
+    timeoutSeconds: 120,
+    memoryMegabytes: 256,
+    streams: (['channels', 'charges', 'plans', 'settings', 'keys', 'accounts'] as const).map(
+      configurationStream,
+    ),
+    everyMinutes: 5,
+    tables: {
+      channels: ['Scan', 'UpdateItem'],
+      charges: ['Scan', 'UpdateItem'],
+      plans: ['Scan', 'UpdateItem'],
+      settings: ['Scan', 'UpdateItem'],
+      keys: ['UpdateItem'],
+      accounts: ['UpdateItem'],
+      runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
+    },
+    // Only to say of a row whose secret cannot be read.
+    readsChannelSecrets: true,
+  },
+  ledger: {
+    purpose: 'Puts a ledger row for every reservation that was closed, and checks that the account balances',
+    timeoutSeconds: 60,
+    memoryMegabytes: 256,
+    // Half a day of trying: while DynamoDB is away rows are late, not lost.
+    streams: [{ table: 'quotas', recordsAtOnce: 100, retries: 100, maxAgeHours: 12, keepsFailures: true }],
+    tables: { ledger: ['PutItem'] },
+    readsChannelSecrets: false,
+  },
+  grants: {
+    purpose: 'Applies every grant exactly once, and says so on its row',
+    timeoutSeconds: 120,
+    memoryMegabytes: 256,
+    // The schedule applies what was given up here.
+    streams: [{ table: 'grants', recordsAtOnce: 25, retries: 10, maxAgeHours: 1, keepsFailures: true }],
+    everyMinutes: 15,
+    tables: { grants: ['Scan', 'UpdateItem'], ledger: ['GetItem', 'PutItem'], quotas: ['UpdateItem'] },
+    readsChannelSecrets: false,
+  },
+  sweeper: {
+    purpose: 'Closes the reservations of invocations that can no longer live',
+    timeoutSeconds: 120,
+    memoryMegabytes: 256,
+    everyMinutes: 1,
+    tables: { quotas: ['Scan', 'UpdateItem'] },
+    readsChannelSecrets: false,
+  },
+} as const satisfies Record<string, FunctionDescription>;
+
+export type FunctionName = keyof typeof descriptions;
+
+export const functionDescriptions: Record<FunctionName, FunctionDescription> = descriptions;
+
+export const functionNames = Object.keys(descriptions) as FunctionName[];

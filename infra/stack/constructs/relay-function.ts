@@ -1,0 +1,104 @@
+/** One function with its log group, its role and, where described, its public Function URL. */
+import { existsSync } from 'node:fs';
+import { ArnFormat, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { Effect, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import {
+  Architecture,
+  Code,
+  Function as LambdaFunction,
+  FunctionUrlAuthType,
+  InvokeMode,
+  LoggingFormat,
+  Runtime,
+  type FunctionUrl,
+} from 'aws-cdk-lib/aws-lambda';
+import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
+import { Construct } from 'constructs';
+import { tableNames } from '../../../shared/tables/table-schemas.ts';
+import type { FunctionDescription } from './function-descriptions.ts';
+import type { RelayTables } from './relay-tables.ts';
+
+export interface RelayFunctionProps {
+  description: FunctionDescription;
+  /** The folder that holds `index.mjs`. */
+  bundleFolder: string;
+  environment: Record<string, string>;
+  stackName: string;
+  tables: RelayTables;
+}
+
+export class RelayFunction extends Construct {
+  readonly lambda: LambdaFunction;
+  readonly url?: FunctionUrl;
+
+  constructor(scope: Construct, id: string, props: RelayFunctionProps) {
+    super(scope, id);
+    const { description } = props;
+    if (!existsSync(props.bundleFolder)) {
+      throw new Error(`no bundle of function ${id} in ${props.bundleFolder}: npm run build makes it`);
+    }
+    const logGroup = new LogGroup(this, 'Logs', {
+      retention: RetentionDays.ONE_MONTH,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    // A role of our own: the managed policy that CDK would attach lets a function write to every log group.
+    const role = new Role(this, 'Role', { assumedBy: new ServicePrincipal('lambda.amazonaws.com') });
+    this.lambda = new LambdaFunction(this, 'Function', {
+      description: description.purpose,
+      runtime: Runtime.NODEJS_24_X,
+      architecture: Architecture.ARM_64,
+      handler: 'index.handler',
+      code: Code.fromAsset(props.bundleFolder),
+      timeout: Duration.seconds(description.timeoutSeconds),
+      memorySize: description.memoryMegabytes,
+      environment: props.environment,
+      loggingFormat: LoggingFormat.JSON,
+      logGroup,
+      role,
+    });
+    role.addToPolicy(allow(['logs:CreateLogStream', 'logs:PutLogEvents'], [logGroup.logGroupArn]));
+    for (const statement of tableGrants(props)) role.addToPolicy(statement);
+    if (description.readsChannelSecrets) {
+      for (const statement of secretGrants(Stack.of(this), props.stackName)) role.addToPolicy(statement);
+    }
+    if (description.url !== undefined) {
+      this.url = this.lambda.addFunctionUrl({
+        // Signed access needs a body hash from the client, which no OpenAI SDK sends: the origin secret guards it.
+        authType: FunctionUrlAuthType.NONE,
+        invokeMode: InvokeMode[description.url],
+      });
+    }
+  }
+}
+
+function allow(actions: string[], resources: string[]): PolicyStatement {
+  return new PolicyStatement({ effect: Effect.ALLOW, actions, resources });
+}
+
+function tableGrants(props: RelayFunctionProps): PolicyStatement[] {
+  return tableNames.flatMap((name) => {
+    const actions = props.description.tables[name] ?? [];
+    if (actions.length === 0) return [];
+    return [
+      allow(
+        actions.map((action) => `dynamodb:${action}`),
+        [props.tables.arn(name)],
+      ),
+    ];
+  });
+}
+
+function secretGrants(stack: Stack, stackName: string): PolicyStatement[] {
+  const parameters = stack.formatArn({
+    service: 'ssm',
+    resource: 'parameter',
+    resourceName: `relay/${stackName}/*`,
+  });
+  const secrets = stack.formatArn({
+    service: 'secretsmanager',
+    resource: 'secret',
+    resourceName: `${stackName}/*`,
+    arnFormat: ArnFormat.COLON_RESOURCE_NAME,
+  });
+  return [allow(['ssm:GetParameter'], [parameters]), allow(['secretsmanager:GetSecretValue'], [secrets])];
+}

@@ -1,0 +1,58 @@
+/** All functions of the relay, made from their descriptions. */
+import { join } from 'node:path';
+import type { FunctionUrl } from 'aws-cdk-lib/aws-lambda';
+import { Construct } from 'constructs';
+import { functionDescriptions, functionNames, type FunctionName } from './function-descriptions.ts';
+import { RelayFunction } from './relay-function.ts';
+import type { RelayTables } from './relay-tables.ts';
+
+export interface RelayFunctionsProps {
+  stackName: string;
+  version: string;
+  tables: RelayTables;
+  /** Comma-separated values of the origin header that functions accept. */
+  acceptedOriginSecrets: string;
+  /** The build's output: one folder per function. */
+  bundlesFolder: string;
+}
+
+export class RelayFunctions extends Construct {
+  readonly byName: ReadonlyMap<FunctionName, RelayFunction>;
+
+  constructor(scope: Construct, id: string, props: RelayFunctionsProps) {
+    super(scope, id);
+    const environment = {
+      RELAY_STACK: props.stackName,
+      RELAY_VERSION: props.version,
+    };
+    // A function that no request reaches accepts no secret, and so needs to know none.
+    const originSecrets = (name: FunctionName): string =>
+      functionDescriptions[name].url === undefined ? '' : props.acceptedOriginSecrets;
+    this.byName = new Map(
+      functionNames.map((name) => [
+        name,
+        new RelayFunction(this, name, {
+          description: functionDescriptions[name],
+          bundleFolder: join(props.bundlesFolder, name),
+          environment: { ...environment, ORIGIN_SECRETS: originSecrets(name) },
+          stackName: props.stackName,
+          tables: props.tables,
+        }),
+      ]),
+    );
+  }
+
+  /** A function that is there: all described ones are. */
+  get(name: FunctionName): RelayFunction {
+    const found = this.byName.get(name);
+    if (found === undefined) throw new Error(`no function ${name}`);
+    return found;
+  }
+
+  /** The Function URL of a function that a route names. */
+  url(name: FunctionName): FunctionUrl {
+    const { url } = this.get(name);
+    if (url === undefined) throw new Error(`a route leads to function ${name}, which has no URL`);
+    return url;
+  }
+}

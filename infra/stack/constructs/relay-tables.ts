@@ -1,0 +1,79 @@
+/** Every table of the schema module as an on-demand DynamoDB table. */
+import { RemovalPolicy } from 'aws-cdk-lib';
+import {
+  AttributeType,
+  Billing,
+  ProjectionType,
+  StreamViewType,
+  TableEncryptionV2,
+  TableV2,
+  type Attribute,
+  type TablePropsV2,
+} from 'aws-cdk-lib/aws-dynamodb';
+import { Construct } from 'constructs';
+import {
+  physicalTableName,
+  tableNames,
+  tableSchemas,
+  type KeyAttribute,
+  type TableName,
+  type TableSchema,
+} from '../../../shared/tables/table-schemas.ts';
+
+export interface RelayTablesProps {
+  stackName: string;
+  disposable: boolean;
+}
+
+export class RelayTables extends Construct {
+  readonly byName: ReadonlyMap<TableName, TableV2>;
+
+  constructor(scope: Construct, id: string, props: RelayTablesProps) {
+    super(scope, id);
+    this.byName = new Map(
+      tableNames.map((name) => [name, new TableV2(this, name, tableProps(name, tableSchemas[name], props))]),
+    );
+  }
+
+  /** The table's ARN, without its indexes and stream. */
+  arn(name: TableName): string {
+    return this.table(name).tableArn;
+  }
+
+  streamArn(name: TableName): string {
+    const arn = this.table(name).tableStreamArn;
+    if (arn === undefined) throw new Error(`table ${name} has no stream`);
+    return arn;
+  }
+
+  private table(name: TableName): TableV2 {
+    const table = this.byName.get(name);
+    if (table === undefined) throw new Error(`no table ${name}`);
+    return table;
+  }
+}
+
+function tableProps(name: TableName, schema: TableSchema, props: RelayTablesProps): TablePropsV2 {
+  return {
+    tableName: physicalTableName(props.stackName, name),
+    partitionKey: attribute(schema.partitionKey),
+    ...(schema.sortKey && { sortKey: attribute(schema.sortKey) }),
+    ...(schema.ttl !== undefined && { timeToLiveAttribute: schema.ttl }),
+    ...(schema.stream && { dynamoStream: StreamViewType[schema.stream] }),
+    globalSecondaryIndexes: (schema.indexes ?? []).map((index) => ({
+      indexName: index.name,
+      partitionKey: attribute(index.partitionKey),
+      projectionType: ProjectionType.KEYS_ONLY,
+    })),
+    billing: Billing.onDemand(),
+    encryption: TableEncryptionV2.awsManagedKey(),
+    pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
+    deletionProtection: !props.disposable,
+    // RETAIN even when the first deployment fails: it is repeated with --import-existing-resources.
+    removalPolicy: props.disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN,
+  };
+}
+
+function attribute(key: KeyAttribute): Attribute {
+  return { name: key.name, type: key.type === 'S' ? AttributeType.STRING : AttributeType.NUMBER };
+}

@@ -1,0 +1,106 @@
+/** What invokes the functions that no request reaches: the streams of tables, and the clock. */
+import { Duration, RemovalPolicy } from 'aws-cdk-lib';
+import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
+import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
+import { Effect, PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { EventSourceMapping, MetricType, StartingPosition } from 'aws-cdk-lib/aws-lambda';
+import { BlockPublicAccess, Bucket, BucketEncryption, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
+import { Construct } from 'constructs';
+import { functionDescriptions, type FunctionName, type StreamTrigger } from './function-descriptions.ts';
+import type { RelayFunctions } from './relay-functions.ts';
+import type { RelayFunction } from './relay-function.ts';
+import type { RelayTables } from './relay-tables.ts';
+
+export interface TriggersProps {
+  tables: RelayTables;
+  functions: RelayFunctions;
+  disposable: boolean;
+}
+
+/** One table's stream and the function that it invokes. */
+export interface StreamMapping {
+  function: FunctionName;
+  stream: StreamTrigger;
+  mapping: EventSourceMapping;
+}
+
+const failuresKept = Duration.days(90);
+
+export class Triggers extends Construct {
+  /** Records that were given up, with why: one object for each batch. */
+  readonly failures: Bucket;
+  readonly mappings: readonly StreamMapping[];
+
+  constructor(scope: Construct, id: string, props: TriggersProps) {
+    super(scope, id);
+    this.failures = new Bucket(this, 'Failures', {
+      blockPublicAccess: BlockPublicAccess.BLOCK_ALL,
+      objectOwnership: ObjectOwnership.BUCKET_OWNER_ENFORCED,
+      encryption: BucketEncryption.S3_MANAGED,
+      enforceSSL: true,
+      lifecycleRules: [{ expiration: failuresKept, abortIncompleteMultipartUploadAfter: Duration.days(1) }],
+      // Evidence of money: stays when the stack goes, and has no name that a next stack could want.
+      removalPolicy: props.disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN,
+    });
+    const mappings: StreamMapping[] = [];
+    for (const [name, relayFunction] of props.functions.byName) {
+      const { streams = [], everyMinutes } = functionDescriptions[name];
+      for (const stream of streams) {
+        const mapping = this.mapping(relayFunction, stream, props.tables);
+        mappings.push({ function: name, stream, mapping });
+      }
+      if (everyMinutes !== undefined) this.schedule(name, relayFunction, everyMinutes);
+    }
+    this.mappings = mappings;
+  }
+
+  private mapping({ lambda }: RelayFunction, stream: StreamTrigger, tables: RelayTables): EventSourceMapping {
+    const streamArn = tables.streamArn(stream.table);
+    // The library's own event source would let the role list every stream and read and write the whole bucket.
+    for (const statement of this.mappingGrants(streamArn, stream.keepsFailures))
+      lambda.addToRolePolicy(statement);
+    return new EventSourceMapping(this, `${stream.table}Stream`, {
+      target: lambda,
+      eventSourceArn: streamArn,
+      // From the oldest on: nothing that was written before the function was there is missed.
+      startingPosition: StartingPosition.TRIM_HORIZON,
+      batchSize: stream.recordsAtOnce,
+      reportBatchItemFailures: true,
+      bisectBatchOnError: true,
+      retryAttempts: stream.retries,
+      maxRecordAge: Duration.hours(stream.maxAgeHours),
+      ...(stream.keepsFailures && {
+        onFailure: { bind: () => ({ destination: this.failures.bucketArn }) },
+      }),
+      metricsConfig: { metrics: [MetricType.EVENT_COUNT] },
+    });
+  }
+
+  private mappingGrants(streamArn: string, keepsFailures: boolean): PolicyStatement[] {
+    const read = ['DescribeStream', 'GetRecords', 'GetShardIterator', 'ListStreams'];
+    return [
+      allow(
+        read.map((action) => `dynamodb:${action}`),
+        streamArn,
+      ),
+      ...(keepsFailures
+        ? [
+            allow(['s3:ListBucket'], this.failures.bucketArn),
+            allow(['s3:PutObject'], this.failures.arnForObjects('*')),
+          ]
+        : []),
+    ];
+  }
+
+  private schedule(name: FunctionName, { lambda }: RelayFunction, minutes: number): void {
+    const rule = new Rule(this, `${name}Schedule`, {
+      description: `Runs function ${name}`,
+      schedule: Schedule.rate(Duration.minutes(minutes)),
+    });
+    rule.addTarget(new LambdaFunction(lambda));
+  }
+}
+
+function allow(actions: string[], resource: string): PolicyStatement {
+  return new PolicyStatement({ effect: Effect.ALLOW, actions, resources: [resource] });
+}

@@ -1,0 +1,43 @@
+/** One page that says how the relay does: what clients see, what it earns, and what needs a person. */
+import { Duration } from 'aws-cdk-lib';
+import {
+  AlarmStatusWidget,
+  Dashboard as CloudWatchDashboard,
+  type IWidget,
+} from 'aws-cdk-lib/aws-cloudwatch';
+import { Construct } from 'constructs';
+import type { Alarms } from './alarms.ts';
+import { bookWidgets, earningWidgets, requestWidgets, totalWidgets } from './dashboard-relay.ts';
+import { hostWidgets } from './dashboard-host.ts';
+import type { RelayFunctions } from '../constructs/relay-functions.ts';
+import type { Triggers } from '../constructs/triggers.ts';
+
+export interface DashboardProps {
+  stackName: string;
+  functions: RelayFunctions;
+  triggers: Triggers;
+  alarms: Alarms;
+}
+
+export class Dashboard extends Construct {
+  readonly page: CloudWatchDashboard;
+
+  constructor(scope: Construct, id: string, { stackName, functions, triggers, alarms }: DashboardProps) {
+    super(scope, id);
+    const streamReaders = [...new Set(triggers.mappings.map((mapping) => mapping.function))];
+    const states = new AlarmStatusWidget({ title: 'Alarms', alarms: alarms.all, width: 24, height: 4 });
+    const rows: IWidget[][] = [
+      totalWidgets(stackName),
+      ...requestWidgets(stackName),
+      earningWidgets(stackName),
+      bookWidgets(stackName),
+      ...hostWidgets(stackName, functions, streamReaders),
+      [states],
+    ];
+    this.page = new CloudWatchDashboard(this, 'Dashboard', {
+      dashboardName: stackName,
+      defaultInterval: Duration.hours(3),
+      widgets: rows,
+    });
+  }
+}

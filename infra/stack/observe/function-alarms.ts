@@ -1,0 +1,119 @@
+/** Each thing that operators are told about: a metric and the value at which it rings. */
+import { Duration } from 'aws-cdk-lib';
+import { Metric, Stats, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
+import { relayMetric } from './relay-metric.ts';
+import type { RelayFunction } from '../constructs/relay-function.ts';
+import type { StreamMapping } from '../constructs/triggers.ts';
+
+export interface Watch {
+  id: string;
+  description: string;
+  metric: IMetric;
+  /** The value within five minutes that rings. */
+  threshold: number;
+  /** Values under the threshold ring, and so does silence; absent: values from the threshold on. */
+  rings?: 'below';
+  /** For how many times five minutes in a row; absent: 1. */
+  periods?: number;
+  /** Without a new value it stays as it is: for what is measured now and then. */
+  staysUntilMeasured?: boolean;
+}
+
+const period = Duration.minutes(5);
+const iteratorAgeMax = Duration.minutes(5);
+
+export function functionWatches(name: string, relayFunction: RelayFunction): Watch[] {
+  const { lambda } = relayFunction;
+  const watches: Watch[] = [
+    {
+      id: `${name}Errors`,
+      description: `Function ${name} crashed or timed out: its log group says why`,
+      metric: lambda.metricErrors({ period, statistic: Stats.SUM }),
+      threshold: 1,
+    },
+    {
+      id: `${name}Throttles`,
+      description: `Function ${name} was refused an environment: the account's concurrency is used up`,
+      metric: lambda.metricThrottles({ period, statistic: Stats.SUM }),
+      threshold: 1,
+    },
+  ];
+  if (relayFunction.url === undefined) return watches;
+  const serverErrors: Watch = {
+    id: `${name}ServerErrors`,
+    description: `Function ${name} answered with many 5xx: upstreams or tables cannot be reached`,
+    metric: lambda.metric('Url5xxCount', { period, statistic: Stats.SUM }),
+    threshold: 20,
+  };
+  return [...watches, serverErrors];
+}
+
+/** Streams that are not read in time, and records that were given up. */
+export function streamWatches(
+  name: string,
+  { lambda }: RelayFunction,
+  mappings: readonly StreamMapping[],
+): Watch[] {
+  if (mappings.length === 0) return [];
+  return [
+    {
+      id: `${name}IteratorAge`,
+      description: `Function ${name} is behind its stream by minutes: its log group says what fails`,
+      metric: lambda.metric('IteratorAge', { period, statistic: Stats.MAXIMUM }),
+      threshold: iteratorAgeMax.toMilliseconds(),
+    },
+    ...mappings
+      .filter(({ stream }) => stream.keepsFailures)
+      .map(({ mapping }) => ({
+        id: `${name}GivenUp`,
+        description: `Records of the stream of function ${name} were given up: they are in the bucket of stream failures`,
+        metric: new Metric({
+          namespace: 'AWS/Lambda',
+          metricName: 'OnFailureDestinationDeliveredEventCount',
+          dimensionsMap: { EventSourceMappingUUID: mapping.eventSourceMappingId },
+          period,
+          statistic: Stats.SUM,
+        }),
+        threshold: 1,
+      })),
+  ];
+}
+
+/** The relay's own metrics, as `shared/relay/ports/ledger-store.ts` names them. */
+const moneyMetrics = {
+  ConservationBroken:
+    'An account does not balance: look for conservation_broken in the log of function ledger',
+  LedgerPoisoned: 'A record of quotas cannot be read, so a ledger row is missing: look for ledger_poisoned',
+  GrantPoisoned: 'A grant can never be applied: look for grant_poisoned in the log of function grants',
+  ReservationPoisoned:
+    'The open reservations of an account cannot be read: look for reservation_poisoned in the log of function sweeper',
+};
+
+export function moneyWatches(stackName: string): Watch[] {
+  return Object.entries(moneyMetrics).map(([name, description]) => ({
+    id: name,
+    description,
+    metric: relayMetric(stackName, name, Stats.SUM),
+    threshold: 1,
+  }));
+}
+
+/** As `shared/adapters/telemetry/config-metrics.ts` names them. */
+export function configWatches(stackName: string): Watch[] {
+  return [
+    {
+      id: 'BadRows',
+      description: 'Rows have mistakes and are not used as they are: each says so in its attribute _problem',
+      metric: relayMetric(stackName, 'BadRows', Stats.MAXIMUM),
+      threshold: 1,
+      staysUntilMeasured: true,
+    },
+    {
+      id: 'ConfigCompileFailed',
+      description:
+        'The configuration could not be published, so edits are not live: the log of function config says why',
+      metric: relayMetric(stackName, 'ConfigCompileFailed', Stats.SUM),
+      threshold: 1,
+    },
+  ];
+}

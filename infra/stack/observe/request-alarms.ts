@@ -1,0 +1,109 @@
+/** What of requests and of the functions behind them needs a person. */
+import { Duration } from 'aws-cdk-lib';
+import { MathExpression, Metric, Stats, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
+import { physicalTableName, type TableName } from '../../../shared/tables/table-schemas.ts';
+import { relayMetric } from './relay-metric.ts';
+import type { Watch } from './function-alarms.ts';
+
+const period = Duration.minutes(5);
+
+/** Fewer say nothing: one failure of two requests is not an outage. */
+const requestsMin = 20;
+const failurePercentMax = 10;
+
+/** Failures in a hundred requests; 0 while there are too few. */
+export function failurePercent(stackName: string): IMetric {
+  return new MathExpression({
+    expression: `IF(requests >= ${requestsMin}, 100 * failures / requests, 0)`,
+    usingMetrics: {
+      requests: relayMetric(stackName, 'Requests', Stats.SUM),
+      failures: relayMetric(stackName, 'Failures', Stats.SUM),
+    },
+    label: 'failures in a hundred requests',
+    period,
+  });
+}
+
+/** As `shared/adapters/telemetry/request-metrics.ts` names them. */
+const oneIsTooMany = {
+  InternalErrors:
+    'A bug of the relay ended a request: look for fault in the logs of functions chat and responses',
+  SettleLost:
+    'A charge could not be written: look for settle_lost, and replay the lines with npm run ops -- audit --repair',
+  ReserveUnknown:
+    'Nobody knows whether a reservation landed: look for reserve_unknown; function sweeper closes it if it did',
+  SweepFailed:
+    'An expired reservation could not be closed: look for sweep_failed in the log of function sweeper, which tries again each minute',
+};
+
+export function requestWatches(stackName: string): Watch[] {
+  return [
+    {
+      id: 'FailureRatio',
+      description:
+        'Of a hundred requests ten or more fail: the dashboard says on which channels, ops channel list how they are',
+      metric: failurePercent(stackName),
+      threshold: failurePercentMax,
+    },
+    ...Object.entries(oneIsTooMany).map(([name, description]) => ({
+      id: name,
+      description,
+      metric: relayMetric(stackName, name, Stats.SUM),
+      threshold: 1,
+    })),
+    {
+      id: 'ConfigFormatUnknown',
+      description:
+        'A function serves an old configuration, as it does not know the form of the newest: deploy the version that wrote it',
+      metric: relayMetric(stackName, 'ConfigFormatUnknown', Stats.SUM),
+      threshold: 1,
+      // While a deployment replaces one version by the next, both may run.
+      periods: 2,
+    },
+    {
+      id: 'SweeperStopped',
+      description:
+        'Function sweeper did not end a run for ten minutes, so balances stay held: its schedule is off, or its log says why',
+      // A run that fails tells nothing, so this counts those that came through.
+      metric: relayMetric(stackName, 'OpenReservations', Stats.SAMPLE_COUNT),
+      threshold: 1,
+      rings: 'below',
+      periods: 2,
+    },
+  ];
+}
+
+/** Tables that a request waits for, or whose writes are money. */
+const watchedTables = ['keys', 'accounts', 'quotas', 'ledger', 'runtime'] as const satisfies TableName[];
+
+/** On-demand tables throttle when one item is written too often, or when traffic doubles within minutes. */
+export function tableWatches(stackName: string): Watch[] {
+  return watchedTables.map((name) => ({
+    id: `${name}TableThrottles`,
+    description: `DynamoDB throttled table ${name}: one account has too many requests at once, or traffic doubled at once`,
+    metric: tableThrottles(stackName, name),
+    threshold: 10,
+  }));
+}
+
+/** Reads and writes of a table that DynamoDB refused for a moment. */
+export function tableThrottles(stackName: string, name: TableName): IMetric {
+  const events = (metricName: string): Metric =>
+    new Metric({
+      namespace: 'AWS/DynamoDB',
+      metricName,
+      dimensionsMap: { TableName: physicalTableName(stackName, name) },
+      statistic: Stats.SUM,
+      period,
+    });
+  return new MathExpression({
+    expression: `FILL(${name}Reads, 0) + FILL(${name}Writes, 0)`,
+    // A graph of several tables needs other names for each.
+    usingMetrics: {
+      [`${name}Reads`]: events('ReadThrottleEvents'),
+      [`${name}Writes`]: events('WriteThrottleEvents'),
+    },
+    label: name,
+    period,
+  });
+}

@@ -1,0 +1,146 @@
+/** Questions to the log that the console offers under `<stack>/`, in CloudWatch Logs Insights. */
+import { CfnQueryDefinition } from 'aws-cdk-lib/aws-logs';
+import { Construct } from 'constructs';
+import type { FunctionName } from '../constructs/function-descriptions.ts';
+import type { RelayFunctions } from '../constructs/relay-functions.ts';
+
+interface SavedQuery {
+  name: string;
+  /** What is asked for when it is run: `{{account}}` in the text. */
+  asks?: Record<string, string>;
+  /** Whose logs are read; absent: those of the functions that answer with a model. */
+  of?: readonly FunctionName[];
+  lines: readonly string[];
+}
+
+const fields =
+  'fields @timestamp, request_id, account, key_hint, model, channel, outcome, status, code, reason, ' +
+  'first_content_ms, duration_ms, prompt_tokens, completion_tokens, charge';
+const newestFirst = 'sort @timestamp desc';
+const isRequest = 'filter message = "request"';
+
+/** Fields and their meaning are in docs/observability.md; a test holds both together. */
+export const savedQueries: Record<string, SavedQuery> = {
+  OneRequest: {
+    name: 'One request, all lines',
+    asks: { request_id: 'The x-request-id that a customer quotes' },
+    of: ['chat', 'responses', 'catalog', 'ledger', 'sweeper'],
+    lines: [
+      'fields @timestamp, message, @message',
+      'filter request_id = "{{request_id}}" or last_id = "{{request_id}}"',
+      'sort @timestamp asc',
+    ],
+  },
+  OfAccount: {
+    name: 'Requests of an account',
+    asks: { account: 'The account, as in table accounts' },
+    lines: [fields, `${isRequest} and account = "{{account}}"`, newestFirst, 'limit 1000'],
+  },
+  OfModel: {
+    name: 'Requests of a model',
+    asks: { model: 'The public name of the model' },
+    lines: [fields, `${isRequest} and model = "{{model}}"`, newestFirst, 'limit 1000'],
+  },
+  ByAccount: {
+    name: 'Use by account',
+    lines: [
+      isRequest,
+      'stats count(*) as requests, sum(Failures) as failures, sum(prompt_tokens) as prompt, ' +
+        'sum(completion_tokens) as completion, sum(ChargeYuan) as yuan by account',
+      'sort yuan desc',
+    ],
+  },
+  ByModel: {
+    name: 'Use by model',
+    lines: [
+      `${isRequest} and ispresent(model)`,
+      'stats count(*) as requests, sum(Failures) as failures, avg(EstimatedUsage) as estimated, ' +
+        'pct(first_content_ms, 50) as p50, pct(first_content_ms, 95) as p95, sum(ChargeYuan) as yuan by model',
+      'sort requests desc',
+    ],
+  },
+  SlowestFirstContent: {
+    name: 'Slowest first content',
+    lines: [
+      fields,
+      `${isRequest} and ispresent(first_content_ms)`,
+      'sort first_content_ms desc',
+      'limit 100',
+    ],
+  },
+  FailuresByChannel: {
+    name: 'Failures by channel',
+    lines: [
+      `${isRequest} and outcome in ["failed", "limited"]`,
+      'stats count(*) as requests by channel, outcome, code, reason',
+      'sort requests desc',
+    ],
+  },
+  FailedOver: {
+    name: 'Attempts that failed before another channel answered',
+    lines: [
+      `${isRequest} and FailedAttempts > 0`,
+      'stats count(*) as requests by attempts.0.channel, attempts.0.outcome, attempts.1.channel, attempts.1.outcome, outcome',
+      'sort requests desc',
+    ],
+  },
+  Refusals: {
+    name: 'Refusals by reason',
+    lines: [
+      `${isRequest} and outcome = "refused"`,
+      'stats count(*) as requests by code, reason, account',
+      'sort requests desc',
+    ],
+  },
+  SettleLost: {
+    name: 'Settles that were lost',
+    lines: [
+      'fields @timestamp, @message, request_id, account, charge_nano',
+      'filter message = "settle_lost"',
+      newestFirst,
+    ],
+  },
+  NeedsAPerson: {
+    name: 'Events that need a person',
+    of: ['chat', 'responses', 'ledger', 'grants', 'sweeper'],
+    lines: [
+      'fields @timestamp, message, account, request_id, problem, why, @message',
+      'filter message in ["settle_lost", "settle_late", "reserve_unknown", "conservation_broken", "ledger_poisoned", ' +
+        '"grant_poisoned", "reservation_poisoned", "sweep_failed", "config_format_unknown"]',
+      newestFirst,
+    ],
+  },
+  Faults: {
+    name: 'Faults, with frames',
+    of: ['chat', 'responses', 'catalog', 'config', 'ledger', 'grants', 'sweeper'],
+    lines: [
+      'fields @timestamp, request_id, error, code, cause.error, cause.code, @message',
+      'filter message = "fault"',
+      newestFirst,
+    ],
+  },
+};
+
+const answering = ['chat', 'responses'] as const satisfies FunctionName[];
+
+export interface SavedQueriesProps {
+  stackName: string;
+  functions: RelayFunctions;
+}
+
+export class SavedQueries extends Construct {
+  readonly all: CfnQueryDefinition[];
+
+  constructor(scope: Construct, id: string, { stackName, functions }: SavedQueriesProps) {
+    super(scope, id);
+    this.all = Object.entries(savedQueries).map(([key, { name, asks = {}, of = answering, lines }]) => {
+      const parameters = Object.entries(asks).map(([asked, description]) => ({ name: asked, description }));
+      return new CfnQueryDefinition(this, key, {
+        name: `${stackName}/${name}`,
+        queryString: lines.join('\n| '),
+        logGroupNames: of.map((reader) => functions.get(reader).lambda.logGroup.logGroupName),
+        ...(parameters.length > 0 && { parameters }),
+      });
+    });
+  }
+}

@@ -1,0 +1,51 @@
+import { GetCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { AccountRow } from '../../config/rows/account-row.ts';
+import { KeyRow } from '../../config/rows/key-row.ts';
+import { readRow } from '../../config/rows/read-row.ts';
+import type { Clock, KeyLookup, KeyStore } from '../../relay/ports/clock.ts';
+import { storeCall } from './dynamo-client.ts';
+import { ExpiringCache } from '../system/expiring-cache.ts';
+import { keyHash } from '../../tables/key-hash.ts';
+import { physicalTableName } from '../../tables/table-schemas.ts';
+
+/** A disabled key works at most this much longer; a new key that was tried too early waits the second. */
+const foundLifetimeMs = 30_000;
+const missingLifetimeMs = 5000;
+
+export interface KeyStoreParts {
+  client: DynamoDBDocumentClient;
+  clock: Clock;
+  stack: string;
+  entriesMax?: number;
+}
+
+/** Keys of the table `keys`, found by hash, with the row of their account; eventually consistent and cached. */
+export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: KeyStoreParts): KeyStore {
+  const TableName = physicalTableName(stack, 'keys');
+  const accounts = physicalTableName(stack, 'accounts');
+  const cache = new ExpiringCache<KeyLookup>({
+    clock,
+    entriesMax,
+    lifetimeMs: (lookup) => ('row' in lookup ? foundLifetimeMs : missingLifetimeMs),
+  });
+  const read = async (hash: string): Promise<KeyLookup> => {
+    const { Item } = await storeCall(() => client.send(new GetCommand({ TableName, Key: { hash } })));
+    if (!Item) return { missing: 'unknown' };
+    const reading = readRow(KeyRow, Item);
+    if (!('row' in reading)) return { missing: 'invalid_row' };
+    return { row: reading.row, account: await readAccount(reading.row.account) };
+  };
+  /** A row that does not fit holds no plan; the balance still pays. */
+  const readAccount = async (account: string): Promise<AccountRow | undefined> => {
+    const command = new GetCommand({ TableName: accounts, Key: { account } });
+    const { Item } = await storeCall(() => client.send(command));
+    const reading = Item && readRow(AccountRow, Item);
+    return reading && 'row' in reading ? reading.row : undefined;
+  };
+  return {
+    find: (secretKey) => {
+      const hash = keyHash(secretKey);
+      return cache.get(hash, () => read(hash));
+    },
+  };
+}

@@ -1,0 +1,151 @@
+import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb';
+import {
+  DeleteCommand,
+  GetCommand,
+  PutCommand,
+  ScanCommand,
+  TransactWriteCommand,
+  UpdateCommand,
+} from '@aws-sdk/lib-dynamodb';
+import { physicalTableName, tableSchemas } from '../../tables/table-schemas.ts';
+import type { TableName } from '../../tables/table-schemas.ts';
+import type { Store } from './operator-client.ts';
+
+/** A row as the table has it, before any schema has read it. */
+export type RawRow = Record<string, unknown>;
+
+/** The partition key's value, or all key attributes of a table that has a sort key. */
+export type Key = string | RawRow;
+
+/** All that this program does to rows that operators edit. Every method throws a Failure that says what to do next. */
+export interface Tables {
+  get(table: TableName, key: Key): Promise<RawRow | undefined>;
+  scan(table: TableName): Promise<RawRow[]>;
+  /** Writes a new row. @returns false when there is one with this key already, which stays as it is. */
+  create(table: TableName, row: RawRow): Promise<boolean>;
+  /** Writes the whole row, over the one that may be there. */
+  replace(table: TableName, row: RawRow): Promise<void>;
+  /**
+   * Sets attributes of a row; takes away those that are undefined.
+   * @returns false when the row is gone (an update must not bring it back), or no longer has the values of `unchanged`
+   */
+  update(table: TableName, key: Key, attributes: RawRow, unchanged?: RawRow): Promise<boolean>;
+  /** @returns false when the row is gone, or no longer has the values of `unchanged` */
+  remove(table: TableName, key: Key, unchanged: RawRow): Promise<boolean>;
+  /**
+   * One step, or none: writes the new `row`, and sets attributes of the row at `key` if it still has the
+   * values of `unchanged` (undefined: the attribute is absent).
+   */
+  succeed(table: TableName, row: RawRow, key: string, attributes: RawRow, unchanged: RawRow): Promise<void>;
+}
+
+const keyNameOf = (table: TableName): string => tableSchemas[table].partitionKey.name;
+
+const keyOf = (table: TableName, key: Key): RawRow =>
+  typeof key === 'string' ? { [keyNameOf(table)]: key } : key;
+
+export function tablesOf({ target, documents, explained }: Store): Tables {
+  const at = (table: TableName) => ({ TableName: physicalTableName(target.stack, table) });
+  const put = (table: TableName, row: RawRow) => ({
+    ...at(table),
+    Item: row,
+    ConditionExpression: 'attribute_not_exists(#key)',
+    ExpressionAttributeNames: { '#key': keyNameOf(table) },
+  });
+  const set = (table: TableName, key: Key, attributes: RawRow, unchanged: RawRow = {}) => ({
+    ...at(table),
+    Key: keyOf(table, key),
+    ...setExpression(keyNameOf(table), attributes, unchanged),
+  });
+
+  return {
+    async get(table, key) {
+      const command = new GetCommand({
+        ...at(table),
+        Key: keyOf(table, key),
+        ConsistentRead: true,
+      });
+      return (await explained(documents.send(command))).Item;
+    },
+    async scan(table) {
+      const rows: RawRow[] = [];
+      let from: RawRow | undefined;
+      do {
+        const command = new ScanCommand({ ...at(table), ConsistentRead: true, ExclusiveStartKey: from });
+        const page = await explained(documents.send(command));
+        rows.push(...(page.Items ?? []));
+        from = page.LastEvaluatedKey;
+      } while (from);
+      return rows;
+    },
+    create: async (table, row) => explained(unlessRefused(documents.send(new PutCommand(put(table, row))))),
+    async replace(table, row) {
+      await explained(documents.send(new PutCommand({ ...at(table), Item: row })));
+    },
+    update: async (table, key, attributes, unchanged) =>
+      explained(unlessRefused(documents.send(new UpdateCommand(set(table, key, attributes, unchanged))))),
+    async remove(table, key, unchanged) {
+      const condition = conditionOn(keyNameOf(table), unchanged);
+      const command = new DeleteCommand({ ...at(table), Key: keyOf(table, key), ...condition });
+      return explained(unlessRefused(documents.send(command)));
+    },
+    async succeed(table, row, key, attributes, unchanged) {
+      const steps = [{ Put: put(table, row) }, { Update: set(table, key, attributes, unchanged) }];
+      await explained(documents.send(new TransactWriteCommand({ TransactItems: steps })));
+    },
+  };
+}
+
+/** Sets attributes of a row that exists and has not changed: an update of a deleted row would bring it back. */
+function setExpression(keyName: string, attributes: RawRow, unchanged: RawRow) {
+  const condition = conditionOn(keyName, unchanged);
+  const changes = Object.entries(attributes).map(([name, value], index) => ({ name, value, index }));
+  const set = changes.filter(({ value }) => value !== undefined);
+  const remove = changes.filter(({ value }) => value === undefined);
+  const setText =
+    set.length > 0 ? `SET ${set.map(({ index }) => `#new${index} = :new${index}`).join(', ')}` : '';
+  const removeText =
+    remove.length > 0 ? ` REMOVE ${remove.map(({ index }) => `#new${index}`).join(', ')}` : '';
+  const values = {
+    ...condition.ExpressionAttributeValues,
+    ...Object.fromEntries(set.map(({ index, value }) => [`:new${index}`, value])),
+  };
+  return {
+    ...condition,
+    UpdateExpression: setText + removeText,
+    ExpressionAttributeNames: {
+      ...condition.ExpressionAttributeNames,
+      ...Object.fromEntries(changes.map(({ index, name }) => [`#new${index}`, name])),
+    },
+    ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: values }),
+  };
+}
+
+/** The row is there and has these values still; undefined: the attribute is absent. */
+function conditionOn(keyName: string, unchanged: RawRow) {
+  const expected = Object.entries(unchanged);
+  const conditions = expected.map(([, value], index) =>
+    value === undefined ? `attribute_not_exists(#old${index})` : `#old${index} = :old${index}`,
+  );
+  const values = expected.flatMap(([, value], index) =>
+    value === undefined ? [] : [[`:old${index}`, value]],
+  );
+  return {
+    ConditionExpression: ['attribute_exists(#key)', ...conditions].join(' AND '),
+    ExpressionAttributeNames: {
+      '#key': keyName,
+      ...Object.fromEntries(expected.map(([name], index) => [`#old${index}`, name])),
+    },
+    ...(values.length > 0 && { ExpressionAttributeValues: Object.fromEntries(values) as RawRow }),
+  };
+}
+
+async function unlessRefused(write: Promise<unknown>): Promise<boolean> {
+  try {
+    await write;
+    return true;
+  } catch (error) {
+    if (error instanceof ConditionalCheckFailedException) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,170 @@
+import {
+  GetItemCommand,
+  QueryCommand,
+  paginateQuery,
+  paginateScan,
+  type AttributeValue,
+} from '@aws-sdk/client-dynamodb';
+import { ledgerRowOf } from './ledger-attributes.ts';
+import { quotaOf, textAttribute, type Attributes } from '../quotas/quota-attributes.ts';
+import { dynamoQuotaStore } from '../quotas/dynamo-quota-store.ts';
+import { physicalTableName, type TableName } from '../../../tables/table-schemas.ts';
+import type { LedgerRow } from '../../../billing/ledger-row.ts';
+import type { QuotaItem } from '../../../billing/quota-item.ts';
+import { grantPrefix, ledgerTimeMs } from '../../../relay/ports/account-reader.ts';
+import { timeText } from '../../../wire/request-id.ts';
+import type { QuotaStore } from '../../../relay/ports/quota-store.ts';
+import type { Store } from '../operator-client.ts';
+
+/** Something read from a table that functions write; a row that cannot be read is a finding, not an end. */
+export type Reading<Row> = { row: Row } | { key: string; problem: string };
+
+export interface LedgerSelection {
+  account?: string | undefined;
+  /** Epoch milliseconds, inclusive: when the call began. */
+  fromMs?: number | undefined;
+  /** Epoch milliseconds, exclusive. */
+  toMs?: number | undefined;
+}
+
+/** A row of `grants`, with its amount as it was written. */
+export interface WrittenGrant {
+  account: string;
+  grantId: string;
+  amount: string;
+  applied: string | undefined;
+  problem: string | undefined;
+}
+
+/** What this program reads of money, consistently and exactly. Every method throws a Failure. */
+export interface LedgerReader {
+  quota(account: string): Promise<Reading<QuotaItem> | undefined>;
+  accounts(): AsyncIterable<string[]>;
+  /** Page by page; of one account requests come first, by time, then grants. */
+  ledger(selection: LedgerSelection): AsyncIterable<Reading<LedgerRow>[]>;
+  /** The row of a request, whichever account it belongs to. */
+  request(id: string): Promise<Reading<LedgerRow> | undefined>;
+  grants(account?: string): AsyncIterable<WrittenGrant[]>;
+  /** Closes a reservation by the same conditional write as the relay does. */
+  close: QuotaStore['close'];
+}
+
+export function ledgerReaderOf(store: Store): LedgerReader {
+  const { client, explained, target } = store;
+  const at = (table: TableName) => ({ TableName: physicalTableName(target.stack, table) });
+  const get = async (table: TableName, Key: Attributes): Promise<Attributes | undefined> =>
+    (await explained(client.send(new GetItemCommand({ ...at(table), Key, ConsistentRead: true })))).Item;
+  const query = (table: TableName, condition: string, values: Attributes): AsyncIterable<Attributes[]> =>
+    pages(
+      paginateQuery(
+        { client },
+        {
+          ...at(table),
+          KeyConditionExpression: condition,
+          ExpressionAttributeValues: values,
+          ConsistentRead: true,
+        },
+      ),
+      explained,
+    );
+  const scan = (table: TableName): AsyncIterable<Attributes[]> =>
+    pages(paginateScan({ client }, { ...at(table), ConsistentRead: true }), explained);
+
+  return {
+    close: async (write) => explained(dynamoQuotaStore(store.documents, target.stack).close(write)),
+    async quota(account) {
+      const item = await get('quotas', { account: textAttribute(account) });
+      return item && reading(item, account, quotaOf);
+    },
+    async *accounts() {
+      for await (const page of scan('quotas')) yield page.map((item) => item['account']?.S ?? '');
+    },
+    async *ledger(selection) {
+      const read = (page: Attributes[]): Reading<LedgerRow>[] =>
+        page.map((item) => reading(item, rowName(item), ledgerRowOf)).filter(inTime(selection));
+      for (const rows of ledgerSources(selection, query, scan))
+        for await (const page of rows) yield read(page);
+    },
+    async request(id) {
+      const found = await explained(
+        client.send(
+          new QueryCommand({
+            ...at('ledger'),
+            IndexName: 'by_id',
+            KeyConditionExpression: 'id = :id',
+            ExpressionAttributeValues: { ':id': textAttribute(id) },
+          }),
+        ),
+      );
+      const account = found.Items?.[0]?.['account'];
+      const item = account && (await get('ledger', { account, id: textAttribute(id) }));
+      return item && reading(item, rowName(item), ledgerRowOf);
+    },
+    async *grants(account) {
+      const rows =
+        account === undefined
+          ? scan('grants')
+          : query('grants', 'account = :account', { ':account': textAttribute(account) });
+      for await (const page of rows) yield page.map(writtenGrant);
+    },
+  };
+}
+
+function ledgerSources(
+  { account, fromMs, toMs }: LedgerSelection,
+  query: (table: TableName, condition: string, values: Attributes) => AsyncIterable<Attributes[]>,
+  scan: (table: TableName) => AsyncIterable<Attributes[]>,
+): AsyncIterable<Attributes[]>[] {
+  if (account === undefined) return [scan('ledger')];
+  const of = { ':account': textAttribute(account) };
+  // Ids begin with the time: only the rows asked for are read. Grants have ids of their own and are few.
+  const from = textAttribute(fromMs === undefined ? '0' : timeText(fromMs));
+  const to = textAttribute(toMs === undefined ? grantPrefix : timeText(toMs));
+  const requests = 'account = :account AND id BETWEEN :from AND :to';
+  return [
+    query('ledger', requests, { ...of, ':from': from, ':to': to }),
+    query('ledger', 'account = :account AND begins_with(id, :prefix)', {
+      ...of,
+      ':prefix': textAttribute(grantPrefix),
+    }),
+  ];
+}
+
+async function* pages(
+  paginator: AsyncIterator<{ Items?: Attributes[] | undefined }>,
+  explained: Store['explained'],
+): AsyncGenerator<Attributes[]> {
+  for (;;) {
+    const next = await explained(paginator.next());
+    if (next.done) return;
+    yield next.value.Items ?? [];
+  }
+}
+
+function reading<Row>(item: Attributes, key: string, read: (item: Attributes) => Row): Reading<Row> {
+  try {
+    return { row: read(item) };
+  } catch (error) {
+    return { key, problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+const rowName = (item: Attributes): string => `${item['account']?.S} ${item['id']?.S}`;
+
+const inTime =
+  ({ fromMs = -Infinity, toMs = Infinity }: LedgerSelection) =>
+  (each: Reading<LedgerRow>): boolean => {
+    if (!('row' in each)) return true;
+    const time = ledgerTimeMs(each.row);
+    return fromMs <= time && time < toMs;
+  };
+
+const writtenGrant = (item: Attributes): WrittenGrant => ({
+  account: item['account']?.S ?? '',
+  grantId: item['grant_id']?.S ?? '',
+  amount: written(item['amount']),
+  applied: item['_applied']?.S,
+  problem: item['_problem']?.S,
+});
+
+const written = (value: AttributeValue | undefined): string => value?.N ?? value?.S ?? 'nothing';

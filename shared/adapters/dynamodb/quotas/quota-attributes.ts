@@ -1,0 +1,125 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from '../../../billing/quota-item.ts';
+
+/**
+ * The `quotas` item as DynamoDB attributes, both ways, with amounts as bigints: JavaScript's numbers would round
+ * them. An open entry is a list, because up to a hundred of them stand in one item and names would double it:
+ * [until, amount, input, key, model, price, slot, flags], flags of b (busy), o (official), t (tombstone).
+ */
+export type Attributes = Record<string, AttributeValue>;
+
+export const numberAttribute = (value: bigint | number): AttributeValue => ({ N: String(value) });
+export const textAttribute = (value: string): AttributeValue => ({ S: value });
+
+/** Where the flags stand in an entry's list. */
+export const flagsIndex = 7;
+
+export const flagsAttribute = ({ busy, official, tombstone }: OpenEntry): AttributeValue =>
+  textAttribute(`${busy ? 'b' : ''}${official ? 'o' : ''}${tombstone ? 't' : ''}`);
+
+export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
+  L: [
+    numberAttribute(entry.until),
+    numberAttribute(entry.amount),
+    numberAttribute(entry.input),
+    textAttribute(entry.key),
+    textAttribute(entry.model),
+    textAttribute(entry.price),
+    textAttribute(entry.slot),
+    flagsAttribute(entry),
+  ],
+});
+
+/** [id, kind, charge, at, endpoint, prompt tokens, completion tokens, end, flags, cost]; what is not known is empty. */
+export function closeRecordAttribute(closeRecord: CloseRecord): AttributeValue {
+  const { id, kind, charge, at, endpoint, promptTokens, completionTokens, estimated, end, cost } =
+    closeRecord;
+  return {
+    L: [
+      textAttribute(id),
+      textAttribute(kind),
+      numberAttribute(charge),
+      numberAttribute(at),
+      textAttribute(endpoint ?? ''),
+      optionalNumber(promptTokens),
+      optionalNumber(completionTokens),
+      textAttribute(end ?? ''),
+      textAttribute(estimated === true ? 'e' : ''),
+      optionalNumber(cost),
+    ],
+  };
+}
+
+const optionalNumber = (value: bigint | number | undefined): AttributeValue =>
+  value === undefined ? textAttribute('') : numberAttribute(value);
+
+/** Throws an Error that names the attribute when the item is not one that functions wrote. */
+export function quotaOf(attributes: Attributes): QuotaItem {
+  return {
+    account: text(attributes['account'], 'account'),
+    available: amount(attributes['available'], 'available'),
+    spent: amount(attributes['spent'], 'spent'),
+    granted: amount(attributes['granted'], 'granted'),
+    settled: count(attributes['settled'], 'settled'),
+    open: mapOf(attributes['open'], entryOf),
+    plan: mapOf(attributes['plan'], (value) => count(value, 'plan')),
+    busy: mapOf(attributes['busy'], (value) => count(value, 'busy')),
+    rate: mapOf(attributes['rate'], rateOf),
+    last: attributes['last']?.L ? closeRecordOf(attributes['last'].L) : undefined,
+  };
+}
+
+const rateOf = (value: AttributeValue): { minute: number; count: number } => ({
+  minute: count(value.M?.['minute'], 'rate.minute'),
+  count: count(value.M?.['count'], 'rate.count'),
+});
+
+function entryOf(value: AttributeValue): OpenEntry {
+  const [until, taken, input, key, model, price, slot, flags] = value.L ?? [];
+  const marks = text(flags, 'open.flags');
+  return {
+    until: count(until, 'open.until'),
+    amount: amount(taken, 'open.amount'),
+    input: amount(input, 'open.input'),
+    key: text(key, 'open.key'),
+    model: text(model, 'open.model'),
+    price: text(price, 'open.price'),
+    slot: text(slot, 'open.slot'),
+    busy: marks.includes('b'),
+    official: marks.includes('o'),
+    tombstone: marks.includes('t'),
+  };
+}
+
+function closeRecordOf(list: AttributeValue[]): CloseRecord {
+  const [id, kind, charge, at, endpoint, prompt, completion, end, flags, cost] = list;
+  return {
+    id: text(id, 'last.id'),
+    kind: text(kind, 'last.kind') as CloseKind,
+    charge: amount(charge, 'last.charge'),
+    at: count(at, 'last.at'),
+    endpoint: endpoint?.S || undefined,
+    promptTokens: prompt?.N === undefined ? undefined : count(prompt, 'last.prompt_tokens'),
+    completionTokens: completion?.N === undefined ? undefined : count(completion, 'last.completion_tokens'),
+    estimated: flags?.S === 'e' || undefined,
+    end: end?.S || undefined,
+    cost: cost?.N === undefined ? undefined : amount(cost, 'last.cost'),
+  };
+}
+
+function mapOf<T>(value: AttributeValue | undefined, read: (value: AttributeValue) => T): Map<string, T> {
+  return new Map(Object.entries(value?.M ?? {}).map(([key, inner]) => [key, read(inner)]));
+}
+
+function amount(value: AttributeValue | undefined, name: string): bigint {
+  if (value?.N === undefined || !/^-?\d+$/.test(value.N))
+    throw new Error(`quotas: ${name} is not a whole number`);
+  return BigInt(value.N);
+}
+
+const count = (value: AttributeValue | undefined, name: string): number => Number(amount(value, name));
+
+function text(value: AttributeValue | undefined, name: string): string {
+  if (value?.S === undefined) throw new Error(`quotas: ${name} is not text`);
+  return value.S;
+}

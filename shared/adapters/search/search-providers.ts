@@ -1,0 +1,48 @@
+import type { SearchSettings } from '../../config/rows/settings.ts';
+import type { SecretStore, UpstreamTransport } from '../../relay/ports/clock.ts';
+import type { SearchProvider } from '../../relay/search/search.ts';
+import { searxngDialect } from './searxng.ts';
+import { readJson } from './json-reply.ts';
+import { readResults } from './search-results.ts';
+import { tavilyDialect } from './tavily.ts';
+
+export interface SearchParts {
+  transport: UpstreamTransport;
+  secrets: Pick<SecretStore, 'read'>;
+}
+
+/** How one kind of provider wants to be asked, behind `<endpoint>/search`. Both answer with `results`. */
+export interface SearchDialect {
+  contentType: string;
+  body(query: string, settings: SearchSettings): string;
+}
+
+const dialects: Record<SearchSettings['type'], SearchDialect> = {
+  searxng: searxngDialect,
+  tavily: tavilyDialect,
+};
+
+const connectTimeoutMs = 2_000;
+
+/** Asks the provider of the settings through the transport of upstreams: kept connections, public addresses, no redirects. */
+export function searchProviders({ transport, secrets }: SearchParts) {
+  return (settings: SearchSettings): SearchProvider => ({
+    async search(query, signal) {
+      const { endpoint, secret, results, type } = settings;
+      const authorization = secret === undefined ? undefined : `Bearer ${await secrets.read(secret)}`;
+      const dialect = dialects[type];
+      const request = {
+        url: `${endpoint}/search`,
+        headers: {
+          'content-type': dialect.contentType,
+          accept: 'application/json',
+          ...(authorization !== undefined && { authorization }),
+        },
+        body: dialect.body(query, settings),
+        connectTimeoutMs,
+      };
+      const reply = await transport.send(request, signal);
+      return readResults(await readJson(reply)).slice(0, results);
+    },
+  });
+}

@@ -1,0 +1,60 @@
+import type { Clock } from '../../relay/ports/clock.ts';
+
+interface Entry<Value> {
+  value: Promise<Value>;
+  /** Epoch milliseconds; Infinity while the value is on its way. */
+  expiresAt: number;
+}
+
+export interface ExpiringCacheOptions<Value> {
+  clock: Clock;
+  entriesMax: number;
+  /** How long a value is served, in milliseconds. */
+  lifetimeMs(value: Value): number;
+}
+
+/**
+ * Values by key, each for its lifetime, at most so many: the least recently used goes first. Concurrent calls for one key
+ * share one load; a load that fails is forgotten at once.
+ */
+export class ExpiringCache<Value> {
+  readonly #entries = new Map<string, Entry<Value>>();
+  readonly #options: ExpiringCacheOptions<Value>;
+
+  constructor(options: ExpiringCacheOptions<Value>) {
+    this.#options = options;
+  }
+
+  get(key: string, load: () => Promise<Value>): Promise<Value> {
+    const found = this.#entries.get(key);
+    // Deleted and set again, an entry moves to the end of the map's order: the front is the least recently used.
+    this.#entries.delete(key);
+    if (found && this.#options.clock.now() < found.expiresAt) {
+      this.#entries.set(key, found);
+      return found.value;
+    }
+    const entry: Entry<Value> = { value: load(), expiresAt: Infinity };
+    this.#entries.set(key, entry);
+    this.#dropOldest();
+    entry.value.then(
+      (value) => {
+        entry.expiresAt = this.#options.clock.now() + this.#options.lifetimeMs(value);
+      },
+      () => {
+        if (this.#entries.get(key) === entry) this.#entries.delete(key);
+      },
+    );
+    return entry.value;
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(key);
+  }
+
+  #dropOldest(): void {
+    for (const key of this.#entries.keys()) {
+      if (this.#entries.size <= this.#options.entriesMax) return;
+      this.#entries.delete(key);
+    }
+  }
+}

@@ -1,0 +1,15 @@
+import { randomBytes } from 'node:crypto';
+import type { Clock, Ids } from '../../relay/ports/clock.ts';
+import { idAlphabet, timeText } from '../../wire/request-id.ts';
+
+/** 10 characters of milliseconds, then 16 random ones (80 bits): ids sort by time of creation. */
+export const timeSortedIds = (clock: Clock): Ids => ({
+  next: () => timeText(clock.now()) + randomText(),
+});
+
+function randomText(): string {
+  let text = '';
+  // A byte modulo 32 is uniform, as 256 is a multiple of 32.
+  for (const byte of randomBytes(16)) text += idAlphabet.charAt(byte % 32);
+  return text;
+}

@@ -1,0 +1,86 @@
+import type { RequestLog } from '../../relay/ports/clock.ts';
+import { embedded, type MetricGroup } from './embedded-metric.ts';
+import type { LineMetrics } from './json-log.ts';
+
+/**
+ * How a request ended, as a dimension: `completed`; `client_gone`: nobody heard the end; `refused`: by a check, a limit
+ * of the caller's, or the upstream for the request itself; `limited`: every channel is at its rate; `failed`: ours or an upstream's doing.
+ */
+export const outcomes = ['completed', 'client_gone', 'refused', 'limited', 'failed'] as const;
+export type Outcome = (typeof outcomes)[number];
+
+/** Codes of failures that may come under a status 200, after the answer began. */
+const failureCodes = new Set(['upstream_unavailable', 'upstream_timeout', 'unavailable', 'internal']);
+
+/** Events that somebody has to look at, and their metrics; each of these has an alarm. */
+const eventMetrics = new Map([
+  ['settle_lost', 'SettleLost'],
+  ['reserve_unknown', 'ReserveUnknown'],
+  ['sweep_failed', 'SweepFailed'],
+  ['config_format_unknown', 'ConfigFormatUnknown'],
+]);
+
+/**
+ * Makes log lines CloudWatch metrics as well. Dimensions are the stack, channels and outcomes: few. Accounts, keys and
+ * models are many, and stay fields that a query finds.
+ */
+export function requestMetrics(stack: string): LineMetrics {
+  return {
+    ofRequest: (entry, atMs) => {
+      const outcome = outcomeOf(entry);
+      const channel = entry.channel ?? 'none';
+      const numbers = numbersOf(entry, outcome);
+      const _aws = embedded(atMs, groupsOf(numbers));
+      return { stack, channel, outcome, ...numbers, _aws };
+    },
+    ofEvent: (name, atMs) => {
+      const metric = eventMetrics.get(name);
+      if (metric === undefined) return {};
+      const _aws = embedded(atMs, [{ dimensions: ['stack'], metrics: { [metric]: 'Count' } }]);
+      return { stack, [metric]: 1, _aws };
+    },
+  };
+}
+
+export function outcomeOf({ end, status, code = '', reason = '' }: RequestLog): Outcome {
+  if (end === 'completed' || end === 'client_gone') return end;
+  if (code === 'rate_limit_exceeded') return reason.startsWith('limit_') ? 'refused' : 'limited';
+  return status >= 500 || failureCodes.has(code) ? 'failed' : 'refused';
+}
+
+/** Zeros are told too: a share is the average of ones and zeros. */
+function numbersOf(entry: RequestLog, outcome: Outcome): Record<string, number> {
+  const { attempts = [], charge, completion_tokens, duration_ms, first_content_ms, prompt_tokens } = entry;
+  const failed = attempts.filter((attempt) => attempt.outcome.startsWith('upstream_'));
+  return {
+    Requests: 1,
+    Failures: Number(outcome === 'failed' || outcome === 'limited'),
+    Refusals: Number(outcome === 'refused'),
+    InternalErrors: Number(entry.code === 'internal'),
+    FailedAttempts: failed.length,
+    DurationMs: duration_ms,
+    ...(first_content_ms !== undefined && { FirstContentMs: first_content_ms }),
+    ...(charge !== undefined && { ChargeYuan: Number(charge) }),
+    ...(prompt_tokens !== undefined && { PromptTokens: prompt_tokens }),
+    ...(completion_tokens !== undefined && { CompletionTokens: completion_tokens }),
+    ...(entry.usage_estimated !== undefined && { EstimatedUsage: Number(entry.usage_estimated) }),
+  };
+}
+
+const units = { DurationMs: 'Milliseconds', FirstContentMs: 'Milliseconds', ChargeYuan: 'None' } as const;
+
+const unitOf = (name: string): MetricGroup['metrics'][string] => units[name as keyof typeof units] ?? 'Count';
+
+function groupsOf(numbers: Record<string, number>): MetricGroup[] {
+  const groups: MetricGroup[] = [
+    {
+      dimensions: ['stack'],
+      metrics: Object.fromEntries(Object.keys(numbers).map((name) => [name, unitOf(name)])),
+    },
+    { dimensions: ['stack', 'channel', 'outcome'], metrics: { Requests: 'Count' } },
+  ];
+  // Percentiles cannot be put together from several metrics, so this one is not split by outcome.
+  if ('FirstContentMs' in numbers)
+    groups.push({ dimensions: ['stack', 'channel'], metrics: { FirstContentMs: 'Milliseconds' } });
+  return groups;
+}

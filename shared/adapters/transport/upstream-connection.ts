@@ -1,0 +1,51 @@
+import type { ClientRequest } from 'node:http';
+import type { Socket } from 'node:net';
+import { TransportError } from '../../relay/ports/clock.ts';
+
+/** A kept connection turned out to be dead before any byte of a reply came: the request can go out on a fresh one. */
+export class StaleConnection extends TransportError {
+  constructor() {
+    super('reset', 'A kept connection was closed by the other side.');
+  }
+}
+
+export interface ConnectionWatch {
+  /** Names a failure of the request by how far it had come. Messages hold codes, never foreign text. */
+  explain(error: Error): TransportError;
+}
+
+/** Bounds the time until there is a connection (TLS included), and remembers how far the request came. */
+export function watchConnection(
+  request: ClientRequest,
+  { secure, timeoutMs }: { secure: boolean; timeoutMs: number },
+): ConnectionWatch {
+  let socket: Socket | undefined;
+  let bytesReadBefore = 0;
+  let connected = false;
+  const timer = setTimeout(
+    () => request.destroy(new TransportError('connect', `No connection within ${timeoutMs} ms.`)),
+    timeoutMs,
+  );
+  const onConnected = () => {
+    connected = true;
+    clearTimeout(timer);
+  };
+  request.once('close', () => clearTimeout(timer));
+  request.once('socket', (given) => {
+    socket = given;
+    bytesReadBefore = given.bytesRead;
+    if (request.reusedSocket) onConnected();
+    else given.once(secure ? 'secureConnect' : 'connect', onConnected);
+  });
+  return {
+    explain(error) {
+      if (error instanceof TransportError) return error;
+      const code = 'code' in error && typeof error.code === 'string' ? error.code : 'unknown';
+      if (!connected) return new TransportError('connect', `No connection (${code}).`);
+      const silent = socket?.bytesRead === bytesReadBefore;
+      const closed = code === 'ECONNRESET' || code === 'EPIPE';
+      if (request.reusedSocket && silent && closed) return new StaleConnection();
+      return new TransportError('reset', `The connection broke (${code}).`);
+    },
+  };
+}

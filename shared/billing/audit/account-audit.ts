@@ -1,0 +1,140 @@
+/** One account's item against its ledger and its grants. */
+import { formatYuan, parseYuan, type NanoYuan } from '../amount.ts';
+import { imbalance, reservedOf, type QuotaItem } from '../quota-item.ts';
+import type { LedgerRow } from '../ledger-row.ts';
+import { grantLedgerId } from '../grant.ts';
+import { ledgerTimeMs } from '../../relay/ports/account-reader.ts';
+import type { WrittenGrant } from '../../adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
+import { isoTime } from '../../operate/keys/key-state.ts';
+
+/** All that was read of an account; the item was read at `readMs`, the rows after it. */
+export interface AccountRecords {
+  account: string;
+  item: QuotaItem;
+  readMs: number;
+  rows: LedgerRow[];
+  grants: WrittenGrant[];
+}
+
+/** A reservation that is open for longer than this after its end was left behind by the sweeper. */
+const overdueMs = 10 * 60_000;
+/** Of a call that began this shortly before the item was read, or later, the item may not know. */
+const doubtMs = 10_000;
+
+/** What does not add up, each in one line; empty when everything does. */
+export function auditAccount(records: AccountRecords): string[] {
+  const { account, item } = records;
+  return [
+    ...balanceFindings(item),
+    ...ledgerFindings(records),
+    ...openFindings(records),
+    ...countFindings(records),
+    ...grantFindings(records),
+  ].map((finding) => `${account}: ${finding}`);
+}
+
+function balanceFindings(item: QuotaItem): string[] {
+  const difference = imbalance(item);
+  if (difference === undefined) return [];
+  const parts = `available ${formatYuan(item.available)} + reserved ${formatYuan(reservedOf(item))} + spent ${formatYuan(item.spent)}`;
+  return [`${parts} is not the granted ${formatYuan(item.granted)}: ${formatYuan(difference)} too much`];
+}
+
+interface Sums {
+  closes: number;
+  charged: NanoYuan;
+  granted: NanoYuan;
+}
+
+/** Rows of which nobody can tell whether the item knew them widen what is accepted; for a quiet account none do. */
+function ledgerFindings(records: AccountRecords): string[] {
+  const { item } = records;
+  const [sure, all] = [sumsOf(sureRows(records)), sumsOf(closedRows(records))];
+  const findings: string[] = [];
+  if (item.settled < sure.closes)
+    findings.push(
+      `${item.settled} reservations were closed, but the ledger has ${sure.closes} rows of closes`,
+    );
+  if (!isBetween(item.spent, sure.charged, all.charged))
+    findings.push(
+      `spent is ${formatYuan(item.spent)}, but the ledger's charges add up to ${formatYuan(all.charged)}`,
+    );
+  if (!isBetween(item.granted, sure.granted, all.granted))
+    findings.push(
+      `granted is ${formatYuan(item.granted)}, but the ledger's grants add up to ${formatYuan(all.granted)}`,
+    );
+  return findings;
+}
+
+/**
+ * Closes without a row of their own, which is no finding while the sums agree: an id that was guarded against a late
+ * reserve closes twice, the second time with nothing.
+ */
+export function closesWithoutRow(records: AccountRecords): number {
+  return Math.max(0, records.item.settled - sumsOf(closedRows(records)).closes);
+}
+
+/** Closed after the item was read, and open in it, are not what the item can know; a tombstone holds an id that is closed. */
+const closedRows = ({ item, rows }: AccountRecords): LedgerRow[] =>
+  rows.filter((row) => item.open.get(row.id)?.tombstone ?? true);
+
+const sureRows = (records: AccountRecords): LedgerRow[] =>
+  closedRows(records).filter((row) => ledgerTimeMs(row) < records.readMs - doubtMs);
+
+const isBetween = (value: NanoYuan, a: NanoYuan, b: NanoYuan): boolean =>
+  a < b ? a <= value && value <= b : b <= value && value <= a;
+
+function sumsOf(rows: LedgerRow[]): Sums {
+  const sums: Sums = { closes: 0, charged: 0n, granted: 0n };
+  for (const row of rows) {
+    if (row.kind === 'grant') sums.granted += row.amount;
+    else {
+      sums.closes += 1;
+      sums.charged += row.charge;
+    }
+  }
+  return sums;
+}
+
+function openFindings({ item, readMs }: AccountRecords): string[] {
+  return [...item.open]
+    .filter(([, entry]) => entry.until * 1000 + overdueMs < readMs)
+    .map(
+      ([id, entry]) =>
+        `request ${id} is open, though it ended by ${isoTime(entry.until * 1000)}: does the sweeper run?`,
+    );
+}
+
+/** Counters of calls under way and of plan entries, from the entries and rows that they count. */
+function countFindings(records: AccountRecords): string[] {
+  const { item } = records;
+  const findings: string[] = [];
+  const entries = [...item.open.values()];
+  for (const [key, count] of item.busy) {
+    const open = entries.filter((entry) => entry.busy && entry.key === key).length;
+    if (open !== count) findings.push(`key ${key} counts ${count} calls under way, but ${open} are open`);
+  }
+  for (const [slot, count] of item.plan) {
+    const open = entries.filter((entry) => entry.slot === slot).length;
+    const [sure, all] = [sureRows(records), closedRows(records)].map((rows) => open + countedOn(slot, rows));
+    if (count < (sure ?? 0) || count > (all ?? 0))
+      findings.push(`the plan counts ${count} calls of ${slot}, but the ledger and open calls show ${all}`);
+  }
+  return findings;
+}
+
+const countedOn = (slot: string, rows: LedgerRow[]): number =>
+  rows.filter((row) => row.kind !== 'grant' && row.plan_slot === slot).length;
+
+function grantFindings({ rows, grants }: AccountRecords): string[] {
+  const booked = new Map(rows.flatMap((row) => (row.kind === 'grant' ? [[row.id, row.amount]] : [])));
+  return grants.flatMap((grant) => {
+    const amount = booked.get(grantLedgerId(grant.grantId));
+    const name = `grant ${grant.grantId}`;
+    if (amount === undefined) return [`${name} is not applied: ${grant.problem ?? 'no ledger row names it'}`];
+    if (parseYuan(grant.amount) === amount) return [];
+    return [
+      `${name} says ${grant.amount}, but ${formatYuan(amount)} was applied: changing it afterwards does nothing`,
+    ];
+  });
+}

@@ -1,0 +1,68 @@
+/** A ledger row's charge once more, from nothing but what the row names. */
+import { formatDecimal, formatYuan, type NanoYuan } from '../amount.ts';
+import { costOf, parsePrice, type Price } from '../price.ts';
+import { inputCost } from '../reservation.ts';
+import type { CloseRow, LedgerRow } from '../ledger-row.ts';
+
+/** Undefined when the row's charge and cost follow from the rest of it, else what is wrong. */
+export function problemOf(row: LedgerRow): string | undefined {
+  if (row.kind === 'grant') return undefined;
+  const price = parsePrice(row.price);
+  if (!price) return `its price ${JSON.stringify(row.price)} cannot be read`;
+  return chargeProblem(row, price) ?? costProblem(row, price);
+}
+
+function chargeProblem(row: CloseRow, price: Price): string | undefined {
+  if (row.kind === 'released' || row.kind === 'cancelled') return unless(row, [0n], `it was ${row.kind}`);
+  if (row.plan_slot !== undefined) return unless(row, [0n], 'its plan covers it');
+  if (row.official) return unless(row, [0n], 'it is official');
+  if (row.kind === 'expired') return expiredProblem(row, price);
+  const due = dueFor(row, price);
+  return due ? unless(row, due, 'of its price and tokens') : 'its tokens are missing';
+}
+
+function costProblem(row: CloseRow, price: Price): string | undefined {
+  if (!row.official || row.kind !== 'settled') return undefined;
+  const due = dueFor(row, price);
+  if (due === undefined || (row.cost !== undefined && due.includes(row.cost))) return undefined;
+  const said = row.cost === undefined ? 'nothing' : formatYuan(row.cost);
+  return `it says it would have cost ${said}, wanted ${due.map(formatYuan).join(' or ')} yuan`;
+}
+
+/** What a finished call may cost; undefined when the row does not say how many tokens it took. */
+function dueFor({ prompt_tokens, completion_tokens }: CloseRow, price: Price): NanoYuan[] | undefined {
+  // A price per call is due with the first content: an answer that is complete but empty is free.
+  if (price.type === 'times-billing') return [costOf(price, { prompt_tokens: 0, completion_tokens: 0 }), 0n];
+  if (prompt_tokens === undefined || completion_tokens === undefined)
+    return price.type === 'non-billing' ? [0n] : undefined;
+  return [costOf(price, { prompt_tokens, completion_tokens })];
+}
+
+/** Charged for its input, which the row does not count: the charge must be what some number of tokens costs. */
+function expiredProblem(row: CloseRow, price: Price): string | undefined {
+  if (row.charge < 0n || row.charge > row.reserved)
+    return `it charges ${formatYuan(row.charge)} yuan, wanted its input's price, at most the ${formatYuan(row.reserved)} reserved`;
+  if (row.charge === 0n) return undefined;
+  const perToken = price.type === 'token-billing' ? price.input : 0n;
+  if (perToken === 0n) return unless(row, [0n], 'its input is free');
+  const nearest = Number((row.charge * 1_000_000n) / perToken);
+  const fits = [nearest - 1, nearest, nearest + 1].some(
+    (tokens) => tokens >= 0 && inputCost(price, tokens) === row.charge,
+  );
+  return fits
+    ? undefined
+    : `it charges ${formatYuan(row.charge)} yuan, which no number of input tokens costs`;
+}
+
+function unless(row: CloseRow, wanted: NanoYuan[], why: string): string | undefined {
+  if (wanted.includes(row.charge)) return undefined;
+  return `it charges ${formatYuan(row.charge)} yuan, wanted ${wanted.map(formatYuan).join(' or ')} (${why})`;
+}
+
+/** A unit price in words. */
+export function priceWords(price: Price): string {
+  const rule = price.rule === null ? 'no rule names the model' : `rule ${price.rule}`;
+  if (price.type === 'non-billing') return `${rule}: free`;
+  if (price.type === 'times-billing') return `${rule}: ${formatDecimal(price.perCall, 12)} yuan per call`;
+  return `${rule}: ${formatDecimal(price.input, 12)} yuan per 1,000 input tokens, ${formatDecimal(price.output, 12)} per 1,000 output tokens`;
+}

@@ -1,0 +1,40 @@
+import { estimateTokens } from './estimators.ts';
+import type { ChatContentPart, ChatMessage, ChatRequest } from '../wire/chat-request.ts';
+
+/** What a message costs beside its text: role and separators. Source: OpenAI's token counting guide. */
+const tokensPerMessage = 4;
+/** An image at low detail is 85 tokens at OpenAI, at high detail about 765 for a common size. */
+const tokensPerImage = 765;
+
+/** An estimate of a request's prompt tokens, for answers whose upstream does not tell. Whole tokens. */
+export function promptTokens(request: ChatRequest): number {
+  const { messages, ...fields } = request;
+  let tokens = structuresTokens(fields);
+  for (const message of messages) tokens += tokensPerMessage + messageTokens(message);
+  return Math.ceil(tokens);
+}
+
+function messageTokens({ content, ...fields }: ChatMessage): number {
+  const beside = structuresTokens(fields) + longTextTokens(fields);
+  if (typeof content === 'string') return beside + estimateTokens(content);
+  let tokens = beside;
+  for (const part of content ?? []) tokens += partTokens(part);
+  return tokens;
+}
+
+function partTokens(part: ChatContentPart): number {
+  if (part.type === 'text') return estimateTokens(part.text ?? '');
+  return part.type === 'image_url' ? tokensPerImage : estimateTokens(JSON.stringify(part));
+}
+
+/** Tools, schemas and whatever else is more than a plain value may all become prompt: all of it counts. */
+const structuresTokens = (fields: object): number =>
+  Object.values(fields)
+    .filter((value) => typeof value === 'object' && value !== null)
+    .reduce((sum: number, value) => sum + estimateTokens(JSON.stringify(value)), 0);
+
+/** Fields such as `reasoning_content`; roles, names and ids are within what a message costs anyway. */
+const longTextTokens = (fields: object): number =>
+  Object.values(fields)
+    .filter((value) => typeof value === 'string' && value.length > 100)
+    .reduce((sum: number, value) => sum + estimateTokens(String(value)), 0);

@@ -1,0 +1,77 @@
+import type { ChannelRow } from '../rows/channel-row.ts';
+import { emptyRows, type ConfigRows } from '../config-rows.ts';
+import { crossWarnings, withWarnings } from './cross-checks.ts';
+import { channelReader } from './read-channel.ts';
+import { chargeReader } from './read-charge.ts';
+import { planReader } from './read-plan.ts';
+import { settingReader } from './read-setting.ts';
+import { readTable } from './read-table.ts';
+import { defaultSettings } from '../rows/settings.ts';
+import type { Snapshot } from '../snapshot.ts';
+import type { Verdict } from '../validation-result.ts';
+
+export interface CompileOptions {
+  /** true on the local stack: loopback endpoints and `env:` secrets are allowed. */
+  local: boolean;
+  /** Unix seconds. */
+  publishedAt: number;
+  /** The rows of the newest snapshot: where a bad row finds its last good version. */
+  earlier?: ConfigRows;
+  /** Secret references that could not be read, each with why. */
+  unreadableSecrets?: ReadonlyMap<string, string>;
+}
+
+export interface Compiled {
+  snapshot: Snapshot;
+  /** The rows that the snapshot was made of, as JSON, by key: those that are off included. */
+  rows: ConfigRows;
+  /** One for each row that was given, in that order. */
+  verdicts: Verdict[];
+}
+
+/**
+ * Turns the rows of the ops-edited tables into the one configuration that requests are served with, and a
+ * verdict for each row. Never throws: a row that does not fit is told why, and its last good version is used.
+ */
+export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compiled {
+  const earlier = options.earlier ?? emptyRows;
+  const channels = readTable(channelReader(options), raw.channels, earlier.channels);
+  const charges = readTable(chargeReader, raw.charges, earlier.charges);
+  const plans = readTable(planReader, raw.plans, earlier.plans);
+  const settings = readTable(settingReader(options), raw.settings, earlier.settings);
+
+  const enabled = channels.used
+    .map(({ row }) => row)
+    .filter((channel) => channel.state)
+    .toSorted(byPriorityThenId);
+  const snapshot: Snapshot = {
+    publishedAt: options.publishedAt,
+    channels: enabled,
+    charges: charges.used.map(({ row }) => row),
+    plans: plans.used.map(({ row }) => row),
+    settings: Object.assign(structuredClone(defaultSettings), ...settings.used.map(({ row }) => row)),
+    models: [...new Set(enabled.flatMap((channel) => channel.models))],
+  };
+  const tables = [channels, charges, plans, settings];
+  const warnings = crossWarnings(snapshot, options.unreadableSecrets ?? new Map());
+  return {
+    snapshot,
+    rows: {
+      channels: channels.used.map(({ plain }) => plain),
+      charges: charges.used.map(({ plain }) => plain),
+      plans: plans.used.map(({ plain }) => plain),
+      settings: settings.used.map(({ plain }) => plain),
+    },
+    verdicts: withWarnings(
+      tables.flatMap(({ verdicts }) => verdicts),
+      warnings,
+    ),
+  };
+}
+
+/** By code units, not by a locale: every machine must list models in the same order. */
+function byPriorityThenId(a: ChannelRow, b: ChannelRow): number {
+  if (a.priority !== b.priority) return b.priority - a.priority;
+  if (a.id === b.id) return 0;
+  return a.id < b.id ? -1 : 1;
+}

@@ -1,0 +1,73 @@
+import * as z from 'zod/mini';
+import { ChannelRow } from '../rows/channel-row.ts';
+import { endpointOf, typeProblems } from '../../upstreams/types/channel-row-type.ts';
+import { endpointProblem, normaliseEndpoint } from '../../upstreams/endpoint-rules.ts';
+import { attributeOf, lastGoodVersion, readRow } from '../rows/read-row.ts';
+import type { RowProblem, RowReading } from '../rows/read-row.ts';
+import type { TableReader } from './read-table.ts';
+import { referenceProblem } from '../rows/secret-reference.ts';
+
+/**
+ * Reads one row of `channels`: its shape, then what a shape cannot say (address, secret references).
+ * @param rules `local`: loopback addresses and `env:` secrets are allowed
+ */
+export function readChannel(raw: unknown, rules: { local: boolean }): RowReading<ChannelRow> {
+  const reading = readRow(ChannelRow, raw);
+  if ('problem' in reading) return judgeSwitch(raw, reading);
+  const endpoint = endpointOf(reading.row.type, reading.row);
+  const row = { ...reading.row, endpoint: endpoint ?? '' };
+  const problems = [
+    ...typeProblems(row.type, reading.row, rules),
+    attributed('endpoint', endpoint && endpointProblem(endpoint, rules)),
+    ...secretsOf(row).map((reference) => attributed('secret', referenceProblem(reference, rules))),
+    row.secret?.length === 0 ? 'secret: found an empty list, wanted a reference or no attribute' : undefined,
+  ].filter((problem) => problem !== undefined);
+  if (problems.length > 0) return judgeSwitch(raw, { problem: [...new Set(problems)].join('; ') });
+  const warning = channelWarning(row);
+  const served = { ...row, endpoint: normaliseEndpoint(row.endpoint) };
+  return warning ? { row: served, warning } : { row: served };
+}
+
+/** Off means off, even in a row with mistakes; and so does a switch that cannot be read. */
+function judgeSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
+  const state = z.safeParse(ChannelRow.shape.state, attributeOf(raw, 'state'));
+  if (!state.success)
+    return { problem: `${problem}; until state can be read, the channel is off`, off: true };
+  return state.data ? { problem } : { problem, off: true };
+}
+
+export const channelReader = (rules: { local: boolean }): TableReader<ChannelRow> => ({
+  table: 'channels',
+  read: (raw) => readChannel(raw, rules),
+  standIn: ({ problem, lastGood }) =>
+    problem.off && lastGood !== undefined
+      ? { raw: { ...(lastGood as object), state: false } }
+      : lastGoodVersion(lastGood),
+});
+
+/** The references of a row as a list, in the order written. */
+export function secretsOf(row: ChannelRow): string[] {
+  if (row.secret === undefined) return [];
+  return typeof row.secret === 'string' ? [row.secret] : row.secret;
+}
+
+const attributed = (attribute: string, problem: string | undefined): string | undefined =>
+  problem && `${attribute}: ${problem}`;
+
+function channelWarning(row: ChannelRow): string | undefined {
+  const warnings = [
+    row.models.length === 0 ? 'models: empty, so this channel serves nothing' : undefined,
+    new URL(row.endpoint).pathname === '/'
+      ? 'endpoint: has no path; most upstreams want /v1 at the end'
+      : undefined,
+    ...Object.keys(row.mapper)
+      .filter((name) => !row.models.includes(name))
+      .map((name) => `mapper: maps ${name}, which is not in models`),
+    ...row.models
+      .filter((name) => name.startsWith('web-') || name.endsWith('-official'))
+      .map(
+        (name) => `models: ${name} is out of reach, since web- and -official are cut from what clients ask`,
+      ),
+  ].filter((warning) => warning !== undefined);
+  return warnings.length > 0 ? warnings.join('; ') : undefined;
+}

@@ -1,0 +1,76 @@
+import * as z from 'zod/mini';
+import { explainIssues } from '../../wire/issue-sentence.ts';
+import { attributeOf, lastGoodVersion, readRow } from '../rows/read-row.ts';
+import type { RowReading } from '../rows/read-row.ts';
+import type { StandIn, TableReader } from './read-table.ts';
+import { readSearch } from '../rows/search-setting.ts';
+import { SettingRow, settingValues } from '../rows/setting-row.ts';
+import type { Settings } from '../rows/settings.ts';
+
+type SettingName = keyof typeof settingValues;
+type Values = { [Name in SettingName]: z.infer<(typeof settingValues)[Name]> };
+
+interface SettingRules {
+  /** true on the local stack: loopback addresses and `env:` secrets are allowed. */
+  local: boolean;
+}
+
+/** A reading that is more than its value says why it is not used. */
+type ReadValue<Value> = (value: Value, rules: SettingRules) => Partial<Settings> | { problem: string };
+
+const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
+  relay_closed: (relayClosed) => ({ relayClosed }),
+  'subscription.enabled': (subscriptionEnabled) => ({ subscriptionEnabled }),
+  unpriced_models: (unpricedModels) => ({ unpricedModels }),
+  contact: (contact) => ({ contact }),
+  page: (page) => ({ page }),
+  cors_origins: (corsOrigins) => ({ corsOrigins }),
+  limits: (limits) => ({
+    limits: { defaultOutputTokens: limits.default_output_tokens, requestSeconds: limits.request_seconds },
+  }),
+  search: readSearch,
+};
+
+/** Reads one row of `settings`: the settings that it changes. */
+export function readSetting(
+  raw: unknown,
+  rules: SettingRules = { local: false },
+): RowReading<Partial<Settings>> {
+  const reading = readRow(SettingRow, raw);
+  if ('problem' in reading) return reading;
+  const { name, value } = reading.row;
+  if (!isSettingName(name)) {
+    return { problem: `name: not a setting; the settings are ${Object.keys(settingValues).join(', ')}` };
+  }
+  return readValue(name, value, rules);
+}
+
+export const settingReader = (rules: SettingRules): TableReader<Partial<Settings>> => ({
+  table: 'settings',
+  read: (raw) => readSetting(raw, rules),
+  standIn: ({ raw, lastGood }) => safeSetting(attributeOf(raw, 'name')) ?? lastGoodVersion(lastGood),
+});
+
+/**
+ * What holds while the row of a switch cannot be read: whoever wrote it may have meant to close the relay, so
+ * it must not stay open. Undefined for a row that is no switch.
+ */
+function safeSetting(name: unknown): StandIn | undefined {
+  if (name === 'relay_closed') {
+    return { raw: { name, value: true }, said: 'until this can be read, the relay is closed' };
+  }
+  if (name === 'subscription.enabled') {
+    return { raw: { name, value: false }, said: 'until this can be read, subscriptions are off' };
+  }
+  return undefined;
+}
+
+function readValue(name: SettingName, value: unknown, rules: SettingRules): RowReading<Partial<Settings>> {
+  const schema: z.ZodMiniType<{ value: unknown }> = z.strictObject({ value: settingValues[name] });
+  const parsed = z.safeParse(schema, { value });
+  if (!parsed.success) return { problem: explainIssues(parsed.error.issues, { value }) };
+  const read = (settingsOf[name] as ReadValue<unknown>)(parsed.data.value, rules);
+  return 'problem' in read ? read : { row: read };
+}
+
+const isSettingName = (name: string): name is SettingName => Object.hasOwn(settingValues, name);

@@ -1,0 +1,71 @@
+import { keyAttributes } from '../config-rows.ts';
+import { attributeOf, plainRow, type RowProblem, type RowReading } from '../rows/read-row.ts';
+import type { ConfigTable, Verdict } from '../validation-result.ts';
+
+export interface TableReader<Row> {
+  table: ConfigTable;
+  read(raw: unknown): RowReading<Row>;
+  /** What is served instead of a bad row. */
+  standIn(bad: { problem: RowProblem; raw: unknown; lastGood: unknown }): StandIn;
+}
+
+export interface StandIn {
+  /** A row, read like any other; undefined: the row is left out. */
+  raw: unknown;
+  /** What the verdict adds when it is used. */
+  said?: string;
+}
+
+/** One row that is served. */
+export interface UsedRow<Row> {
+  key: string | number;
+  row: Row;
+  /** What was read, as JSON. */
+  plain: unknown;
+}
+
+export interface TableReading<Row> {
+  used: UsedRow<Row>[];
+  verdicts: Verdict[];
+}
+
+/**
+ * Reads all rows of a table. A bad row that is still there keeps its last good version, if today's rules still accept that.
+ * @param earlier the rows of the newest snapshot
+ */
+export function readTable<Row>(
+  reader: TableReader<Row>,
+  rawRows: unknown[],
+  earlier: unknown[],
+): TableReading<Row> {
+  const { table } = reader;
+  const lastGoodRows = new Map(earlier.map((raw) => [keyOf(table, raw), raw]));
+  const used: UsedRow<Row>[] = [];
+  const verdicts = rawRows.map((raw): Verdict => {
+    const key = keyOf(table, raw);
+    const reading = reader.read(raw);
+    if (!('problem' in reading)) {
+      used.push({ key, row: reading.row, plain: plainRow(raw) });
+      return { table, key, ...(reading.warning !== undefined && { warning: reading.warning }) };
+    }
+    const standIn = reader.standIn({ problem: reading, raw, lastGood: lastGoodRows.get(key) });
+    const instead = standIn.raw === undefined ? undefined : reader.read(standIn.raw);
+    if (!instead || 'problem' in instead) return { table, key, problem: reading.problem };
+    used.push({ key, row: instead.row, plain: plainRow(standIn.raw) });
+    return { table, key, problem: [reading.problem, standIn.said ?? []].flat().join('; ') };
+  });
+  return { used: used.toSorted(byKey), verdicts };
+}
+
+/** As the table has it, so that the verdict can be written back to that very row. */
+function keyOf(table: ConfigTable, raw: unknown): string | number {
+  const key = attributeOf(raw, keyAttributes[table]);
+  return typeof key === 'string' || typeof key === 'number' ? key : '';
+}
+
+/** By code units, not by a locale: the same on every machine. */
+function byKey(a: { key: string | number }, b: { key: string | number }): number {
+  if (typeof a.key === 'number' && typeof b.key === 'number') return a.key - b.key;
+  if (a.key === b.key) return 0;
+  return a.key < b.key ? -1 : 1;
+}

@@ -1,0 +1,26 @@
+import { AccountRow } from '../rows/account-row.ts';
+import { KeyRow } from '../rows/key-row.ts';
+import { readRow } from '../rows/read-row.ts';
+import type { Judgement } from '../validation-result.ts';
+
+/** A row of `keys` with a problem refuses its key. */
+export function judgeKeyRow(raw: unknown): Judgement {
+  const reading = readRow(KeyRow, raw);
+  if ('problem' in reading)
+    return { problem: `${reading.problem}; until this is mended, the key is refused` };
+  const { models } = reading.row;
+  return models?.length === 0
+    ? {
+        warning:
+          'models: empty, so this key may call nothing (without the attribute it may call every model)',
+      }
+    : {};
+}
+
+/** A row of `accounts` with a problem holds no plan; the balance still pays. */
+export function judgeAccountRow(raw: unknown): Judgement {
+  const reading = readRow(AccountRow, raw);
+  return 'problem' in reading
+    ? { problem: `${reading.problem}; until this is mended, the account has no plan` }
+    : {};
+}

@@ -1,0 +1,17 @@
+import * as z from 'zod/mini';
+import { integerBetween, rowId, time } from '../../wire/attribute-schemas.ts';
+
+const wantedPlan = 'a map {level, since, until}';
+
+/** A row of the table `accounts`: who pays, and the plan they hold. */
+export const AccountRow = z.strictObject({
+  account: rowId,
+  plan: z.optional(
+    z.strictObject(
+      { level: integerBetween(1, 3, 'a plan level: 1, 2 or 3'), since: time, until: z.optional(time) },
+      wantedPlan,
+    ),
+  ),
+  note: z.optional(z.string('a text')),
+});
+export type AccountRow = z.infer<typeof AccountRow>;

@@ -1,0 +1,77 @@
+import * as z from 'zod/mini';
+import { channelTypeNames } from '../../upstreams/types/channel-row-type.ts';
+import {
+  amount,
+  flag,
+  integer,
+  jsonValue,
+  modelList,
+  modelName,
+  positiveInteger,
+  rowId,
+  secondsUpTo,
+  text,
+  textList,
+} from '../../wire/attribute-schemas.ts';
+
+const seconds = secondsUpTo(900);
+const wantedMapper = 'a map of public model name to upstream model name';
+const wantedType = `${channelTypeNames
+  .slice(0, -1)
+  .map((name) => `"${name}"`)
+  .join(', ')} or "${channelTypeNames.at(-1)}"`;
+const wantedRegion = 'an AWS region such as "us-east-1"';
+const wantedVersion = 'a version such as "2024-10-21"';
+const wantedSet = 'a map of request fields, with values that JSON can hold (lists, no sets)';
+
+const Params = z.strictObject(
+  {
+    /** Fields put into every request, over what the client sent. */
+    set: z._default(z.record(z.string(), jsonValue, wantedSet), {}),
+    /** Fields that this upstream must not see. */
+    drop: z._default(textList, []),
+    /** Fields that change model or price at the upstream and are dropped unless they stand here. */
+    allow: z._default(textList, []),
+    max_output_tokens: z.optional(positiveInteger),
+    /** false: `stream: true` is never sent; the upstream's JSON answer is streamed on. */
+    stream: z._default(flag, true),
+    /** false: `stream_options.include_usage` is not sent. */
+    include_usage: z._default(flag, true),
+  },
+  'a map {set, drop, allow, max_output_tokens, stream, include_usage}',
+);
+
+/** A row of the table `channels`: one upstream, what it serves and how it is called. */
+export const ChannelRow = z.strictObject({
+  id: rowId,
+  name: z._default(z.string('a text'), ''),
+  type: z._default(z.enum(channelTypeNames, wantedType), 'openai'),
+  /**
+   * The base address including `/v1`; empty where none is written, until read-channel.ts puts the type's own in its
+   * place. It also says which addresses are allowed.
+   */
+  endpoint: z._default(text, ''),
+  /** Bedrock alone: where its models are, such as `us-east-1`. */
+  region: z.optional(z.string(wantedRegion).check(z.regex(/^[a-z]{2,3}(-[a-z]+)+-\d{1,2}$/, wantedRegion))),
+  /** Azure alone: the version of its API, which puts the deployment into the path. */
+  api_version: z.optional(z.string(wantedVersion).check(z.regex(/^[a-z0-9][a-z0-9-]{0,39}$/, wantedVersion))),
+  /** References such as `ssm:/relay/<stack>/name`. Absent: no credentials are sent. */
+  secret: z.optional(z.union([text, textList], 'a reference, or a list of references')),
+  models: modelList,
+  /** Public model name -> the upstream's. */
+  mapper: z._default(z.record(modelName, text, wantedMapper), {}),
+  priority: z._default(integer, 0),
+  weight: z._default(amount, 1),
+  /** Only an explicit true enables a channel. */
+  state: z._default(flag, false),
+  connect_seconds: z._default(seconds, 5),
+  first_content_seconds: z._default(seconds, 60),
+  idle_seconds: z._default(seconds, 60),
+  total_seconds: z._default(seconds, 600),
+  params: z._default(Params, { set: {}, drop: [], allow: [], stream: true, include_usage: true }),
+  /** The field in which a converted or lowered token limit is sent. */
+  max_tokens_field: z.optional(
+    z.enum(['max_tokens', 'max_completion_tokens'], '"max_tokens" or "max_completion_tokens"'),
+  ),
+});
+export type ChannelRow = z.infer<typeof ChannelRow>;

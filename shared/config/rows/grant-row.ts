@@ -1,0 +1,30 @@
+import * as z from 'zod/mini';
+import { parseYuan } from '../../billing/amount.ts';
+import { rowId } from '../../wire/attribute-schemas.ts';
+
+const wantedAmount =
+  'yuan: a number other than 0, at most 9 decimals, below a trillion (below 0: a correction)';
+const amountLimit = 10n ** 21n;
+
+/** Yuan as typed, exact: becomes nano-yuan. */
+const grantAmount = z.pipe(
+  z.pipe(
+    z.union([z.number(), z.string()], wantedAmount),
+    z.transform((written: number | string) => parseYuan(written)),
+  ),
+  z
+    .bigint(wantedAmount)
+    .check(
+      z.refine((amount) => amount !== 0n && amount < amountLimit && amount > -amountLimit, wantedAmount),
+    ),
+);
+
+/** A row of the table `grants`: a top-up, applied once and never again, whatever becomes of the row. */
+export const GrantRow = z.strictObject({
+  account: rowId,
+  // Becomes part of a ledger id, of which DynamoDB takes 1 KB.
+  grant_id: rowId.check(z.maxLength(200, 'a text of at most 200 characters')),
+  amount: grantAmount,
+  reason: z.optional(z.string('a text')),
+});
+export type GrantRow = z.infer<typeof GrantRow>;

@@ -1,0 +1,23 @@
+import * as z from 'zod/mini';
+import { flag, modelList, positiveInteger, rowId, text, time } from '../../wire/attribute-schemas.ts';
+
+/** A row of the table `keys`. A row that does not fit refuses its key: a typo must not widen access. */
+export const KeyRow = z.strictObject({
+  /** SHA-256, in hex, of the whole `sk-` key; the key itself is stored nowhere. */
+  hash: z
+    .string('the SHA-256 of the key')
+    .check(z.regex(/^[0-9a-f]{64}$/, 'the SHA-256 of the key: 64 of 0-9 a-f')),
+  account: rowId,
+  /** Only `api` may chat. */
+  agent: z._default(text, 'api'),
+  /** The whitelist. Absent: every model; an empty list: none. */
+  models: z.optional(modelList),
+  official: z._default(flag, false),
+  enabled: z._default(flag, true),
+  expires_at: z.optional(time),
+  max_concurrency: z.optional(positiveInteger),
+  rpm: z.optional(positiveInteger),
+  /** What lists and logs show of the key: its first and last characters. */
+  hint: z._default(z.string('a text'), ''),
+});
+export type KeyRow = z.infer<typeof KeyRow>;

@@ -1,0 +1,31 @@
+import * as z from 'zod/mini';
+import { amount, integerBetween, modelList, text } from '../../wire/attribute-schemas.ts';
+
+const PlanItem = z.strictObject(
+  {
+    id: text,
+    name: z._default(z.string('a text'), ''),
+    icon: z._default(z.string('a text'), ''),
+    value: integerBetween(
+      -1,
+      Number.MAX_SAFE_INTEGER,
+      'a whole number of calls a month, or -1 for unlimited',
+    ),
+    models: modelList,
+  },
+  'a map {id, name, icon, value, models}',
+);
+
+const haveOwnIds = (items: { id: string }[]): boolean =>
+  new Set(items.map((item) => item.id)).size === items.length;
+
+/** A row of the table `plans`: a subscription level. `value` counts calls a month, -1 is unlimited. */
+export const PlanRow = z.strictObject({
+  level: integerBetween(1, 3, 'a plan level: 1, 2 or 3'),
+  price: z._default(amount, 0),
+  items: z._default(
+    z.array(PlanItem, 'a list of entries').check(z.refine(haveOwnIds, 'entries that each have their own id')),
+    [],
+  ),
+});
+export type PlanRow = z.infer<typeof PlanRow>;

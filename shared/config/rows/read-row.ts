@@ -1,0 +1,53 @@
+import * as z from 'zod/mini';
+import { explainIssues } from '../../wire/issue-sentence.ts';
+
+/** A row that is used, perhaps with a remark; or why it is not. */
+export type RowReading<Row> = { row: Row; warning?: string } | RowProblem;
+
+export interface RowProblem {
+  /** Says in words what was found and what is wanted. */
+  problem: string;
+  /** true: the row's switch is off or unreadable, so not even an earlier version of the row may be served. */
+  off?: boolean;
+}
+
+/**
+ * Reads one row of a table as the SDK's document client returns it (numbers, JavaScript sets). Attributes that
+ * start with `_` are notes and marks and never break a row.
+ */
+export function readRow<Row>(schema: z.ZodMiniType<Row>, raw: unknown): RowReading<Row> {
+  const row = plainRow(raw);
+  const parsed = z.safeParse(schema, row);
+  return parsed.success ? { row: parsed.data } : { problem: explainIssues(parsed.error.issues, row) };
+}
+
+/** One attribute of a row of unknown shape; undefined when there is none. */
+export function attributeOf(raw: unknown, name: string): unknown {
+  if (typeof raw !== 'object' || raw === null || !Object.hasOwn(raw, name)) return undefined;
+  return (raw as Record<string, unknown>)[name];
+}
+
+/**
+ * A row as JSON can hold it, without notes and marks. A string set has no order of its own: it becomes a list,
+ * sorted by name.
+ */
+export function plainRow(raw: unknown): unknown {
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return plainValue(raw);
+  return plainValue(Object.fromEntries(Object.entries(raw).filter(([name]) => !name.startsWith('_'))));
+}
+
+/** What JSON cannot hold stays as it is: no schema accepts it. */
+function plainValue(value: unknown): unknown {
+  if (value instanceof Set && [...value].every((item) => typeof item === 'string'))
+    return [...(value as Set<string>)].toSorted();
+  if (Array.isArray(value)) return value.map(plainValue);
+  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
+    return value;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plainValue(inner)]));
+}
+
+/** What most tables serve instead of a bad row. */
+export const lastGoodVersion = (lastGood: unknown): { raw: unknown; said: string } => ({
+  raw: lastGood,
+  said: 'until this is mended, the last good version is used',
+});

@@ -1,0 +1,27 @@
+import * as z from 'zod/mini';
+import { flag, positiveInteger, rowId, secondsUpTo, textList } from '../../wire/attribute-schemas.ts';
+import { SearchValue } from './search-setting.ts';
+
+/**
+ * The table `settings`: each row is {name, value}. One schema per name; a name that is not here is a problem.
+ * A switch that cannot be read takes its safe value: the relay closes, subscriptions stay off.
+ */
+export const settingValues = {
+  relay_closed: flag,
+  'subscription.enabled': flag,
+  unpriced_models: z.enum(['free', 'refuse'], '"free" or "refuse"'),
+  contact: z.string('a text'),
+  page: flag,
+  cors_origins: textList,
+  limits: z.strictObject(
+    {
+      default_output_tokens: z._default(positiveInteger, 4096),
+      request_seconds: z._default(secondsUpTo(890), 600),
+    },
+    'a map {default_output_tokens, request_seconds}',
+  ),
+  search: SearchValue,
+} as const;
+
+export const SettingRow = z.strictObject({ name: rowId, value: z.unknown() });
+export type SettingRow = z.infer<typeof SettingRow>;

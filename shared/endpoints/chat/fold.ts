@@ -1,0 +1,117 @@
+import type {
+  AssistantMessage,
+  ChatChunk,
+  ChatCompletion,
+  ChatDelta,
+  ChatUsage,
+  FinishReason,
+  ToolCall,
+} from '../../wire/chat-response.ts';
+
+interface ChoiceParts {
+  content: string[];
+  reasoning: string[];
+  refusal: string[];
+  toolCalls: Map<number, { id: string; name: string; text: string[] }>;
+  logprobs: { content: unknown[]; refusal: unknown[] } | null;
+  finish: FinishReason;
+}
+
+/** Folds the canonical stream into the one object of a non-streaming answer. */
+export class ChunksToCompletion {
+  readonly #choices = new Map<number, ChoiceParts>();
+  #first: ChatChunk | undefined;
+  #usage: ChatUsage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+  #quota: number | undefined;
+
+  push(chunk: ChatChunk): void {
+    this.#first ??= chunk;
+    if (chunk.usage) this.#usage = chunk.usage;
+    if (typeof chunk.quota === 'number') this.#quota = chunk.quota;
+    for (const choice of chunk.choices) {
+      const parts = this.#parts(choice.index);
+      addDelta(parts, choice.delta);
+      addLogprobs(parts, choice.logprobs);
+      if (choice.finish_reason) parts.finish = choice.finish_reason;
+    }
+  }
+
+  /** The whole answer. Only to be called after at least one chunk. */
+  completion(): ChatCompletion {
+    const first = this.#first;
+    if (!first) throw new Error('a completion needs at least one chunk');
+    const choices = [...this.#choices].toSorted(([a], [b]) => a - b);
+    return {
+      id: first.id,
+      object: 'chat.completion',
+      created: first.created,
+      model: first.model,
+      choices: choices.map(([index, parts]) => ({
+        index,
+        message: messageOf(parts),
+        logprobs: parts.logprobs,
+        finish_reason: parts.finish,
+      })),
+      usage: this.#usage,
+      ...(this.#quota === undefined ? {} : { quota: this.#quota }),
+    };
+  }
+
+  #parts(index: number): ChoiceParts {
+    const known = this.#choices.get(index);
+    if (known) return known;
+    const parts: ChoiceParts = {
+      content: [],
+      reasoning: [],
+      refusal: [],
+      toolCalls: new Map(),
+      logprobs: null,
+      finish: 'stop',
+    };
+    this.#choices.set(index, parts);
+    return parts;
+  }
+}
+
+function addDelta(parts: ChoiceParts, delta: ChatDelta): void {
+  if (delta.content) parts.content.push(delta.content);
+  if (delta.reasoning_content) parts.reasoning.push(delta.reasoning_content);
+  if (delta.refusal) parts.refusal.push(delta.refusal);
+  for (const piece of delta.tool_calls ?? []) {
+    const call = parts.toolCalls.get(piece.index);
+    if (call) call.text.push(piece.function.arguments ?? '');
+    else
+      parts.toolCalls.set(piece.index, {
+        id: piece.id ?? '',
+        name: piece.function.name ?? '',
+        text: [piece.function.arguments ?? ''],
+      });
+  }
+}
+
+function addLogprobs(parts: ChoiceParts, value: unknown): void {
+  if (value === null) return;
+  const { content, refusal } = value as { content: unknown; refusal: unknown };
+  parts.logprobs ??= { content: [], refusal: [] };
+  if (Array.isArray(content)) parts.logprobs.content.push(...content);
+  if (Array.isArray(refusal)) parts.logprobs.refusal.push(...refusal);
+}
+
+/** `content` is null only when the answer is nothing but tool calls or a refusal, as OpenAI has it. */
+function messageOf(parts: ChoiceParts): AssistantMessage {
+  const content = parts.content.join('');
+  const refusal = parts.refusal.join('');
+  const toolCalls = [...parts.toolCalls].map(([index, call]): ToolCall => ({
+    index,
+    id: call.id,
+    type: 'function',
+    function: { name: call.name, arguments: call.text.join('') },
+  }));
+  return {
+    role: 'assistant',
+    content: content === '' && (toolCalls.length > 0 || refusal !== '') ? null : content,
+    ...(parts.reasoning.length > 0 ? { reasoning_content: parts.reasoning.join('') } : {}),
+    refusal: refusal === '' ? null : refusal,
+    tool_calls: toolCalls.length > 0 ? toolCalls : null,
+  };
+}

@@ -1,0 +1,21 @@
+import type { AnswerIdentity } from '../upstreams/dialects/chat/events.ts';
+import type { ChatRequest } from '../wire/chat-request.ts';
+import type { Renderer } from './renderer.ts';
+import type { RouteName } from '../relay/http/http-routes.ts';
+
+/** What differs between the relay's endpoints: how a request reads, and how its answer is written. */
+export interface Endpoint {
+  route: RouteName;
+  /** Throws InvalidRequest. */
+  read(body: unknown): EndpointRequest;
+}
+
+export interface EndpointRequest {
+  request: ChatRequest;
+  /** A limit on output tokens that came in another dialect: sent in the field that the channel takes limits in. */
+  outputTokensMax?: number | undefined;
+  /** Declared tools that no chat upstream can have, for the log. */
+  droppedTools?: number | undefined;
+  /** `now`: Unix seconds, for what only the end of the answer knows. */
+  renderer(identity: AnswerIdentity, now: () => number): Renderer;
+}

@@ -1,0 +1,74 @@
+import type * as z from 'zod/mini';
+import { InvalidRequest } from '../wire/invalid-request.ts';
+import { isRecord } from '../wire/json-record.ts';
+
+type Issue = z.core.$ZodIssue;
+
+/**
+ * The body as its schema's type: the very object that was parsed, so that unknown fields stay. Throws an
+ * InvalidRequest that names the first field that does not fit, what was found and what is wanted.
+ */
+export function parseRequest<T>(schema: z.ZodMiniType<T>, body: unknown): T {
+  if (!isRecord(body)) throw new InvalidRequest('invalid_type', null, 'The body must be a JSON object.');
+  const result = schema.safeParse(body);
+  if (result.success) return body as T;
+  const { issue, path } = deepest(result.error.issues[0], []);
+  const param = pathText(path);
+  const found = valueAt(body, path);
+  if (found === undefined || (found === null && path.length === 1))
+    throw new InvalidRequest('missing_required_parameter', param, `Missing required parameter: '${param}'.`);
+  const wanted = wantedText(issue);
+  throw new InvalidRequest(
+    issue?.code === 'invalid_type' ? 'invalid_type' : 'invalid_value',
+    param,
+    `Invalid value for '${param}': ${foundText(found)} was sent, ${wanted} is wanted.`,
+  );
+}
+
+/** In a union the branch that came furthest is the one that was meant. */
+function deepest(
+  issue: Issue | undefined,
+  base: PropertyKey[],
+): { issue: Issue | undefined; path: PropertyKey[] } {
+  const path = [...base, ...(issue?.path ?? [])];
+  if (issue?.code !== 'invalid_union') return { issue, path };
+  const branches = issue.errors.map((errors) => deepest(errors[0], path));
+  const furthest = branches.toSorted((a, b) => b.path.length - a.path.length)[0];
+  return furthest && furthest.path.length > path.length ? furthest : { issue, path };
+}
+
+function pathText(path: PropertyKey[]): string {
+  return path
+    .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
+    .join('')
+    .replace(/^\./, '');
+}
+
+function valueAt(body: unknown, path: PropertyKey[]): unknown {
+  let value = body;
+  for (const step of path) {
+    if (typeof value !== 'object' || value === null) return undefined;
+    value = Object.hasOwn(value, step) ? (value as Record<PropertyKey, unknown>)[step] : undefined;
+  }
+  return value;
+}
+
+function wantedText(issue: Issue | undefined): string {
+  if (issue?.code === 'invalid_type')
+    return issue.expected === 'int' ? 'a whole number' : article(issue.expected);
+  if (issue?.code === 'invalid_value')
+    return `one of ${issue.values.map((value) => `'${String(value)}'`).join(', ')}`;
+  if (issue?.code === 'too_big') return `a value of at most ${issue.maximum}`;
+  if (issue?.code !== 'too_small') return 'another type';
+  const sized = issue.origin === 'string' || issue.origin === 'array';
+  return sized ? `${article(issue.origin)} that is not empty` : `a value of at least ${issue.minimum}`;
+}
+
+const article = (type: string): string => (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`);
+
+/** Kind of what was sent; a short plain value is shown as it is, so that a typo can be seen. */
+function foundText(value: unknown): string {
+  if (typeof value === 'string') return value.length <= 40 ? JSON.stringify(value) : 'a long string';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array';
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+}

@@ -1,0 +1,124 @@
+import type { Machine } from '../../stream/machine.ts';
+import type { ChatChunk, ChatDelta, ChatUsage, ToolCallDelta } from '../../wire/chat-response.ts';
+import type { ErrorObject } from '../../wire/error-body.ts';
+import type { OutputItem, ResponseObject, ResponsesEvent } from '../../wire/responses-response.ts';
+import { finishedResponse, incompleteReason } from './objects.ts';
+import { OpenCall, OpenMessage } from './items.ts';
+import type { DeclaredTool } from './tool-names.ts';
+
+const noUsage: ChatUsage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+
+/**
+ * The canonical stream of one choice to the events of a Responses stream:
+ * created in_progress (item event | in_progress)* (completed | failed). Items get their index in order of first
+ * appearance. A message is closed when a call begins; calls stay open to the end, because upstreams interleave them.
+ * Reasoning is not shown: clients would send it back as an item that the input side refuses.
+ */
+export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
+  readonly #response: ResponseObject;
+  readonly #declared: ReadonlyMap<string, DeclaredTool>;
+  readonly #suffix: string;
+  readonly #output: OutputItem[] = [];
+  readonly #now: () => number;
+  readonly #calls = new Map<number, { open: OpenCall; outputIndex: number }>();
+  #message: { open: OpenMessage; outputIndex: number } | undefined;
+  #items = 0;
+  #started = false;
+  /** Some upstreams count their choices from 1. */
+  #choice: number | undefined;
+  #finish = 'stop';
+  #usage = noUsage;
+  #quota: number | undefined;
+
+  /** `response`: as it stands at the start. `now`: Unix seconds. */
+  constructor(response: ResponseObject, declared: ReadonlyMap<string, DeclaredTool>, now: () => number) {
+    this.#response = response;
+    this.#declared = declared;
+    this.#now = now;
+    this.#suffix = response.id.replace(/^resp-/, '');
+  }
+
+  /** The two events that open the stream; nothing when they are out already. */
+  start(): ResponsesEvent[] {
+    if (this.#started) return [];
+    this.#started = true;
+    return [{ type: 'response.created', response: this.#response }, this.inProgress()];
+  }
+
+  inProgress(): ResponsesEvent {
+    return { type: 'response.in_progress', response: this.#response };
+  }
+
+  push(chunk: ChatChunk): ResponsesEvent[] {
+    if (chunk.usage) this.#usage = chunk.usage;
+    if (typeof chunk.quota === 'number') this.#quota = chunk.quota;
+    const events = this.start();
+    for (const { index, delta, finish_reason: finish } of chunk.choices) {
+      this.#choice ??= index;
+      if (index !== this.#choice) continue;
+      if (finish) this.#finish = finish;
+      events.push(...this.#pushDelta(delta));
+    }
+    return events;
+  }
+
+  end(): ResponsesEvent[] {
+    const status = incompleteReason(this.#finish) ? 'incomplete' : 'completed';
+    const events = this.start();
+    const left = [...this.#calls.values(), ...(this.#message ? [this.#message] : [])];
+    for (const { open, outputIndex } of left.toSorted((a, b) => a.outputIndex - b.outputIndex)) {
+      events.push(...open.done(status));
+      this.#output[outputIndex] = open.item(status);
+    }
+    const response = finishedResponse(this.#response, {
+      output: this.#output,
+      usage: this.#usage,
+      finish: this.#finish,
+      quota: this.#quota,
+      endedAt: this.#now(),
+    });
+    return [...events, { type: 'response.completed', response }];
+  }
+
+  /** Open items stay open: a client that sees a call done would run half a call. */
+  failed(error: ErrorObject): ResponsesEvent[] {
+    const response = { ...this.#response, status: 'failed', output: this.#output.filter(Boolean), error };
+    return [...this.start(), { type: 'response.failed', response, error }];
+  }
+
+  #pushDelta(delta: ChatDelta): ResponsesEvent[] {
+    const text = (delta.content ?? '') + (delta.refusal ?? '');
+    const events = text === '' ? [] : this.#pushText(text);
+    for (const piece of delta.tool_calls ?? []) events.push(...this.#pushCall(piece));
+    return events;
+  }
+
+  #pushText(text: string): ResponsesEvent[] {
+    if (this.#message) return this.#message.open.push(text);
+    const outputIndex = this.#items++;
+    const open = new OpenMessage(`msg_${this.#suffix}_${outputIndex}`, outputIndex);
+    this.#message = { open, outputIndex };
+    return [...open.added(), ...open.push(text)];
+  }
+
+  #pushCall(piece: ToolCallDelta): ResponsesEvent[] {
+    const text = piece.function.arguments ?? '';
+    const known = this.#calls.get(piece.index);
+    if (known) return known.open.push(text);
+    const events = this.#closeMessage();
+    const outputIndex = this.#items++;
+    const name = piece.function.name ?? '';
+    const tool = this.#declared.get(name) ?? { kind: 'function', name, namespace: undefined };
+    const open = new OpenCall(`${this.#suffix}_${outputIndex}`, outputIndex, piece, tool);
+    this.#calls.set(piece.index, { open, outputIndex });
+    return [...events, ...open.added(), ...open.push(text)];
+  }
+
+  #closeMessage(): ResponsesEvent[] {
+    if (!this.#message) return [];
+    const { open, outputIndex } = this.#message;
+    this.#message = undefined;
+    this.#output[outputIndex] = open.item('completed');
+    return open.done('completed');
+  }
+}

@@ -1,0 +1,65 @@
+import type { ChatContentPart, ChatMessage } from '../../wire/chat-request.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
+
+const textTypes = new Set(['input_text', 'output_text', 'text']);
+
+/** Responses content as chat parts. `param` is where it stands, for errors: `input[2].content`. */
+export function contentParts(content: unknown, param: string): ChatContentPart[] {
+  if (content === undefined || content === null) return [];
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  if (!Array.isArray(content))
+    throw new InvalidRequest('invalid_type', param, `'${param}' must be a string or an array of parts.`);
+  return content.map((part: unknown, i) => contentPart(part, `${param}[${i}]`));
+}
+
+function contentPart(part: unknown, param: string): ChatContentPart {
+  const type = isRecord(part) ? part['type'] : undefined;
+  if (!isRecord(part) || typeof type !== 'string')
+    throw new InvalidRequest('invalid_type', `${param}.type`, `'${param}' must be a part with a type.`);
+  if (textTypes.has(type)) return { type: 'text', text: textField(part, 'text', param) };
+  if (type === 'refusal') return { type: 'text', text: textField(part, 'refusal', param) };
+  if (type === 'input_image') return imagePart(part, param);
+  throw new InvalidRequest(
+    'unsupported_content_type',
+    `${param}.type`,
+    `${JSON.stringify(type.slice(0, 60))} parts are not supported here: input_text, output_text, input_image and refusal are.`,
+  );
+}
+
+function textField(part: JsonRecord, field: string, param: string): string {
+  const text = part[field];
+  if (typeof text === 'string') return text;
+  throw new InvalidRequest('invalid_type', `${param}.${field}`, `'${param}.${field}' must be a string.`);
+}
+
+function imagePart(part: JsonRecord, param: string): ChatContentPart {
+  const url = part['image_url'];
+  const detail = part['detail'];
+  if (typeof url !== 'string' || url === '')
+    throw new InvalidRequest(
+      'missing_required_parameter',
+      `${param}.image_url`,
+      `'${param}.image_url' must be a URL or a data URL: the relay keeps no files.`,
+    );
+  return { type: 'image_url', image_url: { url, ...(typeof detail === 'string' && { detail }) } };
+}
+
+/** All text of some parts, each on a line of its own. */
+export const textOfParts = (parts: readonly ChatContentPart[]): string =>
+  parts.flatMap((part) => (part.type === 'text' ? [part.text ?? ''] : [])).join('\n');
+
+/**
+ * What a message holds: a plain string where there is nothing but text, because every upstream takes that. Several
+ * texts of a user stay apart, as they were sent.
+ */
+export function contentOfParts(parts: ChatContentPart[], role = 'assistant'): string | ChatContentPart[] {
+  const textOnly = parts.every((part) => part.type === 'text');
+  return textOnly && (parts.length < 2 || role !== 'user') ? textOfParts(parts) : parts;
+}
+
+/** A chat message's content as parts; an empty text is none. */
+export function partsOfContent(content: ChatMessage['content']): ChatContentPart[] {
+  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
+  return content ?? [];
+}

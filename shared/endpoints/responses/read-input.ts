@@ -1,0 +1,188 @@
+import type { ChatContentPart, ChatMessage, ChatToolCall } from '../../wire/chat-request.ts';
+import type { InputItem } from '../../wire/responses-request.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { contentOfParts, contentParts, partsOfContent, textOfParts } from './read-content.ts';
+import { flatToolName, type DeclaredTool } from './tool-names.ts';
+
+interface Output {
+  parts: ChatContentPart[];
+  param: string;
+}
+
+/** The outputs of one call id; the first `used` of them have found their call. */
+interface OutputQueue {
+  outputs: Output[];
+  used: number;
+}
+
+/** What the model said and called at one time: one assistant message in chat. */
+interface CallTurn {
+  said: ChatMessage[];
+  calls: ChatToolCall[];
+}
+
+const callTypes = new Set(['function_call', 'custom_tool_call']);
+const outputTypes = new Set(['function_call_output', 'custom_tool_call_output']);
+const roles = new Set(['system', 'developer', 'user', 'assistant']);
+
+/** What an item is; one without a type but with a role is a message. */
+export const itemType = (item: InputItem): string =>
+  item.type ?? (typeof item.role === 'string' ? 'message' : '');
+
+/**
+ * Responses items as chat messages. Calls that stand together, with an assistant message before them or between
+ * them, are one assistant message; the outputs follow it in the order of the calls, wherever they stood. Throws
+ * InvalidRequest.
+ */
+export function responsesInputToChat(
+  items: readonly InputItem[],
+  declared: ReadonlyMap<string, DeclaredTool>,
+): ChatMessage[] {
+  const outputs = collectOutputs(items);
+  const messages: ChatMessage[] = [];
+  let turn: CallTurn | undefined;
+  const closeTurn = (): void => {
+    if (turn) for (const message of answeredTurn(turn, outputs)) messages.push(message);
+    turn = undefined;
+  };
+  for (const [i, item] of items.entries()) {
+    const type = itemType(item);
+    const param = `input[${i}]`;
+    if (type === 'additional_tools') continue;
+    if (callTypes.has(type)) {
+      turn ??= { said: takeAssistant(messages), calls: [] };
+      turn.calls.push(toolCall(item, param, declared));
+      continue;
+    }
+    const said = type === 'message' ? message(item, param) : undefined;
+    if (turn && said?.role === 'assistant') {
+      turn.said.push(said);
+      continue;
+    }
+    closeTurn();
+    if (said) messages.push(said);
+    else if (!outputTypes.has(type)) throw unsupported(item, param);
+  }
+  closeTurn();
+  refuseOrphans(outputs);
+  return messages;
+}
+
+/** By call id, in order: some upstreams use an id again in a later turn. */
+function collectOutputs(items: readonly InputItem[]): Map<string, OutputQueue> {
+  const queues = new Map<string, OutputQueue>();
+  for (const [i, item] of items.entries()) {
+    if (!outputTypes.has(itemType(item))) continue;
+    const param = `input[${i}]`;
+    const callId = requiredText(item, 'call_id', param);
+    const queue = queues.get(callId) ?? { outputs: [], used: 0 };
+    queue.outputs.push({ parts: contentParts(item['output'], `${param}.output`), param });
+    queues.set(callId, queue);
+  }
+  return queues;
+}
+
+function refuseOrphans(queues: ReadonlyMap<string, OutputQueue>): void {
+  for (const [callId, { outputs, used }] of queues) {
+    const orphan = outputs[used];
+    if (orphan === undefined) continue;
+    throw new InvalidRequest(
+      'invalid_value',
+      `${orphan.param}.call_id`,
+      `No call with the call_id ${JSON.stringify(callId.slice(0, 60))} stands in the input for this output.`,
+    );
+  }
+}
+
+/** Takes the assistant message that stands last, if it has no calls yet: it belongs to the calls that follow. */
+function takeAssistant(messages: ChatMessage[]): ChatMessage[] {
+  const last = messages.at(-1);
+  if (last?.role !== 'assistant' || last.tool_calls) return [];
+  messages.pop();
+  return [last];
+}
+
+/** The assistant message with its calls, then a tool message for each call that has an output. */
+function answeredTurn({ said, calls }: CallTurn, queues: Map<string, OutputQueue>): ChatMessage[] {
+  const content = contentOfParts(said.flatMap((message) => partsOfContent(message.content)));
+  const messages: ChatMessage[] = [
+    { ...said[0], role: 'assistant', content: content === '' ? null : content, tool_calls: calls },
+  ];
+  const images: ChatContentPart[] = [];
+  for (const call of calls) {
+    const queue = queues.get(call.id ?? '');
+    const output = queue?.outputs[queue.used];
+    if (!queue || !output) continue;
+    queue.used += 1;
+    messages.push({ role: 'tool', tool_call_id: call.id, content: textOfParts(output.parts) });
+    for (const part of output.parts) if (part.type !== 'text') images.push(part);
+  }
+  // Tool messages hold text alone: what a tool saw is shown by the user's side.
+  if (images.length > 0) messages.push({ role: 'user', content: images });
+  return messages;
+}
+
+function toolCall(item: InputItem, param: string, declared: ReadonlyMap<string, DeclaredTool>): ChatToolCall {
+  const custom = itemType(item) === 'custom_tool_call';
+  const input = item[custom ? 'input' : 'arguments'];
+  const text =
+    typeof input === 'string' ? input : input === undefined || input === null ? '' : JSON.stringify(input);
+  return {
+    id: requiredText(item, 'call_id', param),
+    type: 'function',
+    function: {
+      name: calledName(item, param, declared),
+      arguments: custom ? JSON.stringify({ input: text }) : text === '' ? '{}' : text,
+    },
+  };
+}
+
+/** A call without a name can only mean the one tool that there is. */
+function calledName(item: InputItem, param: string, declared: ReadonlyMap<string, DeclaredTool>): string {
+  const { name, namespace } = item;
+  if (typeof name === 'string' && name !== '')
+    return flatToolName(name, typeof namespace === 'string' && namespace !== '' ? namespace : undefined);
+  const [only] = declared.keys();
+  if (only !== undefined && declared.size === 1) return only;
+  throw new InvalidRequest(
+    'missing_required_parameter',
+    `${param}.name`,
+    `Missing required parameter: '${param}.name'.`,
+  );
+}
+
+function message(item: InputItem, param: string): ChatMessage {
+  const role = item.role ?? '';
+  if (!roles.has(role))
+    throw new InvalidRequest(
+      'invalid_value',
+      `${param}.role`,
+      `'${param}.role' must be system, developer, user or assistant.`,
+    );
+  const { name } = item;
+  return {
+    role: role === 'user' || role === 'assistant' ? role : 'system',
+    content: contentOfParts(contentParts(item['content'], `${param}.content`), role),
+    ...(typeof name === 'string' && name !== '' && { name }),
+  };
+}
+
+function requiredText(item: InputItem, field: string, param: string): string {
+  const value = item[field];
+  if (typeof value === 'string' && value !== '') return value;
+  throw new InvalidRequest(
+    'missing_required_parameter',
+    `${param}.${field}`,
+    `Missing required parameter: '${param}.${field}'.`,
+  );
+}
+
+function unsupported(item: InputItem, param: string): InvalidRequest {
+  const shown =
+    typeof item.type === 'string' ? JSON.stringify(item.type.slice(0, 60)) : 'an item without type and role';
+  return new InvalidRequest(
+    'unsupported_input_item',
+    `${param}.type`,
+    `${shown} is not supported as an input item: message, function_call, function_call_output, custom_tool_call, custom_tool_call_output and additional_tools are.`,
+  );
+}

@@ -1,0 +1,27 @@
+import { ChatToResponses } from './answer-events.ts';
+import { parseRequest } from '../parse-request.ts';
+import { startedResponse } from './objects.ts';
+import { responsesToChat } from './read.ts';
+import { ResponsesRequest } from '../../wire/responses-request.ts';
+import type { Endpoint } from '../endpoint.ts';
+import { ResponsesJsonRenderer, ResponsesStreamRenderer } from './render.ts';
+
+/** POST /v1/responses: converted to a chat request, answered from the same canonical stream. */
+export const responsesEndpoint: Endpoint = {
+  route: 'responses',
+  read(body) {
+    const request = parseRequest(ResponsesRequest, body);
+    const { chat, outputTokensMax, declared, droppedTools } = responsesToChat(request);
+    return {
+      request: chat,
+      outputTokensMax,
+      droppedTools,
+      renderer: (identity, now) => {
+        const events = new ChatToResponses(startedResponse(identity, request), declared, now);
+        return request.stream === true
+          ? new ResponsesStreamRenderer(events)
+          : new ResponsesJsonRenderer(events);
+      },
+    };
+  },
+};

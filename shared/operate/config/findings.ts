@@ -1,0 +1,38 @@
+import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
+import type { ConfigRows } from '../../config/config-rows.ts';
+import { secretsOf } from '../../config/compile/read-channel.ts';
+import { isOfStack } from '../../config/rows/secret-name.ts';
+import type { Target } from '../../../infra/ops/session/target.ts';
+
+/** What the compiler says of a row; `problem`: it, or this version of it, is not used. */
+export interface Finding {
+  table: string;
+  /** As texts write it. */
+  key: string;
+  problem?: string;
+  warning?: string;
+}
+
+/**
+ * Runs the compiler over rows; a finding for each row with a problem or a warning.
+ * @param earlier the rows of the newest snapshot, where it stands in for bad rows
+ */
+export function findingsIn(rows: ConfigRows, target: Target, earlier?: ConfigRows): Finding[] {
+  const options = { local: target.local, publishedAt: 0, ...(earlier && { earlier }) };
+  const { snapshot } = compileSnapshot(rows, options);
+  const why = `stack ${target.stack} may not read it`;
+  const foreign = snapshot.channels
+    .flatMap(secretsOf)
+    .filter((reference) => !isOfStack(reference, target.stack));
+  const unreadableSecrets = new Map(foreign.map((reference) => [reference, why]));
+  return compileSnapshot(rows, { ...options, unreadableSecrets }).verdicts.flatMap(({ key, ...verdict }) =>
+    verdict.problem === undefined && verdict.warning === undefined ? [] : [{ ...verdict, key: String(key) }],
+  );
+}
+
+/** `channels openai`. */
+export const nameOf = ({ table, key }: { table: string; key: string | number }): string => `${table} ${key}`;
+
+/** The rows with a problem, by name. Nothing of them is shown: a secret may have been typed into the wrong cell. */
+export const badRows = (findings: Finding[]): Set<string> =>
+  new Set(findings.filter(({ problem }) => problem !== undefined).map(nameOf));

@@ -1,0 +1,67 @@
+/** What makes one configuration of another, row by row and attribute by attribute. */
+import { keyAttributes, type ConfigRows } from '../../config/config-rows.ts';
+import { plainRow } from '../../config/rows/read-row.ts';
+import type { ConfigTable } from '../../config/validation-result.ts';
+import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+
+/** `before` absent: the row is new; `after` absent: it goes. Both as JSON, without notes and marks. */
+export interface RowChange {
+  table: ConfigTable;
+  key: string | number;
+  before?: RawRow;
+  after?: RawRow;
+}
+
+export interface AttributeChange {
+  name: string;
+  /** undefined: the attribute is absent. */
+  before: unknown;
+  after: unknown;
+}
+
+export const configTables = Object.keys(keyAttributes) as ConfigTable[];
+
+/** In the order of tables and keys. */
+export function changesBetween(before: ConfigRows, after: ConfigRows): RowChange[] {
+  return configTables.flatMap((table) => {
+    const [old, next] = [before, after].map((rows) => rowsByKey(table, rows[table]));
+    const keys = [...new Set([...(old?.keys() ?? []), ...(next?.keys() ?? [])])].toSorted(byKey);
+    return keys.flatMap((key): RowChange[] => {
+      const [oldRow, nextRow] = [old?.get(key), next?.get(key)];
+      if (canonical(oldRow) === canonical(nextRow)) return [];
+      return [{ table, key, ...(oldRow && { before: oldRow }), ...(nextRow && { after: nextRow }) }];
+    });
+  });
+}
+
+export function attributeChanges({ before = {}, after = {} }: RowChange): AttributeChange[] {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].toSorted();
+  return names
+    .map((name) => ({ name, before: before[name], after: after[name] }))
+    .filter((change) => canonical(change.before) !== canonical(change.after));
+}
+
+/** Rows by their key, as JSON, without notes and marks. */
+export function rowsByKey(table: ConfigTable, rows: unknown[]): Map<string | number, RawRow> {
+  return new Map(
+    rows.map((raw) => {
+      const row = plainRow(raw) as RawRow;
+      return [row[keyAttributes[table]] as string | number, row];
+    }),
+  );
+}
+
+/** Equal values give equal texts, however their attributes are ordered. */
+export const canonical = (value: unknown): string | undefined => JSON.stringify(value, sortedKeys);
+
+/** For JSON.stringify: maps by name. */
+export const sortedKeys = (_name: string, value: unknown): unknown =>
+  typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+    ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    : value;
+
+export function byKey(a: string | number, b: string | number): number {
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}

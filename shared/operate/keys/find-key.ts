@@ -1,0 +1,45 @@
+import { Failure, usageFailure } from '../operator-failure.ts';
+import type { Session } from '../../../infra/ops/session/session.ts';
+import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import { hashOf } from '../../adapters/system/secret-keys.ts';
+
+export interface FoundKey {
+  hash: string;
+  /** How to call it in a message. */
+  name: string;
+  row: RawRow;
+}
+
+/**
+ * The one key that was meant: by hash, by 4 or more characters of it, by hint, or by the key itself.
+ * Throws when there is none, or more than one.
+ */
+export async function findKey(session: Session, written: string): Promise<FoundKey> {
+  const wanted = written.trim();
+  const isHashPrefix = /^[0-9a-f]{4,64}$/i.test(wanted);
+  if (!isHashPrefix && !wanted.startsWith('sk-')) {
+    throw usageFailure(
+      'wanted 4 or more characters of the hash, or the hint (sk-AbCd...wXyZ): see `key list`',
+    );
+  }
+  const fullHash = hashOf(wanted);
+  const rows = await session.tables.scan('keys');
+  const found = rows.filter(
+    (row) =>
+      row['hint'] === wanted ||
+      row['hash'] === fullHash ||
+      (isHashPrefix && String(row['hash']).startsWith(wanted.toLowerCase())),
+  );
+  const [row] = found;
+  if (row === undefined) throw new Failure('no key has this hash or hint: see `key list`');
+  if (found.length > 1) {
+    const names = found.map((each) => nameOf(each)).join(', ');
+    throw new Failure(`${found.length} keys fit: ${names}. Give more of the hash.`);
+  }
+  return { hash: String(row['hash']), name: nameOf(row), row };
+}
+
+function nameOf(row: RawRow): string {
+  const hint = typeof row['hint'] === 'string' ? row['hint'] : 'key';
+  return `${hint} (hash ${String(row['hash']).slice(0, 12)}, account ${String(row['account'])})`;
+}

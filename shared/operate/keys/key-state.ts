@@ -1,0 +1,41 @@
+import { KeyRow } from '../../config/rows/key-row.ts';
+import { readRow } from '../../config/rows/read-row.ts';
+import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+
+/** What the relay makes of a key, and why. `row` is there when it could be read. */
+export interface KeyVerdict {
+  state: 'usable' | 'unknown' | 'invalid' | 'disabled' | 'expired' | 'kind';
+  why: string;
+  row?: KeyRow;
+}
+
+/**
+ * Judges a row of `keys` as the relay does when a request brings that key.
+ * @param nowMs epoch milliseconds
+ */
+export function judgeKey(raw: RawRow | undefined, nowMs: number): KeyVerdict {
+  if (raw === undefined) return { state: 'unknown', why: 'no row has the hash of this key' };
+  const reading = readRow(KeyRow, raw);
+  if ('problem' in reading) return { state: 'invalid', why: reading.problem };
+  const { row } = reading;
+  if (row.agent !== 'api') return { state: 'kind', why: `agent is ${row.agent}; only api may chat`, row };
+  if (!row.enabled) return { state: 'disabled', why: 'enabled is false', row };
+  if (row.expires_at !== undefined && row.expires_at <= nowMs) {
+    return { state: 'expired', why: `it expired at ${isoTime(row.expires_at)}`, row };
+  }
+  return { state: 'usable', why: describeRights(row), row };
+}
+
+function describeRights(row: KeyRow): string {
+  const rights = [
+    row.models === undefined ? 'every model' : `models: ${row.models.join(', ') || 'none'}`,
+    ...(row.official ? ['official mode'] : []),
+    ...(row.expires_at === undefined ? [] : [`until ${isoTime(row.expires_at)}`]),
+    ...(row.max_concurrency === undefined ? [] : [`${row.max_concurrency} at once`]),
+    ...(row.rpm === undefined ? [] : [`${row.rpm} a minute`]),
+  ];
+  return rights.join('; ');
+}
+
+/** Without milliseconds, as rows are written. */
+export const isoTime = (timeMs: number): string => new Date(timeMs).toISOString().replace(/\.\d+Z$/, 'Z');

@@ -1,0 +1,62 @@
+import { yuanNumber } from '../../billing/amount.ts';
+import { isHeld, planSlots } from '../../billing/plan-slots.ts';
+import { emptyQuota, reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
+import type { AccountRow } from '../../config/rows/account-row.ts';
+import type { KeyRow } from '../../config/rows/key-row.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
+import type { AccountBody, AccountKey, AccountPlan } from '../../wire/account.ts';
+
+export interface AccountFacts {
+  /** Undefined: no row, or one that does not fit; then no plan is held. */
+  account: AccountRow | undefined;
+  quota: QuotaItem | undefined;
+  key: KeyRow;
+  snapshot: Pick<Snapshot, 'plans' | 'settings'>;
+  nowMs: number;
+}
+
+/** An account as its customer sees it. */
+export function accountBody({ account, quota, key, snapshot, nowMs }: AccountFacts): AccountBody {
+  const item = quota ?? emptyQuota(key.account);
+  return {
+    object: 'account',
+    currency: 'CNY',
+    available: yuanNumber(item.available),
+    reserved: yuanNumber(reservedOf(item)),
+    spent: yuanNumber(item.spent),
+    granted: yuanNumber(item.granted),
+    plan: accountPlan(account, item, snapshot, nowMs),
+    key: accountKey(key),
+  };
+}
+
+/** The plan that covers calls now, with its counts; null when none does. */
+export function accountPlan(
+  account: AccountRow | undefined,
+  item: QuotaItem,
+  { plans, settings }: AccountFacts['snapshot'],
+  nowMs: number,
+): AccountPlan | null {
+  const held = account?.plan;
+  if (!settings.subscriptionEnabled || !isHeld(held, nowMs)) return null;
+  return {
+    level: held.level,
+    until: held.until === undefined ? null : seconds(held.until),
+    items: planSlots(plans, held, nowMs).map((slot) => ({
+      id: slot.itemId,
+      name: slot.name,
+      used: item.plan.get(slot.key) ?? 0,
+      value: slot.limit ?? -1,
+      resets_at: seconds(slot.resetsAtMs),
+    })),
+  };
+}
+
+const accountKey = (key: KeyRow): AccountKey => ({
+  hint: key.hint,
+  models: key.models ?? null,
+  expires_at: key.expires_at === undefined ? null : seconds(key.expires_at),
+  limits: { max_concurrency: key.max_concurrency ?? null, rpm: key.rpm ?? null },
+});
+
+const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);

@@ -1,0 +1,139 @@
+import { yuanNumber } from '../../billing/amount.ts';
+import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../billing/ledger-row.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import type { UsageEntry, UsageList } from '../../wire/account.ts';
+import { grantPrefix, ledgerTimeMs, type AccountReader } from '../ports/account-reader.ts';
+import { requestTimeMs, timeText } from '../../wire/request-id.ts';
+
+const limitMax = 100;
+const limitDefault = 20;
+
+/**
+ * One page of an account's ledger, newest first. Requests sort by time under their ids, so a page of them is one
+ * bounded read. Grants do not, and are read whole: they are few, and only operators make them.
+ */
+export async function usagePage(
+  reader: AccountReader,
+  account: string,
+  query: URLSearchParams,
+): Promise<UsageList> {
+  const limit = readLimit(query.get('limit'));
+  const cursor = readCursor(query.get('cursor'));
+  const ask = async (beforeId: string): Promise<CloseRow[]> => reader.requests(account, beforeId, limit + 1);
+  const grants = reader.grants(account);
+  const after = cursor?.startsWith(grantPrefix) ? await grantOf(grants, cursor) : cursor;
+  const [requests, allGrants] = await Promise.all([ask(firstIdAfter(after)), grants]);
+  const older = allGrants.filter((grant) => after === undefined || isOlder(grant, after));
+  const rows: LedgerRow[] = [...requests, ...older];
+  const page = rows.toSorted(newestFirst).slice(0, limit);
+  const last = page.at(-1);
+  const hasMore = rows.length > page.length;
+  return {
+    object: 'list',
+    data: page.map(usageEntry),
+    has_more: hasMore,
+    // A grant's id may hold any character: escaped, so that it can be pasted into an address.
+    next_cursor: hasMore && last ? encodeURIComponent(last.id) : null,
+  };
+}
+
+/** A row to go on after: a request's id says its time, a grant has to be looked up. */
+type Position = string | LedgerRow;
+
+const idOf = (position: Position): string => (typeof position === 'string' ? position : position.id);
+const timeOf = (position: Position): number =>
+  typeof position === 'string' ? (requestTimeMs(position) ?? 0) : ledgerTimeMs(position);
+
+/** Requests that come after a position have ids below this. */
+function firstIdAfter(position: Position | undefined): string {
+  if (position === undefined) return grantPrefix;
+  return typeof position === 'string' ? position : timeText(timeOf(position) + 1);
+}
+
+const newestFirst = (a: Position, b: Position): number =>
+  timeOf(b) - timeOf(a) || (idOf(a) < idOf(b) ? 1 : -1);
+
+const isOlder = (row: LedgerRow, position: Position): boolean =>
+  row.id !== idOf(position) && newestFirst(position, row) < 0;
+
+async function grantOf(grants: Promise<GrantLedgerRow[]>, id: string): Promise<GrantLedgerRow> {
+  const found = (await grants).find((grant) => grant.id === id);
+  if (!found) throw badCursor();
+  return found;
+}
+
+function readLimit(written: string | null): number {
+  if (written === null) return limitDefault;
+  const limit = /^\d{1,3}$/.test(written) ? Number(written) : 0;
+  if (limit >= 1 && limit <= limitMax) return limit;
+  throw new InvalidRequest(
+    'invalid_value',
+    'limit',
+    `Invalid value for 'limit': a whole number from 1 to ${limitMax} is wanted.`,
+  );
+}
+
+function readCursor(written: string | null): string | undefined {
+  if (written === null || written === '') return undefined;
+  const id = unescaped(written);
+  if (requestTimeMs(id) === undefined && !id.startsWith(grantPrefix)) throw badCursor();
+  return id;
+}
+
+function unescaped(written: string): string {
+  try {
+    return decodeURIComponent(written);
+  } catch {
+    return written;
+  }
+}
+
+const badCursor = (): InvalidRequest =>
+  new InvalidRequest(
+    'invalid_value',
+    'cursor',
+    "Invalid value for 'cursor': the 'next_cursor' of the page before is wanted.",
+  );
+
+function usageEntry(row: LedgerRow): UsageEntry {
+  return {
+    id: row.id,
+    object: 'usage',
+    created: Math.floor(ledgerTimeMs(row) / 1000),
+    kind: row.kind,
+    ...emptyEntry,
+    ...(row.kind === 'grant' ? { amount: yuanNumber(row.amount), reason: row.reason } : callFields(row)),
+  };
+}
+
+const callFields = (row: CloseRow): Partial<UsageEntry> => ({
+  endpoint: row.endpoint ?? null,
+  model: row.model,
+  key: row.key,
+  charge: yuanNumber(row.charge),
+  prompt_tokens: row.prompt_tokens ?? null,
+  completion_tokens: row.completion_tokens ?? null,
+  estimated: row.estimated ?? false,
+  end: row.end ?? null,
+  price: row.price,
+  plan_slot: row.plan_slot ?? null,
+  official: row.official ?? false,
+  cost: row.cost === undefined ? null : yuanNumber(row.cost),
+});
+
+const emptyEntry = {
+  endpoint: null,
+  model: null,
+  key: null,
+  charge: 0,
+  prompt_tokens: null,
+  completion_tokens: null,
+  estimated: false,
+  end: null,
+  price: null,
+  plan_slot: null,
+  official: false,
+  cost: null,
+  amount: null,
+  reason: null,
+} as const;

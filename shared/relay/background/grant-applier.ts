@@ -1,0 +1,88 @@
+import { formatYuan } from '../../billing/amount.ts';
+import { changedAfterwards, grantLedgerRow, type Grant } from '../../billing/grant.ts';
+import { ledgerTime } from '../../billing/ledger-row.ts';
+import { GrantRow } from '../../config/rows/grant-row.ts';
+import { readRow } from '../../config/rows/read-row.ts';
+import type { AppliedGrant, GrantImage, GrantMarks, GrantStore } from '../ports/grant-store.ts';
+import { Poisoned, type Metrics } from '../ports/ledger-store.ts';
+import { Backoff } from '../money/backoff.ts';
+import type { Clock, Log, Random } from '../ports/clock.ts';
+
+export interface GrantApplierPorts {
+  clock: Clock;
+  random: Random;
+  grants: GrantStore;
+  metrics: Metrics;
+  log: Log;
+}
+
+export interface GrantApplier {
+  /**
+   * Applies a grant once, however often and from wherever it comes, and says on the row what became of it. Rejects
+   * with Poisoned when it can never be applied, else with what the store said: then it has to come again.
+   */
+  keep: (image: GrantImage) => Promise<void>;
+  /** Applies what the stream missed. Goes on after a few failures, and rejects with the first at the end. */
+  keepMissed: () => Promise<void>;
+}
+
+const applyBudgetMs = 5_000;
+/** As many grants in a row fail only when the store does. */
+const failuresMax = 5;
+const unusable = "cannot be applied: the account's item in quotas does not take it";
+
+export function grantApplier(ports: GrantApplierPorts): GrantApplier {
+  const keep = (image: GrantImage): Promise<void> => keepGrant(ports, image);
+  return {
+    keep,
+    async keepMissed() {
+      const failures: unknown[] = [];
+      for await (const image of ports.grants.unapplied()) {
+        await keep(image).catch((error: unknown) => {
+          if (error instanceof Poisoned) reportPoisoned(ports, image, error);
+          else failures.push(error);
+        });
+        if (failures.length >= failuresMax) break;
+      }
+      if (failures.length > 0) throw failures[0];
+    },
+  };
+}
+
+async function keepGrant(ports: GrantApplierPorts, image: GrantImage): Promise<void> {
+  const reading = readRow(GrantRow, image);
+  if ('problem' in reading) return mark(ports, image, { problem: reading.problem });
+  const grant = reading.row;
+  try {
+    const applied = await applyOnce(ports, grant);
+    const problem = changedAfterwards(grant.amount, applied.amount);
+    await mark(ports, image, { applied: applied.at, problem });
+  } catch (error) {
+    if (error instanceof Poisoned) await mark(ports, image, { problem: unusable });
+    throw error;
+  }
+}
+
+/** The ledger says what is applied, never a mark: a row that was copied in a console carries its model's marks. */
+async function applyOnce({ grants, log, ...ports }: GrantApplierPorts, grant: Grant): Promise<AppliedGrant> {
+  const earlier = await grants.find(grant.account, grant.grant_id);
+  if (earlier) return earlier;
+  const row = grantLedgerRow(grant, ledgerTime(Math.floor(ports.clock.now() / 1000)));
+  const applied = await new Backoff(ports, applyBudgetMs).until(() => grants.apply(row));
+  const { account, grant_id } = grant;
+  log.event('grant_applied', { account, grant_id, amount: formatYuan(applied.amount) });
+  return applied;
+}
+
+/** Every mark that is written comes back through the stream: one that says nothing new would go round for ever. */
+async function mark({ grants }: GrantApplierPorts, image: GrantImage, marks: GrantMarks): Promise<void> {
+  const saysApplied = marks.applied === undefined || marks.applied === image['_applied'];
+  if (saysApplied && marks.problem === image['_problem']) return;
+  await grants.mark(image.account, image.grant_id, marks);
+}
+
+function reportPoisoned({ metrics, log }: GrantApplierPorts, image: GrantImage, error: Poisoned): void {
+  metrics.count('GrantPoisoned');
+  const { account, grant_id } = image;
+  log.event('grant_poisoned', { account, grant_id, problem: error.message });
+}

@@ -1,0 +1,47 @@
+import { formatYuan } from '../../billing/amount.ts';
+import { closeRowBetween, type CloseRow } from '../../billing/ledger-row.ts';
+import { imbalance, type QuotaItem } from '../../billing/quota-item.ts';
+import { Poisoned, type LedgerStore, type Metrics } from '../ports/ledger-store.ts';
+import type { Log } from '../ports/clock.ts';
+
+/** One write on an account's item, as the stream of `quotas` tells it. */
+export interface QuotaChange {
+  account: string;
+  before: QuotaItem | undefined;
+  after: QuotaItem | undefined;
+}
+
+export interface LedgerProjectorPorts {
+  ledger: LedgerStore;
+  metrics: Metrics;
+  log: Log;
+}
+
+/**
+ * Keeps the ledger: takes every write on an account's item, in any order and as often as it comes, and puts the row of
+ * the reservation that it closed. Checks on the way that the item's reservations balance. Rejects with Poisoned when no row
+ * can ever be made of the write, else with what the store said: then the write has to come again.
+ */
+export function ledgerProjector(ports: LedgerProjectorPorts): (change: QuotaChange) => Promise<void> {
+  return async (change) => {
+    checkBalance(ports, change);
+    const row = rowOf(change);
+    if (row) await ports.ledger.putIfAbsent(row);
+  };
+}
+
+function rowOf({ before, after }: QuotaChange): CloseRow | undefined {
+  try {
+    return closeRowBetween(before, after);
+  } catch (error) {
+    throw new Poisoned(error instanceof Error ? error.message : 'no row', { cause: error });
+  }
+}
+
+function checkBalance({ metrics, log }: LedgerProjectorPorts, { account, after }: QuotaChange): void {
+  const difference = after && imbalance(after);
+  if (after && difference === undefined) return;
+  metrics.count('ConservationBroken');
+  const why = difference === undefined ? 'the item was removed' : `off by ${formatYuan(difference)} yuan`;
+  log.event('conservation_broken', { account, last_id: after?.last?.id, why });
+}

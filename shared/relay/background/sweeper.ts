@@ -1,0 +1,73 @@
+import { formatYuan } from '../../billing/amount.ts';
+import { closeExpired } from '../../billing/close-expired.ts';
+import type { QuotaItem } from '../../billing/quota-item.ts';
+import type { CloseWrite } from '../../billing/quota-writes.ts';
+import { Poisoned, type Metrics } from '../ports/ledger-store.ts';
+import { Backoff } from '../money/backoff.ts';
+import type { Clock, Log, Random } from '../ports/clock.ts';
+import type { QuotaStore } from '../ports/quota-store.ts';
+import type { QuotaScan, ScannedQuota } from '../ports/sweeper-ports.ts';
+
+export interface SweeperPorts {
+  clock: Clock;
+  random: Random;
+  scan: QuotaScan;
+  quotas: Pick<QuotaStore, 'close'>;
+  metrics: Metrics;
+  log: Log;
+}
+
+/** What a run found: reservations that are still open after it, and those that it closed. */
+export interface SweepResult {
+  open: number;
+  expired: number;
+}
+
+const closeBudgetMs = 2_000;
+
+/**
+ * Closes the reservations that nobody came back for: killed, crashed or timed-out invocations. A close that fails is
+ * left to the next run, and an item that cannot be read holds up no other. Rejects when the scan itself fails.
+ */
+export function sweeper(ports: SweeperPorts, graceSeconds: number): () => Promise<SweepResult> {
+  return async () => {
+    const result = { open: 0, expired: 0 };
+    for await (const scanned of ports.scan.open()) {
+      const item = understood(ports, scanned);
+      if (!item) continue;
+      result.open += item.open.size;
+      for (const write of closeExpired(item, Math.floor(ports.clock.now() / 1000), graceSeconds))
+        if (await close(ports, write)) result.expired += 1;
+    }
+    result.open -= result.expired;
+    return result;
+  };
+}
+
+function understood(ports: SweeperPorts, scanned: ScannedQuota): QuotaItem | undefined {
+  try {
+    return scanned.read();
+  } catch (error) {
+    if (!(error instanceof Poisoned)) throw error;
+    ports.metrics.count('ReservationPoisoned');
+    ports.log.event('reservation_poisoned', { account: scanned.account, problem: error.message });
+    return undefined;
+  }
+}
+
+/** Whether it was this run that closed it. */
+async function close(ports: SweeperPorts, write: CloseWrite): Promise<boolean> {
+  const { account, id, closeRecord } = write;
+  try {
+    const reply = await new Backoff(ports, closeBudgetMs).until(() => ports.quotas.close(write));
+    // Not done: it was settled after all, between the scan and now.
+    if (!reply.done) return false;
+    const charge = formatYuan(closeRecord.charge);
+    ports.log.event('reservation_expired', { request_id: id, account, kind: closeRecord.kind, charge });
+    return true;
+  } catch (error) {
+    ports.log.event('sweep_failed', { request_id: id, account });
+    ports.log.fault(id, error);
+    return false;
+  }
+}

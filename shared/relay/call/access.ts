@@ -1,0 +1,55 @@
+import type { KeyRow } from '../../config/rows/key-row.ts';
+import type { ModelName } from './model-name.ts';
+import type { KeyLookup } from '../ports/clock.ts';
+import { refuse, type Refusal } from '../http/refusal.ts';
+
+export type AdmittedKey = Extract<KeyLookup, { row: KeyRow }>;
+
+const keyPattern = /^sk-[\x21-\x7e]{1,200}$/;
+const bearer = /^bearer +(.*)$/i;
+
+/** The key of an Authorization header. Nothing is looked up for one that cannot be a key. */
+export function readKey(authorization: string | undefined): string {
+  if (authorization === undefined || authorization.trim() === '')
+    throw invalidKey(
+      'No API key was sent. Send it as the header "Authorization: Bearer sk-...".',
+      'key_missing',
+    );
+  const key = bearer.exec(authorization.trim())?.[1]?.trim();
+  if (key === undefined || !keyPattern.test(key))
+    throw invalidKey(
+      'The Authorization header does not hold an API key of this relay. Send "Authorization: Bearer sk-...".',
+      'key_malformed',
+    );
+  return key;
+}
+
+/** The usable key behind a lookup. All reasons why it is not usable share one message; the log has the reason. */
+export function admitKey(lookup: KeyLookup, nowMs: number): AdmittedKey {
+  if ('missing' in lookup) throw unusableKey(`key_${lookup.missing}`);
+  const { row } = lookup;
+  if (row.agent !== 'api') throw unusableKey('key_kind');
+  if (!row.enabled) throw unusableKey('key_disabled');
+  if (row.expires_at !== undefined && row.expires_at <= nowMs) throw unusableKey('key_expired');
+  return lookup;
+}
+
+/** The official gate, then the whitelist. */
+export function admitModel(key: KeyRow, model: ModelName): void {
+  if (model.official && !key.official)
+    throw refuse(
+      'official_not_allowed',
+      'This API key may not use official billing. Drop "official" and the suffix "-official".',
+      { param: 'model' },
+    );
+  if (key.models !== undefined && !key.models.includes(model.base))
+    throw refuse('model_not_allowed', `This API key may not use the model "${model.base}".`, {
+      param: 'model',
+    });
+}
+
+const invalidKey = (message: string, reason: string): Refusal =>
+  refuse('invalid_api_key', message, { reason });
+
+const unusableKey = (reason: string): Refusal =>
+  invalidKey('The API key is not valid. Check that it is complete and active.', reason);

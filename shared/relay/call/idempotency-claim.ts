@@ -1,0 +1,86 @@
+import type { ChatCall } from './chat-call.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import type { Log } from '../ports/clock.ts';
+import { refuse, type Refusal } from '../http/refusal.ts';
+
+/** What a request's Idempotency-Key was found to be. */
+export type ClaimReply =
+  | { state: 'claimed' }
+  | { state: 'running' | 'completed' | 'other_body'; requestId: string };
+
+/** The store behind the header: one row per key owner and header value, kept for 24 hours. Throws StoreUnavailable. */
+export interface IdempotencyStore {
+  /**
+   * Takes a key for a request, if nobody has it. `untilMs`: when the request can no longer be running.
+   * A claim whose request died without a word is free after that.
+   */
+  claim(claim: IdempotencyClaim): Promise<ClaimReply>;
+  /** The request ended: its key is used up, or free again when nothing was charged. */
+  finish(claim: IdempotencyClaim, free: boolean): Promise<void>;
+}
+
+export interface IdempotencyClaim {
+  /** The hash of the API key: two customers may use the same words. */
+  owner: string;
+  idempotencyKey: string;
+  requestId: string;
+  body: unknown;
+  untilMs: number;
+}
+
+/** A killed invocation is given this long beyond its deadline, as its reservation is. */
+const graceMs = 120_000;
+const keyPattern = /^[\x20-\x7e]{1,255}$/;
+
+/** A request's hold on its Idempotency-Key; without the header it holds nothing. */
+export interface HeldKey {
+  /** The request ended; `free`: nothing was charged, so the key may be used again. Never rejects. */
+  finish(free: boolean): Promise<void>;
+}
+
+/**
+ * Claims the request's Idempotency-Key, if it has one. Throws when the key is taken: answers are never stored, so a
+ * repeat cannot be answered, only kept from costing twice.
+ */
+export async function claimIdempotencyKey(
+  ports: { idempotency: IdempotencyStore; log: Log },
+  call: ChatCall,
+  header: string | undefined,
+  body: unknown,
+): Promise<HeldKey> {
+  if (header === undefined) return { finish: () => Promise.resolve() };
+  if (!keyPattern.test(header)) throw malformed();
+  const { requestId } = call.identity;
+  const untilMs = call.deadlineMs + graceMs;
+  const claim = { owner: call.key.hash, idempotencyKey: header, requestId, body, untilMs };
+  const reply = await ports.idempotency.claim(claim);
+  if (reply.state !== 'claimed') throw taken(reply.state, reply.requestId);
+  return {
+    finish: (free) =>
+      ports.idempotency.finish(claim, free).catch((error: unknown) => ports.log.fault(requestId, error)),
+  };
+}
+
+const malformed = (): InvalidRequest =>
+  new InvalidRequest(
+    'invalid_idempotency_key',
+    null,
+    'The header Idempotency-Key must be 1 to 255 printable ASCII characters.',
+  );
+
+function taken(state: 'running' | 'completed' | 'other_body', firstId: string): Refusal {
+  const headers = { 'x-should-retry': 'false' };
+  const first = `The request ${firstId}`;
+  if (state === 'running')
+    return refuse('request_in_progress', `${first} with this Idempotency-Key is still running.`, { headers });
+  if (state === 'other_body')
+    return refuse(
+      'idempotency_key_reused',
+      `${first} used this Idempotency-Key with another body. Use a new key.`,
+      {
+        headers,
+      },
+    );
+  const words = `${first} with this Idempotency-Key was completed and charged. Answers are not stored: use a new key to ask again.`;
+  return refuse('request_already_completed', words, { headers });
+}

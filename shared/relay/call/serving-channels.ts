@@ -1,0 +1,18 @@
+import type { ChannelRow } from '../../config/rows/channel-row.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
+import { refuse } from '../http/refusal.ts';
+
+/** The enabled channels that serve a model, in the order in which they are to be tried. Never empty. */
+export function routeTo(snapshot: Snapshot, model: string): [ChannelRow, ...ChannelRow[]] {
+  const [first, ...rest] = snapshot.channels.filter((channel) => channel.models.includes(model));
+  const unpriced = !snapshot.charges.some((charge) => charge.models.includes(model));
+  if (!first || (unpriced && snapshot.settings.unpricedModels === 'refuse'))
+    throw refuse(
+      'model_not_found',
+      `The model "${model}" is not available here. GET /v1/models lists those that are.`,
+      {
+        param: 'model',
+      },
+    );
+  return [first, ...rest];
+}

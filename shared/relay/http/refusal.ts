@@ -1,0 +1,98 @@
+import type { ErrorBody, ErrorObject, ErrorType } from '../../wire/error-body.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import type { RelayResponse } from './http.ts';
+import { StoreUnavailable } from '../ports/clock.ts';
+
+/** Every error a client can meet, by code: its HTTP status and its type. */
+const refusals = {
+  relay_closed: [403, 'access_denied_error'],
+  origin_denied: [403, 'access_denied_error'],
+  invalid_api_key: [401, 'authentication_error'],
+  model_not_allowed: [403, 'access_denied_error'],
+  official_not_allowed: [403, 'access_denied_error'],
+  request_too_large: [413, 'invalid_request_error'],
+  invalid_encoding: [400, 'invalid_request_error'],
+  empty_body: [400, 'invalid_request_error'],
+  invalid_json: [400, 'invalid_request_error'],
+  json_too_deep: [400, 'invalid_request_error'],
+  json_too_wide: [400, 'invalid_request_error'],
+  model_not_found: [404, 'invalid_request_error'],
+  not_found: [404, 'invalid_request_error'],
+  method_not_allowed: [405, 'invalid_request_error'],
+  insufficient_quota: [429, 'quota_exceeded_error'],
+  request_in_progress: [409, 'invalid_request_error'],
+  request_already_completed: [409, 'invalid_request_error'],
+  idempotency_key_reused: [422, 'invalid_request_error'],
+  rate_limit_exceeded: [429, 'rate_limit_error'],
+  upstream_unavailable: [502, 'upstream_error'],
+  upstream_timeout: [504, 'upstream_error'],
+  unavailable: [503, 'internal_error'],
+  internal: [500, 'internal_error'],
+} as const satisfies Record<string, readonly [number, ErrorType]>;
+
+export type RefusalCode = keyof typeof refusals;
+
+export interface RefusalOptions {
+  param?: string | undefined;
+  headers?: Record<string, string> | undefined;
+  /** For the log only: what the client is not told. Our own words, never foreign text. */
+  reason?: string | undefined;
+}
+
+/** Why a request is not served, in the form that a client sees: the one error of the relay's core. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly reason: string | undefined;
+  readonly body: ErrorBody;
+
+  constructor(status: number, error: ErrorObject, options: RefusalOptions = {}) {
+    super(error.message);
+    this.status = status;
+    this.headers = options.headers ?? {};
+    this.reason = options.reason;
+    this.body = { error };
+  }
+}
+
+export function refuse(code: RefusalCode, message: string, options: RefusalOptions = {}): Refusal {
+  const [status, type] = refusals[code];
+  return new Refusal(status, { message, type, param: options.param ?? null, code }, options);
+}
+
+/** Whatever was thrown, as what the client is told. Messages of unknown errors stay inside. */
+export function asRefusal(error: unknown): Refusal {
+  if (error instanceof Refusal) return error;
+  if (error instanceof InvalidRequest) {
+    const { message, code, param } = error;
+    return new Refusal(400, { message, type: 'invalid_request_error', param, code });
+  }
+  if (error instanceof StoreUnavailable)
+    return refuse(
+      'unavailable',
+      'The relay cannot reach its store right now. Nothing was charged; try again.',
+      {
+        headers: { 'retry-after': '2' },
+        reason: 'store_unavailable',
+      },
+    );
+  return refuse(
+    'internal',
+    'Something went wrong inside the relay. Quote the request id when you report it.',
+  );
+}
+
+export function refusalResponse(refusal: Refusal, requestId: string): RelayResponse {
+  return {
+    status: refusal.status,
+    headers: {
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'x-request-id': requestId,
+      ...refusal.headers,
+    },
+    body: JSON.stringify(refusal.body),
+    done: Promise.resolve(),
+  };
+}

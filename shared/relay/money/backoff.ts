@@ -1,0 +1,41 @@
+import { StoreUnavailable, type Clock, type Random } from '../ports/clock.ts';
+import { StoreBusy } from '../ports/quota-store.ts';
+
+const firstPauseMs = 25;
+const pauseMsMax = 400;
+
+/**
+ * Repeats a write that is safe to repeat until its outcome is known or the time is up. `unknowns`: how many tries
+ * had an unknown outcome; each of them may have landed, or may land later.
+ */
+export class Backoff {
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #untilMs: number;
+  #pauseMs = firstPauseMs;
+  unknowns = 0;
+
+  constructor({ clock, random }: { clock: Clock; random: Random }, budgetMs: number) {
+    this.#clock = clock;
+    this.#random = random;
+    this.#untilMs = clock.now() + budgetMs;
+  }
+
+  async until<T>(write: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await write();
+      } catch (error) {
+        const unknown = error instanceof StoreUnavailable;
+        if (!unknown && !(error instanceof StoreBusy)) throw error;
+        if (unknown) this.unknowns += 1;
+        // Full jitter: callers that collided must not come back together.
+        const pauseMs = Math.ceil(this.#pauseMs * this.#random.next());
+        if (this.#clock.now() + pauseMs >= this.#untilMs)
+          throw unknown ? error : new StoreUnavailable('busy');
+        await this.#clock.sleep(pauseMs);
+        this.#pauseMs = Math.min(pauseMsMax, this.#pauseMs * 2);
+      }
+    }
+  }
+}

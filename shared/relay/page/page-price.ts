@@ -1,0 +1,23 @@
+import type { ChargeEntry, PlanEntry } from '../../wire/catalog.ts';
+
+/** What a model costs, in words; the first rule that names it decides. */
+export function priceOf(model: string, charges: ChargeEntry[]): string {
+  const charge = charges.find((candidate) => candidate.models.includes(model));
+  if (charge === undefined || charge.type === 'non-billing') return 'free';
+  if (charge.type === 'times-billing')
+    return charge.output === 0 ? 'free' : `${yuan(charge.output)} per call`;
+  if (charge.input === 0 && charge.output === 0) return 'free';
+  return `${yuan(charge.input)} in, ${yuan(charge.output)} out, per 1,000 tokens`;
+}
+
+/** What a plan holds, one line per entry. */
+export const planLines = (plan: PlanEntry): string[] =>
+  plan.items.map((item) => {
+    const calls =
+      item.value === -1 ? 'unlimited calls' : `${item.value.toLocaleString('en-US')} calls a month`;
+    return `${item.name || item.id}: ${calls} (${item.models.join(', ')})`;
+  });
+
+/** Small prices in full: 0.0000015, never 1.5e-6. */
+export const yuan = (amount: number): string =>
+  `¥${amount.toLocaleString('en-US', { maximumFractionDigits: 12, useGrouping: false })}`;

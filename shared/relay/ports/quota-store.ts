@@ -1,0 +1,32 @@
+/**
+ * The store behind the reservations. Each call is one conditional write on one account's item. Contract: the suite in
+ * `test/contract/quota-store.ts`, which the in-memory store and the DynamoDB adapter both pass.
+ */
+import type { CloseWrite, ReserveWrite } from '../../billing/quota-writes.ts';
+import type { OpenEntry, QuotaItem } from '../../billing/quota-item.ts';
+
+/** What a done write tells of the item, without reading all of it. */
+export interface ReturnedItem {
+  available: bigint;
+  /** The count of the write's own plan slot, when it has one. */
+  slotCount?: number | undefined;
+  /** The count of the write's own rate minute, when it has one. */
+  rateCount?: number | undefined;
+}
+
+/** `item` is the item as it stood when the write was refused; undefined: the account has none. */
+export type WriteReply<Done> = ({ done: true } & Done) | { done: false; item: QuotaItem | undefined };
+
+export interface QuotaStore {
+  reserve(write: ReserveWrite): Promise<WriteReply<{ returned: ReturnedItem }>>;
+  close(write: CloseWrite): Promise<WriteReply<object>>;
+  /** Puts an entry of amount 0 under an id that is not open, so that a late reserve of that id fails. */
+  tombstone(account: string, id: string, entry: OpenEntry): Promise<WriteReply<object>>;
+  /** Puts an empty item if the account has none. */
+  create(account: string): Promise<void>;
+}
+
+/** The store said no before it did anything: throttled, or another write was under way. Safe to repeat. */
+export class StoreBusy extends Error {
+  override readonly name = 'StoreBusy';
+}

@@ -1,0 +1,233 @@
+import type { Machine } from '../../../stream/machine.ts';
+import type {
+  ChatChunk,
+  ChatDelta,
+  ChatUsage,
+  ChunkChoice,
+  FinishReason,
+} from '../../../wire/chat-response.ts';
+import type { UpstreamEvent } from '../../body-events.ts';
+import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { UpstreamError } from '../../upstream-error.ts';
+import { readUsage, type ReadUsage } from './usage.ts';
+import { UpstreamToolCalls } from './tool-calls.ts';
+
+/** What all chunks of one answer share. `model` is the public base name, whatever the upstream calls it. */
+export interface AnswerIdentity {
+  /** The request id; chunks carry it behind `chatcmpl-`. */
+  requestId: string;
+  /** Unix seconds. */
+  created: number;
+  model: string;
+}
+
+/** Far more than a model says. What an answer gathers has to fit into the memory of the function that serves it. */
+const textLengthMax = 4 * 1024 * 1024;
+const choicesMax = 128;
+
+interface ChoiceState {
+  index: number;
+  roleSent: boolean;
+  finish: FinishReason | undefined;
+  tools: UpstreamToolCalls;
+}
+
+/**
+ * Any OpenAI-compatible upstream's values, chunks and whole completions alike, to the canonical stream: deltas at
+ * once, the first of each choice with the role; at the end a finish chunk per choice and, if the upstream told
+ * it, one chunk with usage. Finish reasons wait for the end because some upstreams send more after them.
+ */
+export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
+  readonly #identity: AnswerIdentity;
+  readonly #choices = new Map<number, ChoiceState>();
+  #usage: ReadUsage | undefined;
+  #done = false;
+  #understood = false;
+  /** UTF-16 code units of all texts so far. */
+  #textLength = 0;
+
+  constructor(identity: AnswerIdentity) {
+    this.#identity = identity;
+  }
+
+  /** `[DONE]` was seen: nothing after it counts. */
+  get done(): boolean {
+    return this.#done;
+  }
+
+  /** What the upstream told of its usage so far. */
+  get usage(): ChatUsage | undefined {
+    return this.#usage?.usage;
+  }
+
+  get usageClamped(): boolean {
+    return this.#usage?.clamped ?? false;
+  }
+
+  /** Every choice that began has its finish reason, or `[DONE]` said so for all. */
+  get #whole(): boolean {
+    return this.#done || (this.#choices.size > 0 && this.finishedChoices === this.#choices.size);
+  }
+
+  /** How many choices have a finish reason. */
+  get finishedChoices(): number {
+    let finished = 0;
+    for (const choice of this.#choices.values()) if (choice.finish) finished += 1;
+    return finished;
+  }
+
+  push(event: UpstreamEvent): ChatChunk[] {
+    if (this.#done) return [];
+    if (event.kind === 'done') {
+      this.#done = true;
+      return [];
+    }
+    const value = event.value;
+    if (!isRecord(value)) return [];
+    if (value['error'] && !this.#whole) throw new UpstreamError('error_in_answer');
+    this.#usage = readUsage(value['usage']) ?? this.#usage;
+    if (!Array.isArray(value['choices'])) return [];
+    this.#understood = true;
+    return value['choices'].flatMap((choice: unknown, position) =>
+      isRecord(choice) ? this.#pushChoice(choice, position) : [],
+    );
+  }
+
+  end(): ChatChunk[] {
+    if (!this.#whole) {
+      if (this.#choices.size > 0) throw new UpstreamError('cut');
+      throw new UpstreamError(this.#understood ? 'empty' : 'junk');
+    }
+    if (this.#choices.size === 0) throw new UpstreamError('empty');
+    const choices = [...this.#choices.values()].toSorted((a, b) => a.index - b.index);
+    const last = choices.flatMap((choice) => this.#finish(choice));
+    return this.#usage ? [...last, { ...this.#chunk([]), usage: this.#usage.usage }] : last;
+  }
+
+  /** An answer whose choices all finished is whole, however the connection ended. */
+  fail(error: unknown): ChatChunk[] {
+    if (this.#whole) return this.end();
+    throw error;
+  }
+
+  #pushChoice(source: JsonRecord, position: number): ChatChunk[] {
+    const index = typeof source['index'] === 'number' ? source['index'] : position;
+    const choice = this.#choice(index);
+    if (source['finish_reason'] === 'error') throw new UpstreamError('error_in_answer');
+    choice.finish = finishReason(source['finish_reason']) ?? choice.finish;
+
+    const piece = source['delta'] ?? source['message'];
+    const delta = isRecord(piece) ? readDelta(piece, choice.tools) : {};
+    const logprobs = readLogprobs(source['logprobs']);
+    this.#textLength += textLength(delta);
+    if (this.#textLength > textLengthMax) throw new UpstreamError('too_large');
+    if (Object.keys(delta).length === 0 && logprobs === null) return [];
+    return [this.#delta(choice, delta, logprobs)];
+  }
+
+  #choice(index: number): ChoiceState {
+    const known = this.#choices.get(index);
+    if (known) return known;
+    if (this.#choices.size >= choicesMax) throw new UpstreamError('too_large');
+    const idPrefix = `call_${this.#identity.requestId}_${index}_`;
+    const choice = { index, roleSent: false, finish: undefined, tools: new UpstreamToolCalls(idPrefix) };
+    this.#choices.set(index, choice);
+    return choice;
+  }
+
+  #finish(choice: ChoiceState): ChatChunk[] {
+    const chunks: ChatChunk[] = [];
+    const pieces = choice.tools.end();
+    if (pieces.length > 0) chunks.push(this.#delta(choice, { tool_calls: pieces }, null));
+    if (!choice.roleSent) chunks.push(this.#delta(choice, { content: '' }, null));
+    const reason = agree(choice.finish ?? 'stop', choice.tools.any);
+    chunks.push(this.#chunk([{ index: choice.index, delta: {}, logprobs: null, finish_reason: reason }]));
+    return chunks;
+  }
+
+  #delta(choice: ChoiceState, delta: ChatDelta, logprobs: unknown): ChatChunk {
+    const whole: ChatDelta = choice.roleSent ? delta : { role: 'assistant', ...delta };
+    choice.roleSent = true;
+    return this.#chunk([{ index: choice.index, delta: whole, logprobs, finish_reason: null }]);
+  }
+
+  #chunk(choices: ChunkChoice[]): ChatChunk {
+    const { requestId, created, model } = this.#identity;
+    return {
+      id: `chatcmpl-${requestId}`,
+      object: 'chat.completion.chunk',
+      created,
+      model,
+      choices,
+      usage: null,
+    };
+  }
+}
+
+/** A delta (or a whole message) with only what it really adds: an empty string is not content. */
+function readDelta(source: JsonRecord, tools: UpstreamToolCalls): ChatDelta {
+  const delta: ChatDelta = {};
+  const content = textOf(source['content'], 'text');
+  const reasoning =
+    textOf(source['reasoning_content'] ?? source['reasoning'], 'text') ||
+    textOf(source['content'], 'thinking');
+  const refusal = textOf(source['refusal'], 'text');
+  if (content !== '') delta.content = content;
+  if (reasoning !== '') delta.reasoning_content = reasoning;
+  if (refusal !== '') delta.refusal = refusal;
+
+  const pieces = Array.isArray(source['tool_calls']) ? source['tool_calls'] : [];
+  const legacy = isRecord(source['function_call']) ? [{ index: 0, function: source['function_call'] }] : [];
+  const calls = tools.push(pieces.length > 0 ? pieces : legacy);
+  if (calls.length > 0) delta.tool_calls = calls;
+  return delta;
+}
+
+function textLength({ content, reasoning_content, refusal, tool_calls = [] }: ChatDelta): number {
+  let length = (content?.length ?? 0) + (reasoning_content?.length ?? 0) + (refusal?.length ?? 0);
+  for (const call of tool_calls ?? []) length += call.function.arguments?.length ?? 0;
+  return length;
+}
+
+/** Text of a string or, as Mistral sends it, of a list of typed parts. */
+function textOf(value: unknown, kind: 'text' | 'thinking'): string {
+  if (typeof value === 'string') return kind === 'text' ? value : '';
+  if (!Array.isArray(value)) return '';
+  return value
+    .filter(isRecord)
+    .filter((part) => part['type'] === kind)
+    .map((part) => textOf(part[kind], 'text'))
+    .join('');
+}
+
+const knownReasons = new Map<string, FinishReason>(
+  Object.entries({
+    stop: 'stop',
+    length: 'length',
+    max_tokens: 'length',
+    model_length: 'length',
+    tool_calls: 'tool_calls',
+    tool_use: 'tool_calls',
+    function_call: 'tool_calls',
+    content_filter: 'content_filter',
+    safety: 'content_filter',
+    refusal: 'content_filter',
+  } as const),
+);
+
+/** Null and empty mean running; a word that is not known still says that the answer ended. */
+function finishReason(value: unknown): FinishReason | undefined {
+  if (typeof value !== 'string' || value === '') return undefined;
+  return knownReasons.get(value.toLowerCase()) ?? 'stop';
+}
+
+/** Clients act on `tool_calls`: it has to stand exactly when there are calls and the answer was not cut short. */
+function agree(reason: FinishReason, anyToolCalls: boolean): FinishReason {
+  if (anyToolCalls) return reason === 'stop' ? 'tool_calls' : reason;
+  return reason === 'tool_calls' ? 'stop' : reason;
+}
+
+function readLogprobs(value: unknown): unknown {
+  if (!isRecord(value)) return null;
+  return { content: value['content'] ?? null, refusal: value['refusal'] ?? null };
+}

@@ -1,0 +1,50 @@
+import type { ChatUsage } from '../../../wire/chat-response.ts';
+import { asRecord, isRecord } from '../../../wire/json-record.ts';
+
+/** More than any model can read or write in one call: a counter that broke. */
+const tokensMax = 100_000_000;
+
+export interface ReadUsage {
+  usage: ChatUsage;
+  /** A count was negative, fractional or beyond belief and was clamped. */
+  clamped: boolean;
+}
+
+/**
+ * An upstream's usage object in the relay's form; undefined when it names no count. Totals include cached and
+ * reasoning tokens. Some upstreams count reasoning beside `completion_tokens`; their own total tells, and the
+ * reasoning is then added to the completion, where it is paid for.
+ */
+export function readUsage(value: unknown): ReadUsage | undefined {
+  if (!isRecord(value)) return undefined;
+  const promptRaw = value['prompt_tokens'] ?? value['input_tokens'];
+  const completionRaw = value['completion_tokens'] ?? value['output_tokens'];
+  if (typeof promptRaw !== 'number' && typeof completionRaw !== 'number') return undefined;
+
+  const prompt = count(promptRaw);
+  let completion = count(completionRaw);
+  const reasoning = count(asRecord(value['completion_tokens_details'])['reasoning_tokens']);
+  const total = count(value['total_tokens']);
+  const reasoningBeside =
+    reasoning.value > 0 && total.value === prompt.value + completion.value + reasoning.value;
+  if (reasoningBeside)
+    completion = { value: completion.value + reasoning.value, clamped: completion.clamped };
+  const cached = count(asRecord(value['prompt_tokens_details'])['cached_tokens']);
+
+  return {
+    clamped: prompt.clamped || completion.clamped,
+    usage: {
+      prompt_tokens: prompt.value,
+      completion_tokens: completion.value,
+      total_tokens: prompt.value + completion.value,
+      prompt_tokens_details: { cached_tokens: Math.min(cached.value, prompt.value) },
+      completion_tokens_details: { reasoning_tokens: Math.min(reasoning.value, completion.value) },
+    },
+  };
+}
+
+function count(value: unknown): { value: number; clamped: boolean } {
+  if (typeof value !== 'number') return { value: 0, clamped: false };
+  const clean = Number.isNaN(value) ? 0 : Math.min(tokensMax, Math.max(0, Math.round(value)));
+  return { value: clean, clamped: clean !== value };
+}

@@ -1,0 +1,54 @@
+/** Which addresses a channel may call: public https, so that a row can never point the relay at its own network. */
+import { ipv4Number, isLoopbackAddress, isPublicAddress } from './public-address.ts';
+
+export interface EndpointRules {
+  /** true on the local stack: http and https on loopback are allowed too. */
+  local: boolean;
+}
+
+const suffix = '/chat/completions';
+
+/** Why this endpoint is refused, as the end of `endpoint: ...`; undefined when it is fine. */
+export function endpointProblem(endpoint: string, rules: EndpointRules): string | undefined {
+  // The address itself is not quoted: what is wrong with it may be a password or a key in it.
+  const url = URL.parse(endpoint);
+  if (url === null) return 'found no address, wanted one such as https://api.example.com/v1';
+  if (url.username !== '' || url.password !== '') {
+    return 'found a user name or password in the address, wanted it without (credentials go into `secret`)';
+  }
+  if (endpoint.includes('?') || endpoint.includes('#')) {
+    return 'found a ? or # in the address, wanted the base address alone';
+  }
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+    return `found ${url.protocol}//, wanted https://`;
+  }
+  if (url.pathname.replace(/\/+$/, '').endsWith(suffix)) {
+    return `found ${suffix} at the end, wanted the base address (it mostly ends in /v1)`;
+  }
+  return hostProblem(url, rules);
+}
+
+/** The address as requests are built from it: without slashes at the end. */
+export const normaliseEndpoint = (endpoint: string): string => endpoint.replace(/\/+$/, '');
+
+function hostProblem(url: URL, rules: EndpointRules): string | undefined {
+  const host = url.hostname.replace(/\.+$/, '').toLowerCase();
+  const address = host.replace(/^\[|\]$/g, '');
+  if (isLoopbackName(host) || isLoopbackAddress(address)) {
+    return rules.local ? undefined : `found ${host}, which is this machine itself, wanted a public host`;
+  }
+  if (url.protocol === 'http:') return 'found http://, wanted https://';
+  if (host.startsWith('[') || ipv4Number(host) !== undefined) {
+    return isPublicAddress(address) ? undefined : `found ${host}, which is not a public address`;
+  }
+  return isPublicName(host) ? undefined : `found ${host}, which is a name inside a private network`;
+}
+
+const isLoopbackName = (host: string): boolean => host === 'localhost' || host.endsWith('.localhost');
+
+function isPublicName(host: string): boolean {
+  return (
+    host.includes('.') &&
+    !/\.(local|localdomain|internal|lan|home|corp|intranet|private|home\.arpa)$/.test(host)
+  );
+}

@@ -1,0 +1,115 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+const firstStep = path.resolve(import.meta.dirname, '../../infra/bootstrap/bootstrap.mjs');
+let root: string;
+
+const file = (...names: string[]): string => path.join(root, ...names);
+const write = (name: string, content: string): void => {
+  mkdirSync(path.dirname(file(name)), { recursive: true });
+  writeFileSync(file(name), content);
+};
+const steps = (): string[] => readFileSync(file('steps'), 'utf8').trim().split('\n');
+
+const note = (step: string) => `import fs from 'node:fs';\nfs.appendFileSync('steps', '${step}\\n');\n`;
+
+/** A repository without packages: its build and its synthesis only say that they ran. */
+beforeEach(() => {
+  root = mkdtempSync(path.join(tmpdir(), 'relay-first-step-'));
+  cpSync(firstStep, file('infra/bootstrap/bootstrap.mjs'));
+  write('package.json', '{"name":"small","version":"1.0.0","type":"module"}');
+  write(
+    'package-lock.json',
+    '{"name":"small","version":"1.0.0","lockfileVersion":3,"packages":{"":{"name":"small","version":"1.0.0"}}}',
+  );
+  write('steps', '');
+  write(
+    'infra/build/build-functions.ts',
+    `${note('build')}fs.mkdirSync('dist/meta', { recursive: true });\nconsole.log('noise');\n`,
+  );
+  write(
+    'infra/stack/app.ts',
+    `${note('synthesis')}const out = process.env.CDK_OUTDIR ?? 'cdk.out';
+fs.mkdirSync(out + '/asset.1', { recursive: true });
+fs.writeFileSync(out + '/asset.1/index.mjs', '');
+fs.writeFileSync(out + '/relay.template.json', '{}');
+console.log('from the app');
+`,
+  );
+  write(
+    'infra/local/main.ts',
+    `${note('command')}console.log('from the command', process.argv[2]);\nprocess.exitCode = Number(process.argv[3] ?? 0);\n`,
+  );
+  write('functions/chat.ts', '');
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+const run = async (...command: string[]) => {
+  const child = spawn(process.execPath, ['infra/bootstrap/bootstrap.mjs', ...command], { cwd: root });
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit') as Promise<[number]>,
+  ]);
+  return { stdout, stderr, code };
+};
+
+describe('the first step of every npm script', () => {
+  it('installs and builds once, saying one line for each, and hands the command’s output and exit code on', async () => {
+    expect(await run('infra/local/main.ts', 'hello', '7')).toEqual({
+      stdout: 'from the command hello\n',
+      stderr: 'installing packages; the first time takes about a minute\nbuilding and synthesizing\n',
+      code: 7,
+    });
+    expect(await run('infra/local/main.ts')).toMatchObject({ stderr: '', code: 0 });
+    expect(steps()).toEqual(['build', 'synthesis', 'command', 'command']);
+  });
+
+  it('builds again when an input changed, or another template took the place of this one', async () => {
+    await run('infra/local/main.ts');
+    write('functions/chat.ts', 'changed');
+    await run('infra/local/main.ts');
+    write('cdk.out/relay.template.json', '{"of":"another stage"}');
+    await run('infra/local/main.ts');
+    write('infra/local/other.ts', 'no input of the build');
+    await run('infra/local/main.ts');
+    expect(steps().filter((step) => step === 'build')).toHaveLength(3);
+  });
+
+  it('installs again when the lock file changed', async () => {
+    await run('infra/local/main.ts');
+    const lock = readFileSync(file('package-lock.json'), 'utf8');
+    write('package-lock.json', `${lock}\n`);
+    expect((await run('infra/local/main.ts')).stderr).toContain('installing packages');
+    write('package.json', '{"name":"small","version":"1.0.0","dependencies":{"absent":"1.0.0"}}');
+    write(
+      'package-lock.json',
+      lock.replace('"packages":{', '"packages":{"node_modules/absent":{"version":"2.0.0"},'),
+    );
+    const { stderr, code } = await run('infra/local/main.ts');
+    expect(stderr).toContain('npm ci failed');
+    expect(code).toBe(1);
+  });
+
+  it('leaves stdout to the app, and synthesizes no second time for it', async () => {
+    expect(await run('infra/stack/app.ts')).toMatchObject({ stdout: 'from the app\n', code: 0 });
+    expect(steps()).toEqual(['build', 'synthesis']);
+  });
+
+  it('shows what the build said when it fails, and runs nothing', async () => {
+    write('infra/build/build-functions.ts', "console.error('line 3: wrong');\nprocess.exit(1);\n");
+    const { stdout, stderr, code } = await run('infra/local/main.ts');
+    expect(stderr).toContain('line 3: wrong\nthe build failed (exit 1).');
+    expect({ stdout, code }).toEqual({ stdout: '', code: 1 });
+  });
+
+  it('builds once when two start at the same time', async () => {
+    await Promise.all([run('infra/local/main.ts'), run('infra/local/main.ts')]);
+    expect(steps().toSorted()).toEqual(['build', 'command', 'command', 'synthesis']);
+  });
+});

@@ -1,0 +1,145 @@
+import { GetItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DynamoDBDocumentClient, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
+import { dynamoGrantStore } from '../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
+import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
+import { quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import { parseYuan } from '../../shared/billing/amount.ts';
+import type { CloseRecord, OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
+import { grantApplier, type GrantApplier } from '../../shared/relay/background/grant-applier.ts';
+import { ledgerProjector, type QuotaChange } from '../../shared/relay/background/ledger-projector.ts';
+import type { QuotaStore } from '../../shared/relay/ports/quota-store.ts';
+import { timeText } from '../../shared/wire/request-id.ts';
+import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
+import { runOps, type OpsRun } from './run-ops.ts';
+
+type Row = Record<string, unknown>;
+
+/** A request id of a moment. */
+export const idAt = (iso: string, tail = 'a'): string => timeText(Date.parse(iso)) + tail.padStart(16, '0');
+export const yuan = (written: string): bigint => parseYuan(written) ?? 0n;
+
+/** LedgerReader on an emulator, kept by the relay's own parts, and the operators' tool beside them. */
+export class LedgerRig {
+  readonly #emulator: Emulator;
+  readonly #client: DynamoDBClient;
+  readonly #documents: DynamoDBDocumentClient;
+  readonly quotas: QuotaStore;
+  readonly #keepLedger: (change: QuotaChange) => Promise<void>;
+  readonly #grants: GrantApplier;
+
+  private constructor(emulator: Emulator) {
+    this.#emulator = emulator;
+    this.#client = emulatorClient(emulator.endpoint);
+    this.#documents = DynamoDBDocumentClient.from(this.#client);
+    this.quotas = dynamoQuotaStore(this.#documents, 'relay');
+    const clock = { now: () => Date.parse('2026-11-11T12:00:00Z'), sleep: async () => undefined };
+    const ports = {
+      metrics: { count: () => undefined },
+      log: { request: () => undefined, event: () => undefined, fault: () => undefined },
+    };
+    this.#keepLedger = ledgerProjector({ ...ports, ledger: dynamoLedgerStore(this.#client, 'relay') });
+    const grants = dynamoGrantStore(this.#client, 'relay');
+    this.#grants = grantApplier({ ...ports, clock, random: { next: () => 0.5 }, grants });
+  }
+
+  static async start(): Promise<LedgerRig> {
+    return new LedgerRig(await startEmulator());
+  }
+
+  async stop(): Promise<void> {
+    this.#client.destroy();
+    await this.#emulator.stop();
+  }
+
+  async ops(words: string[], input?: string): Promise<OpsRun> {
+    return runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: this.#emulator.endpoint }, input);
+  }
+
+  async put(table: string, ...rows: Row[]): Promise<void> {
+    for (const Item of rows)
+      await this.#documents.send(new PutCommand({ TableName: `relay-${table}`, Item }));
+  }
+
+  async row(table: string, Key: Row): Promise<Row | undefined> {
+    return (await this.#documents.send(new GetCommand({ TableName: `relay-${table}`, Key }))).Item;
+  }
+
+  /** Changes one attribute by hand, as nobody should. */
+  async damage(table: string, Key: Row, attribute: string, value: unknown): Promise<void> {
+    await this.#documents.send(
+      new UpdateCommand({
+        TableName: `relay-${table}`,
+        Key,
+        UpdateExpression: 'SET #attribute = :value',
+        ExpressionAttributeNames: { '#attribute': attribute },
+        ExpressionAttributeValues: { ':value': value },
+      }),
+    );
+  }
+
+  /** Applies what grants there are, as the relay's own function does. */
+  async applyGrants(): Promise<void> {
+    await this.#grants.keepMissed();
+  }
+
+  async grant(account: string, amount: string): Promise<void> {
+    await this.put('grants', { account, grant_id: `start-${account}`, amount, reason: 'paid' });
+    await this.applyGrants();
+  }
+
+  async item(account: string): Promise<QuotaItem | undefined> {
+    const command = new GetItemCommand({ TableName: 'relay-quotas', Key: { account: { S: account } } });
+    const { Item } = await this.#client.send(command);
+    return Item && quotaOf(Item);
+  }
+
+  async reserve(account: string, id: string, changes: Partial<OpenEntry> = {}): Promise<OpenEntry> {
+    const entry: OpenEntry = {
+      until: Math.ceil(Date.now() / 1000) + 600,
+      amount: yuan('0.3'),
+      input: yuan('0.018'),
+      key: '0123456789ab',
+      model: 'gpt-4o',
+      price: '1:tokens:0.018:0.072',
+      slot: '',
+      busy: false,
+      official: false,
+      tombstone: false,
+      ...changes,
+    };
+    const slot =
+      entry.slot === '' ? undefined : { key: entry.slot, staleKey: 'none@2000-01-01', limit: null };
+    if (!(await this.item(account))) await this.quotas.create(account);
+    const reply = await this.quotas.reserve({ account, id, entry, slot });
+    if (!reply.done) throw new Error(`the reserve of ${id} was refused`);
+    return entry;
+  }
+
+  /** A whole call: reserve, close, ledger row. */
+  async call(
+    account: string,
+    id: string,
+    closeRecord: Partial<CloseRecord> & { charge: bigint },
+    changes: Partial<OpenEntry> = {},
+  ): Promise<void> {
+    const entry = await this.reserve(account, id, changes);
+    const before = await this.item(account);
+    const whole: CloseRecord = {
+      id,
+      kind: 'settled',
+      at: 1_795_000_000,
+      end: 'completed',
+      endpoint: 'chat',
+      ...closeRecord,
+    };
+    await this.quotas.close({
+      account,
+      id,
+      entry,
+      releaseSlot: whole.kind === 'released',
+      closeRecord: whole,
+    });
+    await this.#keepLedger({ account, before, after: await this.item(account) });
+  }
+}

@@ -1,0 +1,112 @@
+import type { PlanSlot } from '../../shared/billing/plan-slots.ts';
+import { formatPrice, type Price } from '../../shared/billing/price.ts';
+import type { CloseKind, CloseRecord, QuotaItem } from '../../shared/billing/quota-item.ts';
+import { imbalance } from '../../shared/billing/quota-item.ts';
+import type { ReserveNeed } from '../../shared/billing/reservation.ts';
+import {
+  Reservations,
+  type ReservationRequest,
+  type Reservation,
+} from '../../shared/relay/money/reservations.ts';
+import { refuse } from '../../shared/relay/http/refusal.ts';
+import { MemoryQuotaStore } from './memory-quota-store.ts';
+import { RoughQuotaStore } from './rough-quota-store.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+/** 1,000 nano-yuan a token, in and out. */
+export const tokenPrice: Price = {
+  type: 'token-billing',
+  rule: 1,
+  input: 1_000_000_000n,
+  output: 1_000_000_000n,
+};
+export const callPrice: Price = { type: 'times-billing', rule: 2, perCall: 10_000n };
+export const freePrice: Price = { type: 'non-billing', rule: 3 };
+
+export const slot = (itemId: string, limit: number | null): PlanSlot => ({
+  itemId,
+  name: itemId,
+  key: `${itemId}@2026-11-01`,
+  staleKey: `${itemId}@2026-09-01`,
+  limit,
+  resetsAtMs: Date.UTC(2026, 11, 1),
+});
+
+/** The real reservations over the store in memory behind a rough network, in virtual time. */
+export class ReservationsRig {
+  readonly clock = new VirtualClock();
+  readonly memory = new MemoryQuotaStore();
+  readonly store = new RoughQuotaStore(this.memory, this.clock);
+  readonly events: { name: string; fields: Record<string, unknown> }[] = [];
+  readonly reservations = this.otherReservations();
+  #ids = 0;
+
+  /** The reservations of another environment: the same store, but nothing seen yet. */
+  otherReservations(): Reservations {
+    return new Reservations({
+      clock: this.clock,
+      random: { next: () => 0.5 },
+      quotas: this.store,
+      log: {
+        request: () => {},
+        fault: () => {},
+        event: (name, fields) => this.events.push({ name, fields }),
+      },
+    });
+  }
+
+  reservationRequest(need: Partial<ReserveNeed> = {}, account = 'acme'): ReservationRequest {
+    this.#ids += 1;
+    const whole: ReserveNeed = {
+      id: `call${this.#ids}`,
+      price: callPrice,
+      slots: [],
+      estimate: { inputTokens: 10, inputTokensMax: 20, n: 1, outputTokensMax: 100 },
+      key: 'key1',
+      minute: Math.floor(this.clock.now() / 60_000),
+      takesNothing: false,
+      ...need,
+    };
+    return {
+      account,
+      need: whole,
+      entry: {
+        until: this.clock.now() / 1000 + 600,
+        input: 10n,
+        key: whole.key,
+        model: 'm',
+        price: formatPrice(whole.price),
+        busy: whole.maxConcurrency !== undefined,
+        official: false,
+        tombstone: false,
+      },
+      refused: (plan) => refuse('insufficient_quota', `refused: ${plan.reason}`),
+    };
+  }
+
+  reserve(
+    need: Partial<ReserveNeed> | ReservationRequest = {},
+    reservations = this.reservations,
+  ): Promise<Reservation> {
+    return this.clock.run(reservations.reserve('need' in need ? need : this.reservationRequest(need)));
+  }
+
+  close(
+    reservation: Reservation,
+    charge = 0n,
+    kind: CloseKind = charge === 0n ? 'released' : 'settled',
+  ): Promise<void> {
+    const at = Math.floor(this.clock.now() / 1000);
+    const closeRecord: CloseRecord = { id: reservation.id, kind, charge, at };
+    return this.clock.run(this.reservations.close(reservation, closeRecord, kind === 'released'));
+  }
+
+  get item(): QuotaItem | undefined {
+    return this.memory.items.get('acme');
+  }
+
+  /** What cannot be otherwise in any state: undefined when the reservations balance. */
+  get imbalance(): bigint | undefined {
+    return this.item && imbalance(this.item);
+  }
+}

@@ -1,0 +1,230 @@
+import { UpdateCommand } from '@aws-sdk/lib-dynamodb';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { runtimeView } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/clock.ts';
+import { startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { channelRow, deleteRow, startCompiler, type Compiler } from '../../relay/background/config-rig.ts';
+import { recordedLog, type RecordedLog } from '../telemetry/recorded-log.ts';
+import { steeredClock, type SteeredClock } from '../steered-clock.ts';
+import { countedClient, type CountedClient } from './store.ts';
+
+let emulator: Emulator;
+let compiler: Compiler;
+let store: CountedClient;
+let clock: SteeredClock;
+let log: RecordedLog;
+
+beforeEach(async () => {
+  emulator = await startEmulator();
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
+  compiler = startCompiler();
+  store = countedClient();
+  clock = steeredClock();
+  log = recordedLog();
+  return () => emulator.stop();
+});
+
+const open = () => runtimeView({ client: store.client, clock, log, stack: 'relay' });
+
+/** Writes channels that serve these models, the first with the highest priority, and publishes them. */
+async function publish(...models: string[]): Promise<void> {
+  for (const [index, model] of models.entries())
+    await compiler.store.put('channels', channelRow({ id: model, models: [model], priority: -index }));
+  await compiler.compile();
+}
+
+/** Holds the next calls of the store back until released. */
+function holdReads() {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const { promise: reached, resolve: reach } = Promise.withResolvers<void>();
+  store.client.middlewareStack.add(
+    (next) => async (args) => {
+      reach();
+      await released;
+      return next(args);
+    },
+    { step: 'initialize', name: 'hold' },
+  );
+  return { reached, release, remove: () => store.client.middlewareStack.remove('hold') };
+}
+
+const setOnPointer = (name: string, value: number) =>
+  store.client.send(
+    new UpdateCommand({
+      TableName: 'relay-runtime',
+      Key: { id: 'config' },
+      UpdateExpression: 'SET #name = :value',
+      ExpressionAttributeNames: { '#name': name },
+      ExpressionAttributeValues: { ':value': value },
+    }),
+  );
+
+describe('the published configuration', () => {
+  test('is read in one batch, and its snapshot in another only when it is a new one', async () => {
+    await publish('gpt-4o');
+    const { config } = open();
+    expect(await config.current()).toMatchObject({ version: 1, models: ['gpt-4o'] });
+    expect(store.calls).toEqual(['BatchGetItem relay-runtime', 'BatchGetItem relay-runtime']);
+    clock.advance(8000);
+    await config.current();
+    expect(store.calls).toHaveLength(3);
+    await publish('other', 'gpt-4o');
+    clock.advance(8000);
+    expect(await config.current()).toMatchObject({ version: 2, models: ['other', 'gpt-4o'] });
+    expect(store.calls).toHaveLength(5);
+  });
+
+  test('is read once for concurrent requests, and not again within 8 seconds', async () => {
+    await publish('gpt-4o');
+    const { config } = open();
+    await Promise.all([config.current(), config.current()]);
+    clock.advance(7999);
+    await config.current();
+    expect(store.calls).toHaveLength(2);
+  });
+
+  test('is the new one after 8 seconds, with a new time of publishing', async () => {
+    await publish('gpt-4o');
+    const { config } = open();
+    const before = await config.current();
+    expect(before.publishedAt).toBe((await compiler.snapshots.newest())?.publishedAt);
+    await deleteRow(compiler.store, 'channels', 'gpt-4o');
+    await publish('other');
+    clock.advance(8000);
+    const after = await config.current();
+    expect(after.models).toEqual(['other']);
+    expect(after.publishedAt).toBe((await compiler.snapshots.newest())?.publishedAt);
+  });
+
+  test('keeps its time of publishing while the contents stay the same', async () => {
+    await publish('gpt-4o');
+    const { config } = open();
+    const before = await config.current();
+    await compiler.store.put('settings', { name: 'contact', value: '' });
+    await deleteRow(compiler.store, 'settings', 'contact');
+    await compiler.compile();
+    clock.advance(8000);
+    expect(await config.current()).toBe(before);
+  });
+
+  test('is empty while nothing was ever published', async () => {
+    const { config } = open();
+    const empty = await config.current();
+    expect(empty).toMatchObject({ channels: [], models: [], plans: [], charges: [] });
+    expect(empty).not.toHaveProperty('version');
+    await publish('gpt-4o');
+    clock.advance(8000);
+    expect((await config.current()).models).toEqual(['gpt-4o']);
+  });
+
+  test('is the older one when the read takes longer than 300 ms, and the new one for the next request', async () => {
+    await publish('first');
+    const { config } = open();
+    const before = await config.current();
+    await deleteRow(compiler.store, 'channels', 'first');
+    await compiler.compile();
+    const { reached, release } = holdReads();
+    clock.advance(8000);
+    const served = config.current();
+    await reached;
+    clock.advance(300);
+    expect(await served).toBe(before);
+    // Nobody waits twice for one slow read.
+    expect(await config.current()).toBe(before);
+    release();
+    await expect.poll(async () => (await config.current()).models).toEqual([]);
+  });
+
+  test('is not taken from a read that began before the environment was frozen', async () => {
+    await publish('first');
+    const { config } = open();
+    await config.current();
+    const { reached, release, remove } = holdReads();
+    clock.advance(8000);
+    void config.current();
+    await reached;
+    remove();
+    await publish('second');
+    clock.advance(60_000);
+    expect((await config.current()).models).toContain('second');
+    const calls = store.calls.length;
+    release();
+    await expect.poll(() => store.calls.length).toBeGreaterThanOrEqual(calls);
+    expect((await config.current()).models).toContain('second');
+  });
+
+  test('is served on while the store cannot be reached, and the log says so once for each try', async () => {
+    await publish('gpt-4o');
+    const { config } = open();
+    const before = await config.current();
+    await emulator.stop();
+    clock.advance(8000);
+    expect(await Promise.all([config.current(), config.current()])).toEqual([before, before]);
+    expect(log.faults).toEqual([{ requestId: 'config', error: expect.any(StoreUnavailable) as Error }]);
+    clock.advance(999);
+    expect(await config.current()).toBe(before);
+    expect(log.faults).toHaveLength(1);
+    clock.advance(1);
+    expect(await config.current()).toBe(before);
+    expect(log.faults).toHaveLength(2);
+  });
+
+  test('is served on when its pointer is gone, or names a snapshot that is not there', async () => {
+    await publish('gpt-4o');
+    const { config } = open();
+    const before = await config.current();
+    await setOnPointer('version', 99);
+    clock.advance(8000);
+    expect(await config.current()).toBe(before);
+    expect(log.faults).toMatchObject([{ error: { name: 'SnapshotBroken' } }]);
+    await deleteRow(store, 'runtime', 'config');
+    clock.advance(8000);
+    expect(await config.current()).toBe(before);
+  });
+
+  test('stays the last one when the new one is in a form that is not known', async () => {
+    await publish('gpt-4o');
+    const { config } = open();
+    const before = await config.current();
+    await publish('other');
+    await setOnPointer('format', 2);
+    clock.advance(8000);
+    expect(await config.current()).toBe(before);
+    expect(log.events).toEqual([{ name: 'config_format_unknown', fields: { version: 2, format: 2 } }]);
+    await expect(open().config.current()).rejects.toBeInstanceOf(StoreUnavailable);
+  });
+
+  test('is unavailable at a cold start without a store', async () => {
+    await emulator.stop();
+    await expect(open().config.current()).rejects.toBeInstanceOf(StoreUnavailable);
+  });
+
+  test('is unavailable at a cold start when the table is missing, and the log has the reason', async () => {
+    const { config } = runtimeView({ client: store.client, clock, log, stack: 'other' });
+    await expect(config.current()).rejects.toBeInstanceOf(StoreUnavailable);
+    expect(log.faults).toMatchObject([{ error: { name: 'ResourceNotFoundException' } }]);
+  });
+});
+
+describe('the cooldowns', () => {
+  test('come with the configuration, as they were last read', async () => {
+    await publish('gpt-4o');
+    const view = open();
+    await view.config.current();
+    expect(view.cooldowns()).toBeUndefined();
+    await compiler.store.put('runtime', { id: 'cooldowns', 'cool:main': 5 });
+    await view.config.current();
+    expect(view.cooldowns()).toBeUndefined();
+    clock.advance(8000);
+    await view.config.current();
+    expect(view.cooldowns()).toEqual({ id: { S: 'cooldowns' }, 'cool:main': { N: '5' } });
+  });
+
+  test('are read at once when asked for', async () => {
+    const view = open();
+    await view.config.current();
+    await compiler.store.put('runtime', { id: 'cooldowns', 'cool:main': 5 });
+    await view.refresh();
+    expect(view.cooldowns()).toMatchObject({ 'cool:main': { N: '5' } });
+  });
+});

@@ -1,0 +1,147 @@
+import { DeleteCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { getItems } from '../../../../shared/adapters/dynamodb/runtime/runtime-items.ts';
+import { dynamoSnapshotStore } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
+import { emptyRows } from '../../../../shared/config/config-rows.ts';
+import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
+import { startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { countedClient, type CountedClient } from './store.ts';
+
+const nowMs = 1_800_000_000_000;
+
+let emulator: Emulator;
+let store: CountedClient;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
+  store = countedClient();
+});
+afterAll(() => emulator.stop());
+
+const open = () => dynamoSnapshotStore(store.client, 'relay', { now: () => nowMs });
+const contentOf = (version: number) => ({
+  snapshot: emptySnapshot(version),
+  rows: { ...emptyRows, settings: [{ name: 'contact', value: String(version) }] },
+  digest: `digest-${version}`,
+});
+
+async function publish(first: number, last: number): Promise<void> {
+  const snapshots = open();
+  for (let next = first; next <= last; next += 1) {
+    expect(await snapshots.publish(await snapshots.newest(), next, contentOf(next))).toBe('published');
+  }
+}
+
+/** A store of its own whose first reply to a put of that item is lost, after the put was done. */
+function openWithLostReply(id: string) {
+  const { client } = countedClient();
+  let attempts = 0;
+  client.middlewareStack.add(
+    (next, context) => async (args) => {
+      const reply = await next(args);
+      const { body = '' } = args.request as { body?: string };
+      if (context['commandName'] !== 'PutItemCommand' || !Buffer.from(body).includes(`{"S":"${id}"}`))
+        return reply;
+      attempts += 1;
+      if (attempts === 1) throw Object.assign(new Error('lost'), { name: 'TimeoutError' });
+      return reply;
+    },
+    { step: 'finalizeRequest', priority: 'low' },
+  );
+  const snapshots = dynamoSnapshotStore(client, 'relay', { now: () => nowMs });
+  return { snapshots, attempts: () => attempts };
+}
+
+const expiresOf = async (...ids: string[]) => {
+  const items = await getItems(store.client, 'relay-runtime', ids);
+  return ids.map((id) => items.get(id)?.['expires']?.N);
+};
+
+describe('published snapshots', () => {
+  test('have a number that nobody else gets, and move the pointer only from the one they began with', async () => {
+    const snapshots = open();
+    expect(await snapshots.publish(undefined, 1, contentOf(1))).toBe('published');
+    const first = await snapshots.newest();
+    expect(await snapshots.publish(undefined, 1, contentOf(2))).toBe('taken');
+    expect(await snapshots.publish(first, 2, contentOf(2))).toBe('published');
+    expect(await snapshots.publish(first, 3, contentOf(3))).toBe('moved');
+    expect(await snapshots.newest()).toMatchObject({ version: 2, digest: 'digest-2' });
+    // What nobody will ever be pointed to goes by itself.
+    const inAWeek = String(nowMs / 1000 + 7 * 24 * 3600);
+    expect(await expiresOf('snapshot#3#0', 'rows#3#0', 'snapshot#2#0')).toEqual([
+      inAWeek,
+      inAWeek,
+      undefined,
+    ]);
+  });
+
+  test('bring back the rows that they were made of', async () => {
+    await publish(4, 5);
+    const snapshots = open();
+    const newest = await snapshots.newest();
+    if (!newest) throw new Error('nothing was published');
+    const history = await snapshots.history(newest);
+    expect(history.map(({ version }) => version)).toEqual([5, 4, 2, 1]);
+    const second = history.find(({ version }) => version === 2);
+    expect(second && (await snapshots.rows(second)).settings).toEqual([{ name: 'contact', value: '2' }]);
+  });
+
+  test('expire when 50 newer ones are there, and never the newest', async () => {
+    await publish(6, 55);
+    const snapshots = open();
+    const newest = await snapshots.newest();
+    if (!newest) throw new Error('nothing was published');
+    await snapshots.expireOld(newest);
+    const inAWeek = String(nowMs / 1000 + 7 * 24 * 3600);
+    expect(await expiresOf('snapshot#5#0', 'rows#5#0', 'snapshot#1#0')).toEqual([inAWeek, inAWeek, inAWeek]);
+    expect(await expiresOf('snapshot#6#0', 'rows#6#0', 'snapshot#55#0', 'config')).toEqual(
+      Array.from({ length: 4 }),
+    );
+    expect((await snapshots.history(newest)).map(({ version }) => version)).toEqual(
+      Array.from({ length: 50 }, (_, index) => 55 - index),
+    );
+  });
+
+  test('are broken when their bytes are not what was written', async () => {
+    const snapshots = open();
+    const newest = await snapshots.newest();
+    if (!newest) throw new Error('nothing was published');
+    await store.client.send(
+      new UpdateCommand({
+        TableName: 'relay-runtime',
+        Key: { id: `rows#${newest.version}#0` },
+        UpdateExpression: 'SET body = :body',
+        ExpressionAttributeValues: { ':body': new Uint8Array([1, 2, 3]) },
+      }),
+    );
+    await expect(snapshots.rows(newest)).rejects.toMatchObject({ name: 'SnapshotBroken' });
+    expect(await snapshots.snapshot(newest)).toMatchObject({ version: newest.version });
+  });
+
+  test.each(['config', 'snapshot#60#0'])(
+    'are published, and stay, when the reply to the put of %s was lost',
+    async (id) => {
+      const version = id === 'config' ? 59 : 60;
+      const { snapshots, attempts } = openWithLostReply(id);
+      const newest = await snapshots.newest();
+      expect(await snapshots.publish(newest, version, contentOf(version))).toBe('published');
+      expect(attempts()).toBe(2);
+      expect(await snapshots.newest()).toMatchObject({ version });
+      expect(await expiresOf(`snapshot#${version}#0`, `rows#${version}#0`)).toEqual([undefined, undefined]);
+    },
+  );
+
+  test('are published, and stay, when the reply to the very first put of the pointer was lost', async () => {
+    await store.client.send(new DeleteCommand({ TableName: 'relay-runtime', Key: { id: 'config' } }));
+    const { snapshots, attempts } = openWithLostReply('config');
+    expect(await snapshots.publish(undefined, 61, contentOf(61))).toBe('published');
+    expect(attempts()).toBe(2);
+    expect(await expiresOf('snapshot#61#0', 'rows#61#0')).toEqual([undefined, undefined]);
+  });
+
+  test('leave their number to whoever has it, even with the same content', async () => {
+    const snapshots = open();
+    expect(await snapshots.publish(await snapshots.newest(), 61, contentOf(61))).toBe('taken');
+  });
+});

@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { keyHash } from '../../../../shared/tables/key-hash.ts';
+import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/dynamo-key-store.ts';
+import { startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { steeredClock, type SteeredClock } from '../steered-clock.ts';
+import { countedClient, type CountedClient } from './store.ts';
+
+let emulator: Emulator;
+let store: CountedClient;
+let clock: SteeredClock;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
+});
+afterAll(() => emulator.stop());
+
+beforeEach(() => {
+  store = countedClient();
+  clock = steeredClock();
+});
+
+const open = () => dynamoKeyStore({ client: store.client, clock, stack: 'relay' });
+const rowOf = (secretKey: string, more: Record<string, unknown> = {}) => ({
+  hash: keyHash(secretKey),
+  account: 'acme',
+  ...more,
+});
+
+describe('the key store', () => {
+  test('finds a key by the hash of the whole key, with the defaults of its row', async () => {
+    await store.put('keys', rowOf('sk-plain', { models: new Set(['b', 'a']) }));
+    const found = await open().find('sk-plain');
+    expect(found).toMatchObject({
+      row: { account: 'acme', agent: 'api', enabled: true, official: false, models: ['a', 'b'] },
+    });
+  });
+
+  test('ignores notes and marks in a row', async () => {
+    await store.put('keys', rowOf('sk-noted', { _note: { any: 'thing' }, _warning: 'x' }));
+    expect(await open().find('sk-noted')).toHaveProperty('row');
+  });
+
+  test("brings the row of the key's account along, and none when that does not fit", async () => {
+    await store.put('keys', rowOf('sk-planned', { account: 'planned' }));
+    await store.put('accounts', { account: 'planned', plan: { level: 1, since: '2026-01-31' } });
+    await store.put('keys', rowOf('sk-odd', { account: 'odd' }));
+    await store.put('accounts', { account: 'odd', plan: 'gold' });
+    expect(await open().find('sk-planned')).toMatchObject({ account: { plan: { level: 1 } } });
+    expect(await open().find('sk-odd')).toMatchObject({ row: { account: 'odd' }, account: undefined });
+  });
+
+  test('tells an unknown key from a row that does not fit', async () => {
+    await store.put('keys', rowOf('sk-typo', { modles: ['a'] }));
+    expect(await open().find('sk-typo')).toEqual({ missing: 'invalid_row' });
+    expect(await open().find('sk-nobody')).toEqual({ missing: 'unknown' });
+  });
+
+  test('reads a key once in 30 seconds, and once for concurrent requests', async () => {
+    await store.put('keys', rowOf('sk-warm'));
+    const keys = open();
+    await Promise.all([keys.find('sk-warm'), keys.find('sk-warm')]);
+    clock.advance(29_999);
+    await keys.find('sk-warm');
+    expect(store.calls).toEqual(['GetItem relay-keys', 'GetItem relay-accounts']);
+    await store.put('keys', rowOf('sk-warm', { enabled: false }));
+    clock.advance(1);
+    expect(await keys.find('sk-warm')).toMatchObject({ row: { enabled: false } });
+  });
+
+  test('looks for an unknown key again after 5 seconds', async () => {
+    const keys = open();
+    await keys.find('sk-late');
+    await store.put('keys', rowOf('sk-late'));
+    clock.advance(4999);
+    expect(await keys.find('sk-late')).toEqual({ missing: 'unknown' });
+    clock.advance(1);
+    expect(await keys.find('sk-late')).toHaveProperty('row');
+  });
+});

@@ -1,0 +1,103 @@
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { publishConfiguration } from '../../../../infra/local/start-stack.ts';
+import { scanConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-config-tables.ts';
+import {
+  marksLost,
+  writeMarks,
+  type JudgedRow,
+} from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/clock.ts';
+import { startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { channelRow, readRow, startCompiler } from '../../relay/background/config-rig.ts';
+import { recordedLog } from '../telemetry/recorded-log.ts';
+import { countedClient, type CountedClient } from './store.ts';
+
+let emulator: Emulator;
+let store: CountedClient;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
+  store = countedClient();
+});
+afterAll(() => emulator.stop());
+
+const problem = 'priority: found "high", wanted a whole number';
+const judged = (key: string, raw: unknown = { id: key }): JudgedRow => ({
+  table: 'channels',
+  key,
+  raw,
+  judgement: { problem },
+});
+
+test('a row that cannot be marked is told to the log, and the others are marked', async () => {
+  const full = channelRow({ id: 'full', priority: 'high', _note: '' });
+  const room = 400 * 1024 - JSON.stringify(full).length;
+  await store.put('channels', { ...full, _note: 'x'.repeat(room) });
+  await store.put('channels', channelRow({ priority: 'high' }));
+  const beyond = { id: { N: '9007199254740993' }, type: { S: 'token-billing' } };
+  await store.client.send(new PutItemCommand({ TableName: 'relay-charges', Item: beyond }));
+  const { channels, charges } = await scanConfigTables(store.client, 'relay');
+  const log = recordedLog();
+  const rows: JudgedRow[] = [
+    ...charges.map((raw): JudgedRow => ({ table: 'charges', key: 2 ** 53, raw, judgement: { problem } })),
+    ...channels.map((raw) => judged((raw as { id: string }).id, raw)),
+  ];
+  await writeMarks(store.client, 'relay', rows, log);
+  expect(await readRow(store, 'channels', 'main')).toMatchObject({ _problem: problem });
+  const events = log.events.toSorted((a, b) =>
+    String(a.fields['table']).localeCompare(String(b.fields['table'])),
+  );
+  expect(events).toEqual([
+    { name: 'mark_failed', fields: { table: 'channels', key: 'full', problem: 'ValidationException' } },
+    { name: 'mark_failed', fields: { table: 'charges', key: 2 ** 53, problem: 'Error' } },
+  ]);
+  // And with such rows in the tables, a compile is done.
+  expect(await startCompiler().compile()).toMatchObject({ version: 1 });
+});
+
+test('a long key, such as the hash of a key, is not logged', async () => {
+  const log = recordedLog();
+  await writeMarks(store.client, 'relay', [judged('k'.repeat(3000))], log);
+  expect(log.events).toEqual([
+    { name: 'mark_failed', fields: { table: 'channels', problem: 'ValidationException' } },
+  ]);
+});
+
+test('a store that does not answer for one row is told after all others were marked', async () => {
+  await store.put('channels', { id: 'unlucky' });
+  const later = Array.from({ length: 12 }, (_, index) => `later-${index}`);
+  for (const id of later) await store.put('channels', { id });
+  const { client } = countedClient();
+  client.middlewareStack.add(
+    (next) => (args) => {
+      const { Key } = args.input as { Key?: { id?: string } };
+      if (Key?.id === 'unlucky') throw Object.assign(new Error('lost'), { name: 'TimeoutError' });
+      return next(args);
+    },
+    { step: 'initialize' },
+  );
+  const log = recordedLog();
+  const marking = writeMarks(
+    client,
+    'relay',
+    ['unlucky', ...later].map((id) => judged(id)),
+    log,
+  );
+  await expect(marking).rejects.toThrow(new StoreUnavailable(marksLost));
+  for (const id of later) expect(await readRow(store, 'channels', id)).toMatchObject({ _problem: problem });
+  expect(log.events).toEqual([]);
+});
+
+test('a local start goes on without marks, and not without a configuration', async () => {
+  const failing = (message: string) => ({
+    settings: { name: 'config' },
+    call: () => Promise.reject(new Error(`config: StoreUnavailable: ${message}`)),
+  });
+  const said: string[] = [];
+  await publishConfiguration(new Map([['Config', failing(marksLost)]]), (line) => said.push(line));
+  expect(said).toEqual([`[start] config: StoreUnavailable: ${marksLost}`]);
+  const unpublished = new Map([['Config', failing('The store did not answer.')]]);
+  await expect(publishConfiguration(unpublished, () => {})).rejects.toMatchObject({ name: 'StartError' });
+});

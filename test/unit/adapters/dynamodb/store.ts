@@ -1,0 +1,36 @@
+import { PutCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { documentClient } from '../../../../shared/adapters/dynamodb/dynamo-client.ts';
+import type { AwsAccess } from '../../../../shared/adapters/system/environment.ts';
+import { physicalTableName, type TableName } from '../../../../shared/tables/table-schemas.ts';
+
+export const localAccess: AwsAccess = {
+  region: 'us-east-1',
+  credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+};
+
+export interface CountedClient {
+  client: DynamoDBDocumentClient;
+  /** The calls made so far, as `GetItem relay-keys`; those of a batch by their tables. */
+  calls: string[];
+  put(table: TableName, row: Record<string, unknown>): Promise<void>;
+}
+
+/** The functions' own client, on whatever `AWS_ENDPOINT_URL_DYNAMODB` names, with its calls counted. */
+export function countedClient(): CountedClient {
+  const client = documentClient(localAccess);
+  const calls: string[] = [];
+  client.middlewareStack.add(
+    (next, context) => (args) => {
+      const { TableName, RequestItems = {} } = args.input as { TableName?: string; RequestItems?: object };
+      const table = TableName ?? Object.keys(RequestItems).join(' ');
+      calls.push(`${String(context['commandName']).replace('Command', '')} ${table}`);
+      return next(args);
+    },
+    { step: 'initialize' },
+  );
+  const put = async (table: TableName, Item: Record<string, unknown>) => {
+    await client.send(new PutCommand({ TableName: physicalTableName('relay', table), Item }));
+    calls.pop();
+  };
+  return { client, calls, put };
+}

@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest';
+import { readEnvironment } from '../../../../shared/adapters/system/environment.ts';
+
+const complete = {
+  RELAY_STACK: 'relay-beta',
+  RELAY_VERSION: '1.2.3',
+  ORIGIN_SECRETS: 'first, second,',
+  AWS_REGION: 'eu-central-1',
+  AWS_ACCESS_KEY_ID: 'id',
+  AWS_SECRET_ACCESS_KEY: 'secret',
+};
+
+describe('the environment', () => {
+  test('is read into one typed object', () => {
+    expect(readEnvironment(complete)).toEqual({
+      stack: 'relay-beta',
+      version: '1.2.3',
+      originSecrets: ['first', 'second'],
+      local: false,
+      aws: { region: 'eu-central-1', credentials: { accessKeyId: 'id', secretAccessKey: 'secret' } },
+    });
+  });
+
+  test('passes a session token on', () => {
+    const { aws } = readEnvironment({ ...complete, AWS_SESSION_TOKEN: 'token' });
+    expect(aws.credentials.sessionToken).toBe('token');
+  });
+
+  test.each(Object.keys(complete))('names %s when it is missing', (name) => {
+    expect(() => readEnvironment({ ...complete, [name]: undefined })).toThrow(name);
+  });
+
+  test('accepts an empty list of origin secrets, which then refuses everything', () => {
+    expect(readEnvironment({ ...complete, ORIGIN_SECRETS: '' }).originSecrets).toEqual([]);
+    expect(readEnvironment({ ...complete, ORIGIN_SECRETS: ' , ' }).originSecrets).toEqual([]);
+  });
+
+  test.each([
+    ['1', true],
+    ['true', false],
+    ['0', false],
+  ])('RELAY_LOCAL=%s makes local %s', (value, local) => {
+    expect(readEnvironment({ ...complete, RELAY_LOCAL: value }).local).toBe(local);
+  });
+});

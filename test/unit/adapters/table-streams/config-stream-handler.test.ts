@@ -1,0 +1,192 @@
+import type { DynamoDBRecord } from 'aws-lambda';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { configHandler } from '../../../../shared/adapters/table-streams/config-stream-handler.ts';
+import { embeddedConfigMetrics } from '../../../../shared/adapters/telemetry/config-metrics.ts';
+import { unreadableSecrets } from '../../../../shared/adapters/secrets/secret-check.ts';
+import type { TableName } from '../../../../shared/tables/table-schemas.ts';
+import { marksLost, writeMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
+import { linesOf, metricsOf } from '../../../support/embedded-metrics.ts';
+import { startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { deleteRow, readRow } from '../../relay/background/config-rig.ts';
+import { steeredClock } from '../steered-clock.ts';
+import { countedClient, type CountedClient } from '../dynamodb/store.ts';
+
+let emulator: Emulator;
+let store: CountedClient;
+let compiles: number;
+let badRows: number[];
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
+});
+afterAll(() => emulator.stop());
+beforeEach(() => {
+  store = countedClient();
+  compiles = 0;
+  badRows = [];
+});
+
+const handle = (event: object) =>
+  configHandler({
+    stack: 'relay',
+    metrics: {
+      compiled: () => {},
+      badRows: (count) => void badRows.push(count),
+      failed: () => {},
+    },
+    keep: async () => {
+      compiles += 1;
+    },
+    mark: (rows) => writeMarks(store.client, 'relay', rows),
+  })(event as Parameters<ReturnType<typeof configHandler>>[0]);
+
+const record = (table: TableName, keys: object, image?: object): DynamoDBRecord => ({
+  eventSourceARN: `arn:aws:dynamodb:us-east-1:000000000000:table/relay-${table}/stream/2026`,
+  dynamodb: { Keys: keys as never, ...(image && { NewImage: image as never }) },
+});
+const hash = 'a'.repeat(64);
+const keyRecord = (attributes?: object) =>
+  record(
+    'keys',
+    { hash: { S: hash } },
+    attributes && { hash: { S: hash }, account: { S: 'a' }, ...attributes },
+  );
+
+describe('an event of a table that operators edit', () => {
+  test('compiles everything once, however many records of the configuration it has', async () => {
+    await handle({
+      Records: [record('channels', { id: { S: 'a' } }), record('charges', { id: { N: '1' } })],
+    });
+    expect(compiles).toBe(1);
+    await handle({ 'detail-type': 'Scheduled Event' });
+    expect(compiles).toBe(2);
+    await handle({
+      Records: [keyRecord({}), record('accounts', { account: { S: 'a' } }, { account: { S: 'a' } })],
+    });
+    expect(compiles).toBe(2);
+    expect(badRows).toEqual([]);
+  });
+
+  test('marks a key and an account with mistakes, and unmarks them', async () => {
+    const image = {
+      models: { SS: ['m'] },
+      rpm: { N: '0' },
+      enabled: { BOOL: true },
+      expires_at: { NULL: true },
+      official: { M: { a: { L: [{ B: 'AQ==' }] } } },
+    };
+    await store.put('keys', { hash, account: 'a', rpm: 0 });
+    await store.put('accounts', { account: 'a', plan: 1 });
+    await handle({
+      Records: [
+        keyRecord(image),
+        record('accounts', { account: { S: 'a' } }, { account: { S: 'a' }, plan: { N: '1' } }),
+      ],
+    });
+    const key = await readRow(store, 'keys', hash);
+    expect(key?.['_problem']).toBe(
+      'official: found a map, wanted true or false; expires_at: found null, wanted an ISO 8601 time with its zone, ' +
+        'such as 2026-12-31T00:00:00Z; rpm: found 0, wanted a whole number of 1 or more; until this is mended, the key is refused',
+    );
+    expect((await readRow(store, 'accounts', 'a'))?.['_problem']).toBe(
+      'plan: found 1, wanted a map {level, since, until}; until this is mended, the account has no plan',
+    );
+    expect(badRows).toEqual([2]);
+
+    await handle({ Records: [keyRecord({ _problem: { S: String(key?.['_problem']) } })] });
+    expect(await readRow(store, 'keys', hash)).not.toHaveProperty('_problem');
+  });
+
+  test('writes nothing on a row that has its mark already, or none to get', async () => {
+    const marked = {
+      models: { L: [] },
+      _warning: {
+        S: 'models: empty, so this key may call nothing (without the attribute it may call every model)',
+      },
+    };
+    store.calls.length = 0;
+    await handle({ Records: [keyRecord(marked)] });
+    await handle({ Records: [keyRecord({})] });
+    expect(store.calls).toEqual([]);
+  });
+
+  test('judges the newest of several images of a row, and brings back none that was deleted', async () => {
+    await store.put('keys', { hash, account: 'a' });
+    store.calls.length = 0;
+    await handle({ Records: [keyRecord({ rpm: { N: '0' } }), keyRecord({})] });
+    await handle({ Records: [keyRecord({ rpm: { N: '0' } }), keyRecord()] });
+    expect(store.calls).toEqual([]);
+    await deleteRow(store, 'keys', hash);
+    await handle({ Records: [keyRecord({ rpm: { N: '0' } })] });
+    expect(await readRow(store, 'keys', hash)).toBeUndefined();
+  });
+
+  test('fails when the store takes no mark for a moment, so that it comes again', async () => {
+    const throttled = Object.assign(new Error('throttled'), {
+      name: 'ThrottlingException',
+      $metadata: { httpStatusCode: 400 },
+    });
+    store.client.middlewareStack.add(() => () => Promise.reject(throttled), { step: 'initialize' });
+    await expect(handle({ Records: [keyRecord({ rpm: { N: '0' } })] })).rejects.toThrow(marksLost);
+  });
+});
+
+test('the metrics that alarms watch are on the log', async () => {
+  const metrics = embeddedConfigMetrics('relay-test');
+  const lines = await linesOf(() => {
+    metrics.compiled({ badRows: 2, warnedRows: 1, unpricedModels: 3 });
+    metrics.badRows(4);
+    metrics.failed();
+  });
+  expect(lines.flatMap(metricsOf)).toMatchObject([
+    { name: 'BadRows', value: 2, dimensions: { stack: 'relay-test' } },
+    { name: 'WarnedRows', value: 1 },
+    { name: 'UnpricedModels', value: 3 },
+    { name: 'BadRows', value: 4 },
+    { name: 'ConfigCompileFailed', value: 1, dimensions: { stack: 'relay-test' } },
+  ]);
+});
+
+const named = (name: string) => Object.assign(new Error(name), { name });
+
+describe('secrets that channels refer to', () => {
+  const answers: Record<string, Promise<string>> = {};
+  const read = (reference: string) => answers[reference] ?? Promise.reject(named('SecretUnavailable'));
+
+  test('are reported only when they certainly cannot be read', async () => {
+    answers['ssm:/relay/relay/fine'] = Promise.resolve('value');
+    answers['ssm:/relay/relay/typo'] = Promise.reject(named('ParameterNotFound'));
+    answers['ssm:/relay/relay/busy'] = Promise.reject(named('ThrottlingException'));
+    const found = await unreadableSecrets(
+      { read },
+      steeredClock(),
+      Object.keys(answers).concat('env:NONE'),
+      false,
+    );
+    expect(found).toEqual(
+      new Map([
+        ['env:NONE', 'there is nothing behind it'],
+        ['ssm:/relay/relay/typo', 'there is no parameter of this name'],
+      ]),
+    );
+  });
+
+  test('of AWS are not asked for on one machine', async () => {
+    const found = await unreadableSecrets({ read }, steeredClock(), ['ssm:/relay/relay/x', 'env:X'], true);
+    expect([...found.keys()]).toEqual(['env:X']);
+  });
+
+  test('that do not answer hold nothing up', async () => {
+    const clock = steeredClock();
+    const found = unreadableSecrets(
+      { read: () => new Promise(() => {}) },
+      clock,
+      ['ssm:/relay/relay/x'],
+      false,
+    );
+    clock.advance(10_000);
+    expect([...(await found)]).toEqual([]);
+    expect(clock.sleeping()).toBe(0);
+  });
+});

@@ -1,0 +1,63 @@
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describeFault, jsonLog } from '../../../../shared/adapters/telemetry/json-log.ts';
+
+const written: string[] = [];
+
+function captured() {
+  vi.spyOn(process.stdout, 'write').mockImplementation((text) => Boolean(written.push(String(text))));
+  vi.spyOn(process.stderr, 'write').mockImplementation((text) => Boolean(written.push(String(text))));
+  return jsonLog('1.2.3');
+}
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  written.length = 0;
+});
+
+describe('the log', () => {
+  test('writes a request as one line of JSON, without the fields that are not known', () => {
+    captured().request({
+      request_id: 'id-1',
+      endpoint: 'chat',
+      status: 200,
+      end: 'completed',
+      duration_ms: 12,
+      code: undefined,
+      model: 'gpt-4o',
+    });
+    vi.restoreAllMocks();
+    expect(written).toHaveLength(1);
+    expect(written[0]).toMatch(/^\{.*\}\n$/);
+    const line = JSON.parse(written[0] ?? '') as Record<string, unknown>;
+    expect(line).toMatchObject({ level: 'INFO', message: 'request', service: 'relay', version: '1.2.3' });
+    expect(line).toMatchObject({ request_id: 'id-1', endpoint: 'chat', status: 200, duration_ms: 12 });
+    expect(line).not.toHaveProperty('code');
+  });
+
+  test('writes a fault with name, code, frames and cause, and never a message', () => {
+    const cause = Object.assign(new TypeError('canary-of-the-cause'), { code: 'ECONNRESET' });
+    captured().fault('id-2', new Error('canary\n    at canary (file:///canary.ts:1:1)', { cause }));
+    vi.restoreAllMocks();
+    const text = written.join('');
+    expect(text).not.toContain('canary');
+    const line = JSON.parse(text) as Record<string, unknown>;
+    expect(line).toMatchObject({ level: 'ERROR', message: 'fault', request_id: 'id-2', error: 'Error' });
+    expect(line['cause']).toMatchObject({ error: 'TypeError', code: 'ECONNRESET' });
+    expect(line['stack']).toContainEqual(expect.stringMatching(/log\.test\.ts:\d+:\d+/));
+  });
+});
+
+describe('what is logged of an error', () => {
+  test('leaves out names and codes that are not words, and values that are no errors', () => {
+    const odd = Object.assign(new Error('x'), { name: 'canary with blanks', code: 'canary: text' });
+    expect(describeFault(odd)).toMatchObject({ error: 'Error' });
+    expect(JSON.stringify(describeFault(odd))).not.toContain('canary');
+    expect(describeFault('canary')).toEqual({ error: 'string' });
+  });
+
+  test('ends, also when errors are each other’s cause', () => {
+    const first = new Error('first');
+    first.cause = new Error('second', { cause: first });
+    expect(JSON.stringify(describeFault(first)).match(/"error"/g)).toHaveLength(4);
+  });
+});

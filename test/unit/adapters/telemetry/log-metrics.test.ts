@@ -1,0 +1,168 @@
+import { describe, expect, test } from 'vitest';
+import { embeddedConfigMetrics } from '../../../../shared/adapters/telemetry/config-metrics.ts';
+import { jsonLog } from '../../../../shared/adapters/telemetry/json-log.ts';
+import { outcomeOf, requestMetrics } from '../../../../shared/adapters/telemetry/request-metrics.ts';
+import { embeddedMetrics } from '../../../../shared/adapters/telemetry/background-metrics.ts';
+import type { RequestLog } from '../../../../shared/relay/ports/clock.ts';
+import { linesOf, metricsOf, type MetricValue } from '../../../support/embedded-metrics.ts';
+
+const answered: RequestLog = {
+  request_id: 'id-1',
+  endpoint: 'chat',
+  status: 200,
+  end: 'completed',
+  duration_ms: 900,
+  key_hint: 'sk-...abc',
+  account: 'acme',
+  model: 'gpt-4o',
+  channel: 'second',
+  attempts: [
+    { channel: 'first', outcome: 'upstream_status_500' },
+    { channel: 'second', outcome: 'answered' },
+  ],
+  first_content_ms: 250,
+  prompt_tokens: 10,
+  completion_tokens: 20,
+  usage_estimated: false,
+  charge: '0.000050001',
+};
+const refused: RequestLog = {
+  request_id: 'id-2',
+  endpoint: 'chat',
+  status: 401,
+  end: 'refused',
+  duration_ms: 3,
+  code: 'invalid_api_key',
+};
+
+async function lineOf(entry: RequestLog): Promise<string> {
+  const lines = await linesOf(() => jsonLog('1.2.3', requestMetrics('relay-beta')).request(entry));
+  expect(lines).toHaveLength(1);
+  return lines[0] ?? '';
+}
+
+const named = (values: MetricValue[]): Record<string, number> =>
+  Object.fromEntries(values.map(({ name, value }) => [name, value]));
+
+const byDimensions = (values: MetricValue[], ...names: string[]): MetricValue[] =>
+  values.filter(({ dimensions }) => Object.keys(dimensions).join() === names.join());
+
+describe('the line of a request', () => {
+  test('is the request’s log line and its metrics at once', async () => {
+    const line = await lineOf(answered);
+    expect(JSON.parse(line)).toMatchObject({ level: 'INFO', message: 'request', ...answered });
+    const values = metricsOf(line);
+    expect(named(byDimensions(values, 'stack'))).toEqual({
+      Requests: 1,
+      Failures: 0,
+      Refusals: 0,
+      InternalErrors: 0,
+      FailedAttempts: 1,
+      DurationMs: 900,
+      FirstContentMs: 250,
+      ChargeYuan: 0.000050001,
+      PromptTokens: 10,
+      CompletionTokens: 20,
+      EstimatedUsage: 0,
+    });
+    expect(byDimensions(values, 'stack', 'channel', 'outcome')).toMatchObject([
+      { name: 'Requests', value: 1, dimensions: { channel: 'second', outcome: 'completed' } },
+    ]);
+    expect(byDimensions(values, 'stack', 'channel')).toMatchObject([
+      { name: 'FirstContentMs', value: 250, unit: 'Milliseconds', dimensions: { channel: 'second' } },
+    ]);
+    expect(new Set(values.map(({ namespace }) => namespace))).toEqual(new Set(['relay']));
+    const { timestamp } = JSON.parse(line) as { timestamp: string };
+    expect(values[0]?.atMs).toBe(Date.parse(timestamp));
+  });
+
+  test('claims no number that is not known, and counts refusals on no channel', async () => {
+    const values = metricsOf(await lineOf(refused));
+    expect(Object.keys(named(byDimensions(values, 'stack')))).toEqual([
+      'Requests',
+      'Failures',
+      'Refusals',
+      'InternalErrors',
+      'FailedAttempts',
+      'DurationMs',
+    ]);
+    expect(named(values)).toMatchObject({ Refusals: 1, Failures: 0 });
+    expect(byDimensions(values, 'stack', 'channel', 'outcome')).toMatchObject([
+      { dimensions: { stack: 'relay-beta', channel: 'none', outcome: 'refused' } },
+    ]);
+  });
+
+  test('never makes a dimension of an account, a key or a model', async () => {
+    for (const entry of [answered, refused]) {
+      const text = JSON.stringify(metricsOf(await lineOf(entry)));
+      for (const value of ['acme', 'sk-...abc', 'gpt-4o', 'id-1']) expect(text).not.toContain(value);
+    }
+  });
+});
+
+test.each<[string, Partial<RequestLog>]>([
+  ['completed', { end: 'completed', status: 200 }],
+  ['client_gone', { end: 'client_gone', status: 200 }],
+  ['refused', { end: 'refused', status: 403, code: 'relay_closed' }],
+  ['refused', { end: 'refused', status: 429, code: 'insufficient_quota' }],
+  ['refused', { end: 'refused', status: 429, code: 'rate_limit_exceeded', reason: 'limit_rate' }],
+  ['refused', { end: 'failed', status: 400, code: 'context_length_exceeded' }],
+  ['refused', { end: 'failed', status: 200, code: 'context_length_exceeded' }],
+  ['limited', { end: 'failed', status: 429, code: 'rate_limit_exceeded', reason: 'all_channels_cooling' }],
+  ['limited', { end: 'failed', status: 200, code: 'rate_limit_exceeded', reason: 'upstream_status_429' }],
+  ['failed', { end: 'refused', status: 503, code: 'unavailable' }],
+  ['failed', { end: 'failed', status: 502, code: 'upstream_unavailable' }],
+  ['failed', { end: 'failed', status: 200, code: 'upstream_unavailable' }],
+  ['failed', { end: 'failed', status: 200, code: 'internal' }],
+])('a request counts as %s when it is %j', (outcome, entry) => {
+  expect(outcomeOf({ ...refused, code: undefined, ...entry })).toBe(outcome);
+});
+
+test('a failure without its attempt’s end counts no attempt as failed', async () => {
+  const attempts = [{ channel: 'first', outcome: 'under_way' }];
+  expect(named(metricsOf(await lineOf({ ...refused, attempts })))).toMatchObject({ FailedAttempts: 0 });
+});
+
+test('an event that needs a person is a metric too, and any other is a line', async () => {
+  const log = jsonLog('1.2.3', requestMetrics('relay-beta'));
+  const [lost = '', late = ''] = await linesOf(() => {
+    log.event('settle_lost', { request_id: 'id-3', charge_nano: 5n });
+    log.event('settle_late', { request_id: 'id-4' });
+  });
+  expect(JSON.parse(lost)).toMatchObject({ level: 'WARN', message: 'settle_lost', charge_nano: '5' });
+  expect(metricsOf(lost)).toMatchObject([
+    { name: 'SettleLost', value: 1, unit: 'Count', dimensions: { stack: 'relay-beta' } },
+  ]);
+  expect(metricsOf(late)).toEqual([]);
+});
+
+test('a log without metrics writes none', async () => {
+  const lines = await linesOf(() => jsonLog('1.2.3').request(answered));
+  expect(lines.flatMap(metricsOf)).toEqual([]);
+});
+
+test('the background jobs of money and configuration write each count as a metric of the stack', async () => {
+  const reservations = embeddedMetrics('relay-beta');
+  const config = embeddedConfigMetrics('relay-beta');
+  const lines = await linesOf(() => {
+    reservations.count('ConservationBroken');
+    reservations.swept({ open: 3, expired: 1 });
+    config.compiled({ badRows: 2, warnedRows: 0, unpricedModels: 4 });
+    config.badRows(1);
+    config.failed();
+  });
+  expect(lines).toHaveLength(5);
+  const values = lines.flatMap(metricsOf);
+  expect(values.map(({ name, value }) => [name, value])).toEqual([
+    ['ConservationBroken', 1],
+    ['OpenReservations', 3],
+    ['ExpiredReservations', 1],
+    ['BadRows', 2],
+    ['WarnedRows', 0],
+    ['UnpricedModels', 4],
+    ['BadRows', 1],
+    ['ConfigCompileFailed', 1],
+  ]);
+  for (const value of values)
+    expect(value).toMatchObject({ namespace: 'relay', unit: 'Count', dimensions: { stack: 'relay-beta' } });
+});

@@ -1,0 +1,22 @@
+import type { Log, RequestLog } from '../../../../shared/relay/ports/clock.ts';
+
+export interface RecordedLog extends Log {
+  requests: RequestLog[];
+  events: { name: string; fields: Record<string, unknown> }[];
+  faults: { requestId: string; error: unknown }[];
+}
+
+/** A log that keeps what it was told. */
+export function recordedLog(): RecordedLog {
+  const requests: RequestLog[] = [];
+  const events: RecordedLog['events'] = [];
+  const faults: RecordedLog['faults'] = [];
+  return {
+    requests,
+    events,
+    faults,
+    event: (name, fields) => void events.push({ name, fields }),
+    request: (entry) => void requests.push(entry),
+    fault: (requestId, error) => void faults.push({ requestId, error }),
+  };
+}

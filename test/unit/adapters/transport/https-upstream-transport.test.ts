@@ -1,0 +1,306 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import { createServer as createRawServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { upstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import type { UpstreamReply, UpstreamRequest } from '../../../../shared/relay/ports/clock.ts';
+import { selfSigned } from './self-signed.ts';
+
+const never = new AbortController().signal;
+
+async function listen(server: Server, scheme = 'http'): Promise<string> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => sockets.add(socket));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+}
+
+const serve = (listener: RequestListener): Promise<string> => listen(createServer(listener));
+
+const post = (url: string, more: Partial<UpstreamRequest> = {}): UpstreamRequest => ({
+  url,
+  headers: { 'content-type': 'application/json' },
+  body: '{"a":"ü"}',
+  connectTimeoutMs: 5000,
+  ...more,
+});
+
+async function read(reply: UpstreamReply): Promise<string> {
+  const parts: Uint8Array[] = [];
+  for await (const bytes of reply.body) parts.push(bytes);
+  return Buffer.concat(parts).toString();
+}
+
+describe('a request', () => {
+  test('carries the caller’s headers and body, a length, and asks for no compression', async () => {
+    const seen = Promise.withResolvers<{ request: IncomingMessage; body: string }>();
+    const url = await serve((request, response) => {
+      void text(request).then((body) => seen.resolve({ request, body }));
+      response.end('ok');
+    });
+    const headers = { authorization: 'Bearer x', 'content-type': 'application/json' };
+    expect(await read(await upstreamTransport({ local: true }).send(post(url, { headers }), never))).toBe(
+      'ok',
+    );
+    const { request, body } = await seen.promise;
+    expect(body).toBe('{"a":"ü"}');
+    expect(`${request.method} ${request.url}`).toBe('POST /v1');
+    expect(request.headers).toEqual({
+      ...headers,
+      'accept-encoding': 'identity',
+      'content-length': '10',
+      connection: 'keep-alive',
+      host: new URL(url).host,
+    });
+  });
+
+  test('does not follow a redirect', async () => {
+    const url = await serve((_request, response) =>
+      response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end('moved'),
+    );
+    const reply = await upstreamTransport({ local: true }).send(post(url), never);
+    expect(reply).toMatchObject({ status: 307, headers: { location: 'http://127.0.0.1:1/' } });
+    expect(await read(reply)).toBe('moved');
+  });
+
+  test.each(['http://example.com/v1', 'http://127.0.0.1.example.com/v1', 'ftp://127.0.0.1/', 'nonsense'])(
+    'never goes to %s',
+    async (url) => {
+      await expect(upstreamTransport({ local: true }).send(post(url), never)).rejects.toMatchObject({
+        kind: 'connect',
+      });
+    },
+  );
+
+  test('with a header that HTTP cannot carry is not sent, and the value is not repeated', async () => {
+    const headers = { authorization: 'Bearer canary\nx' };
+    const sent = upstreamTransport({ local: true }).send(post('http://127.0.0.1:1/', { headers }), never);
+    await expect(sent).rejects.toMatchObject({ kind: 'connect', message: /^(?!.*canary)/ });
+  });
+});
+
+describe('a reply', () => {
+  test('comes as it is read: status and first bytes before the rest is written', async () => {
+    const { promise: firstRead, resolve: onFirstRead } = Promise.withResolvers<void>();
+    const bytes = Buffer.from('data: ü€\n\n');
+    const url = await serve((_request, response) => {
+      response.write(bytes.subarray(0, 7));
+      void firstRead.then(() => response.end(bytes.subarray(7)));
+    });
+    const reply = await upstreamTransport({ local: true }).send(post(url), never);
+    const reads = reply.body[Symbol.asyncIterator]();
+    expect(await reads.next()).toEqual({ done: false, value: bytes.subarray(0, 7) });
+    onFirstRead();
+    expect(await reads.next()).toEqual({ done: false, value: bytes.subarray(7) });
+    expect(await reads.next()).toEqual({ done: true, value: undefined });
+  });
+
+  test('is rejected as reset when the connection breaks in the middle', async () => {
+    const url = await serve((_request, response) => {
+      response.write('half', () => response.destroy());
+    });
+    const reply = await upstreamTransport({ local: true }).send(post(url), never);
+    await expect(read(reply)).rejects.toMatchObject({ kind: 'reset' });
+  });
+
+  test('that broke before anyone read it is rejected when it is read, and nothing is uncaught', async () => {
+    const { promise: gone, resolve: onGone } = Promise.withResolvers<void>();
+    const url = await serve((_request, response) => {
+      response.once('close', onGone);
+      response.flushHeaders();
+      setImmediate(() => response.destroy());
+    });
+    const reply = await upstreamTransport({ local: true }).send(post(url), never);
+    await gone;
+    await expect(read(reply)).rejects.toMatchObject({ kind: 'reset' });
+  });
+
+  test.each(['before the first read', 'after the first read', 'while a read waits'])(
+    'left early %s closes the connection',
+    async (when) => {
+      const { promise: closed, resolve: onClosed } = Promise.withResolvers<void>();
+      const url = await serve((_request, response) => {
+        response.once('close', onClosed);
+        response.write('first');
+      });
+      const reply = await upstreamTransport({ local: true }).send(post(url), never);
+      const reads = reply.body[Symbol.asyncIterator]();
+      if (when !== 'before the first read') await reads.next();
+      const waiting = when === 'while a read waits' ? reads.next() : undefined;
+      await reads.return?.();
+      await closed;
+      expect(await (waiting ?? reads.next())).toEqual({ done: true, value: undefined });
+    },
+  );
+
+  test('left with only its end unread keeps the connection for the next request', async () => {
+    const ports: (number | undefined)[] = [];
+    const url = await serve((request, response) => {
+      ports.push(request.socket.remotePort);
+      response.end('data: [DONE]\n\n');
+    });
+    const transport = upstreamTransport({ local: true });
+    for (let calls = 0; calls < 2; calls += 1) {
+      const reply = await transport.send(post(url), never);
+      const reads = reply.body[Symbol.asyncIterator]();
+      expect(String((await reads.next()).value)).toContain('[DONE]');
+      await reads.return?.();
+      await new Promise(setImmediate);
+    }
+    expect(ports[1]).toBe(ports[0]);
+  });
+});
+
+describe('a failure to connect', () => {
+  test('is told apart: refused', async () => {
+    const server = createRawServer();
+    const url = await listen(server);
+    server.close();
+    await once(server, 'close');
+    await expect(upstreamTransport({ local: true }).send(post(url), never)).rejects.toMatchObject({
+      kind: 'connect',
+      message: 'No connection (ECONNREFUSED).',
+    });
+  });
+
+  test('is told apart: a TLS handshake that never ends is given up after the connect time-out', async () => {
+    const url = await listen(createRawServer(), 'https');
+    const sent = upstreamTransport({ local: true }).send(post(url, { connectTimeoutMs: 50 }), never);
+    await expect(sent).rejects.toMatchObject({ kind: 'connect', message: 'No connection within 50 ms.' });
+  });
+
+  test('is told apart: a server that speaks no TLS, or with a certificate nobody trusts', async () => {
+    const plain = (await serve((_request, response) => response.end())).replace('http:', 'https:');
+    await expect(upstreamTransport({ local: true }).send(post(plain), never)).rejects.toMatchObject({
+      kind: 'connect',
+    });
+    const untrusted = await listen(createSecureServer(selfSigned()), 'https');
+    await expect(upstreamTransport({ local: true }).send(post(untrusted), never)).rejects.toMatchObject({
+      kind: 'connect',
+    });
+  });
+
+  test('is over once there is a connection: the head may take longer', async () => {
+    const { key, cert } = selfSigned();
+    setDefaultCACertificates([...getCACertificates('default'), cert]);
+    const pending = Promise.withResolvers<ServerResponse>();
+    const server = createSecureServer({ key, cert }, (_request, response) => pending.resolve(response));
+    const url = await listen(server, 'https');
+    const sent = upstreamTransport({ local: true }).send(post(url, { connectTimeoutMs: 1000 }), never);
+    const response = await pending.promise;
+    setTimeout(() => response.end('late'), 1200);
+    expect(await read(await sent)).toBe('late');
+  });
+});
+
+describe('giving up', () => {
+  test('before anything was sent', async () => {
+    const sent = upstreamTransport({ local: true }).send(post('http://127.0.0.1:1/'), AbortSignal.abort());
+    await expect(sent).rejects.toMatchObject({ kind: 'aborted' });
+  });
+
+  test('while the head is waited for closes the connection', async () => {
+    const stop = new AbortController();
+    const { promise: closed, resolve: onClosed } = Promise.withResolvers<void>();
+    const url = await serve((_request, response) => {
+      response.once('close', onClosed);
+      stop.abort();
+    });
+    await expect(upstreamTransport({ local: true }).send(post(url), stop.signal)).rejects.toMatchObject({
+      kind: 'aborted',
+    });
+    await closed;
+  });
+
+  test('while the body is read closes the connection', async () => {
+    const stop = new AbortController();
+    const { promise: closed, resolve: onClosed } = Promise.withResolvers<void>();
+    const url = await serve((_request, response) => {
+      response.once('close', onClosed);
+      response.write('first');
+    });
+    const reply = await upstreamTransport({ local: true }).send(post(url), stop.signal);
+    const reads = reply.body[Symbol.asyncIterator]();
+    await reads.next();
+    const waiting = reads.next();
+    stop.abort();
+    await expect(waiting).rejects.toMatchObject({ kind: 'aborted' });
+    await closed;
+  });
+});
+
+/** Answers the first request of each connection; what happens to later ones is the test's matter. */
+async function serveOnce(onSecond: (request: IncomingMessage, response: ServerResponse) => void) {
+  const seen: number[] = [];
+  const served = new Map<Socket, number>();
+  const url = await serve((request, response) => {
+    const number = (served.get(request.socket) ?? 0) + 1;
+    served.set(request.socket, number);
+    seen.push(number);
+    request.resume();
+    if (number === 1) response.end('ok');
+    else onSecond(request, response);
+  });
+  return { url, seen, connections: () => served.size };
+}
+
+/** One answered request, its connection back in the pool. */
+async function warm(url: string) {
+  const transport = upstreamTransport({ local: true });
+  await read(await transport.send(post(url), never));
+  await new Promise(setImmediate);
+  return transport;
+}
+
+describe('a kept connection', () => {
+  test('is used again', async () => {
+    const { url, connections } = await serveOnce((_request, response) => response.end('again'));
+    const transport = await warm(url);
+    expect(await read(await transport.send(post(url), never))).toBe('again');
+    expect(connections()).toBe(1);
+  });
+
+  test('that turns out dead is replaced by a fresh one, once', async () => {
+    const { url, seen, connections } = await serveOnce((request) => request.socket.destroy());
+    const transport = await warm(url);
+    expect(await read(await transport.send(post(url), never))).toBe('ok');
+    expect(seen).toEqual([1, 2, 1]);
+    expect(connections()).toBe(2);
+  });
+
+  test('that turns out dead is not replaced by another that is just as old', async () => {
+    const { url, seen } = await serveOnce((request) => request.socket.destroy());
+    const transport = upstreamTransport({ local: true });
+    const replies = await Promise.all([transport.send(post(url), never), transport.send(post(url), never)]);
+    await Promise.all(replies.map(read));
+    await new Promise(setImmediate);
+    expect(await read(await transport.send(post(url), never))).toBe('ok');
+    expect(seen).toEqual([1, 1, 2, 1]);
+  });
+
+  test('that breaks after a byte of the reply is a failure: the request was worked on', async () => {
+    const { url, seen } = await serveOnce((request) => request.socket.end('HTTP/1.1 2'));
+    const transport = await warm(url);
+    await expect(transport.send(post(url), never)).rejects.toMatchObject({ kind: 'reset' });
+    expect(seen).toEqual([1, 2]);
+  });
+
+  test('is not the excuse for a fresh connection that breaks: that one is not tried again', async () => {
+    let requests = 0;
+    const url = await serve((request) => {
+      requests += 1;
+      request.socket.destroy();
+    });
+    await expect(upstreamTransport({ local: true }).send(post(url), never)).rejects.toMatchObject({
+      kind: 'reset',
+    });
+    expect(requests).toBe(1);
+  });
+});

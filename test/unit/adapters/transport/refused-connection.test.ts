@@ -1,0 +1,27 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, test } from 'vitest';
+import { upstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import { readUpstreamRefusal } from '../../../../shared/upstreams/dialects/chat/failure.ts';
+
+test('a refusal whose body nobody reads gives its connection back', async () => {
+  const server = createServer((_request, response) => {
+    response.writeHead(503).write('an answer without an end');
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const closed = once(server, 'connection').then(([socket]) => once(socket, 'close'));
+  const reply = await upstreamTransport({ local: true }).send(
+    {
+      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/chat/completions`,
+      headers: {},
+      body: '{}',
+      connectTimeoutMs: 1000,
+    },
+    new AbortController().signal,
+  );
+  const failure = await readUpstreamRefusal(reply, { withheld: [], type: {} });
+  expect(failure).toMatchObject({ kind: 'status', status: 503 });
+  await closed;
+  server.close();
+});

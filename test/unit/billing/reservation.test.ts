@@ -1,0 +1,176 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { PlanSlot } from '../../../shared/billing/plan-slots.ts';
+import { costOf, type Price } from '../../../shared/billing/price.ts';
+import { openEntriesMax } from '../../../shared/billing/quota-item.ts';
+import {
+  amountOf,
+  inputCost,
+  planReserve,
+  type CallEstimate,
+  type ReserveNeed,
+} from '../../../shared/billing/reservation.ts';
+import { entry, quota } from './quota-fixtures.ts';
+
+/** 1,000 nano-yuan a token in, 2,000 out. */
+const perToken: Price = { type: 'token-billing', rule: 1, input: 1_000_000_000n, output: 2_000_000_000n };
+const perCall: Price = { type: 'times-billing', rule: 2, perCall: 5_000_000n };
+const free: Price = { type: 'non-billing', rule: 3 };
+
+const slot = (itemId: string, limit: number | null): PlanSlot => ({
+  itemId,
+  name: itemId,
+  key: `${itemId}@1`,
+  staleKey: `${itemId}@0`,
+  limit,
+  resetsAtMs: 0,
+});
+const need = (more: Partial<ReserveNeed> = {}, estimate: Partial<CallEstimate> = {}): ReserveNeed => ({
+  id: 'call1',
+  price: perToken,
+  slots: [],
+  estimate: { inputTokens: 80, inputTokensMax: 100, n: 1, outputTokensMax: 1_000, ...estimate },
+  key: 'key1',
+  minute: 7,
+  takesNothing: false,
+  ...more,
+});
+
+/** An item with a fortune on which these plan entries were used once. */
+const use = (...used: string[]) => quota(10n ** 9n, { plan: new Map(used.map((id) => [`${id}@1`, 1])) });
+
+const short = (available: bigint, amount: bigint) => ({ reason: 'quota', available, need: amount });
+
+describe('a call is paid', () => {
+  it('from the balance: input at most and all that may be answered', () => {
+    expect(planReserve(need(), quota(2_100_000n))).toEqual({ amount: 2_100_000n });
+  });
+
+  it('from the balance for each of n answers', () => {
+    expect(planReserve(need({}, { n: 3 }), quota(10n ** 9n))).toEqual({ amount: 6_100_000n });
+  });
+
+  it('from the first plan entry that has room, before any balance', () => {
+    const slots = [slot('a', 1), slot('b', 1), slot('c', null)];
+    expect(planReserve(need({ slots }), use())).toEqual({ slot: slots[0], amount: 0n });
+    expect(planReserve(need({ slots }), use('a'))).toEqual({ slot: slots[1], amount: 0n });
+    expect(planReserve(need({ slots }), use('a', 'b', 'c'))).toEqual({ slot: slots[2], amount: 0n });
+  });
+
+  it('from the balance when every entry is full', () => {
+    const full = quota(10_000n, { plan: new Map([['a@1', 1]]) });
+    expect(planReserve(need({ price: perCall, slots: [slot('a', 1), slot('b', 0)] }), full)).toEqual({
+      amount: 5_000n,
+    });
+  });
+
+  it('with nothing when it takes nothing, whatever the plan and the balance', () => {
+    expect(planReserve(need({ takesNothing: true, slots: [slot('a', 1)] }), quota(-5n))).toEqual({
+      amount: 0n,
+    });
+  });
+
+  it('with nothing when its price is 0, even below zero', () => {
+    const gift: Price = { type: 'token-billing', rule: 1, input: 0n, output: 0n };
+    expect(planReserve(need({ price: gift }), quota(-5n))).toEqual({ amount: 0n });
+    expect(planReserve(need({ price: free }), quota(-5n))).toEqual({ amount: 0n });
+  });
+});
+
+describe('a call is refused', () => {
+  it('when the balance is short of a price per call, by whatever it is short', () => {
+    expect(planReserve(need({ price: perCall }), quota(4_999n))).toEqual(short(4_999n, 5_000n));
+  });
+
+  it('when the balance does not cover the input, or just that', () => {
+    expect(planReserve(need(), quota(99_999n))).toEqual(short(99_999n, 2_100_000n));
+    expect(planReserve(need(), quota(100_000n))).toEqual(short(100_000n, 2_100_000n));
+    expect(planReserve(need(), quota(-1n))).toEqual(short(-1n, 2_100_000n));
+  });
+
+  it('when only input is paid for and the balance does not cover it: no limit could help', () => {
+    const inputOnly: Price = { type: 'token-billing', rule: 1, input: 1_000_000_000n, output: 0n };
+    expect(planReserve(need({ price: inputOnly }), quota(99_999n))).toEqual(short(99_999n, 100_000n));
+  });
+
+  it('when as many calls of the account are open as can be', () => {
+    const open = new Map(
+      Array.from({ length: openEntriesMax }, (_, index) => [`x${index}`, entry()] as const),
+    );
+    expect(planReserve(need({ takesNothing: true }), quota(1n, { open }))).toEqual({
+      reason: 'open_entries',
+    });
+  });
+
+  it("when the key has all its calls under way, and not for another key's", () => {
+    const item = quota(10n ** 9n, { busy: new Map([['key1', 2]]) });
+    expect(planReserve(need({ maxConcurrency: 2 }), item)).toEqual({ reason: 'concurrency' });
+    expect(planReserve(need({ maxConcurrency: 3 }), item)).toMatchObject({ amount: 2_100_000n });
+    expect(planReserve(need({ maxConcurrency: 2, key: 'key2' }), item)).toMatchObject({ amount: 2_100_000n });
+  });
+
+  it('when the key has made all its calls of the minute, and not in the next', () => {
+    const item = quota(10n ** 9n, { rate: new Map([['key1', { minute: 7, count: 2 }]]) });
+    expect(planReserve(need({ rpm: 2 }), item)).toEqual({ reason: 'rate' });
+    expect(planReserve(need({ rpm: 2, minute: 6 }), item)).toEqual({ reason: 'rate' });
+    expect(planReserve(need({ rpm: 3 }), item)).toMatchObject({ amount: 2_100_000n });
+    expect(planReserve(need({ rpm: 2, minute: 8 }), item)).toMatchObject({ amount: 2_100_000n });
+  });
+});
+
+describe('a balance that covers the input but not all', () => {
+  it('is taken whole, and bounds the answer', () => {
+    expect(planReserve(need(), quota(300_000n))).toEqual({ amount: 300_000n, limitedTo: 100 });
+  });
+
+  it('is divided among n answers', () => {
+    expect(planReserve(need({}, { n: 2 }), quota(500_000n))).toEqual({ amount: 500_000n, limitedTo: 100 });
+  });
+
+  it.each([
+    ['64 tokens are the least', 1_000, 64, 64],
+    ['fewer do when fewer were asked for', 65, 64, 64],
+    ['all that were asked for are no lowered limit', 20, 20, undefined],
+  ])('%s', (_case, outputTokensMax, covered, limitedTo) => {
+    const available = 100_000n + BigInt(covered) * 2_000n;
+    const plan = planReserve(need({}, { outputTokensMax }), quota(available));
+    expect(plan).toEqual({ amount: available, limitedTo });
+  });
+
+  it.each([
+    ['less than 64 tokens are no answer', 1_000, 64],
+    ['less than was asked for is none when that is little', 20, 20],
+  ])('%s: refused', (_case, outputTokensMax, justNotCovered) => {
+    const available = 100_000n + BigInt(justNotCovered) * 2_000n - 1n;
+    expect(planReserve(need({}, { outputTokensMax }), quota(available))).toMatchObject({ reason: 'quota' });
+  });
+
+  it('is never exceeded by an answer that keeps to the limit, but for the rounding of one unit', () => {
+    const estimates = fc.record({
+      inputTokens: fc.constant(0),
+      inputTokensMax: fc.integer({ min: 0, max: 100_000 }),
+      n: fc.integer({ min: 1, max: 8 }),
+      outputTokensMax: fc.integer({ min: 1, max: 100_000 }),
+    });
+    const pico = fc.bigInt({ min: 0n, max: 10n ** 12n });
+    const balance = fc.bigInt({ min: -5n, max: 10n ** 14n });
+    fc.assert(
+      fc.property(estimates, pico, pico, balance, (estimate, input, output, available) => {
+        const price: Price = { type: 'token-billing', rule: 1, input, output };
+        const plan = planReserve(need({ price, estimate }), quota(available));
+        const payment = 'reason' in plan ? { amount: 0n, limitedTo: 0 } : plan;
+        const completion_tokens = estimate.n * (payment.limitedTo ?? estimate.outputTokensMax);
+        const prompt_tokens = 'reason' in plan ? 0 : estimate.inputTokensMax;
+        expect(costOf(price, { prompt_tokens, completion_tokens }) - payment.amount <= 1n).toBe(true);
+        expect(payment.amount === 0n || payment.amount <= available).toBe(true);
+        expect('reason' in plan && available >= amountOf(price, estimate)).toBe(false);
+      }),
+    );
+  });
+});
+
+describe('the input', () => {
+  it('costs its tokens, and nothing where only calls are paid for', () => {
+    expect([perToken, perCall, free].map((price) => inputCost(price, 80))).toEqual([80_000n, 0n, 0n]);
+  });
+});

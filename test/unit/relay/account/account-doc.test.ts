@@ -1,0 +1,98 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { chargeOf, type AnswerOutcome } from '../../../../shared/billing/call-charge.ts';
+import { parsePrice, type Price } from '../../../../shared/billing/price.ts';
+import { formatYuan } from '../../../../shared/billing/amount.ts';
+import { emptyQuota } from '../../../../shared/billing/quota-item.ts';
+import { defaultSettings } from '../../../../shared/config/rows/settings.ts';
+import { accountBody } from '../../../../shared/relay/account/account-balance.ts';
+import { usagePage } from '../../../../shared/relay/account/account-usage.ts';
+import { requestTimeMs } from '../../../../shared/wire/request-id.ts';
+import { keyRow } from '../../../support/core-rig.ts';
+
+const page = readFileSync(new URL('../../../../docs/billing.md', import.meta.url), 'utf8');
+const examples = [...page.matchAll(/```json\n(.*?)```/gs)].map(
+  (match) => JSON.parse(String(match[1])) as Record<string, unknown>,
+);
+const exampleOf = (object: string) => examples.find((example) => example['object'] === object);
+
+interface Row {
+  id: string;
+  created: number;
+  charge: number;
+  price: string;
+  prompt_tokens: number;
+  completion_tokens: number;
+}
+const exampleRow = (exampleOf('list')?.['data'] as Row[] | undefined)?.[0];
+
+/** Names of all keys, inner ones too, so that an example shows neither more nor less than an answer has. */
+function keysOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.slice(0, 1).map(keysOf);
+  if (typeof value !== 'object' || value === null) return '';
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, keysOf(inner)]));
+}
+
+describe('docs/billing.md', () => {
+  it('shows an account as the relay answers it', () => {
+    const item = { id: 'chat', name: 'Chat calls', icon: '', value: 1000, models: ['m'] };
+    const answer = accountBody({
+      account: { account: 'acme', plan: { level: 1, since: 0, until: 2e12 } },
+      quota: emptyQuota('acme'),
+      key: keyRow({ models: ['m'], max_concurrency: 10, rpm: 60 }),
+      snapshot: {
+        plans: [{ level: 1, price: 0, items: [item] }],
+        settings: { ...defaultSettings, subscriptionEnabled: true },
+      },
+      nowMs: 1e12,
+    });
+    expect(keysOf(exampleOf('account'))).toEqual(keysOf(answer));
+    const { available, reserved, spent, granted } = exampleOf('account') as Record<string, number>;
+    expect((available ?? 0) + (reserved ?? 0) + (spent ?? 0)).toBe(granted);
+  });
+
+  it('shows usage as the relay answers it', async () => {
+    const row = {
+      account: 'acme',
+      id: exampleRow?.id ?? '',
+      at: '2026-11-22T10:00:05Z',
+      kind: 'settled' as const,
+      model: 'gpt-4o',
+      key: '6f2d3c5e8a1b',
+      charge: 46_800_000n,
+      reserved: 0n,
+      price: '1:tokens:0.018:0.072',
+    };
+    const reader = { quota: async () => undefined, requests: async () => [row], grants: async () => [] };
+    const answer = await usagePage(reader, 'acme', new URLSearchParams());
+    expect(keysOf(exampleOf('list'))).toEqual(keysOf(answer));
+    expect(answer.data[0]).toMatchObject({ created: exampleRow?.created, charge: exampleRow?.charge });
+    expect(requestTimeMs(row.id)).toBeDefined();
+  });
+
+  it('computes its example as the relay does', () => {
+    const { prompt_tokens = 0, completion_tokens = 0, price = '', charge } = exampleRow ?? {};
+    const usage = { prompt_tokens, completion_tokens };
+    const outcome = { failed: false, anyContent: true, usageKnown: true, usage };
+    expect(formatYuan(chargeOf(parsePrice(price) as Price, outcome))).toBe(String(charge));
+    expect(page).toContain('0.0468 yuan');
+  });
+
+  it.each<[string, Partial<AnswerOutcome>, string, string]>([
+    ['a whole answer', {}, 'what was used', 'once'],
+    ['a whole answer, but empty', { anyContent: false }, 'what was used', 'nothing'],
+    ['the provider tells no counts', { usageKnown: false }, "the relay's estimate", 'once'],
+    ['the answer breaks off after content', { failed: true }, "the provider's counts", 'once'],
+    ['before any content', { failed: true, anyContent: false }, 'nothing', 'nothing'],
+  ])('says of %s what the relay charges', (ending, changes, byTokens, byCall) => {
+    const line = page.split('\n').find((each) => each.startsWith('|') && each.includes(ending));
+    const cells = (line ?? '').split('|').map((cell) => cell.trim());
+    expect(cells[3]).toContain(byTokens);
+    expect(cells[4]).toBe(byCall);
+    const usage = { prompt_tokens: 10, completion_tokens: 5 };
+    const outcome = { failed: false, anyContent: true, usageKnown: true, usage, ...changes };
+    const charged = (price: string): boolean => chargeOf(parsePrice(price) as Price, outcome) > 0n;
+    expect(charged('1:tokens:1:1')).toBe(byTokens !== 'nothing');
+    expect(charged('1:call:1')).toBe(byCall === 'once');
+  });
+});

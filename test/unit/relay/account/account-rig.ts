@@ -1,0 +1,90 @@
+import { PutItemCommand, type AttributeValue } from '@aws-sdk/client-dynamodb';
+import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
+import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/ledger/dynamo-account-reader.ts';
+import { keyHash } from '../../../../shared/tables/key-hash.ts';
+import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/dynamo-key-store.ts';
+import { defaultSettings, type Settings } from '../../../../shared/config/rows/settings.ts';
+import type { PlanRow } from '../../../../shared/config/rows/plan-row.ts';
+import { account } from '../../../../shared/relay/account/account-handle.ts';
+import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
+import type { Clock, RequestLog } from '../../../../shared/relay/ports/clock.ts';
+import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
+
+export const nowMs = Date.parse('2026-11-21T12:00:00Z');
+const clock: Clock = { now: () => nowMs, sleep: async () => undefined };
+
+export interface AccountAnswer {
+  status: number;
+  headers: Record<string, string>;
+  body: Record<string, unknown> & { error: Record<string, unknown> };
+}
+
+/** The account endpoints over the real reader and key store on an emulator. */
+export class AccountRig {
+  readonly logged: RequestLog[] = [];
+  settings: Settings = { ...defaultSettings, subscriptionEnabled: true };
+  plans: PlanRow[] = [];
+  readonly #emulator: Emulator;
+  readonly #tables: DynamoDBDocumentClient;
+
+  private constructor(emulator: Emulator) {
+    this.#emulator = emulator;
+    this.#tables = DynamoDBDocumentClient.from(emulatorClient(emulator.endpoint));
+  }
+
+  static async start(): Promise<AccountRig> {
+    return new AccountRig(await startEmulator());
+  }
+
+  async stop(): Promise<void> {
+    this.#tables.destroy();
+    await this.#emulator.stop();
+  }
+
+  async put(table: string, row: Record<string, unknown>): Promise<void> {
+    await this.#tables.send(new PutCommand({ TableName: `relay-${table}`, Item: row }));
+  }
+
+  async putAttributes(table: string, row: Record<string, AttributeValue>): Promise<void> {
+    const client = emulatorClient(this.#emulator.endpoint);
+    await client.send(new PutItemCommand({ TableName: `relay-${table}`, Item: row }));
+    client.destroy();
+  }
+
+  async putKey(key: string, row: Record<string, unknown>): Promise<void> {
+    await this.put('keys', { hash: keyHash(key), hint: 'sk-ab...yz', ...row });
+  }
+
+  async get(path: string, key?: string, changes: Partial<RelayRequest> = {}): Promise<AccountAnswer> {
+    const { pathname, searchParams } = new URL(path, 'https://relay.test');
+    const handle = account({
+      config: {
+        current: async () => ({
+          publishedAt: 0,
+          channels: [],
+          charges: [],
+          models: [],
+          plans: this.plans,
+          settings: this.settings,
+        }),
+      },
+      keys: dynamoKeyStore({ client: this.#tables, clock, stack: 'relay' }),
+      accounts: dynamoAccountReader(this.#tables, 'relay'),
+      clock,
+      log: { request: (entry) => this.logged.push(entry), event: () => undefined, fault: () => undefined },
+    });
+    const response = await handle({
+      id: 'request-1',
+      method: 'GET',
+      path: pathname,
+      query: searchParams,
+      headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+      baseUrl: 'https://relay.test/v1',
+      json: () => undefined,
+      hostDeadlineMs: nowMs + 30_000,
+      ...changes,
+    });
+    const body = JSON.parse(response.body as string) as AccountAnswer['body'];
+    return { status: response.status, headers: response.headers, body };
+  }
+}

@@ -1,0 +1,201 @@
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../../../shared/billing/ledger-row.ts';
+import { idAlphabet, requestTimeMs, timeText } from '../../../../shared/wire/request-id.ts';
+import { ledgerTimeMs, type AccountReader } from '../../../../shared/relay/ports/account-reader.ts';
+import { usagePage } from '../../../../shared/relay/account/account-usage.ts';
+import { AccountRig } from './account-rig.ts';
+
+const dayMs = Date.parse('2026-11-20');
+const idAt = (milliseconds: number, tail = '0'): string => timeText(milliseconds) + tail.padStart(16, '0');
+const isoAt = (milliseconds: number): string => new Date(milliseconds).toISOString();
+
+interface Page {
+  data: { id: string; created: number; [name: string]: unknown }[];
+  has_more: boolean;
+  next_cursor: string | null;
+}
+
+describe('GET /v1/account/usage over the real tables', () => {
+  const key = 'sk-acme-key';
+  let rig: AccountRig;
+
+  beforeAll(async () => {
+    rig = await AccountRig.start();
+    await rig.putKey(key, { account: 'acme' });
+    await rig.putAttributes('ledger', {
+      account: { S: 'acme' },
+      id: { S: idAt(dayMs + 1000) },
+      at: { S: isoAt(dayMs + 61_000) },
+      kind: { S: 'settled' },
+      endpoint: { S: 'chat' },
+      model: { S: 'm' },
+      key: { S: '0123456789ab' },
+      charge: { N: '0.003096' },
+      reserved: { N: '0.3' },
+      prompt_tokens: { N: '12' },
+      completion_tokens: { N: '40' },
+      estimated: { BOOL: true },
+      end: { S: 'completed' },
+      price: { S: '1:tokens:0.018:0.072' },
+    });
+    await rig.putAttributes('ledger', {
+      account: { S: 'acme' },
+      id: { S: 'grant#first & 50%' },
+      at: { S: isoAt(dayMs + 500) },
+      kind: { S: 'grant' },
+      amount: { N: '10' },
+      reason: { S: 'paid' },
+    });
+    await rig.put('ledger', {
+      account: 'acme',
+      id: idAt(dayMs),
+      at: isoAt(dayMs),
+      kind: 'settled',
+      charge: 0,
+      reserved: 0,
+      model: 'm',
+      key: '0123456789ab',
+      price: '1:call:0.5',
+      official: true,
+      cost: 0.5,
+    });
+    await rig.put('ledger', {
+      account: 'other',
+      id: idAt(dayMs, '7'),
+      at: isoAt(dayMs),
+      kind: 'settled',
+      charge: 1,
+      reserved: 1,
+    });
+  });
+  afterAll(async () => rig.stop());
+
+  const get = async (query: string): Promise<Page> => {
+    const { status, body } = await rig.get(`/v1/account/usage${query}`, key);
+    expect(status).toBe(200);
+    return body as unknown as Page;
+  };
+
+  it('lists the rows of the account, newest first, with all that a bill is made of', async () => {
+    const page = await get('');
+    expect(page).toMatchObject({ object: 'list', has_more: false, next_cursor: null });
+    expect(page.data.map((row) => row.id)).toEqual([idAt(dayMs + 1000), 'grant#first & 50%', idAt(dayMs)]);
+    expect(page.data[0]).toEqual({
+      id: idAt(dayMs + 1000),
+      object: 'usage',
+      created: dayMs / 1000 + 1,
+      kind: 'settled',
+      endpoint: 'chat',
+      model: 'm',
+      key: '0123456789ab',
+      charge: 0.003096,
+      prompt_tokens: 12,
+      completion_tokens: 40,
+      estimated: true,
+      end: 'completed',
+      price: '1:tokens:0.018:0.072',
+      plan_slot: null,
+      official: false,
+      cost: null,
+      amount: null,
+      reason: null,
+    });
+    expect(page.data[1]).toMatchObject({ kind: 'grant', amount: 10, reason: 'paid', charge: 0 });
+    expect(page.data[2]).toMatchObject({ official: true, cost: 0.5, charge: 0 });
+  });
+
+  it('goes on where the page before ended, also after a grant, and whether or not the cursor is escaped', async () => {
+    const first = await get('?limit=1');
+    expect(first).toMatchObject({ has_more: true, next_cursor: idAt(dayMs + 1000) });
+    const second = await get(`?limit=1&cursor=${first.next_cursor}`);
+    expect(second.data[0]).toMatchObject({ id: 'grant#first & 50%' });
+    for (const cursor of [second.next_cursor ?? '', encodeURIComponent(second.next_cursor ?? '')]) {
+      const third = await get(`?limit=1&cursor=${cursor}`);
+      expect(third.data.map((row) => row.id)).toEqual([idAt(dayMs)]);
+      expect(third).toMatchObject({ has_more: false, next_cursor: null });
+    }
+  });
+
+  it.each([
+    ['limit', '?limit=0'],
+    ['limit', '?limit=101'],
+    ['limit', '?limit=ten'],
+    ['limit', '?limit='],
+    ['cursor', '?cursor=nothing'],
+    ['cursor', '?cursor=grant%23unknown'],
+  ])('a bad %s is named: %s', async (param, query) => {
+    const { status, body } = await rig.get(`/v1/account/usage${query}`, key);
+    expect(status).toBe(400);
+    expect(body.error).toMatchObject({ param, type: 'invalid_request_error', code: 'invalid_value' });
+  });
+});
+
+describe('pages', () => {
+  it('put together are all rows, each once, newest first, whatever their times and the page size', async () => {
+    const time = fc.integer({ min: 0, max: 6 }).map((step) => dayMs + step);
+    const tail = fc.string({ unit: fc.constantFrom(...idAlphabet.split('')), minLength: 16, maxLength: 16 });
+    const request = fc.tuple(time, tail).map(([at, end]) => row(timeText(at) + end, at + 90_000, 'settled'));
+    const grant = fc
+      .tuple(time, fc.string({ maxLength: 3 }))
+      .map(([at, id]) => row(`grant#${id}`, at, 'grant'));
+    const rows = fc.uniqueArray(fc.oneof(request, grant), { selector: (each) => each.id, maxLength: 25 });
+    await fc.assert(
+      fc.asyncProperty(rows, fc.integer({ min: 1, max: 7 }), async (ledger, limit) => {
+        const reader = readerOf(ledger);
+        const seen: string[] = [];
+        let cursor: string | null = '';
+        while (cursor !== null) {
+          const query = new URLSearchParams({ limit: String(limit), cursor });
+          const page = await usagePage(reader, 'acme', query);
+          expect(page.data.length).toBeLessThanOrEqual(limit);
+          seen.push(...page.data.map((each) => each.id));
+          cursor = page.next_cursor;
+        }
+        const times = seen.map((id) =>
+          ledgerTimeMs(ledger.find((each) => each.id === id) ?? row(id, 0, 'grant')),
+        );
+        expect(times).toEqual(times.toSorted((a, b) => b - a));
+        expect(seen.toSorted()).toEqual(ledger.map((each) => each.id).toSorted());
+      }),
+    );
+  });
+
+  it('need a bounded read of requests', async () => {
+    const ledger = Array.from({ length: 50 }, (_, index) => row(idAt(dayMs + index), dayMs, 'settled'));
+    const asked: number[] = [];
+    const reader = readerOf(ledger);
+    const counted: AccountReader = {
+      ...reader,
+      requests: (account, before, limit) => {
+        asked.push(limit);
+        return reader.requests(account, before, limit);
+      },
+    };
+    await usagePage(counted, 'acme', new URLSearchParams({ limit: '5' }));
+    expect(asked).toEqual([6]);
+  });
+});
+
+it('a request id tells its time, and nothing else is taken for one', () => {
+  expect(requestTimeMs(idAt(dayMs + 123))).toBe(dayMs + 123);
+  for (const id of ['', 'grant#x', idAt(dayMs).slice(1), `${idAt(dayMs).slice(1)}u`])
+    expect(requestTimeMs(id)).toBeUndefined();
+});
+
+function row(id: string, at: number, kind: 'settled' | 'grant'): LedgerRow {
+  const start = { account: 'acme', id, at: isoAt(at) };
+  if (kind === 'grant') return { ...start, kind, amount: 0n, reason: '' };
+  return { ...start, kind, model: 'm', key: 'k', charge: 0n, reserved: 0n, price: '-:free' };
+}
+
+/** A table as DynamoDB keeps it: in the order of ids. */
+function readerOf(ledger: LedgerRow[]): AccountReader {
+  const sorted = ledger.toSorted((a, b) => (a.id < b.id ? 1 : -1));
+  const requests = sorted.filter((each): each is CloseRow => each.kind !== 'grant');
+  return {
+    quota: async () => undefined,
+    requests: async (_account, before, limit) => requests.filter(({ id }) => id < before).slice(0, limit),
+    grants: async () => sorted.filter((each): each is GrantLedgerRow => each.kind === 'grant'),
+  };
+}

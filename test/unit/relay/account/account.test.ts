@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { entryAttribute } from '../../../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import type { OpenEntry } from '../../../../shared/billing/quota-item.ts';
+import { defaultSettings } from '../../../../shared/config/rows/settings.ts';
+import { AccountRig } from './account-rig.ts';
+
+const key = 'sk-acme-key';
+const limitedKey = 'sk-limited-key';
+const entry: OpenEntry = {
+  until: 1_800_000_000,
+  amount: 250_000_001n,
+  input: 0n,
+  key: 'abc',
+  model: 'm',
+  price: '1:free',
+  slot: '',
+  busy: false,
+  official: false,
+  tombstone: false,
+};
+
+let rig: AccountRig;
+beforeAll(async () => {
+  rig = await AccountRig.start();
+  await rig.putKey(key, { account: 'acme' });
+  await rig.putKey(limitedKey, {
+    account: 'acme',
+    models: ['m'],
+    expires_at: '2027-01-01',
+    max_concurrency: 3,
+    rpm: 60,
+  });
+  await rig.putKey('sk-new-customer', { account: 'fresh' });
+  await rig.putKey('sk-disabled', { account: 'acme', enabled: false });
+  await rig.put('accounts', {
+    account: 'acme',
+    plan: { level: 1, since: '2026-10-05', until: '2027-01-05' },
+  });
+  await rig.putAttributes('quotas', {
+    account: { S: 'acme' },
+    // More digits than a JavaScript number holds.
+    available: { N: '20000000000000001' },
+    spent: { N: '1500000000' },
+    granted: { N: '20000001750000002' },
+    settled: { N: '1' },
+    open: { M: { one: entryAttribute(entry) } },
+    plan: { M: { 'chat@2026-11-05': { N: '7' }, 'chat@2026-10-05': { N: '99' } } },
+    busy: { M: {} },
+    rate: { M: {} },
+  });
+});
+afterAll(async () => rig.stop());
+beforeEach(() => {
+  rig.settings = { ...defaultSettings, subscriptionEnabled: true };
+  rig.plans = [
+    {
+      level: 1,
+      price: 30,
+      items: [
+        { id: 'chat', name: 'Chat calls', icon: '', value: 1000, models: ['m'] },
+        { id: 'vision', name: '', icon: '', value: -1, models: ['v'] },
+      ],
+    },
+  ];
+});
+
+describe('GET /v1/account', () => {
+  it('shows balance, plan use of the current month, and the key that asks', async () => {
+    const { status, headers, body } = await rig.get('/v1/account', limitedKey);
+    expect(status).toBe(200);
+    expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-request-id': 'request-1' });
+    const resets = Date.parse('2026-12-05') / 1000;
+    expect(body).toEqual({
+      object: 'account',
+      currency: 'CNY',
+      available: Number('20000000.000000001'),
+      reserved: 0.250000001,
+      spent: 1.5,
+      granted: Number('20000001.750000002'),
+      plan: {
+        level: 1,
+        until: Date.parse('2027-01-05') / 1000,
+        items: [
+          { id: 'chat', name: 'Chat calls', used: 7, value: 1000, resets_at: resets },
+          { id: 'vision', name: 'vision', used: 0, value: -1, resets_at: resets },
+        ],
+      },
+      key: {
+        hint: 'sk-ab...yz',
+        models: ['m'],
+        expires_at: Date.parse('2027-01-01') / 1000,
+        limits: { max_concurrency: 3, rpm: 60 },
+      },
+    });
+  });
+
+  it('shows zeros and no plan to an account that has never been used', async () => {
+    const { status, body } = await rig.get('/v1/account', 'sk-new-customer');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ available: 0, reserved: 0, spent: 0, granted: 0, plan: null });
+    expect(body).toMatchObject({
+      key: { models: null, expires_at: null, limits: { max_concurrency: null, rpm: null } },
+    });
+  });
+
+  it('shows no plan while subscriptions are off', async () => {
+    rig.settings = defaultSettings;
+    expect((await rig.get('/v1/account', key)).body).toMatchObject({ plan: null });
+  });
+
+  it('answers while the relay is closed', async () => {
+    rig.settings = { ...rig.settings, relayClosed: true };
+    expect((await rig.get('/v1/account', key)).status).toBe(200);
+    expect((await rig.get('/v1/account/usage', key)).status).toBe(200);
+  });
+});
+
+describe('who may ask', () => {
+  it.each([
+    ['no key', undefined, 'No API key was sent', 'key_missing'],
+    ['a malformed key', 'pk-1', 'does not hold an API key', 'key_malformed'],
+    ['an unknown key', 'sk-unknown', 'The API key is not valid', 'key_unknown'],
+    ['a disabled key', 'sk-disabled', 'The API key is not valid', 'key_disabled'],
+  ])(
+    '%s gets 401 in the words of chat, and the log the reason',
+    async (_case, secretKey, message, reason) => {
+      for (const path of ['/v1/account', '/v1/account/usage?limit=0']) {
+        const { status, headers, body } = await rig.get(path, secretKey);
+        expect(status).toBe(401);
+        expect(headers['cache-control']).toBe('no-store');
+        expect(body.error).toMatchObject({ code: 'invalid_api_key', type: 'authentication_error' });
+        expect(body.error['message']).toContain(message);
+        expect(rig.logged.at(-1)).toMatchObject({ status: 401, reason, end: 'refused' });
+      }
+    },
+  );
+
+  it('logs who asked', async () => {
+    await rig.get('/v1/account', key);
+    expect(rig.logged.at(-1)).toMatchObject({ endpoint: 'account', account: 'acme', status: 200 });
+  });
+});

@@ -1,0 +1,235 @@
+import { UpdateCommand } from '@aws-sdk/lib-dynamodb';
+import { beforeEach, describe, expect, test } from 'vitest';
+import {
+  getItems,
+  snapshotPartIds,
+  rowsPartIds,
+} from '../../../../shared/adapters/dynamodb/runtime/runtime-items.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/clock.ts';
+import { startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { channelRow, chargeRow, deleteRow, readRow, startCompiler, type Compiler } from './config-rig.ts';
+
+let emulator: Emulator;
+let compiler: Compiler;
+
+beforeEach(async () => {
+  emulator = await startEmulator();
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
+  compiler = startCompiler();
+  return () => emulator.stop();
+});
+
+/** 120 KB that hardly compress. */
+const text = () => Buffer.from(crypto.getRandomValues(new Uint8Array(60_000))).toString('hex');
+
+const put = (...row: Parameters<Compiler['store']['put']>) => compiler.store.put(...row);
+const served = async () => {
+  const pointer = await compiler.snapshots.newest();
+  if (pointer === undefined) throw new Error('nothing was published');
+  return compiler.snapshots.snapshot(pointer);
+};
+
+describe('a compile', () => {
+  test('publishes what the tables hold, as version 1', async () => {
+    await put('channels', channelRow());
+    await put('charges', chargeRow);
+    const pointer = await compiler.compile();
+    expect(pointer).toMatchObject({ version: 1, format: 1, parts: 1, rowParts: 1 });
+    expect(await served()).toMatchObject({
+      version: 1,
+      publishedAt: pointer.publishedAt,
+      models: ['gpt-4o'],
+      charges: [chargeRow],
+    });
+    expect(compiler.counted).toEqual([{ badRows: 0, warnedRows: 0, unpricedModels: 0 }]);
+  });
+
+  test('publishes empty tables too', async () => {
+    expect(await compiler.compile()).toMatchObject({ version: 1 });
+    expect(await served()).toMatchObject({ channels: [], models: [] });
+  });
+
+  test('of the same content writes nothing', async () => {
+    await put('channels', channelRow());
+    await put('charges', chargeRow);
+    const first = await compiler.compile();
+    await put('channels', channelRow({ _note: 'seen' }));
+    compiler.store.calls.length = 0;
+    expect(await compiler.compile()).toEqual(first);
+    expect(compiler.store.calls.filter((call) => /^(Put|Update)/.test(call))).toEqual([]);
+  });
+
+  test('of new content publishes the next version, deletes included', async () => {
+    await put('channels', channelRow());
+    await compiler.compile();
+    await put('channels', channelRow({ id: 'second', models: ['other'], priority: 5 }));
+    expect(await compiler.compile()).toMatchObject({ version: 2 });
+    expect((await served()).models).toEqual(['other', 'gpt-4o']);
+    await deleteRow(compiler.store, 'channels', 'main');
+    expect(await compiler.compile()).toMatchObject({ version: 3 });
+    expect((await served()).models).toEqual(['other']);
+  });
+
+  test('keeps the last good version of a bad row, over compilers that never saw it', async () => {
+    await put('channels', channelRow());
+    await compiler.compile();
+    await put('channels', channelRow({ priority: 'high' }));
+    await put('settings', { name: 'contact', value: 'ops@example.com' });
+    await startCompiler().compile();
+    expect(await served()).toMatchObject({ version: 2, settings: { contact: 'ops@example.com' } });
+    expect((await served()).channels).toMatchObject([{ id: 'main', priority: 0 }]);
+    await deleteRow(compiler.store, 'channels', 'main');
+    await compiler.compile();
+    expect((await served()).channels).toEqual([]);
+  });
+
+  test('is complete when a table is larger than one page of a scan, and the snapshot larger than an item', async () => {
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j'];
+    await Promise.all(
+      ids.map((id) =>
+        put('channels', channelRow({ id, models: [id], params: { set: { a: text(), b: text() } } })),
+      ),
+    );
+    const pointer = await compiler.compile();
+    expect(pointer.parts).toBeGreaterThan(1);
+    expect((await served()).models).toEqual(ids);
+    const parts = await getItems(compiler.store.client, 'relay-runtime', [
+      ...snapshotPartIds(pointer),
+      ...rowsPartIds(pointer),
+    ]);
+    for (const { body } of parts.values()) expect(body?.B?.length).toBeLessThanOrEqual(300_000);
+    expect(await compiler.compile()).toEqual(pointer);
+  });
+
+  test('fails, with a metric, when the store does not answer, and then publishes nothing', async () => {
+    await emulator.stop();
+    await expect(compiler.compile()).rejects.toBeInstanceOf(StoreUnavailable);
+    expect(compiler.counted).toEqual([{ failed: true }]);
+  });
+});
+
+describe('the newest snapshot', () => {
+  test('is published again when a part of it is lost', async () => {
+    await put('channels', channelRow());
+    const first = await compiler.compile();
+    await deleteRow(compiler.store, 'runtime', 'snapshot#1#0');
+    expect(await compiler.compile()).toMatchObject({ version: 2, digest: first.digest });
+    expect((await served()).models).toEqual(['gpt-4o']);
+    expect(compiler.log.faults).toMatchObject([{ error: { name: 'SnapshotBroken' } }]);
+  });
+
+  test('is published again, last good versions and all, when it is in a form that this code does not know', async () => {
+    await put('channels', channelRow());
+    await compiler.compile();
+    await put('channels', channelRow({ priority: 'high' }));
+    await compiler.store.client.send(
+      new UpdateCommand({
+        TableName: 'relay-runtime',
+        Key: { id: 'config' },
+        UpdateExpression: 'SET #format = :format',
+        ExpressionAttributeNames: { '#format': 'format' },
+        ExpressionAttributeValues: { ':format': 99 },
+      }),
+    );
+    expect(await compiler.compile()).toMatchObject({ version: 2, format: 1 });
+    expect((await served()).channels).toMatchObject([{ id: 'main', priority: 0 }]);
+  });
+
+  test('is not given up, with the last good versions in it, when the store does not answer for a moment', async () => {
+    await put('channels', channelRow());
+    await compiler.compile();
+    await put('channels', channelRow({ priority: 'high' }));
+    const unlucky = startCompiler({
+      snapshots: (real) => ({ ...real, rows: () => Promise.reject(new StoreUnavailable('gone')) }),
+    });
+    await expect(unlucky.compile()).rejects.toBeInstanceOf(StoreUnavailable);
+    expect(await compiler.snapshots.newest()).toMatchObject({ version: 1 });
+  });
+
+  test('is followed by another number when the next one was left behind by a compile that died', async () => {
+    await put('channels', channelRow());
+    await compiler.compile();
+    const dying = startCompiler({
+      snapshots: (real) => ({
+        ...real,
+        async publish(newest, version, content) {
+          await real.publish({ ...newest!, digest: 'never' }, version, content);
+          throw new Error('killed');
+        },
+      }),
+    });
+    await put('settings', { name: 'contact', value: 'ops@example.com' });
+    await expect(dying.compile()).rejects.toThrow('killed');
+    const { version } = await compiler.compile();
+    expect(version).toBeGreaterThan(2);
+    expect(await served()).toMatchObject({ version, settings: { contact: 'ops@example.com' } });
+    await put('settings', { name: 'contact', value: 'other' });
+    expect(await compiler.compile()).toMatchObject({ version: version + 1 });
+  });
+
+  test('starts again above all numbers that are taken when its pointer is lost', async () => {
+    for (const contact of ['a', 'b', 'c', 'd', 'e']) {
+      await put('settings', { name: 'contact', value: contact });
+      await compiler.compile();
+    }
+    await deleteRow(compiler.store, 'runtime', 'config');
+    const { version } = await compiler.compile();
+    expect(version).toBeGreaterThan(5);
+    expect(await served()).toMatchObject({ version, settings: { contact: 'e' } });
+  });
+});
+
+describe('the marks of rows', () => {
+  const problem = 'priority: found "high", wanted a whole number';
+
+  test('say what is wrong, and go when it is mended', async () => {
+    await put('channels', channelRow({ priority: 'high' }));
+    await put('charges', { ...chargeRow, output: 72 });
+    await compiler.compile();
+    expect(await readRow(compiler.store, 'channels', 'main')).toMatchObject({
+      priority: 'high',
+      _problem: problem,
+    });
+    expect(await readRow(compiler.store, 'charges', 1)).toMatchObject({
+      _warning: expect.stringContaining('looks like a price per million') as string,
+    });
+    expect(compiler.counted).toEqual([{ badRows: 1, warnedRows: 1, unpricedModels: 0 }]);
+
+    await put('channels', channelRow({ _problem: problem, _note: 'mine' }));
+    await put('charges', { ...chargeRow, _warning: 'old' });
+    await compiler.compile();
+    expect(await readRow(compiler.store, 'channels', 'main')).toEqual(channelRow({ _note: 'mine' }));
+    expect(await readRow(compiler.store, 'charges', 1)).toEqual(chargeRow);
+  });
+
+  test('are written once: a compile that their own writes bring about writes nothing', async () => {
+    await put('channels', channelRow({ priority: 'high' }));
+    await put('plans', { level: 1, items: [{ id: 'a', value: 1, models: ['unserved'] }] });
+    await compiler.compile();
+    compiler.store.calls.length = 0;
+    await compiler.compile();
+    expect(compiler.store.calls.filter((call) => /^(Put|Update)/.test(call))).toEqual([]);
+  });
+
+  test('never bring back a row that was deleted since it was read', async () => {
+    await put('channels', channelRow({ priority: 'high' }));
+    const late = startCompiler({
+      afterScan: () => deleteRow(compiler.store, 'channels', 'main'),
+    });
+    await late.compile();
+    expect(await readRow(compiler.store, 'channels', 'main')).toBeUndefined();
+  });
+
+  test('name a secret that certainly cannot be read; the channel is served all the same', async () => {
+    const reference = 'ssm:/relay/relay/typo';
+    await put('channels', channelRow({ secret: reference }));
+    await put('charges', chargeRow);
+    await startCompiler({
+      unreadable: new Map([[reference, 'there is no parameter of this name']]),
+    }).compile();
+    expect(await readRow(compiler.store, 'channels', 'main')).toMatchObject({
+      _warning: `secret: ${reference} cannot be read: there is no parameter of this name`,
+    });
+    expect((await served()).models).toEqual(['gpt-4o']);
+  });
+});

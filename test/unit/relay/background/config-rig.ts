@@ -1,0 +1,89 @@
+import { DeleteCommand, GetCommand } from '@aws-sdk/lib-dynamodb';
+import { configPublisher } from '../../../../shared/relay/background/config-publisher.ts';
+import { scanConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-config-tables.ts';
+import type { Pointer } from '../../../../shared/adapters/dynamodb/runtime/runtime-items.ts';
+import {
+  dynamoSnapshotStore,
+  type SnapshotStore,
+} from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
+import { physicalTableName, tableSchemas, type TableName } from '../../../../shared/tables/table-schemas.ts';
+import { writeMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
+import type { ConfigRows } from '../../../../shared/config/config-rows.ts';
+import { recordedLog, type RecordedLog } from '../../adapters/telemetry/recorded-log.ts';
+import { countedClient, type CountedClient } from '../../adapters/dynamodb/store.ts';
+
+export interface CompilerOptions {
+  /** Stands between the compiler and its snapshots. */
+  snapshots?: (real: SnapshotStore) => SnapshotStore;
+  /** Runs after the tables were scanned. */
+  afterScan?: (rows: ConfigRows) => Promise<void>;
+  unreadable?: Map<string, string>;
+}
+
+export interface Compiler {
+  compile(): Promise<Pointer>;
+  store: CountedClient;
+  snapshots: SnapshotStore;
+  log: RecordedLog;
+  /** What the metrics were told. */
+  counted: object[];
+  pauses: number;
+}
+
+/** A compiler of its own, as another environment of the function would be, on the emulator of the test. */
+export function startCompiler(options: CompilerOptions = {}): Compiler {
+  const store = countedClient();
+  const log = recordedLog();
+  const clock = { now: () => Date.now() };
+  const real = dynamoSnapshotStore(store.client, 'relay', clock);
+  const snapshots = options.snapshots?.(real) ?? real;
+  const counted: object[] = [];
+  const compiler: Compiler = { compile: () => keep(), store, snapshots, log, counted, pauses: 0 };
+  const keep = configPublisher({
+    clock: {
+      ...clock,
+      sleep: async () => {
+        compiler.pauses += 1;
+      },
+    },
+    random: { next: () => 0.5 },
+    log,
+    metrics: {
+      compiled: (counts) => void counted.push(counts),
+      badRows: (count) => void counted.push({ count }),
+      failed: () => void counted.push({ failed: true }),
+    },
+    local: false,
+    snapshots,
+    async scan() {
+      const rows = await scanConfigTables(store.client, 'relay');
+      await options.afterScan?.(rows);
+      return rows;
+    },
+    mark: (rows) => writeMarks(store.client, 'relay', rows),
+    unreadable: async () => options.unreadable ?? new Map(),
+  });
+  return compiler;
+}
+
+const keyOf = (table: TableName, key: string | number) => ({
+  TableName: physicalTableName('relay', table),
+  Key: { [tableSchemas[table].partitionKey.name]: key },
+});
+
+export const readRow = async ({ client }: CountedClient, table: TableName, key: string | number) =>
+  (await client.send(new GetCommand({ ...keyOf(table, key), ConsistentRead: true }))).Item;
+
+export const deleteRow = async ({ client }: CountedClient, table: TableName, key: string | number) => {
+  await client.send(new DeleteCommand(keyOf(table, key)));
+};
+
+export const channelRow = (attributes: Record<string, unknown> = {}) => ({
+  id: 'main',
+  endpoint: 'https://api.example.com/v1',
+  models: ['gpt-4o'],
+  state: true,
+  ...attributes,
+});
+
+export const chargeRow = { id: 1, type: 'token-billing', models: ['gpt-4o'], input: 0.01, output: 0.02 };

@@ -1,0 +1,232 @@
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import { imbalance } from '../../../../shared/billing/quota-item.ts';
+import { FaultyDynamo, type Fault } from '../../../contract/quota-store-faults.ts';
+import { key, minute, reserveOf, slot } from '../../../contract/quota-store-rig.ts';
+import { GrantRig, type Typed } from './grant-rig.ts';
+
+const yuan = 1_000_000_000n;
+const at = '2025-11-21T04:40:00Z';
+
+let rig: GrantRig;
+let account = '';
+let accounts = 0;
+
+beforeAll(async () => {
+  rig = await GrantRig.open();
+});
+afterAll(() => rig[Symbol.asyncDispose]());
+beforeEach(() => {
+  account = `account ${(accounts += 1)}`;
+  rig.forget();
+});
+
+async function balance(): Promise<{ available: bigint; granted: bigint } | undefined> {
+  const item = await rig.quota(account);
+  if (!item) return undefined;
+  expect(imbalance(item)).toBeUndefined();
+  return { available: item.available, granted: item.granted };
+}
+const both = (amount: bigint) => ({ available: amount, granted: amount });
+
+describe('a grant', () => {
+  test('is added to the balance once, with its ledger row, and is marked as applied', async () => {
+    await rig.put(account, 'first', { amount: '100', reason: 'paid by transfer' });
+    await rig.run();
+    expect(await balance()).toEqual(both(100n * yuan));
+    expect(await rig.ledger(account)).toEqual(['grant#first 100 paid by transfer']);
+    expect(await rig.marks(account, 'first')).toEqual({ applied: at });
+    expect(rig.log.events).toEqual([
+      { name: 'grant_applied', fields: { account, grant_id: 'first', amount: '100' } },
+    ]);
+  });
+
+  test('makes the item of a new account so that every kind of call can be reserved', async () => {
+    await rig.put(account, 'first', { amount: '1' });
+    await rig.run();
+    const quotas = dynamoQuotaStore(DynamoDBDocumentClient.from(rig.client), 'relay');
+    const rate = { key, minute, max: 1, starts: true };
+    const wish = { amount: yuan, slot: slot(1), busy: { key, max: 1 }, rate };
+    expect(await quotas.reserve(reserveOf(account, wish))).toMatchObject({ done: true });
+  });
+
+  test.each([
+    ['0.000000001', 1n],
+    ['-30.5', -30_500_000_000n],
+    ['999999999999.999999999', 999_999_999_999_999_999_999n],
+    ['1e2', 100n * yuan],
+  ])('of %s yuan is exact', async (amount, nano) => {
+    await rig.put(account, 'one', { amount });
+    await rig.run();
+    expect(await balance()).toEqual(both(nano));
+  });
+
+  test('may be typed as text, and others add up', async () => {
+    await rig.put(account, 'text', { amount: { S: ' 2.50 ' } });
+    await rig.put(account, 'number', { amount: '-1' });
+    await rig.run();
+    expect(await balance()).toEqual(both(1_500_000_000n));
+  });
+
+  test('that comes many times at once is applied once', async () => {
+    await rig.put(account, 'first', { amount: '7' });
+    const records = await rig.nextRecords();
+    const replies = await Promise.all(Array.from({ length: 8 }, () => rig.deliver(records)));
+    expect(replies).toEqual(replies.map(() => ({ batchItemFailures: [] })));
+    await Promise.all([rig.run(), rig.applier.keepMissed()]);
+    expect(await balance()).toEqual(both(7n * yuan));
+    expect(await rig.ledger(account)).toHaveLength(1);
+  });
+
+  test.each<[string, Typed]>([
+    ['no amount', {}],
+    ['an amount of no number', { amount: { S: 'a lot' } }],
+    ['ten decimals', { amount: '0.0000000001' }],
+    ['nothing', { amount: '0' }],
+    ['a trillion', { amount: '1000000000000' }],
+    ['a map', { amount: { M: {} } }],
+    ['a misspelt attribute', { amount: '5', reasn: 'gift' }],
+  ])('of %s is marked with what is wanted, and holds up no other', async (_, typed) => {
+    await rig.put(account, 'bad', typed);
+    await rig.put(account, 'good', { amount: '3' });
+    await rig.run();
+    expect(await balance()).toEqual(both(3n * yuan));
+    const { problem, applied } = await rig.marks(account, 'bad');
+    expect(problem).toMatch(
+      /^(amount: found .*, wanted yuan: a number other than 0|reasn: found, but not known here)/,
+    );
+    expect(applied).toBeUndefined();
+    expect(await rig.marks(account, 'good')).toEqual({ applied: at });
+    expect(rig.metrics.counted).toEqual([]);
+  });
+
+  test('that is mended is applied, and the problem goes', async () => {
+    await rig.put(account, 'one', { amount: { S: 'five' } });
+    await rig.run();
+    const marks = await rig.marks(account, 'one');
+    await rig.put(account, 'one', { amount: '5', _problem: marks.problem ?? '' });
+    await rig.run();
+    expect(await balance()).toEqual(both(5n * yuan));
+    expect(await rig.marks(account, 'one')).toEqual({ applied: at });
+  });
+
+  test('that is changed after it was applied is not applied again, and says so until it is changed back', async () => {
+    await rig.put(account, 'one', { amount: '5' });
+    await rig.run();
+    await rig.put(account, 'one', { amount: '6' });
+    await rig.run();
+    expect(await balance()).toEqual(both(5n * yuan));
+    const wanted = 'amount: found 6, wanted 5, which was applied; grant the difference in a row of its own';
+    expect(await rig.marks(account, 'one')).toEqual({ applied: at, problem: wanted });
+    await rig.put(account, 'one', { amount: '5', _applied: at, _problem: wanted });
+    await rig.run();
+    expect(await rig.marks(account, 'one')).toEqual({ applied: at });
+  });
+
+  test('that is removed and put again is not applied again', async () => {
+    await rig.put(account, 'one', { amount: '5' });
+    await rig.run();
+    await rig.remove(account, 'one');
+    await rig.put(account, 'one', { amount: '5' });
+    await rig.run();
+    expect(await balance()).toEqual(both(5n * yuan));
+    expect(await rig.marks(account, 'one')).toEqual({ applied: at });
+  });
+
+  test('that was copied from an applied one, marks and all, is applied', async () => {
+    await rig.put(account, 'copy', { amount: '5', _applied: '2020-01-01T00:00:00Z' });
+    await rig.run();
+    expect(await balance()).toEqual(both(5n * yuan));
+    expect(await rig.marks(account, 'copy')).toEqual({ applied: at });
+  });
+
+  test('that is gone before its mark is written does not come back', async () => {
+    await rig.put(account, 'one', { amount: '5' });
+    const records = await rig.nextRecords();
+    await rig.remove(account, 'one');
+    await rig.deliver(records);
+    expect(await rig.marks(account, 'one')).toEqual({});
+    expect(await balance()).toEqual(both(5n * yuan));
+    await rig.run();
+  });
+});
+
+describe('a grant for an item that cannot take it', () => {
+  test('is reported and marked, and blocks nobody, now or on the schedule', async () => {
+    const broken = { account: { S: account }, available: { S: 'much' } };
+    await rig.client.send(new PutItemCommand({ TableName: 'relay-quotas', Item: broken }));
+    await rig.put(account, 'one', { amount: '5' });
+    await rig.put(`${account} other`, 'one', { amount: '5' });
+    expect(await rig.deliver(await rig.nextRecords())).toEqual({ batchItemFailures: [] });
+    expect(rig.metrics.counted).toEqual(['GrantPoisoned']);
+    expect(rig.log.events).toContainEqual({
+      name: 'grant_poisoned',
+      fields: expect.objectContaining({ account, grant_id: 'one' }) as unknown,
+    });
+    expect(await rig.marks(account, 'one')).toEqual({
+      problem: "cannot be applied: the account's item in quotas does not take it",
+    });
+    expect(await rig.marks(`${account} other`, 'one')).toEqual({ applied: at });
+    expect(await rig.ledger(account)).toEqual([]);
+    await rig.applier.keepMissed();
+    expect(rig.metrics.counted).toHaveLength(2);
+    await rig.remove(account, 'one');
+    await rig.run();
+  });
+});
+
+describe('the schedule', () => {
+  test('applies what the stream missed', async () => {
+    await rig.put(account, 'missed', { amount: '5' });
+    await rig.put(account, 'bad', { amount: { S: 'x' } });
+    await rig.nextRecords();
+    await rig.applier.keepMissed();
+    expect(await balance()).toEqual(both(5n * yuan));
+    expect(await rig.marks(account, 'missed')).toEqual({ applied: at });
+    expect((await rig.marks(account, 'bad')).problem).toMatch(/^amount: /);
+    await rig.run();
+    expect(await balance()).toEqual(both(5n * yuan));
+  });
+});
+
+describe('over a failing network', () => {
+  test.each<[string, Fault[]]>([
+    ['conflicts with calls', ['none', 'TransactionCanceledException', 'TransactionCanceledException']],
+    ['throttling', ['none', 'ThrottlingException']],
+    ['lost replies', ['none', 'reply lost', 'reply lost', 'reply lost']],
+  ])('a grant that meets %s is applied once', async (_, faults) => {
+    await rig.put(account, 'one', { amount: '5' });
+    await using faulty = new FaultyDynamo(rig.endpoint);
+    faulty.faults = [...faults];
+    const reply = await rig.deliver(await rig.nextRecords(), rig.keeperOn(faulty.client));
+    expect(reply).toEqual({ batchItemFailures: [] });
+    expect(faulty.faults).toEqual([]);
+    expect(await balance()).toEqual(both(5n * yuan));
+    expect(await rig.marks(account, 'one')).toEqual({ applied: at });
+    await rig.run();
+    expect(await rig.ledger(account)).toHaveLength(1);
+  });
+
+  test('a grant that meets nothing but conflicts comes again, and is applied then', async () => {
+    await rig.put(account, 'one', { amount: '5' });
+    const records = await rig.nextRecords();
+    await using faulty = new FaultyDynamo(rig.endpoint);
+    faulty.faults = ['none'];
+    faulty.otherwise = () => 'TransactionCanceledException';
+    const began = rig.clock.now();
+    const { batchItemFailures } = await rig.deliver(records, rig.keeperOn(faulty.client));
+    expect(batchItemFailures).toEqual([{ itemIdentifier: records[0]?.dynamodb?.SequenceNumber }]);
+    expect(rig.clock.now() - began).toBeLessThanOrEqual(5_000);
+    await rig.deliver(records);
+    expect(await balance()).toEqual(both(5n * yuan));
+    await rig.run();
+  });
+
+  test('a schedule that finds the store away ends with its error', async () => {
+    await using away = new FaultyDynamo('http://127.0.0.1:1');
+    away.otherwise = () => 'unsent';
+    await expect(rig.keeperOn(away.client).keepMissed()).rejects.toThrow('connection');
+  });
+});

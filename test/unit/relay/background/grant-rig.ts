@@ -1,0 +1,134 @@
+/** Grants on a real emulator: an operator's rows, the stream that carries them, and what became of balances. */
+import {
+  DeleteItemCommand,
+  GetItemCommand,
+  PutItemCommand,
+  QueryCommand,
+  type AttributeValue,
+  type DynamoDBClient,
+} from '@aws-sdk/client-dynamodb';
+import type { DynamoDBBatchResponse, DynamoDBRecord } from 'aws-lambda';
+import { dynamoGrantStore } from '../../../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
+import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import { streamHandler } from '../../../../shared/adapters/table-streams/table-stream-handler.ts';
+import { grantImageOf } from '../../../../shared/adapters/table-streams/table-stream-records.ts';
+import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
+import { grantApplier, type GrantApplier } from '../../../../shared/relay/background/grant-applier.ts';
+import { QuickClock } from '../../../contract/quota-store-faults.ts';
+import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { recordedLog } from '../../adapters/telemetry/recorded-log.ts';
+import { countedMetrics, eventOf, openStream, type TableStream } from './ledger-stream.ts';
+
+/** What an operator typed: a number's digits, or any attribute. */
+export type Typed = Record<string, string | AttributeValue>;
+
+const roundsMax = 20;
+
+export class GrantRig implements AsyncDisposable {
+  readonly client: DynamoDBClient;
+  readonly clock = new QuickClock();
+  readonly #emulator: Emulator;
+  readonly #stream: TableStream;
+  log = recordedLog();
+  metrics = countedMetrics();
+  applier: GrantApplier;
+
+  private constructor(emulator: Emulator, stream: TableStream) {
+    this.#emulator = emulator;
+    this.#stream = stream;
+    this.client = emulatorClient(emulator.endpoint);
+    this.applier = this.keeperOn(this.client);
+  }
+
+  static async open(): Promise<GrantRig> {
+    const emulator = await startEmulator();
+    return new GrantRig(emulator, await openStream(emulator.endpoint, 'relay-grants'));
+  }
+
+  get endpoint(): string {
+    return this.#emulator.endpoint;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.client.destroy();
+    await this.#emulator.stop();
+  }
+
+  forget(): void {
+    this.log = recordedLog();
+    this.metrics = countedMetrics();
+    this.applier = this.keeperOn(this.client);
+  }
+
+  keeperOn(client: DynamoDBClient): GrantApplier {
+    const { clock, log, metrics } = this;
+    const grants = dynamoGrantStore(client, 'relay');
+    return grantApplier({ clock, random: { next: () => 0.5 }, grants, log, metrics });
+  }
+
+  /** Puts a row as an operator does: `amount` as a number, other texts as texts. */
+  async put(account: string, grantId: string, typed: Typed): Promise<void> {
+    const cells = Object.entries(typed).map(([name, value]) => [name, attribute(name, value)]);
+    const Item = { account: { S: account }, grant_id: { S: grantId }, ...Object.fromEntries(cells) };
+    await this.client.send(new PutItemCommand({ TableName: 'relay-grants', Item }));
+  }
+
+  async remove(account: string, grantId: string): Promise<void> {
+    const Key = { account: { S: account }, grant_id: { S: grantId } };
+    await this.client.send(new DeleteItemCommand({ TableName: 'relay-grants', Key }));
+  }
+
+  nextRecords(): Promise<DynamoDBRecord[]> {
+    return this.#stream.next();
+  }
+
+  deliver(records: DynamoDBRecord[], applier = this.applier): Promise<DynamoDBBatchResponse> {
+    const { log, metrics } = this;
+    const poisoned = { event: 'grant_poisoned', metric: 'GrantPoisoned' } as const;
+    return streamHandler({ read: grantImageOf, keep: applier.keep, poisoned, log, metrics })(
+      eventOf(records),
+    );
+  }
+
+  /** Delivers until the stream is quiet: marks come back as records of their own. Returns how many came. */
+  async run(): Promise<number> {
+    let delivered = 0;
+    for (let round = 0; round < roundsMax; round += 1) {
+      const records = await this.nextRecords();
+      if (records.length === 0) return delivered;
+      delivered += records.length;
+      const { batchItemFailures } = await this.deliver(records);
+      if (batchItemFailures.length > 0) throw new Error('a record came back');
+    }
+    throw new Error('the stream never gets quiet');
+  }
+
+  async marks(account: string, grantId: string): Promise<{ applied?: string; problem?: string }> {
+    const Key = { account: { S: account }, grant_id: { S: grantId } };
+    const { Item } = await this.client.send(new GetItemCommand({ TableName: 'relay-grants', Key }));
+    const [applied, problem] = [Item?.['_applied']?.S, Item?.['_problem']?.S];
+    return { ...(applied !== undefined && { applied }), ...(problem !== undefined && { problem }) };
+  }
+
+  async quota(account: string): Promise<QuotaItem | undefined> {
+    const input = { TableName: 'relay-quotas', Key: { account: { S: account } } };
+    const { Item } = await this.client.send(new GetItemCommand(input));
+    return Item && quotaOf(Item);
+  }
+
+  /** The account's ledger: `grant#id amount reason`. */
+  async ledger(account: string): Promise<string[]> {
+    const input = {
+      TableName: 'relay-ledger',
+      KeyConditionExpression: 'account = :account',
+      ExpressionAttributeValues: { ':account': { S: account } },
+    };
+    const { Items = [] } = await this.client.send(new QueryCommand(input));
+    return Items.map(({ id, amount, reason }) => `${id?.S} ${amount?.N} ${reason?.S}`);
+  }
+}
+
+function attribute(name: string, value: string | AttributeValue): AttributeValue {
+  if (typeof value !== 'string') return value;
+  return name === 'amount' ? { N: value } : { S: value };
+}

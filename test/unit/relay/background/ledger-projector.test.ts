@@ -1,0 +1,243 @@
+import { PutItemCommand, QueryCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import type { DynamoDBRecord } from 'aws-lambda';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { dynamoLedgerStore } from '../../../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
+import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import {
+  streamHandler,
+  type StreamHandler,
+} from '../../../../shared/adapters/table-streams/table-stream-handler.ts';
+import { quotaChangeOf } from '../../../../shared/adapters/table-streams/table-stream-records.ts';
+import type { CloseRecord, OpenEntry } from '../../../../shared/billing/quota-item.ts';
+import { ledgerProjector } from '../../../../shared/relay/background/ledger-projector.ts';
+import type { QuotaStore } from '../../../../shared/relay/ports/quota-store.ts';
+import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
+import { FaultyDynamo } from '../../../contract/quota-store-faults.ts';
+import {
+  closeOf,
+  entryOf,
+  itemOf,
+  reserveOf,
+  slot,
+  type ReserveWish,
+} from '../../../contract/quota-store-rig.ts';
+import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { recordedLog, type RecordedLog } from '../../adapters/telemetry/recorded-log.ts';
+import {
+  countedMetrics,
+  eventOf,
+  openStream,
+  type CountedMetrics,
+  type TableStream,
+} from './ledger-stream.ts';
+
+let emulator: Emulator;
+let client: DynamoDBClient;
+let quotas: QuotaStore;
+let stream: TableStream;
+let log: RecordedLog;
+let metrics: CountedMetrics;
+let account = '';
+let accounts = 0;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  client = emulatorClient(emulator.endpoint);
+  quotas = dynamoQuotaStore(DynamoDBDocumentClient.from(client), 'relay');
+  stream = await openStream(emulator.endpoint, 'relay-quotas');
+});
+afterAll(async () => {
+  client.destroy();
+  await emulator.stop();
+});
+beforeEach(async () => {
+  account = `account ${(accounts += 1)}`;
+  log = recordedLog();
+  metrics = countedMetrics();
+  await put({ available: 10n ** 20n + 5n });
+});
+
+const put = (given: Parameters<typeof itemOf>[1]) =>
+  client.send(new PutItemCommand({ TableName: 'relay-quotas', Item: attributesOf(itemOf(account, given)) }));
+
+function handlerOn(store: DynamoDBClient): StreamHandler {
+  const keep = ledgerProjector({ ledger: dynamoLedgerStore(store, 'relay'), log, metrics });
+  const poisoned = { event: 'ledger_poisoned', metric: 'LedgerPoisoned' } as const;
+  return streamHandler({ read: quotaChangeOf, keep, poisoned, log, metrics });
+}
+
+const keep = (records: DynamoDBRecord[]) => handlerOn(client)(eventOf(records));
+const nothingFailed = { batchItemFailures: [] };
+
+/** The account's ledger as the table holds it: numbers as DynamoDB keeps them. */
+async function rows(): Promise<Record<string, unknown>[]> {
+  const command = new QueryCommand({
+    TableName: 'relay-ledger',
+    KeyConditionExpression: 'account = :account',
+    ExpressionAttributeValues: { ':account': { S: account } },
+  });
+  const { Items = [] } = await client.send(command);
+  return Items.map((item) =>
+    Object.fromEntries(Object.entries(item).map(([name, { S, N, BOOL }]) => [name, S ?? N ?? BOOL])),
+  );
+}
+
+async function reserve(id: string, wish: ReserveWish = {}): Promise<OpenEntry> {
+  const write = reserveOf(account, { id, ...wish });
+  await quotas.reserve(write);
+  return write.entry;
+}
+
+async function close(
+  id: string,
+  closeRecord: Partial<CloseRecord> = {},
+  wish: ReserveWish = {},
+): Promise<void> {
+  const entry = await reserve(id, wish);
+  const write = closeOf(account, { id, entry });
+  await quotas.close({ ...write, closeRecord: { ...write.closeRecord, ...closeRecord } });
+}
+
+describe('the ledger', () => {
+  test('gets one row for each close, with exact amounts in yuan', async () => {
+    const said = { endpoint: 'chat', promptTokens: 12, completionTokens: 0, end: 'completed' };
+    await close('call1', { charge: 10n ** 20n + 1n, ...said, estimated: true }, { amount: 2_500_000_000n });
+    await close('call2', { kind: 'released' }, { slot: slot(5) });
+    await close('call3', { kind: 'expired', charge: 1n }, { slot: slot(5) });
+    expect(await keep(await stream.next())).toEqual(nothingFailed);
+    const common = {
+      account,
+      at: '2025-11-21T04:40:00Z',
+      model: 'm',
+      key: '0123456789ab',
+      price: '1:tokens:0.001:0.002',
+    };
+    const settled = { kind: 'settled', endpoint: 'chat', estimated: true, end: 'completed' };
+    const counts = { prompt_tokens: '12', completion_tokens: '0' };
+    const amounts = { charge: '100000000000.000000001', reserved: '2.5' };
+    expect(await rows()).toEqual([
+      { ...common, ...settled, ...counts, ...amounts, id: 'call1' },
+      { ...common, id: 'call2', kind: 'released', charge: '0', reserved: '0' },
+      {
+        ...common,
+        id: 'call3',
+        kind: 'expired',
+        charge: '0.000000001',
+        reserved: '0',
+        plan_slot: slot(5).key,
+      },
+    ]);
+    expect(log.events).toEqual([]);
+  });
+
+  test('gets a row of an official call with what it would have cost', async () => {
+    await put({ open: new Map([['call', entryOf({ official: true })]]) });
+    const write = closeOf(account, { entry: entryOf({ official: true }) });
+    await quotas.close({ ...write, closeRecord: { ...write.closeRecord, cost: 5_000_000n } });
+    await keep(await stream.next());
+    expect(await rows()).toMatchObject([{ official: true, charge: '0', cost: '0.005' }]);
+  });
+
+  test('stays the same however often and in whatever order the stream comes', async () => {
+    for (const id of ['call1', 'call2', 'call3']) await close(id, { charge: 3n });
+    const records = await stream.next();
+    await keep(records);
+    const once = await rows();
+    expect(once).toHaveLength(3);
+    await Promise.all([keep(records.toReversed()), keep(records), keep([...records, ...records])]);
+    expect(await rows()).toEqual(once);
+  });
+
+  test.each([false, true])(
+    'keeps the row of a settled call whose id is taken and cancelled later (backwards: %s)',
+    async (backwards) => {
+      await close('call', { charge: 7n });
+      const stone = entryOf({ tombstone: true });
+      await quotas.tombstone(account, 'call', stone);
+      await quotas.close(closeOf(account, { entry: stone, kind: 'cancelled' }));
+      const records = await stream.next();
+      for (const record of backwards ? records.toReversed() : records) await keep([record]);
+      expect(await rows()).toMatchObject([{ id: 'call', kind: 'settled', charge: '0.000000007' }]);
+    },
+  );
+
+  test('gets no row from reserves, new items and removed accounts', async () => {
+    await reserve('call');
+    expect(await keep(await stream.next())).toEqual(nothingFailed);
+    expect(await rows()).toEqual([]);
+  });
+});
+
+describe('every image is checked', () => {
+  test('accounts that do not balance are reported, and their rows are kept all the same', async () => {
+    await put({ available: 5n, granted: 1_000_000_004n });
+    await close('call');
+    await keep(await stream.next());
+    expect(metrics.counted).toEqual(['ConservationBroken', 'ConservationBroken', 'ConservationBroken']);
+    expect(log.events.at(-1)).toEqual({
+      name: 'conservation_broken',
+      fields: { account, last_id: 'call', why: 'off by -0.999999999 yuan' },
+    });
+    expect(await rows()).toHaveLength(1);
+  });
+
+  test('an item that was removed is reported', async () => {
+    const [record] = await stream.next();
+    if (!record) throw new Error('no record');
+    const { NewImage, ...rest } = record.dynamodb ?? {};
+    await keep([{ ...record, dynamodb: { ...rest, OldImage: NewImage ?? {} } }]);
+    expect(metrics.counted).toEqual(['ConservationBroken']);
+    expect(log.events).toMatchObject([{ fields: { account, why: 'the item was removed' } }]);
+  });
+});
+
+describe('a record', () => {
+  test.each<[string, (record: DynamoDBRecord) => void, string]>([
+    [
+      'with an amount that is not a number',
+      ({ dynamodb }) => Object.assign(dynamodb?.NewImage ?? {}, { available: { S: 'much' } }),
+      'quotas: available is not a whole number',
+    ],
+    [
+      'of a close with another close record',
+      ({ dynamodb }) => dynamodb?.NewImage?.['last']?.L?.splice(0, 1, { S: 'other' }),
+      'a close without its close record',
+    ],
+    ['without a key', ({ dynamodb }) => delete dynamodb?.Keys, 'quotas: a record without its key'],
+  ])('%s is reported once and blocks none that follow', async (_, spoil, problem) => {
+    await close('call1', { charge: 1n });
+    await close('call2', { charge: 2n });
+    const records = await stream.next();
+    const bad = records.find(({ dynamodb }) => dynamodb?.NewImage?.['last']?.L?.[0]?.S === 'call1');
+    if (bad) spoil(bad);
+    expect(await keep(records)).toEqual(nothingFailed);
+    expect((await rows()).map(({ id }) => id)).toEqual(['call2']);
+    expect(metrics.counted).toEqual(['LedgerPoisoned']);
+    const sequence = bad?.dynamodb?.SequenceNumber;
+    expect(log.events).toMatchObject([{ name: 'ledger_poisoned', fields: { sequence, problem } }]);
+  });
+
+  test('that the store did not take comes again, with all that follow it', async () => {
+    for (const id of ['call1', 'call2', 'call3']) await close(id);
+    const records = await stream.next();
+    const away = new FaultyDynamo('http://127.0.0.1:1');
+    away.otherwise = () => 'unsent';
+    const firstClose = records.find(({ dynamodb }) => dynamodb?.NewImage?.['last']);
+    expect(await handlerOn(away.client)(eventOf(records))).toEqual({
+      batchItemFailures: [{ itemIdentifier: firstClose?.dynamodb?.SequenceNumber }],
+    });
+    expect(metrics.counted).toEqual([]);
+    expect(log.faults.length).toBeGreaterThan(0);
+    await keep(records);
+    expect(await rows()).toHaveLength(3);
+  });
+
+  test('whose row is written although the reply is lost has one row', async () => {
+    await close('call');
+    await using shaky = new FaultyDynamo(emulator.endpoint);
+    shaky.faults = ['reply lost'];
+    expect(await handlerOn(shaky.client)(eventOf(await stream.next()))).toEqual(nothingFailed);
+    expect(await rows()).toHaveLength(1);
+  });
+});

@@ -1,0 +1,189 @@
+import { GetItemCommand, PutItemCommand, ScanCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import { dynamoQuotaScan } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-scan.ts';
+import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import { imbalance, type OpenEntry, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
+import type { QuotaStore } from '../../../../shared/relay/ports/quota-store.ts';
+import { sweeper, type SweepResult } from '../../../../shared/relay/background/sweeper.ts';
+import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
+import { FaultyDynamo, QuickClock } from '../../../contract/quota-store-faults.ts';
+import { closeOf, entryOf, itemOf, now, slot } from '../../../contract/quota-store-rig.ts';
+import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { recordedLog, type RecordedLog } from '../../adapters/telemetry/recorded-log.ts';
+import { countedMetrics, type CountedMetrics } from './ledger-stream.ts';
+
+const TableName = 'relay-quotas';
+const graceSeconds = 120;
+
+let emulator: Emulator;
+let client: DynamoDBClient;
+let log: RecordedLog;
+let metrics: CountedMetrics;
+let clock: QuickClock;
+let account = '';
+let accounts = 0;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  client = emulatorClient(emulator.endpoint);
+});
+afterAll(async () => {
+  client.destroy();
+  await emulator.stop();
+});
+beforeEach(() => {
+  account = `account ${(accounts += 1)}`;
+  log = recordedLog();
+  metrics = countedMetrics();
+  clock = new QuickClock();
+});
+
+const storeOn = (own: DynamoDBClient): QuotaStore =>
+  dynamoQuotaStore(DynamoDBDocumentClient.from(own), 'relay');
+
+function sweep(quotas: Pick<QuotaStore, 'close'> = storeOn(client)): Promise<SweepResult> {
+  const scan = dynamoQuotaScan(client, 'relay');
+  return sweeper({ clock, random: { next: () => 0.5 }, scan, quotas, metrics, log }, graceSeconds)();
+}
+
+const overdue = (entry: Partial<OpenEntry> = {}): OpenEntry =>
+  entryOf({ until: now - graceSeconds - 1, amount: 10n, input: 3n, ...entry });
+
+async function put(given: Partial<QuotaItem>, name = account): Promise<void> {
+  await client.send(new PutItemCommand({ TableName, Item: attributesOf(itemOf(name, given)) }));
+}
+
+async function item(name = account): Promise<QuotaItem> {
+  const { Item = {} } = await client.send(new GetItemCommand({ TableName, Key: { account: { S: name } } }));
+  const found = quotaOf(Item);
+  expect(imbalance(found)).toBeUndefined();
+  return found;
+}
+
+describe('the sweeper', () => {
+  test('charges the input of what nobody came back for, returns the rest, and says so', async () => {
+    await put({ available: 5n, open: new Map([['lost', overdue()]]) });
+    await sweep();
+    expect(await item()).toMatchObject({
+      available: 12n,
+      spent: 3n,
+      settled: 1,
+      open: new Map(),
+      last: { id: 'lost', kind: 'expired', charge: 3n, at: now },
+    });
+    const fields = { request_id: 'lost', account, kind: 'expired', charge: '0.000000003' };
+    expect(log.events).toEqual([{ name: 'reservation_expired', fields }]);
+  });
+
+  test('leaves alone what may still come back', async () => {
+    const running = entryOf({ until: now - graceSeconds, amount: 10n });
+    await put({
+      open: new Map([
+        ['running', running],
+        ['lost', overdue()],
+      ]),
+    });
+    expect(await sweep()).toEqual({ open: 1, expired: 1 });
+    expect([...(await item()).open.keys()]).toEqual(['running']);
+    expect(await sweep()).toEqual({ open: 1, expired: 0 });
+    expect(await item()).toMatchObject({ settled: 1, open: new Map([['running', running]]) });
+  });
+
+  test('frees the place of a key and keeps a plan call counted', async () => {
+    const entry = overdue({ amount: 0n, slot: slot(9).key, busy: true });
+    await put({
+      open: new Map([['lost', entry]]),
+      plan: new Map([[slot(9).key, 4]]),
+      busy: new Map([[entry.key, 1]]),
+    });
+    await sweep();
+    const after = await item();
+    expect(after.plan.get(slot(9).key)).toBe(4);
+    expect(after.busy.get(entry.key)).toBe(0);
+    expect(after.spent).toBe(0n);
+  });
+
+  test('cancels an id that was only held', async () => {
+    await put({ open: new Map([['held', overdue({ amount: 0n, tombstone: true })]]) });
+    await sweep();
+    expect((await item()).last).toMatchObject({ id: 'held', kind: 'cancelled', charge: 0n });
+  });
+
+  test('many at once close each reservation once', async () => {
+    const open = new Map(Array.from({ length: 20 }, (_, index) => [`lost${index}`, overdue()]));
+    await put({ open });
+    await Promise.all([sweep(), sweep(), sweep()]);
+    expect(await item()).toMatchObject({ available: 140n, spent: 60n, settled: 20, open: new Map() });
+    expect(log.events.filter(({ fields }) => fields['account'] === account)).toHaveLength(20);
+  });
+
+  test('loses to a settle that came between its scan and its close', async () => {
+    const entry = overdue();
+    await put({ open: new Map([['late', entry]]) });
+    const store = storeOn(client);
+    await sweep({
+      close: async (write) => {
+        await store.close(closeOf(account, { id: 'late', entry, charge: 8n }));
+        return store.close(write);
+      },
+    });
+    expect(await item()).toMatchObject({ available: 2n, spent: 8n, settled: 1, last: { kind: 'settled' } });
+    expect(log.events).toEqual([]);
+  });
+
+  test('reports an item that it cannot read and closes those of all others', async () => {
+    const names = ['a', 'b', 'c'].map((name) => `${account} ${name}`);
+    for (const name of names) await put({ open: new Map([['lost', overdue()]]) }, name);
+    const broken = { ...attributesOf(itemOf(account, {})), open: { M: { lost: { S: 'nonsense' } } } };
+    await client.send(new PutItemCommand({ TableName, Item: broken }));
+    await sweep();
+    for (const name of names) expect((await item(name)).open.size).toBe(0);
+    expect(metrics.counted).toEqual(['ReservationPoisoned']);
+    const fields = { account, problem: 'quotas: open.flags is not text' };
+    expect(log.events).toContainEqual({ name: 'reservation_poisoned', fields });
+    await put({});
+  });
+
+  test('goes on after a close that fails, and closes it the next time', async () => {
+    await put({
+      open: new Map([
+        ['first', overdue()],
+        ['second', overdue()],
+      ]),
+    });
+    await using faulty = new FaultyDynamo(emulator.endpoint);
+    const until = clock.now() + 2_000;
+    faulty.otherwise = () => (clock.now() < until - 400 ? 'TransactionConflictException' : 'none');
+    const [failed, closed] = ['first', 'second'];
+    await sweep({
+      close: (write) => (write.id === failed ? Promise.reject(new Error('odd')) : faulty.store.close(write)),
+    });
+    expect([...(await item()).open.keys()]).toEqual([failed]);
+    const said = log.events.map(({ name, fields }) => `${name} ${String(fields['request_id'])}`);
+    expect(said.toSorted()).toEqual([`reservation_expired ${closed}`, `sweep_failed ${failed}`]);
+    await sweep();
+    expect((await item()).open.size).toBe(0);
+  });
+
+  test('reads every page of a table that is larger than one', async () => {
+    const open = new Map(
+      Array.from({ length: 100 }, (_, index) => [`running${index}`, entryOf({ model: 'm'.repeat(250) })]),
+    );
+    const names = Array.from({ length: 40 }, (_, index) => `${account} ${index}`);
+    for (const name of names) await put({ open: new Map([...open, ['lost', overdue()]]) }, name);
+    const { LastEvaluatedKey } = await client.send(new ScanCommand({ TableName }));
+    expect(LastEvaluatedKey).toBeDefined();
+    await sweep();
+    for (const name of names) expect((await item(name)).open.has('lost')).toBe(false);
+  });
+
+  test('ends with the store’s error when the scan cannot go on', async () => {
+    await using away = new FaultyDynamo('http://127.0.0.1:1');
+    away.otherwise = () => 'unsent';
+    const scan = dynamoQuotaScan(away.client, 'relay');
+    const ports = { clock, random: { next: () => 0.5 }, scan, quotas: storeOn(client), metrics, log };
+    await expect(sweeper(ports, graceSeconds)()).rejects.toThrow('connection');
+  });
+});

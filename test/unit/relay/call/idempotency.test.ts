@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { CoreRig, delta, hang, hello, reset } from '../../../support/core-rig.ts';
+
+const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
+let requests = 0;
+const withKey = (key: string): { id: string; headers: Record<string, string> } => ({
+  id: `request-${(requests += 1)}`,
+  headers: { authorization: 'Bearer sk-test', 'idempotency-key': key },
+});
+const codeOf = (text: string): string => JSON.parse(text).error.code;
+
+describe('an Idempotency-Key', () => {
+  it('lets a request run once: a repeat is told the id of the first', async () => {
+    const rig = new CoreRig().upstream({ steps: hello });
+    const first = await rig.post(ask, withKey('k'));
+    const repeat = await rig.post(ask, withKey('k'));
+    expect(first.status).toBe(200);
+    expect([repeat.status, codeOf(repeat.text)]).toEqual([409, 'request_already_completed']);
+    expect(repeat.text).toContain(first.headers['x-request-id']);
+    expect(repeat.headers['x-should-retry']).toBe('false');
+    expect(rig.sent).toHaveLength(1);
+  });
+
+  it('says that the first request is still running', async () => {
+    const rig = new CoreRig().upstream({ steps: [delta('a'), hang] });
+    const response = await rig.clock.run(rig.respond({ ...ask, stream: true }, withKey('k')));
+    const repeat = await rig.respond({ ...ask, stream: true }, withKey('k'));
+    expect([repeat.status, codeOf(repeat.body as string)]).toEqual([409, 'request_in_progress']);
+    await rig.clock.run(response.done);
+  });
+
+  it('refuses another body under the same key', async () => {
+    const rig = new CoreRig().upstream({ steps: hello });
+    await rig.post(ask, withKey('k'));
+    const other = await rig.post({ ...ask, temperature: 1 }, withKey('k'));
+    expect([other.status, codeOf(other.text)]).toEqual([422, 'idempotency_key_reused']);
+  });
+
+  it('is free again after a failure that charged nothing', async () => {
+    const rig = new CoreRig().upstream({ status: 500 }, { steps: hello });
+    expect((await rig.post(ask, withKey('k'))).status).toBe(502);
+    expect((await rig.post(ask, withKey('k'))).status).toBe(200);
+  });
+
+  it('is free again after a refusal of the reserve', async () => {
+    const charges = [{ id: 1, type: 'token-billing', models: ['m'], input: 1, output: 1 }];
+    const rig = new CoreRig({ charges }).upstream({ steps: hello });
+    expect(codeOf((await rig.post(ask, withKey('k'))).text)).toBe('insufficient_quota');
+    rig.quotas.grant('acme', 10n ** 15n);
+    expect((await rig.post(ask, withKey('k'))).status).toBe(200);
+  });
+
+  it('is used up by an answer that broke off after it began', async () => {
+    const rig = new CoreRig().upstream({ steps: [delta('a'), reset] });
+    await rig.post({ ...ask, stream: true }, withKey('k'));
+    expect(codeOf((await rig.post({ ...ask, stream: true }, withKey('k'))).text)).toBe(
+      'request_already_completed',
+    );
+  });
+
+  it('must be printable and short', async () => {
+    const rig = new CoreRig();
+    expect(codeOf((await rig.post(ask, withKey('x'.repeat(256)))).text)).toBe('invalid_idempotency_key');
+  });
+
+  it('costs nothing without the header', async () => {
+    const rig = new CoreRig().upstream({ steps: hello });
+    expect((await rig.post(ask)).status).toBe(200);
+    expect((await rig.post(ask)).status).toBe(200);
+  });
+});

@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'vitest';
+import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
+import { matchRoute, modelIdOf, refuseRoute } from '../../../../shared/relay/http/http-routes.ts';
+
+const requestTo = (method: string, path: string): RelayRequest => ({
+  id: 'request-1',
+  method,
+  path,
+  query: new URLSearchParams(),
+  headers: {},
+  baseUrl: 'https://relay.example/v1',
+  json: () => undefined,
+  hostDeadlineMs: 60_000,
+});
+
+describe('matching', () => {
+  test.each([
+    ['POST', '/v1/chat/completions', 'chat'],
+    ['GET', '/v1/models', 'models'],
+    ['HEAD', '/v1/models', 'models'],
+    ['GET', '/v1/models/vendor/beta', 'model'],
+    ['GET', '/', 'page'],
+    ['GET', '/v1/chat/completions', undefined],
+    ['POST', '/v1/models', undefined],
+    ['GET', '/v1/models/', undefined],
+    ['GET', '/V1/models', undefined],
+    ['POST', '/v1/responses', 'responses'],
+  ])('%s %s is %s', (method, path, name) => {
+    expect(matchRoute(requestTo(method, path))).toBe(name);
+  });
+
+  test('a model id is the whole rest of the path', () => {
+    expect(modelIdOf(requestTo('GET', '/v1/models/vendor/beta@2'))).toBe('vendor/beta@2');
+  });
+});
+
+describe('refusing', () => {
+  test.each([
+    ['/chat/completions', 'https://relay.example/v1/chat/completions'],
+    ['/v1/v1/chat/completions', 'https://relay.example/v1/chat/completions'],
+    ['/v1//chat/completions/', 'https://relay.example/v1/chat/completions'],
+    ['/openai/deployments/x/chat/completions', 'https://relay.example/v1/chat/completions'],
+    ['/models', 'https://relay.example/v1/models'],
+    ['/v1/models/', 'https://relay.example/v1/models'],
+    ['/models/vendor/beta', 'https://relay.example/v1/models/vendor/beta'],
+  ])('%s is told the base URL and %s', (path, meant) => {
+    const { status, body } = refuseRoute(requestTo('POST', path));
+    expect(status).toBe(404);
+    expect(body.error.code).toBe('not_found');
+    expect(body.error.message).toContain(`base URL of this relay is https://relay.example/v1,`);
+    expect(body.error.message).toContain(meant);
+  });
+
+  test('/v1/health is told where health lives', () => {
+    expect(refuseRoute(requestTo('GET', '/v1/health')).message).toContain('Did you mean /health?');
+  });
+
+  test.each(['/v1/embeddings', '/v1/completions', '/v1/images/generations', '/v1', '/favicon.ico'])(
+    '%s is told what is offered',
+    (path) => {
+      const { status, message } = refuseRoute(requestTo('POST', path));
+      expect(status).toBe(404);
+      expect(message).toContain(`${path} is not offered`);
+      expect(message).toContain(
+        'POST /v1/chat/completions, POST /v1/responses, GET /v1/models, GET /v1/charge',
+      );
+    },
+  );
+
+  test('a POST endpoint called with GET says so and how to call it', () => {
+    const { status, body, headers } = refuseRoute(requestTo('GET', '/v1/chat/completions'));
+    expect(status).toBe(405);
+    expect(headers['allow']).toBe('POST');
+    expect(body.error).toMatchObject({ code: 'method_not_allowed', type: 'invalid_request_error' });
+    expect(body.error.message).toContain('takes POST, not GET');
+    expect(body.error.message).toContain('POST https://relay.example/v1/chat/completions');
+  });
+
+  test('a read endpoint called with POST names the methods it takes', () => {
+    expect(refuseRoute(requestTo('POST', '/v1/models')).headers['allow']).toBe('GET, HEAD');
+  });
+
+  test('an endless path is not echoed whole', () => {
+    expect(refuseRoute(requestTo('GET', `/${'x'.repeat(10_000)}`)).message.length).toBeLessThan(500);
+    expect(refuseRoute(requestTo('GET', `/models/${'x'.repeat(10_000)}`)).message.length).toBeLessThan(500);
+  });
+});

@@ -1,0 +1,196 @@
+import { describe, expect, test } from 'vitest';
+import type { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
+import { defaultSettings } from '../../../../shared/config/rows/settings.ts';
+import type { Snapshot } from '../../../../shared/config/snapshot.ts';
+import { catalog } from '../../../../shared/relay/catalog/catalog-handle.ts';
+import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/clock.ts';
+import type { RequestLog } from '../../../../shared/relay/ports/clock.ts';
+
+const snapshot: Snapshot = {
+  publishedAt: 1_700_000_000,
+  channels: [] as ChannelRow[],
+  charges: [
+    { id: 1, type: 'token-billing', models: ['alpha'], input: 0.5, output: 1.5, anonymous: false },
+    { id: 2, type: 'non-billing', models: ['vendor/beta'], input: 0, output: 0, anonymous: true },
+  ],
+  plans: [
+    { level: 1, price: 9.9, items: [{ id: 'chat', name: '', icon: '', value: -1, models: ['alpha'] }] },
+  ],
+  settings: defaultSettings,
+  models: ['gamma', 'alpha', 'vendor/beta'],
+};
+
+async function call(
+  path: string,
+  changes: Partial<RelayRequest> = {},
+  current: () => Snapshot = () => snapshot,
+) {
+  const logged: RequestLog[] = [];
+  const faults: unknown[] = [];
+  let nowMs = 1000;
+  const handle = catalog({
+    config: { current: async () => current() },
+    log: {
+      request: (entry) => logged.push(entry),
+      event: () => undefined,
+      fault: (_id, error) => faults.push(error),
+    },
+    clock: { now: () => (nowMs += 5), sleep: async () => undefined },
+    version: '1.2.3',
+    account: async (request) => ({
+      status: 200,
+      headers: {},
+      body: `"account ${request.path}"`,
+      done: Promise.resolve(),
+    }),
+  });
+  const response = await handle({
+    id: 'request-1',
+    method: 'GET',
+    path,
+    query: new URLSearchParams(),
+    headers: {},
+    baseUrl: 'https://relay.example/v1',
+    json: () => undefined,
+    hostDeadlineMs: 60_000,
+    ...changes,
+  });
+  const text = response.body as string;
+  const json = () => JSON.parse(text) as Record<string, unknown> & { error: Record<string, string> };
+  return { response, text, json, logged, faults };
+}
+
+const entry = (id: string) => ({ id, object: 'model', created: 1_700_000_000, owned_by: 'system' });
+
+const withSettings = (settings: Partial<Snapshot['settings']>) => () => ({
+  ...snapshot,
+  settings: { ...defaultSettings, ...settings },
+});
+
+describe('the lists', () => {
+  test('models carry a list of their own form, an empty one, for coding agents that name their version', async () => {
+    const { json } = await call('/v1/models', { query: new URLSearchParams('client_version=0.169.0') });
+    expect(json()).toMatchObject({ object: 'list', data: [{}, {}, {}], models: [] });
+  });
+
+  test('models come in channel order with the moment of publication', async () => {
+    const { response, json } = await call('/v1/models');
+    expect(json()).toEqual({ object: 'list', data: [entry('gamma'), entry('alpha'), entry('vendor/beta')] });
+    expect(response.status).toBe(200);
+    expect(response.headers).toEqual({
+      'content-type': 'application/json',
+      'cache-control': 'public, max-age=5',
+      'x-request-id': 'request-1',
+    });
+  });
+
+  test('a model without a rule is not listed and not found when unpriced models are refused', async () => {
+    const refusing = withSettings({ unpricedModels: 'refuse' });
+    const { json } = await call('/v1/models', {}, refusing);
+    expect((json()['data'] as { id: string }[]).map(({ id }) => id)).toEqual(['alpha', 'vendor/beta']);
+    expect((await call('/v1/models/gamma', {}, refusing)).response.status).toBe(404);
+    expect((await call('/v1/models/gamma')).response.status).toBe(200);
+  });
+
+  test('one model is found by an id that holds a slash', async () => {
+    expect((await call('/v1/models/vendor/beta')).json()['id']).toBe('vendor/beta');
+  });
+
+  test('an unknown model is refused as OpenAI does and is not cached', async () => {
+    const { response, json } = await call('/v1/models/constructor');
+    expect(response.status).toBe(404);
+    expect(json().error).toMatchObject({
+      type: 'invalid_request_error',
+      code: 'model_not_found',
+      param: 'model',
+    });
+    expect(response.headers['cache-control']).toBe('no-store');
+  });
+
+  test('charge lists every rule with all keys', async () => {
+    expect((await call('/v1/charge')).json()).toEqual(snapshot.charges);
+  });
+
+  test('charge shows no attribute that the contract does not name', async () => {
+    const noted = { ...snapshot, charges: [{ ...snapshot.charges[0]!, note: 'internal' }] };
+    expect((await call('/v1/charge', {}, () => noted)).text).not.toContain('internal');
+  });
+
+  test('plans are empty until subscriptions are enabled', async () => {
+    expect((await call('/v1/plans')).json()).toEqual([]);
+    expect((await call('/v1/plans', {}, withSettings({ subscriptionEnabled: true }))).json()).toEqual(
+      snapshot.plans,
+    );
+  });
+
+  test('the lists answer while the relay is closed', async () => {
+    const closed = withSettings({ relayClosed: true });
+    expect((await call('/v1/models', {}, closed)).response.status).toBe(200);
+    expect((await call('/health', {}, closed)).json()).toMatchObject({ status: 'ok', relay_closed: true });
+  });
+});
+
+test('health reports the version', async () => {
+  expect((await call('/health')).json()).toMatchObject({ status: 'ok', version: '1.2.3', models: 3 });
+});
+
+test.each(['/v1/models', '/v1/charge', '/v1/plans', '/health', '/'])(
+  'HEAD %s answers like GET',
+  async (path) => {
+    const got = await call(path);
+    const head = await call(path, { method: 'HEAD' });
+    expect(head.response).toEqual(got.response);
+  },
+);
+
+describe('the page', () => {
+  test('is HTML for a browser and text for curl', async () => {
+    expect((await call('/', { headers: { accept: 'text/html' } })).text).toMatch(/^<!doctype html>/);
+    const { text, response } = await call('/', { headers: { accept: '*/*' } });
+    expect(text).toContain('Base URL: https://relay.example/v1');
+    expect(response.headers['cache-control']).toBe('public, max-age=5');
+  });
+
+  test('is gone when the setting turns it off', async () => {
+    const { response, json } = await call('/', {}, withSettings({ page: false }));
+    expect(response.status).toBe(404);
+    expect(json().error['code']).toBe('not_found');
+  });
+});
+
+describe('failures', () => {
+  test('an unreachable store is a 503 that says when to retry, and one log line', async () => {
+    const { response, json, logged } = await call('/v1/models', {}, () => {
+      throw new StoreUnavailable('10.0.0.7 refused');
+    });
+    expect(response.status).toBe(503);
+    expect(Number(response.headers['retry-after'])).toBeGreaterThan(0);
+    expect(json().error['code']).toBe('unavailable');
+    expect(logged).toEqual([
+      {
+        request_id: 'request-1',
+        endpoint: 'catalog',
+        status: 503,
+        end: 'failed',
+        duration_ms: 5,
+        code: 'unavailable',
+        reason: 'store_unavailable',
+      },
+    ]);
+  });
+
+  test('a bug of ours is a 500 that shows nothing of it, and is logged as a fault', async () => {
+    const bug = new Error('secret detail');
+    const { response, text, faults } = await call('/v1/models', {}, () => {
+      throw bug;
+    });
+    expect(response.status).toBe(500);
+    expect(text).not.toContain('secret detail');
+    expect(faults).toEqual([bug]);
+  });
+
+  test('what a caller got wrong is not logged', async () => {
+    expect((await call('/nothing')).logged).toEqual([]);
+  });
+});

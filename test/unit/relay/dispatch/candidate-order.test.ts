@@ -1,0 +1,95 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
+import { orderCandidates } from '../../../../shared/relay/dispatch/candidate-order.ts';
+import { MemoryHealth } from '../../../support/memory-health.ts';
+
+const nowMs = 1_000_000;
+const channel = (id: string, more: object = {}): ChannelRow =>
+  ChannelRow.parse({ id, endpoint: 'https://up.test/v1', models: ['m'], state: true, ...more });
+
+/** Numbers in [0, 1) from a seed. */
+function seeded(seed: number): { next(): number } {
+  let state = seed;
+  return {
+    next: () => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return state / 2 ** 32;
+    },
+  };
+}
+
+describe('the order in which channels are tried', () => {
+  it('goes by priority and holds each channel at most once, whatever the rows', () => {
+    const row = fc.record({ priority: fc.integer({ min: -3, max: 3 }), weight: fc.nat(5) });
+    fc.assert(
+      fc.property(fc.array(row, { maxLength: 12 }), fc.nat(), (rows, seed) => {
+        const channels = rows
+          .map((more, i) => channel(`c${i}`, more))
+          .toSorted((a, b) => b.priority - a.priority);
+        const { candidates } = orderCandidates(channels, new MemoryHealth(), nowMs, seeded(seed));
+        const order = candidates.map((candidate) => candidate.channel.priority);
+        expect(order).toEqual(order.toSorted((a, b) => b - a));
+        expect(new Set(candidates.map(({ id }) => id))).toEqual(new Set(channels.map(({ id }) => id)));
+        expect(candidates).toHaveLength(channels.length);
+      }),
+    );
+  });
+
+  it('puts siblings first as often as their weights say, over many draws', () => {
+    const channels = [
+      channel('a', { weight: 1 }),
+      channel('b', { weight: 3 }),
+      channel('c', { weight: 6 }),
+      channel('never', { weight: 0 }),
+    ];
+    const random = seeded(7);
+    const first: Record<string, number> = {};
+    const draws = 20_000;
+    for (let i = 0; i < draws; i += 1) {
+      const { candidates } = orderCandidates(channels, new MemoryHealth(), nowMs, random);
+      expect(candidates.at(-1)?.id).toBe('never');
+      const id = candidates[0]?.id ?? '';
+      first[id] = (first[id] ?? 0) + 1;
+    }
+    expect((first['a'] ?? 0) / draws).toBeCloseTo(0.1, 1);
+    expect((first['b'] ?? 0) / draws).toBeCloseTo(0.3, 1);
+    expect((first['c'] ?? 0) / draws).toBeCloseTo(0.6, 1);
+    expect(first['never']).toBeUndefined();
+  });
+
+  it('leaves out what is cooling and tells when the first of it is back', () => {
+    const health = new MemoryHealth();
+    health.known.set('a', { coolUntilMs: nowMs + 9_000, failures: 0 });
+    health.known.set('b', { coolUntilMs: nowMs + 4_000, failures: 0 });
+    const { candidates, soonestMs } = orderCandidates([channel('a'), channel('b')], health, nowMs, seeded(1));
+    expect(candidates).toEqual([]);
+    expect(soonestMs).toBe(nowMs + 4_000);
+  });
+
+  it('offers a candidate whose cooling is over as a probe, and nobody else while the probe runs', () => {
+    const health = new MemoryHealth();
+    health.known.set('a', { coolUntilMs: nowMs - 1, failures: 0 });
+    expect(orderCandidates([channel('a')], health, nowMs, seeded(1)).candidates).toMatchObject([
+      { id: 'a', probe: true },
+    ]);
+    health.known.set('a', { coolUntilMs: nowMs - 1, probeUntilMs: nowMs + 5, failures: 0 });
+    expect(orderCandidates([channel('a')], health, nowMs, seeded(1))).toEqual({
+      candidates: [],
+      soonestMs: nowMs + 5,
+    });
+  });
+
+  it('uses the secrets of a channel that are not cooling, each in turn', () => {
+    const health = new MemoryHealth();
+    const three = channel('a', {
+      secret: ['ssm:/relay/relay/1', 'ssm:/relay/relay/2', 'ssm:/relay/relay/3'],
+    });
+    health.known.set('a|ssm:/relay/relay/2', { coolUntilMs: nowMs + 1, failures: 0 });
+    const used = new Set<string | undefined>();
+    const random = seeded(3);
+    for (let i = 0; i < 50; i += 1)
+      used.add(orderCandidates([three], health, nowMs, random).candidates[0]?.secret);
+    expect(used).toEqual(new Set(['ssm:/relay/relay/1', 'ssm:/relay/relay/3']));
+  });
+});

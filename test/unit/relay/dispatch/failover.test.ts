@@ -1,0 +1,223 @@
+import { SecretMissing } from '../../../../shared/relay/ports/clock.ts';
+import { describe, expect, it } from 'vitest';
+import {
+  CoreRig,
+  data,
+  delta,
+  finish,
+  frames,
+  hello,
+  reset,
+  type UpstreamScript,
+} from '../../../support/core-rig.ts';
+
+const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }], stream: true };
+const good: UpstreamScript = { steps: hello };
+/** Tried in this order, because their priorities differ. */
+const two = {
+  channels: [
+    { id: 'first', priority: 2 },
+    { id: 'second', priority: 1 },
+  ],
+};
+const four = { channels: ['a', 'b', 'c', 'd'].map((id, i) => ({ id, priority: -i })) };
+
+describe('failover before the first content', () => {
+  const failures: [string, UpstreamScript][] = [
+    ['a refused connection', { connect: 'refused' }],
+    ['a 500', { status: 500 }],
+    ['a 408', { status: 408 }],
+    ['a 429', { status: 429 }],
+    ['a 401', { status: 401 }],
+    ['a 402', { status: 402 }],
+    ['a 403', { status: 403 }],
+    ['a 400 without a JSON error', { status: 400, steps: ['<html>'] }],
+    ['an error in a 200', { steps: ['{"error":{"message":"x"}}'] }],
+    [
+      'an error event after the role',
+      { steps: [data({ choices: [{ index: 0, delta: { role: 'assistant' } }] }), data({ error: {} })] },
+    ],
+    ['an empty 200', { steps: [] }],
+    ['a web page', { steps: ['<!doctype html>'] }],
+    ['a reset', { steps: [reset] }],
+  ];
+  it.each(failures)(
+    '%s: the next channel answers and the client sees nothing of it',
+    async (_case, failure) => {
+      const rig = new CoreRig(two).upstream(failure, good);
+      const answer = await rig.post(ask);
+      expect(answer.status).toBe(200);
+      expect(frames(answer.text)).toHaveLength(4);
+      expect(answer.headers['x-relay-attempts']).toBe('2');
+      expect(rig.logged[0]?.attempts).toMatchObject([
+        { channel: 'first' },
+        { channel: 'second', outcome: 'answered' },
+      ]);
+      expect(rig.quotas.calls).toEqual([]);
+    },
+  );
+
+  it("does not fail over on a caller's own mistake", async () => {
+    const refusal = { status: 400, steps: ['{"error":{"message":"bad","code":"bad_thing"}}'] };
+    const rig = new CoreRig(two).upstream(refusal, good);
+    expect((await rig.post(ask)).status).toBe(400);
+    expect(rig.sent).toHaveLength(1);
+    expect(rig.health.writes).toEqual([]);
+  });
+
+  it('never calls a second channel after the first content', async () => {
+    const rig = new CoreRig(two).upstream({ steps: [delta('a'), reset] }, good);
+    const answer = await rig.post(ask);
+    expect(rig.sent).toHaveLength(1);
+    expect(answer.text).toContain('upstream_unavailable');
+    expect(rig.health.writes).toEqual(['failure first']);
+  });
+
+  it('tries at most three channels, each once', async () => {
+    const rig = new CoreRig(four).upstream({ status: 500 });
+    const answer = await rig.post(ask);
+    expect(answer.status).toBe(502);
+    expect(rig.logged[0]?.attempts?.map(({ channel }) => channel)).toEqual(['a', 'b', 'c']);
+    expect(answer.headers['x-relay-attempts']).toBe('3');
+  });
+
+  it('goes on while the client is kept alive, and still answers', async () => {
+    const rig = new CoreRig(two).upstream({ connect: 'hang' }, good);
+    const answer = await rig.post(ask);
+    expect(answer.said[0]).toEqual({ atMs: 20_000, text: ': ping\n\n' });
+    expect(frames(answer.text).at(-1)).toBe('[DONE]');
+  });
+
+  it('says 429 only when every channel did, with the shortest wait', async () => {
+    const limited = (seconds: string): UpstreamScript => ({
+      status: 429,
+      headers: { 'retry-after': seconds },
+    });
+    const all = await new CoreRig(two).upstream(limited('30'), limited('12')).post(ask);
+    expect([all.status, all.headers['retry-after']]).toEqual([429, '12']);
+    const one = await new CoreRig(two).upstream(limited('30'), { status: 500 }).post(ask);
+    expect(one.status).toBe(502);
+  });
+});
+
+describe('cooling', () => {
+  const one = { channels: [{ id: 'c', secret: ['ssm:/relay/relay/1'] }] };
+  const candidate = 'c|ssm:/relay/relay/1';
+
+  it('cools after a 429 for as long as the upstream says, and refuses with the time that is left', async () => {
+    const rig = new CoreRig(one).upstream({ status: 429, headers: { 'retry-after': '30' } }, good);
+    await rig.post(ask);
+    expect(rig.health.of(candidate)?.coolUntilMs).toBe(rig.clock.now() + 30_000);
+    const refused = await rig.post(ask);
+    expect([refused.status, refused.headers['retry-after']]).toEqual([429, '30']);
+    expect(rig.sent).toHaveLength(1);
+  });
+
+  it('sends one probe when the time is over, and forgets the cooling when it succeeds', async () => {
+    const rig = new CoreRig(one).upstream({ status: 429 }, good);
+    await rig.post(ask);
+    await rig.clock.run(rig.clock.sleep(15_001));
+    expect((await rig.post(ask)).status).toBe(200);
+    expect(rig.health.writes).toEqual([`cool ${candidate}`, `probe ${candidate}`, `recover ${candidate}`]);
+    expect((await rig.post(ask)).status).toBe(200);
+    expect(rig.health.writes).toHaveLength(3);
+  });
+
+  it('cools again at once when the probe fails', async () => {
+    const rig = new CoreRig(one).upstream({ status: 429 }, { status: 500 });
+    await rig.post(ask);
+    await rig.clock.run(rig.clock.sleep(15_001));
+    await rig.post(ask);
+    expect(rig.health.of(candidate)?.coolUntilMs).toBe(rig.clock.now() + 30_000);
+  });
+
+  it('does not cool after one 5xx, but after three failures in a row', async () => {
+    const rig = new CoreRig(one).upstream({ status: 500 });
+    await rig.post(ask);
+    expect(rig.health.of(candidate)?.coolUntilMs).toBeUndefined();
+    await rig.post(ask);
+    await rig.post(ask);
+    expect(rig.health.of(candidate)?.coolUntilMs).toBe(rig.clock.now() + 30_000);
+  });
+
+  it('starts counting anew after a success', async () => {
+    const rig = new CoreRig(one).upstream({ status: 500 }, { status: 500 }, good, { status: 500 });
+    for (let i = 0; i < 4; i += 1) await rig.post(ask);
+    expect(rig.health.of(candidate)).toEqual({ failures: 1 });
+  });
+
+  it('never cools after a 403: one content could silence a channel for all', async () => {
+    const rig = new CoreRig(one).upstream({ status: 403 });
+    for (let i = 0; i < 4; i += 1) await rig.post(ask);
+    expect(rig.health.writes).toEqual([]);
+  });
+
+  it('cools a refused secret alone, and reads it anew first', async () => {
+    const several = { channels: [{ id: 'c', secret: ['ssm:/relay/relay/1', 'ssm:/relay/relay/2'] }] };
+    const rig = new CoreRig(several).upstream({ status: 401 }, good);
+    await rig.post(ask);
+    const cooled = rig.health.writes[0];
+    expect(cooled).toMatch(/^cool c\|ssm:\/relay\/relay\/[12]$/);
+    expect((await rig.post(ask)).status).toBe(200);
+    expect(rig.health.writes).toEqual([cooled]);
+    const changed = new CoreRig({ ...several, secretChanges: true }).upstream({ status: 401 });
+    await changed.post(ask);
+    expect(changed.health.writes).toEqual([]);
+  });
+
+  it('does not touch the store while all is well', async () => {
+    const rig = new CoreRig(two).upstream(good);
+    await rig.post(ask);
+    expect(rig.health.writes).toEqual([]);
+  });
+
+  it('counts a failure after the first content too, and finishes what it writes inside the invocation', async () => {
+    const rig = new CoreRig(one).upstream({ steps: [delta('a'), finish().slice(0, 5), reset] });
+    for (let i = 0; i < 3; i += 1) await rig.post(ask);
+    expect(rig.health.of(candidate)?.coolUntilMs).toBeDefined();
+  });
+});
+
+describe('an upstream that puts its error into a list', () => {
+  const listed = (code: string): UpstreamScript => ({
+    status: 400,
+    steps: [JSON.stringify([{ error: { code: 400, message: `${code} found`, status: 'INVALID_ARGUMENT' } }])],
+  });
+
+  it("is understood: a caller's mistake is told, a refused key of ours cools", async () => {
+    const gemini = { channels: [{ id: 'g', type: 'gemini', secret: 'ssm:/relay/relay/g' }] };
+    const mistake = await new CoreRig(gemini).upstream(listed('Bad field')).post(ask);
+    expect(mistake.status).toBe(400);
+    const rig = new CoreRig(gemini).upstream({
+      status: 400,
+      steps: [
+        JSON.stringify([
+          {
+            error: {
+              code: 400,
+              message: 'API key not valid. Please pass a valid API key.',
+              status: 'INVALID_ARGUMENT',
+              details: [{ reason: 'API_KEY_INVALID' }],
+            },
+          },
+        ]),
+      ],
+    });
+    expect((await rig.post(ask)).status).toBe(502);
+    expect(rig.health.writes).toEqual(['cool g|ssm:/relay/relay/g']);
+  });
+});
+
+describe('a secret', () => {
+  const withSecret = { channels: [{ id: 'c', secret: 'ssm:/relay/relay/1' }] };
+
+  it('that is missing cools its candidate; a store that does not answer cools nothing', async () => {
+    const missing = new CoreRig({ ...withSecret, secretError: new SecretMissing() }).upstream(good);
+    expect((await missing.post(ask)).status).toBe(502);
+    expect(missing.health.writes).toEqual(['cool c|ssm:/relay/relay/1']);
+    const silent = new CoreRig({ ...withSecret, secretError: new Error('throttled') }).upstream(good);
+    for (let i = 0; i < 4; i += 1) expect((await silent.post(ask)).status).toBe(502);
+    expect(silent.health.writes).toEqual([]);
+    expect(silent.logged[0]?.reason).toBe('upstream_secret_store');
+  });
+});

@@ -1,0 +1,111 @@
+import { expect, test } from 'vitest';
+import { defaultSettings } from '../../../../shared/config/rows/settings.ts';
+import type { Snapshot } from '../../../../shared/config/snapshot.ts';
+import { withCors } from '../../../../shared/relay/http/cors.ts';
+import type { RelayResponse } from '../../../../shared/relay/http/http.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/clock.ts';
+
+const plain: RelayResponse = {
+  status: 200,
+  headers: { 'x-request-id': 'request-1', 'x-relay-limited-by': 'balance' },
+  body: 'answer',
+  done: Promise.resolve(),
+};
+
+function send(
+  corsOrigins: string[] | 'unreachable',
+  method: string,
+  headers: Record<string, string>,
+  response: RelayResponse = plain,
+) {
+  const current = async (): Promise<Snapshot> => {
+    if (corsOrigins === 'unreachable') throw new StoreUnavailable('no store');
+    const settings = { ...defaultSettings, corsOrigins };
+    return { publishedAt: 0, channels: [], charges: [], plans: [], settings, models: [] };
+  };
+  const refused: RelayResponse = { ...plain, status: 405, headers: { allow: 'POST' } };
+  const handle = withCors(async (request) => (request.method === 'OPTIONS' ? refused : response), {
+    current,
+  });
+  return handle({
+    id: 'request-1',
+    method,
+    path: '/v1/chat/completions',
+    query: new URLSearchParams(),
+    headers,
+    baseUrl: 'https://relay.example/v1',
+    json: () => undefined,
+    hostDeadlineMs: 60_000,
+  });
+}
+
+const preflight = {
+  origin: 'https://app.example',
+  'access-control-request-method': 'POST',
+  'access-control-request-headers': 'authorization,content-type,x-stainless-lang',
+};
+
+test('by default an answer is left as it is and OPTIONS is refused', async () => {
+  expect(await send([], 'POST', { origin: 'https://app.example' })).toEqual(plain);
+  const options = await send([], 'OPTIONS', preflight);
+  expect(options.status).toBe(405);
+  expect(Object.keys(options.headers)).toEqual(['allow']);
+});
+
+test('an allowed origin may read the answer, the request id and the relay headers', async () => {
+  const { headers, body } = await send(['https://app.example'], 'POST', { origin: 'https://app.example' });
+  expect(body).toBe('answer');
+  expect(headers['access-control-allow-origin']).toBe('https://app.example');
+  expect(headers['vary']).toBe('origin');
+  const exposed = headers['access-control-expose-headers']?.split(', ');
+  expect(exposed).toEqual(expect.arrayContaining(['x-request-id', 'x-relay-limited-by', 'retry-after']));
+});
+
+test.each(['https://app.example.evil', 'https://APP.example', 'null', 'http://app.example'])(
+  'origin %s is not the origin that was allowed',
+  async (origin) => {
+    const { headers } = await send(['https://app.example'], 'POST', { origin });
+    expect(headers['access-control-allow-origin']).toBeUndefined();
+    expect(headers['vary']).toBe('origin');
+  },
+);
+
+test('a star allows every origin', async () => {
+  const { headers } = await send(['*'], 'GET', { origin: 'https://any.example' });
+  expect(headers['access-control-allow-origin']).toBe('*');
+});
+
+test('answers vary by origin for callers without one too, beside what they vary by already', async () => {
+  const paged = { ...plain, headers: { vary: 'accept' } };
+  expect((await send(['https://app.example'], 'GET', {}, paged)).headers).toEqual({ vary: 'accept, origin' });
+});
+
+test('a preflight of an allowed origin is answered with the headers that it asks for', async () => {
+  const { status, headers, body } = await send(['https://app.example'], 'OPTIONS', preflight);
+  expect(status).toBe(204);
+  expect(body).toBe('');
+  expect(headers).toMatchObject({
+    'access-control-allow-origin': 'https://app.example',
+    'access-control-allow-methods': 'GET, HEAD, POST',
+    'access-control-allow-headers': 'authorization,content-type,x-stainless-lang',
+    'x-request-id': 'request-1',
+  });
+});
+
+test('a preflight cannot put other things than header names into the answer', async () => {
+  const { headers } = await send(['*'], 'OPTIONS', {
+    ...preflight,
+    'access-control-request-headers': 'a\r\nb: c',
+  });
+  expect(headers['access-control-allow-headers']).toBe('authorization, content-type');
+});
+
+test('a preflight of another origin is refused like any OPTIONS', async () => {
+  const { status, headers } = await send(['https://other.example'], 'OPTIONS', preflight);
+  expect(status).toBe(405);
+  expect(headers['access-control-allow-origin']).toBeUndefined();
+});
+
+test('without a store the answer passes as it is', async () => {
+  expect(await send('unreachable', 'POST', { origin: 'https://app.example' })).toEqual(plain);
+});

@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import { Backoff } from '../../../../shared/relay/money/backoff.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/clock.ts';
+import { StoreBusy } from '../../../../shared/relay/ports/quota-store.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+
+const unknown = new StoreUnavailable('no reply');
+const busy = new StoreBusy('throttled');
+
+/** A write that fails as told, then is done; with the moments of its tries. */
+function write(clock: VirtualClock, ...errors: Error[]) {
+  const triedMs: number[] = [];
+  const startMs = clock.now();
+  const act = (): Promise<string> => {
+    triedMs.push(clock.now() - startMs);
+    const error = errors.shift();
+    return error ? Promise.reject(error) : Promise.resolve('done');
+  };
+  return { triedMs, act };
+}
+
+const patient = (clock: VirtualClock, budgetMs: number, chance = 1): Backoff =>
+  new Backoff({ clock, random: { next: () => chance } }, budgetMs);
+
+describe('a write that is safe to repeat', () => {
+  it('is repeated until its outcome is known, each time after up to twice as long, 400 ms at most', async () => {
+    const clock = new VirtualClock();
+    const { triedMs, act } = write(clock, busy, unknown, busy, busy, unknown, busy, busy);
+    const backoff = patient(clock, 10_000);
+    expect(await clock.run(backoff.until(act))).toBe('done');
+    expect(triedMs).toEqual([0, 25, 75, 175, 375, 775, 1175, 1575]);
+    expect(backoff.unknowns).toBe(2);
+  });
+
+  it('waits for a random part of the pause, so that callers who collided come back apart', async () => {
+    const clock = new VirtualClock();
+    const { triedMs, act } = write(clock, busy, busy);
+    await clock.run(patient(clock, 10_000, 0.2).until(act));
+    expect(triedMs).toEqual([0, 5, 15]);
+  });
+
+  it('is given up when the time is up, over all writes of one backoff', async () => {
+    const clock = new VirtualClock();
+    const backoff = patient(clock, 100);
+    await clock.run(backoff.until(write(clock, busy, busy).act));
+    await expect(clock.run(backoff.until(write(clock, unknown).act))).rejects.toBe(unknown);
+  });
+
+  it('is unavailable, not busy, to whoever waited for it', async () => {
+    const clock = new VirtualClock();
+    const hopeless = write(clock, ...Array.from({ length: 99 }, () => busy));
+    await expect(clock.run(patient(clock, 1_000).until(hopeless.act))).rejects.toBeInstanceOf(
+      StoreUnavailable,
+    );
+    expect(Math.max(...hopeless.triedMs)).toBeLessThan(1_000);
+  });
+
+  it('is not repeated after an error that says something else', async () => {
+    const clock = new VirtualClock();
+    const { triedMs, act } = write(clock, new TypeError('a bug'));
+    await expect(clock.run(patient(clock, 1_000).until(act))).rejects.toThrow('a bug');
+    expect(triedMs).toEqual([0]);
+  });
+});

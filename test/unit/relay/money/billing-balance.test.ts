@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest';
+import {
+  ask,
+  BillingRig,
+  byCall,
+  smallNeed,
+  yuan,
+  type BillingOptions,
+} from '../../../support/billing-rig.ts';
+import { hello, type Answer } from '../../../support/core-rig.ts';
+
+const rigOf = (available: bigint, options: BillingOptions = {}): BillingRig =>
+  new BillingRig(options).upstream({ steps: hello }).granted(available);
+const errorOf = (answer: Answer) => JSON.parse(answer.text).error;
+const milli = 1_000_000n;
+
+describe('a balance that covers the call', () => {
+  it('leaves the limit of the caller and says nothing of limits', async () => {
+    const rig = rigOf(smallNeed);
+    const answer = await rig.call();
+    expect(answer.status).toBe(200);
+    expect(rig.sent[0]?.json).toMatchObject({ max_tokens: 78 });
+    expect(Object.keys(answer.headers).filter((name) => /limit|max/.test(name))).toEqual([]);
+  });
+
+  it('sends no limit where the caller set none', async () => {
+    const rig = rigOf(100n * yuan);
+    await rig.call(ask);
+    expect(Object.keys(rig.sent[0]?.json ?? {})).not.toContain('max_tokens');
+  });
+});
+
+describe('a balance that covers the input but not all', () => {
+  const limited = { 'x-relay-limited-by': 'balance', 'x-relay-max-tokens': '70' };
+  /** 22 tokens of input and 70 of output. */
+  const available = (22n + 140n) * milli;
+
+  it.each([
+    ['a limit in max_tokens', { ...ask, max_tokens: 500 }, {}, { max_tokens: 70 }],
+    [
+      'a limit in max_completion_tokens',
+      { ...ask, max_completion_tokens: 500 },
+      {},
+      { max_completion_tokens: 70 },
+    ],
+    ['no limit', ask, {}, { max_tokens: 70 }],
+    ['no limit, at OpenAI', ask, { endpoint: 'https://api.openai.com/v1' }, { max_completion_tokens: 70 }],
+    [
+      'no limit, where the channel names the field',
+      ask,
+      { max_tokens_field: 'max_completion_tokens' },
+      { max_completion_tokens: 70 },
+    ],
+  ])('lowers %s at the upstream and says so', async (_case, body, channel, sent) => {
+    const rig = rigOf(available, { channels: [channel] });
+    const answer = await rig.call(body);
+    expect(answer.status).toBe(200);
+    expect(answer.headers).toMatchObject(limited);
+    const limits = Object.entries(rig.sent[0]?.json ?? {}).filter(([name]) => name.startsWith('max_'));
+    expect(Object.fromEntries(limits)).toEqual(sent);
+  });
+
+  it('says so on streams and on refusals of the upstream too', async () => {
+    const streamed = await rigOf(available).call({ ...ask, stream: true });
+    expect(streamed.headers).toMatchObject(limited);
+    const failed = await new BillingRig().upstream({ status: 500 }).granted(available).call(ask);
+    expect(failed.status).toBe(502);
+    expect(failed.headers).toMatchObject(limited);
+  });
+
+  it('leaves a limit that is lower still', async () => {
+    const rig = rigOf(available);
+    const answer = await rig.call({ ...ask, max_tokens: 60 });
+    expect(rig.sent[0]?.json).toMatchObject({ max_tokens: 60 });
+    expect(answer.headers['x-relay-max-tokens']).toBeUndefined();
+  });
+
+  it('is taken whole while the call runs, so that no second call can count on it', async () => {
+    const rig = rigOf(available).upstream({ steps: [5_000, ...hello] });
+    const [first, second] = await Promise.all([rig.call(ask), rig.call(ask)]);
+    expect(new Set([first.status, second.status])).toEqual(new Set([200, 429]));
+    expect(rig.sent).toHaveLength(1);
+    expect(rig.item).toMatchObject({ spent: 11n * milli, available: available - 11n * milli });
+  });
+});
+
+describe('a balance below the least answer', () => {
+  it('is refused with what is there, what is needed, the plan and who can help; nothing is kept', async () => {
+    const rig = rigOf(100n * milli, { settings: { contact: 'billing@relay.test' } });
+    const answer = await rig.call();
+    expect(answer.status).toBe(429);
+    expect(answer.headers['x-should-retry']).toBe('false');
+    expect(errorOf(answer)).toEqual({
+      message:
+        'The balance of 0.1 yuan does not cover this request, which may cost up to 0.178 yuan. ' +
+        'No plan covers this model. Contact: billing@relay.test',
+      type: 'quota_exceeded_error',
+      param: null,
+      code: 'insufficient_quota',
+    });
+    expect(rig.sent).toEqual([]);
+    expect(rig.open).toEqual([]);
+    expect(rig.item?.available).toBe(100n * milli);
+    expect(rig.logged[0]).toMatchObject({ reason: 'quota_insufficient', end: 'refused', status: 429 });
+  });
+
+  it('is refused in the same words for an account that never had a grant', async () => {
+    const answer = await new BillingRig().upstream({ steps: hello }).call();
+    expect(answer.status).toBe(429);
+    expect(errorOf(answer)).toMatchObject({ code: 'insufficient_quota' });
+    expect(errorOf(answer).message).toContain('The balance of 0 yuan');
+  });
+
+  it('is refused before the upstream hears of it however many calls come at once', async () => {
+    const rig = rigOf(10n * (yuan / 2n), { charges: [byCall] }).upstream({ steps: [1_000, ...hello] });
+    const answers = await Promise.all(Array.from({ length: 50 }, () => rig.call()));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
+    expect(rig.sent).toHaveLength(10);
+    expect(rig.item).toMatchObject({ available: 0n, spent: 5n * yuan });
+  });
+});
+
+describe('a plan', () => {
+  const plan = [
+    { id: 'a', name: 'Small talk', value: 1, models: ['m'] },
+    { id: 'b', value: 1, models: ['m'] },
+  ];
+
+  it('pays in row order, then the balance does, then both are named in the refusal', async () => {
+    const rig = rigOf(160n * milli, { plan });
+    const answers: Answer[] = [];
+    for (let call = 0; call < 4; call += 1) answers.push(await rig.call());
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429]);
+    expect(rig.logged.map(({ plan_slot, charge }) => [plan_slot, charge])).toEqual([
+      ['a@2026-11-10', '0'],
+      ['b@2026-11-10', '0'],
+      [undefined, '0.011'],
+      [undefined, undefined],
+    ]);
+    expect(errorOf(answers[3] as Answer).message).toBe(
+      'The balance of 0.149 yuan does not cover this request, which may cost up to 0.178 yuan. ' +
+        'Plan entry "Small talk": 1 of 1 calls are used, it resets on 2026-12-10. ' +
+        'Plan entry "b": 1 of 1 calls are used, it resets on 2026-12-10.',
+    );
+  });
+
+  it('works at once for an account that has no item yet', async () => {
+    const rig = new BillingRig({ plan }).upstream({ steps: hello });
+    expect((await rig.call()).status).toBe(200);
+    expect(rig.item).toMatchObject({ spent: 0n, settled: 1 });
+    expect(rig.item?.plan.get('a@2026-11-10')).toBe(1);
+  });
+
+  it('gets a call back that failed without output, and only that', async () => {
+    const rig = rigOf(yuan, { plan }).upstream({ status: 500 }, { steps: hello });
+    await rig.call();
+    expect(rig.item?.plan.get('a@2026-11-10')).toBe(0);
+    expect(rig.item?.last).toMatchObject({ kind: 'released', charge: 0n });
+    await rig.call();
+    expect(rig.item?.plan.get('a@2026-11-10')).toBe(1);
+    expect(rig.item?.spent).toBe(0n);
+  });
+
+  it('covers nothing while subscriptions are off', async () => {
+    const rig = rigOf(yuan, { plan, settings: { subscriptionEnabled: false } });
+    await rig.call();
+    expect(rig.item?.spent).toBe(11n * milli);
+    expect([...(rig.item?.plan ?? [])]).toEqual([]);
+  });
+});

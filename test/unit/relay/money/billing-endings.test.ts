@@ -1,0 +1,249 @@
+import { describe, expect, it } from 'vitest';
+import { imbalance } from '../../../../shared/billing/quota-item.ts';
+import { BillingRig, byCall, byTokens, free, small, stream, yuan } from '../../../support/billing-rig.ts';
+import {
+  data,
+  delta,
+  done,
+  finish,
+  hang,
+  hello,
+  reset,
+  usage,
+  type Step,
+} from '../../../support/core-rig.ts';
+import type { UpstreamScript } from '../../../support/core-rig.ts';
+
+const smallStream = { ...small, stream: true };
+const usageOf = (counts: object): Step => data({ choices: [], usage: counts });
+
+interface Expected {
+  /** Nano-yuan by tokens, and per call. */
+  charge: [bigint, bigint];
+  kind: 'settled' | 'released';
+  end: 'completed' | 'failed' | 'client_gone';
+  estimated?: boolean;
+}
+const milli = 1_000_000n;
+const call = 500_000_000n;
+const nothing: Expected = { charge: [0n, 0n], kind: 'released', end: 'failed' };
+
+const endings: [string, UpstreamScript, Expected][] = [
+  ['is whole', { steps: hello }, { charge: [11n * milli, call], kind: 'settled', end: 'completed' }],
+  [
+    'is whole and free by its own count',
+    { steps: [delta('a'), finish(), usage(0, 0), done] },
+    { charge: [0n, call], kind: 'settled', end: 'completed' },
+  ],
+  [
+    'is whole without a count: estimated, 5 in and 1 out',
+    { steps: [delta('a'), finish(), done] },
+    { charge: [7n * milli, call], kind: 'settled', end: 'completed', estimated: true },
+  ],
+  [
+    'is whole and empty',
+    { steps: [finish('length'), usage(7, 0), done] },
+    { charge: [7n * milli, 0n], kind: 'settled', end: 'completed' },
+  ],
+  [
+    'has tokens from a cache and of reasoning inside its totals',
+    {
+      steps: [
+        delta('a'),
+        finish(),
+        usageOf({
+          prompt_tokens: 7,
+          completion_tokens: 5,
+          total_tokens: 12,
+          prompt_tokens_details: { cached_tokens: 6 },
+          completion_tokens_details: { reasoning_tokens: 4 },
+        }),
+        done,
+      ],
+    },
+    { charge: [17n * milli, call], kind: 'settled', end: 'completed' },
+  ],
+  [
+    'has reasoning counted beside its completion',
+    {
+      steps: [
+        delta('a'),
+        finish(),
+        usageOf({
+          prompt_tokens: 7,
+          completion_tokens: 1,
+          total_tokens: 12,
+          completion_tokens_details: { reasoning_tokens: 4 },
+        }),
+        done,
+      ],
+    },
+    { charge: [17n * milli, call], kind: 'settled', end: 'completed' },
+  ],
+  [
+    'has a count below zero',
+    { steps: [delta('a'), finish(), usage(7, -5), done] },
+    { charge: [7n * milli, call], kind: 'settled', end: 'completed', estimated: true },
+  ],
+  [
+    'has a count beyond belief, above all that was reserved',
+    { steps: [delta('a'), finish(), usage(7, 1e15), done] },
+    { charge: [200_000_007n * milli, call], kind: 'settled', end: 'completed', estimated: true },
+  ],
+  [
+    'is cut after its count',
+    { steps: [delta('a'), usage(7, 2), reset] },
+    { charge: [11n * milli, call], kind: 'settled', end: 'failed' },
+  ],
+  [
+    'is cut without a count: input and what was streamed',
+    { steps: [delta('eight chars'), reset] },
+    { charge: [11n * milli, call], kind: 'settled', end: 'failed', estimated: true },
+  ],
+  [
+    'runs out of time in the middle',
+    { steps: [delta('a'), hang] },
+    { charge: [7n * milli, call], kind: 'settled', end: 'failed', estimated: true },
+  ],
+  [
+    'breaks off with an error in its stream',
+    { steps: [delta('a'), data({ error: { message: 'x' } })] },
+    { charge: [7n * milli, call], kind: 'settled', end: 'failed', estimated: true },
+  ],
+  ['never comes: refused connection', { connect: 'refused' }, nothing],
+  ['never comes: silence', { connect: 'hang' }, nothing],
+  ['is a rate limit', { status: 429, steps: ['{}'] }, nothing],
+  ['is an error of the upstream', { status: 500, steps: ['oops'] }, nothing],
+  ["is a refusal of the caller's request", { status: 400, steps: ['{"error":{"message":"no"}}'] }, nothing],
+  ['is an unknown model there', { status: 404, steps: ['{"error":{"message":"no"}}'] }, nothing],
+  ['is a refused secret', { status: 401, steps: ['{"error":{"message":"no"}}'] }, nothing],
+  ['is HTML', { steps: ['<html>hello</html>'] }, nothing],
+  ['is empty', { steps: [] }, nothing],
+  ['is an error in a 200', { steps: [data({ error: { message: 'x' } })] }, nothing],
+  ['is cut before any content, though with a count', { steps: [usage(7, 2), reset] }, nothing],
+  ['is silent until the time is up', { steps: [hang] }, nothing],
+];
+
+describe.each([
+  ['a stream', smallStream],
+  ['a JSON answer', small],
+])('%s', (_mode, body) => {
+  it.each(endings)('that %s is charged for that, and nothing stays open', async (_case, script, expected) => {
+    for (const [index, rule] of [byTokens, byCall].entries()) {
+      const rig = new BillingRig({ charges: [rule] }).upstream(script).granted(yuan);
+      await rig.call(body);
+      const charge = expected.charge[index] ?? 0n;
+      expect(rig.item).toMatchObject({ spent: charge, available: yuan - charge, settled: 1 });
+      expect(rig.open).toEqual([]);
+      expect(rig.item?.last).toMatchObject({
+        kind: expected.kind,
+        charge,
+        end: expected.end,
+        endpoint: 'chat',
+      });
+      expect(rig.item && imbalance(rig.item)).toBeUndefined();
+      expect(rig.events).toEqual([]);
+    }
+  });
+
+  const whole = endings.filter(([, , { kind }]) => kind === 'settled');
+  it.each(whole)(
+    'that %s says in the close record whose counts they are',
+    async (_case, script, expected) => {
+      const rig = new BillingRig().upstream(script).granted(yuan);
+      await rig.call(body);
+      expect(rig.item?.last?.estimated).toBe(expected.estimated ?? false);
+    },
+  );
+});
+
+describe('a client that hangs up', () => {
+  const steps = [delta('a'), 10, delta('b'), 10, delta('c'), 10, finish(), usage(5, 3), done];
+
+  it.each([1, 2, 3])('after %i chunks pays once for the whole answer', async (leaveAfter) => {
+    const rig = new BillingRig().upstream({ steps }).granted(yuan);
+    await rig.call(smallStream, { leaveAfter });
+    expect(rig.stepsTaken).toBe(steps.length);
+    expect(rig.item).toMatchObject({ spent: 11n * milli, settled: 1 });
+    expect(rig.item?.last).toMatchObject({ kind: 'settled', end: 'client_gone', promptTokens: 5 });
+    expect(rig.store.sent).toEqual(['reserve', 'close']);
+  });
+
+  it('pays for what the upstream gave until the time is up, when that never ends', async () => {
+    const rig = new BillingRig({ channels: [{ idle_seconds: 30 }] })
+      .upstream({ steps: [delta('a'), delta('b'), hang] })
+      .granted(yuan);
+    await rig.call(smallStream, { leaveAfter: 1 });
+    expect(rig.item).toMatchObject({ spent: 7n * milli, settled: 1 });
+  });
+});
+
+describe('several answers at once', () => {
+  it('are reserved for each and charged by the one count of all', async () => {
+    const steps = [delta('a', 0), delta('b', 1), finish('stop', 0), finish('stop', 1), usage(7, 4), done];
+    const rig = new BillingRig().upstream({ steps }).granted(yuan);
+    let reserved = 0n;
+    const { reserve } = rig.store;
+    rig.store.reserve = (write) => {
+      reserved = write.entry.amount;
+      return reserve(write);
+    };
+    await rig.call({ ...small, n: 2 });
+    expect(reserved).toBe((22n + 2n * 78n * 2n) * milli);
+    expect(rig.item?.spent).toBe(15n * milli);
+  });
+
+  it('of a rule per call are one call', async () => {
+    const steps = [delta('a', 0), delta('b', 1), finish('stop', 0), finish('stop', 1), usage(7, 4), done];
+    const rig = new BillingRig({ charges: [byCall] }).upstream({ steps }).granted(yuan);
+    await rig.call({ ...small, n: 2 });
+    expect(rig.item?.spent).toBe(call);
+  });
+});
+
+describe('the writes of a call', () => {
+  it('are two when it is billed, one of them before the upstream hears of it', async () => {
+    const rig = new BillingRig().upstream({ steps: hello }).granted(yuan);
+    await rig.call(smallStream);
+    expect(rig.store.sent).toEqual(['reserve', 'close']);
+    expect(rig.storeCallsBeforeUpstream).toEqual([1]);
+  });
+
+  it.each([
+    ['by a rule', [free]],
+    ['because no rule names the model', []],
+  ])('are none when it is free %s: neither quota nor plan is touched', async (_case, charges) => {
+    const plan = [{ id: 'a', value: 5, models: ['m'] }];
+    const rig = new BillingRig({ charges, plan }).upstream({ steps: hello });
+    expect((await rig.call(stream)).status).toBe(200);
+    expect(rig.store.sent).toEqual([]);
+    expect(rig.item).toBeUndefined();
+  });
+
+  it('are none when the call is refused before the money is asked for', async () => {
+    const rig = new BillingRig({ key: { models: [] } }).granted(yuan);
+    expect((await rig.call()).status).toBe(403);
+    expect(rig.store.sent).toEqual([]);
+  });
+});
+
+describe('a store that cannot be reached', () => {
+  it('before the reserve gives 503, and the upstream hears of nothing', async () => {
+    const rig = new BillingRig().upstream({ steps: hello }).granted(yuan);
+    rig.store.always('dropped', 'reserve', 'tombstone', 'close');
+    const answer = await rig.call();
+    expect(answer.status).toBe(503);
+    expect(answer.headers['retry-after']).toBe('2');
+    expect(JSON.parse(answer.text)).toMatchObject({ error: { type: 'internal_error', code: 'unavailable' } });
+    expect(rig.sent).toEqual([]);
+    expect(rig.item?.available).toBe(yuan);
+  });
+
+  it('after the answer loses no answer: the client has it, and the log has the bill', async () => {
+    const rig = new BillingRig().upstream({ steps: hello }).granted(yuan);
+    rig.store.always('dropped', 'close');
+    const answer = await rig.call();
+    expect(answer.status).toBe(200);
+    expect(rig.events).toMatchObject([{ name: 'settle_lost', fields: { charge_nano: '11000000' } }]);
+  });
+});

@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest';
+import { BillingRig, free, small, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
+import { demoKey, hello, keyRow } from '../../../support/core-rig.ts';
+
+const rigOf = (key: Record<string, unknown>, options: BillingOptions = {}): BillingRig =>
+  new BillingRig({ key, ...options }).upstream({ steps: hello }).granted(100n * yuan);
+const limits = (headers: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => /^(x-ratelimit|retry-after)/.test(name)));
+
+describe('a key with a limit of requests a minute', () => {
+  it('hears with each answer how many are left and when they all come back', async () => {
+    const rig = rigOf({ rpm: 2 });
+    await rig.clock.run(rig.clock.sleep(12_300));
+    const answers = [await rig.call(), await rig.call({ ...small, stream: true })];
+    expect(answers.map(({ headers }) => limits(headers))).toEqual(
+      ['1', '0'].map((left) => ({
+        'x-ratelimit-limit-requests': '2',
+        'x-ratelimit-remaining-requests': left,
+        'x-ratelimit-reset-requests': '48s',
+      })),
+    );
+  });
+
+  it('is refused beyond it until the minute is over, with the time to wait', async () => {
+    const rig = rigOf({ rpm: 1 });
+    await rig.call();
+    await rig.clock.run(rig.clock.sleep(10_000));
+    const answer = await rig.call();
+    expect(answer.status).toBe(429);
+    expect(limits(answer.headers)).toEqual({
+      'retry-after': '50',
+      'x-ratelimit-limit-requests': '1',
+      'x-ratelimit-remaining-requests': '0',
+      'x-ratelimit-reset-requests': '50s',
+    });
+    expect(answer.headers['x-should-retry']).toBeUndefined();
+    expect(JSON.parse(answer.text)).toEqual({
+      error: {
+        message: 'This API key is limited to 1 requests a minute. Please try again in 50s.',
+        type: 'rate_limit_error',
+        param: null,
+        code: 'rate_limit_exceeded',
+      },
+    });
+    expect(rig.sent).toHaveLength(1);
+    await rig.clock.run(rig.clock.sleep(50_000));
+    expect((await rig.call()).status).toBe(200);
+  });
+
+  it('has used a request even when the upstream failed', async () => {
+    const rig = rigOf({ rpm: 1 }).upstream({ status: 500 });
+    const failed = await rig.call();
+    expect(failed.headers['x-ratelimit-remaining-requests']).toBe('0');
+    expect((await rig.call()).status).toBe(429);
+  });
+
+  it('needs no write beyond the two of a billed call', async () => {
+    const rig = rigOf({ rpm: 10, max_concurrency: 3 });
+    for (let call = 0; call < 3; call += 1) await rig.call();
+    expect(rig.store.sent).toEqual(['reserve', 'close', 'reserve', 'close', 'reserve', 'close']);
+  });
+
+  it('is counted on free calls too, without a balance or an item', async () => {
+    const rig = new BillingRig({ key: { rpm: 1 }, charges: [free] }).upstream({ steps: hello });
+    expect((await rig.call()).status).toBe(200);
+    expect((await rig.call()).status).toBe(429);
+    expect(rig.item).toMatchObject({ spent: 0n, available: 0n });
+  });
+});
+
+describe('a key with a limit of requests at the same time', () => {
+  const slow = [5_000, ...hello];
+
+  it('is refused beyond it, and let in again when one is done', async () => {
+    const rig = rigOf({ max_concurrency: 2 }).upstream({ steps: slow });
+    const answers = await Promise.all([rig.call(), rig.call(), rig.call()]);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(2);
+    const refused = answers.find(({ status }) => status === 429);
+    expect(refused?.headers['retry-after']).toBe('1');
+    expect(JSON.parse(refused?.text ?? '')).toMatchObject({
+      error: {
+        code: 'rate_limit_exceeded',
+        message: 'This API key is limited to 2 requests at the same time. Please try again in 1s.',
+      },
+    });
+    expect((await rig.call()).status).toBe(200);
+    expect([...(rig.item?.busy ?? [])].map(([, calls]) => calls)).toEqual([0]);
+  });
+
+  it.each([
+    ['an upstream that fails', { status: 500 }],
+    ['an upstream that refuses the request', { status: 400, steps: ['{"error":{}}'] }],
+    ['an upstream that cannot be reached', { connect: 'refused' as const }],
+  ])('has its place back after %s', async (_case, script) => {
+    const rig = rigOf({ max_concurrency: 1 }).upstream(script);
+    await rig.call();
+    expect([...(rig.item?.busy ?? [])].map(([, calls]) => calls)).toEqual([0]);
+    expect(rig.item?.available).toBe(100n * yuan);
+    expect((await rig.call()).status).not.toBe(429);
+  });
+
+  it('shares nothing with the other keys of its account', async () => {
+    const keys = {
+      [demoKey]: { row: keyRow({ max_concurrency: 1 }) },
+      'sk-other': { row: keyRow({ hash: 'b'.repeat(64), max_concurrency: 1 }) },
+    };
+    const rig = rigOf({}, { keys }).upstream({ steps: slow });
+    const answers = await Promise.all([
+      rig.call(),
+      rig.call(small, { headers: { authorization: 'Bearer sk-other' } }),
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+  });
+});
+
+describe('a key without limits', () => {
+  it('hears of none, and is counted nowhere', async () => {
+    const rig = rigOf({});
+    const answer = await rig.call();
+    expect(limits(answer.headers)).toEqual({});
+    expect([...(rig.item?.busy ?? []), ...(rig.item?.rate ?? [])]).toEqual([]);
+  });
+});

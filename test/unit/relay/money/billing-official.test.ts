@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import { BillingRig, byCall, small, yuan } from '../../../support/billing-rig.ts';
+import { delta, done, finish, frames, hello, reset, usage } from '../../../support/core-rig.ts';
+
+const official = { ...small, official: true };
+const rigOf = (options: ConstructorParameters<typeof BillingRig>[0] = {}): BillingRig =>
+  new BillingRig({ key: { official: true }, ...options }).upstream({ steps: hello });
+const chunksOf = (text: string) =>
+  frames(text).slice(0, -1) as { quota?: number | null; usage?: object | null }[];
+
+describe('official mode', () => {
+  it('tells on a JSON answer what it would have cost, in yuan', async () => {
+    const answer = await rigOf().call(official);
+    expect(JSON.parse(answer.text)).toMatchObject({ model: 'm', quota: 0.011, usage: { total_tokens: 9 } });
+  });
+
+  it('tells it on the finish chunk of a stream, and null before', async () => {
+    const answer = await rigOf().call({ ...official, stream: true });
+    expect(chunksOf(answer.text).map((chunk) => [chunk.quota, chunk.usage === null])).toEqual([
+      [null, true],
+      [null, true],
+      [0.011, false],
+    ]);
+  });
+
+  it('tells it once when usage comes in a chunk of its own', async () => {
+    const answer = await rigOf().call({ ...official, stream: true, stream_options: { include_usage: true } });
+    const quotas = chunksOf(answer.text).map((chunk) => chunk.quota);
+    expect(quotas.filter((quota) => quota === 0.011).length).toBeGreaterThan(0);
+    expect(quotas.slice(0, 2)).toEqual([null, null]);
+  });
+
+  it('tells the price of a call, and 0 for a model without a price', async () => {
+    const priced = await rigOf({ charges: [byCall] }).call(official);
+    expect(JSON.parse(priced.text)).toMatchObject({ quota: 0.5 });
+    const unpriced = await rigOf({ charges: [] }).call(official);
+    expect(JSON.parse(unpriced.text)).toMatchObject({ quota: 0 });
+  });
+
+  it.each([
+    ['by the field', official],
+    ['by the suffix', { ...small, model: 'm-official' }],
+  ])('asked for %s needs no balance, deducts nothing, and is in the account item', async (_case, body) => {
+    const rig = rigOf();
+    const answer = await rig.call(body);
+    expect(answer.status).toBe(200);
+    expect(rig.item).toMatchObject({ available: 0n, spent: 0n, settled: 1 });
+    expect(rig.item?.last).toMatchObject({ kind: 'settled', charge: 0n, cost: 11_000_000n, promptTokens: 7 });
+    expect(rig.store.sent).toEqual(['reserve', 'create', 'reserve', 'close']);
+  });
+
+  it('is open in the account item while it runs, as official and at no charge', async () => {
+    const rig = rigOf().granted(yuan);
+    rig.store.always('dropped', 'close');
+    await rig.call(official);
+    expect(rig.open).toMatchObject([{ official: true, amount: 0n, input: 0n, slot: '' }]);
+    expect(rig.item?.available).toBe(yuan);
+  });
+
+  it('counts on no plan', async () => {
+    const rig = rigOf({ plan: [{ id: 'a', value: 5, models: ['m'] }] }).granted(0n);
+    await rig.call(official);
+    expect([...(rig.item?.plan ?? [])]).toEqual([]);
+  });
+
+  it('never goes to the upstream', async () => {
+    const rig = rigOf();
+    await rig.call(official);
+    expect(Object.keys(rig.sent[0]?.json ?? {})).not.toContain('official');
+    expect(rig.sent[0]?.json['model']).toBe('m');
+  });
+
+  it('of an answer that was cut has its cost in the close record all the same', async () => {
+    const rig = rigOf().upstream({ steps: [delta('a'), usage(7, 2), reset] });
+    await rig.call({ ...official, stream: true });
+    expect(rig.item?.last).toMatchObject({ charge: 0n, cost: 11_000_000n, end: 'failed' });
+  });
+
+  it('is refused to a key that may not, before anything is written', async () => {
+    const rig = rigOf({ key: {} });
+    const answer = await rig.call(official);
+    expect(JSON.parse(answer.text)).toMatchObject({ error: { code: 'official_not_allowed' } });
+    expect(rig.store.sent).toEqual([]);
+  });
+});
+
+describe('outside official mode', () => {
+  it.each([
+    ['a stream', true],
+    ['a JSON answer', false],
+  ])('%s has no quota at all, not even null', async (_mode, stream) => {
+    const rig = rigOf().granted(yuan);
+    const answer = await rig.call({ ...small, stream });
+    expect(answer.status).toBe(200);
+    expect(answer.text).not.toContain('quota');
+    expect(rig.item?.last?.cost).toBeUndefined();
+  });
+
+  it('estimated usage is told like counted usage', async () => {
+    const rig = rigOf().upstream({ steps: [delta('a'), finish(), done] });
+    const answer = await rig.call(official);
+    expect(JSON.parse(answer.text)).toMatchObject({ quota: 0.007 });
+  });
+});

@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import { ReservationsRig } from '../../../support/reservations-rig.ts';
+import type { Fault } from '../../../support/rough-quota-store.ts';
+
+async function reserved(): Promise<{
+  rig: ReservationsRig;
+  reservation: Awaited<ReturnType<ReservationsRig['reserve']>>;
+}> {
+  const rig = new ReservationsRig();
+  rig.memory.grant('acme', 1000n);
+  return { rig, reservation: await rig.reserve() };
+}
+
+describe('a close', () => {
+  const rough: [string, Fault[]][] = [
+    ['is throttled for a while', ['busy', 'busy', 'busy', 'busy', 'busy']],
+    ['is done but its reply is lost', ['lost']],
+    ['never arrives the first time', ['dropped']],
+    ['arrives again after its repeat', [{ kind: 'late', afterMs: 2_000 }]],
+    ['meets all of it', ['busy', 'dropped', 'lost', 'busy']],
+  ];
+  it.each(rough)('books the charge exactly once when it %s', async (_case, faults) => {
+    const { rig, reservation } = await reserved();
+    rig.store.meets('close', ...faults);
+    await rig.close(reservation, 4n);
+    await rig.clock.run(rig.clock.sleep(5_000));
+    expect(rig.item).toMatchObject({ available: 996n, spent: 4n, settled: 1 });
+    expect(rig.item?.open.size).toBe(0);
+    expect(rig.events).toEqual([]);
+    expect(rig.imbalance).toBeUndefined();
+  });
+
+  it('changes nothing when it is called again', async () => {
+    const { rig, reservation } = await reserved();
+    await rig.close(reservation, 4n);
+    await rig.close(reservation, 4n);
+    expect(rig.item).toMatchObject({ available: 996n, spent: 4n, settled: 1 });
+  });
+
+  it('books more than was reserved in full, below zero if need be', async () => {
+    const { rig, reservation } = await reserved();
+    await rig.close(reservation, 1500n);
+    expect(rig.item).toMatchObject({ available: -500n, spent: 1500n, granted: 1000n });
+  });
+
+  it('that comes after the reservation expired changes nothing and is logged whole, with its charge', async () => {
+    const { rig, reservation } = await reserved();
+    const { id, entry, account } = reservation;
+    const expiry = { id, kind: 'expired', charge: entry.input, at: 1 } as const;
+    await rig.memory.close({ account, id, entry, releaseSlot: false, closeRecord: expiry });
+    const before = rig.item;
+    await rig.close(reservation, 77n);
+    expect(rig.item).toBe(before);
+    expect(rig.events).toEqual([
+      {
+        name: 'settle_late',
+        fields: expect.objectContaining({
+          request_id: id,
+          account: 'acme',
+          kind: 'settled',
+          charge_nano: '77',
+          give_back: false,
+        }),
+      },
+    ]);
+  });
+
+  it('whose reply was lost and that is no more the last is logged as unsure, not as late for certain', async () => {
+    const { rig, reservation } = await reserved();
+    const other = await rig.reserve();
+    rig.store.meets('close', 'lost', { kind: 'taken', afterMs: 100 });
+    const closing = rig.close(reservation, 4n);
+    const { account, id, entry } = other;
+    const closeRecord = { id, kind: 'released', charge: 0n, at: 1 } as const;
+    const between = rig.clock
+      .sleep(50)
+      .then(() => rig.memory.close({ account, id, entry, releaseSlot: true, closeRecord }));
+    await rig.clock.run(Promise.all([closing, between]));
+    expect(rig.item).toMatchObject({ spent: 4n, settled: 2 });
+    expect(rig.events).toMatchObject([{ name: 'settle_late', fields: { unsure: true } }]);
+  });
+
+  it('that cannot be written is given up after 4 s and logged with everything that a repeat needs', async () => {
+    const { rig, reservation } = await reserved();
+    rig.store.always('dropped', 'close');
+    const startMs = rig.clock.now();
+    const closeRecord = {
+      id: reservation.id,
+      kind: 'settled',
+      charge: 77n,
+      at: 5,
+      endpoint: '/v1/chat/completions',
+      promptTokens: 7,
+      completionTokens: 2,
+      estimated: true,
+      end: 'completed',
+      cost: 9n,
+    } as const;
+    await rig.clock.run(rig.reservations.close(reservation, closeRecord, false));
+    expect(rig.clock.now() - startMs).toBeLessThanOrEqual(4_000);
+    expect(rig.events).toEqual([
+      {
+        name: 'settle_lost',
+        fields: {
+          request_id: reservation.id,
+          account: 'acme',
+          give_back: false,
+          kind: 'settled',
+          charge_nano: '77',
+          at: 5,
+          endpoint: '/v1/chat/completions',
+          prompt_tokens: 7,
+          completion_tokens: 2,
+          estimated: true,
+          end: 'completed',
+          cost_nano: '9',
+        },
+      },
+    ]);
+    expect(rig.item?.open.has(reservation.id)).toBe(true);
+  });
+});

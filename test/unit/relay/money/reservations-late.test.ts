@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+import { ReservationsRig, slot } from '../../../support/reservations-rig.ts';
+
+const late = { kind: 'late', afterMs: 500 } as const;
+const funded = (): ReservationsRig => {
+  const rig = new ReservationsRig();
+  rig.memory.grant('acme', 1000n);
+  return rig;
+};
+
+/** Open entries that hold something of the account. */
+const held = (rig: ReservationsRig): unknown[] =>
+  [...(rig.item?.open.values() ?? [])].filter((entry) => !entry.tombstone);
+
+describe('a first try of a reserve that lands after its call is over', () => {
+  it('opens nothing again after the close', async () => {
+    const rig = funded();
+    rig.store.meets('reserve', late);
+    const reservation = await rig.reserve({ maxConcurrency: 1, slots: [slot('free', 5)] });
+    await rig.close(reservation);
+    await rig.clock.run(rig.clock.sleep(1_000));
+    expect(held(rig)).toEqual([]);
+    expect(rig.item).toMatchObject({ available: 1000n, settled: 1 });
+    expect(rig.item?.busy.get('key1')).toBe(0);
+    expect(rig.item?.plan.get(slot('free', 5).key)).toBe(0);
+  });
+
+  it('is closed at no charge when it lands between the close and the guard against it', async () => {
+    const rig = funded();
+    rig.store.meets('reserve', late).meets('tombstone', { kind: 'taken', afterMs: 1_000 });
+    const reservation = await rig.reserve();
+    await rig.close(reservation, 4n);
+    expect(held(rig)).toEqual([]);
+    expect(rig.item).toMatchObject({ available: 996n, spent: 4n });
+  });
+
+  it('opens nothing again after a cancel that met another try of it', async () => {
+    const rig = funded();
+    const dropped = Array.from({ length: 50 }, () => 'dropped' as const);
+    rig.store.meets('reserve', { kind: 'late', afterMs: 4_000 }, 'lost', ...dropped);
+    await expect(rig.reserve()).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    await rig.clock.run(rig.clock.sleep(5_000));
+    expect(held(rig)).toEqual([]);
+    expect(rig.item).toMatchObject({ available: 1000n, spent: 0n });
+  });
+
+  it('is not sent again by an environment that stood still until it expired', async () => {
+    const rig = funded();
+    rig.store.meets('reserve', 'lost');
+    const reservationRequest = rig.reservationRequest();
+    reservationRequest.entry.until = rig.clock.now() / 1000 + 1;
+    // The pause before the repeat takes an hour.
+    const sleep = rig.clock.sleep.bind(rig.clock);
+    rig.clock.sleep = () => sleep(3_600_000);
+    await expect(rig.reserve(reservationRequest)).rejects.toMatchObject({
+      status: 503,
+      reason: 'reserve_out_of_time',
+    });
+    expect(rig.store.sent.filter((operation) => operation === 'reserve')).toHaveLength(1);
+  });
+
+  it('costs no extra write when every try is accounted for', async () => {
+    const rig = funded();
+    rig.store.meets('reserve', 'lost');
+    await rig.close(await rig.reserve(), 4n);
+    expect(rig.store.sent).toEqual(['reserve', 'reserve', 'close']);
+  });
+
+  it('does not mistake the guard for the reservation when a first try of the close lands late too', async () => {
+    const rig = funded();
+    rig.store.meets('reserve', 'dropped').meets('close', late);
+    const reservation = await rig.reserve();
+    await rig.close(reservation, 4n);
+    await rig.clock.run(rig.clock.sleep(1_000));
+    await rig.close(reservation, 4n);
+    expect(rig.item).toMatchObject({ available: 996n, spent: 4n, settled: 1 });
+    expect([...(rig.item?.open.values() ?? [])]).toMatchObject([{ tombstone: true, amount: 0n }]);
+  });
+});

@@ -1,0 +1,215 @@
+import { describe, expect, it } from 'vitest';
+import { openEntriesMax } from '../../../../shared/billing/quota-item.ts';
+import { ReservationsRig, freePrice, slot } from '../../../support/reservations-rig.ts';
+import type { Fault } from '../../../support/rough-quota-store.ts';
+
+const funded = (amount = 1000n): ReservationsRig => {
+  const rig = new ReservationsRig();
+  rig.memory.grant('acme', amount);
+  return rig;
+};
+
+describe('a reserve', () => {
+  it('takes its amount from the balance with one write', async () => {
+    const rig = funded();
+    const { entry, id } = await rig.reserve();
+    expect(entry.amount).toBe(10n);
+    expect(rig.item).toMatchObject({ available: 990n, granted: 1000n });
+    expect(rig.item?.open.get(id)).toEqual(entry);
+    expect(rig.store.sent).toEqual(['reserve']);
+  });
+
+  const rough: [string, Fault[]][] = [
+    ['throttled for a while', ['busy', 'busy', 'busy']],
+    ['done but not answered', ['lost']],
+    ['never arrived', ['dropped']],
+    ['on its way longer than its repeat', [{ kind: 'late', afterMs: 300 }]],
+    ['all of these', ['busy', 'dropped', 'lost']],
+  ];
+  it.each(rough)('is done exactly once when it was %s', async (_case, faults) => {
+    const rig = funded();
+    rig.store.meets('reserve', ...faults);
+    const { id, entry } = await rig.reserve();
+    await rig.clock.run(rig.clock.sleep(1_000));
+    expect([...(rig.item?.open ?? [])]).toEqual([[id, entry]]);
+    expect(rig.item?.available).toBe(990n);
+  });
+
+  it('that meets a late try of its own holds what that one opened, not what it asked for last', async () => {
+    const rig = funded();
+    const slots = [slot('free', 1)];
+    const holder = await rig.reserve({ slots }, rig.otherReservations());
+    // The repeat finds the slot full and asks for money; before that arrives, the slot is free and the first try lands.
+    rig.store.meets('reserve', { kind: 'late', afterMs: 30 }, 'fine', { kind: 'taken', afterMs: 40 });
+    const freed = rig.clock.sleep(20).then(() => rig.close(holder));
+    const [reservation] = await Promise.all([rig.reserve({ slots }), freed]);
+    expect(reservation.entry).toMatchObject({ slot: slots[0]?.key, amount: 0n });
+    expect(rig.item?.available).toBe(1000n);
+    await rig.close(reservation);
+    expect(rig.item?.plan.get(slot('free', 1).key)).toBe(0);
+  });
+
+  it('refuses on what the store showed, in the words of the reservationRequest', async () => {
+    const rig = funded(9n);
+    await expect(rig.reserve()).rejects.toMatchObject({ status: 429, message: 'refused: quota' });
+    expect(rig.item?.open.size).toBe(0);
+  });
+
+  it('refuses an account without an item and without a plan, and makes no item for it', async () => {
+    const rig = new ReservationsRig();
+    await expect(rig.reserve()).rejects.toMatchObject({ message: 'refused: quota' });
+    expect(rig.item).toBeUndefined();
+    expect(rig.store.sent).toEqual(['reserve']);
+  });
+
+  const firsts = [
+    ['a plan that covers the call', { slots: [slot('free', 5)] }],
+    ['an unlimited plan', { slots: [slot('free', null)] }],
+    [
+      'a key with limits and a free call',
+      { price: freePrice, takesNothing: true, rpm: 5, maxConcurrency: 2 },
+    ],
+  ] as const;
+  it.each(firsts)('works at once for an account without an item that has %s', async (_case, need) => {
+    const rig = new ReservationsRig();
+    const { id } = await rig.reserve(need);
+    expect(rig.item?.open.has(id)).toBe(true);
+    expect(rig.store.sent).toEqual(['reserve', 'create', 'reserve']);
+    expect(rig.imbalance).toBeUndefined();
+  });
+
+  it('of two first calls at once admits both with one item', async () => {
+    const rig = new ReservationsRig();
+    const bookings = [1, 2].map(() => rig.reservationRequest({ slots: [slot('free', 5)] }));
+    await Promise.all(bookings.map((reservationRequest) => rig.reserve(reservationRequest)));
+    expect(rig.item?.open.size).toBe(2);
+  });
+
+  it('goes on to the first call when the making of the item is throttled', async () => {
+    const rig = new ReservationsRig();
+    rig.store.meets('create', 'busy', 'lost');
+    const { entry } = await rig.reserve({ slots: [slot('free', 5)] });
+    expect(entry.slot).toBe(slot('free', 5).key);
+  });
+
+  it('falls through full entries to the next, then to the balance', async () => {
+    const rig = funded();
+    const slots = [slot('a', 1), slot('b', 1)];
+    const taken = [];
+    for (let call = 0; call < 3; call += 1) taken.push((await rig.reserve({ slots })).entry);
+    expect(taken.map((entry) => [entry.slot, entry.amount])).toEqual([
+      ['a@2026-11-01', 0n],
+      ['b@2026-11-01', 0n],
+      ['', 10n],
+    ]);
+  });
+
+  it('with every open entry taken is refused until one is closed', async () => {
+    const rig = funded();
+    const open = [];
+    for (let call = 0; call < openEntriesMax; call += 1)
+      open.push(await rig.reserve({ price: freePrice, takesNothing: true }));
+    await expect(rig.reserve()).rejects.toMatchObject({ message: 'refused: open_entries' });
+    const [first] = open;
+    if (first) await rig.close(first);
+    await rig.reserve();
+  });
+
+  it('gives up after 4 tries that others got in the way of, with 503 and nothing reserved', async () => {
+    const rig = funded(0n);
+    const { reserve } = rig.store;
+    // Each refusal shows enough money, and each try meets none: others come and go in between.
+    rig.store.reserve = async (write) => {
+      const reply = await reserve(write);
+      return reply.done || !reply.item ? reply : { done: false, item: { ...reply.item, available: 10n } };
+    };
+    await expect(rig.reserve()).rejects.toMatchObject({
+      status: 503,
+      reason: 'reserve_contended',
+      headers: { 'retry-after': '1' },
+    });
+    expect(rig.store.sent).toEqual(['reserve', 'reserve', 'reserve', 'reserve']);
+    expect(rig.item?.open.size).toBe(0);
+  });
+
+  it('tries a throttled store for 1.5 s, then gives up with nothing reserved and nothing to cancel', async () => {
+    const rig = funded();
+    rig.store.always('busy', 'reserve');
+    const startMs = rig.clock.now();
+    await expect(rig.reserve()).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    expect(rig.clock.now() - startMs).toBeLessThanOrEqual(1_500);
+    expect(rig.store.sent.filter((operation) => operation !== 'reserve')).toEqual([]);
+  });
+});
+
+describe('a reserve whose outcome stays unknown', () => {
+  it('is cancelled by a tombstone that holds its id against a late arrival', async () => {
+    const rig = funded();
+    rig.store.always({ kind: 'late', afterMs: 60_000 }, 'reserve');
+    const reservationRequest = rig.reservationRequest({ maxConcurrency: 3, slots: [slot('free', 5)] });
+    await expect(rig.reserve(reservationRequest)).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    await rig.clock.run(rig.clock.sleep(120_000));
+    expect(rig.item).toMatchObject({ available: 1000n, spent: 0n });
+    expect(rig.item?.open.get(reservationRequest.need.id)).toMatchObject({
+      amount: 0n,
+      tombstone: true,
+      busy: false,
+    });
+    expect([...(rig.item?.busy ?? []), ...(rig.item?.plan ?? [])]).toEqual([]);
+    expect(rig.events).toEqual([]);
+  });
+
+  it('is released when it had landed: money, plan slot and place come back', async () => {
+    const rig = funded();
+    rig.store.always('lost', 'reserve');
+    await expect(rig.reserve({ maxConcurrency: 3, slots: [slot('free', 5)] })).rejects.toMatchObject({
+      name: 'StoreUnavailable',
+    });
+    expect(rig.item).toMatchObject({ available: 1000n, spent: 0n });
+    expect(rig.item?.plan.get(slot('free', 5).key)).toBe(0);
+    expect(rig.item?.busy.get('key1')).toBe(0);
+    expect(rig.item?.last).toMatchObject({ kind: 'released', charge: 0n });
+  });
+
+  it('is cancelled too when a repeat was refused', async () => {
+    const rig = funded(10n);
+    const first = await rig.reserve();
+    rig.store.meets('reserve', { kind: 'late', afterMs: 5_000 });
+    await expect(rig.reserve()).rejects.toMatchObject({ message: 'refused: quota' });
+    await rig.close(first);
+    await rig.clock.run(rig.clock.sleep(10_000));
+    expect(rig.item?.available).toBe(10n);
+    expect([...(rig.item?.open.values() ?? [])]).toMatchObject([{ tombstone: true }]);
+  });
+
+  const roughCancels: [string, Fault[], Fault[]][] = [
+    ['throttled', ['busy', 'busy'], ['busy']],
+    ['done but not answered', ['lost'], ['lost']],
+    ['dropped', ['dropped'], ['dropped']],
+  ];
+  it.each(roughCancels)('is cancelled though the cancel itself is %s', async (_case, tombstone, close) => {
+    for (const fate of ['lost', 'dropped'] as const) {
+      const rig = funded();
+      rig.store
+        .always(fate, 'reserve')
+        .meets('tombstone', ...tombstone)
+        .meets('close', ...close);
+      await expect(rig.reserve()).rejects.toMatchObject({ name: 'StoreUnavailable' });
+      expect(rig.item).toMatchObject({ available: 1000n, spent: 0n });
+      expect(rig.imbalance).toBeUndefined();
+      expect(rig.events).toEqual([]);
+    }
+  });
+
+  it('and that cannot be cancelled either is logged, and takes at most 3 s in all', async () => {
+    const rig = funded();
+    rig.store.always('dropped', 'reserve', 'tombstone', 'close');
+    const startMs = rig.clock.now();
+    const reservationRequest = rig.reservationRequest();
+    await expect(rig.reserve(reservationRequest)).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    expect(rig.clock.now() - startMs).toBeLessThanOrEqual(3_000);
+    expect(rig.events).toEqual([
+      { name: 'reserve_unknown', fields: { request_id: reservationRequest.need.id, account: 'acme' } },
+    ]);
+  });
+});

@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { CoreRig, delta, finish, hello, type RigOptions } from '../../../support/core-rig.ts';
+
+const ask = { model: 'web-m', messages: [{ role: 'user', content: 'what happened today?' }] };
+const search = { type: 'searxng', endpoint: 'https://search.test', results: 5 } as const;
+const results = [{ title: 'News', url: 'https://news.test/1', text: 'It rained.', date: '2026-11-21' }];
+const rigWith = (options: RigOptions): CoreRig =>
+  new CoreRig({ settings: { search }, ...options }).upstream({ steps: hello });
+
+describe('a web- call', () => {
+  it('puts what the web says first, as a system message, and asks for the base model', async () => {
+    const rig = rigWith({ search: () => Promise.resolve(results) });
+    const answer = await rig.post(ask);
+    expect(answer.status).toBe(200);
+    expect(rig.searched).toEqual(['what happened today?']);
+    const sent = rig.sent[0]?.json as { model: string; messages: { role: string; content: string }[] };
+    expect(sent.model).toBe('m');
+    expect(sent.messages).toHaveLength(2);
+    expect(sent.messages[0]?.role).toBe('system');
+    for (const part of ['News', 'https://news.test/1', 'It rained.', '2026-11-21'])
+      expect(sent.messages[0]?.content).toContain(part);
+    expect(rig.logged[0]).toMatchObject({ search: 'found', model: 'm' });
+  });
+
+  it.each<[string, RigOptions, number]>([
+    ['a provider that is down', {}, 0],
+    ['a provider that never answers', { search: () => new Promise(() => {}) }, 3_000],
+    ['no results', { search: () => Promise.resolve([]) }, 0],
+    ['no provider at all', { settings: {} }, 0],
+  ])('goes on without the web after %s', async (_case, options, waitedMs) => {
+    const rig = rigWith(options);
+    const answer = await rig.post(ask);
+    expect(answer.status).toBe(200);
+    expect(rig.logged[0]?.duration_ms).toBe(waitedMs);
+    expect(rig.sent[0]?.json['messages']).toHaveLength(1);
+  });
+
+  it('counts what the web added when the upstream tells no usage', async () => {
+    const steps = [delta('x'), finish()];
+    const plain = await rigWith({}).upstream({ steps }).post(ask);
+    const searched = await rigWith({ search: () => Promise.resolve(results) })
+      .upstream({ steps })
+      .post(ask);
+    const tokens = [plain, searched].map((answer) => JSON.parse(answer.text).usage.prompt_tokens);
+    expect(tokens[1]).toBeGreaterThan(tokens[0] + 20);
+  });
+
+  it('works on Responses too', async () => {
+    const rig = rigWith({ search: () => Promise.resolve(results) });
+    await rig.post({ model: 'web-m', input: 'today?' }, { path: '/v1/responses' });
+    expect(rig.searched).toEqual(['today?']);
+  });
+
+  it('is not searched without the prefix', async () => {
+    const rig = rigWith({ search: () => Promise.resolve(results) });
+    await rig.post({ ...ask, model: 'm' });
+    expect(rig.searched).toEqual([]);
+  });
+});

@@ -1,0 +1,284 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { searchProviders } from '../../../../shared/adapters/search/search-providers.ts';
+import { upstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import { readSetting } from '../../../../shared/config/compile/read-setting.ts';
+import { defaultSettings, type SearchSettings } from '../../../../shared/config/rows/settings.ts';
+import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
+import type { RequestLog } from '../../../../shared/relay/ports/clock.ts';
+import { searchTokensOf, withSearch, type SearchProvider } from '../../../../shared/relay/search/search.ts';
+import { searchTokensMax } from '../../../../shared/relay/search/search-message.ts';
+import type { ChatMessage } from '../../../../shared/wire/chat-request.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+
+const never = new AbortController().signal;
+const request = { model: 'web-m', messages: [{ role: 'user' as const, content: 'What is new?' }] };
+
+interface Asked {
+  method: string | undefined;
+  url: string | undefined;
+  headers: IncomingMessage['headers'];
+  body: string;
+}
+
+type Reply = (response: ServerResponse) => void;
+const json =
+  (value: unknown): Reply =>
+  (response) =>
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+
+async function provider(reply: Reply) {
+  const asked: Asked[] = [];
+  const closed = Promise.withResolvers<void>();
+  const server = createServer((incoming, response) => {
+    const { method, url, headers } = incoming;
+    response.once('close', closed.resolve);
+    void text(incoming).then((body) => {
+      asked.push({ method, url, headers, body });
+      reply(response);
+    });
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked,
+    closed: closed.promise,
+  };
+}
+
+/** What the model reads first. */
+function contentOf([first]: ChatMessage[]): string {
+  return typeof first?.content === 'string' ? first.content : '';
+}
+
+const settingsOf = (value: Record<string, unknown>): SearchSettings => {
+  const reading = readSetting({ name: 'search', value }, { local: true });
+  if ('problem' in reading || !reading.row.search) throw new Error(JSON.stringify(reading));
+  return reading.row.search;
+};
+
+const realProviders = searchProviders({
+  transport: upstreamTransport({ local: true }),
+  secrets: { read: (reference) => Promise.resolve(`value of ${reference}`) },
+});
+
+function call(search: SearchSettings | undefined, more: { web?: boolean; signal?: AbortSignal } = {}) {
+  const record: RequestLog = { request_id: 'r', endpoint: 'e', status: 0, end: '', duration_ms: 0 };
+  const settings = { ...defaultSettings, ...(search && { search }) };
+  return {
+    model: { base: 'm', web: more.web ?? true, official: false },
+    request,
+    snapshot: { ...emptySnapshot(1), settings },
+    signal: more.signal ?? never,
+    record,
+  };
+}
+
+const stillClock = { now: () => Date.UTC(2026, 10, 21), sleep: () => new Promise<void>(() => {}) };
+const ports = { clock: stillClock, searchProvider: realProviders };
+
+const searxngAnswer = {
+  query: 'What is new?',
+  number_of_results: 0,
+  results: [
+    {
+      title: 'One',
+      url: 'https://one.example.com/',
+      content: 'First <b>hit</b>.',
+      publishedDate: '2026-11-20T00:00:00',
+      score: 3,
+    },
+    { title: 'No address', url: 'javascript:alert(1)', content: 'x' },
+    { url: 'https://empty.example.com/' },
+    'junk',
+    null,
+    { title: 'Two', url: 'https://two.example.com/', content: null, publishedDate: null },
+    { title: 'Three', url: 'https://three.example.com/', content: 'Third.' },
+  ],
+};
+
+describe('a web- call', () => {
+  it('asks SearXNG and puts what it found first', async () => {
+    const { endpoint, asked } = await provider(json(searxngAnswer));
+    const web = call(
+      settingsOf({ type: 'searxng', endpoint: `${endpoint}/search/`, results: 2, language: 'zh-CN' }),
+    );
+    const { messages, ...rest } = await withSearch(ports, web);
+    expect(rest).toEqual({ model: 'web-m' });
+    expect(messages).toEqual([
+      { role: 'system', content: expect.any(String) as unknown },
+      ...request.messages,
+    ]);
+    const content = contentOf(messages);
+    expect(content).toContain('[1] One\nhttps://one.example.com/\nDate: 2026-11-20T00:00:00\nFirst hit.');
+    expect(content).toContain('[2] Two\nhttps://two.example.com/');
+    expect(content).not.toContain('Three');
+    expect(asked).toHaveLength(1);
+    expect(asked[0]).toMatchObject({
+      method: 'POST',
+      url: '/search',
+      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
+      body: 'q=What+is+new%3F&format=json&categories=general&language=zh-CN',
+    });
+    expect(asked[0]?.headers).not.toHaveProperty('authorization');
+    expect(web.record.search).toBe('found');
+    expect(request.messages).toHaveLength(1);
+  });
+
+  it('asks Tavily with the secret behind the reference', async () => {
+    const answer = {
+      results: [{ title: 'T', url: 'https://t.example.com/', content: 'Text.', published_date: 'Fri' }],
+    };
+    const { endpoint, asked } = await provider(json(answer));
+    const web = call(settingsOf({ type: 'tavily', endpoint, secret: 'env:TAVILY', results: '3' }));
+    const { messages } = await withSearch(ports, web);
+    expect(contentOf(messages)).toContain('[1] T\nhttps://t.example.com/\nDate: Fri\nText.');
+    expect(asked[0]).toMatchObject({ method: 'POST', url: '/search' });
+    expect(asked[0]?.headers.authorization).toBe('Bearer value of env:TAVILY');
+    expect(JSON.parse(String(asked[0]?.body))).toEqual({
+      query: 'What is new?',
+      max_results: 3,
+      search_depth: 'basic',
+    });
+  });
+
+  it('with a huge result keeps within what was reserved', async () => {
+    const results = Array.from({ length: 50 }, (_, n) => ({
+      title: `R${n}`,
+      url: 'https://a.example.com/',
+      content: '字'.repeat(20_000),
+    }));
+    const { endpoint } = await provider(json({ results }));
+    const { messages } = await withSearch(ports, call(settingsOf({ type: 'searxng', endpoint })));
+    expect(contentOf(messages).length).toBeLessThan(4 * searchTokensMax);
+  });
+});
+
+describe('the request stays as it is', () => {
+  it.each<[string, Reply, string]>([
+    ['finds nothing', json({ results: [] }), 'empty'],
+    ['finds nothing usable', json({ results: [{ title: 'x' }, 7] }), 'empty'],
+    [
+      'answers with a page',
+      (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>'),
+      'failed',
+    ],
+    ['answers with other JSON', json([1, 2]), 'failed'],
+    ['has no list of results', json({ results: {} }), 'failed'],
+    ['refuses the format', (response) => response.writeHead(403).end('<h1>Forbidden</h1>'), 'failed'],
+    ['is limited', (response) => response.writeHead(429).end(JSON.stringify(searxngAnswer)), 'failed'],
+    ['redirects', (response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(), 'failed'],
+    [
+      'breaks off',
+      (response) => response.writeHead(200).write('{"results":[', () => response.destroy()),
+      'failed',
+    ],
+    [
+      'sends without end',
+      (response) => {
+        response.writeHead(200);
+        const pour = (): boolean =>
+          !response.destroyed && response.write(' '.repeat(256 * 1024), () => pour());
+        pour();
+      },
+      'failed',
+    ],
+  ])('when the provider %s', async (_case, reply, outcome) => {
+    const { endpoint, closed } = await provider(reply);
+    const web = call(settingsOf({ type: 'searxng', endpoint }));
+    expect(await withSearch(ports, web)).toBe(request);
+    expect(web.record.search).toBe(outcome);
+    await closed;
+  });
+
+  it('when the provider is down, or its secret cannot be read', async () => {
+    const down = call(settingsOf({ type: 'searxng', endpoint: 'http://127.0.0.1:1' }));
+    expect(await withSearch(ports, down)).toBe(request);
+    const secrets = { read: () => Promise.reject(new Error('gone')) };
+    const unread = call(settingsOf({ type: 'tavily', endpoint: 'http://127.0.0.1:1', secret: 'env:X' }));
+    const transport = upstreamTransport({ local: true });
+    expect(
+      await withSearch({ ...ports, searchProvider: searchProviders({ transport, secrets }) }, unread),
+    ).toBe(request);
+    expect([down.record.search, unread.record.search]).toEqual(['failed', 'failed']);
+  });
+
+  it('after three seconds of silence; the connection is then closed', async () => {
+    const clock = new VirtualClock();
+    const arrived = Promise.withResolvers<void>();
+    const { endpoint, closed } = await provider((response) => {
+      response.writeHead(200).write('{"results":[');
+      arrived.resolve();
+    });
+    // Time stands still until the provider has the question.
+    const waiting = {
+      now: () => clock.now(),
+      sleep: (ms: number, signal?: AbortSignal) => arrived.promise.then(() => clock.sleep(ms, signal)),
+    };
+    const web = call(settingsOf({ type: 'searxng', endpoint }));
+    const startedMs = clock.now();
+    expect(await clock.run(withSearch({ ...ports, clock: waiting }, web))).toBe(request);
+    expect(clock.now() - startedMs).toBe(3000);
+    expect(web.record.search).toBe('timeout');
+    await closed;
+  });
+
+  it('after three seconds of a provider that does not look at its signal, and leaves no timer', async () => {
+    const clock = new VirtualClock();
+    const deaf: SearchProvider = { search: () => new Promise(() => {}) };
+    const web = call(settingsOf({ type: 'searxng', endpoint: 'http://127.0.0.1:1' }));
+    expect(await clock.run(withSearch({ clock, searchProvider: () => deaf }, web))).toBe(request);
+    expect(web.record.search).toBe('timeout');
+    const quick: SearchProvider = { search: () => Promise.resolve([]) };
+    await clock.run(withSearch({ clock, searchProvider: () => quick }, web));
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('as soon as the request itself is out of time', async () => {
+    const clock = new VirtualClock();
+    const deaf: SearchProvider = { search: () => new Promise(() => {}) };
+    const settings = settingsOf({ type: 'searxng', endpoint: 'http://127.0.0.1:1' });
+    const deadline = new AbortController();
+    const web = call(settings, { signal: deadline.signal });
+    const answer = withSearch({ clock, searchProvider: () => deaf }, web);
+    deadline.abort();
+    expect(await answer).toBe(request);
+    expect(
+      await withSearch({ clock, searchProvider: () => deaf }, call(settings, { signal: deadline.signal })),
+    ).toBe(request);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('without a provider, without a question, and without web-', async () => {
+    const unset = call(undefined);
+    expect(await withSearch(ports, unset)).toBe(request);
+    expect(unset.record.search).toBe('none');
+
+    const silent = {
+      ...call(settingsOf({ type: 'tavily', endpoint: 'http://127.0.0.1:1' })),
+      request: { ...request, messages: [] },
+    };
+    expect(await withSearch(ports, silent)).toBe(silent.request);
+    expect(silent.record.search).toBe('no_query');
+
+    const plain = call(settingsOf({ type: 'tavily' }), { web: false });
+    expect(await withSearch(ports, plain)).toBe(request);
+    expect(plain.record).not.toHaveProperty('search');
+  });
+});
+
+describe('what is reserved for a search', () => {
+  it('is its most for a web- call with a provider, else nothing', () => {
+    const settings = settingsOf({ type: 'tavily' });
+    expect(searchTokensOf(call(settings))).toBe(searchTokensMax);
+    expect(searchTokensOf(call(settings, { web: false }))).toBe(0);
+    expect(searchTokensOf(call(undefined))).toBe(0);
+  });
+});

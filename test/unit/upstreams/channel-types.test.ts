@@ -1,0 +1,204 @@
+import { describe, expect, it } from 'vitest';
+import type { ChannelRow } from '../../../shared/config/rows/channel-row.ts';
+import { readChannel } from '../../../shared/config/compile/read-channel.ts';
+import { channelRequest } from '../../../shared/relay/dispatch/channel-request.ts';
+import { channelTypes } from '../../../shared/upstreams/channel-type.ts';
+import type { ChatRequest } from '../../../shared/wire/chat-request.ts';
+
+const message = { role: 'user' as const, content: 'hi' };
+
+function rowOf(attributes: Record<string, unknown>): ChannelRow {
+  const reading = readChannel({ id: 'c', models: ['m'], state: true, ...attributes }, { local: false });
+  if ('problem' in reading) throw new Error(reading.problem);
+  return reading.row;
+}
+
+function sent(attributes: Record<string, unknown>, request: Partial<ChatRequest> = {}, limit?: number) {
+  const { body, ...rest } = channelRequest(rowOf(attributes), {
+    request: { model: 'public', messages: [message], ...request },
+    model: 'up/stream',
+    secret: 'secret' in attributes ? 'the-key' : undefined,
+    outputTokensLimit: limit,
+  });
+  return { ...rest, body: JSON.parse(body) as Record<string, unknown> };
+}
+
+const secret = 'ssm:/relay/relay/x';
+const openai = { endpoint: 'https://api.example.com/v1/', secret };
+const azure = { type: 'azure', endpoint: 'https://r.openai.azure.com', api_version: '2024-10-21', secret };
+const azureV1 = { type: 'azure', endpoint: 'https://r.openai.azure.com/openai/v1/', secret };
+const bedrock = { type: 'bedrock', region: 'us-west-2' };
+const anthropic = { type: 'anthropic', secret };
+const gemini = { type: 'gemini', secret };
+
+describe('address and credentials', () => {
+  it.each([
+    ['openai', openai, 'https://api.example.com/v1/chat/completions', { authorization: 'Bearer the-key' }],
+    [
+      'azure, dated version',
+      azure,
+      'https://r.openai.azure.com/openai/deployments/up%2Fstream/chat/completions?api-version=2024-10-21',
+      { 'api-key': 'the-key' },
+    ],
+    [
+      'azure, base with /openai',
+      { ...azure, endpoint: 'https://r.openai.azure.com/openai/' },
+      'https://r.openai.azure.com/openai/deployments/up%2Fstream/chat/completions?api-version=2024-10-21',
+      { 'api-key': 'the-key' },
+    ],
+    [
+      'azure, newer form',
+      azureV1,
+      'https://r.openai.azure.com/openai/v1/chat/completions',
+      { 'api-key': 'the-key' },
+    ],
+    [
+      'azure, newer form with a version',
+      { ...azureV1, api_version: 'preview' },
+      'https://r.openai.azure.com/openai/v1/chat/completions?api-version=preview',
+      { 'api-key': 'the-key' },
+    ],
+    [
+      'anthropic',
+      anthropic,
+      'https://api.anthropic.com/v1/chat/completions',
+      { authorization: 'Bearer the-key' },
+    ],
+    [
+      'gemini',
+      gemini,
+      'https://generativelanguage.googleapis.com/v1beta/openai/chat/completions',
+      { authorization: 'Bearer the-key' },
+    ],
+    ['bedrock', bedrock, 'https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1/chat/completions', {}],
+  ])('%s', (_name, row, url, credentials) => {
+    const request = sent(row);
+    expect(request.url).toBe(url);
+    expect(request.headers).toEqual({
+      'content-type': 'application/json',
+      accept: 'text/event-stream, application/json',
+      ...credentials,
+    });
+    expect(request.body).toMatchObject({ model: 'up/stream', messages: [message], stream: true });
+  });
+
+  it('only Bedrock is signed, for its region', () => {
+    expect(sent(bedrock).awsScope).toEqual({ service: 'bedrock', region: 'us-west-2' });
+    for (const row of [openai, azure, anthropic, gemini]) expect(sent(row)).not.toHaveProperty('awsScope');
+  });
+});
+
+describe('the field of a limit that the client did not set', () => {
+  it.each([
+    ['another endpoint', openai, 'max_tokens'],
+    ['OpenAI itself', { ...openai, endpoint: 'https://api.openai.com/v1' }, 'max_completion_tokens'],
+    ['azure', azure, 'max_completion_tokens'],
+    ['azure, as its row says', { ...azure, max_tokens_field: 'max_tokens' }, 'max_tokens'],
+    ['bedrock', bedrock, 'max_completion_tokens'],
+    ['anthropic', anthropic, 'max_tokens'],
+    ['gemini', gemini, 'max_tokens'],
+  ])('%s', (_name, row, field) => {
+    const { body } = sent(row, {}, 99);
+    expect(Object.keys(body).filter((name) => name.includes('max_'))).toEqual([field]);
+    expect(body[field]).toBe(99);
+  });
+});
+
+describe('usage of a stream', () => {
+  const asked = { stream_options: { include_usage: true } };
+
+  it.each([openai, azure, azureV1, bedrock, anthropic, gemini])('is asked for: %j', (row) => {
+    expect(sent(row).body).toMatchObject(asked);
+  });
+
+  it.each(['2024-06-01', '2024-07-01-preview'])(
+    'is not asked of Azure %s, which refuses the field',
+    (version) => {
+      expect(sent({ ...azure, api_version: version }, asked).body).not.toHaveProperty('stream_options');
+    },
+  );
+
+  it('is not asked where the row says so', () => {
+    expect(sent({ ...gemini, params: { include_usage: false } }).body).not.toHaveProperty('stream_options');
+  });
+});
+
+describe('fields that an upstream refuses', () => {
+  const foreign = { seed: 1, store: false, metadata: {}, frequency_penalty: 0.1, top_k: 4, made_up: true };
+
+  it('reach upstreams that take or ignore what they do not know', () => {
+    for (const row of [openai, azure, bedrock, anthropic])
+      expect(sent(row, foreign).body).toMatchObject(foreign);
+  });
+
+  it('do not reach Gemini, which refuses every unknown name; what it knows does', () => {
+    const known = {
+      temperature: 1.5,
+      top_p: 0.9,
+      n: 2,
+      stop: ['x'],
+      tools: [{ type: 'function', function: { name: 'f' } }],
+      tool_choice: 'auto',
+      response_format: { type: 'json_object' },
+      reasoning_effort: 'low',
+      max_tokens: 5,
+    };
+    const { body } = sent(gemini, { ...foreign, ...known });
+    expect(body).toEqual({
+      ...known,
+      model: 'up/stream',
+      messages: [message],
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+  });
+
+  it('are what a row says all the same: its params.set comes last', () => {
+    expect(sent({ ...gemini, params: { set: { seed: 7 } } }, { seed: 1 }).body).toMatchObject({ seed: 7 });
+    const set = { temperature: 0.5, top_p: 0.5 };
+    expect(sent({ ...anthropic, params: { set } }).body).toMatchObject(set);
+  });
+
+  it('on Anthropic: top_p goes where there is a temperature, and stays where there is none', () => {
+    const both = sent(anthropic, { temperature: 0, top_p: 0.5 }).body;
+    expect(both).toMatchObject({ temperature: 0 });
+    expect(both).not.toHaveProperty('top_p');
+    expect(sent(anthropic, { top_p: 0.5 }).body).toMatchObject({ top_p: 0.5 });
+    expect(sent(anthropic, { top_p: 0.5, temperature: null }).body).toMatchObject({ top_p: 0.5 });
+  });
+
+  it('on Bedrock: max_tokens goes under its newer name, which wins when both are there', () => {
+    expect(sent(bedrock, { max_tokens: 7 }, 5).body).toMatchObject({ max_completion_tokens: 5 });
+    const both = sent(bedrock, { max_tokens: 7, max_completion_tokens: 3 }).body;
+    expect(both).toMatchObject({ max_completion_tokens: 3 });
+    expect(both).not.toHaveProperty('max_tokens');
+  });
+
+  it('leave the client’s own request as it was', () => {
+    const request: ChatRequest = {
+      model: 'm',
+      messages: [message],
+      max_tokens: 7,
+      temperature: 1,
+      top_p: 1,
+      seed: 1,
+    };
+    const before = structuredClone(request);
+    for (const type of Object.values(channelTypes)) type.adjust?.(request);
+    expect(request).toEqual(before);
+  });
+});
+
+describe('errors under a status of the caller’s fault', () => {
+  it.each([
+    ['gemini', 400, { code: 400, message: 'API key not valid. Please pass a valid API key.' }, 'secret'],
+    ['gemini', 400, { message: 'API Key not found. Please pass a valid API key.' }, 'secret'],
+    ['gemini', 400, { message: 'Invalid JSON payload received.' }, undefined],
+    ['anthropic', 400, { message: 'Your credit balance is too low to access the Anthropic API.' }, 'secret'],
+    ['anthropic', 400, { message: 'messages: at least one message is required' }, undefined],
+    ['azure', 404, { code: 'DeploymentNotFound', message: 'x' }, 'channel'],
+    ['azure', 400, { code: 'content_filter', message: 'x' }, undefined],
+  ] as const)('%s %i %j: %s', (type, status, error, fault) => {
+    expect(channelTypes[type].ownFault?.(status, error)).toBe(fault);
+  });
+});

@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { chatToUpstream, type UpstreamDialect } from '../../../shared/upstreams/dialects/chat/request.ts';
+
+const messages = [{ role: 'user' as const, content: 'hi' }];
+const dialect: UpstreamDialect = {
+  model: 'up',
+  stream: true,
+  includeUsage: true,
+  set: {},
+  drop: [],
+  allow: [],
+  limitField: 'max_tokens',
+};
+const send = (request: object, more: Partial<UpstreamDialect> = {}): object =>
+  chatToUpstream({ model: 'm', messages, ...request }, { ...dialect, ...more });
+
+describe('the body for the upstream', () => {
+  const base = { model: 'up', messages, stream: true, stream_options: { include_usage: true } };
+  it.each([
+    ['always streams with usage', {}, {}, base],
+    [
+      'keeps other stream options',
+      { stream_options: { include_usage: false, x: 1 } },
+      {},
+      { ...base, stream_options: { include_usage: true, x: 1 } },
+    ],
+    [
+      'does not stream where the channel cannot',
+      { stream: true, stream_options: {} },
+      { stream: false },
+      { model: 'up', messages },
+    ],
+    [
+      'leaves usage out where the channel cannot',
+      {},
+      { includeUsage: false },
+      { model: 'up', messages, stream: true },
+    ],
+    ['drops nulls and official', { top_p: null, official: false }, {}, base],
+    ['drops an empty tool list and a choice without tools', { tools: [], tool_choice: 'auto' }, {}, base],
+    [
+      'puts the fields of the channel over those of the client',
+      { temperature: 1 },
+      { set: { temperature: 0 } },
+      { ...base, temperature: 0 },
+    ],
+    ['drops the fields that the channel names', { top_k: 1 }, { drop: ['top_k'] }, base],
+    [
+      'lowers a limit in the field that the client used',
+      { max_tokens: 900 },
+      { maxOutputTokens: 100 },
+      { ...base, max_tokens: 100 },
+    ],
+    [
+      'leaves a smaller limit alone',
+      { max_completion_tokens: 9 },
+      { maxOutputTokens: 100 },
+      { ...base, max_completion_tokens: 9 },
+    ],
+  ])('%s', (_case, request, more, expected) => {
+    expect(send(request, more)).toEqual(expected);
+  });
+});

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { readChannel } from '../../../shared/config/compile/read-channel.ts';
+
+const read = (attributes: Record<string, unknown>, local = false) =>
+  readChannel({ id: 'c', models: ['m'], state: true, ...attributes }, { local });
+
+describe('a channel of a type with an address of its own', () => {
+  it.each([
+    [{ type: 'anthropic' }, 'https://api.anthropic.com/v1'],
+    [{ type: 'gemini' }, 'https://generativelanguage.googleapis.com/v1beta/openai'],
+    [{ type: 'bedrock', region: 'eu-west-1' }, 'https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1'],
+  ])('needs no endpoint: %j', (row, endpoint) => {
+    expect(read(row)).toEqual({ row: expect.objectContaining({ endpoint }) as unknown });
+  });
+
+  it('may write another one, which is checked like any', () => {
+    expect(read({ type: 'anthropic', endpoint: 'https://gateway.example.com/v1/' })).toMatchObject({
+      row: { endpoint: 'https://gateway.example.com/v1' },
+    });
+    expect(read({ type: 'gemini', endpoint: 'https://10.0.0.1/v1' })).toMatchObject({
+      problem: expect.stringMatching(/^endpoint: found 10\.0\.0\.1/) as unknown,
+    });
+  });
+});
+
+describe('a row that does not fit its type says what is wanted', () => {
+  it.each([
+    [{}, /^endpoint: found nothing, wanted/],
+    [{ type: 'azure', api_version: '2024-10-21' }, /^endpoint: found nothing, wanted/],
+    [
+      { type: 'azure', endpoint: 'https://r.openai.azure.com' },
+      /^api_version: found nothing, wanted .*openai\/v1/,
+    ],
+    [
+      { type: 'azure', endpoint: 'https://r.openai.azure.com', api_version: '?x' },
+      /^api_version: found "\?x", wanted/,
+    ],
+    [{ endpoint: 'https://a.example.com/v1', api_version: 'preview' }, /^api_version: .*only the type azure/],
+    [{ endpoint: 'https://a.example.com/v1', region: 'us-east-1' }, /^region: .*only the type bedrock/],
+    [{ type: 'bedrock' }, /^region: found nothing, wanted/],
+    [{ type: 'bedrock', region: 'evil.example.com/' }, /^region: found .*wanted an AWS region/],
+    [{ type: 'bedrock', region: 'us-east-1', secret: 'ssm:/relay/relay/x' }, /^secret: .*own role/],
+    [
+      { type: 'bedrock', region: 'us-east-1', endpoint: 'https://evil.example.com/v1' },
+      /^endpoint: .*are signed/,
+    ],
+    [
+      {
+        type: 'bedrock',
+        region: 'us-east-1',
+        endpoint: 'https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1',
+      },
+      /^endpoint: .*are signed/,
+    ],
+    [
+      {
+        type: 'bedrock',
+        region: 'us-east-1',
+        endpoint: 'https://bedrock-runtime.us-east-1.amazonaws.com.evil.com/',
+      },
+      /^endpoint: .*are signed/,
+    ],
+    [{ type: 'palm' }, /^type: found "palm", wanted "openai", .* or "bedrock"/],
+  ])('%j', (row, problem) => {
+    expect(read(row)).toMatchObject({ problem: expect.stringMatching(problem) as unknown });
+  });
+
+  it('Bedrock may have its other names, and on the local stack this machine', () => {
+    const endpoint = 'https://bedrock-runtime-fips.us-east-1.amazonaws.com/openai/v1';
+    expect(read({ type: 'bedrock', region: 'us-east-1', endpoint })).toMatchObject({ row: { endpoint } });
+    const loopback = { type: 'bedrock', region: 'us-east-1', endpoint: 'http://127.0.0.1:9/v1' };
+    expect(read(loopback, true)).toMatchObject({ row: { endpoint: 'http://127.0.0.1:9/v1' } });
+    expect(read(loopback)).toHaveProperty('problem');
+  });
+});
