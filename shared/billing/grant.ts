@@ -28,3 +28,6 @@ export const changedAfterwards = (amount: NanoYuan, applied: NanoYuan): string |
   amount === applied
     ? undefined
     : `amount: found ${formatYuan(amount)}, wanted ${formatYuan(applied)}, which was applied; grant the difference in a row of its own`;
+
+/** Grants sort after all requests: their ids begin with this. */
+export const grantPrefix = grantLedgerId('');

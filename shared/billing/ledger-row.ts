@@ -1,3 +1,4 @@
+import { requestTimeMs } from '../wire/request-id.ts';
 import type { NanoYuan } from './amount.ts';
 import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from './quota-item.ts';
 
@@ -89,3 +90,7 @@ function closeRow(account: string, entry: OpenEntry, closeRecord: CloseRecord): 
     cost: closeRecord.cost,
   };
 }
+
+/** What rows are ordered by: when the call began, for it is in the id; a grant has only the time it was booked. */
+export const ledgerTimeMs = (row: Pick<LedgerRow, 'id' | 'at'>): number =>
+  requestTimeMs(row.id) ?? Date.parse(row.at);

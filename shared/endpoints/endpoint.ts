@@ -1,4 +1,4 @@
-import type { AnswerIdentity } from '../upstreams/dialects/chat/events.ts';
+import type { AnswerIdentity } from '../wire/chat-response.ts';
 import type { ChatRequest } from '../wire/chat-request.ts';
 import type { Renderer } from './renderer.ts';
 import type { RouteName } from '../relay/http/http-routes.ts';

@@ -7,7 +7,7 @@ import { azure } from './types/azure.ts';
 import { bedrock } from './types/bedrock.ts';
 import { gemini } from './types/gemini.ts';
 import { openai } from './types/openai.ts';
-import type { AwsScope } from '../relay/ports/clock.ts';
+import type { AwsScope } from './exchange.ts';
 
 /**
  * What differs between kinds of upstream that speak OpenAI's Chat Completions. The facts behind each type and their

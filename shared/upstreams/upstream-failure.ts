@@ -1,5 +1,5 @@
 import { UpstreamError, type UpstreamFault } from './upstream-error.ts';
-import { TransportError } from '../relay/ports/clock.ts';
+import { TransportError } from './exchange.ts';
 import { refuse, type Refusal } from '../relay/http/refusal.ts';
 
 export type UpstreamFailureKind =

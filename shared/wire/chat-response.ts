@@ -80,3 +80,12 @@ export interface ChatCompletion {
   /** Official mode only: what the call would have cost, in yuan. */
   quota?: number;
 }
+
+/** What all chunks of one answer share. `model` is the public base name, whatever the upstream calls it. */
+export interface AnswerIdentity {
+  /** The request id; chunks carry it behind `chatcmpl-`. */
+  requestId: string;
+  /** Unix seconds. */
+  created: number;
+  model: string;
+}

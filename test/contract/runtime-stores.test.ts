@@ -3,7 +3,7 @@ import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/dynamo-chann
 import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { dynamoIdempotencyStore } from '../../shared/adapters/dynamodb/dynamo-idempotency-store.ts';
 import type { ChannelHealth } from '../../shared/relay/ports/channel-health.ts';
-import type { IdempotencyStore } from '../../shared/relay/call/idempotency-claim.ts';
+import type { IdempotencyStore } from '../../shared/relay/ports/idempotency-store.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryHealth } from '../support/memory-health.ts';
 import { MemoryIdempotency } from '../support/memory-idempotency.ts';

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { outcomes } from '../../shared/adapters/telemetry/request-metrics.ts';
 import { embeddedConfigMetrics } from '../../shared/adapters/telemetry/config-metrics.ts';
 import { embeddedMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
-import { metricNames } from '../../shared/relay/ports/ledger-store.ts';
+import { metricNames } from '../../shared/relay/ports/telemetry.ts';
 import { linesOf, metricsOf } from '../support/embedded-metrics.ts';
 import { dashboardOf, type Widget } from './dashboard-body.ts';
 import { answeredRequest, metricPaths } from './metric-paths.ts';

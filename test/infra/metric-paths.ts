@@ -4,7 +4,7 @@ import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';
 import { runtimeView } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
-import type { Log } from '../../shared/relay/ports/clock.ts';
+import type { Log } from '../../shared/relay/ports/telemetry.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import { attributesOf } from '../contract/quota-store-dynamo.ts';
 import { entryOf, itemOf } from '../contract/quota-store-rig.ts';

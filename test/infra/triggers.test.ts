@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { metricNames } from '../../shared/relay/ports/ledger-store.ts';
+import { metricNames } from '../../shared/relay/ports/telemetry.ts';
 import { readable, resourcesOf, synthesize, type Resource, type Template } from './synthesize.ts';
 
 let template: Template;

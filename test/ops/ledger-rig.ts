@@ -7,7 +7,8 @@ import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-q
 import { parseYuan } from '../../shared/billing/amount.ts';
 import type { CloseRecord, OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
 import { grantApplier, type GrantApplier } from '../../shared/relay/background/grant-applier.ts';
-import { ledgerProjector, type QuotaChange } from '../../shared/relay/background/ledger-projector.ts';
+import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
+import type { QuotaChange } from '../../shared/relay/ports/ledger-store.ts';
 import type { QuotaStore } from '../../shared/relay/ports/quota-store.ts';
 import { timeText } from '../../shared/wire/request-id.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';

@@ -1,8 +1,7 @@
 import { formatYuan } from '../../shared/billing/amount.ts';
 import { grantApplier, type GrantApplier } from '../../shared/relay/background/grant-applier.ts';
 import type { AppliedGrant, GrantImage, GrantStore } from '../../shared/relay/ports/grant-store.ts';
-import type { Metrics } from '../../shared/relay/ports/ledger-store.ts';
-import type { Log } from '../../shared/relay/ports/clock.ts';
+import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
 import type { Environment } from './environment.ts';
 import type { Mutant } from './mutant.ts';
 import type { Network } from './networked-store.ts';

@@ -1,7 +1,7 @@
 import type { CloseRow } from '../../shared/billing/ledger-row.ts';
-import { ledgerProjector, type QuotaChange } from '../../shared/relay/background/ledger-projector.ts';
-import type { Metrics } from '../../shared/relay/ports/ledger-store.ts';
-import type { Log } from '../../shared/relay/ports/clock.ts';
+import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
+import type { QuotaChange } from '../../shared/relay/ports/ledger-store.ts';
+import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
 import type { Environment } from './environment.ts';
 import type { Mutant } from './mutant.ts';
 import type { Network } from './networked-store.ts';

@@ -1,5 +1,5 @@
-import { StoreUnavailable } from '../../shared/relay/ports/clock.ts';
-import { StoreBusy, type QuotaStore } from '../../shared/relay/ports/quota-store.ts';
+import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/store-errors.ts';
+import { type QuotaStore } from '../../shared/relay/ports/quota-store.ts';
 import type { Environment } from './environment.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { SeededRandom } from './seeded-random.ts';

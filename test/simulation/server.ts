@@ -1,5 +1,5 @@
 import { Reservations } from '../../shared/relay/money/reservations.ts';
-import type { Log } from '../../shared/relay/ports/clock.ts';
+import type { Log } from '../../shared/relay/ports/telemetry.ts';
 import type { Environment } from './environment.ts';
 import { networkedQuotas, type Network } from './networked-store.ts';
 import type { SeededRandom } from './seeded-random.ts';

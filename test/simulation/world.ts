@@ -1,6 +1,6 @@
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
-import type { Metrics } from '../../shared/relay/ports/ledger-store.ts';
-import { StoreUnavailable, type Log } from '../../shared/relay/ports/clock.ts';
+import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
+import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/store-errors.ts';
 import { makeCustomers, startMs, type Customer } from './accounts.ts';
 import { makeCall, requestSeconds, type CallReport } from './call.ts';
 import { Environment, type Hazards } from './environment.ts';
@@ -8,7 +8,6 @@ import { grantKeeperIn, StoredGrants } from './grants.ts';
 import { LedgerStream, StoredLedger } from './ledger-stream.ts';
 import type { Mutant } from './mutant.ts';
 import { Network, networkedQuotas, smooth, type Roughness } from './networked-store.ts';
-import { StoreBusy } from '../../shared/relay/ports/quota-store.ts';
 import { Scheduler } from './scheduler.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { Server } from './server.ts';

@@ -8,16 +8,12 @@ import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/htt
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { relay } from '../../shared/relay/pipeline.ts';
-import type { SearchResult } from '../../shared/relay/search/search-message.ts';
+import type { SearchResult } from '../../shared/relay/ports/search-provider.ts';
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
-import {
-  StoreUnavailable,
-  TransportError,
-  type KeyLookup,
-  type RequestLog,
-  type UpstreamReply,
-  type UpstreamRequest,
-} from '../../shared/relay/ports/clock.ts';
+import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
+import { StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
+import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../shared/upstreams/exchange.ts';
+import type { KeyLookup } from '../../shared/relay/ports/key-store.ts';
 import { MemoryIdempotency } from './memory-idempotency.ts';
 import { MemoryHealth } from './memory-health.ts';
 import { MemoryQuotaStore } from './memory-quota-store.ts';

@@ -2,7 +2,7 @@ import type {
   ClaimReply,
   IdempotencyClaim,
   IdempotencyStore,
-} from '../../shared/relay/call/idempotency-claim.ts';
+} from '../../shared/relay/ports/idempotency-store.ts';
 import type { Clock } from '../../shared/relay/ports/clock.ts';
 
 const keptMs = 24 * 60 * 60 * 1000;

@@ -1,4 +1,4 @@
-import { StoreUnavailable } from '../../../shared/relay/ports/clock.ts';
+import { StoreUnavailable } from '../../../shared/relay/ports/store-errors.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
 import type { Target } from './target.ts';
 

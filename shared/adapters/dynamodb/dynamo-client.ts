@@ -1,6 +1,6 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { StoreUnavailable } from '../../relay/ports/clock.ts';
+import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
 import type { AwsAccess } from '../system/environment.ts';
 
 /**

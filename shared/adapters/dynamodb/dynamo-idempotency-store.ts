@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { ConditionalCheckFailedException, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import type { ClaimReply, IdempotencyClaim, IdempotencyStore } from '../../relay/call/idempotency-claim.ts';
+import type { ClaimReply, IdempotencyClaim, IdempotencyStore } from '../../relay/ports/idempotency-store.ts';
 import type { Clock } from '../../relay/ports/clock.ts';
 import { storeCall } from './dynamo-client.ts';
 import { numberAttribute, textAttribute, type Attributes } from './quotas/quota-attributes.ts';

@@ -1,6 +1,8 @@
 import type { Context, LambdaFunctionURLEvent } from 'aws-lambda';
 import type { Handle, RelayResponse } from '../../relay/http/http.ts';
-import type { Clock, Ids, Log } from '../../relay/ports/clock.ts';
+import type { Clock } from '../../relay/ports/clock.ts';
+import type { Log } from '../../relay/ports/telemetry.ts';
+import type { Ids } from '../../relay/ports/ids.ts';
 import { asRefusal, refusalResponse, refuse } from '../../relay/http/refusal.ts';
 import type { Environment } from '../system/environment.ts';
 import { isFromOrigin, originHeader } from './origin-check.ts';

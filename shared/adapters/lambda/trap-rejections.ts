@@ -1,4 +1,4 @@
-import type { Log } from '../../relay/ports/clock.ts';
+import type { Log } from '../../relay/ports/telemetry.ts';
 
 /**
  * Logs promises that were rejected with nobody waiting, instead of ending the process: a reset of the runtime's connection

@@ -1,4 +1,4 @@
-import type { UpstreamReply } from '../../relay/ports/clock.ts';
+import type { UpstreamReply } from '../../upstreams/exchange.ts';
 
 /** A provider may send whole pages along; more than this is not read. */
 const bodyBytesMax = 2 * 1024 * 1024;

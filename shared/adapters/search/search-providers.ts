@@ -1,6 +1,7 @@
 import type { SearchSettings } from '../../config/rows/settings.ts';
-import type { SecretStore, UpstreamTransport } from '../../relay/ports/clock.ts';
-import type { SearchProvider } from '../../relay/search/search.ts';
+import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts';
+import type { SecretStore } from '../../relay/ports/secret-store.ts';
+import type { SearchProvider } from '../../relay/ports/search-provider.ts';
 import { searxngDialect } from './searxng.ts';
 import { readJson } from './json-reply.ts';
 import { readResults } from './search-results.ts';

@@ -1,4 +1,4 @@
-import type { SearchResult } from '../../relay/search/search-message.ts';
+import type { SearchResult } from '../../relay/ports/search-provider.ts';
 import { SearchFailure } from './json-reply.ts';
 
 type Fields = Record<string, unknown>;

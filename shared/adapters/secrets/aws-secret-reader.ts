@@ -1,4 +1,4 @@
-import { SecretMissing } from '../../relay/ports/clock.ts';
+import { SecretMissing } from '../../relay/ports/secret-store.ts';
 import type { Environment } from '../system/environment.ts';
 
 /** A secret that cannot be had. The message may name the reference, never a value. */

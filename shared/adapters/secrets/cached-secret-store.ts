@@ -1,4 +1,5 @@
-import type { Clock, SecretStore } from '../../relay/ports/clock.ts';
+import type { Clock } from '../../relay/ports/clock.ts';
+import type { SecretStore } from '../../relay/ports/secret-store.ts';
 import { awsSecrets, isDefinite, SecretUnavailable } from './aws-secret-reader.ts';
 import type { Environment } from '../system/environment.ts';
 import { ExpiringCache } from '../system/expiring-cache.ts';

@@ -1,4 +1,5 @@
-import type { Clock, SecretStore } from '../../relay/ports/clock.ts';
+import type { Clock } from '../../relay/ports/clock.ts';
+import type { SecretStore } from '../../relay/ports/secret-store.ts';
 
 /** Answers that will not be other ones in a moment, and what an operator is told of them. */
 const definite: Record<string, string> = {

@@ -1,4 +1,4 @@
-import type { Random } from '../../relay/ports/clock.ts';
+import type { Random } from '../../relay/ports/ids.ts';
 
 /** For jitter and weights. */
 export const systemRandom: Random = { next: () => Math.random() };

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import type { Clock, Ids } from '../../relay/ports/clock.ts';
+import type { Clock } from '../../relay/ports/clock.ts';
+import type { Ids } from '../../relay/ports/ids.ts';
 import { idAlphabet, timeText } from '../../wire/request-id.ts';
 
 /** 10 characters of milliseconds, then 16 random ones (80 bits): ids sort by time of creation. */

@@ -1,6 +1,6 @@
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
-import { Poisoned, type MetricName, type Metrics } from '../../relay/ports/ledger-store.ts';
-import type { Log } from '../../relay/ports/clock.ts';
+import type { MetricName, Metrics, Log } from '../../relay/ports/telemetry.ts';
+import { Poisoned } from '../../relay/ports/store-errors.ts';
 
 export interface StreamHandlerParts<Change> {
   /** What a record says; undefined: nothing of interest. Throws Poisoned. */

@@ -2,8 +2,8 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { GrantImage } from '../../relay/ports/grant-store.ts';
-import type { QuotaChange } from '../../relay/background/ledger-projector.ts';
-import { Poisoned } from '../../relay/ports/ledger-store.ts';
+import type { QuotaChange } from '../../relay/ports/ledger-store.ts';
+import { Poisoned } from '../../relay/ports/store-errors.ts';
 import { quotaOf, type Attributes } from '../dynamodb/quotas/quota-attributes.ts';
 
 /** A record of the stream of `quotas`. Throws Poisoned. */

@@ -1,5 +1,4 @@
-import type { Metrics } from '../../relay/ports/ledger-store.ts';
-import type { SweepResult } from '../../relay/background/sweeper.ts';
+import type { Metrics, SweepResult } from '../../relay/ports/telemetry.ts';
 import { countsLine } from './embedded-metric.ts';
 
 export interface BookMetrics extends Metrics {

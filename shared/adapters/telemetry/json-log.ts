@@ -1,4 +1,4 @@
-import type { Log, RequestLog } from '../../relay/ports/clock.ts';
+import type { Log, RequestLog } from '../../relay/ports/telemetry.ts';
 
 /** What makes a line a metric too: members that go beside its fields. Times in epoch milliseconds. */
 export interface LineMetrics {

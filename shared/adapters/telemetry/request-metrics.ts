@@ -1,4 +1,4 @@
-import type { RequestLog } from '../../relay/ports/clock.ts';
+import type { RequestLog } from '../../relay/ports/telemetry.ts';
 import { embedded, type MetricGroup } from './embedded-metric.ts';
 import type { LineMetrics } from './json-log.ts';
 

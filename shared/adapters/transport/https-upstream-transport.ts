@@ -1,12 +1,8 @@
 import { Agent as HttpAgent, request as requestOverHttp, type ClientRequest } from 'node:http';
 import { isIP } from 'node:net';
 import { Agent as HttpsAgent, request as requestOverHttps } from 'node:https';
-import {
-  TransportError,
-  type UpstreamReply,
-  type UpstreamRequest,
-  type UpstreamTransport,
-} from '../../relay/ports/clock.ts';
+import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts';
+import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../upstreams/exchange.ts';
 import { isLoopbackAddress } from '../../upstreams/public-address.ts';
 import { isAllowedAddress, publicLookup, type AddressRules, type Resolve } from './public-lookup.ts';
 import { StaleConnection, watchConnection } from './upstream-connection.ts';

@@ -1,4 +1,6 @@
-import type { AwsScope, Clock, UpstreamRequest, UpstreamTransport } from '../../relay/ports/clock.ts';
+import type { Clock } from '../../relay/ports/clock.ts';
+import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts';
+import type { AwsScope, UpstreamRequest } from '../../upstreams/exchange.ts';
 import type { AwsAccess } from '../system/environment.ts';
 
 export interface SigningParts {

@@ -2,7 +2,7 @@
 import { text } from 'node:stream/consumers';
 import { signedTransport } from './signed-transport.ts';
 import { systemClock } from '../system/system-clock.ts';
-import type { UpstreamTransport } from '../../relay/ports/clock.ts';
+import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts';
 import type { Store } from '../dynamodb/operator-client.ts';
 
 const timeoutMs = 10_000;

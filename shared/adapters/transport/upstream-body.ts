@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { TransportError } from '../../relay/ports/clock.ts';
+import { TransportError } from '../../upstreams/exchange.ts';
 
 /** `[DONE]` is read a moment before the reply's own end: a connection left at that point is still worth keeping. */
 const lingerMs = 100;

@@ -1,6 +1,6 @@
 import type { ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
-import { TransportError } from '../../relay/ports/clock.ts';
+import { TransportError } from '../../upstreams/exchange.ts';
 
 /** A kept connection turned out to be dead before any byte of a reply came: the request can go out on a fresh one. */
 export class StaleConnection extends TransportError {

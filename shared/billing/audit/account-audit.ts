@@ -1,11 +1,10 @@
 /** One account's item against its ledger and its grants. */
 import { formatYuan, parseYuan, type NanoYuan } from '../amount.ts';
 import { imbalance, reservedOf, type QuotaItem } from '../quota-item.ts';
-import type { LedgerRow } from '../ledger-row.ts';
+import { type LedgerRow, ledgerTimeMs } from '../ledger-row.ts';
 import { grantLedgerId } from '../grant.ts';
-import { ledgerTimeMs } from '../../relay/ports/account-reader.ts';
 import type { WrittenGrant } from '../../adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
-import { isoTime } from '../../operate/keys/key-state.ts';
+import { isoTime } from '../../wire/iso-time.ts';
 
 /** All that was read of an account; the item was read at `readMs`, the rows after it. */
 export interface AccountRecords {

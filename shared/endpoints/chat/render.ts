@@ -1,8 +1,7 @@
 import { ChunksToCompletion } from './fold.ts';
 import { commentFrame, dataFrame } from '../../stream/sse-encode.ts';
-import type { ChatChunk } from '../../wire/chat-response.ts';
+import type { ChatChunk, AnswerIdentity } from '../../wire/chat-response.ts';
 import type { ErrorObject } from '../../wire/error-body.ts';
-import type { AnswerIdentity } from '../../upstreams/dialects/chat/events.ts';
 import { jsonCommitMs, streamCommitMs, type Renderer } from '../renderer.ts';
 
 /** Chat Completions, `stream: true`: a data frame per chunk, then `[DONE]`. */

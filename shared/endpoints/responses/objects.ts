@@ -1,9 +1,8 @@
-import type { ChatUsage } from '../../wire/chat-response.ts';
+import type { ChatUsage, AnswerIdentity } from '../../wire/chat-response.ts';
 import type { ResponsesRequest } from '../../wire/responses-request.ts';
 import type { OutputItem, ResponseObject, ResponsesUsage } from '../../wire/responses-response.ts';
 import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
 import { plainTool } from './read-tools.ts';
-import type { AnswerIdentity } from '../../upstreams/dialects/chat/events.ts';
 
 /** The response object as it stands at the start of an answer; later forms replace what changed. */
 export function startedResponse(identity: AnswerIdentity, request: ResponsesRequest): ResponseObject {

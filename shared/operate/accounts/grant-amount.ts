@@ -6,7 +6,7 @@ import { readRow } from '../../config/rows/read-row.ts';
 import type { WrittenGrant } from '../../adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import { findAccount } from './find-account.ts';
-import { isoTime } from '../keys/key-state.ts';
+import { isoTime } from '../../wire/iso-time.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
 import { remark, say } from '../../../infra/ops/cli/terminal/terminal.ts';
 

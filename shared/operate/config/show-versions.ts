@@ -6,7 +6,7 @@ import { snapshotFormat, type Snapshot } from '../../config/snapshot.ts';
 import { chargeCells, chargeHead } from '../prices/list-charges.ts';
 import { isPublished } from './write-rows.ts';
 import { Failure } from '../operator-failure.ts';
-import { isoTime } from '../keys/key-state.ts';
+import { isoTime } from '../../wire/iso-time.ts';
 import { Progress } from '../../../infra/ops/cli/terminal/progress.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
 import { remark, say, sayColumns, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';

@@ -7,7 +7,7 @@ import type { ConfigTable } from '../../config/validation-result.ts';
 import { attributeChanges, changesBetween, type RowChange } from './row-changes.ts';
 import { nameOf } from './findings.ts';
 import { Failure } from '../operator-failure.ts';
-import { isoTime } from '../keys/key-state.ts';
+import { isoTime } from '../../wire/iso-time.ts';
 import { Progress } from '../../../infra/ops/cli/terminal/progress.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
 import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';

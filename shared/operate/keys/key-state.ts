@@ -1,3 +1,4 @@
+import { isoTime } from '../../wire/iso-time.ts';
 import { KeyRow } from '../../config/rows/key-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
@@ -36,6 +37,3 @@ function describeRights(row: KeyRow): string {
   ];
   return rights.join('; ');
 }
-
-/** Without milliseconds, as rows are written. */
-export const isoTime = (timeMs: number): string => new Date(timeMs).toISOString().replace(/\.\d+Z$/, 'Z');

@@ -2,7 +2,8 @@ import { Failure, usageFailure } from '../operator-failure.ts';
 import { findKey } from './find-key.ts';
 import { showOnce } from './create-key.ts';
 import { hashOf, hintOf, newSecretKey } from '../../adapters/system/secret-keys.ts';
-import { isoTime, judgeKey } from './key-state.ts';
+import { judgeKey } from './key-state.ts';
+import { isoTime } from '../../wire/iso-time.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
 import { confirm, remark } from '../../../infra/ops/cli/terminal/terminal.ts';
 

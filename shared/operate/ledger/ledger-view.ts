@@ -1,7 +1,6 @@
 import { formatYuan } from '../../billing/amount.ts';
-import type { LedgerRow } from '../../billing/ledger-row.ts';
-import { ledgerTimeMs } from '../../relay/ports/account-reader.ts';
-import { isoTime } from '../keys/key-state.ts';
+import { type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
+import { isoTime } from '../../wire/iso-time.ts';
 
 type Cell = string | number | boolean;
 

@@ -1,8 +1,7 @@
 import { formatYuan } from '../../billing/amount.ts';
-import type { LedgerRow } from '../../billing/ledger-row.ts';
-import { ledgerTimeMs } from '../../relay/ports/account-reader.ts';
+import { type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
 import { sayCsv } from '../prices/csv.ts';
-import { isoTime } from '../keys/key-state.ts';
+import { isoTime } from '../../wire/iso-time.ts';
 import { ledgerColumns, ledgerJson } from './ledger-view.ts';
 import { selectRows, type LedgerOptions } from './select-rows.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';

@@ -1,6 +1,5 @@
 import { formatYuan } from '../../billing/amount.ts';
-import type { LedgerRow } from '../../billing/ledger-row.ts';
-import { ledgerTimeMs } from '../../relay/ports/account-reader.ts';
+import { type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
 import { sayCsv } from '../prices/csv.ts';
 import { selectRows, type LedgerOptions } from './select-rows.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';

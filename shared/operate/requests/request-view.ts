@@ -1,11 +1,10 @@
 import { formatDecimal, formatYuan } from '../../billing/amount.ts';
 import { parsePrice, type Price } from '../../billing/price.ts';
 import type { OpenEntry } from '../../billing/quota-item.ts';
-import type { CloseRow, LedgerRow } from '../../billing/ledger-row.ts';
-import { ledgerTimeMs } from '../../relay/ports/account-reader.ts';
+import { type CloseRow, type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
 import { requestTimeMs } from '../../wire/request-id.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
-import { isoTime } from '../keys/key-state.ts';
+import { isoTime } from '../../wire/iso-time.ts';
 import { ledgerJson } from '../ledger/ledger-view.ts';
 import { priceWords, problemOf } from '../../billing/audit/recompute.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';

@@ -3,7 +3,10 @@ import { accountBody } from './account-balance.ts';
 import type { AccountReader } from '../ports/account-reader.ts';
 import { usagePage } from './account-usage.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
-import type { Clock, ConfigSource, KeyStore, Log, RequestLog } from '../ports/clock.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Log, RequestLog } from '../ports/telemetry.ts';
+import type { KeyStore } from '../ports/key-store.ts';
+import type { ConfigSource } from '../ports/config-store.ts';
 import { asRefusal, refusalResponse } from '../http/refusal.ts';
 import { matchRoute, refuseRoute } from '../http/http-routes.ts';
 

@@ -1,8 +1,14 @@
 import { yuanNumber } from '../../billing/amount.ts';
-import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../billing/ledger-row.ts';
+import {
+  type CloseRow,
+  type GrantLedgerRow,
+  type LedgerRow,
+  ledgerTimeMs,
+} from '../../billing/ledger-row.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { UsageEntry, UsageList } from '../../wire/account.ts';
-import { grantPrefix, ledgerTimeMs, type AccountReader } from '../ports/account-reader.ts';
+import { type AccountReader } from '../ports/account-reader.ts';
+import { grantPrefix } from '../../billing/grant.ts';
 import { requestTimeMs, timeText } from '../../wire/request-id.ts';
 
 const limitMax = 100;

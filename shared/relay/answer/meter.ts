@@ -1,10 +1,7 @@
+import { deltaText } from '../../wire/chunk-content.ts';
 import { estimateTokens } from '../../billing/estimators.ts';
 import type { Machine } from '../../stream/machine.ts';
-import type { ChatChunk, ChatDelta, ChatUsage } from '../../wire/chat-response.ts';
-
-/** A chunk that a client would see something of: it opens the answer. */
-export const hasContent = (chunk: ChatChunk): boolean =>
-  chunk.choices.some(({ delta }) => deltaText(delta) !== '' || (delta.tool_calls?.length ?? 0) > 0);
+import type { ChatChunk, ChatUsage } from '../../wire/chat-response.ts';
 
 /** Estimates are up to 16 % off: counts that are much lower than what was streamed are older than it. */
 const toldShareMin = 0.7;
@@ -76,11 +73,4 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
     if (!this.#quota) return chunk;
     return { ...chunk, quota: chunk.usage ? this.#quota(chunk.usage) : null };
   }
-}
-
-function deltaText(delta: ChatDelta): string {
-  const calls = (delta.tool_calls ?? []).map(
-    (call) => (call.function.name ?? '') + (call.function.arguments ?? ''),
-  );
-  return (delta.content ?? '') + (delta.reasoning_content ?? '') + (delta.refusal ?? '') + calls.join('');
 }

@@ -8,7 +8,7 @@ import type { RelayResponse } from '../http/http.ts';
 import type { HeldKey } from '../call/idempotency-claim.ts';
 import { Meter } from './meter.ts';
 import { ResponseQueue } from './response-queue.ts';
-import type { ChatPorts } from '../ports/clock.ts';
+import type { ChatPorts } from '../call/chat-ports.ts';
 import { promptTokens } from '../../billing/prompt-tokens.ts';
 import { asRefusal, refusalResponse, type Refusal } from '../http/refusal.ts';
 import type { Renderer } from '../../endpoints/renderer.ts';

@@ -4,9 +4,11 @@ import { ledgerTime } from '../../billing/ledger-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { AppliedGrant, GrantImage, GrantMarks, GrantStore } from '../ports/grant-store.ts';
-import { Poisoned, type Metrics } from '../ports/ledger-store.ts';
+import type { Metrics, Log } from '../ports/telemetry.ts';
+import { Poisoned } from '../ports/store-errors.ts';
 import { Backoff } from '../money/backoff.ts';
-import type { Clock, Log, Random } from '../ports/clock.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Random } from '../ports/ids.ts';
 
 export interface GrantApplierPorts {
   clock: Clock;

@@ -1,15 +1,9 @@
+import { type QuotaChange, type LedgerStore } from '../ports/ledger-store.ts';
 import { formatYuan } from '../../billing/amount.ts';
 import { closeRowBetween, type CloseRow } from '../../billing/ledger-row.ts';
-import { imbalance, type QuotaItem } from '../../billing/quota-item.ts';
-import { Poisoned, type LedgerStore, type Metrics } from '../ports/ledger-store.ts';
-import type { Log } from '../ports/clock.ts';
-
-/** One write on an account's item, as the stream of `quotas` tells it. */
-export interface QuotaChange {
-  account: string;
-  before: QuotaItem | undefined;
-  after: QuotaItem | undefined;
-}
+import { imbalance } from '../../billing/quota-item.ts';
+import type { Metrics, Log } from '../ports/telemetry.ts';
+import { Poisoned } from '../ports/store-errors.ts';
 
 export interface LedgerProjectorPorts {
   ledger: LedgerStore;

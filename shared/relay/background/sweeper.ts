@@ -1,12 +1,13 @@
+import type { SweepResult, Log, Metrics } from '../ports/telemetry.ts';
 import { formatYuan } from '../../billing/amount.ts';
 import { closeExpired } from '../../billing/close-expired.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { CloseWrite } from '../../billing/quota-writes.ts';
-import { Poisoned, type Metrics } from '../ports/ledger-store.ts';
+import { Poisoned } from '../ports/store-errors.ts';
 import { Backoff } from '../money/backoff.ts';
-import type { Clock, Log, Random } from '../ports/clock.ts';
-import type { QuotaStore } from '../ports/quota-store.ts';
-import type { QuotaScan, ScannedQuota } from '../ports/sweeper-ports.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Random } from '../ports/ids.ts';
+import type { QuotaStore, QuotaScan, ScannedQuota } from '../ports/quota-store.ts';
 
 export interface SweeperPorts {
   clock: Clock;
@@ -15,12 +16,6 @@ export interface SweeperPorts {
   quotas: Pick<QuotaStore, 'close'>;
   metrics: Metrics;
   log: Log;
-}
-
-/** What a run found: reservations that are still open after it, and those that it closed. */
-export interface SweepResult {
-  open: number;
-  expired: number;
 }
 
 const closeBudgetMs = 2_000;

@@ -1,6 +1,6 @@
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { ModelName } from './model-name.ts';
-import type { KeyLookup } from '../ports/clock.ts';
+import type { KeyLookup } from '../ports/key-store.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 
 export type AdmittedKey = Extract<KeyLookup, { row: KeyRow }>;

@@ -2,11 +2,10 @@ import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
-import type { AnswerIdentity } from '../../upstreams/dialects/chat/events.ts';
+import type { AnswerIdentity, ChatUsage } from '../../wire/chat-response.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
-import type { ChatUsage } from '../../wire/chat-response.ts';
 import type { ModelName } from './model-name.ts';
-import type { RequestLog } from '../ports/clock.ts';
+import type { RequestLog } from '../ports/telemetry.ts';
 
 /** A chat request that passed every check: what the rest of the pipeline works on. */
 export interface ChatCall {

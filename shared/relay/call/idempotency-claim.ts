@@ -1,32 +1,8 @@
+import type { IdempotencyStore } from '../ports/idempotency-store.ts';
 import type { ChatCall } from './chat-call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import type { Log } from '../ports/clock.ts';
+import type { Log } from '../ports/telemetry.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
-
-/** What a request's Idempotency-Key was found to be. */
-export type ClaimReply =
-  | { state: 'claimed' }
-  | { state: 'running' | 'completed' | 'other_body'; requestId: string };
-
-/** The store behind the header: one row per key owner and header value, kept for 24 hours. Throws StoreUnavailable. */
-export interface IdempotencyStore {
-  /**
-   * Takes a key for a request, if nobody has it. `untilMs`: when the request can no longer be running.
-   * A claim whose request died without a word is free after that.
-   */
-  claim(claim: IdempotencyClaim): Promise<ClaimReply>;
-  /** The request ended: its key is used up, or free again when nothing was charged. */
-  finish(claim: IdempotencyClaim, free: boolean): Promise<void>;
-}
-
-export interface IdempotencyClaim {
-  /** The hash of the API key: two customers may use the same words. */
-  owner: string;
-  idempotencyKey: string;
-  requestId: string;
-  body: unknown;
-  untilMs: number;
-}
 
 /** A killed invocation is given this long beyond its deadline, as its reservation is. */
 const graceMs = 120_000;

@@ -2,10 +2,11 @@ import type { Snapshot } from '../../config/snapshot.ts';
 import type { ChargeEntry, ModelEntry, ModelList, PlanEntry } from '../../wire/catalog.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
 import { page } from '../page/page.ts';
-import type { Clock, ConfigSource, Log } from '../ports/clock.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Log } from '../ports/telemetry.ts';
+import type { ConfigSource } from '../ports/config-store.ts';
 import { asRefusal, refusalResponse, refuse } from '../http/refusal.ts';
-import { matchRoute, modelIdOf, refuseRoute } from '../http/http-routes.ts';
-import type { RouteName } from '../http/http-routes.ts';
+import { matchRoute, modelIdOf, refuseRoute, type RouteName } from '../http/http-routes.ts';
 
 export interface CatalogPorts {
   config: ConfigSource;

@@ -1,6 +1,6 @@
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { CandidateHealth, ChannelHealth } from '../ports/channel-health.ts';
-import type { Random } from '../ports/clock.ts';
+import type { Random } from '../ports/ids.ts';
 
 /** A channel with the secret that it would be called with. */
 export interface Candidate {

@@ -2,7 +2,7 @@ import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { chatToUpstream } from '../../upstreams/dialects/chat/request.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import { channelTypes } from '../../upstreams/channel-type.ts';
-import type { UpstreamRequest } from '../ports/clock.ts';
+import type { UpstreamRequest } from '../../upstreams/exchange.ts';
 
 export interface ChannelCall {
   request: ChatRequest;

@@ -1,5 +1,5 @@
 import type { Handle, RelayRequest, RelayResponse } from './http.ts';
-import type { ConfigSource } from '../ports/clock.ts';
+import type { ConfigSource } from '../ports/config-store.ts';
 
 /**
  * Answers browsers on other origins as the setting `cors_origins` says: exact origins, or `*`. Empty: no header

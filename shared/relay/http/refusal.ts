@@ -1,7 +1,7 @@
 import type { ErrorBody, ErrorObject, ErrorType } from '../../wire/error-body.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { RelayResponse } from './http.ts';
-import { StoreUnavailable } from '../ports/clock.ts';
+import { StoreUnavailable } from '../ports/store-errors.ts';
 
 /** Every error a client can meet, by code: its HTTP status and its type. */
 const refusals = {

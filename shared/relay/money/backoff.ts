@@ -1,5 +1,6 @@
-import { StoreUnavailable, type Clock, type Random } from '../ports/clock.ts';
-import { StoreBusy } from '../ports/quota-store.ts';
+import { type Clock } from '../ports/clock.ts';
+import { StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
+import type { Random } from '../ports/ids.ts';
 
 const firstPauseMs = 25;
 const pauseMsMax = 400;

@@ -2,7 +2,9 @@ import { emptyQuota, type CloseRecord, type OpenEntry, type QuotaItem } from '..
 import type { CloseWrite, ReserveWrite } from '../../billing/quota-writes.ts';
 import { isRefusal, planReserve, type Payment, type ReserveNeed } from '../../billing/reservation.ts';
 import { Backoff } from './backoff.ts';
-import type { Clock, Log, Random } from '../ports/clock.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Log } from '../ports/telemetry.ts';
+import type { Random } from '../ports/ids.ts';
 import type { ReturnedItem, QuotaStore } from '../ports/quota-store.ts';
 import { QuotaGuesses } from './quota-guesses.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';

@@ -1,4 +1,5 @@
 /** What the keepers of the reservations (ledger, grants, sweeper) need of the world beside the ports of a call. */
+import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { CloseRow } from '../../billing/ledger-row.ts';
 
 export interface LedgerStore {
@@ -9,21 +10,9 @@ export interface LedgerStore {
   putIfAbsent(row: CloseRow): Promise<void>;
 }
 
-/** Each of these has an alarm: a person has to look. */
-export const metricNames = [
-  'ConservationBroken',
-  'LedgerPoisoned',
-  'GrantPoisoned',
-  'ReservationPoisoned',
-] as const;
-export type MetricName = (typeof metricNames)[number];
-
-export interface Metrics {
-  /** Counts one. */
-  count(name: MetricName): void;
-}
-
-/** A record or item that will never be understood, however often it comes. The message is in our own words. */
-export class Poisoned extends Error {
-  override readonly name = 'Poisoned';
+/** One write on an account's item, as the stream of `quotas` tells it. */
+export interface QuotaChange {
+  account: string;
+  before: QuotaItem | undefined;
+  after: QuotaItem | undefined;
 }

@@ -26,7 +26,14 @@ export interface QuotaStore {
   create(account: string): Promise<void>;
 }
 
-/** The store said no before it did anything: throttled, or another write was under way. Safe to repeat. */
-export class StoreBusy extends Error {
-  override readonly name = 'StoreBusy';
+/** An item of the scan, not yet understood. */
+export interface ScannedQuota {
+  account: string;
+  /** Throws Poisoned. */
+  read(): QuotaItem;
+}
+
+export interface QuotaScan {
+  /** Every account's item that has open reservations, as it is now. Rejects when the store does not answer. */
+  open(): AsyncIterable<ScannedQuota>;
 }

@@ -1,13 +1,6 @@
+import type { SearchResult } from '../ports/search-provider.ts';
 import { estimateTokens } from '../../billing/estimators.ts';
 import type { ChatMessage } from '../../wire/chat-request.ts';
-
-export interface SearchResult {
-  title: string;
-  url: string;
-  text: string;
-  /** As the provider writes it. */
-  date?: string | undefined;
-}
 
 /** The most that a search adds to a prompt, by our own estimate: what a reservation counts. */
 export const searchTokensMax = 2_000;

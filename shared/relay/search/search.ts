@@ -1,13 +1,10 @@
+import type { SearchProvider } from '../ports/search-provider.ts';
 import type { SearchSettings } from '../../config/rows/settings.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { Clock } from '../ports/clock.ts';
-import { searchMessage, searchQuery, searchTokensMax, type SearchResult } from './search-message.ts';
-
-export interface SearchProvider {
-  /** Rejects when there is no answer, or one that is not understood. May be empty. */
-  search(query: string, signal: AbortSignal): Promise<SearchResult[]>;
-}
+import { searchMessage, searchQuery, searchTokensMax } from './search-message.ts';
+import type { SearchResult } from '../ports/search-provider.ts';
 
 export interface SearchPorts {
   clock: Clock;

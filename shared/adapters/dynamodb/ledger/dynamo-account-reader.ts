@@ -5,7 +5,8 @@ import {
   type QueryCommandInput,
 } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { grantPrefix, type AccountReader } from '../../../relay/ports/account-reader.ts';
+import { type AccountReader } from '../../../relay/ports/account-reader.ts';
+import { grantPrefix } from '../../../billing/grant.ts';
 import { closeRowOf, grantRowOf } from './ledger-attributes.ts';
 import { storeCall } from '../dynamo-client.ts';
 import { quotaOf, textAttribute, type Attributes } from '../quotas/quota-attributes.ts';

@@ -5,7 +5,8 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { formatYuan } from '../../../billing/amount.ts';
 import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../../billing/ledger-row.ts';
-import { Poisoned, type LedgerStore } from '../../../relay/ports/ledger-store.ts';
+import { type LedgerStore } from '../../../relay/ports/ledger-store.ts';
+import { Poisoned } from '../../../relay/ports/store-errors.ts';
 import { storeCall } from '../dynamo-client.ts';
 import { numberAttribute, textAttribute, type Attributes } from '../quotas/quota-attributes.ts';
 import { physicalTableName } from '../../../tables/table-schemas.ts';

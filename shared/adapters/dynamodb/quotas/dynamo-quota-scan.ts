@@ -1,5 +1,5 @@
 import { paginateScan, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import type { QuotaScan } from '../../../relay/ports/sweeper-ports.ts';
+import type { QuotaScan } from '../../../relay/ports/quota-store.ts';
 import { readQuota } from '../../table-streams/table-stream-records.ts';
 import { physicalTableName } from '../../../tables/table-schemas.ts';
 

@@ -7,13 +7,8 @@ import {
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { openEntriesMax } from '../../../billing/quota-item.ts';
 import { refundOf, type CloseWrite, type ReserveWrite } from '../../../billing/quota-writes.ts';
-import { StoreUnavailable } from '../../../relay/ports/clock.ts';
-import {
-  StoreBusy,
-  type ReturnedItem,
-  type QuotaStore,
-  type WriteReply,
-} from '../../../relay/ports/quota-store.ts';
+import { StoreUnavailable, StoreBusy } from '../../../relay/ports/store-errors.ts';
+import { type ReturnedItem, type QuotaStore, type WriteReply } from '../../../relay/ports/quota-store.ts';
 import { isBusy, storeCall } from '../dynamo-client.ts';
 import {
   entryAttribute,

@@ -1,7 +1,10 @@
 /** What a function knows of the table `runtime`: the configuration it serves, and the cooldowns of channels. */
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { emptySnapshot, snapshotFormat, type Snapshot } from '../../../config/snapshot.ts';
-import { StoreUnavailable, type Clock, type ConfigSource, type Log } from '../../../relay/ports/clock.ts';
+import { type Clock } from '../../../relay/ports/clock.ts';
+import type { Log } from '../../../relay/ports/telemetry.ts';
+import { StoreUnavailable } from '../../../relay/ports/store-errors.ts';
+import type { ConfigSource } from '../../../relay/ports/config-store.ts';
 import { cooldownsId } from '../dynamo-channel-health.ts';
 import type { Attributes } from '../quotas/quota-attributes.ts';
 import { getItems, pointerId, pointerOf, type Pointer } from './runtime-items.ts';

@@ -4,7 +4,7 @@
  */
 import { BatchGetItemCommand, type AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { StoreUnavailable } from '../../../relay/ports/clock.ts';
+import { StoreUnavailable } from '../../../relay/ports/store-errors.ts';
 import { storeCall } from '../dynamo-client.ts';
 import { numberAttribute, textAttribute, type Attributes } from '../quotas/quota-attributes.ts';
 

@@ -1,3 +1,4 @@
+import type { AnswerIdentity } from '../../../wire/chat-response.ts';
 import type { Machine } from '../../../stream/machine.ts';
 import type {
   ChatChunk,
@@ -11,15 +12,6 @@ import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { UpstreamError } from '../../upstream-error.ts';
 import { readUsage, type ReadUsage } from './usage.ts';
 import { UpstreamToolCalls } from './tool-calls.ts';
-
-/** What all chunks of one answer share. `model` is the public base name, whatever the upstream calls it. */
-export interface AnswerIdentity {
-  /** The request id; chunks carry it behind `chatcmpl-`. */
-  requestId: string;
-  /** Unix seconds. */
-  created: number;
-  model: string;
-}
 
 /** Far more than a model says. What an answer gathers has to fit into the memory of the function that serves it. */
 const textLengthMax = 4 * 1024 * 1024;

@@ -1,6 +1,6 @@
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { ChannelType } from '../../channel-type.ts';
-import type { UpstreamReply } from '../../../relay/ports/clock.ts';
+import type { UpstreamReply } from '../../exchange.ts';
 import { Refusal } from '../../../relay/http/refusal.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 

@@ -7,7 +7,7 @@ import {
   writeMarks,
   type JudgedRow,
 } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/clock.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { channelRow, readRow, startCompiler } from '../../relay/background/config-rig.ts';
 import { recordedLog } from '../telemetry/recorded-log.ts';

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Environment } from '../../../../shared/adapters/system/environment.ts';
 import { secretStore } from '../../../../shared/adapters/secrets/cached-secret-store.ts';
-import { SecretMissing } from '../../../../shared/relay/ports/clock.ts';
+import { SecretMissing } from '../../../../shared/relay/ports/secret-store.ts';
 import { steeredClock, type SteeredClock } from '../steered-clock.ts';
 import { localAccess } from '../dynamodb/store.ts';
 

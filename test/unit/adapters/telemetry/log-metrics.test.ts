@@ -3,7 +3,7 @@ import { embeddedConfigMetrics } from '../../../../shared/adapters/telemetry/con
 import { jsonLog } from '../../../../shared/adapters/telemetry/json-log.ts';
 import { outcomeOf, requestMetrics } from '../../../../shared/adapters/telemetry/request-metrics.ts';
 import { embeddedMetrics } from '../../../../shared/adapters/telemetry/background-metrics.ts';
-import type { RequestLog } from '../../../../shared/relay/ports/clock.ts';
+import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 import { linesOf, metricsOf, type MetricValue } from '../../../support/embedded-metrics.ts';
 
 const answered: RequestLog = {

@@ -1,4 +1,4 @@
-import type { Log, RequestLog } from '../../../../shared/relay/ports/clock.ts';
+import type { Log, RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 
 export interface RecordedLog extends Log {
   requests: RequestLog[];

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { upstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
-import type { UpstreamReply, UpstreamRequest } from '../../../../shared/relay/ports/clock.ts';
+import type { UpstreamReply, UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 import { selfSigned } from './self-signed.ts';
 
 const never = new AbortController().signal;

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { signedTransport } from '../../../../shared/adapters/transport/signed-transport.ts';
 import { upstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
-import type { UpstreamRequest } from '../../../../shared/relay/ports/clock.ts';
+import type { UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 
 const never = new AbortController().signal;
 const aws = {

@@ -7,7 +7,8 @@ import { defaultSettings, type Settings } from '../../../../shared/config/rows/s
 import type { PlanRow } from '../../../../shared/config/rows/plan-row.ts';
 import { account } from '../../../../shared/relay/account/account-handle.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
-import type { Clock, RequestLog } from '../../../../shared/relay/ports/clock.ts';
+import type { Clock } from '../../../../shared/relay/ports/clock.ts';
+import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
 
 export const nowMs = Date.parse('2026-11-21T12:00:00Z');

@@ -1,8 +1,13 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../../../shared/billing/ledger-row.ts';
+import {
+  type CloseRow,
+  type GrantLedgerRow,
+  type LedgerRow,
+  ledgerTimeMs,
+} from '../../../../shared/billing/ledger-row.ts';
 import { idAlphabet, requestTimeMs, timeText } from '../../../../shared/wire/request-id.ts';
-import { ledgerTimeMs, type AccountReader } from '../../../../shared/relay/ports/account-reader.ts';
+import { type AccountReader } from '../../../../shared/relay/ports/account-reader.ts';
 import { usagePage } from '../../../../shared/relay/account/account-usage.ts';
 import { AccountRig } from './account-rig.ts';
 

@@ -5,7 +5,7 @@ import {
   snapshotPartIds,
   rowsPartIds,
 } from '../../../../shared/adapters/dynamodb/runtime/runtime-items.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/clock.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { channelRow, chargeRow, deleteRow, readRow, startCompiler, type Compiler } from './config-rig.ts';
 

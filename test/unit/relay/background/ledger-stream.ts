@@ -8,7 +8,7 @@ import {
 } from '@aws-sdk/client-dynamodb-streams';
 import type { DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import { toStreamRecord } from '../../../../infra/local/events/table-stream-record.ts';
-import type { Metrics } from '../../../../shared/relay/ports/ledger-store.ts';
+import type { Metrics } from '../../../../shared/relay/ports/telemetry.ts';
 import { emulatorClient } from '../../../support/emulator.ts';
 import { localAccess } from '../../adapters/dynamodb/store.ts';
 

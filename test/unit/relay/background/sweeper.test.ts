@@ -6,7 +6,8 @@ import { dynamoQuotaScan } from '../../../../shared/adapters/dynamodb/quotas/dyn
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { imbalance, type OpenEntry, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import type { QuotaStore } from '../../../../shared/relay/ports/quota-store.ts';
-import { sweeper, type SweepResult } from '../../../../shared/relay/background/sweeper.ts';
+import { sweeper } from '../../../../shared/relay/background/sweeper.ts';
+import type { SweepResult } from '../../../../shared/relay/ports/telemetry.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
 import { FaultyDynamo, QuickClock } from '../../../contract/quota-store-faults.ts';
 import { closeOf, entryOf, itemOf, now, slot } from '../../../contract/quota-store-rig.ts';

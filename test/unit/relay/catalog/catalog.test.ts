@@ -4,8 +4,8 @@ import { defaultSettings } from '../../../../shared/config/rows/settings.ts';
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
 import { catalog } from '../../../../shared/relay/catalog/catalog-handle.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/clock.ts';
-import type { RequestLog } from '../../../../shared/relay/ports/clock.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
+import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 
 const snapshot: Snapshot = {
   publishedAt: 1_700_000_000,

@@ -1,4 +1,4 @@
-import { SecretMissing } from '../../../../shared/relay/ports/clock.ts';
+import { SecretMissing } from '../../../../shared/relay/ports/secret-store.ts';
 import { describe, expect, it } from 'vitest';
 import {
   CoreRig,

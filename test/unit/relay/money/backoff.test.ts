@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Backoff } from '../../../../shared/relay/money/backoff.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/clock.ts';
-import { StoreBusy } from '../../../../shared/relay/ports/quota-store.ts';
+import { StoreUnavailable, StoreBusy } from '../../../../shared/relay/ports/store-errors.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const unknown = new StoreUnavailable('no reply');

@@ -8,8 +8,9 @@ import { upstreamTransport } from '../../../../shared/adapters/transport/https-u
 import { readSetting } from '../../../../shared/config/compile/read-setting.ts';
 import { defaultSettings, type SearchSettings } from '../../../../shared/config/rows/settings.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
-import type { RequestLog } from '../../../../shared/relay/ports/clock.ts';
-import { searchTokensOf, withSearch, type SearchProvider } from '../../../../shared/relay/search/search.ts';
+import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
+import { searchTokensOf, withSearch } from '../../../../shared/relay/search/search.ts';
+import type { SearchProvider } from '../../../../shared/relay/ports/search-provider.ts';
 import { searchTokensMax } from '../../../../shared/relay/search/search-message.ts';
 import type { ChatMessage } from '../../../../shared/wire/chat-request.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';

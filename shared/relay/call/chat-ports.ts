@@ -1,0 +1,27 @@
+import type { SearchSettings } from '../../config/rows/settings.ts';
+import type { ChannelHealth } from '../ports/channel-health.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ConfigSource } from '../ports/config-store.ts';
+import type { IdempotencyStore } from '../ports/idempotency-store.ts';
+import type { Random } from '../ports/ids.ts';
+import type { KeyStore } from '../ports/key-store.ts';
+import type { QuotaStore } from '../ports/quota-store.ts';
+import type { SearchProvider } from '../ports/search-provider.ts';
+import type { SecretStore } from '../ports/secret-store.ts';
+import type { Log } from '../ports/telemetry.ts';
+import type { UpstreamTransport } from '../ports/upstream-transport.ts';
+
+/** Everything outside the core that a call works with. */
+export interface ChatPorts {
+  clock: Clock;
+  config: ConfigSource;
+  keys: KeyStore;
+  secrets: SecretStore;
+  transport: UpstreamTransport;
+  quotas: QuotaStore;
+  health: ChannelHealth;
+  idempotency: IdempotencyStore;
+  random: Random;
+  searchProvider: (settings: SearchSettings) => SearchProvider;
+  log: Log;
+}

@@ -1,0 +1,33 @@
+/** One exchange with an upstream over HTTP: what is sent and what comes back, before any dialect reads it. */
+/** What a signature of AWS is good for. */
+export interface AwsScope {
+  service: string;
+  region: string;
+}
+
+export interface UpstreamRequest {
+  url: string;
+  headers: Record<string, string>;
+  body: string;
+  connectTimeoutMs: number;
+  /** The transport signs the request with the function's own role. */
+  awsScope?: AwsScope;
+}
+
+export interface UpstreamReply {
+  status: number;
+  /** Names in lower case. */
+  headers: Record<string, string | undefined>;
+  /** One item per network read. Errors reject the read; returning early closes the connection. */
+  body: AsyncIterable<Uint8Array>;
+}
+
+/** `kind` says how far the request came: nothing was sent after a `connect` failure. */
+export class TransportError extends Error {
+  readonly kind: 'connect' | 'reset' | 'aborted';
+  constructor(kind: 'connect' | 'reset' | 'aborted', message: string) {
+    super(message);
+    this.name = 'TransportError';
+    this.kind = kind;
+  }
+}

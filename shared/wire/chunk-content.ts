@@ -1,0 +1,13 @@
+import type { ChatChunk, ChatDelta } from './chat-response.ts';
+
+/** A chunk that a client would see something of: it opens the answer. */
+export const hasContent = (chunk: ChatChunk): boolean =>
+  chunk.choices.some(({ delta }) => deltaText(delta) !== '' || (delta.tool_calls?.length ?? 0) > 0);
+
+/** All text of a delta that the upstream wrote, names and arguments of calls included. */
+export function deltaText(delta: ChatDelta): string {
+  const calls = (delta.tool_calls ?? []).map(
+    (call) => (call.function.name ?? '') + (call.function.arguments ?? ''),
+  );
+  return (delta.content ?? '') + (delta.reasoning_content ?? '') + (delta.refusal ?? '') + calls.join('');
+}
