@@ -93,7 +93,7 @@ export const bookWidgets = (stackName: string): IWidget[] => [
     drawn(stackName, 'OpenReservations', Stats.MAXIMUM, 'open'),
     drawn(stackName, 'ExpiredReservations', Stats.SUM, 'expired'),
   ]),
-  graph('Reservations: anything above zero needs a person', 8, [
+  graph('Money: anything above zero needs a person', 8, [
     drawn(stackName, 'ConservationBroken', Stats.SUM, 'does not balance'),
     drawn(stackName, 'SettleLost', Stats.SUM, 'settle lost'),
     drawn(stackName, 'ReserveUnknown', Stats.SUM, 'reserve unknown'),
