@@ -7,7 +7,7 @@ import type { Snapshot } from '../../shared/config/snapshot.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/http/http.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
-import { relay } from '../../shared/relay/pipeline.ts';
+import { answerWith } from '../../shared/relay/serving.ts';
 import type { SearchResult } from '../../shared/relay/ports/search-provider.ts';
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
@@ -132,12 +132,12 @@ export class CoreRig {
 
   /** One relay per endpoint, as in a function: what it remembers outlives a request. */
   #handle(endpoint: Endpoint): Handle {
-    const handle = this.#handles.get(endpoint) ?? relay(this.#ports(), endpoint);
+    const handle = this.#handles.get(endpoint) ?? answerWith(this.#ports(), endpoint);
     this.#handles.set(endpoint, handle);
     return handle;
   }
 
-  #ports(): Parameters<typeof relay>[0] {
+  #ports(): Parameters<typeof answerWith>[0] {
     return {
       clock: this.clock,
       config: {

@@ -18,10 +18,10 @@ export type BillableCall = Pick<
   | 'key'
   | 'account'
   | 'snapshot'
-  | 'route'
+  | 'channels'
   | 'outputTokensAsked'
   | 'deadlineMs'
-  | 'record'
+  | 'endpoint'
 >;
 
 /** Upper bound of the input over its estimate: estimates are up to 16 % off. */
@@ -78,13 +78,13 @@ export function reservationRequestOf(
 }
 
 /** Output tokens of one answer at most: what was asked for, else the default, within what every channel can. */
-function outputTokensMax({ request, outputTokensAsked, route, snapshot }: BillableCall): number {
+function outputTokensMax({ request, outputTokensAsked, channels, snapshot }: BillableCall): number {
   // Both fields may be sent, and an upstream may follow either.
   const limits = [request.max_completion_tokens, request.max_tokens, outputTokensAsked];
   const sent = limits.filter((limit) => typeof limit === 'number');
   const asked = sent.length > 0 ? Math.max(...sent) : undefined;
   const wanted = asked ?? snapshot.settings.limits.defaultOutputTokens;
-  const known = route.map((channel) => channel.params.max_output_tokens ?? Infinity);
+  const known = channels.map((channel) => channel.params.max_output_tokens ?? Infinity);
   return Math.min(wanted, Math.max(...known));
 }
 

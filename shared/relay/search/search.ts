@@ -2,6 +2,7 @@ import type { SearchProvider } from '../ports/search-provider.ts';
 import type { SearchSettings } from '../../config/rows/settings.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChatCall } from '../call/chat-call.ts';
+import type { SearchOutcome } from '../call/dispatch-report.ts';
 import type { Clock } from '../ports/clock.ts';
 import { searchMessage, searchQuery, searchTokensMax } from './search-message.ts';
 import type { SearchResult } from '../ports/search-provider.ts';
@@ -11,7 +12,13 @@ export interface SearchPorts {
   searchProvider: (settings: SearchSettings) => SearchProvider;
 }
 
-type SearchingCall = Pick<ChatCall, 'model' | 'request' | 'snapshot' | 'signal' | 'record'>;
+type SearchingCall = Pick<ChatCall, 'model' | 'request' | 'snapshot' | 'signal'>;
+
+export interface SearchedRequest {
+  request: ChatRequest;
+  /** Undefined: the call wanted no search. */
+  outcome: SearchOutcome | undefined;
+}
 
 /** How long an answer waits for the web. */
 const budgetMs = 3_000;
@@ -21,28 +28,24 @@ export const searchTokensOf = ({ model, snapshot }: Pick<ChatCall, 'model' | 'sn
   model.web && snapshot.settings.search ? searchTokensMax : 0;
 
 /**
- * The request of a `web-` call with what the web says as its first message. Anything that goes wrong leaves the
- * request as it is, after three seconds at most; the log line has how it went. Never rejects.
+ * The request of a `web-` call with the results of the web as its first message. Anything that goes wrong leaves the
+ * request as it is, after three seconds at most. Never rejects.
  */
-export async function withSearch(ports: SearchPorts, call: SearchingCall): Promise<ChatRequest> {
-  if (!call.model.web) return call.request;
-  const outcome = await searched(ports, call);
-  if (typeof outcome === 'string') {
-    call.record.search = outcome;
-    return call.request;
-  }
+export async function withSearch(ports: SearchPorts, call: SearchingCall): Promise<SearchedRequest> {
+  const { request } = call;
+  if (!call.model.web) return { request, outcome: undefined };
+  const results = await searched(ports, call);
+  if (typeof results === 'string') return { request, outcome: results };
   const day = new Date(ports.clock.now()).toISOString().slice(0, 10);
-  const message = searchMessage(outcome, day);
-  call.record.search = message ? 'found' : 'empty';
-  return message ? { ...call.request, messages: [message, ...call.request.messages] } : call.request;
+  const message = searchMessage(results, day);
+  if (!message) return { request, outcome: 'empty' };
+  return { request: { ...request, messages: [message, ...request.messages] }, outcome: 'found' };
 }
-
-type SearchFailure = 'none' | 'no_query' | 'timeout' | 'failed';
 
 async function searched(
   { clock, searchProvider }: SearchPorts,
   { request, snapshot, signal }: SearchingCall,
-): Promise<SearchResult[] | SearchFailure> {
+): Promise<SearchResult[] | SearchOutcome> {
   const { search: settings } = snapshot.settings;
   if (!settings) return 'none';
   const query = searchQuery(request.messages);
@@ -54,7 +57,7 @@ async function searched(
   const giveUp = (): void => finished.abort();
   signal.addEventListener('abort', giveUp);
   // Raced as well as aborted: the wait ends even for a provider that does not look at its signal.
-  const timeUp = clock.sleep(budgetMs, finished.signal).then((): SearchFailure => 'timeout');
+  const timeUp = clock.sleep(budgetMs, finished.signal).then((): SearchOutcome => 'timeout');
   try {
     return await Promise.race([searchProvider(settings).search(query, abort.signal), timeUp]);
   } catch {
