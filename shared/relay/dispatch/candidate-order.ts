@@ -4,11 +4,11 @@ import type { Random } from '../ports/ids.ts';
 
 /** A channel with the secret that it would be called with. */
 export interface Candidate {
-  id: string;
-  channel: ChannelRow;
-  secret: string | undefined;
+  readonly id: string;
+  readonly channel: ChannelRow;
+  readonly secret: string | undefined;
   /** Its cooling is over but nobody has tried it since: the probe has to be claimed first. */
-  probe: boolean;
+  readonly probe: boolean;
 }
 
 export interface Route {
@@ -60,8 +60,8 @@ function usableCandidates(
     const known = health.of(id);
     const blockedUntilMs = blockedUntil(known);
     if (blockedUntilMs > nowMs) route.soonestMs = Math.min(route.soonestMs ?? Infinity, blockedUntilMs);
-    else if (known?.coolUntilMs === undefined) fresh.push({ id, channel, secret, probe: false });
-    else probes.push({ id, channel, secret, probe: true });
+    else if (known?.coolUntilMs === undefined) fresh.push(Object.freeze({ id, channel, secret, probe: false }));
+    else probes.push(Object.freeze({ id, channel, secret, probe: true }));
   }
   return fresh.length > 0 ? fresh : probes;
 }
