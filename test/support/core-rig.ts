@@ -203,7 +203,9 @@ export class CoreRig {
     this.keyLookups += 1;
     const keys = this.#options.keys ?? { [demoKey]: { row: keyRow() } };
     const found = keys[key] ?? { missing: 'unknown' };
-    return found === 'store_down' ? Promise.reject(new StoreUnavailable()) : Promise.resolve(deepFreeze(found));
+    return found === 'store_down'
+      ? Promise.reject(new StoreUnavailable())
+      : Promise.resolve(deepFreeze(found));
   }
 
   async #send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamReply> {

@@ -103,7 +103,7 @@ export class Answer {
   /** A client that takes nothing for too long counts as gone; the stream is then read on without it. */
   async #write(text: string): Promise<void> {
     this.#queue.push(text);
-    this.#heartbeat.said();
+    this.#heartbeat.wrote();
     if (!this.#queue.full) return;
     const taken = new AbortController();
     const until = AbortSignal.any([taken.signal, this.#call.signal]);

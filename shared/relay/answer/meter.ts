@@ -1,3 +1,4 @@
+/** Counts what passes, for usage and bill. Never changes a chunk but for usage and quota. */
 import { deltaText } from '../../wire/chunk-content.ts';
 import { estimateTokens } from '../../billing/estimators.ts';
 import type { Machine } from '../../stream/machine.ts';
@@ -16,7 +17,7 @@ export interface Measure {
 
 /**
  * Measures the canonical stream as it passes, and completes it: an answer whose upstream reported no usage gets an
- * estimate as its last chunk. What the meter knows is valid at any moment, for answers that break off.
+ * estimate as its last chunk. `measure` is valid at any moment, for answers that are cut.
  */
 export class Meter implements Machine<ChatChunk, ChatChunk> {
   readonly #promptTokensEstimate: () => number;

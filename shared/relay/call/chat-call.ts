@@ -1,3 +1,4 @@
+/** A chat request that passed every check. Stages read it and return what they learn; none writes into it. */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
@@ -6,7 +7,6 @@ import type { AnswerIdentity } from '../../wire/chat-response.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ModelName } from './model-name.ts';
 
-/** A chat request that passed every check: what later stages read. None of them writes into it. */
 export interface ChatCall {
   readonly identity: AnswerIdentity;
   /** The endpoint's name, for log and ledger. */

@@ -1,3 +1,4 @@
+/** Which channels serve a model in the request's configuration. */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { refuse } from '../http/refusal.ts';

@@ -94,7 +94,7 @@ export class Dispatch implements DispatchedCall {
       const answer = await opened(attempt.chunks, hasContent);
       tried.outcome = 'answered';
       this.#firstContentMs = this.#ports.clock.now() - call.startedMs;
-      // A probe that has content is enough for the others; for all else the whole answer counts.
+      // First content is enough to end a probe, so that other calls may use the candidate.
       if (candidate.probe) this.#note(this.#health.succeeded(candidate));
       yield* answer;
       this.#note(this.#health.succeeded(candidate));
@@ -126,13 +126,13 @@ export class Dispatch implements DispatchedCall {
     }
   }
 
-  /** Health is worth a write, not an answer: what goes wrong with it is logged. */
+  /** A health write that fails is logged; it never fails the answer. */
   #note(write: Promise<void>): void {
     const { log } = this.#ports;
     this.#healthWrites.push(write.catch((error: unknown) => log.fault(this.#call.identity.requestId, error)));
   }
 
-  /** A refused secret may have been replaced in its store: then it is read anew, and nothing rests. */
+  /** A refused secret may have been replaced in its store: it is read again, and a new value means no cooldown. */
   async #noteFailure(candidate: Candidate, failure: UpstreamFailure): Promise<void> {
     const { secret } = candidate;
     const doubted = failure.status === 401 || failure.kind === 'secret';

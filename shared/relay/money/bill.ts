@@ -1,9 +1,11 @@
+/** The money side of one call. Never decides what an answer was: it is told the outcome. */
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/call-charge.ts';
 import { costOf, type Price } from '../../billing/price.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
 import type { ChatUsage } from '../../wire/chat-response.ts';
-import { reservationRequestOf, priceOfCall, rateHeaders, type BillableCall } from './reservation-request.ts';
+import { reservationRequestOf, priceOfCall, type BillableCall } from './reservation-request.ts';
+import { rateHeaders } from './reserve-refusals.ts';
 import type { Reservations, Reservation } from './reservations.ts';
 import type { Clock } from '../ports/clock.ts';
 
@@ -61,7 +63,7 @@ export class Bill {
     return this.#reservation?.payment.limitedTo;
   }
 
-  /** What the client is told of limits, on every answer of the call. */
+  /** Headers about limits, on every answer of the call. */
   get headers(): Record<string, string> {
     const headers: Record<string, string> = {};
     if (this.limitedTo !== undefined) {

@@ -1,3 +1,4 @@
+/** The web search of a `web-` call, before its dispatch. Never fails a call: it goes on without results. */
 import type { SearchProvider } from '../ports/search-provider.ts';
 import type { SearchSettings } from '../../config/rows/settings.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
@@ -20,7 +21,7 @@ export interface SearchedRequest {
   outcome: SearchOutcome | undefined;
 }
 
-/** How long an answer waits for the web. */
+/** How long an answer waits for the search. */
 const budgetMs = 3_000;
 
 /** Prompt tokens that a call may gain by its search: to be reserved beside those of its request. */
@@ -56,7 +57,7 @@ async function searched(
   const finished = new AbortController();
   const giveUp = (): void => finished.abort();
   signal.addEventListener('abort', giveUp);
-  // Raced as well as aborted: the wait ends even for a provider that does not look at its signal.
+  // Raced as well as aborted: the wait ends even when a provider ignores its signal.
   const timeUp = clock.sleep(budgetMs, finished.signal).then((): SearchOutcome => 'timeout');
   try {
     return await Promise.race([searchProvider(settings).search(query, abort.signal), timeUp]);
