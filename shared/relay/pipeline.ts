@@ -59,14 +59,17 @@ export async function payAndAnswer(
   { call, asked, idempotencyKey }: { call: ChatCall; asked: AskedCall; idempotencyKey: string | undefined },
 ): Promise<RelayResponse> {
   const renderer = asked.read.renderer(call.identity, () => Math.floor(ports.clock.now() / 1000));
-  const claim = await claimIdempotencyKey(ports, call, idempotencyKey, [call.endpoint, asked.body]);
+  const claim =
+    idempotencyKey === undefined
+      ? undefined
+      : await claimIdempotencyKey(ports, call, idempotencyKey, [call.endpoint, asked.body]);
   try {
     const bill = await Bill.open(reservations, ports.clock, call);
     const paid = Object.freeze({ ...call, outputTokensLimit: bill.limitedTo ?? call.outputTokensAsked });
     const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch: new Dispatch(ports, paid) });
     return await answer.response(answer.produce());
   } catch (error) {
-    await claim.finish(true);
+    await claim?.finish(true);
     throw error;
   }
 }

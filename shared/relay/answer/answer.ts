@@ -28,7 +28,8 @@ export interface AnswerParts {
   renderer: Renderer;
   dispatch: DispatchedCall;
   bill: Bill;
-  claim: HeldKey;
+  /** Undefined: the request has no Idempotency-Key. */
+  claim: HeldKey | undefined;
 }
 
 export class Answer {
@@ -66,7 +67,7 @@ export class Answer {
     const outcome = { failed: this.#refusal !== undefined, anyContent, usage };
     const estimated = measure.estimated || report.usageClamped;
     const billed = await bill.close({ outcome, estimated, end });
-    await claim.finish(costsNothing(outcome));
+    await claim?.finish(costsNothing(outcome));
     await dispatch.healthWritten();
     const durationMs = this.#ports.clock.now() - this.#call.startedMs;
     const ending = { status: this.#status(), end, refusal: this.#refusal, durationMs };

@@ -9,23 +9,22 @@ import { refuse, type Refusal } from '../http/refusal.ts';
 const graceMs = 120_000;
 const keyPattern = /^[\x20-\x7e]{1,255}$/;
 
-/** A request's claim on its Idempotency-Key; without the header there is none and `finish` does nothing. */
+/** A request's claim on its Idempotency-Key. */
 export interface HeldKey {
   /** The request ended; `free`: nothing was charged, so the key may be used again. Never rejects. */
   finish(free: boolean): Promise<void>;
 }
 
 /**
- * Claims the request's Idempotency-Key, if it has one. Throws when the key is taken: answers are not stored, so a repeat
+ * Claims the request's Idempotency-Key. Throws when the key is taken: answers are not stored, so a repeat
  * is refused and costs nothing.
  */
 export async function claimIdempotencyKey(
   ports: { idempotency: IdempotencyStore; log: Log },
   call: ChatCall,
-  header: string | undefined,
+  header: string,
   body: unknown,
 ): Promise<HeldKey> {
-  if (header === undefined) return { finish: () => Promise.resolve() };
   if (!keyPattern.test(header)) throw malformed();
   const { requestId } = call.identity;
   const untilMs = call.deadlineMs + graceMs;

@@ -63,10 +63,7 @@ export class Dispatch implements DispatchedCall {
   }
 
   async *#run(): AsyncGenerator<ChatChunk[], void, undefined> {
-    const { request, outcome } = await withSearch(this.#ports, this.#call);
-    this.#request = request;
-    this.#search = outcome;
-    const call = Object.freeze({ ...this.#call, request });
+    const call = this.#call.model.web ? await this.#searched() : this.#call;
     const { health, clock, random } = this.#ports;
     const { candidates, soonestMs } = orderCandidates(call.channels, health, clock.now(), random);
     const failures: UpstreamFailure[] = [];
@@ -83,6 +80,14 @@ export class Dispatch implements DispatchedCall {
     }
     if (failures.length === 0 && call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
     throw failures.length > 0 ? refusalOfFailures(failures) : coolingRefusal(soonestMs, clock.now());
+  }
+
+  /** The call with the results of the web in its request. */
+  async #searched(): Promise<ChatCall> {
+    const { request, outcome } = await withSearch(this.#ports, this.#call);
+    this.#request = request;
+    this.#search = outcome;
+    return Object.freeze({ ...this.#call, request });
   }
 
   /** Throws an UpstreamFailure while another candidate may still take over, then a Refusal. */

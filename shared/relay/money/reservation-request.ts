@@ -47,13 +47,14 @@ export function reservationRequestOf(
   const held = snapshot.settings.subscriptionEnabled ? account?.plan : undefined;
   const slots = planSlots(snapshot.plans, held, nowMs, model.base);
   const inputTokens = promptTokens(call.request);
+  const searchTokens = model.web ? searchTokensOf(snapshot) : 0;
   const need: ReserveNeed = {
     id: call.identity.requestId,
     price,
     slots,
     estimate: {
       inputTokens,
-      inputTokensMax: Math.ceil(inputTokens * inputMargin) + inputMarginTokens + searchTokensOf(call),
+      inputTokensMax: Math.ceil(inputTokens * inputMargin) + inputMarginTokens + searchTokens,
       n: call.request.n ?? 1,
       outputTokensMax: outputTokensMax(call),
     },

@@ -2,6 +2,7 @@
 import type { SearchProvider } from '../ports/search-provider.ts';
 import type { SearchSettings } from '../../config/rows/settings.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { SearchOutcome } from '../call/dispatch-report.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -13,20 +14,18 @@ export interface SearchPorts {
   searchProvider: (settings: SearchSettings) => SearchProvider;
 }
 
-type SearchingCall = Pick<ChatCall, 'model' | 'request' | 'snapshot' | 'signal'>;
+type SearchingCall = Pick<ChatCall, 'request' | 'snapshot' | 'signal'>;
 
 export interface SearchedRequest {
   request: ChatRequest;
-  /** Undefined: the call wanted no search. */
-  outcome: SearchOutcome | undefined;
+  outcome: SearchOutcome;
 }
 
 /** How long an answer waits for the search. */
 const budgetMs = 3_000;
 
-/** Prompt tokens that a call may gain by its search: to be reserved beside those of its request. */
-export const searchTokensOf = ({ model, snapshot }: Pick<ChatCall, 'model' | 'snapshot'>): number =>
-  model.web && snapshot.settings.search ? searchTokensMax : 0;
+/** Prompt tokens that a `web-` call may gain by its search: reserved beside those of its request. */
+export const searchTokensOf = ({ settings }: Snapshot): number => (settings.search ? searchTokensMax : 0);
 
 /**
  * The request of a `web-` call with the results of the web as its first message. Anything that goes wrong leaves the
@@ -34,7 +33,6 @@ export const searchTokensOf = ({ model, snapshot }: Pick<ChatCall, 'model' | 'sn
  */
 export async function withSearch(ports: SearchPorts, call: SearchingCall): Promise<SearchedRequest> {
   const { request } = call;
-  if (!call.model.web) return { request, outcome: undefined };
   const results = await searched(ports, call);
   if (typeof results === 'string') return { request, outcome: results };
   const day = new Date(ports.clock.now()).toISOString().slice(0, 10);

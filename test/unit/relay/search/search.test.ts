@@ -69,10 +69,9 @@ const realProviders = searchProviders({
   secrets: { read: (reference) => Promise.resolve(`value of ${reference}`) },
 });
 
-function call(search: SearchSettings | undefined, more: { web?: boolean; signal?: AbortSignal } = {}) {
+function call(search: SearchSettings | undefined, more: { signal?: AbortSignal } = {}) {
   const settings = { ...defaultSettings, ...(search && { search }) };
   return {
-    model: { base: 'm', web: more.web ?? true, official: false },
     request,
     snapshot: { ...emptySnapshot(1), settings },
     signal: more.signal ?? never,
@@ -255,7 +254,7 @@ describe('the request stays as it is', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('without a provider, without a question, and without web-', async () => {
+  it('without a provider, and without a question', async () => {
     const unset = call(undefined);
     expect(await withSearch(ports, unset)).toEqual({ request, outcome: 'none' });
 
@@ -264,17 +263,13 @@ describe('the request stays as it is', () => {
       request: { ...request, messages: [] },
     };
     expect(await withSearch(ports, silent)).toEqual({ request: silent.request, outcome: 'no_query' });
-
-    const plain = call(settingsOf({ type: 'tavily' }), { web: false });
-    expect(await withSearch(ports, plain)).toEqual({ request, outcome: undefined });
   });
 });
 
 describe('what is reserved for a search', () => {
-  it('is its most for a web- call with a provider, else nothing', () => {
+  it('is its most where there is a provider, else nothing', () => {
     const settings = settingsOf({ type: 'tavily' });
-    expect(searchTokensOf(call(settings))).toBe(searchTokensMax);
-    expect(searchTokensOf(call(settings, { web: false }))).toBe(0);
-    expect(searchTokensOf(call(undefined))).toBe(0);
+    expect(searchTokensOf(call(settings).snapshot)).toBe(searchTokensMax);
+    expect(searchTokensOf(call(undefined).snapshot)).toBe(0);
   });
 });
