@@ -16,9 +16,10 @@ import type { RawRow } from '../../../shared/adapters/dynamodb/dynamo-row-tables
 import { ask, confirm, isAttended, remark, say } from './terminal/terminal.ts';
 import {
   listUpstreamModels,
-  namesLike,
   whyUnlisted,
+  type UpstreamModels,
 } from '../../../shared/operate/channels/upstream-models.ts';
+import { namesLike } from '../../../shared/upstreams/model-listing.ts';
 
 export async function initialise(session: Session, options: InitOptions): Promise<void> {
   const upstream = await askUpstream(options);
@@ -56,8 +57,11 @@ async function askModels(
   const unread = reference !== undefined && value === undefined;
   const why =
     whyUnlisted(reading.row) ?? (unread ? 'without the key, its models cannot be listed' : undefined);
-  const listed = why === undefined ? await listUpstreamModels(reading.row, value).catch(remarkFailure) : [];
-  if (why !== undefined) remark(why);
+  const { names: listed, warnings } =
+    why === undefined
+      ? await listUpstreamModels(reading.row, value).catch(withoutList)
+      : { names: [], warnings: [why] };
+  for (const warning of warnings) remark(warning);
   if (listed.length > 0) say(listed.join('  '));
   for (;;) {
     const typed = await ask('Models to serve, separated by commas (* stands for anything):');
@@ -70,10 +74,14 @@ async function askModels(
   }
 }
 
-function remarkFailure(error: unknown): string[] {
+function withoutList(error: unknown): UpstreamModels {
+  if (!(error instanceof Failure)) throw error;
+  return { names: [], warnings: [error.message] };
+}
+
+function remarkFailure(error: unknown): void {
   if (!(error instanceof Failure)) throw error;
   remark(error.message);
-  return [];
 }
 
 const grantId = 'init';
