@@ -2,12 +2,14 @@
  * One call of one candidate as a canonical stream, and what was learned on the way. The report does not depend on how
  * the stream ended: a cut answer is still billed by the usage that it carried.
  */
-import { BodyToUpstreamEvents } from '../../upstreams/body-events.ts';
-import { UpstreamToChat } from '../../upstreams/dialects/chat/events.ts';
+import { BodyEvents } from '../../upstreams/body-events.ts';
+import type { AnswerReader, Dialect } from '../../upstreams/dialect.ts';
+import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import { run } from '../../stream/machine.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
-import { channelRequest } from './channel-request.ts';
-import { channelTypes } from '../../upstreams/channel-type.ts';
+import { channelRequest } from '../../upstreams/types/channel-request.ts';
+import { channelTypes } from '../../upstreams/types/channel-types.ts';
+import { refusalOfCaller } from './failure-refusals.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
 import { SecretMissing } from '../ports/secret-store.ts';
@@ -15,7 +17,7 @@ import type { ChatPorts } from '../call/chat-ports.ts';
 import type { AttemptReport } from '../call/dispatch-report.ts';
 import type { Candidate } from './candidate-order.ts';
 import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
-import { readUpstreamRefusal } from '../../upstreams/dialects/chat/failure.ts';
+import { readFailure } from '../../upstreams/read-failure.ts';
 import { Watchdog } from './watchdog.ts';
 
 const megabyte = 1024 * 1024;
@@ -36,20 +38,19 @@ export class Attempt {
   readonly #ports: ChatPorts;
   readonly #candidate: Candidate;
   readonly #call: ChatCall;
-  readonly #reader: UpstreamToChat;
+  #reader: AnswerReader | undefined;
   #upstreamStatus: number | undefined;
 
   constructor(ports: ChatPorts, candidate: Candidate, call: ChatCall) {
     this.#ports = ports;
     this.#candidate = candidate;
     this.#call = call;
-    this.#reader = new UpstreamToChat(call.identity);
     this.chunks = this.#read();
   }
 
   /** Valid at any moment: while the stream runs and after any of its endings. */
   report(): AttemptReport {
-    const { usage, usageClamped } = this.#reader;
+    const { usage, usageClamped = false } = this.#reader ?? {};
     return { upstreamStatus: this.#upstreamStatus, usage, usageClamped };
   }
 
@@ -61,10 +62,13 @@ export class Attempt {
       totalMs: channel.total_seconds * 1000,
       graceMs,
     };
+    const dialect = await loadDialect();
+    const reader = dialect.reader(this.#call.identity);
+    this.#reader = reader;
     const watchdog = new Watchdog(this.#ports.clock, limits, this.#call.signal);
     try {
-      const events = run(this.#reply(watchdog), new BodyToUpstreamEvents(bodyLimits));
-      for await (const batch of run(events, this.#reader)) {
+      const events = run(this.#reply(dialect, reader, watchdog), new BodyEvents(bodyLimits));
+      for await (const batch of run(events, reader)) {
         if (batch.some(hasContent)) watchdog.content();
         yield batch;
       }
@@ -76,26 +80,31 @@ export class Attempt {
     }
   }
 
-  /** The reads of a 2xx answer, up to `[DONE]`. */
-  async *#reply(watchdog: Watchdog): AsyncGenerator<Uint8Array[], void, undefined> {
+  /** The reads of a 2xx answer, up to its end mark. */
+  async *#reply(
+    dialect: Dialect,
+    reader: AnswerReader,
+    watchdog: Watchdog,
+  ): AsyncGenerator<Uint8Array[], void, undefined> {
     const { channel } = this.#candidate;
     const { model, request, outputTokensLimit } = this.#call;
     const secret = await this.#readSecret();
-    const upstreamModel = new Map(Object.entries(channel.mapper)).get(model.base) ?? model.base;
-    const sent = channelRequest(channel, { request, model: upstreamModel, secret, outputTokensLimit });
+    const call = { dialect, request, model: model.base, secret, outputTokensLimit };
+    const sent = channelRequest(channel, call);
     const answer = await this.#ports.transport.send(sent, watchdog.signal);
     this.#upstreamStatus = answer.status;
-    if (answer.status < 200 || answer.status > 299)
-      throw await readUpstreamRefusal(answer, {
-        withheld: [secret ?? '', new URL(sent.url).hostname],
-        type: channelTypes[channel.type],
-      });
+    if (answer.status < 200 || answer.status > 299) {
+      const type = channelTypes[channel.type];
+      const withheld = [secret ?? '', new URL(sent.url).hostname];
+      const failure = await readFailure(answer, { dialect, type, withheld });
+      throw failure.kind === 'caller' ? refusalOfCaller(failure) : failure;
+    }
     for await (const bytes of answer.body) {
       watchdog.handedOn();
       yield [bytes];
       watchdog.read();
-      if (this.#reader.done) return;
-      if (this.#reader.finishedChoices >= (request.n ?? 1)) watchdog.finished();
+      if (reader.done) return;
+      if (reader.finishedChoices >= (request.n ?? 1)) watchdog.finished();
     }
   }
 
