@@ -1,6 +1,6 @@
 /**
  * `npm run demo:crash`: half a minute that shows what a `kill -9` in mid-stream does to the reservations. Everything is the
- * real stack: front door, bundled functions under AWS's runtime client, table streams, sweeper. Only the time limit
+ * real stack: distribution, bundled functions under AWS's runtime client, table streams, sweeper. Only the time limit
  * of a request is set to seconds, so that nobody has to wait ten minutes for the sweeper.
  */
 import path from 'node:path';

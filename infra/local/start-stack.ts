@@ -5,7 +5,7 @@ import { Checkpoints } from './events/checkpoints.ts';
 import { EventSourceMapping } from './events/event-source-mapping.ts';
 import { Schedules } from './events/schedules.ts';
 import { readBehaviours, type DistributionConfig } from './distribution/behaviours.ts';
-import { FrontDoor } from './distribution/distribution.ts';
+import { LocalDistribution } from './distribution/distribution.ts';
 import { isPortInUse } from './host/free-port.ts';
 import type { Log } from './host/log.ts';
 import type { LocalOptions } from './host/local-options.ts';
@@ -15,7 +15,8 @@ import { createDynamoClient, createTables } from './template/build-tables.ts';
 import { buildMappings, buildSchedules } from './template/build-events.ts';
 import { buildFunctions, buildFunctionUrls } from './template/build-functions.ts';
 import { readTemplate, resourcesOf, type Template } from './template/read-template.ts';
-import { createReferences, localRegion, type LocalReferences } from './template/references.ts';
+import { createReferences, type LocalReferences } from './template/references.ts';
+import { localClientSettings } from './host/identity.ts';
 
 export interface StackSettings extends LocalOptions {
   /** Where the synthesized template is. */
@@ -25,7 +26,7 @@ export interface StackSettings extends LocalOptions {
 }
 
 export interface RunningStack {
-  /** The front door: `http://127.0.0.1:8787`. */
+  /** The distribution's emulator: `http://127.0.0.1:8787`. */
   origin: string;
   dynamodbEndpoint: string;
   /** The demo key; undefined when nothing was seeded. */
@@ -42,9 +43,9 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   const template = readTemplate(settings.templateFolder, settings.stackName);
   const references = createReferences(template);
 
-  const frontDoor = new FrontDoor();
-  const port = await listen(frontDoor, settings.port);
-  started.defer(() => frontDoor.close());
+  const distribution = new LocalDistribution();
+  const port = await listen(distribution, settings.port);
+  started.defer(() => distribution.close());
   const [emulator, upstream] = await Promise.all([
     startEmulator(settings).then((emulator) => started.adopt(emulator, () => emulator.stop())),
     settings.seed === 'demo'
@@ -58,11 +59,7 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   started.defer(async () => {
     await Promise.all([...functions.values()].map((target) => target.close()));
   });
-  const streams = new DynamoDBStreamsClient({
-    endpoint: emulator.endpoint,
-    region: localRegion,
-    credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
-  });
+  const streams = new DynamoDBStreamsClient(localClientSettings(emulator.endpoint));
   const checkpoints = new Checkpoints(settings.dataFolder);
   const mappings = buildMappings(template, references, functions).map(
     (mapping) => new EventSourceMapping(mapping, streams, checkpoints, log),
@@ -78,10 +75,13 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   if (settings.openaiKey) await seedOpenai(client);
   await publishConfiguration(functions, log);
   schedules.start();
-  frontDoor.open(readBehaviours(distribution(template, references)), buildFunctionUrls(template, functions));
+  distribution.open(
+    readBehaviours(distributionConfig(template, references)),
+    buildFunctionUrls(template, functions),
+  );
 
   // A second time, since what was started last is closed first: no request may meet a half-closed stack.
-  started.defer(() => frontDoor.close());
+  started.defer(() => distribution.close());
   const running = started.move();
   return {
     origin: `http://127.0.0.1:${port}`,
@@ -93,9 +93,9 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   };
 }
 
-async function listen(frontDoor: FrontDoor, port: number): Promise<number> {
+async function listen(distribution: LocalDistribution, port: number): Promise<number> {
   try {
-    return await frontDoor.listen(port);
+    return await distribution.listen(port);
   } catch (error) {
     if (isPortInUse(error)) throw new StartError(`port ${port} is in use; set PORT to another`);
     throw error;
@@ -134,8 +134,8 @@ const functionOptions = (settings: StackSettings, emulator: Emulator) => ({
   environmentsMax: settings.environmentsMax,
 });
 
-/** Only the parts that the front door follows: aliases, certificates and edge functions stay unresolved. */
-function distribution(template: Template, references: LocalReferences): DistributionConfig {
+/** Only the parts that are emulated: aliases, certificates and edge functions stay unresolved. */
+function distributionConfig(template: Template, references: LocalReferences): DistributionConfig {
   const [first, ...others] = resourcesOf(template, 'AWS::CloudFront::Distribution');
   if (first === undefined || others.length > 0)
     throw new StartError('the template must have one distribution');

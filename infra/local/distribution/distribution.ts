@@ -29,7 +29,7 @@ const methodPage = `<!DOCTYPE html><html><head><title>403 ERROR</title></head><b
 `;
 
 /** CloudFront on one port. It answers 503 until `open` says where requests go. */
-export class FrontDoor {
+export class LocalDistribution {
   readonly server: Server;
   #behaviours: Behaviour[] = [];
   #urls: ReadonlyMap<string, FunctionUrl> = new Map();
@@ -77,7 +77,7 @@ export class FrontDoor {
       return refuse(request, response, 503, 'The stack is starting.\n');
     if (!behaviour.methods.has(request.method ?? 'GET')) return refuse(request, response, 403, methodPage);
     const { origin } = behaviour;
-    const reply = new ViewerReply(response, origin.backoff);
+    const reply = new ViewerReply(response, origin.timeouts);
     url.serve(request, origin.pathPrefix + target, originHeaders(request.headers, origin), reply);
   }
 }

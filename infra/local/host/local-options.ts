@@ -2,7 +2,7 @@ import { StartError } from './start-error.ts';
 
 /** The local contract: what a person or a script may set when starting the stack. */
 export interface LocalOptions {
-  /** Front door; 0 takes any free port. */
+  /** Distribution; 0 takes any free port. */
   port: number;
   /** DynamoDB; 0 takes any free port. */
   dynamodbPort: number;

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { ViewerReply } from '../distribution/viewer-reply.ts';
 import type { LocalFunction } from './local-function.ts';
 import { toUrlEvent } from './url-event.ts';
-import { respondTo, type InvokeMode } from './url-reply.ts';
+import { respondTo, type InvokeMode, type UrlReply } from './url-reply.ts';
 
 const requestBytesMax = 6 * 1024 * 1024;
 
@@ -20,7 +19,7 @@ export class FunctionUrl {
   }
 
   /** Invokes the function with the request once its body is complete. `target`, `headers`: as the origin gets them. */
-  serve(request: IncomingMessage, target: string, headers: IncomingHttpHeaders, reply: ViewerReply): void {
+  serve(request: IncomingMessage, target: string, headers: IncomingHttpHeaders, reply: UrlReply): void {
     readBody(request, (body) => {
       if (body === undefined) {
         reply.begin(413, { 'content-type': 'application/json' });

@@ -1,4 +1,4 @@
-import { localRegion } from '../template/references.ts';
+import { localRegion } from '../host/identity.ts';
 import type { FunctionSettings } from './invocation.ts';
 
 /** The variables that Lambda itself sets, in the order of strength: the function's own come before the runtime's. */

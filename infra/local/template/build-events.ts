@@ -3,7 +3,8 @@ import { readMapping, type MappingProperties, type MappingSettings } from '../ev
 import type { Schedule } from '../events/schedules.ts';
 import { functionNamed } from './build-functions.ts';
 import { resourcesOf, type Template } from './read-template.ts';
-import { functionOf, localAccount, localRegion, type LocalReferences } from './references.ts';
+import { functionOf, type LocalReferences } from './references.ts';
+import { localAccount, localRegion } from '../host/identity.ts';
 
 type Functions = ReadonlyMap<string, LocalFunction>;
 

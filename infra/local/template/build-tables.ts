@@ -12,7 +12,8 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { StartError } from '../host/start-error.ts';
 import { resourcesOf, type Template } from './read-template.ts';
-import { localRegion, type LocalReferences } from './references.ts';
+import { type LocalReferences } from './references.ts';
+import { localClientSettings } from '../host/identity.ts';
 
 interface TableProperties {
   KeySchema: KeySchemaElement[];
@@ -23,11 +24,7 @@ interface TableProperties {
 }
 
 export function createDynamoClient(endpoint: string): DynamoDBClient {
-  return new DynamoDBClient({
-    endpoint,
-    region: localRegion,
-    credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
-  });
+  return new DynamoDBClient(localClientSettings(endpoint));
 }
 
 /** Makes the template's tables where they are not there yet, and makes their stream ARNs known. */

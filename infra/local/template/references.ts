@@ -1,11 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { StartError } from '../host/start-error.ts';
+import { localAccount, localRegion } from '../host/identity.ts';
 import type { Template } from './read-template.ts';
 import { ignoredTypes } from './resource-types.ts';
 import { createResolver, type References, type Resolve } from './resolve.ts';
-
-export const localRegion = 'us-east-1';
-export const localAccount = '000000000000';
 
 const service: Record<string, string> = {
   'AWS::DynamoDB::GlobalTable': 'dynamodb',

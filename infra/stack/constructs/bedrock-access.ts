@@ -3,10 +3,6 @@ import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { functionDescriptions } from './function-descriptions.ts';
 import type { RelayFunctions } from './relay-functions.ts';
 
-/** A foundation model, or an inference profile together with the models that it leads to. */
-export const bedrockModelPattern =
-  /^arn:aws[a-z-]*:bedrock:[a-z0-9-]+:(\d{12})?:(foundation-model|inference-profile|application-inference-profile)\/[A-Za-z0-9._:-]+$/;
-
 export function allowBedrockModels(functions: RelayFunctions, modelArns: string[]): void {
   if (modelArns.length === 0) return;
   for (const [name, { lambda }] of functions.byName) {
