@@ -1,4 +1,4 @@
-/** Lets the functions that answer call models of Bedrock: those that the deployment names, and none if it names none. */
+/** Lets the functions that answer call the Bedrock models that the deployment names; without names, none. */
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { functionDescriptions } from './function-descriptions.ts';
 import type { RelayFunctions } from './relay-functions.ts';
@@ -9,7 +9,7 @@ export function allowBedrockModels(functions: RelayFunctions, modelArns: string[
     if (functionDescriptions[name].url !== 'RESPONSE_STREAM') continue;
     lambda.addToRolePolicy(
       new PolicyStatement({
-        // What Chat Completions on Bedrock asks for, whole and streamed.
+        // What Chat Completions on Bedrock needs, whole and streamed.
         actions: ['bedrock:InvokeModel', 'bedrock:InvokeModelWithResponseStream'],
         resources: modelArns,
       }),

@@ -1,4 +1,4 @@
-/** What the dashboard draws of the relay's own metrics, row by row; a row is 24 wide. */
+/** Dashboard widgets of the relay's own metrics, row by row; a row is 24 wide. */
 import { Duration } from 'aws-cdk-lib';
 import {
   GraphWidget,
@@ -12,7 +12,7 @@ import { ofEachChannel, relayMetric, requestsThat } from './relay-metric.ts';
 
 const minute = Duration.minutes(1);
 
-/** As `shared/adapters/telemetry/request-metrics.ts` names them, with their colours: red is ours to mend. */
+/** As `shared/adapters/telemetry/request-metrics.ts` names them, with their colours: red is a failure of the relay or its upstreams. */
 const outcomes = {
   completed: '#2ca02c',
   client_gone: '#7f7f7f',
@@ -39,7 +39,7 @@ function total(title: string, metric: IMetric): IWidget {
   });
 }
 
-/** The span of time on show, in four numbers. */
+/** Totals of the time range on show. */
 export const totalWidgets = (stackName: string): IWidget[] => [
   total('Requests', drawn(stackName, 'Requests', Stats.SUM, 'requests')),
   total('Failures', drawn(stackName, 'Failures', Stats.SUM, 'failed or limited')),
@@ -88,7 +88,7 @@ export const earningWidgets = (stackName: string): IWidget[] => [
   ),
 ];
 
-export const bookWidgets = (stackName: string): IWidget[] => [
+export const reservationWidgets = (stackName: string): IWidget[] => [
   graph('Open reservations', 8, [
     drawn(stackName, 'OpenReservations', Stats.MAXIMUM, 'open'),
     drawn(stackName, 'ExpiredReservations', Stats.SUM, 'expired'),

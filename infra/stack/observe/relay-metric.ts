@@ -19,8 +19,8 @@ export function relayMetric(
 }
 
 /**
- * One line for each channel, whichever there are by then: channels are rows, which a template does not know. Alarms
- * cannot use it.
+ * One line for each channel. Channels are rows, which a template does not know, so CloudWatch searches for them;
+ * alarms cannot use a search.
  */
 export function ofEachChannel(stackName: string, metricName: string, statistic: string): SearchExpression {
   const search = `{relay,stack,channel} MetricName="${metricName}" stack="${stackName}"`;

@@ -9,21 +9,15 @@ const bedrockModelPattern =
 export function readOriginSecrets(node: Node): number[] {
   const found: unknown = node.tryGetContext('originSecrets') ?? [1];
   const list: unknown = typeof found === 'string' ? parseJson(found) : found;
-  const isNumber = (item: unknown) => Number.isInteger(item) && Number(item) >= 1 && Number(item) <= 9999;
-  if (
-    !Array.isArray(list) ||
-    list.length < 1 ||
-    list.length > 3 ||
-    new Set(list).size !== list.length ||
-    !list.every(isNumber)
-  )
-    refuse(
-      'originSecrets',
-      found,
-      'a list of 1 to 3 different whole numbers, the newest last, such as [1] or [1,2]',
-    );
-  return list as number[];
+  if (isNumberList(list) && list.length >= 1 && list.length <= 3) return list;
+  const wanted = 'a list of 1 to 3 different whole numbers, the newest last, such as [1] or [1,2]';
+  return refuse('originSecrets', found, wanted);
 }
+
+const isNumberList = (list: unknown): list is number[] =>
+  Array.isArray(list) &&
+  new Set(list).size === list.length &&
+  list.every((item) => Number.isInteger(item) && item >= 1 && item <= 9999);
 
 /** Joined by commas, as the CLI passes them, or a list. Without wildcards: a new model is a decision. */
 export function readBedrockModels(node: Node): string[] {
