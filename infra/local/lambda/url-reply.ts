@@ -9,7 +9,7 @@ const streamedBytesMax = 200 * 1024 * 1024;
 
 export type InvokeMode = 'BUFFERED' | 'RESPONSE_STREAM';
 
-/** Where a Function URL writes its answer. Writing to a reply that nobody reads any more does nothing. */
+/** Where a Function URL writes its answer. After the viewer has gone, writing does nothing. */
 export interface UrlReply {
   /** Status and headers are sent. */
   readonly begun: boolean;
@@ -30,7 +30,7 @@ interface BufferedResult extends ResponseHead {
   isBase64Encoded?: boolean;
 }
 
-/** Turns what a function answers into what its Function URL answers. */
+/** Translates a function's answer into its Function URL's. */
 export function respondTo(reply: UrlReply, mode: InvokeMode, requestId: string): Responder {
   const base = { 'x-amzn-requestid': requestId };
   const failed = (error: FunctionError): void => {
@@ -75,7 +75,7 @@ interface StreamSink {
   failed(error: FunctionError): void;
 }
 
-/** Reads a streamed answer to its end, whether or not anybody listens: the invocation must not hang on its viewer. */
+/** Reads a streamed answer to its end, even after the viewer has gone: the invocation must not wait for its viewer. */
 function relay(body: IncomingMessage, hasPrelude: boolean, sink: StreamSink): void {
   let prelude: Buffer | undefined = hasPrelude ? Buffer.alloc(0) : undefined;
   let begun = false;
@@ -118,7 +118,7 @@ function relay(body: IncomingMessage, hasPrelude: boolean, sink: StreamSink): vo
   body.once('error', () => sink.failed({ errorType: 'Runtime.ExitError', errorMessage: 'exited' }));
 }
 
-/** A BUFFERED url gives a streamed answer out when all of it is there. */
+/** A BUFFERED url sends a streamed answer once it is complete. */
 function collect(reply: UrlReply): Pick<UrlReply, 'write' | 'whenWritable' | 'end'> {
   const pieces: Uint8Array[] = [];
   return {

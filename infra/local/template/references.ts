@@ -25,8 +25,9 @@ const arnPath: Record<string, string> = {
   lambda: 'function:',
 };
 
-/** The template's world as the local stack fills it: names, ARNs, secrets made up at start, and the resolver. */
+/** The template and what its references resolve to locally: names, ARNs, secrets generated at start. */
 export interface LocalReferences extends References {
+  template: Template;
   resolve: Resolve;
   physicalName(logicalId: string): string;
   /** An attribute that is only known once the thing runs, such as a table's StreamArn. */
@@ -63,6 +64,7 @@ export function createReferences(template: Template): LocalReferences {
     return `arn:aws:${of}:${localRegion}:${localAccount}:${arnPath[of] ?? ''}${physicalName(id)}`;
   };
   const references: LocalReferences = {
+    template,
     physicalName,
     setAttribute: (id, name, value) => void attributes.set(`${id}.${name}`, value),
     ref(id) {
