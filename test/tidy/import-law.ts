@@ -33,7 +33,12 @@ export const importLaw: Record<string, string[]> = {
     'shared/upstreams',
     'shared/wire',
   ],
-  'shared/relay/http': ['shared/endpoints', 'shared/relay/ports', 'shared/wire'],
+  'shared/relay/http': [
+    'shared/endpoints/chat',
+    'shared/endpoints/responses',
+    'shared/relay/ports',
+    'shared/wire',
+  ],
   'shared/relay/call': [
     'shared/billing',
     'shared/config',
@@ -132,6 +137,7 @@ export const importLaw: Record<string, string[]> = {
     'shared/operate',
     'shared/operate/config',
     'shared/upstreams',
+    'shared/upstreams/dialects',
     'shared/upstreams/types',
     'shared/wire',
   ],
