@@ -269,7 +269,7 @@ export const importLaw: Record<string, string[]> = {
     'shared/operate',
     'shared/relay/ports',
   ],
-  'infra/ops/cli/terminal': ['shared/operate', 'shared/wire'],
+  'infra/ops/cli/terminal': ['shared/config/rows', 'shared/operate', 'shared/wire'],
   'infra/ops/cli/print': [
     'shared/config',
     'infra/ops/cli/terminal',
