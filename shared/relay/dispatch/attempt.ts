@@ -7,7 +7,7 @@ import { channelTypes } from '../../upstreams/channel-type.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
-import { SecretMissing } from '../ports/secret-store.ts';
+import { SecretUnusable } from '../ports/secret-store.ts';
 import type { Candidate } from './candidate-order.ts';
 import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 import { readUpstreamRefusal } from '../../upstreams/dialects/chat/failure.ts';
@@ -89,6 +89,6 @@ async function readSecret(ports: ChatPorts, reference: string | undefined): Prom
   try {
     return await ports.secrets.read(reference);
   } catch (error) {
-    throw new UpstreamFailure(error instanceof SecretMissing ? 'secret' : 'secret_store');
+    throw new UpstreamFailure(error instanceof SecretUnusable ? 'secret' : 'secret_store');
   }
 }
