@@ -18,7 +18,7 @@ import { signedTransport } from '../../shared/adapters/transport/signed-transpor
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { withCors } from '../../shared/relay/http/cors.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
-import { relay } from '../../shared/relay/pipeline.ts';
+import { answerWith } from '../../shared/relay/serving.ts';
 
 export function answeringHandle(endpoint: Endpoint): HostedHandle {
   const environment = readEnvironment();
@@ -41,6 +41,6 @@ export function answeringHandle(endpoint: Endpoint): HostedHandle {
     idempotency: dynamoIdempotencyStore(client, clock, stack),
     random: systemRandom,
   };
-  const handle = withCors(relay(ports, endpoint), config);
+  const handle = withCors(answerWith(ports, endpoint), config);
   return { handle, clock, ids: timeSortedIds(clock), log, originSecrets, local };
 }

@@ -18,6 +18,7 @@ export const importLaw: Record<string, string[]> = {
   'shared/config/rows': ['shared/billing', 'shared/upstreams', 'shared/upstreams/types', 'shared/wire'],
   'shared/config': ['shared/config/rows'],
   'shared/config/compile': [
+    'shared/billing',
     'shared/config',
     'shared/config/rows',
     'shared/upstreams',
@@ -34,6 +35,7 @@ export const importLaw: Record<string, string[]> = {
   ],
   'shared/relay/http': ['shared/endpoints', 'shared/relay/ports', 'shared/wire'],
   'shared/relay/call': [
+    'shared/billing',
     'shared/config',
     'shared/config/rows',
     'shared/relay/http',
@@ -42,6 +44,7 @@ export const importLaw: Record<string, string[]> = {
   ],
   'shared/relay/search': [
     'shared/billing',
+    'shared/config',
     'shared/config/rows',
     'shared/relay/call',
     'shared/relay/ports',
@@ -77,8 +80,9 @@ export const importLaw: Record<string, string[]> = {
     'shared/stream',
     'shared/wire',
   ],
-  'shared/relay/page': ['shared/wire'],
+  'shared/relay/page': ['shared/billing', 'shared/wire'],
   'shared/relay/catalog': [
+    'shared/billing',
     'shared/config',
     'shared/relay/http',
     'shared/relay/page',
@@ -129,6 +133,7 @@ export const importLaw: Record<string, string[]> = {
     'shared/operate',
     'shared/operate/config',
     'shared/upstreams',
+    'shared/upstreams/dialects',
     'shared/upstreams/types',
     'shared/wire',
   ],
@@ -240,7 +245,7 @@ export const importLaw: Record<string, string[]> = {
   'infra/local/distribution': ['infra/local/host', 'infra/local/lambda'],
   'infra/local/events': ['infra/local/host', 'infra/local/lambda'],
   'infra/local/template': ['infra/local/events', 'infra/local/host', 'infra/local/lambda'],
-  'infra/local/demo': ['shared/tables'],
+  'infra/local/demo': ['shared/tables', 'shared/wire'],
   'infra/local/vendors': ['infra/local/host'],
   'infra/local': [
     'infra/local/demo',

@@ -12,7 +12,7 @@ import { marshall } from '@aws-sdk/util-dynamodb';
 import type { ClaimReply, IdempotencyClaim, IdempotencyStore } from '../../relay/ports/idempotency-store.ts';
 import type { Clock } from '../../relay/ports/clock.ts';
 import { conditionalCall } from './dynamo-client.ts';
-import { physicalTableName } from '../../tables/table-schemas.ts';
+import { physicalTableName } from '../../tables/table-names.ts';
 import type { Attributes } from './attributes.ts';
 
 const keptSeconds = 24 * 60 * 60;

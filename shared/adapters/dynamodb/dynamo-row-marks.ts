@@ -4,7 +4,8 @@ import { attributeOf } from '../../config/rows/read-row.ts';
 import { MarksLost, type RowMarks, type ValidatedRow } from '../../relay/ports/row-marks.ts';
 import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
-import { physicalTableName, tableSchemas } from '../../tables/table-schemas.ts';
+import { tableSchemas } from '../../tables/table-schemas.ts';
+import { physicalTableName } from '../../tables/table-names.ts';
 import { conditionalCall } from './dynamo-client.ts';
 
 const atOnceMax = 10;
@@ -51,9 +52,9 @@ const failureOf = ({ table, key }: ValidatedRow, error: unknown) => ({
   problem: error instanceof Error ? error.name : 'Error',
 });
 
-const marksOf = ({ raw, validation }: ValidatedRow) => [
-  { name: '_problem', found: attributeOf(raw, '_problem'), wanted: validation.problem },
-  { name: '_warning', found: attributeOf(raw, '_warning'), wanted: validation.warning },
+const marksOf = ({ raw, result }: ValidatedRow) => [
+  { name: '_problem', found: attributeOf(raw, '_problem'), wanted: result.problem },
+  { name: '_warning', found: attributeOf(raw, '_warning'), wanted: result.warning },
 ];
 
 /** An update creates the row that it does not find. */

@@ -6,7 +6,8 @@ import { unmarshall } from '@aws-sdk/util-dynamodb';
 import type { DynamoDBRecord, DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
 import { markedTables, type WrittenRow } from '../../relay/ports/row-marks.ts';
 import type { Attributes } from '../dynamodb/attributes.ts';
-import { physicalTableName, tableSchemas, type TableName } from '../../tables/table-schemas.ts';
+import { tableSchemas } from '../../tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 
 export interface ConfigJob {
   stack: string;

@@ -114,15 +114,15 @@ async function readNewest(
 async function markRows(ports: ConfigPublisherPorts, { compiled, raw, options }: Published): Promise<void> {
   const references = new Set(compiled.snapshot.channels.flatMap(secretsOf));
   const unreadableSecrets = await ports.secretCheck.unusable([...references]);
-  const { verdicts: validations } =
+  const { results } =
     unreadableSecrets.size > 0 ? compileSnapshot(raw, { ...options, unreadableSecrets }) : compiled;
   ports.metrics.compiled({
-    badRows: validations.filter(({ problem }) => problem !== undefined).length,
-    warnedRows: validations.filter(({ warning }) => warning !== undefined).length,
+    badRows: results.filter(({ problem }) => problem !== undefined).length,
+    warnedRows: results.filter(({ warning }) => warning !== undefined).length,
     unpricedModels: unpricedModels(compiled.snapshot).length,
   });
   const rows = [...raw.channels, ...raw.charges, ...raw.plans, ...raw.settings];
   await ports.marks.write(
-    validations.map(({ table, key, ...validation }, index) => ({ table, key, raw: rows[index], validation })),
+    results.map(({ table, key, ...result }, index) => ({ table, key, raw: rows[index], result })),
   );
 }

@@ -1,6 +1,6 @@
 /** The attributes `_problem` and `_warning`, by which rows tell operators what is wrong with them. */
-import type { Judgement } from '../../config/validation-result.ts';
-import type { TableName } from '../../tables/table-schemas.ts';
+import type { ValidationResult } from '../../config/validation-result.ts';
+import type { TableName } from '../../tables/table-names.ts';
 
 /** Tables whose rows are validated one by one, when they are written; they are no part of the configuration. */
 export const markedTables = ['keys', 'accounts'] as const;
@@ -17,7 +17,7 @@ export interface ValidatedRow {
   table: TableName;
   key: string | number;
   raw: unknown;
-  validation: Judgement;
+  result: ValidationResult;
 }
 
 export interface RowMarks {

@@ -8,7 +8,7 @@ import { closeRowOf, grantRowOf } from './ledger-attributes.ts';
 import type { Attributes } from '../attributes.ts';
 import { attributesOn, storeCall } from '../dynamo-client.ts';
 import { quotaOf } from '../quotas/quota-attributes.ts';
-import { physicalTableName } from '../../../tables/table-schemas.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
 
 export function dynamoAccountReader(documentClient: DynamoDBDocumentClient, stack: string): AccountReader {
   const client = attributesOn(documentClient);

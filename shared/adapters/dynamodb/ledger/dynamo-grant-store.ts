@@ -13,7 +13,7 @@ import { grantLedgerId } from '../../../billing/grant.ts';
 import type { GrantLedgerRow } from '../../../billing/ledger-row.ts';
 import type { AppliedGrant, GrantMarks, GrantStore } from '../../../relay/ports/grant-store.ts';
 import { Poisoned, StoreBusy } from '../../../relay/ports/store-errors.ts';
-import { physicalTableName } from '../../../tables/table-schemas.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
 import type { Attributes } from '../attributes.ts';
 import { conditionalCall, storeCall, transactionCall } from '../dynamo-client.ts';
 import { readGrantImage } from './grant-attributes.ts';

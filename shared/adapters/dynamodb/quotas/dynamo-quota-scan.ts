@@ -2,7 +2,7 @@
 import { paginateScan, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { QuotaScan } from '../../../relay/ports/quota-store.ts';
 import { readQuota } from './quota-attributes.ts';
-import { physicalTableName } from '../../../tables/table-schemas.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
 
 const hasOpenEntries = 'size(#open) > :none';
 

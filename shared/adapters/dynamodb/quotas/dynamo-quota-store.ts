@@ -17,7 +17,7 @@ import {
   tombstoneExpression,
   type Expression,
 } from './quota-expressions.ts';
-import { physicalTableName } from '../../../tables/table-schemas.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
 
 const hasNoItem = 'attribute_not_exists(account)';
 

@@ -11,7 +11,7 @@ import type { ConfigSource, Pointer } from '../../../relay/ports/config-store.ts
 import { cooldownsId } from '../dynamo-channel-health.ts';
 import { getItems, pointerId, pointerOf, type RuntimeItem, type RuntimeTable } from './runtime-items.ts';
 import { readSnapshot } from './snapshot-reader.ts';
-import { physicalTableName } from '../../../tables/table-schemas.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
 
 /** An edit is live within 10 s: this, and the compile. */
 const freshMs = 8000;

@@ -28,7 +28,7 @@ import {
 import { expireItem, movePointer, putIfAbsent, putItem } from './runtime-writes.ts';
 import { toParts } from './snapshot-parts.ts';
 import { readParts, readSnapshot } from './snapshot-reader.ts';
-import { physicalTableName } from '../../../tables/table-schemas.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
 
 /** How many of the newest versions are kept for a rollback. */
 const keptMax = 50;

@@ -24,7 +24,7 @@ const validated = (key: string, raw: unknown = { id: key }): ValidatedRow => ({
   table: 'channels',
   key,
   raw,
-  validation: { problem },
+  result: { problem },
 });
 
 test('a row that cannot be marked is told to the log, and the others are marked', async () => {
@@ -37,7 +37,7 @@ test('a row that cannot be marked is told to the log, and the others are marked'
   const { channels, charges } = await dynamoConfigTables(store.client, 'relay').rows();
   const log = recordedLog();
   const rows: ValidatedRow[] = [
-    ...charges.map((raw): ValidatedRow => ({ table: 'charges', key: 2 ** 53, raw, validation: { problem } })),
+    ...charges.map((raw): ValidatedRow => ({ table: 'charges', key: 2 ** 53, raw, result: { problem } })),
     ...channels.map((raw) => validated((raw as { id: string }).id, raw)),
   ];
   await dynamoRowMarks({ client: store.client, stack: 'relay', log }).write(rows);

@@ -2,7 +2,7 @@ import type { DynamoDBRecord } from 'aws-lambda';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { configStreamHandler } from '../../../../shared/adapters/table-streams/config-stream-handler.ts';
 import { configMetrics } from '../../../../shared/adapters/telemetry/config-metrics.ts';
-import type { TableName } from '../../../../shared/tables/table-schemas.ts';
+import type { TableName } from '../../../../shared/tables/table-names.ts';
 import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
 import { rowMarker } from '../../../../shared/relay/background/row-marker.ts';
 import { MarksLost } from '../../../../shared/relay/ports/row-marks.ts';

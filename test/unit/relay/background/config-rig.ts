@@ -3,7 +3,8 @@ import { configPublisher } from '../../../../shared/relay/background/config-publ
 import { dynamoConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-config-tables.ts';
 import type { Pointer, SnapshotStore } from '../../../../shared/relay/ports/config-store.ts';
 import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
-import { physicalTableName, tableSchemas, type TableName } from '../../../../shared/tables/table-schemas.ts';
+import { tableSchemas } from '../../../../shared/tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
 import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
 import type { ConfigRows } from '../../../../shared/config/config-rows.ts';
 import { recordedLog, type RecordedLog } from '../../adapters/telemetry/recorded-log.ts';
