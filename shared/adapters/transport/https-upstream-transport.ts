@@ -20,7 +20,7 @@ export interface TransportOptions extends AddressRules {
  * POSTs over kept connections. Redirects are not followed: a 3xx is a reply like any other. Connects to public
  * addresses alone, and to loopback on the local stack.
  */
-export function upstreamTransport({ local, resolve }: TransportOptions): UpstreamTransport {
+export function httpsUpstreamTransport({ local, resolve }: TransportOptions): UpstreamTransport {
   const lookup = publicLookup({ local }, resolve);
   const agentOptions = { keepAlive: true, timeout: idleConnectionMs, lookup };
   const agents = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) };

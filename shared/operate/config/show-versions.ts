@@ -1,4 +1,4 @@
-import type { Pointer } from '../../adapters/dynamodb/runtime/runtime-items.ts';
+import type { Pointer } from '../../relay/ports/config-store.ts';
 import type { ConfigRows } from '../../config/config-rows.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
 import { secretsOf } from '../../config/compile/read-channel.ts';

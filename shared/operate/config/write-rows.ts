@@ -1,5 +1,5 @@
 /** Writes changes of the configuration to its tables, and waits until they are published. */
-import type { Pointer } from '../../adapters/dynamodb/runtime/runtime-items.ts';
+import type { Pointer } from '../../relay/ports/config-store.ts';
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import { keyAttributes, type ConfigRows } from '../../config/config-rows.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';

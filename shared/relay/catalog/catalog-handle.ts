@@ -20,7 +20,7 @@ export interface CatalogPorts {
 }
 
 /** The public read endpoints: models, charge, plans, health and the page. They need no key and ignore one. */
-export function catalog(ports: CatalogPorts): Handle {
+export function catalogHandle(ports: CatalogPorts): Handle {
   return async (request) => {
     const startedMs = ports.clock.now();
     try {

@@ -1,5 +1,5 @@
-import { dynamoSnapshotStore } from './dynamo-config-store.ts';
-import type { Pointer } from './runtime-items.ts';
+import { dynamoConfigStore } from './dynamo-config-store.ts';
+import type { Pointer } from '../../../relay/ports/config-store.ts';
 import type { ConfigRows } from '../../../config/config-rows.ts';
 import type { Snapshot } from '../../../config/snapshot.ts';
 import { usageFailure } from '../../../operate/operator-failure.ts';
@@ -21,7 +21,7 @@ export interface ConfigStore {
 }
 
 export function configOf({ documents, target, explained }: Store, tables: Tables): ConfigStore {
-  const snapshots = dynamoSnapshotStore(documents, target.stack, { now: () => Date.now() });
+  const snapshots = dynamoConfigStore(documents, target.stack, { now: () => Date.now() });
   const newest = () => explained(snapshots.newest());
   const versions = async (): Promise<Pointer[]> => {
     const pointer = await newest();
