@@ -115,7 +115,7 @@ export function reservationWidgets(stackName: string): IWidget[] {
   ];
   return [
     graph({ title: 'Open reservations', width: 8, left: open }),
-    graph({ title: 'Reservations: anything above zero needs a person', width: 8, left: broken }),
+    graph({ title: 'Money: anything above zero needs a person', width: 8, left: broken }),
     graph({ title: 'Rows that operators edit', width: 8, left: rows }),
   ];
 }
