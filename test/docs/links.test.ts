@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { pages, proseOf, readPage, root } from './pages.ts';
 
-/** Targets of `[text](target)` and of `[name]: target`, but for other sites. */
+/** Targets of `[text](target)` and of `[name]: target` in this repository. */
 function linksOf(page: string): string[] {
   const prose = proseOf(page);
   const inline = [...prose.matchAll(/\]\(([^)\s]+)\)/g)];
@@ -25,11 +25,11 @@ const anchorsOf = (page: string): string[] =>
   );
 
 describe.each(pages)('%s', (page) => {
-  it('has links that lead somewhere', () => {
+  it('has links whose targets exist', () => {
     for (const link of linksOf(page)) {
       const [file, anchor] = link.split('#');
       const target = file === '' ? page : path.join(path.dirname(page), String(file));
-      expect(existsSync(path.join(root, target)), `${link} is there`).toBe(true);
+      expect(existsSync(path.join(root, target)), `${link} exists`).toBe(true);
       if (anchor === undefined || statSync(path.join(root, target)).isDirectory()) continue;
       expect(anchorsOf(target), `${link} has its heading`).toContain(anchor);
     }
