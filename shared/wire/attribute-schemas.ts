@@ -2,9 +2,10 @@
  * The attribute types that the ops-edited tables share. Rows are typed by hand in a console, so a number may
  * arrive as "5", a flag as "true", and a list of strings as a string set; anything else is a problem, named.
  *
- * Every message here is the end of a sentence that explain.ts starts: `priority: found "high", wanted <message>`.
+ * Every message here is the end of a sentence that issue-sentence.ts starts: `priority: found "high", wanted <message>`.
  */
 import * as z from 'zod/mini';
+import { modelNamePattern } from './name-patterns.ts';
 
 const numeric = /^\s*-?\d+(\.\d+)?\s*$/;
 const truth = /^\s*(true|false)\s*$/i;
@@ -54,9 +55,7 @@ export const flag = z.pipe(
 /** read-row.ts has made a list of a string set. */
 export const textList = z.array(text, 'a list (or a string set) of texts');
 
-export const modelName = z
-  .string(wantedName)
-  .check(z.trim(), z.regex(/^[A-Za-z0-9._:/@-]{1,128}$/, wantedName));
+export const modelName = z.string(wantedName).check(z.trim(), z.regex(modelNamePattern, wantedName));
 export const modelList = z.array(modelName, wantedNames);
 
 /** A value that goes into a request body as it is. */

@@ -10,7 +10,7 @@ import type { FunctionError } from '../../infra/local/lambda/invocation.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { splitPrelude, type ResponseHead } from '../../infra/local/lambda/prelude.ts';
 import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
-import { physicalTableName, type TableName } from '../../shared/tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
 import { startEmulator } from '../support/emulator.ts';
 
 /** What a function answered, still coming. */
@@ -70,7 +70,7 @@ export async function startFunctions(timeoutMs = 60_000): Promise<FunctionHost> 
           RELAY_STACK: 'relay',
           RELAY_VERSION: 'contract',
           RELAY_LOCAL: '1',
-          ORIGIN_SECRETS: 'front-door',
+          ORIGIN_SECRETS: 'cloudfront',
           AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
           UPSTREAM_KEY: 'sk-canary-upstream',
         },

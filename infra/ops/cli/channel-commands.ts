@@ -1,9 +1,11 @@
 import type { Command } from 'commander';
-import { channelTypeNames } from '../../../shared/upstreams/types/channel-row-type.ts';
+import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
+import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
 import { addChannel } from '../../../shared/operate/channels/add-channel.ts';
 import { listChannels } from '../../../shared/operate/channels/list-channels.ts';
 import { syncChannel } from '../../../shared/operate/channels/sync-models.ts';
 import { testChannel } from '../../../shared/operate/channels/test-channel.ts';
+import { addOwnAttributes, ownAttributesIn } from './own-attributes.ts';
 import { parseList, parseMapper, parseNumber } from './terminal/option-values.ts';
 import { openSession } from '../session/session.ts';
 
@@ -27,18 +29,15 @@ export function addChannelCommands(program: Command): void {
     .description('upstreams that the relay calls')
     .addHelpText('after', examples);
 
-  channel
-    .command('add')
+  addOwnAttributes(channel.command('add'))
     .description('add a channel, switched on; live within 10 seconds')
     .requiredOption('--id <id>', 'its name in this table and in logs')
     .requiredOption('--models <a,b>', 'model names that clients use', parseList)
-    .option('--type <type>', `${channelTypeNames.join(', ')} (default: openai)`)
+    .option('--type <type>', `${channelTypeNames.join(', ')} (default: ${defaultChannelType})`)
     .option(
       '--endpoint <url>',
       'base address, mostly ending in /v1 (default: that of the type, if it has one)',
     )
-    .option('--region <region>', 'AWS region of the models (bedrock)')
-    .option('--api-version <version>', 'version of the API (azure)')
     .option('--name <text>', 'for people')
     .option('--secret <reference>', 'where the key of the upstream is stored (default: none is sent)')
     .option('--priority <n>', 'higher is tried first (default: 0)', parseNumber)
@@ -47,7 +46,9 @@ export function addChannelCommands(program: Command): void {
     .option('--disabled', 'switched off (state false)')
     .option('--replace', 'write over the row with this id, all its attributes')
     .option('--yes', 'do not ask before a row is replaced')
-    .action(async (_options, command: Command) => addChannel(await openSession(command), command.opts()));
+    .action(async (_options, command: Command) =>
+      addChannel(await openSession(command), { ...command.opts(), attributes: ownAttributesIn(command) }),
+    );
 
   channel
     .command('list')

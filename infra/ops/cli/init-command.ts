@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
-import { channelTypeNames } from '../../../shared/upstreams/types/channel-row-type.ts';
+import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
+import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
 import { initialise } from './init.ts';
+import { addOwnAttributes, ownAttributesIn } from './own-attributes.ts';
 import { parseList, parseNumber } from './terminal/option-values.ts';
 import { openSession } from '../session/session.ts';
 
@@ -13,14 +15,11 @@ Examples:
   npm run ops -- init --secret-env OPENAI_API_KEY --models gpt-4o-mini --account me --yes`;
 
 export function addInitCommand(program: Command): void {
-  program
-    .command('init')
+  addOwnAttributes(program.command('init'))
     .description('set up a first upstream, account and key; prints the key and a curl line')
-    .option('--type <type>', `${channelTypeNames.join(', ')} (default: openai)`)
+    .option('--type <type>', `${channelTypeNames.join(', ')} (default: ${defaultChannelType})`)
     .option('--id <id>', 'name of the channel (default: its type)')
     .option('--endpoint <url>', 'base address of the upstream (default: that of its type)')
-    .option('--region <region>', 'AWS region of the models (bedrock)')
-    .option('--api-version <version>', 'version of the API (azure)')
     .option('--models <a,b>', 'models to serve', parseList)
     .option('--secret <reference>', "a reference to the upstream's key, which is stored already")
     .option('--no-secret', 'the upstream wants no key')
@@ -33,5 +32,7 @@ export function addInitCommand(program: Command): void {
     .option('--wait <seconds>', 'how long to wait until it is live', parseNumber, 30)
     .option('--yes', 'do not ask before writing')
     .addHelpText('after', examples)
-    .action(async (_options, command: Command) => initialise(await openSession(command), command.opts()));
+    .action(async (_options, command: Command) =>
+      initialise(await openSession(command), { ...command.opts(), attributes: ownAttributesIn(command) }),
+    );
 }

@@ -1,10 +1,17 @@
 /** What `init` has to know, from options or, where a person is there, from answers. */
-import { channelTypeNames, isAzureV1 } from '../../../shared/upstreams/types/channel-row-type.ts';
+import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
+import {
+  channelSetups,
+  channelTypes,
+  defaultChannelType,
+  type ChannelTypeName,
+} from '../../../shared/upstreams/types/channel-types.ts';
 import type { AddOptions } from '../../../shared/operate/channels/add-channel.ts';
 import { usageFailure } from '../../../shared/operate/operator-failure.ts';
 import { readSecret } from './secret-commands.ts';
-import { parameterName } from '../../../shared/config/rows/secret-name.ts';
+import { parameterName } from '../../../shared/config/rows/secret-reference.ts';
 import { fromEnvironment } from '../../../shared/adapters/secrets/aws-secret-writer.ts';
+import { optionOf } from './own-attributes.ts';
 import type { Session } from '../session/session.ts';
 import { surroundings } from './terminal/process-context.ts';
 import { ask, isAttended } from './terminal/terminal.ts';
@@ -13,8 +20,7 @@ export interface InitOptions {
   type?: string;
   id?: string;
   endpoint?: string;
-  region?: string;
-  apiVersion?: string;
+  attributes: NonNullable<AddOptions['attributes']>;
   /** A reference; false: the upstream wants no key. */
   secret?: string | false;
   secretEnv?: string;
@@ -41,34 +47,38 @@ export async function answer(
   throw usageFailure(`${name} is missing, and nobody is here to answer`);
 }
 
-const openAiEndpoint = 'https://api.openai.com/v1';
-
 /** All of the new channel but its models and its secret. */
 export async function askUpstream(options: InitOptions): Promise<Omit<AddOptions, 'models'>> {
   const names = channelTypeNames.join(', ');
-  const type = await answer(options.type, { name: '--type', question: `Type (${names})`, usual: 'openai' });
-  if (!channelTypeNames.some((each) => each === type))
-    throw usageFailure(`--type ${type}: wanted one of ${names}`);
+  const usual = defaultChannelType;
+  const typed = await answer(options.type, { name: '--type', question: `Type (${names})`, usual });
+  const type = channelTypeNames.find((each) => each === typed);
+  if (type === undefined) throw usageFailure(`--type ${typed}: wanted one of ${names}`);
   const id = await answer(options.id, { name: '--id', question: 'Name of the channel', usual: type });
-  const facts = { id, ...(type !== 'openai' && { type }) };
-  if (type === 'bedrock') {
-    const region = await answer(options.region, { name: '--region', question: 'AWS region of the models' });
-    return { ...facts, region };
-  }
-  if (type === 'azure') return { ...facts, ...(await askAzure(options)) };
-  if (type !== 'openai')
-    return { ...facts, ...(options.endpoint !== undefined && { endpoint: options.endpoint }) };
-  const question = 'Base address of the upstream';
-  const endpoint = await answer(options.endpoint, { name: '--endpoint', question, usual: openAiEndpoint });
-  return { ...facts, endpoint };
+  const { endpoint = '', ...attributes } = await askAttributes(type, options);
+  return {
+    id,
+    ...(type !== usual && { type }),
+    ...(endpoint !== '' && { endpoint }),
+    attributes,
+  };
 }
 
-async function askAzure(options: InitOptions): Promise<{ endpoint: string; apiVersion?: string }> {
-  const question = 'Address of the resource, with /openai/v1 if it has that';
-  const endpoint = await answer(options.endpoint, { name: '--endpoint', question });
-  if (isAzureV1(endpoint)) return { endpoint };
-  const version = { name: '--api-version', question: 'Version of the API', usual: '2024-10-21' };
-  return { endpoint, apiVersion: await answer(options.apiVersion, version) };
+type Answers = { endpoint?: string } & NonNullable<AddOptions['attributes']>;
+
+async function askAttributes(type: ChannelTypeName, options: InitOptions): Promise<Answers> {
+  const { endpoint } = options;
+  const answers: Answers = endpoint === undefined ? {} : { endpoint };
+  for (const { attribute, question, usual, needless } of channelSetups[type].questions) {
+    if (needless?.({ endpoint: '', ...answers })) continue;
+    const given = attribute === 'endpoint' ? endpoint : options.attributes[attribute];
+    answers[attribute] = await answer(given, {
+      name: optionOf(attribute),
+      question,
+      ...(usual && { usual }),
+    });
+  }
+  return answers;
 }
 
 export interface UpstreamSecret {
@@ -86,7 +96,7 @@ export async function askSecret(
   channel: { id: string; type?: string },
   options: InitOptions,
 ): Promise<UpstreamSecret> {
-  if (channel.type === 'bedrock' || options.secret === false) return { isNew: false };
+  if (isSigned(channel.type) || options.secret === false) return { isNew: false };
   if (options.secret !== undefined) {
     const reference = options.secret;
     const value = await session.secrets.read(reference).catch(() => undefined);
@@ -99,6 +109,10 @@ export async function askSecret(
   if (value === '') throw usageFailure('no key was given on standard input; without one, say --no-secret');
   return { reference: `ssm:${parameterName(session.target.stack, channel.id)}`, value, isNew: true };
 }
+
+/** Requests that are signed with the functions' own role carry no key. */
+const isSigned = (type: string = defaultChannelType): boolean =>
+  channelTypes[type as ChannelTypeName].awsScope !== undefined;
 
 /** A local stack has no store: its functions see the variables of `npm start`. */
 async function askVariable({ secretEnv }: InitOptions): Promise<UpstreamSecret> {

@@ -4,7 +4,7 @@ import { GrantRow } from '../../../shared/config/rows/grant-row.ts';
 import { plainRow, readRow } from '../../../shared/config/rows/read-row.ts';
 import { grantAmount } from '../../../shared/operate/accounts/grant-amount.ts';
 import { checkRow, rowOf } from '../../../shared/operate/channels/add-channel.ts';
-import { canonical } from '../../../shared/operate/config/row-changes.ts';
+import { canonicalJson } from '../../../shared/wire/canonical-json.ts';
 import { awaitPublished } from '../../../shared/operate/config/write-rows.ts';
 import { Failure, usageFailure } from '../../../shared/operate/operator-failure.ts';
 import { answer, askSecret, askUpstream, type InitOptions, type UpstreamSecret } from './init-questions.ts';
@@ -16,9 +16,10 @@ import type { RawRow } from '../../../shared/adapters/dynamodb/dynamo-row-tables
 import { ask, confirm, isAttended, remark, say } from './terminal/terminal.ts';
 import {
   listUpstreamModels,
-  namesLike,
   whyUnlisted,
+  type UpstreamModels,
 } from '../../../shared/operate/channels/upstream-models.ts';
+import { namesLike } from '../../../shared/upstreams/model-listing.ts';
 
 export async function initialise(session: Session, options: InitOptions): Promise<void> {
   const upstream = await askUpstream(options);
@@ -56,8 +57,11 @@ async function askModels(
   const unread = reference !== undefined && value === undefined;
   const why =
     whyUnlisted(reading.row) ?? (unread ? 'without the key, its models cannot be listed' : undefined);
-  const listed = why === undefined ? await listUpstreamModels(reading.row, value).catch(remarkFailure) : [];
-  if (why !== undefined) remark(why);
+  const { names: listed, warnings } =
+    why === undefined
+      ? await listUpstreamModels(reading.row, value).catch(withoutList)
+      : { names: [], warnings: [why] };
+  for (const warning of warnings) remark(warning);
   if (listed.length > 0) say(listed.join('  '));
   for (;;) {
     const typed = await ask('Models to serve, separated by commas (* stands for anything):');
@@ -70,10 +74,14 @@ async function askModels(
   }
 }
 
-function remarkFailure(error: unknown): string[] {
+function withoutList(error: unknown): UpstreamModels {
+  if (!(error instanceof Failure)) throw error;
+  return { names: [], warnings: [error.message] };
+}
+
+function remarkFailure(error: unknown): void {
   if (!(error instanceof Failure)) throw error;
   remark(error.message);
-  return [];
 }
 
 const grantId = 'init';
@@ -88,7 +96,7 @@ function checkGrant(account: string, amount: string): void {
 async function checkFree({ tables }: Session, row: RawRow): Promise<void> {
   const id = String(row['id']);
   const there = await tables.get('channels', id);
-  if (there && canonical(plainRow(there)) !== canonical(row))
+  if (there && canonicalJson(plainRow(there)) !== canonicalJson(row))
     throw usageFailure(`nothing was written: there is a channel ${id} already; choose another --id`);
 }
 

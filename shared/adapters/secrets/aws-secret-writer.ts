@@ -1,6 +1,11 @@
 /** The secrets of a stack: kept in SSM or Secrets Manager, named by references in rows. */
 import { Failure, usageFailure } from '../../operate/operator-failure.ts';
-import { isOfStack, isSecretName, managedSecretName, parameterName } from '../../config/rows/secret-name.ts';
+import {
+  isOfStack,
+  isSecretName,
+  managedSecretName,
+  parameterName,
+} from '../../config/rows/secret-reference.ts';
 import { explainStoreError } from '../../../infra/ops/session/store-error.ts';
 import type { Target } from '../../../infra/ops/session/target.ts';
 

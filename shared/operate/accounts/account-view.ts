@@ -1,13 +1,14 @@
+import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { formatYuan } from '../../billing/amount.ts';
 import { emptyQuota, imbalance, reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import { accountPlan } from '../../relay/account/account-balance.ts';
+import { accountPlan } from '../../billing/account-plan.ts';
 import type { AccountPlan } from '../../wire/account.ts';
 import type { WrittenGrant } from '../../adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
 import { Failure } from '../operator-failure.ts';
-import { judgeKey } from '../keys/key-state.ts';
+import { keyState } from '../keys/key-state.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
 import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
@@ -37,7 +38,11 @@ export async function showAccount(session: Session, account: string, nowMs: numb
   const rows = { channels: [], charges: [], plans, settings };
   const { snapshot } = compileSnapshot(rows, { local: session.target.local, publishedAt: 0 });
   const row = reading && 'row' in reading ? reading.row : undefined;
-  const facts = { item, plan: accountPlan(row, item, snapshot, nowMs), keys: own, grants, nowMs };
+  const { subscriptionEnabled } = snapshot.settings;
+  const plan = subscriptionEnabled
+    ? accountPlan({ held: row?.plan, item, plans: snapshot.plans, nowMs })
+    : null;
+  const facts = { item, plan, keys: own, grants, nowMs };
   if (session.json) sayJson(asJson(account, facts));
   else sayFacts(account, facts);
   if (!raw) remark(`warning: the table accounts has no row ${account}, so it can hold no plan`);
@@ -65,7 +70,7 @@ function asJson(account: string, { item, plan, keys, grants, nowMs }: Facts) {
     open: item.open.size,
     settled: item.settled,
     plan,
-    keys: keys.map((key) => ({ hint: key['hint'], hash: key['hash'], state: judgeKey(key, nowMs).state })),
+    keys: keys.map((key) => ({ hint: key['hint'], hash: key['hash'], state: keyState(key, nowMs).state })),
     grants,
   };
 }
@@ -84,7 +89,7 @@ function sayFacts(account: string, { item, plan, keys, grants, nowMs }: Facts): 
     ]),
     ...keys.map((key, at) => [at === 0 ? '  keys' : '', keyWords(key, nowMs)]),
     ...grants
-      .toSorted((a, b) => (a.grantId < b.grantId ? 1 : -1))
+      .toSorted((a, b) => compareCodeUnits(b.grantId, a.grantId))
       .slice(0, grantsShown)
       .map((grant, at) => [at === 0 ? '  grants' : '', grantWords(grant)]),
   ]);
@@ -95,7 +100,7 @@ const planWords = ({ level, until }: AccountPlan): string =>
   `level ${level}${until === null ? '' : `, until ${isoTime(until * 1000)}`}`;
 
 const keyWords = (key: RawRow, nowMs: number): string =>
-  `${typeof key['hint'] === 'string' ? key['hint'] : '-'} (hash ${String(key['hash']).slice(0, 12)}): ${judgeKey(key, nowMs).state}`;
+  `${typeof key['hint'] === 'string' ? key['hint'] : '-'} (hash ${String(key['hash']).slice(0, 12)}): ${keyState(key, nowMs).state}`;
 
 function grantWords({ grantId, amount, applied, problem }: WrittenGrant): string {
   if (problem !== undefined) return `${grantId}: ${amount} yuan, not used: ${problem}`;

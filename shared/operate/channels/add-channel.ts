@@ -1,6 +1,7 @@
 import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
+import type { OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import { usageFailure } from '../operator-failure.ts';
-import { isOfStack } from '../../config/rows/secret-name.ts';
+import { isOfStack } from '../../config/rows/secret-reference.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
 import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
 import { confirm, remark, say } from '../../../infra/ops/cli/terminal/terminal.ts';
@@ -10,8 +11,8 @@ export interface AddOptions {
   models: string[];
   type?: string;
   endpoint?: string;
-  region?: string;
-  apiVersion?: string;
+  /** Attributes that only some types have, by their names in rows. */
+  attributes?: Partial<Record<OwnAttributeName, string>>;
   name?: string;
   secret?: string;
   priority?: number;
@@ -52,8 +53,8 @@ export function checkRow({ target }: Session, row: RawRow): { state: boolean; wa
 }
 
 export function rowOf(options: AddOptions): RawRow {
-  const { id, models, type, endpoint, region, apiVersion, name, secret, priority, weight, mapper } = options;
-  const given = { type, endpoint, region, api_version: apiVersion, name, secret, priority, weight, mapper };
+  const { id, models, type, endpoint, attributes, name, secret, priority, weight, mapper } = options;
+  const given = { type, endpoint, ...attributes, name, secret, priority, weight, mapper };
   return {
     id,
     models,

@@ -1,3 +1,4 @@
+import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
 import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
@@ -26,7 +27,7 @@ export async function listChannels(session: Session): Promise<void> {
 function listed(raw: RawRow, rules: { local: boolean }): ListedChannel {
   const id = String(raw['id']);
   const reading = readChannel(raw, rules);
-  // Nothing else of a bad row is shown: a secret may have been typed into the wrong cell.
+  // Nothing else of a bad row is shown: a secret may have been typed into the wrong attribute.
   if ('problem' in reading) return { id, state: 'bad', problem: reading.problem };
   const { row, warning } = reading;
   return {
@@ -64,5 +65,5 @@ function sayTable(channels: ListedChannel[]): void {
 function inOrderOfTrial(a: ListedChannel, b: ListedChannel): number {
   const difference = (b.priority ?? -Infinity) - (a.priority ?? -Infinity);
   if (difference !== 0 && !Number.isNaN(difference)) return difference;
-  return a.id < b.id ? -1 : 1;
+  return compareCodeUnits(a.id, b.id);
 }

@@ -7,7 +7,9 @@ import { Failure, usageFailure } from '../operator-failure.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
 import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
 import { confirm, remark, say, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
-import { listUpstreamModels, namesLike } from './upstream-models.ts';
+import { namesLike } from '../../upstreams/model-listing.ts';
+import { upstreamModel } from '../../upstreams/types/channel-request.ts';
+import { listUpstreamModels } from './upstream-models.ts';
 
 export interface SyncOptions {
   /** Names of models to add; `*` stands for anything. */
@@ -25,7 +27,8 @@ export async function syncChannel(session: Session, id: string, options: SyncOpt
   const reading = readChannel(raw, session.target);
   if ('problem' in reading) throw new Failure(`channel ${id} is not used: ${reading.problem}`);
   const secret = await channelSecret(session, reading.row, options.secretEnv);
-  const listed = await listUpstreamModels(reading.row, secret);
+  const { names: listed, warnings } = await listUpstreamModels(reading.row, secret);
+  for (const warning of warnings) remark(warning);
   const difference = differenceOf(reading.row, listed, options);
   report(session, difference, listed.length);
   if (difference.added.length + difference.removed.length === 0) return;
@@ -48,12 +51,12 @@ interface Difference {
 
 /** A public name is there as long as the upstream's name for it is. */
 function differenceOf(
-  { models, mapper }: ChannelRow,
+  channel: ChannelRow,
   listed: string[],
   { only = ['*'], keep = false }: SyncOptions,
 ): Difference {
-  const upstreamName = (model: string): string =>
-    (Object.hasOwn(mapper, model) ? mapper[model] : undefined) ?? model;
+  const { models, mapper } = channel;
+  const upstreamName = (model: string): string => upstreamModel(channel, model);
   const served = new Set([...models, ...models.map(upstreamName)]);
   const added = namesLike(only, listed).filter((name) => !served.has(name));
   const removed = keep ? [] : models.filter((model) => !listed.includes(upstreamName(model)));

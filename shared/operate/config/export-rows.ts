@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { keyAttributes } from '../../config/config-rows.ts';
-import { byKey, configTables, rowsByKey, sortedKeys } from './row-changes.ts';
+import { canonicalJson, compareCodeUnits } from '../../wire/canonical-json.ts';
+import { configTables, rowsByKey } from './row-changes.ts';
 import { badRows, findingsIn, nameOf } from './findings.ts';
 import { Failure } from '../operator-failure.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
@@ -16,7 +17,7 @@ export async function exportConfig(session: Session, path: string, options: Expo
   const tables = await session.config.tables();
   const findings = findingsIn(tables, session.target);
   const bad = badRows(findings);
-  // What stands in the wrong cell of a bad row may be a secret, and files go into repositories.
+  // What stands in the wrong attribute of a bad row may be a secret, and files go into repositories.
   for (const finding of findings)
     if (finding.problem !== undefined) remark(`problem: ${nameOf(finding)}: ${finding.problem}`);
   if (bad.size > 0 && !options.skipBad)
@@ -26,7 +27,7 @@ export async function exportConfig(session: Session, path: string, options: Expo
       table,
       [...rowsByKey(table, tables[table])]
         .filter(([key]) => !bad.has(nameOf({ table, key })))
-        .toSorted(([a], [b]) => byKey(a, b))
+        .toSorted(([a], [b]) => compareCodeUnits(a, b))
         .map(([, row]) => keyFirst(keyAttributes[table], row)),
     ]),
   );
@@ -38,6 +39,6 @@ export async function exportConfig(session: Session, path: string, options: Expo
 }
 
 const keyFirst = (keyName: string, row: RawRow): RawRow => {
-  const sorted = JSON.parse(JSON.stringify(row, sortedKeys)) as RawRow;
+  const sorted = JSON.parse(canonicalJson(row)) as RawRow;
   return { [keyName]: row[keyName], ...sorted };
 };

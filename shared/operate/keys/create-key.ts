@@ -1,8 +1,10 @@
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
-import { hashOf, hintOf, newSecretKey } from '../../adapters/system/secret-keys.ts';
-import { judgeKey } from './key-state.ts';
+import { newSecretKey } from '../../adapters/system/secret-keys.ts';
+import { keyHash } from '../../tables/key-hash.ts';
+import { keyHint } from '../../wire/name-patterns.ts';
+import { keyState } from './key-state.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
 import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
@@ -21,9 +23,9 @@ export interface CreateOptions {
 export async function createKey(session: Session, options: CreateOptions, nowMs: number): Promise<string> {
   const secretKey = newSecretKey();
   const row: RawRow = {
-    hash: hashOf(secretKey),
+    hash: keyHash(secretKey),
     account: options.account,
-    hint: hintOf(secretKey),
+    hint: keyHint(secretKey),
     enabled: true,
     ...(options.models && { models: options.models }),
     ...(options.official && { official: true }),
@@ -32,11 +34,11 @@ export async function createKey(session: Session, options: CreateOptions, nowMs:
     ...(options.rpm !== undefined && { rpm: options.rpm }),
     _created: isoTime(nowMs),
   };
-  const verdict = judgeKey(row, nowMs);
-  if (verdict.state !== 'usable') throw usageFailure(`this key would not work: ${verdict.why}`);
+  const result = keyState(row, nowMs);
+  if (result.state !== 'usable') throw usageFailure(`this key would not work: ${result.why}`);
   await addAccount(session, options.account);
   if (!(await session.tables.create('keys', row))) throw new Failure('no key was made: repeat the command');
-  showOnce(session, secretKey, row, verdict.why);
+  showOnce(session, secretKey, row, result.why);
   return secretKey;
 }
 

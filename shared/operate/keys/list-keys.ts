@@ -1,5 +1,5 @@
-import { judgeKey } from './key-state.ts';
-import type { KeyVerdict } from './key-state.ts';
+import { keyState } from './key-state.ts';
+import type { KeyState } from './key-state.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
 import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
 import { say, sayColumns, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
@@ -15,34 +15,34 @@ export async function listKeys(
   const rows = (await session.tables.scan('keys'))
     .filter((row) => options.account === undefined || row['account'] === options.account)
     .toSorted((a, b) => sortText(a).localeCompare(sortText(b)));
-  const judged = rows.map((row) => ({ row, verdict: judgeKey(row, nowMs) }));
+  const validated = rows.map((row) => ({ row, result: keyState(row, nowMs) }));
   if (session.json) {
-    sayJson(judged.map(({ row, verdict }) => asJson(row, verdict)));
+    sayJson(validated.map(({ row, result }) => asJson(row, result)));
     return;
   }
-  if (judged.length === 0) {
+  if (validated.length === 0) {
     say('no keys: make one with `npm run ops -- key create --account <name>`');
     return;
   }
   sayColumns([
     ['HINT', 'HASH', 'ACCOUNT', 'STATE', 'WHY'],
-    ...judged.map(({ row, verdict }) => [
+    ...validated.map(({ row, result }) => [
       asText(row['hint']) || '-',
       asText(row['hash']).slice(0, shownHashCharacters),
       asText(row['account']),
-      verdict.state,
-      verdict.why,
+      result.state,
+      result.why,
     ]),
   ]);
 }
 
-function asJson(row: RawRow, verdict: KeyVerdict): Record<string, unknown> {
+function asJson(row: RawRow, result: KeyState): Record<string, unknown> {
   const { hash, hint, account } = row;
   const written = Object.entries(row).map(([name, value]) => [
     name,
     value instanceof Set ? [...value] : value,
   ]);
-  return { hash, hint, account, state: verdict.state, why: verdict.why, row: Object.fromEntries(written) };
+  return { hash, hint, account, state: result.state, why: result.why, row: Object.fromEntries(written) };
 }
 
 const asText = (value: unknown): string => (typeof value === 'string' ? value : '');

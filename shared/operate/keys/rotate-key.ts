@@ -1,8 +1,10 @@
 import { Failure, usageFailure } from '../operator-failure.ts';
 import { findKey } from './find-key.ts';
 import { showOnce } from './create-key.ts';
-import { hashOf, hintOf, newSecretKey } from '../../adapters/system/secret-keys.ts';
-import { judgeKey } from './key-state.ts';
+import { newSecretKey } from '../../adapters/system/secret-keys.ts';
+import { keyHash } from '../../tables/key-hash.ts';
+import { keyHint } from '../../wire/name-patterns.ts';
+import { keyState } from './key-state.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
 import { confirm, remark } from '../../../infra/ops/cli/terminal/terminal.ts';
@@ -21,9 +23,9 @@ export async function rotateKey(
     throw usageFailure(`--grace ${options.grace}: wanted hours from 0 to ${graceHoursMax}`);
   }
   const old = await findKey(session, written);
-  const verdict = judgeKey(old.row, nowMs);
-  if (verdict.row === undefined || verdict.state !== 'usable') {
-    throw new Failure(`${old.name} does not work (${verdict.why}), so a copy would not either`);
+  const result = keyState(old.row, nowMs);
+  if (result.row === undefined || result.state !== 'usable') {
+    throw new Failure(`${old.name} does not work (${result.why}), so a copy would not either`);
   }
   if (options.grace === 0) await confirm(`Refuse ${old.name} at once?`, options);
 
@@ -31,15 +33,15 @@ export async function rotateKey(
   const kept = Object.entries(old.row).filter(([name]) => !name.startsWith('_'));
   const row = {
     ...Object.fromEntries(kept),
-    hash: hashOf(secretKey),
-    hint: hintOf(secretKey),
+    hash: keyHash(secretKey),
+    hint: keyHint(secretKey),
     _created: isoTime(nowMs),
     _replaces: old.hash,
   };
-  const end = Math.min(nowMs + options.grace * hourMs, verdict.row.expires_at ?? Infinity);
+  const end = Math.min(nowMs + options.grace * hourMs, result.row.expires_at ?? Infinity);
   // Somebody may disable the old key at this moment: then there must be no new one.
   const unchanged = { enabled: old.row['enabled'] };
   await session.tables.succeed('keys', row, old.hash, { expires_at: isoTime(end) }, unchanged);
-  showOnce(session, secretKey, row, verdict.why);
+  showOnce(session, secretKey, row, result.why);
   remark(`${old.name} works until ${isoTime(end)}.`);
 }

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { configHandler } from '../../../../shared/adapters/table-streams/config-stream-handler.ts';
 import { embeddedConfigMetrics } from '../../../../shared/adapters/telemetry/config-metrics.ts';
 import { unreadableSecrets } from '../../../../shared/adapters/secrets/secret-check.ts';
-import type { TableName } from '../../../../shared/tables/table-schemas.ts';
+import type { TableName } from '../../../../shared/tables/table-names.ts';
 import { marksLost, writeMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
 import { linesOf, metricsOf } from '../../../support/embedded-metrics.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
@@ -111,7 +111,7 @@ describe('an event of a table that operators edit', () => {
     expect(store.calls).toEqual([]);
   });
 
-  test('judges the newest of several images of a row, and brings back none that was deleted', async () => {
+  test('validates the newest of several images of a row, and brings back none that was deleted', async () => {
     await store.put('keys', { hash, account: 'a' });
     store.calls.length = 0;
     await handle({ Records: [keyRecord({ rpm: { N: '0' } }), keyRecord({})] });
