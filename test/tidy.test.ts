@@ -20,7 +20,7 @@ import { circles, foldersOutsideLaw, importsOutsideLaw, longChains } from './tid
 import { impureCore, looseEnds, printing, unopened } from './tidy/rules/purity.ts';
 import { largeOrWide, medianLines } from './tidy/rules/sizes.ts';
 import { namedChannelTypes, namedDialects } from './tidy/rules/type-names.ts';
-import { bannedInPages, bannedInSources } from './tidy/rules/words.ts';
+import { bannedInPages, bannedInSources, needlessExceptions } from './tidy/rules/words.ts';
 import { readSources } from './tidy/sources.ts';
 import { bannedWords } from './tidy/words.ts';
 
@@ -48,7 +48,10 @@ const rules: Record<string, () => string[] | Promise<string[]>> = {
   'no source has a loose end': () => looseEnds(sources),
   'nothing but the tools prints': () => printing(sources),
   'a file says first what it is for': () => unopened(sources),
-  'code, tests and comments use plain words': () => bannedInSources(sources, bannedWords),
+  'code, tests and comments use plain words': () => [
+    ...bannedInSources(sources, bannedWords),
+    ...needlessExceptions(sources, bannedWords),
+  ],
   'pages use plain words': () => bannedInPages(prose, bannedWords),
   'files and functions stay small, with three parameters at most': () =>
     largeOrWide((parameters) =>

@@ -8,7 +8,7 @@ export interface ParallelSet {
 
 export const parallelSets: ParallelSet[] = [
   { parent: 'shared/endpoints', names: ['*-endpoint', 'render'] },
-  { parent: 'shared/upstreams/dialects', names: ['request', 'events', 'usage', 'failure'] },
+  { parent: 'shared/upstreams/dialects', names: ['*-dialect', 'request', 'events', 'usage', 'failure'] },
 ];
 
 /** Folders that may have fewer than three files. */
@@ -33,15 +33,13 @@ export const typeNameHolders: Record<string, string> = {
   'infra/local/demo/seed-rows.ts': 'rows are data',
 };
 
-/** Where a channel type's name may stand inside a longer text. */
+/** Where a channel type's name may stand inside a longer text alone. */
 export const typeNameExamples: Record<string, string> = {
-  ...typeNameHolders,
   'shared/relay/page/page-snippets.ts': 'the client libraries of OpenAI are called openai',
-  'shared/upstreams/types/azure.ts': "paths of Azure's API have openai in them",
   'infra/ops/cli/channel-commands.ts': 'examples in help texts',
   'infra/ops/cli/secret-commands.ts': 'examples in help texts',
   'infra/stack/constructs/bedrock-access.ts': "the stack's Bedrock option",
-  'infra/stack/options/stack-options.ts': "the stack's Bedrock option",
+  'infra/stack/options/context-lists.ts': "the stack's Bedrock option",
 };
 
 /** Where a dialect's name may stand as a value. */

@@ -13,7 +13,7 @@ import { circles, foldersOutsideLaw, importsOutsideLaw, longChains } from './rul
 import { impureCore, looseEnds, printing, unopened } from './rules/purity.ts';
 import { largeOrWide, medianLines } from './rules/sizes.ts';
 import { namedChannelTypes, namedDialects } from './rules/type-names.ts';
-import { bannedInPages, bannedInSources } from './rules/words.ts';
+import { bannedInPages, bannedInSources, needlessExceptions } from './rules/words.ts';
 import { codeOf, sourceOf, type Source } from './sources.ts';
 import { bannedWords } from './words.ts';
 
@@ -243,7 +243,10 @@ describe('a plug-in is named in its own place alone', () => {
       'infra/ops/more.ts names the channel type azure',
     ]);
     const value = tree({ 'shared/upstreams/types/azure.ts': '', 'infra/ops/help.ts': "type === 'azure'" });
-    expect(namedChannelTypes(value, holders)).toHaveLength(1);
+    expect(namedChannelTypes(value, holders)).toEqual([
+      'infra/ops/help.ts names the channel type azure',
+      'infra/local/seed.ts needs no leave to name channel types',
+    ]);
   });
 
   it('a dialect', () => {
@@ -396,6 +399,8 @@ describe('words', () => {
     expect(bannedInSources(sources, bannedWords)).toEqual([
       'shared/wire/outbox.ts: "outbox", say: response queue',
     ]);
+    const word = { word: /\bcells\b/, instead: '', except: { 'infra/ops/': 'a', 'infra/local/': 'b' } };
+    expect(needlessExceptions(sources, [word])).toEqual(['infra/local/ needs no leave for /\\bcells\\b/']);
   });
 });
 

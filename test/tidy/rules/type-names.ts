@@ -32,26 +32,41 @@ interface Holders {
   typeNameExamples: Record<string, string>;
 }
 
+const isRegistry = ({ folder, file }: Source): boolean =>
+  folder === typesFolder && path.posix.basename(file).startsWith('channel-');
+
+/** How a source names a type: as a value or a name in code, or inside a longer text. */
+function naming(source: Source, name: string): { asValue: boolean; inText: boolean } {
+  const word = new RegExp(String.raw`\b${name}\b`);
+  const texts = textsOf(source).filter((text) => !source.imports.includes(text));
+  return {
+    asValue: texts.includes(name) || word.test(codeOf(source)),
+    // Paths of vendors have names of other vendors in them.
+    inText: source.folder !== typesFolder && texts.some((text) => text !== name && word.test(text)),
+  };
+}
+
 export function namedChannelTypes(sources: Source[], holders: Holders): string[] {
-  return channelTypeNames(sources).flatMap((name) => {
-    const word = new RegExp(String.raw`\b${name}\b`);
-    const others = sources.filter(isProduct).filter(({ file, folder }) => {
-      const own = file === `${typesFolder}/${name}.ts`;
-      const registry = folder === typesFolder && path.posix.basename(file).startsWith('channel-');
-      return !own && !registry;
-    });
-    return others
-      .filter((source) => {
-        const texts = textsOf(source).filter((text) => !source.imports.includes(text));
-        const isValue = texts.includes(name) || word.test(codeOf(source));
-        const isInText = texts.some((text) => text !== name && word.test(text));
+  const names = channelTypeNames(sources);
+  const others = sources.filter((source) => isProduct(source) && !isRegistry(source));
+  const used = new Set<string>();
+  const found = others.flatMap((source) =>
+    names
+      .filter((name) => source.file !== `${typesFolder}/${name}.ts`)
+      .filter((name) => {
+        const { asValue, inText } = naming(source, name);
+        if (asValue || inText) used.add(source.file);
+        const mayBeValue = source.file in holders.typeNameHolders;
         return (
-          (isValue && !holders.typeNameHolders[source.file]) ||
-          (isInText && !holders.typeNameExamples[source.file])
+          (asValue && !mayBeValue) || (inText && !mayBeValue && !(source.file in holders.typeNameExamples))
         );
       })
-      .map(({ file }) => `${file} names the channel type ${name}`);
-  });
+      .map((name) => `${source.file} names the channel type ${name}`),
+  );
+  const needless = Object.keys({ ...holders.typeNameHolders, ...holders.typeNameExamples })
+    .filter((file) => !used.has(file))
+    .map((file) => `${file} needs no leave to name channel types`);
+  return [...found, ...needless];
 }
 
 /** Names of dialects are names of endpoints and fields too, so only code that deals with upstreams is looked at. */

@@ -34,6 +34,14 @@ export const bannedInSources = (sources: Source[], banned: BannedWord[]): string
     .filter(({ file }) => !file.startsWith('test/tidy/'))
     .flatMap((source) => found(source.file, wordsOf(source), banned));
 
+/** Exceptions that no source makes use of. */
+export const needlessExceptions = (sources: Source[], banned: BannedWord[]): string[] =>
+  banned.flatMap(({ word, except = {} }) =>
+    Object.keys(except)
+      .filter((each) => !sources.some((source) => source.file.startsWith(each) && word.test(wordsOf(source))))
+      .map((each) => `${each} needs no leave for ${word}`),
+  );
+
 /** A page without code, targets of links, and names of tests: these are checked where they are defined. */
 const proseOf = (text: string): string =>
   text
