@@ -24,7 +24,18 @@ const anchorsOf = (page: string): string[] =>
       .replaceAll(' ', '-'),
   );
 
+/** Files and folders of this repository that a page names: `shared/wire/account.ts`. */
+const pathsOf = (page: string): string[] =>
+  [...readPage(page).matchAll(/`((?:shared|functions|infra|test|docs)\/[\w./-]+)`/g)].map((match) =>
+    String(match[1]),
+  );
+
 describe.each(pages)('%s', (page) => {
+  // The change log names files as they were.
+  it.skipIf(page === 'docs/CHANGELOG.md')('names files that exist', () => {
+    expect(pathsOf(page).filter((name) => !existsSync(path.join(root, name)))).toEqual([]);
+  });
+
   it('has links whose targets exist', () => {
     for (const link of linksOf(page)) {
       const [file, anchor] = link.split('#');
