@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openStore } from '../../shared/adapters/dynamodb/operator-client.ts';
 import { tablesOf } from '../../shared/adapters/dynamodb/dynamo-row-tables.ts';
-import type { Tables } from '../../shared/adapters/dynamodb/dynamo-row-tables.ts';
-import { startEmulator } from '../support/emulator.ts';
-import type { Emulator } from '../support/emulator.ts';
+import type { Tables } from '../../shared/operate/row-tables.ts';
+import { startEmulator, type Emulator } from '../support/emulator.ts';
 
 let emulator: Emulator;
 let tables: Tables;

@@ -10,9 +10,9 @@ import { Failure, usageFailure } from '../../../shared/operate/operator-failure.
 import { answer, askSecret, askUpstream, type InitOptions, type UpstreamSecret } from './init-questions.ts';
 import { createKey } from '../../../shared/operate/keys/create-key.ts';
 import { parseList } from './terminal/option-values.ts';
-import { SecretTaken } from '../../../shared/adapters/secrets/aws-secret-writer.ts';
+import { SecretTaken } from '../../../shared/operate/secret-writer.ts';
 import type { Session } from '../session/session.ts';
-import type { RawRow } from '../../../shared/adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../../../shared/operate/row-tables.ts';
 import { ask, confirm, isAttended, remark, say } from './terminal/terminal.ts';
 import {
   listUpstreamModels,

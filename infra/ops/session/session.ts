@@ -1,18 +1,17 @@
 import type { Command } from 'commander';
-import {
-  ledgerReaderOf,
-  type LedgerReader,
-} from '../../../shared/adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
+import { ledgerReaderOf } from '../../../shared/adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
+import type { LedgerReader } from '../../../shared/operate/ledger-reader.ts';
 import { findBaseUrl } from '../../../shared/adapters/transport/stack-base-url.ts';
-import {
-  configOf,
-  type ConfigStore,
-} from '../../../shared/adapters/dynamodb/runtime/dynamo-config-versions.ts';
-import { secretsOf, type Secrets } from '../../../shared/adapters/secrets/aws-secret-writer.ts';
+import { configOf } from '../../../shared/adapters/dynamodb/runtime/dynamo-config-versions.ts';
+import type { ConfigStore } from '../../../shared/operate/config-versions.ts';
+import { secretsOf } from '../../../shared/adapters/secrets/aws-secret-writer.ts';
+import type { Secrets } from '../../../shared/operate/secret-writer.ts';
 import { openStore } from '../../../shared/adapters/dynamodb/operator-client.ts';
 import { surroundings } from '../cli/terminal/process-context.ts';
-import { tablesOf, type Tables } from '../../../shared/adapters/dynamodb/dynamo-row-tables.ts';
-import { describeTarget, resolveTarget, type Target } from './target.ts';
+import { tablesOf } from '../../../shared/adapters/dynamodb/dynamo-row-tables.ts';
+import type { Tables } from '../../../shared/operate/row-tables.ts';
+import { describeTarget, resolveTarget } from './target.ts';
+import type { Target } from '../../../shared/operate/operator-ports.ts';
 import { remark, say } from '../cli/terminal/terminal.ts';
 
 /** What a command works with. */

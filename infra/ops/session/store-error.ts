@@ -1,6 +1,6 @@
 import { StoreUnavailable } from '../../../shared/relay/ports/store-errors.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
-import type { Target } from './target.ts';
+import type { Target } from '../../../shared/operate/operator-ports.ts';
 
 const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'ECONNRESET', 'EHOSTUNREACH', 'ETIMEDOUT']);
 const unauthorised = new Set([

@@ -1,7 +1,7 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { explainStoreError } from '../../../infra/ops/session/store-error.ts';
-import type { Target } from '../../../infra/ops/session/target.ts';
+import type { Target } from '../../operate/operator-ports.ts';
 
 /** The connection to the tables of a target. */
 export interface Store {

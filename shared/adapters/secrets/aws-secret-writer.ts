@@ -1,26 +1,9 @@
 /** The secrets of a stack: kept in SSM or Secrets Manager, named by references in rows. */
+import { SecretTaken, type Secrets } from '../../operate/secret-writer.ts';
 import { Failure, usageFailure } from '../../operate/operator-failure.ts';
 import { isOfStack, isSecretName, managedSecretName, parameterName } from '../../config/rows/secret-name.ts';
 import { explainStoreError } from '../../../infra/ops/session/store-error.ts';
-import type { Target } from '../../../infra/ops/session/target.ts';
-
-export interface PutOptions {
-  /** Secrets Manager instead of SSM. */
-  managed: boolean;
-  /** Write over the value that is there. */
-  replace: boolean;
-}
-
-/** Every method throws a Failure; none of them shows a value. */
-export interface Secrets {
-  /** Stores a value. @returns the reference that rows name it by */
-  put(name: string, value: string, options: PutOptions): Promise<string>;
-  /** The value behind a reference. */
-  read(reference: string): Promise<string>;
-}
-
-/** There is another value under this name. */
-export class SecretTaken extends Failure {}
+import type { Target } from '../../operate/operator-ports.ts';
 
 /** What SSM takes without extra cost. */
 const valueCharactersMax = 4096;

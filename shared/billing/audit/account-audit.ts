@@ -3,7 +3,7 @@ import { formatYuan, parseYuan, type NanoYuan } from '../amount.ts';
 import { imbalance, reservedOf, type QuotaItem } from '../quota-item.ts';
 import { type LedgerRow, ledgerTimeMs } from '../ledger-row.ts';
 import { grantLedgerId } from '../grant.ts';
-import type { WrittenGrant } from '../../adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
+import type { WrittenGrant } from '../../operate/ledger-reader.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 
 /** All that was read of an account; the item was read at `readMs`, the rows after it. */

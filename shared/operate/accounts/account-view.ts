@@ -5,12 +5,12 @@ import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import { accountPlan } from '../../relay/account/account-balance.ts';
 import type { AccountPlan } from '../../wire/account.ts';
-import type { WrittenGrant } from '../../adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
+import type { WrittenGrant } from '../ledger-reader.ts';
 import { Failure } from '../operator-failure.ts';
 import { judgeKey } from '../keys/key-state.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 import { remark, say, sayColumns, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
 
 const grantsShown = 5;

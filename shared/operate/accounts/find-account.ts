@@ -2,7 +2,7 @@ import { AccountRow } from '../../config/rows/account-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import { usageFailure } from '../operator-failure.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 import { remark } from '../../../infra/ops/cli/terminal/terminal.ts';
 
 /** The row of an account. A name with a typing error must not become a customer: `isNew` says that one is wanted. */

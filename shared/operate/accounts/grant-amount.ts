@@ -3,7 +3,7 @@ import { NumberValue } from '@aws-sdk/lib-dynamodb';
 import { formatYuan, parseYuan } from '../../billing/amount.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import type { WrittenGrant } from '../../adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
+import type { WrittenGrant } from '../ledger-reader.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import { findAccount } from './find-account.ts';
 import { isoTime } from '../../wire/iso-time.ts';

@@ -4,7 +4,7 @@ import { readSetting } from '../../config/compile/read-setting.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import { findAccount } from './find-account.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 import { remark, say } from '../../../infra/ops/cli/terminal/terminal.ts';
 
 export interface PlanOptions {

@@ -1,6 +1,6 @@
 import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 import { remark, say, sayColumns, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
 
 interface ListedChannel {

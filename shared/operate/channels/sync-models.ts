@@ -5,7 +5,7 @@ import { channelSecret } from './channel-secret.ts';
 import { findingsIn } from '../config/findings.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 import { confirm, remark, say, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
 import { listUpstreamModels, namesLike } from './upstream-models.ts';
 

@@ -9,7 +9,7 @@ import { configTables, rowsByKey } from './row-changes.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import { Progress } from '../../../infra/ops/cli/terminal/progress.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 import { say, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
 
 export interface CheckOptions {

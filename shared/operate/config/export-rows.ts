@@ -4,7 +4,7 @@ import { byKey, configTables, rowsByKey, sortedKeys } from './row-changes.ts';
 import { badRows, findingsIn, nameOf } from './findings.ts';
 import { Failure } from '../operator-failure.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 import { remark, say } from '../../../infra/ops/cli/terminal/terminal.ts';
 
 export interface ExportOptions {

@@ -2,7 +2,7 @@ import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import type { ConfigRows } from '../../config/config-rows.ts';
 import { secretsOf } from '../../config/compile/read-channel.ts';
 import { isOfStack } from '../../config/rows/secret-name.ts';
-import type { Target } from '../../../infra/ops/session/target.ts';
+import type { Target } from '../operator-ports.ts';
 
 /** What the compiler says of a row; `problem`: it, or this version of it, is not used. */
 export interface Finding {

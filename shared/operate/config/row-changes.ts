@@ -2,7 +2,7 @@
 import { keyAttributes, type ConfigRows } from '../../config/config-rows.ts';
 import { plainRow } from '../../config/rows/read-row.ts';
 import type { ConfigTable } from '../../config/validation-result.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 
 /** `before` absent: the row is new; `after` absent: it goes. Both as JSON, without notes and marks. */
 export interface RowChange {

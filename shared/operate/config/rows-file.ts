@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import { tableSchemas, type KeyAttribute, type TableName } from '../../tables/table-schemas.ts';
 import { plainRow } from '../../config/rows/read-row.ts';
 import { usageFailure } from '../operator-failure.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 
 /** Rows by table; a table that the file does not name is undefined. */
 export type FileRows<Table extends TableName> = { [Name in Table]?: RawRow[] };

@@ -10,7 +10,7 @@ import { Failure } from '../operator-failure.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { Progress } from '../../../infra/ops/cli/terminal/progress.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 import { say } from '../../../infra/ops/cli/terminal/terminal.ts';
 
 /** Prices before the channels whose models they price: until then a call would be free. */

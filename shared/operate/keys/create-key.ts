@@ -5,7 +5,7 @@ import { hashOf, hintOf, newSecretKey } from '../../adapters/system/secret-keys.
 import { judgeKey } from './key-state.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 import { remark, say, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
 
 export interface CreateOptions {

@@ -1,6 +1,6 @@
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 import { hashOf } from '../../adapters/system/secret-keys.ts';
 
 export interface FoundKey {

@@ -1,7 +1,7 @@
 import { isoTime } from '../../wire/iso-time.ts';
 import { KeyRow } from '../../config/rows/key-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 
 /** What the relay makes of a key, and why. `row` is there when it could be read. */
 export interface KeyVerdict {

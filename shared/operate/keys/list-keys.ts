@@ -1,7 +1,6 @@
-import { judgeKey } from './key-state.ts';
-import type { KeyVerdict } from './key-state.ts';
+import { judgeKey, type KeyVerdict } from './key-state.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 import { say, sayColumns, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
 
 /** Enough of a hash to name a key by. */

@@ -1,7 +1,7 @@
 import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 import { remark, say, sayColumns, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
 
 /** Lists billing rules as the relay reads them, and says which of their models an earlier rule prices. */

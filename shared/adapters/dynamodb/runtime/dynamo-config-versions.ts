@@ -1,24 +1,9 @@
+import type { ConfigStore } from '../../../operate/config-versions.ts';
 import { dynamoSnapshotStore } from './dynamo-config-store.ts';
 import type { Pointer } from './runtime-items.ts';
-import type { ConfigRows } from '../../../config/config-rows.ts';
-import type { Snapshot } from '../../../config/snapshot.ts';
 import { usageFailure } from '../../../operate/operator-failure.ts';
 import type { Store } from '../operator-client.ts';
-import type { Tables } from '../dynamo-row-tables.ts';
-
-/** The configuration: its tables, and the snapshots that were made of them. Every method throws a Failure. */
-export interface ConfigStore {
-  /** The rows as the tables have them. */
-  tables(): Promise<ConfigRows>;
-  /** Which snapshot requests are served with; undefined: none was ever published. */
-  newest(): Promise<Pointer | undefined>;
-  /** The snapshots that are kept, newest first. */
-  versions(): Promise<Pointer[]>;
-  version(number: number): Promise<Pointer>;
-  /** The rows that a snapshot was made of. */
-  rows(pointer: Pointer): Promise<ConfigRows>;
-  snapshot(pointer: Pointer): Promise<Snapshot>;
-}
+import type { Tables } from '../../../operate/row-tables.ts';
 
 export function configOf({ documents, target, explained }: Store, tables: Tables): ConfigStore {
   const snapshots = dynamoSnapshotStore(documents, target.stack, { now: () => Date.now() });

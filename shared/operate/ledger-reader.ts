@@ -1,0 +1,37 @@
+/** Port: what operators read of money: account items, ledger rows, grants. Writes nothing but a lost close. */
+import type { LedgerRow } from '../billing/ledger-row.ts';
+import type { QuotaItem } from '../billing/quota-item.ts';
+import type { QuotaStore } from '../relay/ports/quota-store.ts';
+
+/** Something read from a table that functions write; a row that cannot be read is a finding, not an end. */
+export type Reading<Row> = { row: Row } | { key: string; problem: string };
+
+export interface LedgerSelection {
+  account?: string | undefined;
+  /** Epoch milliseconds, inclusive: when the call began. */
+  fromMs?: number | undefined;
+  /** Epoch milliseconds, exclusive. */
+  toMs?: number | undefined;
+}
+
+/** A row of `grants`, with its amount as it was written. */
+export interface WrittenGrant {
+  account: string;
+  grantId: string;
+  amount: string;
+  applied: string | undefined;
+  problem: string | undefined;
+}
+
+/** What this program reads of money, consistently and exactly. Every method throws a Failure. */
+export interface LedgerReader {
+  quota(account: string): Promise<Reading<QuotaItem> | undefined>;
+  accounts(): AsyncIterable<string[]>;
+  /** Page by page; of one account requests come first, by time, then grants. */
+  ledger(selection: LedgerSelection): AsyncIterable<Reading<LedgerRow>[]>;
+  /** The row of a request, whichever account it belongs to. */
+  request(id: string): Promise<Reading<LedgerRow> | undefined>;
+  grants(account?: string): AsyncIterable<WrittenGrant[]>;
+  /** Closes a reservation by the same conditional write as the relay does. */
+  close: QuotaStore['close'];
+}
