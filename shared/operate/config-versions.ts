@@ -4,7 +4,7 @@ import type { ConfigRows } from '../config/config-rows.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 
 /** The configuration: its tables, and the snapshots that were made of them. Every method throws a Failure. */
-export interface ConfigStore {
+export interface ConfigVersions {
   /** The rows as the tables have them. */
   tables(): Promise<ConfigRows>;
   /** Which snapshot requests are served with; undefined: none was ever published. */

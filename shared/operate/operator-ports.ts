@@ -1,8 +1,9 @@
 /** What operators' actions need of the world. Faces (CLI, console, report) open it; actions never print or ask. */
-import type { ConfigStore } from './config-versions.ts';
+import type { Clock } from '../relay/ports/clock.ts';
+import type { ConfigVersions } from './config-versions.ts';
 import type { LedgerReader } from './ledger-reader.ts';
-import type { Tables } from './row-tables.ts';
-import type { Secrets } from './secret-writer.ts';
+import type { RowTables } from './row-tables.ts';
+import type { SecretWriter } from './secret-writer.ts';
 
 /** Which tables a run works on. */
 export interface Target {
@@ -14,12 +15,22 @@ export interface Target {
   local: boolean;
 }
 
+/** Values that nobody can guess. */
+export interface StrongRandom {
+  /** A new key of a client: `sk-` and 48 characters. */
+  secretKey(): string;
+  /** That many random bytes, in hex. */
+  hex(bytes: number): string;
+}
+
 export interface OperatorPorts {
   target: Target;
-  tables: Tables;
+  clock: Clock;
+  random: StrongRandom;
+  tables: RowTables;
   ledger: LedgerReader;
-  config: ConfigStore;
-  secrets: Secrets;
+  config: ConfigVersions;
+  secrets: SecretWriter;
   /** What clients set as base URL; undefined: it could not be found out. */
   baseUrl(): Promise<string | undefined>;
 }

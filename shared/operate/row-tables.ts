@@ -8,7 +8,7 @@ export type RawRow = Record<string, unknown>;
 export type Key = string | RawRow;
 
 /** All that this program does to rows that operators edit. Every method throws a Failure that says what to do next. */
-export interface Tables {
+export interface RowTables {
   get(table: TableName, key: Key): Promise<RawRow | undefined>;
   scan(table: TableName): Promise<RawRow[]>;
   /** Writes a new row. @returns false when there is one with this key already, which stays as it is. */

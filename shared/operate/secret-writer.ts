@@ -9,7 +9,7 @@ export interface PutOptions {
 }
 
 /** Every method throws a Failure; none of them shows a value. */
-export interface Secrets {
+export interface SecretWriter {
   /** Stores a value. @returns the reference that rows name it by */
   put(name: string, value: string, options: PutOptions): Promise<string>;
   /** The value behind a reference. */

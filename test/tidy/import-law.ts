@@ -112,7 +112,7 @@ export const importLaw: Record<string, string[]> = {
     'shared/relay/money',
     'shared/relay/ports',
   ],
-  'shared/operate': ['shared/billing', 'shared/billing/audit', 'shared/relay/ports', 'shared/tables'],
+  'shared/operate': ['shared/billing', 'shared/config', 'shared/relay/ports', 'shared/tables'],
   'shared/operate/accounts': [
     'shared/billing',
     'shared/billing/audit',
@@ -256,6 +256,7 @@ export const importLaw: Record<string, string[]> = {
     'shared/adapters/dynamodb/runtime',
     'shared/adapters/dynamodb',
     'shared/adapters/secrets',
+    'shared/adapters/system',
     'shared/adapters/transport',
     'shared/operate',
     'shared/relay/ports',

@@ -3,7 +3,8 @@ import { grantAmount } from '../../../shared/operate/accounts/grant-amount.ts';
 import { setPlan } from '../../../shared/operate/accounts/set-plan.ts';
 import { showAccount } from '../../../shared/operate/accounts/account-view.ts';
 import { parseNumber } from './terminal/option-values.ts';
-import { openSession } from '../session/session.ts';
+import type { CommandContext } from './command-context.ts';
+import { openPrintingSession } from '../session/session.ts';
 
 const examples = `
 Amounts are yuan with at most 9 decimals. A negative amount is a correction. The same --id is never applied twice,
@@ -16,7 +17,7 @@ Examples:
   npm run ops -- account plan acme --level 1 --since 2026-11-01 --until 2027-11-01
   npm run ops -- account plan acme --none`;
 
-export function addAccountCommands(program: Command): void {
+export function addAccountCommands(program: Command, _context: CommandContext): void {
   const account = program
     .command('account')
     .description('who pays: balances, top-ups and plans')
@@ -28,7 +29,7 @@ export function addAccountCommands(program: Command): void {
     .argument('<account>', 'as in the table accounts')
     .option('--json', 'print JSON')
     .action(async (name: string, _options, command: Command) =>
-      showAccount(await openSession(command), name, Date.now()),
+      showAccount(await openPrintingSession(command), name, Date.now()),
     );
 
   account
@@ -41,7 +42,7 @@ export function addAccountCommands(program: Command): void {
     .option('--new', 'make the account when there is none')
     .option('--wait <seconds>', 'how long to wait until it is applied', parseNumber, 15)
     .action(async (name: string, amount: string, _options, command: Command) =>
-      grantAmount(await openSession(command), name, amount, command.opts(), Date.now()),
+      grantAmount(await openPrintingSession(command), name, amount, command.opts(), Date.now()),
     );
 
   account
@@ -54,6 +55,6 @@ export function addAccountCommands(program: Command): void {
     .option('--none', 'take the plan away')
     .option('--new', 'make the account when there is none')
     .action(async (name: string, _options, command: Command) =>
-      setPlan(await openSession(command), name, command.opts(), Date.now()),
+      setPlan(await openPrintingSession(command), name, command.opts(), Date.now()),
     );
 }

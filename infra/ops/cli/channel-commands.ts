@@ -5,7 +5,8 @@ import { listChannels } from '../../../shared/operate/channels/list-channels.ts'
 import { syncChannel } from '../../../shared/operate/channels/sync-models.ts';
 import { testChannel } from '../../../shared/operate/channels/test-channel.ts';
 import { parseList, parseMapper, parseNumber } from './terminal/option-values.ts';
-import { openSession } from '../session/session.ts';
+import type { CommandContext } from './command-context.ts';
+import { openPrintingSession } from '../session/session.ts';
 
 const examples = `
 A secret is given as a reference, never as the value: ssm:/relay/<stack>/<name>, secretsmanager:<stack>/<name>,
@@ -21,7 +22,7 @@ Examples:
   npm run ops -- channel test openai --model gpt-4o-mini
   npm run ops -- channel sync openai --only 'gpt-5*,o4*'`;
 
-export function addChannelCommands(program: Command): void {
+export function addChannelCommands(program: Command, _context: CommandContext): void {
   const channel = program
     .command('channel')
     .description('upstreams that the relay calls')
@@ -47,13 +48,15 @@ export function addChannelCommands(program: Command): void {
     .option('--disabled', 'switched off (state false)')
     .option('--replace', 'write over the row with this id, all its attributes')
     .option('--yes', 'do not ask before a row is replaced')
-    .action(async (_options, command: Command) => addChannel(await openSession(command), command.opts()));
+    .action(async (_options, command: Command) =>
+      addChannel(await openPrintingSession(command), command.opts()),
+    );
 
   channel
     .command('list')
     .description('list channels in the order in which they are tried')
     .option('--json', 'print JSON')
-    .action(async (_options, command: Command) => listChannels(await openSession(command)));
+    .action(async (_options, command: Command) => listChannels(await openPrintingSession(command)));
 
   channel
     .command('test')
@@ -62,7 +65,7 @@ export function addChannelCommands(program: Command): void {
     .option('--model <name>', 'public model name (default: the first of the channel)')
     .option('--secret-env <NAME>', 'take the key from this environment variable instead of the reference')
     .action(async (id: string, _options, command: Command) =>
-      testChannel(await openSession(command), id, command.opts()),
+      testChannel(await openPrintingSession(command), id, command.opts()),
     );
 
   channel
@@ -78,6 +81,6 @@ export function addChannelCommands(program: Command): void {
     .option('--yes', 'do not ask')
     .option('--json', 'print JSON')
     .action(async (id: string, _options, command: Command) =>
-      syncChannel(await openSession(command), id, command.opts()),
+      syncChannel(await openPrintingSession(command), id, command.opts()),
     );
 }

@@ -2,7 +2,8 @@ import type { Command } from 'commander';
 import { importCharges } from '../../../shared/operate/prices/import-charges.ts';
 import { listCharges } from '../../../shared/operate/prices/list-charges.ts';
 import { parseDecimalText } from './terminal/option-values.ts';
-import { openSession } from '../session/session.ts';
+import type { CommandContext } from './command-context.ts';
+import { openPrintingSession } from '../session/session.ts';
 
 const examples = `
 FILE is LiteLLM's price list (model_prices_and_context_window.json) or a CSV with the columns model,
@@ -13,7 +14,7 @@ Examples:
   npm run ops -- charge import prices.json --rate 7.2 --markup 20 --only-served --dry-run
   npm run ops -- charge import prices.csv --rate 7.2 --yes`;
 
-export function addChargeCommands(program: Command): void {
+export function addChargeCommands(program: Command, _context: CommandContext): void {
   const charge = program
     .command('charge')
     .description('billing rules: what models cost')
@@ -23,7 +24,7 @@ export function addChargeCommands(program: Command): void {
     .command('list')
     .description('list the rules in the order in which they are looked at')
     .option('--json', 'print JSON')
-    .action(async (_options, command: Command) => listCharges(await openSession(command)));
+    .action(async (_options, command: Command) => listCharges(await openPrintingSession(command)));
 
   charge
     .command('import')
@@ -38,6 +39,6 @@ export function addChargeCommands(program: Command): void {
     .option('--dry-run', 'show the rules and write nothing')
     .option('--yes', 'do not ask')
     .action(async (file: string, _options, command: Command) =>
-      importCharges(await openSession(command), file, command.opts()),
+      importCharges(await openPrintingSession(command), file, command.opts()),
     );
 }

@@ -5,7 +5,8 @@ import { diffConfig } from '../../../shared/operate/config/diff-rows.ts';
 import { exportConfig } from '../../../shared/operate/config/export-rows.ts';
 import { showConfig } from '../../../shared/operate/config/show-versions.ts';
 import { parseNumber } from './terminal/option-values.ts';
-import { openSession } from '../session/session.ts';
+import type { CommandContext } from './command-context.ts';
+import { openPrintingSession } from '../session/session.ts';
 
 const examples = `
 The tables channels, charges, plans and settings are the configuration. Each edit of them is published as a numbered
@@ -21,7 +22,7 @@ Examples:
   npm run ops -- config apply relay.json --dry-run
   npm run ops -- config rollback 11`;
 
-export function addConfigCommands(program: Command): void {
+export function addConfigCommands(program: Command, _context: CommandContext): void {
   program
     .command('check')
     .description('say which rows have problems or warnings; exit code 1 when a row has a problem')
@@ -29,7 +30,9 @@ export function addConfigCommands(program: Command): void {
     .option('--alone', 'the rows of the file alone; reads no table')
     .option('--json', 'print JSON')
     .addHelpText('after', examples)
-    .action(async (_options, command: Command) => checkRows(await openSession(command), command.opts()));
+    .action(async (_options, command: Command) =>
+      checkRows(await openPrintingSession(command), command.opts()),
+    );
 
   const config = program
     .command('config')
@@ -42,7 +45,9 @@ export function addConfigCommands(program: Command): void {
     .option('--version <n>', 'what this version serves', parseNumber)
     .option('--limit <n>', 'versions at most', parseNumber, 10)
     .option('--json', 'print JSON')
-    .action(async (_options, command: Command) => showConfig(await openSession(command), command.opts()));
+    .action(async (_options, command: Command) =>
+      showConfig(await openPrintingSession(command), command.opts()),
+    );
 
   config
     .command('diff')
@@ -53,7 +58,7 @@ export function addConfigCommands(program: Command): void {
     .argument('[B]', 'number of a version (default: the newest)', parseNumber)
     .option('--json', 'print JSON')
     .action(async (from: number | undefined, to: number | undefined, _options, command: Command) =>
-      diffConfig(await openSession(command), from, to),
+      diffConfig(await openPrintingSession(command), from, to),
     );
 
   config
@@ -62,7 +67,7 @@ export function addConfigCommands(program: Command): void {
     .argument('<file>', 'the file, which is written over')
     .option('--skip-bad', 'leave rows with a problem out')
     .action(async (file: string, _options, command: Command) =>
-      exportConfig(await openSession(command), file, command.opts()),
+      exportConfig(await openPrintingSession(command), file, command.opts()),
     );
 
   writing(
@@ -71,13 +76,13 @@ export function addConfigCommands(program: Command): void {
     .argument('<file>', 'JSON, as `config export` writes it')
     .option('--prune', 'delete rows that the file does not have, of the tables that it names')
     .action(async (file: string, _options, command: Command) =>
-      applyFile(await openSession(command), file, command.opts()),
+      applyFile(await openPrintingSession(command), file, command.opts()),
     );
 
   writing(config.command('rollback').description('write the rows of an earlier version back to the tables'))
     .argument('<version>', 'as `config show` lists them', parseNumber)
     .action(async (version: number, _options, command: Command) =>
-      rollBack(await openSession(command), version, command.opts()),
+      rollBack(await openPrintingSession(command), version, command.opts()),
     );
 }
 

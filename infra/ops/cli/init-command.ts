@@ -2,7 +2,8 @@ import type { Command } from 'commander';
 import { channelTypeNames } from '../../../shared/upstreams/types/channel-row-type.ts';
 import { initialise } from './init.ts';
 import { parseList, parseNumber } from './terminal/option-values.ts';
-import { openSession } from '../session/session.ts';
+import type { CommandContext } from './command-context.ts';
+import { openPrintingSession } from '../session/session.ts';
 
 const examples = `
 Asks for what the options do not say. Where nobody is there to answer, the upstream's key is read from standard input.
@@ -12,7 +13,7 @@ Examples:
   printf %s "$OPENAI_API_KEY" | npm run ops -- init --stack relay --models gpt-4o-mini --account me --amount 10 --yes
   npm run ops -- init --secret-env OPENAI_API_KEY --models gpt-4o-mini --account me --yes`;
 
-export function addInitCommand(program: Command): void {
+export function addInitCommand(program: Command, _context: CommandContext): void {
   program
     .command('init')
     .description('set up a first upstream, account and key; prints the key and a curl line')
@@ -33,5 +34,7 @@ export function addInitCommand(program: Command): void {
     .option('--wait <seconds>', 'how long to wait until it is live', parseNumber, 30)
     .option('--yes', 'do not ask before writing')
     .addHelpText('after', examples)
-    .action(async (_options, command: Command) => initialise(await openSession(command), command.opts()));
+    .action(async (_options, command: Command) =>
+      initialise(await openPrintingSession(command), command.opts()),
+    );
 }

@@ -5,7 +5,8 @@ import { disableKey } from '../../../shared/operate/keys/disable-key.ts';
 import { listKeys } from '../../../shared/operate/keys/list-keys.ts';
 import { rotateKey } from '../../../shared/operate/keys/rotate-key.ts';
 import { parseList, parseNumber } from './terminal/option-values.ts';
-import { openSession } from '../session/session.ts';
+import type { CommandContext } from './command-context.ts';
+import { openPrintingSession } from '../session/session.ts';
 
 const examples = `
 A key is shown once, when it is made; the tables hold only its hash.
@@ -19,7 +20,7 @@ Examples:
   npm run ops -- key rotate sk-AbCd...wXyZ --grace 48
   npm run ops -- key disable 3f9a1c --stack relay --yes`;
 
-export function addKeyCommands(program: Command): void {
+export function addKeyCommands(program: Command, _context: CommandContext): void {
   const key = program.command('key').description('API keys of clients').addHelpText('after', examples);
 
   key
@@ -33,7 +34,7 @@ export function addKeyCommands(program: Command): void {
     .option('--rpm <n>', 'requests a minute', parseNumber)
     .option('--json', 'print JSON')
     .action(async (_options, command: Command) => {
-      await createKey(await openSession(command), command.opts(), Date.now());
+      await createKey(await openPrintingSession(command), command.opts(), Date.now());
     });
 
   key
@@ -42,7 +43,7 @@ export function addKeyCommands(program: Command): void {
     .option('--account <name>', 'only those of this account')
     .option('--json', 'print JSON')
     .action(async (_options, command: Command) =>
-      listKeys(await openSession(command), command.opts(), Date.now()),
+      listKeys(await openPrintingSession(command), command.opts(), Date.now()),
     );
 
   key
@@ -51,7 +52,7 @@ export function addKeyCommands(program: Command): void {
     .argument('[key]', 'the whole key (default: read from standard input, which keeps it out of the history)')
     .option('--json', 'print JSON')
     .action(async (written: string | undefined, _options, command: Command) =>
-      checkKey(await openSession(command), written, Date.now()),
+      checkKey(await openPrintingSession(command), written, Date.now()),
     );
 
   key
@@ -60,7 +61,7 @@ export function addKeyCommands(program: Command): void {
     .argument('<key>', 'hash or hint')
     .option('--yes', 'do not ask')
     .action(async (written: string, _options, command: Command) =>
-      disableKey(await openSession(command), written, command.opts()),
+      disableKey(await openPrintingSession(command), written, command.opts()),
     );
 
   key
@@ -71,6 +72,6 @@ export function addKeyCommands(program: Command): void {
     .option('--yes', 'do not ask (it asks only when --grace is 0)')
     .option('--json', 'print JSON')
     .action(async (written: string, _options, command: Command) =>
-      rotateKey(await openSession(command), written, command.opts(), Date.now()),
+      rotateKey(await openPrintingSession(command), written, command.opts(), Date.now()),
     );
 }

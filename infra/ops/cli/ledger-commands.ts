@@ -4,7 +4,8 @@ import { listLedger } from '../../../shared/operate/ledger/list-ledger.ts';
 import { totalLedger } from '../../../shared/operate/ledger/total-ledger.ts';
 import { parseGroupings, parseNumber, parseTime } from './terminal/option-values.ts';
 import { showRequest } from '../../../shared/operate/requests/request-view.ts';
-import { openSession } from '../session/session.ts';
+import type { CommandContext } from './command-context.ts';
+import { openPrintingSession } from '../session/session.ts';
 
 const examples = `
 Times are ISO 8601; a date means its first moment, UTC. --from is included, --to is not. A row's time is the
@@ -16,7 +17,7 @@ Examples:
   npm run ops -- ledger total --by account --from 2026-11-01 --to 2026-12-01
   npm run ops -- ledger total --account acme --by model,day`;
 
-export function addLedgerCommands(program: Command): void {
+export function addLedgerCommands(program: Command, _context: CommandContext): void {
   const ledger = program
     .command('ledger')
     .description('what was charged, call by call')
@@ -26,18 +27,24 @@ export function addLedgerCommands(program: Command): void {
     ledger.command('list').description('list the newest rows; with --csv all of them, as they are read'),
   )
     .option('--limit <n>', 'rows at most', parseNumber, 50)
-    .action(async (_options, command: Command) => listLedger(await openSession(command), command.opts()));
+    .action(async (_options, command: Command) =>
+      listLedger(await openPrintingSession(command), command.opts()),
+    );
 
   selecting(ledger.command('total').description('add rows up'))
     .option('--by <a,b>', 'account, model, day, or several of them', parseGroupings, ['account'])
-    .action(async (_options, command: Command) => totalLedger(await openSession(command), command.opts()));
+    .action(async (_options, command: Command) =>
+      totalLedger(await openPrintingSession(command), command.opts()),
+    );
 
   program
     .command('request')
     .description('show the ledger row of a request, and step by step how its price came about')
     .argument('<id>', 'the header x-request-id, or the id of an answer (chatcmpl-...)')
     .option('--json', 'print JSON')
-    .action(async (id: string, _options, command: Command) => showRequest(await openSession(command), id));
+    .action(async (id: string, _options, command: Command) =>
+      showRequest(await openPrintingSession(command), id),
+    );
 
   program
     .command('audit')
@@ -47,7 +54,7 @@ export function addLedgerCommands(program: Command): void {
     .option('--wait <seconds>', 'how long to wait for ledger rows that are on their way', parseNumber, 15)
     .option('--json', 'print JSON')
     .action(async (_options, command: Command) =>
-      auditBooks(await openSession(command), command.opts(), Date.now()),
+      auditBooks(await openPrintingSession(command), command.opts(), Date.now()),
     );
 }
 

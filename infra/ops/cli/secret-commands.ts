@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { openSession, type Session } from '../session/session.ts';
+import { openPrintingSession, type Session } from '../session/session.ts';
+import type { CommandContext } from './command-context.ts';
 import { askHidden, isAttended, readInput, remark, say } from './terminal/terminal.ts';
 
 const examples = `
@@ -15,7 +16,7 @@ interface PutSecretOptions {
   replace?: boolean;
 }
 
-export function addSecretCommands(program: Command): void {
+export function addSecretCommands(program: Command, _context: CommandContext): void {
   const secret = program
     .command('secret')
     .description('keys of upstreams, stored in AWS')
@@ -28,7 +29,7 @@ export function addSecretCommands(program: Command): void {
     .option('--secretsmanager', 'in Secrets Manager (default: SSM Parameter Store, which costs nothing)')
     .option('--replace', 'write over the value that is there')
     .action(async (name: string, _options, command: Command) =>
-      putSecret(await openSession(command), name, command.opts()),
+      putSecret(await openPrintingSession(command), name, command.opts()),
     );
 }
 

@@ -1,51 +1,51 @@
+/** Opens the operators' ports over the tables of a target. Prints nothing: every face opens its work with this. */
 import type { Command } from 'commander';
-import { ledgerReaderOf } from '../../../shared/adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
-import type { LedgerReader } from '../../../shared/operate/ledger-reader.ts';
-import { findBaseUrl } from '../../../shared/adapters/transport/stack-base-url.ts';
-import { configOf } from '../../../shared/adapters/dynamodb/runtime/dynamo-config-versions.ts';
-import type { ConfigStore } from '../../../shared/operate/config-versions.ts';
-import { secretsOf } from '../../../shared/adapters/secrets/aws-secret-writer.ts';
-import type { Secrets } from '../../../shared/operate/secret-writer.ts';
+import { dynamoConfigVersions } from '../../../shared/adapters/dynamodb/runtime/dynamo-config-versions.ts';
+import { dynamoLedgerReader } from '../../../shared/adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
+import { dynamoRowTables } from '../../../shared/adapters/dynamodb/dynamo-row-tables.ts';
 import { openStore } from '../../../shared/adapters/dynamodb/operator-client.ts';
+import { awsSecretWriter } from '../../../shared/adapters/secrets/aws-secret-writer.ts';
+import { newSecretKey, randomHex } from '../../../shared/adapters/system/secret-keys.ts';
+import { systemClock } from '../../../shared/adapters/system/system-clock.ts';
+import { findBaseUrl } from '../../../shared/adapters/transport/stack-base-url.ts';
+import type { OperatorPorts, Target } from '../../../shared/operate/operator-ports.ts';
 import { surroundings } from '../cli/terminal/process-context.ts';
-import { tablesOf } from '../../../shared/adapters/dynamodb/dynamo-row-tables.ts';
-import type { Tables } from '../../../shared/operate/row-tables.ts';
-import { describeTarget, resolveTarget } from './target.ts';
-import type { Target } from '../../../shared/operate/operator-ports.ts';
 import { remark, say } from '../cli/terminal/terminal.ts';
+import { describeTarget, resolveTarget } from './target.ts';
 
-/** What a command works with. */
-export interface Session {
-  target: Target;
-  tables: Tables;
-  ledger: LedgerReader;
-  config: ConfigStore;
-  secrets: Secrets;
-  /** What clients set as base URL; undefined: it could not be found out. */
-  baseUrl(): Promise<string | undefined>;
-  /** Print results as JSON. */
+export interface OpenedSession {
+  ports: OperatorPorts;
+  /** Undefined: the environment names none, and every read will fail. */
+  region: string | undefined;
+}
+
+export async function openSession(target: Target, environment: NodeJS.ProcessEnv): Promise<OpenedSession> {
+  const store = await openStore(target);
+  const tables = dynamoRowTables(store);
+  const ports: OperatorPorts = {
+    target,
+    clock: systemClock,
+    random: { secretKey: newSecretKey, hex: randomHex },
+    tables,
+    ledger: dynamoLedgerReader(store),
+    config: dynamoConfigVersions(store, tables),
+    secrets: awsSecretWriter(target, environment),
+    baseUrl: () => findBaseUrl(store, environment),
+  };
+  return { ports, region: store.region };
+}
+
+// Until every command opens its ports through its context: what follows goes with its last users.
+export interface Session extends OperatorPorts {
   json: boolean;
-  /** Print results as CSV. */
   csv: boolean;
 }
 
-/** Opens the tables and says where they are, before anything is read or written. */
-export async function openSession(command: Command): Promise<Session> {
+export async function openPrintingSession(command: Command): Promise<Session> {
   const options = command.optsWithGlobals<{ stack?: string; json?: boolean; csv?: boolean }>();
   const target = resolveTarget(options.stack, surroundings.environment);
-  const store = await openStore(target);
+  const { ports, region } = await openSession(target, surroundings.environment);
   const { json = false, csv = false } = options;
-  // With --json and --csv, standard output is for a program.
-  (json || csv ? remark : say)(describeTarget(target, store.region, surroundings.environment));
-  const tables = tablesOf(store);
-  return {
-    target,
-    tables,
-    ledger: ledgerReaderOf(store),
-    config: configOf(store, tables),
-    secrets: secretsOf(target, surroundings.environment),
-    baseUrl: () => findBaseUrl(store, surroundings.environment),
-    json,
-    csv,
-  };
+  (json || csv ? remark : say)(describeTarget(target, region, surroundings.environment));
+  return { ...ports, json, csv };
 }

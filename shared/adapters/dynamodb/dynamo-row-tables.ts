@@ -1,4 +1,4 @@
-import type { Key, RawRow, Tables } from '../../operate/row-tables.ts';
+import type { Key, RawRow, RowTables } from '../../operate/row-tables.ts';
 import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb';
 import {
   DeleteCommand,
@@ -17,7 +17,7 @@ const keyNameOf = (table: TableName): string => tableSchemas[table].partitionKey
 const keyOf = (table: TableName, key: Key): RawRow =>
   typeof key === 'string' ? { [keyNameOf(table)]: key } : key;
 
-export function tablesOf({ target, documents, explained }: Store): Tables {
+export function dynamoRowTables({ target, documents, explained }: Store): RowTables {
   const at = (table: TableName) => ({ TableName: physicalTableName(target.stack, table) });
   const put = (table: TableName, row: RawRow) => ({
     ...at(table),

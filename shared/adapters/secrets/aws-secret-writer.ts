@@ -1,5 +1,5 @@
 /** The secrets of a stack: kept in SSM or Secrets Manager, named by references in rows. */
-import { SecretTaken, type Secrets } from '../../operate/secret-writer.ts';
+import { SecretTaken, type SecretWriter } from '../../operate/secret-writer.ts';
 import { Failure, usageFailure } from '../../operate/operator-failure.ts';
 import { isOfStack, isSecretName, managedSecretName, parameterName } from '../../config/rows/secret-name.ts';
 import { explainStoreError } from '../../../infra/ops/session/store-error.ts';
@@ -11,7 +11,7 @@ const clientSettings = {
   requestHandler: { connectionTimeout: 3000, requestTimeout: 15_000, throwOnRequestTimeout: true },
 };
 
-export function secretsOf(target: Target, environment: NodeJS.ProcessEnv): Secrets {
+export function awsSecretWriter(target: Target, environment: NodeJS.ProcessEnv): SecretWriter {
   return {
     async put(name, value, options) {
       checkWanted(target, name, value);

@@ -1,7 +1,10 @@
+/** New keys of clients, and values that nobody can guess. */
 import { createHash, randomBytes } from 'node:crypto';
 
-/** A new secret key: `sk-` and 48 URL-safe characters, 288 bits of chance. */
+/** A new secret key: `sk-` and 48 URL-safe characters, 288 random bits. */
 export const newSecretKey = (): string => `sk-${randomBytes(36).toString('base64url')}`;
+
+export const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
 /** SHA-256 in hex: the only form in which a key is stored. */
 export const hashOf = (secretKey: string): string => createHash('sha256').update(secretKey).digest('hex');

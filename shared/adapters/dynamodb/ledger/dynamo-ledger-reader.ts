@@ -15,7 +15,7 @@ import { grantPrefix } from '../../../billing/grant.ts';
 import { timeText } from '../../../wire/request-id.ts';
 import type { Store } from '../operator-client.ts';
 
-export function ledgerReaderOf(store: Store): LedgerReader {
+export function dynamoLedgerReader(store: Store): LedgerReader {
   const { client, explained, target } = store;
   const at = (table: TableName) => ({ TableName: physicalTableName(target.stack, table) });
   const get = async (table: TableName, Key: Attributes): Promise<Attributes | undefined> =>

@@ -1,11 +1,14 @@
-import type { ConfigStore } from '../../../operate/config-versions.ts';
+import type { ConfigVersions } from '../../../operate/config-versions.ts';
 import { dynamoSnapshotStore } from './dynamo-config-store.ts';
 import type { Pointer } from './runtime-items.ts';
 import { usageFailure } from '../../../operate/operator-failure.ts';
 import type { Store } from '../operator-client.ts';
-import type { Tables } from '../../../operate/row-tables.ts';
+import type { RowTables } from '../../../operate/row-tables.ts';
 
-export function configOf({ documents, target, explained }: Store, tables: Tables): ConfigStore {
+export function dynamoConfigVersions(
+  { documents, target, explained }: Store,
+  tables: RowTables,
+): ConfigVersions {
   const snapshots = dynamoSnapshotStore(documents, target.stack, { now: () => Date.now() });
   const newest = () => explained(snapshots.newest());
   const versions = async (): Promise<Pointer[]> => {
