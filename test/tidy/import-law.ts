@@ -112,7 +112,13 @@ export const importLaw: Record<string, string[]> = {
     'shared/relay/money',
     'shared/relay/ports',
   ],
-  'shared/operate': ['shared/billing', 'shared/config', 'shared/relay/ports', 'shared/tables'],
+  'shared/operate': [
+    'shared/billing',
+    'shared/billing/audit',
+    'shared/config',
+    'shared/relay/ports',
+    'shared/tables',
+  ],
   'shared/operate/accounts': [
     'shared/billing',
     'shared/billing/audit',
@@ -312,7 +318,7 @@ export const packageLaw: Record<string, string[]> = {
   'shared/adapters': ['node:*', '@aws-sdk/*', '@middy/core', '@smithy/signature-v4', 'aws-lambda'],
   'infra/stack': ['node:*', 'aws-cdk-lib', 'constructs', 'cdk-nag'],
   'infra/local': ['node:*', '@aws-sdk/*', 'aws-lambda-ric'],
-  'infra/ops': ['node:*', 'commander', 'zod'],
+  'infra/ops': ['node:*', 'commander', 'csv-parse', 'csv-stringify', 'zod'],
   'infra/build': ['node:*', 'esbuild'],
   'infra/bootstrap': ['node:*'],
   'infra/server': ['node:*'],

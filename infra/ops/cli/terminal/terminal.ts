@@ -4,9 +4,8 @@ import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { Failure } from '../../../../shared/operate/operator-failure.ts';
+import { csvText, type CsvCell } from './csv.ts';
 import { surroundings, type ProcessContext } from './process-context.ts';
-
-export type CsvCell = string | number | undefined;
 
 export interface Terminal {
   /** A line of the result. */
@@ -39,7 +38,7 @@ export function openTerminal({ input, output, errors }: ProcessContext): Termina
     remark,
     printJson: (value) => print(JSON.stringify(value, null, 2)),
     printTable: (rows) => alignColumns(rows).forEach(print),
-    printCsv: (rows) => rows.map(csvLine).forEach(print),
+    printCsv: (rows) => void output.write(csvText(rows)),
     isAttended,
     async confirm(question, { yes }) {
       if (yes) return;
@@ -68,12 +67,6 @@ function alignColumns(rows: string[][]): string[] {
       .join('  ')
       .trimEnd(),
   );
-}
-
-/** RFC 4180. */
-function csvLine(cells: CsvCell[]): string {
-  const texts = cells.map((cell) => String(cell ?? ''));
-  return texts.map((text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)).join(',');
 }
 
 async function readTyped(question: string, input: ProcessContext['input'], echo: Writable): Promise<string> {
