@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { explainStoreError } from '../../infra/ops/session/store-error.ts';
 import { openStore } from '../../shared/adapters/dynamodb/operator-client.ts';
 import { dynamoRowTables } from '../../shared/adapters/dynamodb/dynamo-row-tables.ts';
 import type { RowTables } from '../../shared/operate/row-tables.ts';
@@ -8,7 +9,8 @@ let emulator: Emulator;
 let tables: RowTables;
 beforeAll(async () => {
   emulator = await startEmulator();
-  tables = dynamoRowTables(await openStore({ stack: 'relay', endpoint: emulator.endpoint, local: true }));
+  const target = { stack: 'relay', endpoint: emulator.endpoint, local: true };
+  tables = dynamoRowTables(await openStore(target, (error) => explainStoreError(error, target)));
 });
 afterAll(async () => emulator.stop());
 

@@ -4,7 +4,7 @@ import type { AddOptions } from '../../../shared/operate/channels/add-channel.ts
 import { usageFailure } from '../../../shared/operate/operator-failure.ts';
 import { readSecret } from './secret-commands.ts';
 import { parameterName } from '../../../shared/config/rows/secret-name.ts';
-import { fromEnvironment } from '../../../shared/adapters/secrets/aws-secret-writer.ts';
+
 import type { Session } from '../session/session.ts';
 import { surroundings } from './terminal/process-context.ts';
 import { ask, isAttended } from './terminal/terminal.ts';
@@ -94,8 +94,7 @@ export async function askSecret(
   }
   if (session.target.local) return askVariable(options);
   const { secretEnv } = options;
-  const value =
-    secretEnv === undefined ? await readSecret() : fromEnvironment(surroundings.environment, secretEnv);
+  const value = secretEnv === undefined ? await readSecret() : await session.secrets.read(`env:${secretEnv}`);
   if (value === '') throw usageFailure('no key was given on standard input; without one, say --no-secret');
   return { reference: `ssm:${parameterName(session.target.stack, channel.id)}`, value, isNew: true };
 }

@@ -3,12 +3,13 @@ import type { Command } from 'commander';
 import { dynamoConfigVersions } from '../../../shared/adapters/dynamodb/runtime/dynamo-config-versions.ts';
 import { dynamoLedgerReader } from '../../../shared/adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
 import { dynamoRowTables } from '../../../shared/adapters/dynamodb/dynamo-row-tables.ts';
-import { openStore } from '../../../shared/adapters/dynamodb/operator-client.ts';
+import { awsAccessOf, openStore } from '../../../shared/adapters/dynamodb/operator-client.ts';
 import { awsSecretWriter } from '../../../shared/adapters/secrets/aws-secret-writer.ts';
 import { newSecretKey, randomHex } from '../../../shared/adapters/system/secret-keys.ts';
 import { systemClock } from '../../../shared/adapters/system/system-clock.ts';
 import { findBaseUrl } from '../../../shared/adapters/transport/stack-base-url.ts';
 import type { OperatorPorts, Target } from '../../../shared/operate/operator-ports.ts';
+import { explainStoreError } from './store-error.ts';
 import { surroundings } from '../cli/terminal/process-context.ts';
 import { remark, say } from '../cli/terminal/terminal.ts';
 import { describeTarget, resolveTarget } from './target.ts';
@@ -20,7 +21,8 @@ export interface OpenedSession {
 }
 
 export async function openSession(target: Target, environment: NodeJS.ProcessEnv): Promise<OpenedSession> {
-  const store = await openStore(target);
+  const explain = (error: unknown, where?: string) => explainStoreError(error, target, where);
+  const store = await openStore(target, explain);
   const tables = dynamoRowTables(store);
   const ports: OperatorPorts = {
     target,
@@ -29,8 +31,8 @@ export async function openSession(target: Target, environment: NodeJS.ProcessEnv
     tables,
     ledger: dynamoLedgerReader(store),
     config: dynamoConfigVersions(store, tables),
-    secrets: awsSecretWriter(target, environment),
-    baseUrl: () => findBaseUrl(store, environment),
+    secrets: awsSecretWriter({ target, environment, explain }),
+    baseUrl: () => findBaseUrl({ ...target, environment, aws: () => awsAccessOf(store) }),
   };
   return { ports, region: store.region };
 }

@@ -1,3 +1,4 @@
+/** Says in words what an error of AWS means for an operator, and what to do about it. */
 import { StoreUnavailable } from '../../../shared/relay/ports/store-errors.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
 import type { Target } from '../../../shared/operate/operator-ports.ts';

@@ -1,3 +1,4 @@
+/** Which tables a run works on: decided before anything is opened, and printed as its first line. */
 import type { Target } from '../../../shared/operate/operator-ports.ts';
 import { usageFailure } from '../../../shared/operate/operator-failure.ts';
 
