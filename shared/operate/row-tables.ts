@@ -1,5 +1,5 @@
 /** Port: the rows of the tables that operators edit, written one by one and never blindly. */
-import type { TableName } from '../tables/table-schemas.ts';
+import type { TableName } from '../tables/table-names.ts';
 
 /** A row as the table has it, before any schema has read it. */
 export type RawRow = Record<string, unknown>;

@@ -5,6 +5,7 @@
  * Every message here is the end of a sentence that explain.ts starts: `priority: found "high", wanted <message>`.
  */
 import * as z from 'zod/mini';
+import { modelNamePattern } from './name-patterns.ts';
 
 const numeric = /^\s*-?\d+(\.\d+)?\s*$/;
 const truth = /^\s*(true|false)\s*$/i;
@@ -54,9 +55,7 @@ export const flag = z.pipe(
 /** read-row.ts has made a list of a string set. */
 export const textList = z.array(text, 'a list (or a string set) of texts');
 
-export const modelName = z
-  .string(wantedName)
-  .check(z.trim(), z.regex(/^[A-Za-z0-9._:/@-]{1,128}$/, wantedName));
+export const modelName = z.string(wantedName).check(z.trim(), z.regex(modelNamePattern, wantedName));
 export const modelList = z.array(modelName, wantedNames);
 
 /** A value that goes into a request body as it is. */

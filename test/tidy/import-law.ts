@@ -246,7 +246,7 @@ export const importLaw: Record<string, string[]> = {
   'infra/local/distribution': ['infra/local/host', 'infra/local/lambda'],
   'infra/local/events': ['infra/local/host', 'infra/local/lambda'],
   'infra/local/template': ['infra/local/events', 'infra/local/host', 'infra/local/lambda'],
-  'infra/local/demo': ['shared/tables'],
+  'infra/local/demo': ['shared/tables', 'shared/wire'],
   'infra/local/vendors': ['infra/local/host'],
   'infra/local': [
     'infra/local/demo',

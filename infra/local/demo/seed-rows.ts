@@ -1,5 +1,6 @@
-import { createHash } from 'node:crypto';
-import type { TableName } from '../../../shared/tables/table-schemas.ts';
+import { keyHash } from '../../../shared/tables/key-hash.ts';
+import { keyHint } from '../../../shared/wire/name-patterns.ts';
+import type { TableName } from '../../../shared/tables/table-names.ts';
 
 export interface SeedRow {
   table: TableName;
@@ -9,11 +10,11 @@ export interface SeedRow {
 /** The row of a key: what it is known by, and what a list may show of it. */
 export function keyRow(key: string): Record<string, unknown> {
   return {
-    hash: createHash('sha256').update(key).digest('hex'),
+    hash: keyHash(key),
     account: 'demo',
     agent: 'api',
     enabled: true,
-    hint: `${key.slice(0, 7)}...${key.slice(-4)}`,
+    hint: keyHint(key),
   };
 }
 

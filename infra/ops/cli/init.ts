@@ -4,7 +4,7 @@ import { GrantRow } from '../../../shared/config/rows/grant-row.ts';
 import { plainRow, readRow } from '../../../shared/config/rows/read-row.ts';
 import { grantAmount } from '../../../shared/operate/accounts/grant-amount.ts';
 import { checkRow, rowOf } from '../../../shared/operate/channels/add-channel.ts';
-import { canonical } from '../../../shared/operate/config/row-changes.ts';
+import { canonicalJson } from '../../../shared/wire/canonical-json.ts';
 import { awaitPublished } from '../../../shared/operate/config/write-rows.ts';
 import { Failure, usageFailure } from '../../../shared/operate/operator-failure.ts';
 import { answer, askSecret, askUpstream, type InitOptions, type UpstreamSecret } from './init-questions.ts';
@@ -88,7 +88,7 @@ function checkGrant(account: string, amount: string): void {
 async function checkFree({ tables }: Session, row: RawRow): Promise<void> {
   const id = String(row['id']);
   const there = await tables.get('channels', id);
-  if (there && canonical(plainRow(there)) !== canonical(row))
+  if (there && canonicalJson(plainRow(there)) !== canonicalJson(row))
     throw usageFailure(`nothing was written: there is a channel ${id} already; choose another --id`);
 }
 

@@ -8,7 +8,7 @@ import type { CandidateHealth, ChannelHealth } from '../../relay/ports/channel-h
 import type { Clock } from '../../relay/ports/clock.ts';
 import { storeCall } from './dynamo-client.ts';
 import { numberAttribute, textAttribute, type Attributes } from './quotas/quota-attributes.ts';
-import { physicalTableName } from '../../tables/table-schemas.ts';
+import { physicalTableName } from '../../tables/table-names.ts';
 
 /** The item of the table `runtime` in which all environments share what they know against candidates. */
 export const cooldownsId = 'cooldowns';

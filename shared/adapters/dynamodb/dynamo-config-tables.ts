@@ -1,7 +1,7 @@
 import { paginateScan, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { ConfigRows } from '../../config/config-rows.ts';
 import { storeCall } from './dynamo-client.ts';
-import { physicalTableName, type TableName } from '../../tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 
 /** All rows of the four tables that operators edit, read consistently. Throws StoreUnavailable, or the SDK's error. */
 export function scanConfigTables(client: DynamoDBDocumentClient, stack: string): Promise<ConfigRows> {

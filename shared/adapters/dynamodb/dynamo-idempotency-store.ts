@@ -5,7 +5,7 @@ import type { ClaimReply, IdempotencyClaim, IdempotencyStore } from '../../relay
 import type { Clock } from '../../relay/ports/clock.ts';
 import { storeCall } from './dynamo-client.ts';
 import { numberAttribute, textAttribute, type Attributes } from './quotas/quota-attributes.ts';
-import { physicalTableName } from '../../tables/table-schemas.ts';
+import { physicalTableName } from '../../tables/table-names.ts';
 
 const keptSeconds = 24 * 60 * 60;
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');

@@ -6,7 +6,8 @@ import type { Log } from '../../relay/ports/telemetry.ts';
 import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
 import { storeCall } from './dynamo-client.ts';
 import { describeFault, jsonLog } from '../telemetry/json-log.ts';
-import { physicalTableName, tableSchemas, type TableName } from '../../tables/table-schemas.ts';
+import { tableSchemas } from '../../tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 
 /** A row, as it was read, and what it is to be told. */
 export interface JudgedRow {

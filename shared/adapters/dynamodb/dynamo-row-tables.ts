@@ -8,8 +8,8 @@ import {
   TransactWriteCommand,
   UpdateCommand,
 } from '@aws-sdk/lib-dynamodb';
-import { physicalTableName, tableSchemas } from '../../tables/table-schemas.ts';
-import type { TableName } from '../../tables/table-schemas.ts';
+import { tableSchemas } from '../../tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import type { Store } from './operator-client.ts';
 
 const keyNameOf = (table: TableName): string => tableSchemas[table].partitionKey.name;

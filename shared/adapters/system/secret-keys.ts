@@ -1,4 +1,4 @@
-/** New keys of clients, and values that nobody can guess. */
+/** Makes the keys of clients, and other values that nobody can guess. Of a key, tables and logs have hash and hint alone. */
 import { randomBytes } from 'node:crypto';
 
 /** A new secret key: `sk-` and 48 URL-safe characters, 288 random bits. */

@@ -5,7 +5,8 @@ import { attributeOf } from '../../config/rows/read-row.ts';
 import type { Judgement } from '../../config/validation-result.ts';
 import { rowOfImage } from './row-image.ts';
 import type { ConfigMetrics } from '../telemetry/config-metrics.ts';
-import { physicalTableName, tableSchemas, type TableName } from '../../tables/table-schemas.ts';
+import { tableSchemas } from '../../tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import type { JudgedRow } from '../dynamodb/dynamo-row-marks.ts';
 
 export interface ConfigEventsParts {

@@ -1,4 +1,4 @@
-import type { ChannelRow } from '../rows/channel-row.ts';
+import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { emptyRows, type ConfigRows } from '../config-rows.ts';
 import { crossWarnings, withWarnings } from './cross-checks.ts';
 import { channelReader } from './read-channel.ts';
@@ -43,7 +43,7 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
   const enabled = channels.used
     .map(({ row }) => row)
     .filter((channel) => channel.state)
-    .toSorted(byPriorityThenId);
+    .toSorted((a, b) => b.priority - a.priority || compareCodeUnits(a.id, b.id));
   const snapshot: Snapshot = {
     publishedAt: options.publishedAt,
     channels: enabled,
@@ -67,11 +67,4 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
       warnings,
     ),
   };
-}
-
-/** By code units, not by a locale: every machine must list models in the same order. */
-function byPriorityThenId(a: ChannelRow, b: ChannelRow): number {
-  if (a.priority !== b.priority) return b.priority - a.priority;
-  if (a.id === b.id) return 0;
-  return a.id < b.id ? -1 : 1;
 }

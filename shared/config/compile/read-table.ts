@@ -1,3 +1,4 @@
+import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { keyAttributes } from '../config-rows.ts';
 import { attributeOf, plainRow, type RowProblem, type RowReading } from '../rows/read-row.ts';
 import type { ConfigTable, Verdict } from '../validation-result.ts';
@@ -54,18 +55,11 @@ export function readTable<Row>(
     used.push({ key, row: instead.row, plain: plainRow(standIn.raw) });
     return { table, key, problem: [reading.problem, standIn.said ?? []].flat().join('; ') };
   });
-  return { used: used.toSorted(byKey), verdicts };
+  return { used: used.toSorted((a, b) => compareCodeUnits(a.key, b.key)), verdicts };
 }
 
 /** As the table has it, so that the verdict can be written back to that very row. */
 function keyOf(table: ConfigTable, raw: unknown): string | number {
   const key = attributeOf(raw, keyAttributes[table]);
   return typeof key === 'string' || typeof key === 'number' ? key : '';
-}
-
-/** By code units, not by a locale: the same on every machine. */
-function byKey(a: { key: string | number }, b: { key: string | number }): number {
-  if (typeof a.key === 'number' && typeof b.key === 'number') return a.key - b.key;
-  if (a.key === b.key) return 0;
-  return a.key < b.key ? -1 : 1;
 }

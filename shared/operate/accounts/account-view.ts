@@ -1,3 +1,4 @@
+import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { formatYuan } from '../../billing/amount.ts';
 import { emptyQuota, imbalance, reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
@@ -84,7 +85,7 @@ function sayFacts(account: string, { item, plan, keys, grants, nowMs }: Facts): 
     ]),
     ...keys.map((key, at) => [at === 0 ? '  keys' : '', keyWords(key, nowMs)]),
     ...grants
-      .toSorted((a, b) => (a.grantId < b.grantId ? 1 : -1))
+      .toSorted((a, b) => compareCodeUnits(b.grantId, a.grantId))
       .slice(0, grantsShown)
       .map((grant, at) => [at === 0 ? '  grants' : '', grantWords(grant)]),
   ]);

@@ -1,3 +1,4 @@
+import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
 import type { RawRow } from '../row-tables.ts';
@@ -64,5 +65,5 @@ function sayTable(channels: ListedChannel[]): void {
 function inOrderOfTrial(a: ListedChannel, b: ListedChannel): number {
   const difference = (b.priority ?? -Infinity) - (a.priority ?? -Infinity);
   if (difference !== 0 && !Number.isNaN(difference)) return difference;
-  return a.id < b.id ? -1 : 1;
+  return compareCodeUnits(a.id, b.id);
 }

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { keyAttributes } from '../../config/config-rows.ts';
-import { byKey, configTables, rowsByKey, sortedKeys } from './row-changes.ts';
+import { canonicalJson, compareCodeUnits } from '../../wire/canonical-json.ts';
+import { configTables, rowsByKey } from './row-changes.ts';
 import { badRows, findingsIn, nameOf } from './findings.ts';
 import { Failure } from '../operator-failure.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
@@ -26,7 +27,7 @@ export async function exportConfig(session: Session, path: string, options: Expo
       table,
       [...rowsByKey(table, tables[table])]
         .filter(([key]) => !bad.has(nameOf({ table, key })))
-        .toSorted(([a], [b]) => byKey(a, b))
+        .toSorted(([a], [b]) => compareCodeUnits(a, b))
         .map(([, row]) => keyFirst(keyAttributes[table], row)),
     ]),
   );
@@ -38,6 +39,6 @@ export async function exportConfig(session: Session, path: string, options: Expo
 }
 
 const keyFirst = (keyName: string, row: RawRow): RawRow => {
-  const sorted = JSON.parse(JSON.stringify(row, sortedKeys)) as RawRow;
+  const sorted = JSON.parse(canonicalJson(row)) as RawRow;
   return { [keyName]: row[keyName], ...sorted };
 };

@@ -1,4 +1,5 @@
 /** What makes one configuration of another, row by row and attribute by attribute. */
+import { canonicalJson, compareCodeUnits } from '../../wire/canonical-json.ts';
 import { keyAttributes, type ConfigRows } from '../../config/config-rows.ts';
 import { plainRow } from '../../config/rows/read-row.ts';
 import type { ConfigTable } from '../../config/validation-result.ts';
@@ -25,10 +26,10 @@ export const configTables = Object.keys(keyAttributes) as ConfigTable[];
 export function changesBetween(before: ConfigRows, after: ConfigRows): RowChange[] {
   return configTables.flatMap((table) => {
     const [old, next] = [before, after].map((rows) => rowsByKey(table, rows[table]));
-    const keys = [...new Set([...(old?.keys() ?? []), ...(next?.keys() ?? [])])].toSorted(byKey);
+    const keys = [...new Set([...(old?.keys() ?? []), ...(next?.keys() ?? [])])].toSorted(compareCodeUnits);
     return keys.flatMap((key): RowChange[] => {
       const [oldRow, nextRow] = [old?.get(key), next?.get(key)];
-      if (canonical(oldRow) === canonical(nextRow)) return [];
+      if (canonicalJson(oldRow) === canonicalJson(nextRow)) return [];
       return [{ table, key, ...(oldRow && { before: oldRow }), ...(nextRow && { after: nextRow }) }];
     });
   });
@@ -38,7 +39,7 @@ export function attributeChanges({ before = {}, after = {} }: RowChange): Attrib
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].toSorted();
   return names
     .map((name) => ({ name, before: before[name], after: after[name] }))
-    .filter((change) => canonical(change.before) !== canonical(change.after));
+    .filter((change) => canonicalJson(change.before) !== canonicalJson(change.after));
 }
 
 /** Rows by their key, as JSON, without notes and marks. */
@@ -49,19 +50,4 @@ export function rowsByKey(table: ConfigTable, rows: unknown[]): Map<string | num
       return [row[keyAttributes[table]] as string | number, row];
     }),
   );
-}
-
-/** Equal values give equal texts, however their attributes are ordered. */
-export const canonical = (value: unknown): string | undefined => JSON.stringify(value, sortedKeys);
-
-/** For JSON.stringify: maps by name. */
-export const sortedKeys = (_name: string, value: unknown): unknown =>
-  typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
-    ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-    : value;
-
-export function byKey(a: string | number, b: string | number): number {
-  if (typeof a === 'number' && typeof b === 'number') return a - b;
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }

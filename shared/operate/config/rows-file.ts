@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import * as z from 'zod/mini';
-import { tableSchemas, type KeyAttribute, type TableName } from '../../tables/table-schemas.ts';
+import { tableSchemas, type KeyAttribute } from '../../tables/table-schemas.ts';
+import type { TableName } from '../../tables/table-names.ts';
 import { plainRow } from '../../config/rows/read-row.ts';
 import { usageFailure } from '../operator-failure.ts';
 import type { RawRow } from '../row-tables.ts';

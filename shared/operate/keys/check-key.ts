@@ -1,5 +1,6 @@
 import { Failure, usageFailure } from '../operator-failure.ts';
-import { hashOf, hintOf, isWellFormed } from '../../adapters/system/secret-keys.ts';
+import { keyHash } from '../../tables/key-hash.ts';
+import { isSecretKey, keyHint } from '../../wire/name-patterns.ts';
 import { judgeKey } from './key-state.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
 import { readInput, say, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
@@ -8,11 +9,11 @@ import { readInput, say, sayJson } from '../../../infra/ops/cli/terminal/termina
 export async function checkKey(session: Session, written: string | undefined, nowMs: number): Promise<void> {
   const secretKey = (written ?? (await readInput('Paste the key'))).trim();
   if (secretKey === '') throw usageFailure('no key was given, neither as argument nor on standard input');
-  if (!isWellFormed(secretKey)) {
+  if (!isSecretKey(secretKey)) {
     return report(session, 'malformed', 'a key is sk- and up to 200 visible characters, without blanks', '');
   }
-  const verdict = judgeKey(await session.tables.get('keys', hashOf(secretKey)), nowMs);
-  const hint = verdict.row?.hint || (secretKey.length >= 20 ? hintOf(secretKey) : 'this key');
+  const verdict = judgeKey(await session.tables.get('keys', keyHash(secretKey)), nowMs);
+  const hint = verdict.row?.hint || (secretKey.length >= 20 ? keyHint(secretKey) : 'this key');
   const account = verdict.row ? ` of account ${verdict.row.account}` : '';
   return report(session, verdict.state, verdict.why, `${hint}${account} `);
 }

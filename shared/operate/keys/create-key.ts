@@ -1,7 +1,9 @@
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
-import { hashOf, hintOf, newSecretKey } from '../../adapters/system/secret-keys.ts';
+import { newSecretKey } from '../../adapters/system/secret-keys.ts';
+import { keyHash } from '../../tables/key-hash.ts';
+import { keyHint } from '../../wire/name-patterns.ts';
 import { judgeKey } from './key-state.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
@@ -21,9 +23,9 @@ export interface CreateOptions {
 export async function createKey(session: Session, options: CreateOptions, nowMs: number): Promise<string> {
   const secretKey = newSecretKey();
   const row: RawRow = {
-    hash: hashOf(secretKey),
+    hash: keyHash(secretKey),
     account: options.account,
-    hint: hintOf(secretKey),
+    hint: keyHint(secretKey),
     enabled: true,
     ...(options.models && { models: options.models }),
     ...(options.official && { official: true }),

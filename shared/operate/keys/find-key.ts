@@ -1,7 +1,7 @@
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
 import type { RawRow } from '../row-tables.ts';
-import { hashOf } from '../../adapters/system/secret-keys.ts';
+import { keyHash } from '../../tables/key-hash.ts';
 
 export interface FoundKey {
   hash: string;
@@ -22,7 +22,7 @@ export async function findKey(session: Session, written: string): Promise<FoundK
       'wanted 4 or more characters of the hash, or the hint (sk-AbCd...wXyZ): see `key list`',
     );
   }
-  const fullHash = hashOf(wanted);
+  const fullHash = keyHash(wanted);
   const rows = await session.tables.scan('keys');
   const found = rows.filter(
     (row) =>

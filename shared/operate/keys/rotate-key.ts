@@ -1,7 +1,9 @@
 import { Failure, usageFailure } from '../operator-failure.ts';
 import { findKey } from './find-key.ts';
 import { showOnce } from './create-key.ts';
-import { hashOf, hintOf, newSecretKey } from '../../adapters/system/secret-keys.ts';
+import { newSecretKey } from '../../adapters/system/secret-keys.ts';
+import { keyHash } from '../../tables/key-hash.ts';
+import { keyHint } from '../../wire/name-patterns.ts';
 import { judgeKey } from './key-state.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
@@ -31,8 +33,8 @@ export async function rotateKey(
   const kept = Object.entries(old.row).filter(([name]) => !name.startsWith('_'));
   const row = {
     ...Object.fromEntries(kept),
-    hash: hashOf(secretKey),
-    hint: hintOf(secretKey),
+    hash: keyHash(secretKey),
+    hint: keyHint(secretKey),
     _created: isoTime(nowMs),
     _replaces: old.hash,
   };

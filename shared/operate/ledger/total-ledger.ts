@@ -1,3 +1,4 @@
+import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { formatYuan } from '../../billing/amount.ts';
 import { type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
 import { sayCsv } from '../prices/csv.ts';
@@ -32,7 +33,9 @@ export async function totalLedger(
   const totals = new Map<string, Total>();
   for await (const page of selectRows(session, options))
     for (const row of page) addTo(totals, row, options.by);
-  const sorted = [...totals.entries()].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, total]) => total);
+  const sorted = [...totals.entries()]
+    .toSorted(([a], [b]) => compareCodeUnits(a, b))
+    .map(([, total]) => total);
   report(session, options.by, sorted);
 }
 

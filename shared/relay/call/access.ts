@@ -1,11 +1,11 @@
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { ModelName } from './model-name.ts';
 import type { KeyLookup } from '../ports/key-store.ts';
+import { isSecretKey } from '../../wire/name-patterns.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 
 export type AdmittedKey = Extract<KeyLookup, { row: KeyRow }>;
 
-const keyPattern = /^sk-[\x21-\x7e]{1,200}$/;
 const bearer = /^bearer +(.*)$/i;
 
 /** The key of an Authorization header. Nothing is looked up for one that cannot be a key. */
@@ -16,7 +16,7 @@ export function readKey(authorization: string | undefined): string {
       'key_missing',
     );
   const key = bearer.exec(authorization.trim())?.[1]?.trim();
-  if (key === undefined || !keyPattern.test(key))
+  if (key === undefined || !isSecretKey(key))
     throw invalidKey(
       'The Authorization header does not hold an API key of this relay. Send "Authorization: Bearer sk-...".',
       'key_malformed',

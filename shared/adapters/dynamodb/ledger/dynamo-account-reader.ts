@@ -10,7 +10,7 @@ import { grantPrefix } from '../../../billing/grant.ts';
 import { closeRowOf, grantRowOf } from './ledger-attributes.ts';
 import { storeCall } from '../dynamo-client.ts';
 import { quotaOf, textAttribute, type Attributes } from '../quotas/quota-attributes.ts';
-import { physicalTableName } from '../../../tables/table-schemas.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
 
 /** Reads an account's item and ledger with amounts as DynamoDB has them: the document client would round them. */
 export function dynamoAccountReader(documentClient: DynamoDBDocumentClient, stack: string): AccountReader {

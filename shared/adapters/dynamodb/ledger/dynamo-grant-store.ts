@@ -17,7 +17,7 @@ import { storeCall } from '../dynamo-client.ts';
 import { isInvalid, ledgerAttributes } from './dynamo-ledger-store.ts';
 import { numberAttribute, textAttribute, type Attributes } from '../quotas/quota-attributes.ts';
 import { readGrantImage } from '../../table-streams/table-stream-records.ts';
-import { physicalTableName } from '../../../tables/table-schemas.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
 
 export function dynamoGrantStore(client: DynamoDBClient, stack: string): GrantStore {
   const ledger = physicalTableName(stack, 'ledger');

@@ -9,7 +9,7 @@ import {
 import { ledgerRowOf } from './ledger-attributes.ts';
 import { quotaOf, textAttribute, type Attributes } from '../quotas/quota-attributes.ts';
 import { dynamoQuotaStore } from '../quotas/dynamo-quota-store.ts';
-import { physicalTableName, type TableName } from '../../../tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../../tables/table-names.ts';
 import { type LedgerRow, ledgerTimeMs } from '../../../billing/ledger-row.ts';
 import { grantPrefix } from '../../../billing/grant.ts';
 import { timeText } from '../../../wire/request-id.ts';

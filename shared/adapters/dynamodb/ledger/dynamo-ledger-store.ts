@@ -9,7 +9,7 @@ import { type LedgerStore } from '../../../relay/ports/ledger-store.ts';
 import { Poisoned } from '../../../relay/ports/store-errors.ts';
 import { storeCall } from '../dynamo-client.ts';
 import { numberAttribute, textAttribute, type Attributes } from '../quotas/quota-attributes.ts';
-import { physicalTableName } from '../../../tables/table-schemas.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
 
 export function dynamoLedgerStore(client: DynamoDBClient, stack: string): LedgerStore {
   const TableName = physicalTableName(stack, 'ledger');

@@ -1,7 +1,7 @@
 import { paginateScan, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { QuotaScan } from '../../../relay/ports/quota-store.ts';
 import { readQuota } from '../../table-streams/table-stream-records.ts';
-import { physicalTableName } from '../../../tables/table-schemas.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
 
 /** Reads `quotas` page by page; an item is consistent in itself, which is all that a close needs. */
 export function dynamoQuotaScan(client: DynamoDBClient, stack: string): QuotaScan {

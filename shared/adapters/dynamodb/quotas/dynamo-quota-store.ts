@@ -23,7 +23,7 @@ import {
   tombstoneExpression,
   type Expression,
 } from './quota-expressions.ts';
-import { physicalTableName } from '../../../tables/table-schemas.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
 
 /** The reservations' store: each operation one conditional UpdateItem, tried once; the reservations decide on repeating it. */
 export function dynamoQuotaStore(documentClient: DynamoDBDocumentClient, stack: string): QuotaStore {

@@ -9,7 +9,7 @@ import { cooldownsId } from '../dynamo-channel-health.ts';
 import type { Attributes } from '../quotas/quota-attributes.ts';
 import { getItems, pointerId, pointerOf, type Pointer } from './runtime-items.ts';
 import { readSnapshot } from './snapshot-reader.ts';
-import { physicalTableName } from '../../../tables/table-schemas.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
 
 /** An edit is live within 10 s: this, and the compile. */
 const freshMs = 8000;

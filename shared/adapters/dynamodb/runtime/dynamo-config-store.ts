@@ -17,7 +17,7 @@ import {
 import { expireItem, movePointer, putIfAbsent, putItem, type RuntimeTable } from './runtime-writes.ts';
 import { toParts } from './snapshot-parts.ts';
 import { readParts, readSnapshot } from './snapshot-reader.ts';
-import { physicalTableName } from '../../../tables/table-schemas.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
 
 /** A configuration to publish: what requests are served with, and the rows it was made of. */
 export interface SnapshotContent {

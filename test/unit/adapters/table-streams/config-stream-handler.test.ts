@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { configHandler } from '../../../../shared/adapters/table-streams/config-stream-handler.ts';
 import { embeddedConfigMetrics } from '../../../../shared/adapters/telemetry/config-metrics.ts';
 import { unreadableSecrets } from '../../../../shared/adapters/secrets/secret-check.ts';
-import type { TableName } from '../../../../shared/tables/table-schemas.ts';
+import type { TableName } from '../../../../shared/tables/table-names.ts';
 import { marksLost, writeMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
 import { linesOf, metricsOf } from '../../../support/embedded-metrics.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';

@@ -6,7 +6,8 @@ import {
   dynamoSnapshotStore,
   type SnapshotStore,
 } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
-import { physicalTableName, tableSchemas, type TableName } from '../../../../shared/tables/table-schemas.ts';
+import { tableSchemas } from '../../../../shared/tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
 import { writeMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
 import type { ConfigRows } from '../../../../shared/config/config-rows.ts';
 import { recordedLog, type RecordedLog } from '../../adapters/telemetry/recorded-log.ts';
