@@ -3,8 +3,7 @@ import { channelTypeNames, isAzureV1 } from '../../../shared/upstreams/types/cha
 import type { AddOptions } from '../../../shared/operate/channels/add-channel.ts';
 import { usageFailure } from '../../../shared/operate/operator-failure.ts';
 import { readSecret } from './secret-commands.ts';
-import { parameterName } from '../../../shared/config/rows/secret-name.ts';
-
+import { parameterName } from '../../../shared/config/rows/secret-reference.ts';
 import type { Session } from '../session/session.ts';
 import { surroundings } from './terminal/process-context.ts';
 import { ask, isAttended } from './terminal/terminal.ts';

@@ -2,18 +2,19 @@
 import { readChannel } from '../../../shared/config/compile/read-channel.ts';
 import { GrantRow } from '../../../shared/config/rows/grant-row.ts';
 import { plainRow, readRow } from '../../../shared/config/rows/read-row.ts';
-import { grantAmount } from '../../../shared/operate/accounts/grant-amount.ts';
+import { grantAndPrint } from './account-commands.ts';
+import { createAndPrintKey } from './key-commands.ts';
+import { surroundings } from './terminal/process-context.ts';
 import { checkRow, rowOf } from '../../../shared/operate/channels/add-channel.ts';
 import { canonicalJson } from '../../../shared/wire/canonical-json.ts';
 import { awaitPublished } from '../../../shared/operate/config/write-rows.ts';
 import { Failure, usageFailure } from '../../../shared/operate/operator-failure.ts';
 import { answer, askSecret, askUpstream, type InitOptions, type UpstreamSecret } from './init-questions.ts';
-import { createKey } from '../../../shared/operate/keys/create-key.ts';
 import { parseList } from './terminal/option-values.ts';
 import { SecretTaken } from '../../../shared/operate/secret-writer.ts';
 import type { Session } from '../session/session.ts';
 import type { RawRow } from '../../../shared/operate/row-tables.ts';
-import { ask, confirm, isAttended, remark, say } from './terminal/terminal.ts';
+import { ask, confirm, isAttended, openTerminal, remark, say } from './terminal/terminal.ts';
 import {
   listUpstreamModels,
   namesLike,
@@ -100,17 +101,18 @@ interface Wanted {
 }
 
 async function write(session: Session, wanted: Wanted, options: InitOptions): Promise<void> {
+  const terminal = openTerminal(surroundings);
   const { row, secret, account, amount } = wanted;
   await store(session, String(row['id']), secret);
   if (Number(amount) !== 0) {
-    const grant = { id: grantId, reason: 'first amount', new: true, wait: options.wait };
-    await grantAmount(session, account, amount, grant, Date.now());
+    const grant = { account, amount, id: grantId, reason: 'first amount', isNew: true };
+    await grantAndPrint(session, terminal, { grant, waitSeconds: options.wait });
   }
   await session.tables.create('channels', row);
   say(`channel ${String(row['id'])} is written.`);
   // Without the compiler nothing is served, but what was written is right, and the key is still to come.
   await awaitPublished(session, options.wait).catch(remarkFailure);
-  const key = await createKey(session, { account }, Date.now());
+  const key = await createAndPrintKey(session, terminal, { account });
   const found = await session.baseUrl();
   if (found === undefined) remark('BASE_URL is the output BaseUrl of the stack.');
   const [model] = row['models'] as string[];

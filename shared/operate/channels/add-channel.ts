@@ -1,6 +1,6 @@
 import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
 import { usageFailure } from '../operator-failure.ts';
-import { isOfStack } from '../../config/rows/secret-name.ts';
+import { isOfStack } from '../../config/rows/secret-reference.ts';
 import type { Session } from '../../../infra/ops/session/session.ts';
 import type { RawRow } from '../row-tables.ts';
 import { confirm, remark, say } from '../../../infra/ops/cli/terminal/terminal.ts';

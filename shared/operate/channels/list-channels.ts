@@ -27,7 +27,7 @@ export async function listChannels(session: Session): Promise<void> {
 function listed(raw: RawRow, rules: { local: boolean }): ListedChannel {
   const id = String(raw['id']);
   const reading = readChannel(raw, rules);
-  // Nothing else of a bad row is shown: a secret may have been typed into the wrong cell.
+  // Nothing else of a bad row is shown: a secret may have been typed into the wrong attribute.
   if ('problem' in reading) return { id, state: 'bad', problem: reading.problem };
   const { row, warning } = reading;
   return {

@@ -1,8 +1,8 @@
-import { judgeAccountRow, judgeKeyRow } from '../../config/compile/validate-row.ts';
+import { validateAccountRow, validateKeyRow } from '../../config/compile/validate-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { emptyRows, type ConfigRows } from '../../config/config-rows.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import type { Judgement } from '../../config/validation-result.ts';
+import type { ValidationResult } from '../../config/validation-result.ts';
 import { readRowsFile, type FileRows } from './rows-file.ts';
 import { findingsIn, nameOf, type Finding } from './findings.ts';
 import { configTables, rowsByKey } from './row-changes.ts';
@@ -40,10 +40,10 @@ async function checkTables({ config, tables, ledger, target }: Session): Promise
   const progress = new Progress('rows of customers read');
   const [keys, accounts] = await Promise.all([tables.scan('keys'), tables.scan('accounts')]);
   progress.add(keys.length + accounts.length);
-  findings.push(...judged('keys', keys), ...judged('accounts', accounts));
+  findings.push(...validated('keys', keys), ...validated('accounts', accounts));
   let grants = 0;
   for await (const page of ledger.grants()) {
-    // Grants are judged when they are applied, and carry what was found.
+    // Grants are validated when they are applied, and carry what was found.
     for (const { account, grantId, problem } of page)
       if (problem !== undefined) findings.push({ table: 'grants', key: `${account} ${grantId}`, problem });
     grants += page.length;
@@ -59,9 +59,9 @@ async function checkFile({ config, target }: Session, path: string, alone: boole
   const others = [file.keys ?? [], file.accounts ?? [], file.grants ?? []].flat().length;
   const findings = [
     ...findingsIn(rows, target),
-    ...judged('keys', file.keys ?? []),
-    ...judged('accounts', file.accounts ?? []),
-    ...judged('grants', file.grants ?? []),
+    ...validated('keys', file.keys ?? []),
+    ...validated('accounts', file.accounts ?? []),
+    ...validated('grants', file.grants ?? []),
   ];
   return { rows: count(rows) + others, findings };
 }
@@ -78,21 +78,21 @@ export function putOver(rows: ConfigRows, file: FileRows<keyof ConfigRows>): Con
   return result;
 }
 
-const judges: Record<'keys' | 'accounts' | 'grants', (raw: unknown) => Judgement> = {
-  keys: judgeKeyRow,
-  accounts: judgeAccountRow,
+const validators: Record<'keys' | 'accounts' | 'grants', (raw: unknown) => ValidationResult> = {
+  keys: validateKeyRow,
+  accounts: validateAccountRow,
   grants(raw) {
     const reading = readRow(GrantRow, raw);
     return 'problem' in reading ? { problem: reading.problem } : {};
   },
 };
 
-const judged = (table: keyof typeof judges, rows: RawRow[]): Finding[] =>
+const validated = (table: keyof typeof validators, rows: RawRow[]): Finding[] =>
   rows.flatMap((row) => {
-    const judgement = judges[table](row);
-    if (judgement.problem === undefined && judgement.warning === undefined) return [];
+    const result = validators[table](row);
+    if (result.problem === undefined && result.warning === undefined) return [];
     const key = keyNames[table].map((name) => String(row[name])).join(' ');
-    return [{ table, key, ...judgement }];
+    return [{ table, key, ...result }];
   });
 
 const keyNames = { keys: ['hash'], accounts: ['account'], grants: ['account', 'grant_id'] };

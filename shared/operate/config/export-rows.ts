@@ -17,7 +17,7 @@ export async function exportConfig(session: Session, path: string, options: Expo
   const tables = await session.config.tables();
   const findings = findingsIn(tables, session.target);
   const bad = badRows(findings);
-  // What stands in the wrong cell of a bad row may be a secret, and files go into repositories.
+  // What stands in the wrong attribute of a bad row may be a secret, and files go into repositories.
   for (const finding of findings)
     if (finding.problem !== undefined) remark(`problem: ${nameOf(finding)}: ${finding.problem}`);
   if (bad.size > 0 && !options.skipBad)

@@ -1,7 +1,7 @@
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import type { ConfigRows } from '../../config/config-rows.ts';
 import { secretsOf } from '../../config/compile/read-channel.ts';
-import { isOfStack } from '../../config/rows/secret-name.ts';
+import { isOfStack } from '../../config/rows/secret-reference.ts';
 import type { Target } from '../operator-ports.ts';
 
 /** What the compiler says of a row; `problem`: it, or this version of it, is not used. */
@@ -25,14 +25,14 @@ export function findingsIn(rows: ConfigRows, target: Target, earlier?: ConfigRow
     .flatMap(secretsOf)
     .filter((reference) => !isOfStack(reference, target.stack));
   const unreadableSecrets = new Map(foreign.map((reference) => [reference, why]));
-  return compileSnapshot(rows, { ...options, unreadableSecrets }).verdicts.flatMap(({ key, ...verdict }) =>
-    verdict.problem === undefined && verdict.warning === undefined ? [] : [{ ...verdict, key: String(key) }],
+  return compileSnapshot(rows, { ...options, unreadableSecrets }).results.flatMap(({ key, ...result }) =>
+    result.problem === undefined && result.warning === undefined ? [] : [{ ...result, key: String(key) }],
   );
 }
 
 /** `channels openai`. */
 export const nameOf = ({ table, key }: { table: string; key: string | number }): string => `${table} ${key}`;
 
-/** The rows with a problem, by name. Nothing of them is shown: a secret may have been typed into the wrong cell. */
+/** The rows with a problem, by name. Nothing of them is shown: a secret may have been typed into the wrong attribute. */
 export const badRows = (findings: Finding[]): Set<string> =>
   new Set(findings.filter(({ problem }) => problem !== undefined).map(nameOf));

@@ -69,7 +69,10 @@ export async function planCreateKey(
       ...(isNewAccount ? [{ table: 'accounts' as const, row: { account } }] : []),
       { table: 'keys', row },
     ],
-    effect: [...(isNewAccount ? [`account ${account} is new`] : []), `a key of account ${account}: ${rights}`],
+    effect: [
+      ...(isNewAccount ? [`account ${account} is new`] : []),
+      `a key of account ${account}: ${rights}`,
+    ],
     questions: [],
     account,
     rights,

@@ -1,3 +1,4 @@
+import { pricedModels } from '../../billing/price.ts';
 import { readFile } from 'node:fs/promises';
 import { divideHalfUp, formatDecimal, parseDecimal } from '../../billing/amount.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
@@ -35,7 +36,7 @@ export async function importCharges(session: Session, file: string, options: Imp
   const { prices, skipped } = readPriceList(text);
   const rows = await session.tables.scan('charges');
   const named = options.onlyServed ? await pricesOfServed(session, prices) : prices;
-  const priced = new Set(readCharges(rows).charges.flatMap((charge) => charge.models));
+  const priced = pricedModels(readCharges(rows).charges);
   const wanted = named.filter(({ model }) => !priced.has(model));
   const charges = group(wanted, factor, nextId(rows.map((row) => Number(row['id']))));
 
