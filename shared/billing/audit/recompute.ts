@@ -1,4 +1,4 @@
-/** A ledger row's charge once more, from nothing but what the row names. */
+/** Computes a ledger row's charge again, from what the row itself names. */
 import { formatYuan, type NanoYuan } from '../amount.ts';
 import { costOf, parsePrice, type Price } from '../price.ts';
 import { inputCost } from '../reservation.ts';
