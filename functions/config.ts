@@ -12,7 +12,7 @@ import { systemRandom } from '../shared/adapters/system/system-random.ts';
 import { secretStore } from '../shared/adapters/secrets/cached-secret-store.ts';
 import { dynamoSnapshotStore } from '../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
 import { streamClient } from '../shared/adapters/dynamodb/stream-client.ts';
-import { writeMarks, type JudgedRow } from '../shared/adapters/dynamodb/dynamo-row-marks.ts';
+import { writeMarks, type ValidatedRow } from '../shared/adapters/dynamodb/dynamo-row-marks.ts';
 
 const environment = readEnvironment();
 const { stack, version, aws, local } = environment;
@@ -20,7 +20,7 @@ const clock = systemClock;
 const client = documentsOn(streamClient(aws));
 const metrics = embeddedConfigMetrics(stack);
 const secrets = secretStore({ environment, clock });
-const mark = (rows: JudgedRow[]): Promise<void> => writeMarks(client, stack, rows);
+const mark = (rows: ValidatedRow[]): Promise<void> => writeMarks(client, stack, rows);
 
 const keep = configPublisher({
   clock,

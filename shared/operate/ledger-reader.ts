@@ -1,4 +1,5 @@
 /** Port: what operators read of money: account items, ledger rows, grants. Writes nothing but a lost close. */
+import type { WrittenGrant } from '../billing/audit/account-audit.ts';
 import type { LedgerRow } from '../billing/ledger-row.ts';
 import type { QuotaItem } from '../billing/quota-item.ts';
 import type { QuotaStore } from '../relay/ports/quota-store.ts';
@@ -14,16 +15,7 @@ export interface LedgerSelection {
   toMs?: number | undefined;
 }
 
-/** A row of `grants`, with its amount as it was written. */
-export interface WrittenGrant {
-  account: string;
-  grantId: string;
-  amount: string;
-  applied: string | undefined;
-  problem: string | undefined;
-}
-
-/** What this program reads of money, consistently and exactly. Every method throws a Failure. */
+/** What operators' actions read of money, consistently and exactly. Every method throws a Failure. */
 export interface LedgerReader {
   quota(account: string): Promise<Reading<QuotaItem> | undefined>;
   accounts(): AsyncIterable<string[]>;

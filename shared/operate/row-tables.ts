@@ -1,13 +1,22 @@
 /** Port: the rows of the tables that operators edit, written one by one and never blindly. */
 import type { TableName } from '../tables/table-names.ts';
 
-/** A row as the table has it, before any schema has read it. */
+/** A row as the table has it, before any schema has read it; written ones may hold an ExactNumber. */
 export type RawRow = Record<string, unknown>;
+
+/** A decimal that a JavaScript number would round: it is written as it stands. */
+export class ExactNumber {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
 
 /** The partition key's value, or all key attributes of a table that has a sort key. */
 export type Key = string | RawRow;
 
-/** All that this program does to rows that operators edit. Every method throws a Failure that says what to do next. */
+/** All that operators' actions do to rows that operators edit. Every method throws a Failure that says what to do next. */
 export interface RowTables {
   get(table: TableName, key: Key): Promise<RawRow | undefined>;
   scan(table: TableName): Promise<RawRow[]>;

@@ -2,7 +2,7 @@
  * The attribute types that the ops-edited tables share. Rows are typed by hand in a console, so a number may
  * arrive as "5", a flag as "true", and a list of strings as a string set; anything else is a problem, named.
  *
- * Every message here is the end of a sentence that explain.ts starts: `priority: found "high", wanted <message>`.
+ * Every message here is the end of a sentence that issue-sentence.ts starts: `priority: found "high", wanted <message>`.
  */
 import * as z from 'zod/mini';
 import { modelNamePattern } from './name-patterns.ts';

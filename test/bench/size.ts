@@ -77,12 +77,12 @@ async function main(): Promise<boolean> {
     writeFileSync(join(emptyFolder, 'index.mjs'), 'export const handler = async () => {};\n');
     const folders = [emptyFolder, ...names.map((name) => join(outputFolder, name))];
     const [emptyCosts = [], ...costs] = await measureStarts(folders, rounds);
-    const verdicts = names.flatMap((name, index) => [
+    const withinLimits = names.flatMap((name, index) => [
       reportBytes(name),
       reportStart(name, costs[index] ?? [], emptyCosts),
     ]);
     console.log(`start ratio: fails above ${startRatioMax}; the design asks for ${startRatioDesign}`);
-    return verdicts.every(Boolean);
+    return withinLimits.every(Boolean);
   } finally {
     rmSync(emptyFolder, { recursive: true });
   }

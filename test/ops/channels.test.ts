@@ -97,7 +97,7 @@ describe('channel add', () => {
 });
 
 describe('channel list', () => {
-  it('shows channels in the order of trial, and bad rows with their problem but without their cells', async () => {
+  it('shows channels in the order of trial, and bad rows with their problem but without their attributes', async () => {
     await put({ id: 'typo', endpoint: upstream.endpoint, models: ['m'], secret, state: true });
     await put({
       id: 'top',

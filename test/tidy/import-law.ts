@@ -18,6 +18,7 @@ export const importLaw: Record<string, string[]> = {
   'shared/config/rows': ['shared/billing', 'shared/upstreams', 'shared/upstreams/types', 'shared/wire'],
   'shared/config': ['shared/config/rows'],
   'shared/config/compile': [
+    'shared/billing',
     'shared/config',
     'shared/config/rows',
     'shared/upstreams',
@@ -34,6 +35,7 @@ export const importLaw: Record<string, string[]> = {
   ],
   'shared/relay/http': ['shared/endpoints', 'shared/relay/ports', 'shared/wire'],
   'shared/relay/call': [
+    'shared/billing',
     'shared/config',
     'shared/config/rows',
     'shared/relay/http',
@@ -77,8 +79,9 @@ export const importLaw: Record<string, string[]> = {
     'shared/stream',
     'shared/wire',
   ],
-  'shared/relay/page': ['shared/wire'],
+  'shared/relay/page': ['shared/billing', 'shared/wire'],
   'shared/relay/catalog': [
+    'shared/billing',
     'shared/config',
     'shared/relay/http',
     'shared/relay/page',

@@ -1,10 +1,18 @@
+/** `account ...`: balances, top-ups and plans. */
 import type { Command } from 'commander';
-import { grantAmount } from '../../../shared/operate/accounts/grant-amount.ts';
-import { setPlan } from '../../../shared/operate/accounts/set-plan.ts';
-import { showAccount } from '../../../shared/operate/accounts/account-view.ts';
-import { parseNumber } from './terminal/option-values.ts';
+import { viewAccount } from '../../../shared/operate/accounts/account-view.ts';
+import {
+  awaitApplied,
+  carryOutGrantAmount,
+  planGrantAmount,
+  type GrantInput,
+} from '../../../shared/operate/accounts/grant-amount.ts';
+import { carryOutSetPlan, planSetPlan } from '../../../shared/operate/accounts/set-plan.ts';
+import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import type { CommandContext } from './command-context.ts';
-import { openPrintingSession } from '../session/session.ts';
+import { printAccount, printApplied, printGrant, printPlanSet } from './print/accounts.ts';
+import { parseNumber } from './terminal/option-values.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 const examples = `
 Amounts are yuan with at most 9 decimals. A negative amount is a correction. The same --id is never applied twice,
@@ -17,7 +25,23 @@ Examples:
   npm run ops -- account plan acme --level 1 --since 2026-11-01 --until 2027-11-01
   npm run ops -- account plan acme --none`;
 
-export function addAccountCommands(program: Command, _context: CommandContext): void {
+interface GrantOptions {
+  reason?: string;
+  id?: string;
+  new?: boolean;
+  /** Seconds. */
+  wait: number;
+}
+
+interface PlanOptions {
+  level?: number;
+  since?: string;
+  until?: string;
+  none?: boolean;
+  new?: boolean;
+}
+
+export function addAccountCommands(program: Command, { terminal, open }: CommandContext): void {
   const account = program
     .command('account')
     .description('who pays: balances, top-ups and plans')
@@ -28,8 +52,8 @@ export function addAccountCommands(program: Command, _context: CommandContext): 
     .description('show balance, plan use, calls under way, keys and the last grants')
     .argument('<account>', 'as in the table accounts')
     .option('--json', 'print JSON')
-    .action(async (name: string, _options, command: Command) =>
-      showAccount(await openPrintingSession(command), name, Date.now()),
+    .action(async (name: string, options: { json?: boolean }, command: Command) =>
+      printAccount(terminal, await viewAccount(await open(command), name), options),
     );
 
   account
@@ -41,9 +65,11 @@ export function addAccountCommands(program: Command, _context: CommandContext): 
     .option('--id <id>', 'names the grant: the same id is applied once (default: a new one)')
     .option('--new', 'make the account when there is none')
     .option('--wait <seconds>', 'how long to wait until it is applied', parseNumber, 15)
-    .action(async (name: string, amount: string, _options, command: Command) =>
-      grantAmount(await openPrintingSession(command), name, amount, command.opts(), Date.now()),
-    );
+    .action(async (account: string, amount: string, options: GrantOptions, command: Command) => {
+      const { reason, id, new: isNew, wait } = options;
+      const grant = { account, amount, reason, id, isNew };
+      await grantAndPrint(await open(command), terminal, { grant, waitSeconds: wait });
+    });
 
   account
     .command('plan')
@@ -54,7 +80,26 @@ export function addAccountCommands(program: Command, _context: CommandContext): 
     .option('--until <time>', 'covers no call from then on (default: no end)')
     .option('--none', 'take the plan away')
     .option('--new', 'make the account when there is none')
-    .action(async (name: string, _options, command: Command) =>
-      setPlan(await openPrintingSession(command), name, command.opts(), Date.now()),
-    );
+    .action(async (account: string, options: PlanOptions, command: Command) => {
+      const { level, since, until, none, new: isNew } = options;
+      const ports = await open(command);
+      const plan = await planSetPlan(ports, { account, level, since, until, none, isNew });
+      printPlanSet(terminal, await carryOutSetPlan(ports, plan));
+      for (const warning of plan.warnings) terminal.remark(`warning: ${warning}`);
+    });
+}
+
+export async function grantAndPrint(
+  ports: OperatorPorts,
+  terminal: Terminal,
+  { grant, waitSeconds }: { grant: GrantInput; waitSeconds: number },
+): Promise<void> {
+  const written = await carryOutGrantAmount(ports, await planGrantAmount(ports, grant));
+  printGrant(terminal, written);
+  const { account, grantId } = written;
+  printApplied(
+    terminal,
+    account,
+    await awaitApplied(ports, { account, grantId, waitMs: waitSeconds * 1000 }),
+  );
 }

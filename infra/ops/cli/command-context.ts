@@ -10,7 +10,7 @@ export interface CommandContext {
   terminal: Terminal;
   environment: NodeJS.ProcessEnv;
   /** Opens the tables that the options of a command name, and prints where they are before anything is read or written. */
-  open(command: Command): Promise<OperatorPorts>;
+  readonly open: (command: Command) => Promise<OperatorPorts>;
 }
 
 export function commandContext(context: ProcessContext): CommandContext {

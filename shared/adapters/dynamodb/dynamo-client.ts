@@ -25,7 +25,7 @@ export function documentClient(aws: AwsAccess): DynamoDBDocumentClient {
 export const documentsOn = (client: DynamoDBClient): DynamoDBDocumentClient =>
   DynamoDBDocumentClient.from(client, {
     marshallOptions: { removeUndefinedValues: true },
-    // A number that is typed by hand may be beyond what the SDK accepts; the row's schema judges it, not an exception.
+    // A number that is typed by hand may be beyond what the SDK accepts; its row's schema refuses it, not an exception.
     unmarshallOptions: { wrapNumbers: Number },
   });
 

@@ -1,7 +1,7 @@
 import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb';
 import { UpdateCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { attributeOf } from '../../config/rows/read-row.ts';
-import type { Judgement } from '../../config/validation-result.ts';
+import type { ValidationResult } from '../../config/validation-result.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
 import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
 import { storeCall } from './dynamo-client.ts';
@@ -10,11 +10,11 @@ import { tableSchemas } from '../../tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 
 /** A row, as it was read, and what it is to be told. */
-export interface JudgedRow {
+export interface ValidatedRow {
   table: TableName;
   key: string | number;
   raw: unknown;
-  judgement: Judgement;
+  result: ValidationResult;
 }
 
 const atOnceMax = 10;
@@ -33,12 +33,12 @@ export const marksLost = 'The store did not answer for all marks of rows.';
 export async function writeMarks(
   client: DynamoDBDocumentClient,
   stack: string,
-  rows: JudgedRow[],
+  rows: ValidatedRow[],
   log: Pick<Log, 'event'> = jsonLog(process.env['RELAY_VERSION'] ?? ''),
 ): Promise<void> {
   const changed = rows.filter((row) => marksOf(row).some(({ found, wanted }) => found !== wanted));
   let unanswered: StoreUnavailable | undefined;
-  const tryMark = async (row: JudgedRow): Promise<void> => {
+  const tryMark = async (row: ValidatedRow): Promise<void> => {
     try {
       await writeMark(client, stack, row);
     } catch (error) {
@@ -52,18 +52,18 @@ export async function writeMarks(
   if (unanswered) throw new StoreUnavailable(marksLost, { cause: unanswered });
 }
 
-const lossOf = ({ table, key }: JudgedRow, error: unknown) => ({
+const lossOf = ({ table, key }: ValidatedRow, error: unknown) => ({
   table,
   ...(String(key).length <= loggedKeyLengthMax && { key }),
   problem: describeFault(error).error,
 });
 
-const marksOf = ({ raw, judgement }: JudgedRow) => [
-  { name: '_problem', found: attributeOf(raw, '_problem'), wanted: judgement.problem },
-  { name: '_warning', found: attributeOf(raw, '_warning'), wanted: judgement.warning },
+const marksOf = ({ raw, result }: ValidatedRow) => [
+  { name: '_problem', found: attributeOf(raw, '_problem'), wanted: result.problem },
+  { name: '_warning', found: attributeOf(raw, '_warning'), wanted: result.warning },
 ];
 
-async function writeMark(client: DynamoDBDocumentClient, stack: string, row: JudgedRow): Promise<void> {
+async function writeMark(client: DynamoDBDocumentClient, stack: string, row: ValidatedRow): Promise<void> {
   const marks = marksOf(row);
   const set = marks.filter(({ wanted }) => wanted !== undefined);
   const removed = marks.filter(({ wanted }) => wanted === undefined);

@@ -1,8 +1,10 @@
-import type { Key, RawRow, RowTables } from '../../operate/row-tables.ts';
+/** The rows of the tables that operators edit, over DynamoDB: every write but `replace` has its condition. */
+import { ExactNumber, type Key, type RawRow, type RowTables } from '../../operate/row-tables.ts';
 import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb';
 import {
   DeleteCommand,
   GetCommand,
+  NumberValue,
   PutCommand,
   ScanCommand,
   TransactWriteCommand,
@@ -17,11 +19,19 @@ const keyNameOf = (table: TableName): string => tableSchemas[table].partitionKey
 const keyOf = (table: TableName, key: Key): RawRow =>
   typeof key === 'string' ? { [keyNameOf(table)]: key } : key;
 
+const itemOf = (row: RawRow): RawRow =>
+  Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [
+      name,
+      value instanceof ExactNumber ? NumberValue.from(value.text) : value,
+    ]),
+  );
+
 export function dynamoRowTables({ target, documents, explained }: Store): RowTables {
   const at = (table: TableName) => ({ TableName: physicalTableName(target.stack, table) });
   const put = (table: TableName, row: RawRow) => ({
     ...at(table),
-    Item: row,
+    Item: itemOf(row),
     ConditionExpression: 'attribute_not_exists(#key)',
     ExpressionAttributeNames: { '#key': keyNameOf(table) },
   });
@@ -53,7 +63,7 @@ export function dynamoRowTables({ target, documents, explained }: Store): RowTab
     },
     create: async (table, row) => explained(unlessRefused(documents.send(new PutCommand(put(table, row))))),
     async replace(table, row) {
-      await explained(documents.send(new PutCommand({ ...at(table), Item: row })));
+      await explained(documents.send(new PutCommand({ ...at(table), Item: itemOf(row) })));
     },
     update: async (table, key, attributes, unchanged) =>
       explained(unlessRefused(documents.send(new UpdateCommand(set(table, key, attributes, unchanged))))),

@@ -1,7 +1,12 @@
 /**
  * Stores and reads the secrets of a stack: in SSM or Secrets Manager, named by references in rows. Never shows a value.
  */
-import { isOfStack, isSecretName, managedSecretName, parameterName } from '../../config/rows/secret-name.ts';
+import {
+  isOfStack,
+  isSecretName,
+  managedSecretName,
+  parameterName,
+} from '../../config/rows/secret-reference.ts';
 import { Failure, usageFailure } from '../../operate/operator-failure.ts';
 import type { Target } from '../../operate/operator-ports.ts';
 import { SecretTaken, type SecretWriter } from '../../operate/secret-writer.ts';

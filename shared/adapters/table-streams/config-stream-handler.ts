@@ -1,27 +1,27 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBRecord, DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
-import { judgeAccountRow, judgeKeyRow } from '../../config/compile/validate-row.ts';
+import { validateAccountRow, validateKeyRow } from '../../config/compile/validate-row.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
-import type { Judgement } from '../../config/validation-result.ts';
+import type { ValidationResult } from '../../config/validation-result.ts';
 import { rowOfImage } from './row-image.ts';
 import type { ConfigMetrics } from '../telemetry/config-metrics.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
-import type { JudgedRow } from '../dynamodb/dynamo-row-marks.ts';
+import type { ValidatedRow } from '../dynamodb/dynamo-row-marks.ts';
 
 export interface ConfigEventsParts {
   stack: string;
   metrics: ConfigMetrics;
   /** Compiles and publishes the tables of the configuration. */
   keep(): Promise<unknown>;
-  mark(rows: JudgedRow[]): Promise<void>;
+  mark(rows: ValidatedRow[]): Promise<void>;
 }
 
-/** Tables whose rows are judged one by one; they are no part of the configuration. */
-const judges = { keys: judgeKeyRow, accounts: judgeAccountRow } satisfies Partial<
-  Record<TableName, (raw: unknown) => Judgement>
+/** Tables whose rows are validated one by one; they are no part of the configuration. */
+const validators = { keys: validateKeyRow, accounts: validateAccountRow } satisfies Partial<
+  Record<TableName, (raw: unknown) => ValidationResult>
 >;
-const judgedTables = Object.keys(judges) as (keyof typeof judges)[];
+const validatedTables = Object.keys(validators) as (keyof typeof validators)[];
 
 /**
  * The handler behind the streams of the tables that operators edit, and behind a schedule. Whatever changed in the
@@ -35,11 +35,11 @@ export function configHandler(
       await parts.keep();
       return;
     }
-    const judged = judgedTables.flatMap((table) => judgedRows(event.Records, table, parts.stack));
+    const validated = validatedTables.flatMap((table) => validatedRows(event.Records, table, parts.stack));
     if (hasConfiguration(event.Records, parts.stack)) await parts.keep();
-    const bad = judged.filter(({ judgement }) => judgement.problem !== undefined);
+    const bad = validated.filter(({ result }) => result.problem !== undefined);
     if (bad.length > 0) parts.metrics.badRows(bad.length);
-    await parts.mark(judged);
+    await parts.mark(validated);
   };
 }
 
@@ -47,10 +47,14 @@ const isOf = ({ eventSourceARN }: DynamoDBRecord, table: TableName, stack: strin
   eventSourceARN?.includes(`:table/${physicalTableName(stack, table)}/`) === true;
 
 const hasConfiguration = (records: DynamoDBRecord[], stack: string): boolean =>
-  records.some((record) => !judgedTables.some((table) => isOf(record, table, stack)));
+  records.some((record) => !validatedTables.some((table) => isOf(record, table, stack)));
 
-/** The newest image of each row, judged; rows that were deleted have none. */
-function judgedRows(records: DynamoDBRecord[], table: keyof typeof judges, stack: string): JudgedRow[] {
+/** The newest image of each row, validated; rows that were deleted have none. */
+function validatedRows(
+  records: DynamoDBRecord[],
+  table: keyof typeof validators,
+  stack: string,
+): ValidatedRow[] {
   const newest = new Map<string | number, unknown>();
   for (const record of records) {
     if (!isOf(record, table, stack)) continue;
@@ -60,7 +64,7 @@ function judgedRows(records: DynamoDBRecord[], table: keyof typeof judges, stack
     if (NewImage) newest.set(key, rowOf(NewImage));
     else newest.delete(key);
   }
-  return [...newest].map(([key, raw]) => ({ table, key, raw, judgement: judges[table](raw) }));
+  return [...newest].map(([key, raw]) => ({ table, key, raw, result: validators[table](raw) }));
 }
 
 const rowOf = (image: unknown): Record<string, unknown> =>

@@ -8,7 +8,7 @@ import { settingReader } from './read-setting.ts';
 import { readTable } from './read-table.ts';
 import { defaultSettings } from '../rows/settings.ts';
 import type { Snapshot } from '../snapshot.ts';
-import type { Verdict } from '../validation-result.ts';
+import type { RowResult } from '../validation-result.ts';
 
 export interface CompileOptions {
   /** true on the local stack: loopback endpoints and `env:` secrets are allowed. */
@@ -26,12 +26,12 @@ export interface Compiled {
   /** The rows that the snapshot was made of, as JSON, by key: those that are off included. */
   rows: ConfigRows;
   /** One for each row that was given, in that order. */
-  verdicts: Verdict[];
+  results: RowResult[];
 }
 
 /**
  * Turns the rows of the ops-edited tables into the one configuration that requests are served with, and a
- * verdict for each row. Never throws: a row that does not fit is told why, and its last good version is used.
+ * result for each row. Never throws: a row that does not fit is told why, and its last good version is used.
  */
 export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compiled {
   const earlier = options.earlier ?? emptyRows;
@@ -62,8 +62,8 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
       plans: plans.used.map(({ plain }) => plain),
       settings: settings.used.map(({ plain }) => plain),
     },
-    verdicts: withWarnings(
-      tables.flatMap(({ verdicts }) => verdicts),
+    results: withWarnings(
+      tables.flatMap(({ results }) => results),
       warnings,
     ),
   };

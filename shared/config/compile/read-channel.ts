@@ -13,7 +13,7 @@ import { referenceProblem } from '../rows/secret-reference.ts';
  */
 export function readChannel(raw: unknown, rules: { local: boolean }): RowReading<ChannelRow> {
   const reading = readRow(ChannelRow, raw);
-  if ('problem' in reading) return judgeSwitch(raw, reading);
+  if ('problem' in reading) return validateSwitch(raw, reading);
   const endpoint = endpointOf(reading.row.type, reading.row);
   const row = { ...reading.row, endpoint: endpoint ?? '' };
   const problems = [
@@ -22,14 +22,14 @@ export function readChannel(raw: unknown, rules: { local: boolean }): RowReading
     ...secretsOf(row).map((reference) => attributed('secret', referenceProblem(reference, rules))),
     row.secret?.length === 0 ? 'secret: found an empty list, wanted a reference or no attribute' : undefined,
   ].filter((problem) => problem !== undefined);
-  if (problems.length > 0) return judgeSwitch(raw, { problem: [...new Set(problems)].join('; ') });
+  if (problems.length > 0) return validateSwitch(raw, { problem: [...new Set(problems)].join('; ') });
   const warning = channelWarning(row);
   const served = { ...row, endpoint: normaliseEndpoint(row.endpoint) };
   return warning ? { row: served, warning } : { row: served };
 }
 
 /** Off means off, even in a row with mistakes; and so does a switch that cannot be read. */
-function judgeSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
+function validateSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
   const state = z.safeParse(ChannelRow.shape.state, attributeOf(raw, 'state'));
   if (!state.success)
     return { problem: `${problem}; until state can be read, the channel is off`, off: true };

@@ -21,3 +21,10 @@ export const KeyRow = z.strictObject({
   hint: z._default(z.string('a text'), ''),
 });
 export type KeyRow = z.infer<typeof KeyRow>;
+
+/** Why the relay refuses the key of a row; undefined: it does not. `nowMs`: epoch milliseconds. */
+export function refusedFor(key: KeyRow, nowMs: number): 'kind' | 'disabled' | 'expired' | undefined {
+  if (key.agent !== 'api') return 'kind';
+  if (!key.enabled) return 'disabled';
+  return key.expires_at !== undefined && key.expires_at <= nowMs ? 'expired' : undefined;
+}

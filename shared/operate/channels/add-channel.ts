@@ -1,7 +1,7 @@
 /** Writes a new channel, or writes over one. Refuses a row that the relay would not use. */
 import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
 import { plainRow } from '../../config/rows/read-row.ts';
-import { isOfStack } from '../../config/rows/secret-name.ts';
+import { isOfStack } from '../../config/rows/secret-reference.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts, Target } from '../operator-ports.ts';

@@ -1,5 +1,5 @@
 /** Stores the key of an upstream under a name of the stack. Plans hold no value, so that they can be shown. */
-import { isSecretName, managedSecretName, parameterName } from '../../config/rows/secret-name.ts';
+import { isSecretName, managedSecretName, parameterName } from '../../config/rows/secret-reference.ts';
 import { usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';

@@ -1,9 +1,9 @@
 /** Validates the rows that operators edit, those of the tables or those of a file. Writes nothing. */
-import { judgeAccountRow, judgeKeyRow } from '../../config/compile/validate-row.ts';
+import { validateAccountRow, validateKeyRow } from '../../config/compile/validate-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { emptyRows, type ConfigRows } from '../../config/config-rows.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import type { Judgement } from '../../config/validation-result.ts';
+import type { ValidationResult } from '../../config/validation-result.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { RawRow } from '../row-tables.ts';
 import { findingsIn, problemsOf, warningsOf, type Finding } from './findings.ts';
@@ -68,9 +68,9 @@ const checked = (rows: number, findings: Finding[]): CheckedRows => ({
   warnings: warningsOf(findings),
 });
 
-const validators: Record<'keys' | 'accounts' | 'grants', (raw: unknown) => Judgement> = {
-  keys: judgeKeyRow,
-  accounts: judgeAccountRow,
+const validators: Record<'keys' | 'accounts' | 'grants', (raw: unknown) => ValidationResult> = {
+  keys: validateKeyRow,
+  accounts: validateAccountRow,
   grants(raw) {
     const reading = readRow(GrantRow, raw);
     return 'problem' in reading ? { problem: reading.problem } : {};

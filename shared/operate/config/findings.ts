@@ -2,7 +2,7 @@
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import type { ConfigRows } from '../../config/config-rows.ts';
 import { secretsOf } from '../../config/compile/read-channel.ts';
-import { isOfStack } from '../../config/rows/secret-name.ts';
+import { isOfStack } from '../../config/rows/secret-reference.ts';
 import type { Target } from '../operator-ports.ts';
 
 /** `problem`: the row, or this version of it, is not used. */
@@ -26,8 +26,8 @@ export function findingsIn(rows: ConfigRows, target: Target, earlier?: ConfigRow
     .flatMap(secretsOf)
     .filter((reference) => !isOfStack(reference, target.stack));
   const unreadableSecrets = new Map(foreign.map((reference) => [reference, why]));
-  return compileSnapshot(rows, { ...options, unreadableSecrets }).verdicts.flatMap(({ key, ...verdict }) =>
-    verdict.problem === undefined && verdict.warning === undefined ? [] : [{ ...verdict, key: String(key) }],
+  return compileSnapshot(rows, { ...options, unreadableSecrets }).results.flatMap(({ key, ...result }) =>
+    result.problem === undefined && result.warning === undefined ? [] : [{ ...result, key: String(key) }],
   );
 }
 

@@ -1,5 +1,6 @@
 /** Makes billing rules from a price list, for models that no rule prices yet. Never changes a rule that is there. */
 import { divideHalfUp, formatDecimal, parseDecimal } from '../../billing/amount.ts';
+import { pricedModels } from '../../billing/price.ts';
 import { readChannel } from '../../config/compile/read-channel.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
@@ -46,7 +47,7 @@ export async function planImport(
   const { named, missing } = input.onlyServed
     ? pricesOfServed(await tables.scan('channels'), target, prices)
     : { named: prices, missing: [] };
-  const priced = new Set(readCharges(rows).charges.flatMap((charge) => charge.models));
+  const priced = pricedModels(readCharges(rows).charges);
   const wanted = named.filter(({ model }) => !priced.has(model));
   const charges = group(wanted, factor, nextId(rows.map((row) => Number(row['id']))));
   return {

@@ -17,7 +17,7 @@ import type { ConfigMetrics } from '../../adapters/telemetry/config-metrics.ts';
 import type { Pointer } from '../../adapters/dynamodb/runtime/runtime-items.ts';
 import { SnapshotBroken } from '../../adapters/dynamodb/runtime/snapshot-reader.ts';
 import type { SnapshotStore } from '../../adapters/dynamodb/runtime/dynamo-config-store.ts';
-import type { JudgedRow } from '../../adapters/dynamodb/dynamo-row-marks.ts';
+import type { ValidatedRow } from '../../adapters/dynamodb/dynamo-row-marks.ts';
 
 export interface ConfigPublisherParts {
   clock: Clock;
@@ -28,7 +28,7 @@ export interface ConfigPublisherParts {
   local: boolean;
   snapshots: SnapshotStore;
   scan(): Promise<ConfigRows>;
-  mark(rows: JudgedRow[]): Promise<void>;
+  mark(rows: ValidatedRow[]): Promise<void>;
   /** Which of these secret references certainly cannot be read, each with why. */
   unreadable(references: string[]): Promise<ReadonlyMap<string, string>>;
 }
@@ -121,15 +121,15 @@ async function markRows(
 ): Promise<void> {
   const references = new Set(compiled.snapshot.channels.flatMap(secretsOf));
   const unreadable = await parts.unreadable([...references]);
-  const { verdicts } =
+  const { results } =
     unreadable.size > 0 ? compileSnapshot(raw, { ...options, unreadableSecrets: unreadable }) : compiled;
   parts.metrics.compiled({
-    badRows: verdicts.filter(({ problem }) => problem !== undefined).length,
-    warnedRows: verdicts.filter(({ warning }) => warning !== undefined).length,
+    badRows: results.filter(({ problem }) => problem !== undefined).length,
+    warnedRows: results.filter(({ warning }) => warning !== undefined).length,
     unpricedModels: unpricedModels(compiled.snapshot).length,
   });
   const rows = [...raw.channels, ...raw.charges, ...raw.plans, ...raw.settings];
   await parts.mark(
-    verdicts.map(({ table, key, ...judgement }, index) => ({ table, key, raw: rows[index], judgement })),
+    results.map(({ table, key, ...result }, index) => ({ table, key, raw: rows[index], result })),
   );
 }

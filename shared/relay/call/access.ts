@@ -1,4 +1,4 @@
-import type { KeyRow } from '../../config/rows/key-row.ts';
+import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
 import type { ModelName } from './model-name.ts';
 import type { KeyLookup } from '../ports/key-store.ts';
 import { isSecretKey } from '../../wire/name-patterns.ts';
@@ -27,10 +27,8 @@ export function readKey(authorization: string | undefined): string {
 /** The usable key behind a lookup. All reasons why it is not usable share one message; the log has the reason. */
 export function admitKey(lookup: KeyLookup, nowMs: number): AdmittedKey {
   if ('missing' in lookup) throw unusableKey(`key_${lookup.missing}`);
-  const { row } = lookup;
-  if (row.agent !== 'api') throw unusableKey('key_kind');
-  if (!row.enabled) throw unusableKey('key_disabled');
-  if (row.expires_at !== undefined && row.expires_at <= nowMs) throw unusableKey('key_expired');
+  const reason = refusedFor(lookup.row, nowMs);
+  if (reason !== undefined) throw unusableKey(`key_${reason}`);
   return lookup;
 }
 

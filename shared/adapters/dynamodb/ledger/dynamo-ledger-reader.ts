@@ -1,4 +1,6 @@
-import type { LedgerReader, LedgerSelection, Reading, WrittenGrant } from '../../../operate/ledger-reader.ts';
+/** What operators read of money, from DynamoDB: consistently, with exact numbers. */
+import type { WrittenGrant } from '../../../billing/audit/account-audit.ts';
+import type { LedgerReader, LedgerSelection, Reading } from '../../../operate/ledger-reader.ts';
 import {
   GetItemCommand,
   QueryCommand,

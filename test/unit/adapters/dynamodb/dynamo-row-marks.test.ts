@@ -5,7 +5,7 @@ import { scanConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-co
 import {
   marksLost,
   writeMarks,
-  type JudgedRow,
+  type ValidatedRow,
 } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
@@ -24,11 +24,11 @@ beforeAll(async () => {
 afterAll(() => emulator.stop());
 
 const problem = 'priority: found "high", wanted a whole number';
-const judged = (key: string, raw: unknown = { id: key }): JudgedRow => ({
+const validated = (key: string, raw: unknown = { id: key }): ValidatedRow => ({
   table: 'channels',
   key,
   raw,
-  judgement: { problem },
+  result: { problem },
 });
 
 test('a row that cannot be marked is told to the log, and the others are marked', async () => {
@@ -40,9 +40,9 @@ test('a row that cannot be marked is told to the log, and the others are marked'
   await store.client.send(new PutItemCommand({ TableName: 'relay-charges', Item: beyond }));
   const { channels, charges } = await scanConfigTables(store.client, 'relay');
   const log = recordedLog();
-  const rows: JudgedRow[] = [
-    ...charges.map((raw): JudgedRow => ({ table: 'charges', key: 2 ** 53, raw, judgement: { problem } })),
-    ...channels.map((raw) => judged((raw as { id: string }).id, raw)),
+  const rows: ValidatedRow[] = [
+    ...charges.map((raw): ValidatedRow => ({ table: 'charges', key: 2 ** 53, raw, result: { problem } })),
+    ...channels.map((raw) => validated((raw as { id: string }).id, raw)),
   ];
   await writeMarks(store.client, 'relay', rows, log);
   expect(await readRow(store, 'channels', 'main')).toMatchObject({ _problem: problem });
@@ -59,7 +59,7 @@ test('a row that cannot be marked is told to the log, and the others are marked'
 
 test('a long key, such as the hash of a key, is not logged', async () => {
   const log = recordedLog();
-  await writeMarks(store.client, 'relay', [judged('k'.repeat(3000))], log);
+  await writeMarks(store.client, 'relay', [validated('k'.repeat(3000))], log);
   expect(log.events).toEqual([
     { name: 'mark_failed', fields: { table: 'channels', problem: 'ValidationException' } },
   ]);
@@ -82,7 +82,7 @@ test('a store that does not answer for one row is told after all others were mar
   const marking = writeMarks(
     client,
     'relay',
-    ['unlucky', ...later].map((id) => judged(id)),
+    ['unlucky', ...later].map((id) => validated(id)),
     log,
   );
   await expect(marking).rejects.toThrow(new StoreUnavailable(marksLost));

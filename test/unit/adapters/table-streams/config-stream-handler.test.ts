@@ -111,7 +111,7 @@ describe('an event of a table that operators edit', () => {
     expect(store.calls).toEqual([]);
   });
 
-  test('judges the newest of several images of a row, and brings back none that was deleted', async () => {
+  test('validates the newest of several images of a row, and brings back none that was deleted', async () => {
     await store.put('keys', { hash, account: 'a' });
     store.calls.length = 0;
     await handle({ Records: [keyRecord({ rpm: { N: '0' } }), keyRecord({})] });
