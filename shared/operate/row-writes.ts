@@ -11,17 +11,12 @@ export type RowWrite =
 
 /** @returns false when somebody else wrote the row since the plan was made; the row then stays as it is */
 export async function writeRow(tables: RowTables, write: RowWrite): Promise<boolean> {
-  switch (write.kind) {
-    case 'create':
-      return tables.create(write.table, write.row);
-    case 'replace':
-      await tables.replace(write.table, write.row);
-      return true;
-    case 'update':
-      return tables.update(write.table, write.key, write.attributes, write.unchanged);
-    case 'remove':
-      return tables.remove(write.table, write.key, write.unchanged);
-  }
+  const { kind, table } = write;
+  if (kind === 'create') return tables.create(table, write.row);
+  if (kind === 'update') return tables.update(table, write.key, write.attributes, write.unchanged);
+  if (kind === 'remove') return tables.remove(table, write.key, write.unchanged);
+  await tables.replace(table, write.row);
+  return true;
 }
 
 /** `channels openai`. */

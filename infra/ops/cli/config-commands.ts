@@ -22,7 +22,7 @@ import {
   printPublished,
   printVersion,
   printVersions,
-  remarkProblems,
+  problemWords,
   versionsJson,
 } from './print/config.ts';
 import { parseNumber } from './terminal/option-values.ts';
@@ -88,7 +88,7 @@ export function addConfigCommands(program: Command, { terminal, open }: CommandC
     .option('--skip-bad', 'leave rows with a problem out')
     .action(async (path: string, options: { skipBad?: boolean }, command: Command) => {
       const { text, rows, problems } = await exportRows(await open(command));
-      remarkProblems(terminal, problems);
+      problems.map(problemWords).forEach(terminal.remark);
       if (problems.length > 0 && !options.skipBad)
         throw new Failure('nothing was exported: mend these rows, or leave them out with --skip-bad');
       await writeTextFile(path, text);

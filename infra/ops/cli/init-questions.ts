@@ -38,12 +38,11 @@ export const answerFrom =
   ({ ask, isAttended }: Terminal): Answer =>
   async (option, { name, question, usual }) => {
     if (option !== undefined) return option;
-    while (isAttended) {
-      const typed = (await ask(`${question}${usual ? ` [${usual}]` : ''}:`)) || usual;
-      if (typed !== undefined) return typed;
-    }
-    if (usual !== undefined) return usual;
-    throw usageFailure(`${name} is missing, and nobody is here to answer`);
+    if (!isAttended && usual !== undefined) return usual;
+    if (!isAttended) throw usageFailure(`${name} is missing, and nobody is here to answer`);
+    let typed = '';
+    while (typed === '') typed = (await ask(`${question}${usual ? ` [${usual}]` : ''}:`)) || (usual ?? '');
+    return typed;
   };
 
 const openAiEndpoint = 'https://api.openai.com/v1';
@@ -106,7 +105,7 @@ export async function askSecret(
   if (channel.type === 'bedrock' || secret === false) return {};
   if (secret !== undefined) return { reference: secret, ...(await readValue(ports, secret)) };
   if (ports.target.local) return askVariable(answerFrom(terminal), ports, options);
-  const storing = planStoreSecret(ports, { name: channel.id, options: { managed: false, replace: false } });
+  const storing = planStoreSecret(ports, { name: channel.id, managed: false, replace: false });
   const value =
     secretEnv === undefined ? await readSecret(terminal) : await ports.secrets.read(`env:${secretEnv}`);
   if (value === '') throw usageFailure('no key was given on standard input; without one, say --no-secret');

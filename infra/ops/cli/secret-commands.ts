@@ -32,7 +32,7 @@ export function addSecretCommands(program: Command, { terminal, open }: CommandC
     .action(async (name: string, options: PutOptions, command: Command) => {
       const ports = await open(command);
       const { secretsmanager: managed = false, replace = false } = options;
-      const plan = planStoreSecret(ports, { name, options: { managed, replace } });
+      const plan = planStoreSecret(ports, { name, managed, replace });
       terminal.print(await carryOutStoreSecret(ports, plan, await readSecret(terminal)));
       plan.effect.forEach(terminal.remark);
     });

@@ -3,14 +3,16 @@ import { isSecretName, managedSecretName, parameterName } from '../../config/row
 import { usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
-import type { PutOptions } from '../secret-writer.ts';
 
-export interface SecretPut {
+export interface SecretInput {
   name: string;
-  options: PutOptions;
+  /** In Secrets Manager instead of SSM. */
+  managed: boolean;
+  /** Write over the value that is there. */
+  replace: boolean;
 }
 
-export interface StoreSecretPlan extends Plan<SecretPut> {
+export interface StoreSecretPlan extends Plan<{ reference: string; replace: boolean }> {
   /** How rows will name the value. */
   reference: string;
 }
@@ -21,7 +23,7 @@ const valueCharactersMax = 4096;
 /** Throws a Failure where there is no store, and for a name that cannot be. */
 export function planStoreSecret(
   { target }: Pick<OperatorPorts, 'target'>,
-  { name, options }: SecretPut,
+  { name, managed, replace }: SecretInput,
 ): StoreSecretPlan {
   if (target.local)
     throw usageFailure(
@@ -31,28 +33,32 @@ export function planStoreSecret(
   if (!isSecretName(name))
     throw usageFailure('a name has the characters A-Z a-z 0-9 . _ - and / between parts');
   const { stack } = target;
+  const reference = managed
+    ? `secretsmanager:${managedSecretName(stack, name)}`
+    : `ssm:${parameterName(stack, name)}`;
   return {
-    changes: [{ name, options }],
+    changes: [{ reference, replace }],
     effect: [
-      options.replace
+      replace
         ? 'It is stored. Functions read it anew within 5 minutes, and at once after the upstream refused the old one.'
         : 'It is stored. Write this reference into a row, as `channel add --secret` does.',
     ],
     questions: [],
-    reference: options.managed
-      ? `secretsmanager:${managedSecretName(stack, name)}`
-      : `ssm:${parameterName(stack, name)}`,
+    reference,
   };
 }
 
-/** Throws SecretTaken when there is another value and the plan does not replace it. @returns the reference */
+/**
+ * Throws SecretTaken when there is a value already and the plan does not replace it.
+ * @returns the reference
+ */
 export async function carryOutStoreSecret(
   { secrets }: Pick<OperatorPorts, 'secrets'>,
   { changes, reference }: StoreSecretPlan,
   value: string,
 ): Promise<string> {
   checkValue(value);
-  for (const { name, options } of changes) await secrets.put(name, value, options);
+  for (const { reference: each, replace } of changes) await secrets.put(each, value, { replace });
   return reference;
 }
 

@@ -18,8 +18,8 @@ export interface ConfigPlan extends Plan<RowWrite> {
   differences: RowDifference[];
   /** Of all rows as they will be. */
   warnings: Finding[];
-  /** `written`: the plan writes the row; other rows have their problem in the tables already, and are no reason to refuse. */
-  problems: (Finding & { written: boolean })[];
+  /** Those of rows that are not `written` are in the tables already, and are no reason to refuse. */
+  problems: { finding: Finding; written: boolean }[];
 }
 
 type ConfigPorts = Pick<OperatorPorts, 'config' | 'target'>;
@@ -62,7 +62,10 @@ function planOf(tables: ConfigRows, wanted: ConfigRows, target: OperatorPorts['t
   const changes = changesBetween(tables, wanted);
   const findings = findingsIn(wanted, target);
   const written = new Set(changes.filter(({ after }) => after).map(nameOf));
-  const problems = problemsOf(findings).map((each) => ({ ...each, written: written.has(nameOf(each)) }));
+  const problems = problemsOf(findings).map((finding) => ({
+    finding,
+    written: written.has(nameOf(finding)),
+  }));
   const refused = problems.filter((each) => each.written).length;
   const removed = changes.length - written.size;
   const counts = `${written.size} rows to write${removed > 0 ? `, ${removed} to delete` : ''}.`;

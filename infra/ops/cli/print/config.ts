@@ -7,7 +7,6 @@ import type { ConfigDiff } from '../../../../shared/operate/config/diff-rows.ts'
 import { nameOf, type Finding } from '../../../../shared/operate/config/findings.ts';
 import type { AttributeChange, RowDifference } from '../../../../shared/operate/config/row-changes.ts';
 import type { ListedVersions, ShownVersion } from '../../../../shared/operate/config/show-versions.ts';
-import type { PublishedVersion } from '../../../../shared/operate/config-versions.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { chargeTable } from './prices.ts';
@@ -28,20 +27,18 @@ export function printDiff(terminal: Terminal, { from, to, differences }: ConfigD
 export function printConfigPlan(terminal: Terminal, plan: ConfigPlan): void {
   printDifferences(terminal, plan.differences);
   for (const finding of plan.warnings) terminal.remark(`warning: ${nameOf(finding)}: ${finding.warning}`);
-  remarkProblems(terminal, plan.problems);
+  for (const { finding, written } of plan.problems)
+    terminal.remark(`${problemWords(finding)}${written ? '' : ' (in the tables already)'}`);
   if (plan.refusal === undefined) plan.effect.forEach(terminal.print);
 }
 
-/** @param problems `written` false: no plan writes the row, so its problem is not new */
-export function remarkProblems({ remark }: Terminal, problems: (Finding & { written?: boolean })[]): void {
-  for (const finding of problems) {
-    const note = finding.written === false ? ' (in the tables already)' : '';
-    remark(`problem: ${nameOf(finding)}: ${finding.problem}${note}`);
-  }
-}
+export const problemWords = (finding: Finding): string => `problem: ${nameOf(finding)}: ${finding.problem}`;
 
 /** @param version undefined: nobody waited for it */
-export function printPublished({ print }: Terminal, version: PublishedVersion | undefined): void {
+export function printPublished(
+  { print }: Terminal,
+  version: { version: number; publishedAt: number } | undefined,
+): void {
   const said =
     version && `version ${version.version} is published (${isoTime(version.publishedAt * 1000)}); `;
   print(`${said ?? ''}live within 10 seconds.`);
