@@ -3,16 +3,19 @@ import type { Pointer } from '../adapters/dynamodb/runtime/runtime-items.ts';
 import type { ConfigRows } from '../config/config-rows.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 
+/** A version of the configuration as it was published. */
+export type PublishedVersion = Pointer;
+
 /** The configuration: its tables, and the snapshots that were made of them. Every method throws a Failure. */
 export interface ConfigVersions {
   /** The rows as the tables have them. */
   tables(): Promise<ConfigRows>;
-  /** Which snapshot requests are served with; undefined: none was ever published. */
-  newest(): Promise<Pointer | undefined>;
-  /** The snapshots that are kept, newest first. */
-  versions(): Promise<Pointer[]>;
-  version(number: number): Promise<Pointer>;
-  /** The rows that a snapshot was made of. */
-  rows(pointer: Pointer): Promise<ConfigRows>;
-  snapshot(pointer: Pointer): Promise<Snapshot>;
+  /** The version that requests are served with; undefined: none was ever published. */
+  newest(): Promise<PublishedVersion | undefined>;
+  /** The versions that are kept, newest first. */
+  versions(): Promise<PublishedVersion[]>;
+  version(number: number): Promise<PublishedVersion>;
+  /** The rows that a version was made of. */
+  rows(version: PublishedVersion): Promise<ConfigRows>;
+  snapshot(version: PublishedVersion): Promise<Snapshot>;
 }

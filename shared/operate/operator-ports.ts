@@ -1,5 +1,6 @@
 /** What operators' actions need of the world. Faces (CLI, console, report) open it; actions never print or ask. */
 import type { Clock } from '../relay/ports/clock.ts';
+import type { UpstreamTransport } from '../relay/ports/upstream-transport.ts';
 import type { ConfigVersions } from './config-versions.ts';
 import type { LedgerReader } from './ledger-reader.ts';
 import type { RowTables } from './row-tables.ts';
@@ -31,6 +32,8 @@ export interface OperatorPorts {
   ledger: LedgerReader;
   config: ConfigVersions;
   secrets: SecretWriter;
+  /** As the relay calls upstreams, with its rules for addresses. */
+  upstreams: UpstreamTransport;
   /** What clients set as base URL; undefined: it could not be found out. */
   baseUrl(): Promise<string | undefined>;
 }

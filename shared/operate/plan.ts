@@ -12,4 +12,6 @@ export interface Plan<Change> {
   effect: string[];
   /** What has to be confirmed before they are carried out; empty: nothing. */
   questions: string[];
+  /** Why it must not be carried out, although it can be shown; `carryOut` fails with this. */
+  refusal?: string;
 }

@@ -2,16 +2,14 @@
 import { Failure } from './operator-failure.ts';
 
 export interface PutOptions {
-  /** Secrets Manager instead of SSM. */
-  managed: boolean;
-  /** Write over the value that is there. */
+  /** Write over the value that is there; otherwise SecretTaken is thrown. */
   replace: boolean;
 }
 
 /** Every method throws a Failure; none of them shows a value. */
 export interface SecretWriter {
-  /** Stores a value. @returns the reference that rows name it by */
-  put(name: string, value: string, options: PutOptions): Promise<string>;
+  /** Stores a value of this stack under the reference that rows name it by. */
+  put(reference: string, value: string, options: PutOptions): Promise<void>;
   /** The value behind a reference. */
   read(reference: string): Promise<string>;
 }

@@ -1,12 +1,25 @@
+/** The commands of `channel`: upstreams that the relay calls. */
 import type { Command } from 'commander';
-import { channelTypeNames } from '../../../shared/upstreams/types/channel-row-type.ts';
-import { addChannel } from '../../../shared/operate/channels/add-channel.ts';
+import {
+  carryOutAddChannel,
+  planAddChannel,
+  type ChannelInput,
+} from '../../../shared/operate/channels/add-channel.ts';
 import { listChannels } from '../../../shared/operate/channels/list-channels.ts';
-import { syncChannel } from '../../../shared/operate/channels/sync-models.ts';
-import { testChannel } from '../../../shared/operate/channels/test-channel.ts';
-import { parseList, parseMapper, parseNumber } from './terminal/option-values.ts';
+import { carryOutSync, planSync, type SyncInput } from '../../../shared/operate/channels/sync-models.ts';
+import {
+  carryOutChannelTest,
+  planChannelTest,
+  type TestInput,
+} from '../../../shared/operate/channels/test-channel.ts';
+import { Failure } from '../../../shared/operate/operator-failure.ts';
+import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
+import { channelTypeNames } from '../../../shared/upstreams/types/channel-row-type.ts';
+import { approve, type ApproveOptions } from './approve.ts';
 import type { CommandContext } from './command-context.ts';
-import { openPrintingSession } from '../session/session.ts';
+import { answerWords, printChannels, printSyncPlan, remarkOddNames } from './print/channels.ts';
+import { parseList, parseMapper, parseNumber } from './terminal/option-values.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 const examples = `
 A secret is given as a reference, never as the value: ssm:/relay/<stack>/<name>, secretsmanager:<stack>/<name>,
@@ -22,7 +35,7 @@ Examples:
   npm run ops -- channel test openai --model gpt-4o-mini
   npm run ops -- channel sync openai --only 'gpt-5*,o4*'`;
 
-export function addChannelCommands(program: Command, _context: CommandContext): void {
+export function addChannelCommands(program: Command, { terminal, open }: CommandContext): void {
   const channel = program
     .command('channel')
     .description('upstreams that the relay calls')
@@ -48,15 +61,17 @@ export function addChannelCommands(program: Command, _context: CommandContext): 
     .option('--disabled', 'switched off (state false)')
     .option('--replace', 'write over the row with this id, all its attributes')
     .option('--yes', 'do not ask before a row is replaced')
-    .action(async (_options, command: Command) =>
-      addChannel(await openPrintingSession(command), command.opts()),
-    );
+    .action(async (options: AddOptions, command: Command) => add(terminal, await open(command), options));
 
   channel
     .command('list')
     .description('list channels in the order in which they are tried')
     .option('--json', 'print JSON')
-    .action(async (_options, command: Command) => listChannels(await openPrintingSession(command)));
+    .action(async ({ json }: { json?: boolean }, command: Command) => {
+      const channels = await listChannels(await open(command));
+      if (json) terminal.printJson(channels);
+      else printChannels(terminal, channels);
+    });
 
   channel
     .command('test')
@@ -64,8 +79,8 @@ export function addChannelCommands(program: Command, _context: CommandContext): 
     .argument('<id>', 'id of the channel; it may be switched off')
     .option('--model <name>', 'public model name (default: the first of the channel)')
     .option('--secret-env <NAME>', 'take the key from this environment variable instead of the reference')
-    .action(async (id: string, _options, command: Command) =>
-      testChannel(await openPrintingSession(command), id, command.opts()),
+    .action(async (id: string, options: Omit<TestInput, 'id'>, command: Command) =>
+      test(terminal, await open(command), { ...options, id }),
     );
 
   channel
@@ -80,7 +95,51 @@ export function addChannelCommands(program: Command, _context: CommandContext): 
     .option('--dry-run', 'show the difference and write nothing')
     .option('--yes', 'do not ask')
     .option('--json', 'print JSON')
-    .action(async (id: string, _options, command: Command) =>
-      syncChannel(await openPrintingSession(command), id, command.opts()),
+    .action(async (id: string, options: Omit<SyncOptions, 'id'>, command: Command) =>
+      sync(terminal, await open(command), { ...options, id }),
     );
+}
+
+interface AddOptions extends ChannelInput {
+  replace?: boolean;
+  yes?: boolean;
+}
+
+async function add(
+  terminal: Terminal,
+  ports: OperatorPorts,
+  { replace, yes, ...input }: AddOptions,
+): Promise<void> {
+  const plan = await planAddChannel(ports, input, replace ? 'replace' : 'refuse');
+  if (plan.warning !== undefined) terminal.remark(`warning: ${plan.warning}`);
+  if (!(await approve(terminal, plan, { yes }))) return;
+  await carryOutAddChannel(ports, plan);
+  plan.effect.forEach(terminal.print);
+  terminal.print(`Try it: npm run ops -- channel test ${input.id}`);
+}
+
+async function test({ print, remark }: Terminal, ports: OperatorPorts, input: TestInput): Promise<void> {
+  const plan = await planChannelTest(ports, input);
+  if (plan.warning !== undefined) remark(`warning: ${plan.warning}`);
+  plan.effect.forEach(print);
+  const { status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
+  print(`status ${status} after ${elapsedMs} ms`);
+  if (answer === undefined) throw new Failure(`no chat completion came back: ${body || 'an empty body'}`);
+  print(answerWords(answer));
+}
+
+interface SyncOptions extends SyncInput, ApproveOptions {
+  json?: boolean;
+}
+
+async function sync(terminal: Terminal, ports: OperatorPorts, options: SyncOptions): Promise<void> {
+  const plan = await planSync(ports, options);
+  const { added, removed, models, warnings } = plan;
+  remarkOddNames(terminal, plan);
+  if (options.json) terminal.printJson({ added, removed, models });
+  else printSyncPlan(terminal, plan);
+  for (const warning of warnings) terminal.remark(`warning: ${warning}`);
+  // With --json, standard output is for a program.
+  if (!(await approve({ ...terminal, print: terminal.remark }, plan, options))) return;
+  terminal.remark(`${await carryOutSync(ports, plan)} models are written; live within 10 seconds.`);
 }

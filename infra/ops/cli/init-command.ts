@@ -1,9 +1,10 @@
+/** The command `init`. */
 import type { Command } from 'commander';
 import { channelTypeNames } from '../../../shared/upstreams/types/channel-row-type.ts';
 import { initialise } from './init.ts';
+import type { InitOptions } from './init-questions.ts';
 import { parseList, parseNumber } from './terminal/option-values.ts';
 import type { CommandContext } from './command-context.ts';
-import { openPrintingSession } from '../session/session.ts';
 
 const examples = `
 Asks for what the options do not say. Where nobody is there to answer, the upstream's key is read from standard input.
@@ -13,7 +14,7 @@ Examples:
   printf %s "$OPENAI_API_KEY" | npm run ops -- init --stack relay --models gpt-4o-mini --account me --amount 10 --yes
   npm run ops -- init --secret-env OPENAI_API_KEY --models gpt-4o-mini --account me --yes`;
 
-export function addInitCommand(program: Command, _context: CommandContext): void {
+export function addInitCommand(program: Command, { terminal, open }: CommandContext): void {
   program
     .command('init')
     .description('set up a first upstream, account and key; prints the key and a curl line')
@@ -34,7 +35,7 @@ export function addInitCommand(program: Command, _context: CommandContext): void
     .option('--wait <seconds>', 'how long to wait until it is live', parseNumber, 30)
     .option('--yes', 'do not ask before writing')
     .addHelpText('after', examples)
-    .action(async (_options, command: Command) =>
-      initialise(await openPrintingSession(command), command.opts()),
+    .action(async (options: InitOptions, command: Command) =>
+      initialise(terminal, await open(command), options),
     );
 }

@@ -1,12 +1,11 @@
-/** What `init` has to know, from options or, where a person is there, from answers. */
+/** What `init` has to know, from options or, where a person is there, from answers. Writes nothing. */
 import { channelTypeNames, isAzureV1 } from '../../../shared/upstreams/types/channel-row-type.ts';
-import type { AddOptions } from '../../../shared/operate/channels/add-channel.ts';
+import type { ChannelInput } from '../../../shared/operate/channels/add-channel.ts';
+import { planStoreSecret, type StoreSecretPlan } from '../../../shared/operate/channels/store-secret.ts';
 import { usageFailure } from '../../../shared/operate/operator-failure.ts';
+import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { readSecret } from './secret-commands.ts';
-import { parameterName } from '../../../shared/config/rows/secret-reference.ts';
-import type { Session } from '../session/session.ts';
-import { surroundings } from './terminal/process-context.ts';
-import { ask, isAttended } from './terminal/terminal.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 export interface InitOptions {
   type?: string;
@@ -25,25 +24,34 @@ export interface InitOptions {
   yes?: boolean;
 }
 
-/** `option` if it was given, else what a person answers, else `usual`. Throws a Failure when there is none of these. */
-export async function answer(
-  option: string | undefined,
-  { name, question, usual }: { name: string; question: string; usual?: string },
-): Promise<string> {
-  if (option !== undefined) return option;
-  if (isAttended()) {
-    const typed = await ask(`${question}${usual ? ` [${usual}]` : ''}:`);
-    if (typed !== '' || usual !== undefined) return typed || (usual ?? '');
-    return answer(option, { name, question });
-  }
-  if (usual !== undefined) return usual;
-  throw usageFailure(`${name} is missing, and nobody is here to answer`);
+export interface Question {
+  /** The option that answers it. */
+  name: string;
+  question: string;
+  usual?: string;
 }
+
+export type Answer = (option: string | undefined, question: Question) => Promise<string>;
+
+/** The option if it was given, else what a person answers, else `usual`. Throws a Failure when there is none of these. */
+export const answerFrom =
+  ({ ask, isAttended }: Terminal): Answer =>
+  async (option, { name, question, usual }) => {
+    if (option !== undefined) return option;
+    if (!isAttended && usual !== undefined) return usual;
+    if (!isAttended) throw usageFailure(`${name} is missing, and nobody is here to answer`);
+    let typed = '';
+    while (typed === '') typed = (await ask(`${question}${usual ? ` [${usual}]` : ''}:`)) || (usual ?? '');
+    return typed;
+  };
 
 const openAiEndpoint = 'https://api.openai.com/v1';
 
 /** All of the new channel but its models and its secret. */
-export async function askUpstream(options: InitOptions): Promise<Omit<AddOptions, 'models'>> {
+export async function askUpstream(
+  answer: Answer,
+  options: InitOptions,
+): Promise<Omit<ChannelInput, 'models'>> {
   const names = channelTypeNames.join(', ');
   const type = await answer(options.type, { name: '--type', question: `Type (${names})`, usual: 'openai' });
   if (!channelTypeNames.some((each) => each === type))
@@ -54,7 +62,7 @@ export async function askUpstream(options: InitOptions): Promise<Omit<AddOptions
     const region = await answer(options.region, { name: '--region', question: 'AWS region of the models' });
     return { ...facts, region };
   }
-  if (type === 'azure') return { ...facts, ...(await askAzure(options)) };
+  if (type === 'azure') return { ...facts, ...(await askAzure(answer, options)) };
   if (type !== 'openai')
     return { ...facts, ...(options.endpoint !== undefined && { endpoint: options.endpoint }) };
   const question = 'Base address of the upstream';
@@ -62,7 +70,10 @@ export async function askUpstream(options: InitOptions): Promise<Omit<AddOptions
   return { ...facts, endpoint };
 }
 
-async function askAzure(options: InitOptions): Promise<{ endpoint: string; apiVersion?: string }> {
+async function askAzure(
+  answer: Answer,
+  options: InitOptions,
+): Promise<{ endpoint: string; apiVersion?: string }> {
   const question = 'Address of the resource, with /openai/v1 if it has that';
   const endpoint = await answer(options.endpoint, { name: '--endpoint', question });
   if (isAzureV1(endpoint)) return { endpoint };
@@ -75,33 +86,47 @@ export interface UpstreamSecret {
   reference?: string;
   /** Undefined: it cannot be read here. */
   value?: string;
-  /** The value is to be stored under the reference. */
-  isNew: boolean;
+  /** How the value is to be stored under the reference; undefined: it is stored already. */
+  storing?: StoreSecretPlan;
+}
+
+interface SecretQuestion {
+  channel: { id: string; type?: string };
+  options: InitOptions;
 }
 
 /** The upstream's key: its reference, and where it is new, its value. */
 export async function askSecret(
-  session: Session,
-  channel: { id: string; type?: string },
-  options: InitOptions,
+  terminal: Terminal,
+  ports: Pick<OperatorPorts, 'secrets' | 'target'>,
+  { channel, options }: SecretQuestion,
 ): Promise<UpstreamSecret> {
-  if (channel.type === 'bedrock' || options.secret === false) return { isNew: false };
-  if (options.secret !== undefined) {
-    const reference = options.secret;
-    const value = await session.secrets.read(reference).catch(() => undefined);
-    return { reference, isNew: false, ...(value !== undefined && { value }) };
-  }
-  if (session.target.local) return askVariable(options);
-  const { secretEnv } = options;
-  const value = secretEnv === undefined ? await readSecret() : await session.secrets.read(`env:${secretEnv}`);
+  const { secret, secretEnv } = options;
+  if (channel.type === 'bedrock' || secret === false) return {};
+  if (secret !== undefined) return { reference: secret, ...(await readValue(ports, secret)) };
+  if (ports.target.local) return askVariable(answerFrom(terminal), ports, options);
+  const storing = planStoreSecret(ports, { name: channel.id, managed: false, replace: false });
+  const value =
+    secretEnv === undefined ? await readSecret(terminal) : await ports.secrets.read(`env:${secretEnv}`);
   if (value === '') throw usageFailure('no key was given on standard input; without one, say --no-secret');
-  return { reference: `ssm:${parameterName(session.target.stack, channel.id)}`, value, isNew: true };
+  return { reference: storing.reference, value, storing };
 }
 
 /** A local stack has no store: its functions see the variables of `npm start`. */
-async function askVariable({ secretEnv }: InitOptions): Promise<UpstreamSecret> {
+async function askVariable(
+  answer: Answer,
+  ports: Pick<OperatorPorts, 'secrets'>,
+  { secretEnv }: InitOptions,
+): Promise<UpstreamSecret> {
   const question = "Variable of the shell of `npm start` that has the upstream's key";
-  const name = await answer(secretEnv, { name: '--secret-env (or --no-secret)', question });
-  const value = surroundings.environment[name]?.trim();
-  return { reference: `env:${name}`, isNew: false, ...(value && { value }) };
+  const reference = `env:${await answer(secretEnv, { name: '--secret-env (or --no-secret)', question })}`;
+  return { reference, ...(await readValue(ports, reference)) };
+}
+
+async function readValue(
+  { secrets }: Pick<OperatorPorts, 'secrets'>,
+  reference: string,
+): Promise<{ value?: string }> {
+  const value = await secrets.read(reference).catch(() => undefined);
+  return value === undefined ? {} : { value };
 }

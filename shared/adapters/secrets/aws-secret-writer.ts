@@ -1,18 +1,11 @@
 /**
  * Stores and reads the secrets of a stack: in SSM or Secrets Manager, named by references in rows. Never shows a value.
  */
-import {
-  isOfStack,
-  isSecretName,
-  managedSecretName,
-  parameterName,
-} from '../../config/rows/secret-reference.ts';
-import { Failure, usageFailure } from '../../operate/operator-failure.ts';
+import { isOfStack } from '../../config/rows/secret-reference.ts';
+import { Failure } from '../../operate/operator-failure.ts';
 import type { Target } from '../../operate/operator-ports.ts';
 import { SecretTaken, type SecretWriter } from '../../operate/secret-writer.ts';
 
-/** What SSM takes without extra cost. */
-const valueCharactersMax = 4096;
 const clientSettings = {
   requestHandler: { connectionTimeout: 3000, requestTimeout: 15_000, throwOnRequestTimeout: true },
 };
@@ -33,20 +26,14 @@ export function awsSecretWriter({ target, environment, explain }: SecretWriterPa
       throw secretFailure(error, store, name) ?? explain(error, store);
     });
   return {
-    async put(name, value, { managed, replace }) {
-      checkWanted(target, name, value);
-      if (managed) {
-        const Name = managedSecretName(target.stack, name);
-        await explained('Secrets Manager', Name, putManagedSecret(Name, value, replace));
-        return `secretsmanager:${Name}`;
-      }
-      const Name = parameterName(target.stack, name);
-      await explained('SSM', Name, putParameter(Name, value, replace));
-      return `ssm:${Name}`;
+    async put(reference, value, { replace }) {
+      const { store, name } = partsOf(reference);
+      await (store === 'ssm'
+        ? explained('SSM', name, putParameter(name, value, replace))
+        : explained('Secrets Manager', name, putManagedSecret(name, value, replace)));
     },
     async read(reference) {
-      const [store = '', ...rest] = reference.split(':');
-      const name = rest.join(':');
+      const { store, name } = partsOf(reference);
       if (store === 'env') return fromEnvironment(environment, name);
       if (target.local)
         throw new Failure(
@@ -63,26 +50,15 @@ export function awsSecretWriter({ target, environment, explain }: SecretWriterPa
   };
 }
 
+function partsOf(reference: string): { store: string; name: string } {
+  const [store = '', ...rest] = reference.split(':');
+  return { store, name: rest.join(':') };
+}
+
 function fromEnvironment(environment: NodeJS.ProcessEnv, name: string): string {
   const value = environment[name]?.trim();
   if (!value) throw new Failure(`the environment variable ${name} is not set in this shell`);
   return value;
-}
-
-function checkWanted(target: Target, name: string, value: string): void {
-  if (target.local)
-    throw usageFailure(
-      'there is no secret store beside local tables: set a variable in the shell of `npm start`, say OPENAI_API_KEY, ' +
-        'and write env:OPENAI_API_KEY in the row',
-    );
-  if (!isSecretName(name))
-    throw usageFailure('a name has the characters A-Z a-z 0-9 . _ - and / between parts');
-  if (value === '') throw usageFailure('no value was given on standard input');
-  // A header cannot carry anything else, and what was pasted with more is not what was meant.
-  if (!/^[\x21-\x7e]+$/.test(value))
-    throw usageFailure('the value has blanks or other characters that no key has');
-  if (value.length > valueCharactersMax)
-    throw usageFailure(`the value has over ${valueCharactersMax} characters`);
 }
 
 async function putParameter(Name: string, value: string, replace: boolean): Promise<void> {

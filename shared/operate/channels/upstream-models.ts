@@ -1,11 +1,11 @@
-/** Which models an upstream says that it serves. */
+/** Lists the models of an upstream. */
 import * as z from 'zod/mini';
 import { modelName } from '../../wire/attribute-schemas.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { channelTypes } from '../../upstreams/channel-type.ts';
 import { Failure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
 import { callUpstream, cleanText } from './upstream-call.ts';
-import { remark } from '../../../infra/ops/cli/terminal/terminal.ts';
 
 const timeoutMs = 20_000;
 const pagesMax = 20;
@@ -32,35 +32,56 @@ export function whyUnlisted({ type }: Pick<ChannelRow, 'type'>): string | undefi
   return undefined;
 }
 
-/** Names by the alphabet, without those that no row may have. Throws a Failure when there is no such list. */
-export async function listUpstreamModels(channel: ChannelRow, secret: string | undefined): Promise<string[]> {
+export interface UpstreamModels {
+  /** By the alphabet. */
+  names: string[];
+  /** How many names are left out, since they have characters that no row may have. */
+  odd: number;
+}
+
+type ListPorts = Pick<OperatorPorts, 'clock' | 'upstreams'>;
+
+/** Throws a Failure when there is no such list. */
+export async function listUpstreamModels(
+  ports: ListPorts,
+  channel: ChannelRow,
+  secret: string | undefined,
+): Promise<UpstreamModels> {
   const why = whyUnlisted(channel);
   if (why !== undefined) throw new Failure(why);
   const found = new Set<string>();
   let after: string | undefined;
   for (let page = 0; page < pagesMax; page += 1) {
-    const list = await readPage(channel, secret, after);
+    const list = await readPage(ports, { channel, secret, after });
     // Gemini lists `models/gemini-...`, and takes the short name too.
     for (const { id } of list.data) found.add(channel.type === 'gemini' ? id.replace(/^models\//, '') : id);
     after = 'has_more' in list && list.has_more ? (list.last_id ?? undefined) : undefined;
     if (after === undefined) break;
   }
   const names = [...found].filter((id) => z.safeParse(modelName, id).success);
-  const odd = found.size - names.length;
-  if (odd > 0) remark(`${odd} names of the upstream have characters that no row may have: they are left out`);
-  return names.toSorted();
+  return { names: names.toSorted(), odd: found.size - names.length };
 }
 
-async function readPage(channel: ChannelRow, secret: string | undefined, after: string | undefined) {
+interface Page {
+  channel: ChannelRow;
+  secret: string | undefined;
+  after: string | undefined;
+}
+
+async function readPage(ports: ListPorts, { channel, secret, after }: Page) {
   const query =
     channel.type === 'anthropic'
       ? `?limit=1000${after === undefined ? '' : `&after_id=${encodeURIComponent(after)}`}`
       : '';
   const url = `${channel.endpoint}/models${query}`;
-  const answer = await callUpstream(
-    { url, method: 'GET', headers: headersOf(channel, secret), timeoutMs },
-    secret,
-  );
+  const request = {
+    method: 'GET' as const,
+    url,
+    headers: headersOf(channel, secret),
+    body: '',
+    connectTimeoutMs: timeoutMs,
+  };
+  const answer = await callUpstream(ports, request, { secret, timeoutMs });
   const list = answer.ok ? z.safeParse(List, parseJson(answer.body)) : undefined;
   if (list?.success) return list.data;
   const said = cleanText(answer.body, secret) || 'an empty body';
