@@ -10,13 +10,11 @@ import { carryOutDisableKey, planDisableKey } from '../../../shared/operate/keys
 import { listKeys } from '../../../shared/operate/keys/list-keys.ts';
 import { carryOutRotateKey, planRotateKey } from '../../../shared/operate/keys/rotate-key.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
-import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { approve } from './approve.ts';
 import type { CommandContext } from './command-context.ts';
 import { printNewAccount } from './print/accounts.ts';
 import { keyRefusal, printKeyCheck, printKeys, printNewKey, type JsonOption } from './print/keys.ts';
 import { parseList, parseNumber } from './terminal/option-values.ts';
-import type { Terminal } from './terminal/terminal.ts';
 
 const examples = `
 A key is shown once, when it is made; the tables hold only its hash.
@@ -50,7 +48,10 @@ export function addKeyCommands(program: Command, { terminal, open }: CommandCont
     .option('--rpm <n>', 'requests a minute', parseNumber)
     .option('--json', 'print JSON')
     .action(async (options: NewKeyInput & JsonOption, command: Command) => {
-      await createAndPrintKey(await open(command), terminal, options);
+      const ports = await open(command);
+      const made = await carryOutCreateKey(ports, await planCreateKey(ports, options));
+      printNewAccount(terminal, made);
+      printNewKey(terminal, made, options);
     });
 
   key
@@ -102,16 +103,4 @@ export function addKeyCommands(program: Command, { terminal, open }: CommandCont
       printNewKey(terminal, made, options);
       terminal.remark(`${made.oldName} works until ${made.oldWorksUntil}.`);
     });
-}
-
-/** @returns the key */
-export async function createAndPrintKey(
-  ports: OperatorPorts,
-  terminal: Terminal,
-  options: NewKeyInput & JsonOption,
-): Promise<string> {
-  const made = await carryOutCreateKey(ports, await planCreateKey(ports, options));
-  printNewAccount(terminal, made);
-  printNewKey(terminal, made, options);
-  return made.secretKey;
 }
