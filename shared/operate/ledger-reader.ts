@@ -4,7 +4,7 @@ import type { LedgerRow } from '../billing/ledger-row.ts';
 import type { QuotaItem } from '../billing/quota-item.ts';
 import type { QuotaStore } from '../relay/ports/quota-store.ts';
 
-/** Something read from a table that functions write; a row that cannot be read is a finding, not an end. */
+/** A row of a table that functions write. One that cannot be read is a finding; the others are still read. */
 export type Reading<Row> = { row: Row } | { key: string; problem: string };
 
 export interface LedgerSelection {
@@ -15,7 +15,7 @@ export interface LedgerSelection {
   toMs?: number | undefined;
 }
 
-/** What operators' actions read of money, consistently and exactly. Every method throws a Failure. */
+/** Reads are consistent, amounts exact. Every method throws a Failure. */
 export interface LedgerReader {
   quota(account: string): Promise<Reading<QuotaItem> | undefined>;
   accounts(): AsyncIterable<string[]>;

@@ -192,6 +192,7 @@ export const importLaw: Record<string, string[]> = {
     'shared/adapters/dynamodb',
     'shared/adapters/dynamodb/quotas',
     'shared/billing',
+    'shared/billing/audit',
     'shared/operate',
     'shared/relay/ports',
     'shared/tables',
@@ -272,6 +273,8 @@ export const importLaw: Record<string, string[]> = {
   ],
   'infra/ops/cli/terminal': ['shared/operate', 'shared/wire'],
   'infra/ops/cli/print': [
+    'shared/billing',
+    'shared/billing/audit',
     'shared/config',
     'infra/ops/cli/terminal',
     'shared/operate/accounts',
@@ -281,6 +284,7 @@ export const importLaw: Record<string, string[]> = {
     'shared/operate/ledger',
     'shared/operate/prices',
     'shared/operate/requests',
+    'shared/wire',
   ],
   'infra/ops/cli': [
     'shared/config/rows',
