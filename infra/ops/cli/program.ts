@@ -10,7 +10,7 @@ import { addKeyCommands } from './key-commands.ts';
 import { addLedgerCommands } from './ledger-commands.ts';
 import { addSecretCommands } from './secret-commands.ts';
 import { commandContext, type CommandContext } from './command-context.ts';
-import { surround, type ProcessContext } from './terminal/process-context.ts';
+import type { ProcessContext } from './terminal/process-context.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
 const help = `
@@ -68,7 +68,6 @@ function exitCodeOf(error: unknown, { remark }: Terminal): number {
  * @returns the exit code
  */
 export async function runProgram(words: string[], process: ProcessContext): Promise<number> {
-  surround(process);
   const context = commandContext(process);
   try {
     await createProgram(process, context).parseAsync(words, { from: 'user' });

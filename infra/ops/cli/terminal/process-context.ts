@@ -10,15 +10,3 @@ export interface ProcessContext {
   errors: Writable;
   environment: NodeJS.ProcessEnv;
 }
-
-// Until every command takes its context as an argument: what follows goes with the last user of `surroundings`.
-export const surroundings: ProcessContext = {
-  input: process.stdin,
-  output: process.stdout,
-  errors: process.stderr,
-  environment: process.env,
-};
-
-export function surround(others: ProcessContext): void {
-  Object.assign(surroundings, others);
-}

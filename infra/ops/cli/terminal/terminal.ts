@@ -5,7 +5,7 @@ import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { Failure } from '../../../../shared/operate/operator-failure.ts';
 import { csvText, type CsvCell } from './csv.ts';
-import { surroundings, type ProcessContext } from './process-context.ts';
+import type { ProcessContext } from './process-context.ts';
 
 export interface Terminal {
   /** A line of the result. */
@@ -87,15 +87,3 @@ async function readTyped(question: string, input: ProcessContext['input'], echo:
     reader.close();
   }
 }
-
-// Until every command takes its terminal as an argument: what follows goes with its last users.
-const current = (): Terminal => openTerminal(surroundings);
-export const say = (line: string): void => current().print(line);
-export const remark = (line: string): void => current().remark(line);
-export const sayJson = (value: unknown): void => current().printJson(value);
-export const sayColumns = (rows: string[][]): void => current().printTable(rows);
-export const isAttended = (): boolean => current().isAttended;
-export const confirm: Terminal['confirm'] = (question, options) => current().confirm(question, options);
-export const ask: Terminal['ask'] = (question) => current().ask(question);
-export const askHidden: Terminal['askHidden'] = (question) => current().askHidden(question);
-export const readInput: Terminal['readInput'] = (prompt) => current().readInput(prompt);
