@@ -1,4 +1,5 @@
 /** One exchange with an upstream over HTTP: what is sent and what comes back, before any dialect reads it. */
+
 /** What a signature of AWS is good for. */
 export interface AwsScope {
   service: string;

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BodyToUpstreamEvents } from '../../shared/upstreams/body-events.ts';
+import { BodyEvents } from '../../shared/upstreams/body-events.ts';
 import { ChunksToCompletion } from '../../shared/endpoints/chat/fold.ts';
-import { UpstreamToChat } from '../../shared/upstreams/dialects/chat/events.ts';
+import { ChatReader } from '../../shared/upstreams/dialects/chat/events.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
 
 /**
@@ -16,8 +16,8 @@ const transcripts = readdirSync(folder).filter((name) => name.endsWith('.txt'));
 const limits = { answerBytesMax: 1e6, documentBytesMax: 1e6, lineLengthMax: 1e5 };
 
 function read(pieces: Uint8Array[]): ChatChunk[] {
-  const reader = new UpstreamToChat({ requestId: 'r1', created: 5, model: 'public-name' });
-  const body = new BodyToUpstreamEvents(limits);
+  const reader = new ChatReader({ requestId: 'r1', created: 5, model: 'public-name' });
+  const body = new BodyEvents(limits);
   const events = [...pieces.flatMap((piece) => body.push(piece)), ...body.end()];
   return [...events.flatMap((event) => reader.push(event)), ...reader.end()];
 }

@@ -138,6 +138,7 @@ export const importLaw: Record<string, string[]> = {
     'shared/operate',
     'shared/operate/config',
     'shared/upstreams',
+    'shared/upstreams/dialects',
     'shared/upstreams/types',
     'shared/wire',
   ],

@@ -14,10 +14,12 @@ import {
 } from '../../../shared/operate/channels/test-channel.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
-import { channelTypeNames } from '../../../shared/upstreams/types/channel-row-type.ts';
+import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
+import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
 import { approve, type ApproveOptions } from './approve.ts';
 import type { CommandContext } from './command-context.ts';
-import { answerWords, printChannels, printSyncPlan, remarkOddNames } from './print/channels.ts';
+import { answerWords, printChannels, printSyncPlan } from './print/channels.ts';
+import { addOwnAttributes, ownAttributesIn } from './own-attributes.ts';
 import { parseList, parseMapper, parseNumber } from './terminal/option-values.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
@@ -41,18 +43,15 @@ export function addChannelCommands(program: Command, { terminal, open }: Command
     .description('upstreams that the relay calls')
     .addHelpText('after', examples);
 
-  channel
-    .command('add')
+  addOwnAttributes(channel.command('add'))
     .description('add a channel, switched on; live within 10 seconds')
     .requiredOption('--id <id>', 'its name in this table and in logs')
     .requiredOption('--models <a,b>', 'model names that clients use', parseList)
-    .option('--type <type>', `${channelTypeNames.join(', ')} (default: openai)`)
+    .option('--type <type>', `${channelTypeNames.join(', ')} (default: ${defaultChannelType})`)
     .option(
       '--endpoint <url>',
       'base address, mostly ending in /v1 (default: that of the type, if it has one)',
     )
-    .option('--region <region>', 'AWS region of the models (bedrock)')
-    .option('--api-version <version>', 'version of the API (azure)')
     .option('--name <text>', 'for people')
     .option('--secret <reference>', 'where the key of the upstream is stored (default: none is sent)')
     .option('--priority <n>', 'higher is tried first (default: 0)', parseNumber)
@@ -61,7 +60,9 @@ export function addChannelCommands(program: Command, { terminal, open }: Command
     .option('--disabled', 'switched off (state false)')
     .option('--replace', 'write over the row with this id, all its attributes')
     .option('--yes', 'do not ask before a row is replaced')
-    .action(async (options: AddOptions, command: Command) => add(terminal, await open(command), options));
+    .action(async (options: AddOptions, command: Command) =>
+      add(terminal, await open(command), { ...options, attributes: ownAttributesIn(command) }),
+    );
 
   channel
     .command('list')
@@ -134,8 +135,8 @@ interface SyncOptions extends SyncInput, ApproveOptions {
 
 async function sync(terminal: Terminal, ports: OperatorPorts, options: SyncOptions): Promise<void> {
   const plan = await planSync(ports, options);
-  const { added, removed, models, warnings } = plan;
-  remarkOddNames(terminal, plan);
+  const { added, removed, models, listWarnings, warnings } = plan;
+  listWarnings.forEach(terminal.remark);
   if (options.json) terminal.printJson({ added, removed, models });
   else printSyncPlan(terminal, plan);
   for (const warning of warnings) terminal.remark(`warning: ${warning}`);

@@ -1,9 +1,16 @@
 /** What `init` has to know, from options or, where a person is there, from answers. Writes nothing. */
-import { channelTypeNames, isAzureV1 } from '../../../shared/upstreams/types/channel-row-type.ts';
 import type { ChannelInput } from '../../../shared/operate/channels/add-channel.ts';
 import { planStoreSecret, type StoreSecretPlan } from '../../../shared/operate/channels/store-secret.ts';
 import { usageFailure } from '../../../shared/operate/operator-failure.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
+import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
+import {
+  channelSetups,
+  channelTypes,
+  defaultChannelType,
+  type ChannelTypeName,
+} from '../../../shared/upstreams/types/channel-types.ts';
+import { optionOf } from './own-attributes.ts';
 import { readSecret } from './secret-commands.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
@@ -11,8 +18,7 @@ export interface InitOptions {
   type?: string;
   id?: string;
   endpoint?: string;
-  region?: string;
-  apiVersion?: string;
+  attributes: NonNullable<ChannelInput['attributes']>;
   /** A reference; false: the upstream wants no key. */
   secret?: string | false;
   secretEnv?: string;
@@ -45,40 +51,41 @@ export const answerFrom =
     return typed;
   };
 
-const openAiEndpoint = 'https://api.openai.com/v1';
-
 /** All of the new channel but its models and its secret. */
 export async function askUpstream(
   answer: Answer,
   options: InitOptions,
 ): Promise<Omit<ChannelInput, 'models'>> {
   const names = channelTypeNames.join(', ');
-  const type = await answer(options.type, { name: '--type', question: `Type (${names})`, usual: 'openai' });
-  if (!channelTypeNames.some((each) => each === type))
-    throw usageFailure(`--type ${type}: wanted one of ${names}`);
+  const usual = defaultChannelType;
+  const typed = await answer(options.type, { name: '--type', question: `Type (${names})`, usual });
+  const type = channelTypeNames.find((each) => each === typed);
+  if (type === undefined) throw usageFailure(`--type ${typed}: wanted one of ${names}`);
   const id = await answer(options.id, { name: '--id', question: 'Name of the channel', usual: type });
-  const facts = { id, ...(type !== 'openai' && { type }) };
-  if (type === 'bedrock') {
-    const region = await answer(options.region, { name: '--region', question: 'AWS region of the models' });
-    return { ...facts, region };
-  }
-  if (type === 'azure') return { ...facts, ...(await askAzure(answer, options)) };
-  if (type !== 'openai')
-    return { ...facts, ...(options.endpoint !== undefined && { endpoint: options.endpoint }) };
-  const question = 'Base address of the upstream';
-  const endpoint = await answer(options.endpoint, { name: '--endpoint', question, usual: openAiEndpoint });
-  return { ...facts, endpoint };
+  const { endpoint = '', ...attributes } = await askAttributes(answer, type, options);
+  return {
+    id,
+    ...(type !== usual && { type }),
+    ...(endpoint !== '' && { endpoint }),
+    attributes,
+  };
 }
 
-async function askAzure(
-  answer: Answer,
-  options: InitOptions,
-): Promise<{ endpoint: string; apiVersion?: string }> {
-  const question = 'Address of the resource, with /openai/v1 if it has that';
-  const endpoint = await answer(options.endpoint, { name: '--endpoint', question });
-  if (isAzureV1(endpoint)) return { endpoint };
-  const version = { name: '--api-version', question: 'Version of the API', usual: '2024-10-21' };
-  return { endpoint, apiVersion: await answer(options.apiVersion, version) };
+type Answers = { endpoint?: string } & InitOptions['attributes'];
+
+async function askAttributes(answer: Answer, type: ChannelTypeName, options: InitOptions): Promise<Answers> {
+  const { endpoint } = options;
+  const answers: Answers = endpoint === undefined ? {} : { endpoint };
+  for (const { attribute, question, usual, needless } of channelSetups[type].questions) {
+    if (needless?.({ endpoint: '', ...answers })) continue;
+    const given = attribute === 'endpoint' ? endpoint : options.attributes[attribute];
+    answers[attribute] = await answer(given, {
+      name: optionOf(attribute),
+      question,
+      ...(usual && { usual }),
+    });
+  }
+  return answers;
 }
 
 export interface UpstreamSecret {
@@ -102,7 +109,7 @@ export async function askSecret(
   { channel, options }: SecretQuestion,
 ): Promise<UpstreamSecret> {
   const { secret, secretEnv } = options;
-  if (channel.type === 'bedrock' || secret === false) return {};
+  if (isSigned(channel.type) || secret === false) return {};
   if (secret !== undefined) return { reference: secret, ...(await readValue(ports, secret)) };
   if (ports.target.local) return askVariable(answerFrom(terminal), ports, options);
   const storing = planStoreSecret(ports, { name: channel.id, managed: false, replace: false });
@@ -111,6 +118,10 @@ export async function askSecret(
   if (value === '') throw usageFailure('no key was given on standard input; without one, say --no-secret');
   return { reference: storing.reference, value, storing };
 }
+
+/** Requests that are signed with the functions' own role carry no key. */
+const isSigned = (type: string = defaultChannelType): boolean =>
+  channelTypes[type as ChannelTypeName].awsScope !== undefined;
 
 /** A local stack has no store: its functions see the variables of `npm start`. */
 async function askVariable(

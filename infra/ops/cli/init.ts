@@ -14,7 +14,6 @@ import {
 } from '../../../shared/operate/channels/add-channel.ts';
 import { offeredModels } from '../../../shared/operate/channels/offered-models.ts';
 import { carryOutStoreSecret } from '../../../shared/operate/channels/store-secret.ts';
-import { namesLike } from '../../../shared/operate/channels/upstream-models.ts';
 import { awaitPublished } from '../../../shared/operate/config/write-rows.ts';
 import {
   carryOutCreateKey,
@@ -24,6 +23,7 @@ import {
 import { Failure, usageFailure } from '../../../shared/operate/operator-failure.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { SecretTaken } from '../../../shared/operate/secret-writer.ts';
+import { namesLike } from '../../../shared/upstreams/model-listing.ts';
 import {
   answerFrom,
   askSecret,
@@ -32,7 +32,6 @@ import {
   type UpstreamSecret,
 } from './init-questions.ts';
 import { printApplied, printGrant, printNewAccount } from './print/accounts.ts';
-import { remarkOddNames } from './print/channels.ts';
 import { printPublished } from './print/config.ts';
 import { printNewKey } from './print/keys.ts';
 import { parseList } from './terminal/option-values.ts';
@@ -83,10 +82,8 @@ async function askModels(
   { facts, value }: { facts: Omit<ChannelInput, 'models'>; value: string | undefined },
 ): Promise<string[]> {
   if (!isAttended) throw usageFailure('--models is missing, and nobody is here to answer');
-  const offered = await offeredModels(ports, facts, value);
-  const listed = offered.names;
-  if (offered.unlisted !== undefined) terminal.remark(offered.unlisted);
-  remarkOddNames(terminal, offered);
+  const { names: listed, warnings } = await offeredModels(ports, facts, value);
+  warnings.forEach(terminal.remark);
   if (listed.length > 0) terminal.print(listed.join('  '));
   for (;;) {
     const typed = await ask('Models to serve, separated by commas (* stands for anything):');

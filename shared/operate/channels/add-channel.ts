@@ -2,6 +2,7 @@
 import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
 import { plainRow } from '../../config/rows/read-row.ts';
 import { isOfStack } from '../../config/rows/secret-reference.ts';
+import type { OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts, Target } from '../operator-ports.ts';
@@ -14,8 +15,8 @@ export interface ChannelInput {
   models: string[];
   type?: string;
   endpoint?: string;
-  region?: string;
-  apiVersion?: string;
+  /** Attributes that only some types have, by their names in rows. */
+  attributes?: Partial<Record<OwnAttributeName, string>>;
   name?: string;
   secret?: string;
   priority?: number;
@@ -67,8 +68,8 @@ export async function carryOutAddChannel(
 }
 
 export function channelRowOf(input: ChannelInput): RawRow {
-  const { id, models, type, endpoint, region, apiVersion, name, secret, priority, weight, mapper } = input;
-  const given = { type, endpoint, region, api_version: apiVersion, name, secret, priority, weight, mapper };
+  const { id, models, type, endpoint, attributes, name, secret, priority, weight, mapper } = input;
+  const given = { type, endpoint, ...attributes, name, secret, priority, weight, mapper };
   return {
     id,
     models,

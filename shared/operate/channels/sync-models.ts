@@ -1,5 +1,7 @@
 /** Makes the models of a channel those that its upstream lists. Never leaves a channel without a model. */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
+import { namesLike } from '../../upstreams/model-listing.ts';
+import { upstreamModel } from '../../upstreams/types/channel-request.ts';
 import { findingsIn } from '../config/findings.ts';
 import { putOver } from '../config/rows-file.ts';
 import { Failure } from '../operator-failure.ts';
@@ -8,7 +10,7 @@ import type { Plan } from '../plan.ts';
 import type { RawRow } from '../row-tables.ts';
 import { writeRow, type RowWrite } from '../row-writes.ts';
 import { channelSecret, findChannel } from './find-channel.ts';
-import { listUpstreamModels, namesLike } from './upstream-models.ts';
+import { listUpstreamModels } from './upstream-models.ts';
 
 export interface SyncInput {
   id: string;
@@ -28,8 +30,8 @@ interface Difference {
 }
 
 export interface SyncPlan extends Plan<RowWrite>, Difference {
-  /** See UpstreamModels. */
-  odd: number;
+  /** Of the upstream's list. */
+  listWarnings: string[];
   /** What the relay would warn of in the row. */
   warnings: string[];
 }
@@ -40,10 +42,10 @@ export async function planSync(
 ): Promise<SyncPlan> {
   const { raw, channel } = await findChannel(ports, input.id);
   const secret = await channelSecret(ports, channel, input.secretEnv);
-  const { names, odd } = await listUpstreamModels(ports, channel, secret);
+  const { names, warnings: listWarnings } = await listUpstreamModels(ports, channel, secret);
   const { added, removed, models, mapper } = differenceOf(channel, names, input);
   const summary = `the upstream lists ${names.length} models: ${added.length} to add, ${removed.length} to remove`;
-  const shown = { added, removed, models, odd };
+  const shown = { added, removed, models, listWarnings };
   if (added.length + removed.length === 0)
     return { changes: [], effect: [`${summary}; nothing to write.`], questions: [], warnings: [], ...shown };
   const attributes = { models, ...(mapper && { mapper }) };
@@ -82,12 +84,12 @@ export async function carryOutSync(
 
 /** A public name stays as long as the upstream lists its own name for it. */
 function differenceOf(
-  { models, mapper }: ChannelRow,
+  channel: ChannelRow,
   listed: string[],
   { only = ['*'], keep = false }: SyncInput,
 ): Difference & { mapper: ChannelRow['mapper'] | undefined } {
-  const upstreamName = (model: string): string =>
-    (Object.hasOwn(mapper, model) ? mapper[model] : undefined) ?? model;
+  const { models, mapper } = channel;
+  const upstreamName = (model: string): string => upstreamModel(channel, model);
   const served = new Set([...models, ...models.map(upstreamName)]);
   const added = namesLike(only, listed).filter((name) => !served.has(name));
   const removed = keep ? [] : models.filter((model) => !listed.includes(upstreamName(model)));

@@ -2,9 +2,10 @@
  * Sends one tiny chat request to a channel, built and addressed as the relay does it. It costs what the upstream takes
  * for it; no row is written.
  */
-import { channelTypes } from '../../upstreams/channel-type.ts';
+import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import type { UpstreamRequest } from '../../upstreams/exchange.ts';
-import { channelRequest } from '../../relay/dispatch/channel-request.ts';
+import { channelRequest, upstreamModel } from '../../upstreams/types/channel-request.ts';
+import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
@@ -52,17 +53,17 @@ export async function planChannelTest(
       `channels of the type ${channel.type} are called with the functions' own role, which this tool does not have: call the relay`,
     );
   const secret = await channelSecret(ports, channel, secretEnv);
-  const upstreamModel = (Object.hasOwn(channel.mapper, model) ? channel.mapper[model] : undefined) ?? model;
   const messages = [{ role: 'user' as const, content: 'Answer with the one word: ready' }];
   const request = channelRequest(channel, {
+    dialect: await loadDialect(),
     request: { model, messages },
-    model: upstreamModel,
+    model,
     secret,
     outputTokensLimit: tokensMax,
   });
   return {
     changes: [{ url: request.url }],
-    effect: [`POST ${request.url}, model ${upstreamModel}`],
+    effect: [`POST ${request.url}, model ${upstreamModel(channel, model)}`],
     questions: [],
     warning,
     call: { request, secret, timeoutMs: channel.total_seconds * 1000 },

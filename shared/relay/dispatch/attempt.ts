@@ -1,16 +1,18 @@
-import { BodyToUpstreamEvents } from '../../upstreams/body-events.ts';
-import { UpstreamToChat } from '../../upstreams/dialects/chat/events.ts';
+import { BodyEvents } from '../../upstreams/body-events.ts';
+import type { AnswerReader, Dialect } from '../../upstreams/dialect.ts';
+import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import { run } from '../../stream/machine.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
-import { channelRequest } from './channel-request.ts';
-import { channelTypes } from '../../upstreams/channel-type.ts';
+import { channelRequest } from '../../upstreams/types/channel-request.ts';
+import { channelTypes } from '../../upstreams/types/channel-types.ts';
+import { refusalOfCaller } from './failure-refusals.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import { SecretMissing } from '../ports/secret-store.ts';
 import type { Candidate } from './candidate-order.ts';
 import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
-import { readUpstreamRefusal } from '../../upstreams/dialects/chat/failure.ts';
+import { readFailure } from '../../upstreams/read-failure.ts';
 import { Watchdog } from './watchdog.ts';
 
 const megabyte = 1024 * 1024;
@@ -37,11 +39,12 @@ export async function* attempt(
     totalMs: channel.total_seconds * 1000,
     graceMs,
   };
+  const dialect = await loadDialect();
   const watchdog = new Watchdog(ports.clock, limits, call.signal);
-  const reader = new UpstreamToChat(call.identity);
+  const reader = dialect.reader(call.identity);
   try {
-    const pieces = reply(ports, { channel, secret }, call, watchdog, reader);
-    for await (const batch of run(run(pieces, new BodyToUpstreamEvents(bodyLimits)), reader)) {
+    const pieces = reply(ports, { channel, secret, dialect }, call, watchdog, reader);
+    for await (const batch of run(run(pieces, new BodyEvents(bodyLimits)), reader)) {
       if (batch.some(hasContent)) watchdog.content();
       yield batch;
     }
@@ -58,23 +61,31 @@ export async function* attempt(
 /** The reads of a 2xx answer, up to `[DONE]`. */
 async function* reply(
   ports: ChatPorts,
-  candidate: Pick<Candidate, 'channel' | 'secret'>,
+  candidate: Pick<Candidate, 'channel' | 'secret'> & { dialect: Dialect },
   call: ChatCall,
   watchdog: Watchdog,
-  reader: UpstreamToChat,
+  reader: AnswerReader,
 ): AsyncGenerator<Uint8Array[], void, undefined> {
-  const { channel } = candidate;
+  const { channel, dialect } = candidate;
   const secret = await readSecret(ports, candidate.secret);
-  const model = new Map(Object.entries(channel.mapper)).get(call.model.base) ?? call.model.base;
   const { request, outputTokensLimit } = call;
-  const sent = channelRequest(channel, { request, model, secret, outputTokensLimit });
+  const sent = channelRequest(channel, {
+    dialect,
+    request,
+    model: call.model.base,
+    secret,
+    outputTokensLimit,
+  });
   const answer = await ports.transport.send(sent, watchdog.signal);
   call.record.upstream_status = answer.status;
-  if (answer.status < 200 || answer.status > 299)
-    throw await readUpstreamRefusal(answer, {
-      withheld: [secret ?? '', new URL(sent.url).hostname],
+  if (answer.status < 200 || answer.status > 299) {
+    const failure = await readFailure(answer, {
+      dialect,
       type: channelTypes[channel.type],
+      withheld: [secret ?? '', new URL(sent.url).hostname],
     });
+    throw failure.kind === 'caller' ? refusalOfCaller(failure) : failure;
+  }
   for await (const bytes of answer.body) {
     watchdog.handedOn();
     yield [bytes];

@@ -7,7 +7,8 @@ import { hasContent } from '../../wire/chunk-content.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import { orderCandidates, type Candidate } from './candidate-order.ts';
 import { withSearch } from '../search/search.ts';
-import { coolingRefusal, refusalOfFailures, UpstreamFailure } from '../../upstreams/upstream-failure.ts';
+import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
+import { coolingRefusal, refusalOfFailures } from './failure-refusals.ts';
 
 const attemptsMax = 3;
 

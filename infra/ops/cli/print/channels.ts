@@ -27,10 +27,6 @@ export function printChannels({ print, printTable, remark }: Terminal, channels:
 export const answerWords = ({ model, text, ending }: ReplyText): string =>
   `answer (${model}): ${text || `nothing (${ending})`}`;
 
-export function remarkOddNames({ remark }: Pick<Terminal, 'remark'>, { odd }: { odd: number }): void {
-  if (odd > 0) remark(`${odd} names of the upstream have characters that no row may have: they are left out`);
-}
-
 export function printSyncPlan({ print }: Terminal, { added, removed, effect }: SyncPlan): void {
   for (const model of added) print(`+ ${model}`);
   for (const model of removed) print(`- ${model}`);

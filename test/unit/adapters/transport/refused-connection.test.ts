@@ -3,7 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { upstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
-import { readUpstreamRefusal } from '../../../../shared/upstreams/dialects/chat/failure.ts';
+import { loadDialect } from '../../../../shared/upstreams/dialects/dialects.ts';
+import { readFailure } from '../../../../shared/upstreams/read-failure.ts';
 
 test('a refusal whose body nobody reads gives its connection back', async () => {
   const server = createServer((_request, response) => {
@@ -20,7 +21,7 @@ test('a refusal whose body nobody reads gives its connection back', async () => 
     },
     new AbortController().signal,
   );
-  const failure = await readUpstreamRefusal(reply, { withheld: [], type: {} });
+  const failure = await readFailure(reply, { dialect: await loadDialect(), withheld: [], type: {} });
   expect(failure).toMatchObject({ kind: 'status', status: 503 });
   await closed;
   server.close();
