@@ -1,7 +1,7 @@
 /** The composition that the answering functions share: they differ in their endpoint alone. */
 import { withCors } from '../../shared/relay/http/cors.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
-import { relay } from '../../shared/relay/pipeline.ts';
+import { answerWith } from '../../shared/relay/serving.ts';
 import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/dynamo-channel-health.ts';
 import { signedTransport } from '../../shared/adapters/transport/signed-transport.ts';
 import { systemClock } from '../../shared/adapters/system/system-clock.ts';
@@ -51,6 +51,6 @@ export function answeringHandler(endpoint: Endpoint): ReturnType<typeof streamin
     idempotency: dynamoIdempotencyStore(client, clock, stack),
     random: systemRandom,
   };
-  const handle = withCors(relay(ports, endpoint), config);
+  const handle = withCors(answerWith(ports, endpoint), config);
   return streamingHandler({ handle, environment, clock, log, ids: timeSortedIds(clock) });
 }

@@ -171,7 +171,8 @@ const namesOfLaterImports: Plugin = {
       if (kind !== 'dynamic-import') return undefined;
       const pattern = new RegExp(`const \\{([\\w\\s,]+)\\} = await import\\('${path}'\\)`, 'g');
       const names = [...readFileSync(importer, 'utf8').matchAll(pattern)].map(([, list]) => list);
-      if (names.length === 0) throw new Error(`${importer}: write const { ... } = await import('${path}')`);
+      if (names.length === 0)
+        throw new Error(`${importer}: write const { ... } = await import(...) for ${path}`);
       return { path, namespace: 'names', pluginData: names.join(',') };
     });
     plugin.onLoad({ filter: /.*/, namespace: 'names' }, (args) => ({

@@ -1,12 +1,12 @@
 /**
  * `npm run demo:crash`: half a minute that shows what a `kill -9` in mid-stream does to the reservations. Everything is the
- * real stack: front door, bundled functions under AWS's runtime client, table streams, sweeper. Only the time limit
- * of a request is set to seconds, so that nobody has to wait ten minutes for the sweeper.
+ * real stack: distribution, bundled functions under AWS's runtime client, table streams, sweeper. Only the time limit
+ * of a request is a few seconds instead of ten minutes, so that the sweeper acts at once.
  */
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DynamoDBDocumentClient, GetCommand, PutCommand, QueryCommand } from '@aws-sdk/lib-dynamodb';
 import { keyRow } from './demo/seed-rows.ts';
+import { readOptions } from './host/local-options.ts';
 import { startStack, type RunningStack } from './start-stack.ts';
 import { createDynamoClient } from './template/build-tables.ts';
 
@@ -15,29 +15,21 @@ const key = 'sk-crash-demo';
 const requestSeconds = 6;
 const nanoPerYuan = 1e9;
 
-interface Books {
+interface Balance {
   available: number;
   reserved: number;
   spent: number;
   granted: number;
 }
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const yuan = (nano: number): string => `${Number((nano / nanoPerYuan).toFixed(9))} yuan`;
 
 async function run(): Promise<void> {
   const pids = new Set<number>();
   const stack = await startStack(
     {
-      port: 0,
-      dynamodbPort: 0,
-      dynamodbEndpoint: undefined,
-      dataFolder: undefined,
-      seed: 'demo',
-      openaiKey: false,
-      functionEnvironment: { RELAY_SWEEP_GRACE: '0' },
-      templateFolder: path.resolve(import.meta.dirname, '../../cdk.out'),
-      stackName: 'relay',
+      ...readOptions({ PORT: '0', DYNAMODB_PORT: '0', RELAY_DATA: 'memory', RELAY_SWEEP_GRACE: '0' }),
       environmentsMax: 4,
     },
     (line) => {
@@ -59,37 +51,37 @@ async function crash(
   pids: Set<number>,
 ): Promise<void> {
   await prepare(documents);
-  say(`1. An account is granted 10 yuan.              ${await shown(documents)}`);
+  print(`1. An account is granted 10 yuan.              ${await shown(documents)}`);
 
   const answer = await ask(stack, 'word '.repeat(400));
   const reader = answer.body?.getReader();
   for (let i = 0; i < 20; i += 1) await reader?.read();
-  say(`2. A call streams; its cost is reserved.       ${await shown(documents)}`);
+  print(`2. A call streams; its cost is reserved.       ${await shown(documents)}`);
 
   for (const pid of pids) process.kill(pid, 'SIGKILL');
   const cut = await reader?.read().then(
     (turn) => turn.done,
     () => true,
   );
-  say(
+  print(
     `3. kill -9 of the function in mid-stream (pid ${[...pids].join(', ')}); the client's stream ${cut ? 'broke off' : 'ran out'}.`,
   );
-  say(`   Nobody is left to settle; the money is safe. ${await shown(documents)}`);
+  print(`   Nobody is left to settle; the money is safe. ${await shown(documents)}`);
 
-  say(`4. The sweeper runs until the call can no longer live (its limit here: ${requestSeconds} s).`);
-  while ((await books(documents)).reserved > 0) {
+  print(`4. The sweeper runs until the call can no longer live (its limit here: ${requestSeconds} s).`);
+  while ((await balanceOf(documents)).reserved > 0) {
     await sleep(500);
     await stack.runSchedules();
   }
-  say(`   Input charged, the rest returned.           ${await shown(documents)}`);
+  print(`   Input charged, the rest returned.           ${await shown(documents)}`);
 
   await (await ask(stack, 'Are you still there?')).text();
-  while ((await ledger(documents)).length < 3) await sleep(100);
-  say(`5. The next call is served by a new process.   ${await shown(documents)}`);
-  say('6. The ledger, oldest first:');
-  for (const row of await ledger(documents))
-    say(`   ${text(row, 'kind').padEnd(12)}${text(row, 'model').padEnd(12)}${amountOf(row)}`);
-  report(await books(documents), await ledger(documents));
+  while ((await ledgerRows(documents)).length < 3) await sleep(100);
+  print(`5. The next call is served by a new process.   ${await shown(documents)}`);
+  print('6. The ledger, oldest first:');
+  for (const row of await ledgerRows(documents))
+    print(`   ${text(row, 'kind').padEnd(12)}${text(row, 'model').padEnd(12)}${amountOf(row)}`);
+  report(await balanceOf(documents), await ledgerRows(documents));
 }
 
 /** The account has a balance and no plan; the demo model costs something; requests end after seconds. */
@@ -102,8 +94,8 @@ async function prepare(documents: DynamoDBDocumentClient): Promise<void> {
   ];
   for (const [table, Item] of rows)
     await documents.send(new PutCommand({ TableName: `relay-${table}`, Item }));
-  while ((await books(documents)).granted === 0) await sleep(50);
-  // Longer than a configuration may be old.
+  while ((await balanceOf(documents)).granted === 0) await sleep(50);
+  // The functions read the configuration again after this time.
   await sleep(1000);
 }
 
@@ -115,7 +107,7 @@ function ask(stack: RunningStack, text: string): Promise<Response> {
   });
 }
 
-async function books(documents: DynamoDBDocumentClient): Promise<Books> {
+async function balanceOf(documents: DynamoDBDocumentClient): Promise<Balance> {
   const { Item } = await documents.send(new GetCommand({ TableName: 'relay-quotas', Key: { account } }));
   const open = Object.values((Item?.['open'] as Record<string, unknown[]> | undefined) ?? {});
   return {
@@ -127,12 +119,12 @@ async function books(documents: DynamoDBDocumentClient): Promise<Books> {
 }
 
 async function shown(documents: DynamoDBDocumentClient): Promise<string> {
-  const { available, reserved, spent } = await books(documents);
+  const { available, reserved, spent } = await balanceOf(documents);
   return `available ${yuan(available)}, reserved ${yuan(reserved)}, spent ${yuan(spent)}`;
 }
 
 /** By id, which begins with the time; the grant sorts after all calls but came first. */
-async function ledger(documents: DynamoDBDocumentClient): Promise<Record<string, unknown>[]> {
+async function ledgerRows(documents: DynamoDBDocumentClient): Promise<Record<string, unknown>[]> {
   const { Items = [] } = await documents.send(
     new QueryCommand({
       TableName: 'relay-ledger',
@@ -151,14 +143,14 @@ const text = (row: Record<string, unknown>, field: string): string => {
 const amountOf = (row: Record<string, unknown>): string =>
   row['kind'] === 'grant' ? `+${String(row['amount'])} yuan` : `-${String(row['charge'])} yuan`;
 
-function report(end: Books, rows: Record<string, unknown>[]): void {
+function report(end: Balance, rows: Record<string, unknown>[]): void {
   const charged = rows.reduce((sum, row) => sum + Number(row['charge'] ?? 0), 0);
   const balanced = end.available + end.reserved + end.spent === end.granted;
   const agrees = Math.round(charged * nanoPerYuan) === end.spent;
-  say(
+  print(
     `   granted ${yuan(end.granted)} = available ${yuan(end.available)} + spent ${yuan(end.spent)}: ${balanced ? 'yes' : 'NO'}`,
   );
-  say(`   sum of the ledger's charges = spent: ${agrees ? 'yes' : 'NO'}`);
+  print(`   sum of the ledger's charges = spent: ${agrees ? 'yes' : 'NO'}`);
   if (!balanced || !agrees) process.exitCode = 1;
 }
 

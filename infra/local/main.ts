@@ -1,14 +1,12 @@
 /** `npm start`: the synthesized stack on this machine, until Ctrl-C. */
-import path from 'node:path';
 import { logToStderr } from './host/log.ts';
 import { readOptions } from './host/local-options.ts';
 import { StartError } from './host/start-error.ts';
 import { startStack, type RunningStack } from './start-stack.ts';
 
-const projectFolder = path.resolve(import.meta.dirname, '../..');
 const environmentsMax = 16;
 
-// Whoever read our output may have gone (`npm start | head`); the stack must still end in order.
+// The reader of the output may have gone (`npm start | head`); the stack must still end in order.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 let start: Promise<RunningStack> | undefined;
@@ -24,9 +22,9 @@ async function finish(exitCode: number): Promise<void> {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(0));
-// Before the stack is up the signal waits for it; unheard, it would end the process.
+// Without a handler the signal would end the process; before the stack is up it waits for it.
 process.on('SIGUSR2', () => void start?.then((stack) => stack.runSchedules()).catch(() => {}));
-// Whoever started us with a channel, first step or test, has died.
+// The parent that opened the channel, bootstrap or a test, has died.
 process.once('disconnect', () => end(1));
 
 function describe(stack: RunningStack): string {
@@ -46,8 +44,7 @@ function describe(stack: RunningStack): string {
 }
 
 try {
-  const options = readOptions(process.env);
-  start = startStack({ ...options, ...stackSource(process.env), environmentsMax }, logToStderr);
+  start = startStack({ ...readOptions(process.env), environmentsMax }, logToStderr);
   const stack = await start;
   void stack.emulatorEnded.then((reason) => {
     if (ending !== undefined) return;
@@ -61,12 +58,4 @@ try {
   );
   process.exitCode = 1;
   end(1);
-}
-
-/** Where the template is: a test may bring its own. */
-function stackSource(environment: NodeJS.ProcessEnv): { templateFolder: string; stackName: string } {
-  return {
-    templateFolder: environment['RELAY_TEMPLATE_FOLDER'] || path.join(projectFolder, 'cdk.out'),
-    stackName: 'relay',
-  };
 }

@@ -5,8 +5,8 @@ import { Checkpoints } from './events/checkpoints.ts';
 import { EventSourceMapping } from './events/event-source-mapping.ts';
 import { Schedules } from './events/schedules.ts';
 import { readBehaviours, type DistributionConfig } from './distribution/behaviours.ts';
-import { FrontDoor } from './distribution/distribution.ts';
-import { isPortInUse } from './host/free-port.ts';
+import { LocalDistribution } from './distribution/distribution.ts';
+import { explainingTakenPort } from './host/free-port.ts';
 import type { Log } from './host/log.ts';
 import type { LocalOptions } from './host/local-options.ts';
 import { demoKey, seedDemo, seedOpenai } from './demo/seed.ts';
@@ -14,18 +14,19 @@ import { StartError } from './host/start-error.ts';
 import { createDynamoClient, createTables } from './template/build-tables.ts';
 import { buildMappings, buildSchedules } from './template/build-events.ts';
 import { buildFunctions, buildFunctionUrls } from './template/build-functions.ts';
-import { readTemplate, resourcesOf, type Template } from './template/read-template.ts';
-import { createReferences, localRegion, type LocalReferences } from './template/references.ts';
+import { readTemplate, resourcesOf } from './template/read-template.ts';
+import { createReferences, type LocalReferences } from './template/references.ts';
+import { localClientSettings } from './host/identity.ts';
+
+const localStackName = 'relay';
 
 export interface StackSettings extends LocalOptions {
-  /** Where the synthesized template is. */
-  templateFolder: string;
-  stackName: string;
+  /** Processes of one function that answers. */
   environmentsMax: number;
 }
 
 export interface RunningStack {
-  /** The front door: `http://127.0.0.1:8787`. */
+  /** The distribution's emulator: `http://127.0.0.1:8787`. */
   origin: string;
   dynamodbEndpoint: string;
   /** The demo key; undefined when nothing was seeded. */
@@ -39,12 +40,12 @@ export interface RunningStack {
 /** Runs the synthesized template. Throws StartError for what the caller can mend; nothing is left behind then. */
 export async function startStack(settings: StackSettings, log: Log): Promise<RunningStack> {
   await using started = new AsyncDisposableStack();
-  const template = readTemplate(settings.templateFolder, settings.stackName);
+  const template = readTemplate(settings.templateFolder, localStackName);
   const references = createReferences(template);
 
-  const frontDoor = new FrontDoor();
-  const port = await listen(frontDoor, settings.port);
-  started.defer(() => frontDoor.close());
+  const distribution = new LocalDistribution();
+  const port = await explainingTakenPort('PORT', settings.port, distribution.listen(settings.port));
+  started.defer(() => distribution.close());
   const [emulator, upstream] = await Promise.all([
     startEmulator(settings).then((emulator) => started.adopt(emulator, () => emulator.stop())),
     settings.seed === 'demo'
@@ -52,22 +53,18 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
       : undefined,
   ]);
   const client = createDynamoClient(emulator.endpoint);
-  await createTables(client, template, references);
+  await createTables(client, references);
 
-  const functions = buildFunctions(template, references, functionOptions(settings, emulator), log);
+  const functions = buildFunctions(references, functionOptions(settings, emulator), log);
   started.defer(async () => {
     await Promise.all([...functions.values()].map((target) => target.close()));
   });
-  const streams = new DynamoDBStreamsClient({
-    endpoint: emulator.endpoint,
-    region: localRegion,
-    credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
-  });
+  const streams = new DynamoDBStreamsClient(localClientSettings(emulator.endpoint));
   const checkpoints = new Checkpoints(settings.dataFolder);
-  const mappings = buildMappings(template, references, functions).map(
-    (mapping) => new EventSourceMapping(mapping, streams, checkpoints, log),
+  const mappings = buildMappings(references, functions).map(
+    (mapping) => new EventSourceMapping({ settings: mapping, client: streams, checkpoints, log }),
   );
-  const schedules = new Schedules(buildSchedules(template, references, functions), log);
+  const schedules = new Schedules(buildSchedules(references, functions), log);
   started.defer(() => schedules.stop());
   for (const mapping of mappings) {
     await mapping.start();
@@ -78,10 +75,10 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   if (settings.openaiKey) await seedOpenai(client);
   await publishConfiguration(functions, log);
   schedules.start();
-  frontDoor.open(readBehaviours(distribution(template, references)), buildFunctionUrls(template, functions));
+  distribution.open(readBehaviours(distributionConfig(references)), buildFunctionUrls(template, functions));
 
-  // A second time, since what was started last is closed first: no request may meet a half-closed stack.
-  started.defer(() => frontDoor.close());
+  // Registered again, since disposal runs in reverse: the distribution closes first, so no request meets a half-closed stack.
+  started.defer(() => distribution.close());
   const running = started.move();
   return {
     origin: `http://127.0.0.1:${port}`,
@@ -93,15 +90,6 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   };
 }
 
-async function listen(frontDoor: FrontDoor, port: number): Promise<number> {
-  try {
-    return await frontDoor.listen(port);
-  } catch (error) {
-    if (isPortInUse(error)) throw new StartError(`port ${port} is in use; set PORT to another`);
-    throw error;
-  }
-}
-
 interface CalledFunction {
   settings: { name: string };
   call(event: object): Promise<unknown>;
@@ -111,8 +99,8 @@ interface CalledFunction {
 const marksLost = 'The store did not answer for all marks of rows.';
 
 /**
- * The rows that are there now: the first requests must not come before the streams have brought the function about.
- * Throws StartError when they are not published.
+ * Publishes the rows that exist at the start: the first requests must not wait for the streams to invoke the function.
+ * Throws StartError when they cannot be published.
  */
 export async function publishConfiguration(
   functions: ReadonlyMap<string, CalledFunction>,
@@ -134,9 +122,9 @@ const functionOptions = (settings: StackSettings, emulator: Emulator) => ({
   environmentsMax: settings.environmentsMax,
 });
 
-/** Only the parts that the front door follows: aliases, certificates and edge functions stay unresolved. */
-function distribution(template: Template, references: LocalReferences): DistributionConfig {
-  const [first, ...others] = resourcesOf(template, 'AWS::CloudFront::Distribution');
+/** Only the parts that are emulated: aliases, certificates and edge functions stay unresolved. */
+function distributionConfig(references: LocalReferences): DistributionConfig {
+  const [first, ...others] = resourcesOf(references.template, 'AWS::CloudFront::Distribution');
   if (first === undefined || others.length > 0)
     throw new StartError('the template must have one distribution');
   const config = first[1].Properties?.['DistributionConfig'] as DistributionConfig;

@@ -10,7 +10,7 @@ export interface AcknowledgedConstructs {
   stackName: string;
   functions: RelayFunctions;
   originSecrets: IConstruct;
-  frontDoor: IConstruct;
+  distribution: IConstruct;
   triggers: Triggers;
 }
 
@@ -76,7 +76,7 @@ function logicalIdOf(construct: Bucket): string {
 /** Records the accepted findings on the constructs that they are about. */
 export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   Validations.of(constructs.originSecrets).acknowledge(rotatedByDeploying);
-  Validations.of(constructs.frontDoor).acknowledge(...edgeFindings);
+  Validations.of(constructs.distribution).acknowledge(...edgeFindings);
   const { failures } = constructs.triggers;
   Validations.of(failures).acknowledge(failuresAreFewAndRead);
   for (const [name, relayFunction] of constructs.functions.byName) {

@@ -1,11 +1,11 @@
-/** The whole relay as one stack: composes the capabilities, decides nothing else. */
+/** The whole relay as one stack: composes the constructs, decides nothing else. */
 import { CfnOutput, Stack } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
 import { Alarms } from './observe/alarms.ts';
 import { allowBedrockModels } from './constructs/bedrock-access.ts';
 import { Dashboard } from './observe/dashboard.ts';
-import { FrontDoor } from './constructs/distribution.ts';
+import { RelayDistribution } from './constructs/distribution.ts';
 import { RelayFunctions } from './constructs/relay-functions.ts';
 import type { StackOptions } from './options/stack-options.ts';
 import { OriginSecrets } from './constructs/origin-secrets.ts';
@@ -42,7 +42,8 @@ export class RelayStack extends Stack {
     });
     allowBedrockModels(functions, props.options.bedrockModels);
     const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
-    const frontDoor = new FrontDoor(this, 'FrontDoor', {
+    // Logical ids are made of the id, and a deployed distribution must not be replaced: it keeps its first name.
+    const distribution = new RelayDistribution(this, 'FrontDoor', {
       stackName,
       functions,
       sentOriginSecret: originSecrets.sent,
@@ -64,8 +65,8 @@ export class RelayStack extends Stack {
 
     this.baseUrl = new CfnOutput(this, 'BaseUrl', {
       description: 'What clients set as base_url',
-      value: `https://${frontDoor.host}/v1`,
+      value: `https://${distribution.host}/v1`,
     });
-    acknowledgeFindings({ stackName, functions, originSecrets, frontDoor, triggers });
+    acknowledgeFindings({ stackName, functions, originSecrets, distribution, triggers });
   }
 }

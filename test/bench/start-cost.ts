@@ -18,8 +18,8 @@ async function measureStart(folder: string): Promise<StartCost> {
   const { promise, resolve, reject } = Promise.withResolvers<StartCost>();
   const output: string[] = [];
   const started = performance.now();
-  const environment = new Environment(
-    {
+  const environment = new Environment({
+    settings: {
       name: 'size',
       arn: 'arn:aws:lambda:us-east-1:000000000000:function:size',
       folder,
@@ -29,8 +29,8 @@ async function measureStart(folder: string): Promise<StartCost> {
       memoryMegabytes: 256,
       environmentsMax: 1,
     },
-    1,
-    {
+    serial: 1,
+    events: {
       idle: () => {
         const clockMs = performance.now() - started;
         resolve({ clockMs, processorMs: processorMilliseconds(processIn(output)) });
@@ -38,8 +38,8 @@ async function measureStart(folder: string): Promise<StartCost> {
       dead: (_, error) =>
         reject(new Error(`${folder} does not load: ${error?.errorMessage}\n${output.join('\n')}`)),
     },
-    (line) => output.push(line),
-  );
+    log: (line) => output.push(line),
+  });
   try {
     return await promise;
   } finally {

@@ -70,7 +70,7 @@ export async function startFunctions(timeoutMs = 60_000): Promise<FunctionHost> 
           RELAY_STACK: 'relay',
           RELAY_VERSION: 'contract',
           RELAY_LOCAL: '1',
-          ORIGIN_SECRETS: 'front-door',
+          ORIGIN_SECRETS: 'cloudfront',
           AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
           UPSTREAM_KEY: 'sk-canary-upstream',
         },

@@ -41,8 +41,8 @@ beforeEach(() => {
   onCall = called.resolve;
 });
 
-const fromDoor = { 'x-relay-origin': 'front-door', 'x-forwarded-host': '127.0.0.1:8787' };
-const withKey = { ...fromDoor, authorization: 'Bearer sk-contract' };
+const fromCloudFront = { 'x-relay-origin': 'cloudfront', 'x-forwarded-host': '127.0.0.1:8787' };
+const withKey = { ...fromCloudFront, authorization: 'Bearer sk-contract' };
 const bodyFor = (model: string): string =>
   JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'canary' }] });
 const chat = (more: EventParts = {}) => urlEvent({ headers: withKey, body: bodyFor('demo'), ...more });
@@ -74,7 +74,7 @@ const requestLine = ({ headers }: ResponseHead) =>
 
 const environmentsOf = (name: string) => host.lines.filter((line) => line.startsWith(`environment ${name}#`));
 
-const get = (path: string, method = 'GET') => urlEvent({ method, path, headers: fromDoor });
+const get = (path: string, method = 'GET') => urlEvent({ method, path, headers: fromCloudFront });
 
 describe('the chat function under AWS’s runtime client', () => {
   test('sends each piece on as it comes, and status and headers with the first', async () => {
@@ -104,7 +104,7 @@ describe('the chat function under AWS’s runtime client', () => {
       403,
       'origin_denied',
     ],
-    ['no key', chat({ headers: fromDoor }), 401, 'invalid_api_key'],
+    ['no key', chat({ headers: fromCloudFront }), 401, 'invalid_api_key'],
     ['an empty body', chat({ body: '' }), 400, 'empty_body'],
     [
       'no UTF-8',
@@ -159,7 +159,7 @@ describe('the chat function under AWS’s runtime client', () => {
     await readUntil(texts, 'said');
     connection.resetAndDestroy();
     const served = vi.fn<() => void>();
-    const next = host.streamAll(chat({ headers: fromDoor })).finally(served);
+    const next = host.streamAll(chat({ headers: fromCloudFront })).finally(served);
     // Only an upstream that is still read takes more than the sockets between hold. An answer's text has a bound, which
     // comments do not count against.
     for (let pieces = 0; pieces < 64; pieces += 1)
@@ -174,7 +174,7 @@ describe('the chat function under AWS’s runtime client', () => {
   });
 
   test('logs neither prompt nor answer nor secret', () => {
-    expect(host.lines.join('\n')).not.toMatch(/canary|sk-contract|front-door/);
+    expect(host.lines.join('\n')).not.toMatch(/canary|sk-contract|cloudfront/);
   });
 });
 
@@ -192,7 +192,7 @@ describe('the catalog function under AWS’s runtime client', () => {
     expect(await host.buffered(get('/v1/models', 'HEAD'))).toMatchObject({ statusCode: 200, body: '' });
   });
 
-  test('is closed to whoever goes around the front door', async () => {
+  test('is closed to whoever goes around the distribution', async () => {
     const answer = await host.buffered(urlEvent({ method: 'GET', path: '/v1/models' }));
     expect(answer).toMatchObject({ statusCode: 403, headers: { 'x-request-id': expect.any(String) } });
   });

@@ -1,5 +1,5 @@
-import path from 'node:path';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
+import { readOptions } from '../../infra/local/host/local-options.ts';
 import { startStack } from '../../infra/local/start-stack.ts';
 import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
@@ -38,8 +38,6 @@ export interface PostOptions {
   signal?: AbortSignal;
 }
 
-const projectFolder = path.resolve(import.meta.dirname, '../..');
-
 export async function startWatchedStack(options: WatchedStackOptions): Promise<WatchedStack> {
   const lines: string[] = [];
   let written = Promise.withResolvers<void>();
@@ -57,15 +55,12 @@ export async function startWatchedStack(options: WatchedStackOptions): Promise<W
   );
   const stack = await startStack(
     {
-      port: 0,
-      dynamodbPort: 0,
-      dynamodbEndpoint: store.endpoint,
-      dataFolder: undefined,
-      seed: 'demo',
-      openaiKey: false,
-      functionEnvironment: options.functionEnvironment ?? {},
-      templateFolder: path.join(projectFolder, 'cdk.out'),
-      stackName: 'relay',
+      ...readOptions({
+        ...options.functionEnvironment,
+        PORT: '0',
+        DYNAMODB_ENDPOINT: store.endpoint,
+        RELAY_DATA: 'memory',
+      }),
       environmentsMax: options.environmentsMax,
     },
     log,

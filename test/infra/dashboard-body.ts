@@ -2,19 +2,11 @@
 import { readable, resourcesOf, type Template } from './synthesize.ts';
 
 export interface Widget {
-  type: 'metric' | 'alarm';
-  x: number;
-  y: number;
-  width: number;
-  height: number;
   properties: {
     title?: string;
-    view?: 'timeSeries' | 'singleValue';
-    stacked?: boolean;
     /** Names and values as `[namespace, metric, dimension, value, ..., options]`, or one `{expression}`. */
     metrics?: unknown[][];
     alarms?: string[];
-    yAxis?: { left?: { min?: number; max?: number } };
   };
 }
 

@@ -72,7 +72,7 @@ describe('the dashboard', () => {
     'Revenue (yuan)',
     'Share of answers with estimated usage',
     'Open reservations',
-    'Reservations: anything above zero needs a person',
+    'Money: anything above zero needs a person',
     'Rows that operators edit',
     'Throttled calls of functions',
     'Throttled calls of tables',

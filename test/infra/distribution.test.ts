@@ -37,7 +37,7 @@ function target(behaviour: Behaviour): string | undefined {
   return /Functions([a-z]+)FunctionFunctionUrl/.exec(JSON.stringify(origin?.DomainName))?.[1];
 }
 
-describe('the front door', () => {
+describe('the distribution', () => {
   test('sends each path to its function and keeps nothing of what differs between callers', () => {
     const routes = behaviours.map((behaviour) => [
       behaviour.PathPattern ?? 'else',

@@ -18,7 +18,7 @@ const messages = [{ role: 'user', content: 'Hello!' }];
 async function lineOf(model: string): Promise<string> {
   const { head } = await host.streamAll(
     urlEvent({
-      headers: { 'x-relay-origin': 'front-door', authorization: 'Bearer sk-metrics' },
+      headers: { 'x-relay-origin': 'cloudfront', authorization: 'Bearer sk-metrics' },
       body: JSON.stringify({ model, messages }),
     }),
   );

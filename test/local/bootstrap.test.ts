@@ -6,7 +6,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-const firstStep = path.resolve(import.meta.dirname, '../../infra/bootstrap/bootstrap.mjs');
+const bootstrap = path.resolve(import.meta.dirname, '../../infra/bootstrap');
 let root: string;
 
 const file = (...names: string[]): string => path.join(root, ...names);
@@ -18,10 +18,10 @@ const steps = (): string[] => readFileSync(file('steps'), 'utf8').trim().split('
 
 const note = (step: string) => `import fs from 'node:fs';\nfs.appendFileSync('steps', '${step}\\n');\n`;
 
-/** A repository without packages: its build and its synthesis only say that they ran. */
+/** A repository without packages: its build and its synthesis only record that they ran. */
 beforeEach(() => {
-  root = mkdtempSync(path.join(tmpdir(), 'relay-first-step-'));
-  cpSync(firstStep, file('infra/bootstrap/bootstrap.mjs'));
+  root = mkdtempSync(path.join(tmpdir(), 'relay-bootstrap-'));
+  cpSync(bootstrap, file('infra/bootstrap'), { recursive: true });
   write('package.json', '{"name":"small","version":"1.0.0","type":"module"}');
   write(
     'package-lock.json',
@@ -59,39 +59,39 @@ const run = async (...command: string[]) => {
   return { stdout, stderr, code };
 };
 
-describe('the first step of every npm script', () => {
-  it('installs and builds once, saying one line for each, and hands the command’s output and exit code on', async () => {
-    expect(await run('infra/local/main.ts', 'hello', '7')).toEqual({
+describe('bootstrap', () => {
+  it('installs and builds once, with one line for each, and passes the command’s output and exit code on', async () => {
+    expect(await run('--built', 'infra/local/main.ts', 'hello', '7')).toEqual({
       stdout: 'from the command hello\n',
       stderr: 'installing packages; the first time takes about a minute\nbuilding and synthesizing\n',
       code: 7,
     });
-    expect(await run('infra/local/main.ts')).toMatchObject({ stderr: '', code: 0 });
+    expect(await run('--built', 'infra/local/main.ts')).toMatchObject({ stderr: '', code: 0 });
     expect(steps()).toEqual(['build', 'synthesis', 'command', 'command']);
   });
 
   it('builds again when an input changed, or another template took the place of this one', async () => {
-    await run('infra/local/main.ts');
+    await run('--built', 'infra/local/main.ts');
     write('functions/chat.ts', 'changed');
-    await run('infra/local/main.ts');
+    await run('--built', 'infra/local/main.ts');
     write('cdk.out/relay.template.json', '{"of":"another stage"}');
-    await run('infra/local/main.ts');
+    await run('--built', 'infra/local/main.ts');
     write('infra/local/other.ts', 'no input of the build');
-    await run('infra/local/main.ts');
+    await run('--built', 'infra/local/main.ts');
     expect(steps().filter((step) => step === 'build')).toHaveLength(3);
   });
 
   it('installs again when the lock file changed', async () => {
-    await run('infra/local/main.ts');
+    await run('--built', 'infra/local/main.ts');
     const lock = readFileSync(file('package-lock.json'), 'utf8');
     write('package-lock.json', `${lock}\n`);
-    expect((await run('infra/local/main.ts')).stderr).toContain('installing packages');
+    expect((await run('--built', 'infra/local/main.ts')).stderr).toContain('installing packages');
     write('package.json', '{"name":"small","version":"1.0.0","dependencies":{"absent":"1.0.0"}}');
     write(
       'package-lock.json',
       lock.replace('"packages":{', '"packages":{"node_modules/absent":{"version":"2.0.0"},'),
     );
-    const { stderr, code } = await run('infra/local/main.ts');
+    const { stderr, code } = await run('--built', 'infra/local/main.ts');
     expect(stderr).toContain('npm ci failed');
     expect(code).toBe(1);
   });
@@ -101,15 +101,20 @@ describe('the first step of every npm script', () => {
     expect(steps()).toEqual(['build', 'synthesis']);
   });
 
-  it('shows what the build said when it fails, and runs nothing', async () => {
+  it('shows what the build printed when it fails, and runs nothing', async () => {
     write('infra/build/build-functions.ts', "console.error('line 3: wrong');\nprocess.exit(1);\n");
-    const { stdout, stderr, code } = await run('infra/local/main.ts');
+    const { stdout, stderr, code } = await run('--built', 'infra/local/main.ts');
     expect(stderr).toContain('line 3: wrong\nthe build failed (exit 1).');
     expect({ stdout, code }).toEqual({ stdout: '', code: 1 });
   });
 
+  it('builds nothing for a command that needs no build', async () => {
+    expect(await run('infra/local/main.ts', 'hello')).toMatchObject({ stdout: 'from the command hello\n' });
+    expect(steps()).toEqual(['command']);
+  });
+
   it('builds once when two start at the same time', async () => {
-    await Promise.all([run('infra/local/main.ts'), run('infra/local/main.ts')]);
+    await Promise.all([run('--built', 'infra/local/main.ts'), run('--built', 'infra/local/main.ts')]);
     expect(steps().toSorted()).toEqual(['build', 'command', 'command', 'synthesis']);
   });
 });

@@ -1,5 +1,6 @@
 import { PutItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { readOptions } from '../../infra/local/host/local-options.ts';
 import { startStack, type RunningStack } from '../../infra/local/start-stack.ts';
 import { emulatorClient } from '../support/emulator.ts';
 import { startControl, type Control } from './control.ts';
@@ -54,14 +55,14 @@ const start = async (events: Record<string, unknown>): Promise<void> => {
   log = [];
   stack = await startStack(
     {
-      port: 0,
-      dynamodbPort: 0,
-      dataFolder: undefined,
-      seed: 'none',
-      openaiKey: false,
-      functionEnvironment: { PATH: process.env['PATH'] ?? '' },
-      templateFolder: template.folder,
-      stackName: 'relay',
+      ...readOptions({
+        PATH: process.env['PATH'],
+        PORT: '0',
+        DYNAMODB_PORT: '0',
+        RELAY_DATA: 'memory',
+        RELAY_SEED: 'none',
+        RELAY_TEMPLATE_FOLDER: template.folder,
+      }),
       environmentsMax: 2,
     },
     (line) => log.push(line),

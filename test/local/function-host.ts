@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { OriginTimeouts } from '../../infra/local/distribution/viewer-reply.ts';
-import { FrontDoor } from '../../infra/local/distribution/distribution.ts';
+import { LocalDistribution } from '../../infra/local/distribution/distribution.ts';
 import { FunctionUrl } from '../../infra/local/lambda/function-url.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import type { InvokeMode } from '../../infra/local/lambda/url-reply.ts';
@@ -12,7 +12,7 @@ export interface HostOptions {
   controlUrl?: string;
   timeoutMs?: number;
   environmentsMax?: number;
-  backoff?: OriginTimeouts;
+  timeouts?: OriginTimeouts;
   methods?: string[];
 }
 
@@ -26,7 +26,7 @@ export interface FunctionHost {
 
 const everyMethod = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'PATCH', 'POST', 'DELETE'];
 
-/** One fixture function behind a Function URL and the front door. */
+/** One fixture function behind a Function URL and the distribution's emulator. */
 export async function startHost(options: HostOptions): Promise<FunctionHost> {
   const log: string[] = [];
   const target = new LocalFunction(
@@ -43,7 +43,7 @@ export async function startHost(options: HostOptions): Promise<FunctionHost> {
     (line) => log.push(line),
   );
   const domain = 'fixture.lambda-url.us-east-1.on.aws';
-  const frontDoor = new FrontDoor();
+  const distribution = new LocalDistribution();
   const behaviour = {
     matches: () => true,
     methods: new Set(options.methods ?? everyMethod),
@@ -51,20 +51,20 @@ export async function startHost(options: HostOptions): Promise<FunctionHost> {
       domain,
       pathPrefix: '',
       headers: { 'x-relay-origin': 'secret' },
-      backoff: options.backoff ?? { readTimeoutMs: 60_000 },
+      timeouts: options.timeouts ?? { readTimeoutMs: 60_000 },
     },
   };
-  frontDoor.open(
+  distribution.open(
     [behaviour],
     new Map([[domain, new FunctionUrl(target, options.mode ?? 'RESPONSE_STREAM', domain)]]),
   );
-  const port = await frontDoor.listen(0);
+  const port = await distribution.listen(0);
   return {
     url: `http://127.0.0.1:${port}`,
     log,
     pids: () => log.flatMap((line) => /^environment \S+ pid (\d+)$/.exec(line)?.[1] ?? []).map(Number),
     async close() {
-      await frontDoor.close();
+      await distribution.close();
       await target.close();
     },
   };

@@ -5,7 +5,7 @@ import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
 
-/** What the reservations promise, seen on the running stack: front door, functions, streams, sweeper, store. */
+/** What the reservations promise, seen on the running stack: distribution, functions, streams, sweeper, store. */
 const nano = 1_000_000_000;
 const keyOf = (account: string): string => `sk-money-${account}`;
 const accounts = ['killed', 'leaver', 'crowd', 'planned', 'outage'];

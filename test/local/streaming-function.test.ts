@@ -133,7 +133,7 @@ describe('the environments of a function', () => {
 
 describe('the edge in front of a function', () => {
   it('answers 504 with a page of its own when the function is silent for too long', async () => {
-    await start({ backoff: { readTimeoutMs: 500 } });
+    await start({ timeouts: { readTimeoutMs: 500 } });
     await who();
     const response = await get('/silent');
     expect(response.statusCode).toBe(504);
@@ -142,7 +142,7 @@ describe('the edge in front of a function', () => {
   });
 
   it('cuts an answer that falls silent for too long', async () => {
-    await start({ backoff: { readTimeoutMs: 500 } });
+    await start({ timeouts: { readTimeoutMs: 500 } });
     const response = await get('/goesOn');
     await expect(text(response)).rejects.toThrow('aborted');
     (await control.next('between')).answer();

@@ -44,6 +44,7 @@ export const importLaw: Record<string, string[]> = {
   ],
   'shared/relay/search': [
     'shared/billing',
+    'shared/config',
     'shared/config/rows',
     'shared/relay/call',
     'shared/relay/ports',

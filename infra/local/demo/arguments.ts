@@ -1,6 +1,6 @@
 import type { JsonSchema } from './request.ts';
 
-/** Arguments (JSON text) that a model might have made for this schema from what the user said. */
+/** Arguments (JSON text) that fit a schema, made from what the user said. */
 export const argumentsFor = (schema: JsonSchema | undefined, said: string): string =>
   JSON.stringify(schema === undefined ? {} : objectOf(schema, said, 0));
 
@@ -13,22 +13,30 @@ function objectOf(
 ): Record<string, unknown> {
   const wanted = required ?? Object.keys(properties);
   return Object.fromEntries(
-    wanted.map((name) => [name, valueOf(properties[name] ?? {}, name, said, depth + 1)]),
+    wanted.map((name) => [name, valueOf(properties[name] ?? {}, { name, said, depth: depth + 1 })]),
   );
 }
 
-function valueOf(schema: JsonSchema, name: string, said: string, depth: number): unknown {
+interface Place {
+  /** The property that gets the value. */
+  name: string;
+  said: string;
+  depth: number;
+}
+
+function valueOf(schema: JsonSchema, place: Place): unknown {
+  const { name, said, depth } = place;
   if (schema.const !== undefined) return schema.const;
   if (schema.enum !== undefined)
     return schema.enum.find((choice) => said.includes(String(choice))) ?? schema.enum[0];
   if (schema.default !== undefined) return schema.default;
   if (depth > depthMax) return null;
-  if (schema.anyOf?.[0]) return valueOf(schema.anyOf[0], name, said, depth + 1);
+  if (schema.anyOf?.[0]) return valueOf(schema.anyOf[0], { ...place, depth: depth + 1 });
   switch ([schema.type ?? []].flat()[0] ?? 'string') {
     case 'object':
       return objectOf(schema, said, depth);
     case 'array':
-      return [valueOf(schema.items ?? {}, name, said, depth + 1)];
+      return [valueOf(schema.items ?? {}, { ...place, depth: depth + 1 })];
     case 'boolean':
       return true;
     case 'number':
@@ -44,7 +52,7 @@ function valueOf(schema: JsonSchema, name: string, said: string, depth: number):
 function textFor(name: string, said: string): string {
   if (/city|place|location|country/i.test(name))
     return /\b(?:in|at|for) (\p{Lu}\p{L}+)/u.exec(said)?.[1] ?? 'Paris';
-  // Coding agents run this in a shell: what the user said must not be.
+  // Coding agents run this in a shell, so it must not hold what the user said.
   if (/^(cmd|command)$/i.test(name)) return 'ls';
   if (/date|day/i.test(name)) return '2026-01-31';
   return said;

@@ -16,7 +16,7 @@ const failures: { asked: RegExp; run: (response: ServerResponse) => unknown }[] 
   },
 ];
 
-/** Fails in the way that the user's last text asks for; else with a 500. */
+/** Fails as the user's last text asks, by default with a 500. */
 export async function fail(said: string, response: ServerResponse): Promise<void> {
   const failure = failures.find(({ asked }) => asked.test(said));
   if (failure) {
@@ -26,7 +26,7 @@ export async function fail(said: string, response: ServerResponse): Promise<void
   const status = Number(/status ([45]\d\d)/i.exec(said)?.[1] ?? 500);
   if (status === 429) response.setHeader('retry-after', '2');
   const code = status === 429 ? 'rate_limit_exceeded' : 'demo_error';
-  sendError(response, status, `The demo upstream answers ${status}, as asked.`, code);
+  sendError(response, { status, message: `The demo upstream answers ${status}, as asked.`, code });
 }
 
 const errorFrame = `data: ${JSON.stringify({
@@ -36,7 +36,7 @@ const errorFrame = `data: ${JSON.stringify({
 const startStream = (response: ServerResponse): ServerResponse =>
   response.writeHead(200, { 'content-type': 'text/event-stream' });
 
-/** With pauses: the failure comes after words that were read, not together with them. */
+/** With pauses, so that the failure arrives after the words and not together with them. */
 async function writeWords(response: ServerResponse): Promise<ServerResponse> {
   startStream(response);
   for (const content of ['This', ' answer', ' will', ' not']) {

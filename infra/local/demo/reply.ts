@@ -11,7 +11,13 @@ export function sendJson(response: ServerResponse, status: number, value: object
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
 }
 
-export function sendError(response: ServerResponse, status: number, message: string, code: string): void {
+export interface DemoError {
+  status: number;
+  message: string;
+  code: string;
+}
+
+export function sendError(response: ServerResponse, { status, message, code }: DemoError): void {
   const type = status >= 500 ? 'server_error' : 'invalid_request_error';
   sendJson(response, status, { error: { message, type, param: null, code } });
 }

@@ -1,13 +1,14 @@
 import { keyHash } from '../../../shared/tables/key-hash.ts';
 import { keyHint } from '../../../shared/wire/name-patterns.ts';
 import type { TableName } from '../../../shared/tables/table-names.ts';
+import { demoModels } from './request.ts';
 
 export interface SeedRow {
   table: TableName;
   row: Record<string, unknown>;
 }
 
-/** The row of a key: what it is known by, and what a list may show of it. */
+/** The row of a key: its hash, and the hint that lists show. */
 export function keyRow(key: string): Record<string, unknown> {
   return {
     hash: keyHash(key),
@@ -28,7 +29,7 @@ export function demoRows(upstreamEndpoint: string, key: string): SeedRow[] {
         name: 'Built-in demo upstream',
         type: 'openai',
         endpoint: upstreamEndpoint,
-        models: ['demo-chat', 'demo-vision', 'demo-slow', 'demo-error'],
+        models: demoModels,
         priority: 0,
         state: true,
       },
@@ -61,7 +62,7 @@ export function demoRows(upstreamEndpoint: string, key: string): SeedRow[] {
   ];
 }
 
-/** The real thing, for whoever has a key for it; functions read the key from their environment. */
+/** A channel to OpenAI; functions read its key from their environment. */
 export const openaiRow: SeedRow = {
   table: 'channels',
   row: {

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,23 +10,20 @@ import { sendError, sendJson, sendJsonAnswer, sendStream } from './reply.ts';
 
 /**
  * A small scripted OpenAI-compatible server on loopback, so that the local stack answers without any key.
- * It takes no credentials. Port 0 picks a free one. Every answer follows from its request alone.
+ * It takes no credentials. Port 0 picks a free one. The same request always gets the same answer.
  */
 export async function startDemoUpstream(port = 0): Promise<{ port: number; close(): Promise<void> }> {
   const server = createServer((request, response) => {
     serve(request, response).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', resolve);
-  });
+  await once(server.listen(port, '127.0.0.1'), 'listening');
   return {
     port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
   };
 }
 
@@ -37,15 +35,24 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
       data: demoModels.map((id) => ({ id, object: 'model', created: 0, owned_by: 'demo' })),
     });
   if (request.method === 'POST' && path === '/v1/chat/completions') return chat(request, response);
-  return sendError(response, 404, 'There is no such endpoint in the demo upstream.', 'not_found');
+  const message = 'There is no such endpoint in the demo upstream.';
+  return sendError(response, { status: 404, message, code: 'not_found' });
 }
 
 async function chat(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const body: unknown = await json(request).catch(() => undefined);
   if (!isDemoRequest(body))
-    return sendError(response, 400, 'A model and messages are wanted.', 'invalid_request');
+    return sendError(response, {
+      status: 400,
+      message: 'A model and messages are wanted.',
+      code: 'invalid_request',
+    });
   if (!demoModels.includes(body.model))
-    return sendError(response, 404, `The model ${body.model} does not exist.`, 'model_not_found');
+    return sendError(response, {
+      status: 404,
+      message: `The model ${body.model} does not exist.`,
+      code: 'model_not_found',
+    });
   if (body.model === 'demo-error') return fail(lastUserText(body), response);
   const answer = demoAnswer(body);
   return body.stream === true ? sendStream(response, body, answer) : sendJsonAnswer(response, body, answer);

@@ -6,7 +6,7 @@ export interface Origin {
   domain: string;
   pathPrefix: string;
   headers: Record<string, string>;
-  backoff: OriginTimeouts;
+  timeouts: OriginTimeouts;
 }
 
 export interface Behaviour {
@@ -30,7 +30,7 @@ interface OriginProperties {
   ResponseCompletionTimeout?: number;
 }
 
-/** The parts of a distribution's (resolved) configuration that the front door follows. */
+/** The parts of a distribution's (resolved) configuration that are emulated. */
 export interface DistributionConfig {
   Origins: OriginProperties[];
   CacheBehaviors?: BehaviourProperties[];
@@ -71,7 +71,7 @@ function readOrigin(properties: OriginProperties): Origin {
         header.HeaderValue,
       ]),
     ),
-    backoff: {
+    timeouts: {
       readTimeoutMs: readTimeout * 1000,
       ...(completion !== undefined && { completionTimeoutMs: completion * 1000 }),
     },

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -5,11 +6,12 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
+import { listenOnLoopback } from '../host/free-port.ts';
 import type { FunctionUrl } from '../lambda/function-url.ts';
 import type { Behaviour, Origin } from './behaviours.ts';
 import { ViewerReply } from './viewer-reply.ts';
 
-// Hop-by-hop: these speak of the viewer's own connection.
+// Hop-by-hop headers: they are about the viewer's own connection.
 const viewerOnly = new Set([
   'connection',
   'expect',
@@ -28,8 +30,8 @@ const methodPage = `<!DOCTYPE html><html><head><title>403 ERROR</title></head><b
 <p>This distribution does not allow the HTTP request method that was used for this request.</p></body></html>
 `;
 
-/** CloudFront on one port. It answers 503 until `open` says where requests go. */
-export class FrontDoor {
+/** CloudFront on one port. It answers 503 until `open` gives it behaviours. */
+export class LocalDistribution {
   readonly server: Server;
   #behaviours: Behaviour[] = [];
   #urls: ReadonlyMap<string, FunctionUrl> = new Map();
@@ -51,21 +53,14 @@ export class FrontDoor {
 
   /** Resolves with the port; rejects when it is in use. */
   listen(port: number): Promise<number> {
-    return new Promise((resolve, reject) => {
-      this.server.once('error', reject);
-      this.server.listen(port, '127.0.0.1', () => {
-        this.server.off('error', reject);
-        resolve((this.server.address() as { port: number }).port);
-      });
-    });
+    return listenOnLoopback(this.server, port);
   }
 
   async close(): Promise<void> {
     if (!this.server.listening) return;
-    await new Promise<void>((resolve) => {
-      this.server.close(() => resolve());
-      this.server.closeAllConnections();
-    });
+    this.server.close();
+    this.server.closeAllConnections();
+    await once(this.server, 'close');
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
@@ -73,22 +68,22 @@ export class FrontDoor {
     const path = target.split('?')[0] ?? '/';
     const behaviour = this.#behaviours.find((candidate) => candidate.matches(path));
     const url = behaviour && this.#urls.get(behaviour.origin.domain);
-    if (behaviour === undefined || url === undefined)
-      return refuse(request, response, 503, 'The stack is starting.\n');
-    if (!behaviour.methods.has(request.method ?? 'GET')) return refuse(request, response, 403, methodPage);
+    const refuse = (status: number, page: string) => {
+      request.resume();
+      response.writeHead(status, { 'content-type': 'text/html' }).end(page);
+    };
+    if (behaviour === undefined || url === undefined) return refuse(503, 'The stack is starting.\n');
+    if (!behaviour.methods.has(request.method ?? 'GET')) return refuse(403, methodPage);
     const { origin } = behaviour;
-    const reply = new ViewerReply(response, origin.backoff);
-    url.serve(request, origin.pathPrefix + target, originHeaders(request.headers, origin), reply);
+    url.serve(request, {
+      target: origin.pathPrefix + target,
+      headers: originHeaders(request.headers, origin),
+      reply: new ViewerReply(response, origin.timeouts),
+    });
   }
 }
 
-function refuse(request: IncomingMessage, response: ServerResponse, status: number, page: string): void {
-  request.resume();
-  response.writeHead(status, { 'content-type': 'text/html' });
-  response.end(page);
-}
-
-/** What the origin sees: all that the viewer sent but its host, which the edge function keeps in another header. */
+/** The headers that the origin gets: the viewer's without its host, which the edge function keeps in another header. */
 function originHeaders(viewer: IncomingHttpHeaders, origin: Origin): IncomingHttpHeaders {
   const kept = Object.entries(viewer).filter(([name]) => !viewerOnly.has(name));
   const { host } = viewer;

@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { UrlReply } from '../lambda/url-reply.ts';
 
-/** How long CloudFront waits for an origin; absent where nothing stands between. */
+/** How long CloudFront waits for an origin. */
 export interface OriginTimeouts {
   /** Silence between bytes, the first one included. */
   readTimeoutMs: number;
@@ -13,20 +14,17 @@ const timeoutPage = `<!DOCTYPE html><html><head><title>504 Gateway Timeout</titl
 for too long.</p></body></html>
 `;
 
-/**
- * The answer on its way to the viewer. Whoever writes need not care whether the viewer is still there: after it
- * has gone, or after the edge lost backoff, everything written is dropped.
- */
-export class ViewerReply {
+/** The answer on its way to the viewer. Once the viewer has gone or CloudFront timed out, everything written is dropped. */
+export class ViewerReply implements UrlReply {
   readonly #response: ServerResponse;
-  readonly #backoff: OriginTimeouts | undefined;
+  readonly #timeouts: OriginTimeouts;
   #silence: NodeJS.Timeout | undefined;
   #completion: NodeJS.Timeout | undefined;
   #ended = false;
 
-  constructor(response: ServerResponse, backoff?: OriginTimeouts) {
+  constructor(response: ServerResponse, timeouts: OriginTimeouts) {
     this.#response = response;
-    this.#backoff = backoff;
+    this.#timeouts = timeouts;
     response.on('error', () => {});
     response.once('close', () => this.#finish());
   }
@@ -40,13 +38,12 @@ export class ViewerReply {
     return this.#response.headersSent;
   }
 
-  /** The request has gone to the origin: its backoff starts to run. */
   startWaiting(): void {
     if (this.gone) return;
     this.#watchSilence();
-    const { completionTimeoutMs } = this.#backoff ?? {};
+    const { completionTimeoutMs } = this.#timeouts;
     if (completionTimeoutMs !== undefined)
-      this.#completion = setTimeout(() => this.#losePatience(), completionTimeoutMs);
+      this.#completion = setTimeout(() => this.#timeOut(), completionTimeoutMs);
   }
 
   begin(status: number, headers: OutgoingHttpHeaders): void {
@@ -56,7 +53,6 @@ export class ViewerReply {
     this.#watchSilence();
   }
 
-  /** Returns false when the viewer should be waited for: see `whenWritable`. */
   write(bytes: Uint8Array): boolean {
     if (this.gone || bytes.length === 0) return true;
     const room = this.#response.write(bytes);
@@ -66,7 +62,6 @@ export class ViewerReply {
     return room;
   }
 
-  /** Calls back once, when there is room again or nobody to write to. */
   whenWritable(callback: () => void): void {
     if (this.gone) return callback();
     const once = () => {
@@ -83,7 +78,6 @@ export class ViewerReply {
     this.#response.end(bytes);
   }
 
-  /** Cuts the connection: the viewer sees that the answer is not whole. */
   abort(): void {
     this.#finish();
     this.#response.destroy();
@@ -91,16 +85,10 @@ export class ViewerReply {
 
   #watchSilence(): void {
     clearTimeout(this.#silence);
-    if (this.#backoff === undefined) return;
-    this.#silence = setTimeout(() => this.#losePatience(), this.#backoff.readTimeoutMs);
+    this.#silence = setTimeout(() => this.#timeOut(), this.#timeouts.readTimeoutMs);
   }
 
-  #stopTimers(): void {
-    clearTimeout(this.#silence);
-    clearTimeout(this.#completion);
-  }
-
-  #losePatience(): void {
+  #timeOut(): void {
     if (this.begun) return this.abort();
     this.#response.writeHead(504, { 'content-type': 'text/html', 'x-cache': 'Error from cloudfront' });
     this.end(Buffer.from(timeoutPage));
@@ -108,6 +96,7 @@ export class ViewerReply {
 
   #finish(): void {
     this.#ended = true;
-    this.#stopTimers();
+    clearTimeout(this.#silence);
+    clearTimeout(this.#completion);
   }
 }

@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** How far each mapping has read each shard; kept in a file, since on AWS a mapping outlives every restart too. */
+/** How far each mapping has read each shard. Kept in a file, as on AWS positions survive a restart. */
 export class Checkpoints {
   readonly #file: string | undefined;
   readonly #positions: Map<string, string>;

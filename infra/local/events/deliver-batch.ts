@@ -11,9 +11,9 @@ export interface Delivery {
   policy: DeliveryPolicy;
   /** Calls the function; rejects when it failed. */
   invoke(records: StreamRecord[]): Promise<unknown>;
-  /** Waits before the next try; resolves to false when there is to be none. */
+  /** Waits before the next try; resolves to false when delivery is to stop. */
   pause(attempt: number): Promise<boolean>;
-  /** These have failed for good. */
+  /** The retries of these records ran out. */
   discard(records: StreamRecord[], reason: string): void;
 }
 

@@ -11,10 +11,17 @@ import { deliverBatch, type Delivery } from './deliver-batch.ts';
 import type { MappingSettings, StartingPosition } from './mapping-settings.ts';
 import { toStreamRecord, type StreamRecord } from './table-stream-record.ts';
 
-// Lambda asks a shard four times a second.
+// As Lambda: four polls of a shard a second.
 const pollIntervalMs = 250;
 const firstRetryMs = 100;
 const longestRetryMs = 5000;
+
+export interface MappingParts {
+  settings: MappingSettings;
+  client: DynamoDBStreamsClient;
+  checkpoints: Checkpoints;
+  log: Log;
+}
 
 /** Reads one table's stream and calls its function, shard by shard, batch by batch, in order. */
 export class EventSourceMapping {
@@ -26,7 +33,7 @@ export class EventSourceMapping {
   readonly #shards = new Map<string, Promise<void>>();
   #polling: Promise<void> | undefined;
 
-  constructor(settings: MappingSettings, client: DynamoDBStreamsClient, checkpoints: Checkpoints, log: Log) {
+  constructor({ settings, client, checkpoints, log }: MappingParts) {
     this.#settings = settings;
     this.#client = client;
     this.#checkpoints = checkpoints;
@@ -76,7 +83,7 @@ export class EventSourceMapping {
       return (await this.#client.send(new GetShardIteratorCommand(from))).ShardIterator;
     } catch (error) {
       if (position === undefined) throw error;
-      // The position has been trimmed away: all that is left is new.
+      // The position is older than what the stream keeps: read everything that is left.
       const oldest = { ...base, ShardIteratorType: 'TRIM_HORIZON' as const };
       return (await this.#client.send(new GetShardIteratorCommand(oldest))).ShardIterator;
     }

@@ -2,10 +2,10 @@ import { StartError } from '../host/start-error.ts';
 
 type Condition = string | number | boolean | null | Record<string, unknown>;
 
-/** Says whether a value passes. Throws StartError for an operator that is not known here. */
+/** Whether a value passes. */
 export type Filter = (value: unknown) => boolean;
 
-/** The event filter patterns of a mapping (JSON texts); any one that fits is enough, none lets everything pass. */
+/** Compiles the event filter patterns of a mapping (JSON texts). One match is enough; without patterns everything passes. Throws StartError for an unknown operator. */
 export function createFilter(patterns: string[]): Filter {
   if (patterns.length === 0) return () => true;
   const filters = patterns.map((pattern) => compile(JSON.parse(pattern) as Record<string, unknown>));

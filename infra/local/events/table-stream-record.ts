@@ -1,6 +1,6 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb-streams';
 import type { _Record } from '@aws-sdk/client-dynamodb-streams';
-import { localRegion } from '../template/references.ts';
+import { localRegion } from '../host/identity.ts';
 
 /** A record of a table's stream, as Lambda hands it to a function. */
 export interface StreamRecord {

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { claimPort, isPortInUse } from './free-port.ts';
+import { claimPort, explainingTakenPort } from './free-port.ts';
 import type { LocalOptions } from './local-options.ts';
 import { StartError } from './start-error.ts';
 
@@ -14,7 +14,7 @@ export interface Emulator {
 }
 
 /**
- * Runs a program until it ends or our stdin does: whatever ends the runner, kill -9 included, ends the emulator.
+ * Runs a program until it ends or our stdin does: when the runner ends, by kill -9 too, so does the emulator.
  * SIGKILL loses nothing: the emulator's store is a write-ahead log.
  */
 const endsWithStdin = `
@@ -34,29 +34,21 @@ const missing =
   'no DynamoDB emulator for this system: put dynoxide (https://github.com/nubo-db/dynoxide) on the PATH, ' +
   'or set DYNAMODB_ENDPOINT to a running DynamoDB Local';
 
-/** Starts dynoxide, or takes the endpoint it was told. Throws StartError: port in use, nothing to start. */
+/** Starts dynoxide, or uses the configured endpoint. Throws StartError: port in use, no emulator found. */
 export async function startEmulator(options: LocalOptions): Promise<Emulator> {
   if (options.dynamodbEndpoint !== undefined)
     return { endpoint: options.dynamodbEndpoint, ended: new Promise(() => {}), stop: async () => {} };
   const binary = findBinary();
   if (binary === undefined) throw new StartError(missing);
   for (let attempt = 1; ; attempt += 1) {
-    const port = await freePort(options.dynamodbPort);
+    const wanted = options.dynamodbPort;
+    const port = await explainingTakenPort('DYNAMODB_PORT', wanted, claimPort(wanted));
     try {
       return await launch(binary, port, options.dataFolder);
     } catch (error) {
-      // A port that nobody asked for by number may be taken between finding and using it.
-      if (options.dynamodbPort !== 0 || attempt === 3) throw error;
+      // Another process may take the free port before the emulator listens on it.
+      if (wanted !== 0 || attempt === 3) throw error;
     }
-  }
-}
-
-async function freePort(wanted: number): Promise<number> {
-  try {
-    return await claimPort(wanted);
-  } catch (error) {
-    if (isPortInUse(error)) throw new StartError(`port ${wanted} is in use; set DYNAMODB_PORT to another`);
-    throw error;
   }
 }
 
@@ -70,13 +62,13 @@ async function launch(binary: string, port: number, dataFolder: string | undefin
   const child = spawn('/bin/sh', ['-c', endsWithStdin, 'sh', binary, ...serve], {
     stdio: ['pipe', 'ignore', 'pipe'],
   });
-  let said = '';
+  let errors = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-2000);
+    errors = (errors + text).slice(-2000);
   });
   const exited = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message));
-    child.once('exit', (code, signal) => resolve(said.trim() || `exit ${signal ?? code}`));
+    child.once('exit', (code, signal) => resolve(errors.trim() || `exit ${signal ?? code}`));
   });
   const endpoint = `http://127.0.0.1:${port}`;
   const stop = async () => {

@@ -1,8 +1,9 @@
+import path from 'node:path';
 import { StartError } from './start-error.ts';
 
-/** The local contract: what a person or a script may set when starting the stack. */
+/** What environment variables of `npm start` may set. */
 export interface LocalOptions {
-  /** Front door; 0 takes any free port. */
+  /** Distribution; 0 takes any free port. */
   port: number;
   /** DynamoDB; 0 takes any free port. */
   dynamodbPort: number;
@@ -10,10 +11,12 @@ export interface LocalOptions {
   dynamodbEndpoint?: string;
   /** The folder that keeps tables and demo key; undefined keeps nothing. */
   dataFolder: string | undefined;
+  /** Where the synthesized template is. */
+  templateFolder: string;
   seed: 'demo' | 'none';
   /** A real channel is added when there is a key for it. */
   openaiKey: boolean;
-  /** What the functions get of the caller's environment. */
+  /** The caller's environment variables that functions get. */
   functionEnvironment: Record<string, string>;
 }
 
@@ -28,6 +31,8 @@ export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
     dynamodbPort: readPort(environment, 'DYNAMODB_PORT', 8000),
     ...(endpoint && { dynamodbEndpoint: endpoint }),
     dataFolder: data === 'memory' ? undefined : data,
+    templateFolder:
+      environment['RELAY_TEMPLATE_FOLDER'] || path.resolve(import.meta.dirname, '../../../cdk.out'),
     seed,
     openaiKey: Boolean(environment['OPENAI_API_KEY']),
     functionEnvironment: functionEnvironment(environment),

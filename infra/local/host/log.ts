@@ -1,4 +1,4 @@
-/** Everything that is not the answer to `npm start` goes to stderr; stdout is kept for the human. */
+/** The log goes to stderr; stdout holds only what `npm start` reports once it is ready. */
 export type Log = (line: string) => void;
 
 export const logToStderr: Log = (line) => {

@@ -11,7 +11,7 @@ import { runtimeEnvironment } from './runtime-environment.ts';
 
 const runtimeClient = createRequire(import.meta.url).resolve('aws-lambda-ric');
 const shim = path.join(import.meta.dirname, 'ric-shim.cjs');
-// Lambda gives the loading of a function ten seconds; a busy laptop gets more.
+// Lambda allows a function ten seconds to load; a busy laptop needs more.
 const initTimeoutMs = 30_000;
 
 /** How long a handler that has answered may go on before new requests get another environment. */
@@ -19,9 +19,17 @@ export const finishingMs = 100;
 
 export interface EnvironmentEvents {
   /** It waits for work: after loading, and after each invocation including all that the handler awaited. */
-  idle(environment: Environment): void;
+  idle(): void;
   /** Its process has ended. `initError` is set when it never became idle. */
   dead(environment: Environment, initError?: FunctionError): void;
+}
+
+export interface EnvironmentParts {
+  settings: FunctionSettings;
+  /** Counts the environments of a function, from 1. */
+  serial: number;
+  events: EnvironmentEvents;
+  log: Log;
 }
 
 /** One execution environment: a process with AWS's runtime client in it that runs one invocation at a time. */
@@ -44,7 +52,7 @@ export class Environment {
   #killed = false;
   readonly #ended = Promise.withResolvers<void>();
 
-  constructor(settings: FunctionSettings, serial: number, events: EnvironmentEvents, log: Log) {
+  constructor({ settings, serial, events, log }: EnvironmentParts) {
     this.label = `${settings.name}#${serial}`;
     this.#settings = settings;
     this.#events = events;
@@ -73,7 +81,7 @@ export class Environment {
     this.#timer = setTimeout(() => this.#timedOut('Init'), initTimeoutMs);
   }
 
-  /** It has just sent its last byte, and most handlers end with that: it will be free in no time. */
+  /** It has just sent its last byte. Most handlers end with that, so it will be idle at once. */
   get isFinishing(): boolean {
     return (
       this.state === 'busy' && this.#answerComplete && performance.now() - this.#answeredAt < finishingMs
@@ -98,7 +106,7 @@ export class Environment {
     response?.end(invocation.event);
   }
 
-  /** Ends the process as Lambda does: without a word to the function. Resolves when it is gone. */
+  /** Kills the process as Lambda does, without notice to the function. Resolves when it has ended. */
   async kill(): Promise<void> {
     this.#killed = true;
     this.#process?.kill('SIGKILL');
@@ -142,7 +150,7 @@ export class Environment {
     this.#everIdle = true;
     this.#invocation = undefined;
     this.state = 'idle';
-    this.#events.idle(this);
+    this.#events.idle();
   }
 
   #answerEnded(): void {

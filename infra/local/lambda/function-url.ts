@@ -1,13 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { ViewerReply } from '../distribution/viewer-reply.ts';
 import type { LocalFunction } from './local-function.ts';
 import { toUrlEvent } from './url-event.ts';
-import { respondTo, type InvokeMode } from './url-reply.ts';
+import { respondTo, type InvokeMode, type UrlReply } from './url-reply.ts';
 
 const requestBytesMax = 6 * 1024 * 1024;
 
-/** The public HTTP face of a function. The platform itself answers what is too large; all else is the function's. */
+/** A request as the origin gets it; the body is still the viewer's. */
+export interface OriginRequest {
+  /** Path and query. */
+  target: string;
+  headers: IncomingHttpHeaders;
+  reply: UrlReply;
+}
+
+/** The URL of a function. Lambda itself refuses a body that is too large; everything else is left to the function. */
 export class FunctionUrl {
   readonly #function: LocalFunction;
   readonly #mode: InvokeMode;
@@ -19,8 +26,8 @@ export class FunctionUrl {
     this.#domain = domain;
   }
 
-  /** Invokes the function with the request once its body is complete. `target`, `headers`: as the origin gets them. */
-  serve(request: IncomingMessage, target: string, headers: IncomingHttpHeaders, reply: ViewerReply): void {
+  /** Invokes the function once the body of the request is complete. */
+  serve(request: IncomingMessage, { target, headers, reply }: OriginRequest): void {
     readBody(request, (body) => {
       if (body === undefined) {
         reply.begin(413, { 'content-type': 'application/json' });

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 
-/** What Lambda tells about a failed invocation. */
+/** Why an invocation failed, in Lambda's form. */
 export interface FunctionError {
   errorType: string;
   errorMessage: string;
 }
 
-/** Who waits for one invocation. Exactly one of these is called, once. */
+/** Receives the outcome of one invocation: exactly one of these is called, once. */
 export interface Responder {
   /** The function failed before it answered. */
   failed(error: FunctionError): void;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Log } from '../host/log.ts';
-import { Environment, finishingMs } from './environment.ts';
+import { Environment, finishingMs, type EnvironmentEvents } from './environment.ts';
 import type { FunctionError, FunctionSettings, Invocation, Responder } from './invocation.ts';
 
 /** One Lambda function: its environments, grown on demand up to a maximum, and the invocations that wait for one. */
@@ -69,20 +69,17 @@ export class LocalFunction {
 
   #start(): void {
     this.#started += 1;
-    const environment = new Environment(
-      this.settings,
-      this.#started,
-      {
-        idle: () => this.#pump(),
-        dead: (dead, initError) => {
-          this.#environments.delete(dead);
-          // Code that does not load fails one request for each attempt, as on AWS; else nobody would be told.
-          if (initError !== undefined) this.#queue.shift()?.responder.failed(initError);
-          this.#pump();
-        },
+    const events: EnvironmentEvents = {
+      idle: () => this.#pump(),
+      dead: (dead, initError) => {
+        this.#environments.delete(dead);
+        // As on AWS, code that does not load fails one request for each attempt.
+        if (initError !== undefined) this.#queue.shift()?.responder.failed(initError);
+        this.#pump();
       },
-      this.#log,
+    };
+    this.#environments.add(
+      new Environment({ settings: this.settings, serial: this.#started, events, log: this.#log }),
     );
-    this.#environments.add(environment);
   }
 }

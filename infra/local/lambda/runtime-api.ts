@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { buffer } from 'node:stream/consumers';
 import type { FunctionError } from './invocation.ts';
 
-/** What the runtime client inside one environment says to its host. */
+/** The calls of the runtime client inside one environment. */
 export interface RuntimeCalls {
   /** It is free and waits for work on this response. */
   next(response: ServerResponse): void;

@@ -1,7 +1,7 @@
-import { localRegion } from '../template/references.ts';
+import { localRegion } from '../host/identity.ts';
 import type { FunctionSettings } from './invocation.ts';
 
-/** The variables that Lambda itself sets, in the order of strength: the function's own come before the runtime's. */
+/** The variables that Lambda sets. The function's own override those above them, and not those below. */
 export function runtimeEnvironment(
   settings: FunctionSettings,
   label: string,

@@ -1,5 +1,4 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
-import type { ViewerReply } from '../distribution/viewer-reply.ts';
 import type { FunctionError, Responder } from './invocation.ts';
 import { splitPrelude, type ResponseHead } from './prelude.ts';
 
@@ -10,13 +9,29 @@ const streamedBytesMax = 200 * 1024 * 1024;
 
 export type InvokeMode = 'BUFFERED' | 'RESPONSE_STREAM';
 
+/** Where a Function URL writes its answer. After the viewer has gone, writing does nothing. */
+export interface UrlReply {
+  /** Status and headers are sent. */
+  readonly begun: boolean;
+  /** The request has gone to the function: the time-outs of whoever waits start to run. */
+  startWaiting(): void;
+  begin(status: number, headers: OutgoingHttpHeaders): void;
+  /** Returns false when the viewer should be waited for: see `whenWritable`. */
+  write(bytes: Uint8Array): boolean;
+  /** Calls back once, when there is room again or nobody to write to. */
+  whenWritable(callback: () => void): void;
+  end(bytes?: Uint8Array): void;
+  /** Cuts the connection: the viewer sees that the answer is not whole. */
+  abort(): void;
+}
+
 interface BufferedResult extends ResponseHead {
   body?: string;
   isBase64Encoded?: boolean;
 }
 
-/** Turns what a function answers into what its Function URL answers. */
-export function respondTo(reply: ViewerReply, mode: InvokeMode, requestId: string): Responder {
+/** Translates a function's answer into its Function URL's. */
+export function respondTo(reply: UrlReply, mode: InvokeMode, requestId: string): Responder {
   const base = { 'x-amzn-requestid': requestId };
   const failed = (error: FunctionError): void => {
     if (reply.begun) return reply.abort();
@@ -60,7 +75,7 @@ interface StreamSink {
   failed(error: FunctionError): void;
 }
 
-/** Reads a streamed answer to its end, whether or not anybody listens: the invocation must not hang on its viewer. */
+/** Reads a streamed answer to its end, even after the viewer has gone: the invocation must not wait for its viewer. */
 function relay(body: IncomingMessage, hasPrelude: boolean, sink: StreamSink): void {
   let prelude: Buffer | undefined = hasPrelude ? Buffer.alloc(0) : undefined;
   let begun = false;
@@ -103,8 +118,8 @@ function relay(body: IncomingMessage, hasPrelude: boolean, sink: StreamSink): vo
   body.once('error', () => sink.failed({ errorType: 'Runtime.ExitError', errorMessage: 'exited' }));
 }
 
-/** A BUFFERED url gives a streamed answer out when all of it is there. */
-function collect(reply: ViewerReply): Pick<ViewerReply, 'write' | 'whenWritable' | 'end'> {
+/** A BUFFERED url sends a streamed answer once it is complete. */
+function collect(reply: UrlReply): Pick<UrlReply, 'write' | 'whenWritable' | 'end'> {
   const pieces: Uint8Array[] = [];
   return {
     write: (bytes) => pieces.push(bytes) > 0,

@@ -2,67 +2,62 @@ import type { LocalFunction } from '../lambda/local-function.ts';
 import { readMapping, type MappingProperties, type MappingSettings } from '../events/mapping-settings.ts';
 import type { Schedule } from '../events/schedules.ts';
 import { functionNamed } from './build-functions.ts';
-import { resourcesOf, type Template } from './read-template.ts';
-import { functionOf, localAccount, localRegion, type LocalReferences } from './references.ts';
+import { resourcesOf } from './read-template.ts';
+import { functionOf, type LocalReferences } from './references.ts';
+import { localAccount, localRegion } from '../host/identity.ts';
 
 type Functions = ReadonlyMap<string, LocalFunction>;
 
 /** The enabled event source mappings; their tables must exist. Destinations of failed batches are not followed. */
-export function buildMappings(
-  template: Template,
-  references: LocalReferences,
-  functions: Functions,
-): MappingSettings[] {
-  return resourcesOf(template, 'AWS::Lambda::EventSourceMapping').flatMap(([id, { Properties = {} }]) => {
-    const { FunctionName, DestinationConfig: _, ...rest } = Properties;
-    const properties = references.resolve(rest) as MappingProperties;
-    if (properties.Enabled === false) return [];
-    return [readMapping(id, properties, functionNamed(functions, functionOf(FunctionName)))];
-  });
+export function buildMappings(references: LocalReferences, functions: Functions): MappingSettings[] {
+  return resourcesOf(references.template, 'AWS::Lambda::EventSourceMapping').flatMap(
+    ([id, { Properties = {} }]) => {
+      const { FunctionName, DestinationConfig: _, ...rest } = Properties;
+      const properties = references.resolve(rest) as MappingProperties;
+      if (properties.Enabled === false) return [];
+      return [readMapping(id, properties, functionNamed(functions, functionOf(FunctionName)))];
+    },
+  );
+}
+
+interface Target {
+  Arn: unknown;
+  Input?: string;
 }
 
 interface RuleProperties {
   ScheduleExpression?: string;
   State?: string;
-  Targets?: { Arn: unknown; Input?: string }[];
+  Targets?: Target[];
 }
 
 interface ScheduleProperties {
   ScheduleExpression: string;
   State?: string;
-  Target: { Arn: unknown; Input?: string };
+  Target: Target;
 }
 
-/** Rules with a schedule, and schedules, one for each function they call. Rules on events have nothing to hear here. */
-export function buildSchedules(
-  template: Template,
-  references: LocalReferences,
-  functions: Functions,
-): Schedule[] {
-  const schedule = (
-    id: string,
-    expression: string,
-    target: { Arn: unknown; Input?: string },
-    event: unknown,
-  ) => ({
-    id,
-    expression,
-    event: target.Input === undefined ? event : JSON.parse(String(references.resolve(target.Input))),
-    target: functionNamed(functions, functionOf(target.Arn)),
+/** Rules with a schedule, and schedules, one for each function they call. Rules on events are not emulated. */
+export function buildSchedules(references: LocalReferences, functions: Functions): Schedule[] {
+  const { template, resolve } = references;
+  const rules = resourcesOf(template, 'AWS::Events::Rule').flatMap(([id, { Properties }]) => {
+    const { ScheduleExpression: expression, State: state, Targets } = Properties as unknown as RuleProperties;
+    return (Targets ?? []).map((target) => ({ id, expression, state, target, source: 'aws.events' }));
   });
-  const rules = resourcesOf(template, 'AWS::Events::Rule').flatMap(([id, resource]) => {
-    const { ScheduleExpression, State, Targets = [] } = resource.Properties as unknown as RuleProperties;
-    if (ScheduleExpression === undefined || State === 'DISABLED') return [];
-    return Targets.map((target) =>
-      schedule(id, ScheduleExpression, target, scheduledEvent('aws.events', id)),
-    );
+  const schedules = resourcesOf(template, 'AWS::Scheduler::Schedule').map(([id, { Properties }]) => {
+    const {
+      ScheduleExpression: expression,
+      State: state,
+      Target: target,
+    } = Properties as unknown as ScheduleProperties;
+    return { id, expression, state, target, source: 'aws.scheduler' };
   });
-  const schedules = resourcesOf(template, 'AWS::Scheduler::Schedule').flatMap(([id, resource]) => {
-    const { ScheduleExpression, State, Target } = resource.Properties as unknown as ScheduleProperties;
-    if (State === 'DISABLED') return [];
-    return [schedule(id, ScheduleExpression, Target, scheduledEvent('aws.scheduler', id))];
+  return [...rules, ...schedules].flatMap(({ id, expression, state, target, source }) => {
+    if (expression === undefined || state === 'DISABLED') return [];
+    const event: unknown =
+      target.Input === undefined ? scheduledEvent(source, id) : JSON.parse(String(resolve(target.Input)));
+    return [{ id, expression, event, target: functionNamed(functions, functionOf(target.Arn)) }];
   });
-  return [...rules, ...schedules];
 }
 
 const scheduledEvent = (source: string, id: string) => ({

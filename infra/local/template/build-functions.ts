@@ -8,14 +8,14 @@ import { resourcesOf, type Template } from './read-template.ts';
 import { functionOf, functionUrlHost, type LocalReferences } from './references.ts';
 
 export interface FunctionOptions {
-  /** What every function gets; the template's own variables are stronger. */
+  /** Variables of every function; the template's own override them. */
   environment: Record<string, string>;
-  /** What the local stack insists on: stronger than the template. */
+  /** Variables of the local stack, which override the template's. */
   localEnvironment: Record<string, string>;
   environmentsMax: number;
 }
 
-/** Events can wait, and a process for each stream would hold up the start of a small machine. */
+/** Events can wait, and a process for each stream would slow the start on a small machine. */
 const eventEnvironmentsMax = 2;
 
 interface FunctionProperties {
@@ -30,42 +30,34 @@ interface FunctionProperties {
 
 /** The template's functions by logical id. Nothing is started before the first invocation. */
 export function buildFunctions(
-  template: Template,
   references: LocalReferences,
   options: FunctionOptions,
   log: Log,
 ): Map<string, LocalFunction> {
+  const { template } = references;
   const answering = new Set(
     resourcesOf(template, 'AWS::Lambda::Url').map(([, { Properties = {} }]) =>
       functionOf(Properties['TargetFunctionArn']),
     ),
   );
   return new Map(
-    resourcesOf(template, 'AWS::Lambda::Function').map(([id, resource]) => {
-      const properties = references.resolve(runnable(resource.Properties)) as FunctionProperties;
-      const settings = functionSettings(id, properties, template, references, options);
+    resourcesOf(template, 'AWS::Lambda::Function').map(([id]) => {
       const environmentsMax = answering.has(id)
-        ? settings.environmentsMax
-        : Math.min(settings.environmentsMax, eventEnvironmentsMax);
-      return [id, new LocalFunction({ ...settings, environmentsMax }, log)];
+        ? options.environmentsMax
+        : Math.min(options.environmentsMax, eventEnvironmentsMax);
+      const settings = functionSettings(id, references, { ...options, environmentsMax });
+      return [id, new LocalFunction(settings, log)];
     }),
   );
 }
 
-/** Roles, log groups and the like are not there to be referred to. */
-function runnable(properties: Record<string, unknown> = {}): Record<string, unknown> {
-  const { Code, Handler, Timeout, MemorySize, Environment, FunctionName } = properties;
-  const { LogFormat } = (properties['LoggingConfig'] ?? {}) as { LogFormat?: string };
-  return { Code, Handler, Timeout, MemorySize, Environment, FunctionName, LoggingConfig: { LogFormat } };
-}
-
 function functionSettings(
   id: string,
-  properties: FunctionProperties,
-  template: Template,
   references: LocalReferences,
   options: FunctionOptions,
 ): FunctionSettings {
+  const { template } = references;
+  const properties = references.resolve(runnable(template.resources[id]?.Properties)) as FunctionProperties;
   const asset = template.asset(properties.Code.S3Key);
   const variables = Object.entries(properties.Environment?.Variables ?? {});
   return {
@@ -85,7 +77,14 @@ function functionSettings(
   };
 }
 
-/** `Functions/chat/Function/Code` is `chat` to a person. */
+/** Only what is run here: roles, log groups and the like cannot be referred to. */
+function runnable(properties: Record<string, unknown> = {}): Record<string, unknown> {
+  const { Code, Handler, Timeout, MemorySize, Environment, FunctionName } = properties;
+  const { LogFormat } = (properties['LoggingConfig'] ?? {}) as { LogFormat?: string };
+  return { Code, Handler, Timeout, MemorySize, Environment, FunctionName, LoggingConfig: { LogFormat } };
+}
+
+/** `Functions/chat/Function/Code` is shown as `chat`. */
 function shortName(displayName: string): string | undefined {
   const structural = new Set(['Functions', 'Function', 'Code', '']);
   return displayName.split('/').findLast((part) => !structural.has(part));

@@ -11,8 +11,9 @@ import {
   type TableDescription,
 } from '@aws-sdk/client-dynamodb';
 import { StartError } from '../host/start-error.ts';
-import { resourcesOf, type Template } from './read-template.ts';
-import { localRegion, type LocalReferences } from './references.ts';
+import { resourcesOf } from './read-template.ts';
+import { type LocalReferences } from './references.ts';
+import { localClientSettings } from '../host/identity.ts';
 
 interface TableProperties {
   KeySchema: KeySchemaElement[];
@@ -23,21 +24,13 @@ interface TableProperties {
 }
 
 export function createDynamoClient(endpoint: string): DynamoDBClient {
-  return new DynamoDBClient({
-    endpoint,
-    region: localRegion,
-    credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
-  });
+  return new DynamoDBClient(localClientSettings(endpoint));
 }
 
-/** Makes the template's tables where they are not there yet, and makes their stream ARNs known. */
-export async function createTables(
-  client: DynamoDBClient,
-  template: Template,
-  references: LocalReferences,
-): Promise<void> {
+/** Creates the template's tables that do not exist yet, and sets their stream ARNs. */
+export async function createTables(client: DynamoDBClient, references: LocalReferences): Promise<void> {
   await Promise.all(
-    resourcesOf(template, 'AWS::DynamoDB::GlobalTable', 'AWS::DynamoDB::Table').map(
+    resourcesOf(references.template, 'AWS::DynamoDB::GlobalTable', 'AWS::DynamoDB::Table').map(
       async ([id, resource]) => {
         const name = references.physicalName(id);
         const properties = references.resolve(resource.Properties ?? {}) as TableProperties;
@@ -80,7 +73,7 @@ async function createTable(
   }
 }
 
-/** A folder from an older version may hold a table of another shape; nothing here may delete it. */
+/** A data folder of an older version may hold a table of another shape, which must not be deleted. */
 async function existingTable(
   client: DynamoDBClient,
   name: string,

@@ -71,7 +71,7 @@ export function readTemplate(folder: string, stackName: string): Template {
   };
 }
 
-/** Throws StartError for the first thing that the local stack would have to leave out. */
+/** Throws StartError for the first part of a template that the local stack does not support. */
 export function checkResources(resources: Record<string, Resource>): void {
   for (const [id, resource] of Object.entries(resources)) {
     if (resource.Type in ignoredTypes) continue;

@@ -1,11 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { StartError } from '../host/start-error.ts';
+import { localAccount, localRegion } from '../host/identity.ts';
 import type { Template } from './read-template.ts';
 import { ignoredTypes } from './resource-types.ts';
 import { createResolver, type References, type Resolve } from './resolve.ts';
-
-export const localRegion = 'us-east-1';
-export const localAccount = '000000000000';
 
 const service: Record<string, string> = {
   'AWS::DynamoDB::GlobalTable': 'dynamodb',
@@ -27,8 +25,9 @@ const arnPath: Record<string, string> = {
   lambda: 'function:',
 };
 
-/** The template's world as the local stack fills it: names, ARNs, secrets made up at start, and the resolver. */
+/** The template and what its references resolve to locally: names, ARNs, secrets generated at start. */
 export interface LocalReferences extends References {
+  template: Template;
   resolve: Resolve;
   physicalName(logicalId: string): string;
   /** An attribute that is only known once the thing runs, such as a table's StreamArn. */
@@ -65,6 +64,7 @@ export function createReferences(template: Template): LocalReferences {
     return `arn:aws:${of}:${localRegion}:${localAccount}:${arnPath[of] ?? ''}${physicalName(id)}`;
   };
   const references: LocalReferences = {
+    template,
     physicalName,
     setAttribute: (id, name, value) => void attributes.set(`${id}.${name}`, value),
     ref(id) {

@@ -1,6 +1,6 @@
 /**
- * What the local stack makes of each resource type. A type that is in neither list is a start error: the stack
- * that runs here must not quietly lack a part of the one that is deployed.
+ * The resource types that the local stack runs, and those that it ignores. A type in neither list is a start error:
+ * the local stack must not silently lack a part of the deployed one.
  */
 export const runTypes = [
   'AWS::DynamoDB::GlobalTable',
@@ -16,33 +16,33 @@ export const runTypes = [
 
 export type RunType = (typeof runTypes)[number];
 
-const nobodyIsRefused = 'the emulators check no permissions';
-const nothingIsWatched = 'alarms and dashboards have no local counterpart';
+const noPermissionChecks = 'the emulators check no permissions';
+const noAlarmsLocally = 'alarms and dashboards have no local counterpart';
 
-/** Type -> why the local stack does without it. */
+/** Type -> why the local stack ignores it. */
 export const ignoredTypes: Record<string, string> = {
-  'AWS::IAM::Role': nobodyIsRefused,
-  'AWS::IAM::Policy': nobodyIsRefused,
-  'AWS::IAM::ManagedPolicy': nobodyIsRefused,
-  'AWS::Lambda::Permission': nobodyIsRefused,
-  'AWS::SNS::TopicPolicy': nobodyIsRefused,
-  'AWS::SQS::QueuePolicy': nobodyIsRefused,
-  'AWS::S3::BucketPolicy': nobodyIsRefused,
+  'AWS::IAM::Role': noPermissionChecks,
+  'AWS::IAM::Policy': noPermissionChecks,
+  'AWS::IAM::ManagedPolicy': noPermissionChecks,
+  'AWS::Lambda::Permission': noPermissionChecks,
+  'AWS::SNS::TopicPolicy': noPermissionChecks,
+  'AWS::SQS::QueuePolicy': noPermissionChecks,
+  'AWS::S3::BucketPolicy': noPermissionChecks,
   'AWS::Logs::LogGroup': 'output of the functions goes to stderr',
-  'AWS::CloudWatch::Alarm': nothingIsWatched,
-  'AWS::CloudWatch::CompositeAlarm': nothingIsWatched,
-  'AWS::CloudWatch::Dashboard': nothingIsWatched,
-  'AWS::Logs::QueryDefinition': 'questions to a log that is not kept',
-  'AWS::SNS::Topic': nothingIsWatched,
-  'AWS::SNS::Subscription': nothingIsWatched,
+  'AWS::CloudWatch::Alarm': noAlarmsLocally,
+  'AWS::CloudWatch::CompositeAlarm': noAlarmsLocally,
+  'AWS::CloudWatch::Dashboard': noAlarmsLocally,
+  'AWS::Logs::QueryDefinition': 'the log is not kept, so there is nothing to query',
+  'AWS::SNS::Topic': noAlarmsLocally,
+  'AWS::SNS::Subscription': noAlarmsLocally,
   'AWS::SQS::Queue': 'failed events are logged instead of kept',
   'AWS::S3::Bucket': 'failed events are logged instead of kept',
   'AWS::Lambda::EventInvokeConfig': 'failed events are logged, not tried again',
   'AWS::Scheduler::ScheduleGroup': 'a name without behaviour',
-  'AWS::CloudFront::CachePolicy': 'the front door caches nothing',
-  'AWS::CloudFront::OriginRequestPolicy': 'the front door forwards everything but the host',
-  'AWS::CloudFront::Function': 'the front door sets x-forwarded-host itself',
-  'AWS::WAFv2::WebACL': 'nobody attacks the loopback interface',
+  'AWS::CloudFront::CachePolicy': 'the emulated distribution caches nothing',
+  'AWS::CloudFront::OriginRequestPolicy': 'the emulated distribution forwards everything but the host',
+  'AWS::CloudFront::Function': 'the emulated distribution sets x-forwarded-host itself',
+  'AWS::WAFv2::WebACL': 'the loopback interface needs no firewall',
   'AWS::CDK::Metadata': 'describes the template itself',
 };
 

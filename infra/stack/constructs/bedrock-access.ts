@@ -1,11 +1,7 @@
-/** Lets the functions that answer call models of Bedrock: those that the deployment names, and none if it names none. */
+/** Lets the functions that answer call the Bedrock models that the deployment names; without names, none. */
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { functionDescriptions } from './function-descriptions.ts';
 import type { RelayFunctions } from './relay-functions.ts';
-
-/** A foundation model, or an inference profile together with the models that it leads to. */
-export const bedrockModelPattern =
-  /^arn:aws[a-z-]*:bedrock:[a-z0-9-]+:(\d{12})?:(foundation-model|inference-profile|application-inference-profile)\/[A-Za-z0-9._:-]+$/;
 
 export function allowBedrockModels(functions: RelayFunctions, modelArns: string[]): void {
   if (modelArns.length === 0) return;
@@ -13,7 +9,7 @@ export function allowBedrockModels(functions: RelayFunctions, modelArns: string[
     if (functionDescriptions[name].url !== 'RESPONSE_STREAM') continue;
     lambda.addToRolePolicy(
       new PolicyStatement({
-        // What Chat Completions on Bedrock asks for, whole and streamed.
+        // What Chat Completions on Bedrock needs, whole and streamed.
         actions: ['bedrock:InvokeModel', 'bedrock:InvokeModelWithResponseStream'],
         resources: modelArns,
       }),

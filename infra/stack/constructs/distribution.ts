@@ -27,7 +27,7 @@ import type { StackOptions } from '../options/stack-options.ts';
 import { originSecretHeader } from './origin-secrets.ts';
 import { defaultFunction, routes } from './routes.ts';
 
-export interface FrontDoorProps {
+export interface RelayDistributionProps {
   stackName: string;
   functions: RelayFunctions;
   sentOriginSecret: string;
@@ -37,7 +37,7 @@ export interface FrontDoorProps {
 /** The longest silence CloudFront accepts from a function without a raised quota; heartbeats stay below it. */
 const readTimeout = Duration.seconds(60);
 
-/** Keeps the host name that the client used: the origin's own host name has to be in `host`. */
+/** Keeps the host name that the client used: `host` has to be the origin's own. */
 const hostFunction = `function handler(event) {
   var request = event.request;
   request.headers['x-forwarded-host'] = { value: request.headers.host.value };
@@ -45,12 +45,12 @@ const hostFunction = `function handler(event) {
 }
 `;
 
-export class FrontDoor extends Construct {
+export class RelayDistribution extends Construct {
   readonly distribution: Distribution;
   /** The host name that clients use. */
   readonly host: string;
 
-  constructor(scope: Construct, id: string, props: FrontDoorProps) {
+  constructor(scope: Construct, id: string, props: RelayDistributionProps) {
     super(scope, id);
     const behaviour = this.behaviours(props);
     this.distribution = new Distribution(this, 'Distribution', {
@@ -71,7 +71,9 @@ export class FrontDoor extends Construct {
     this.host = props.domain?.name ?? this.distribution.distributionDomainName;
   }
 
-  private behaviours(props: FrontDoorProps): (name: FunctionName, cached: boolean) => BehaviorOptions {
+  private behaviours(
+    props: RelayDistributionProps,
+  ): (name: FunctionName, cached: boolean) => BehaviorOptions {
     const cacheForSeconds = this.shortCachePolicy(props.stackName);
     const keepHost = new EdgeFunction(this, 'KeepHost', {
       code: FunctionCode.fromInline(hostFunction),
@@ -94,7 +96,7 @@ export class FrontDoor extends Construct {
       origin: origin(name),
       // Not a redirect: a key that was sent in the clear must fail loudly.
       viewerProtocolPolicy: ViewerProtocolPolicy.HTTPS_ONLY,
-      // All methods: a wrong one gets the relay's own JSON error, not CloudFront's HTML.
+      // All methods, so that a wrong one gets the relay's JSON error instead of CloudFront's HTML.
       allowedMethods: AllowedMethods.ALLOW_ALL,
       cachePolicy: cached ? cacheForSeconds : CachePolicy.CACHING_DISABLED,
       originRequestPolicy: OriginRequestPolicy.ALL_VIEWER_EXCEPT_HOST_HEADER,

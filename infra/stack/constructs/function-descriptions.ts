@@ -20,21 +20,21 @@ export interface FunctionDescription {
   readsChannelSecrets: boolean;
 }
 
-/** A batch that fails is halved and tried again. */
+/** One table's stream. A batch that fails is halved and tried again. */
 export interface StreamTrigger {
   table: TableName;
   recordsAtOnce: number;
   retries: number;
-  /** A record that is older is given up: at most 24, as streams keep no more. */
+  /** Older records are not retried: at most 24, as streams keep no more. */
   maxAgeHours: number;
-  /** What fails to the last goes to the bucket of stream failures; else it is dropped. */
+  /** A batch whose retries ran out goes to the bucket of stream failures; else it is dropped. */
   keepsFailures: boolean;
 }
 
 /** No deletes and no batch writes until a function needs them. */
 type TableAction = 'GetItem' | 'BatchGetItem' | 'Query' | 'Scan' | 'PutItem' | 'UpdateItem';
 
-/** A record says only that something changed: all of the configuration is compiled, by the schedule too. */
+/** A record only says that something changed: the whole configuration is compiled, as by the schedule. */
 const configurationStream = (table: TableName): StreamTrigger => ({
   table,
   recordsAtOnce: 100,
@@ -43,7 +43,7 @@ const configurationStream = (table: TableName): StreamTrigger => ({
   keepsFailures: false,
 });
 
-/** What the two endpoints that answer with a model have in common. */
+/** What chat and responses have in common. */
 const answering = {
   url: 'RESPONSE_STREAM',
   // Lambda's own limit: the request deadline inside is shorter and ends in the protocol.
@@ -92,14 +92,14 @@ const descriptions = {
       accounts: ['UpdateItem'],
       runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
     },
-    // Only to say of a row whose secret cannot be read.
+    // Only to mark channels whose secret cannot be read.
     readsChannelSecrets: true,
   },
   ledger: {
     purpose: 'Puts a ledger row for every reservation that was closed, and checks that the account balances',
     timeoutSeconds: 60,
     memoryMegabytes: 256,
-    // Half a day of trying: while DynamoDB is away rows are late, not lost.
+    // Retries for half a day: while DynamoDB is unavailable rows are late, not lost.
     streams: [{ table: 'quotas', recordsAtOnce: 100, retries: 100, maxAgeHours: 12, keepsFailures: true }],
     tables: { ledger: ['PutItem'] },
     readsChannelSecrets: false,
@@ -108,7 +108,7 @@ const descriptions = {
     purpose: 'Applies every grant exactly once, and says so on its row',
     timeoutSeconds: 120,
     memoryMegabytes: 256,
-    // The schedule applies what was given up here.
+    // The schedule applies grants whose retries ran out here.
     streams: [{ table: 'grants', recordsAtOnce: 25, retries: 10, maxAgeHours: 1, keepsFailures: true }],
     everyMinutes: 15,
     tables: { grants: ['Scan', 'UpdateItem'], ledger: ['GetItem', 'PutItem'], quotas: ['UpdateItem'] },

@@ -1,5 +1,5 @@
 /**
- * The numbered secrets by which a function knows that a request came through the front door. Function URLs are
+ * The numbered secrets by which a function knows that a request came through the distribution. Function URLs are
  * public addresses; without the right header a function refuses.
  */
 import { Secret } from 'aws-cdk-lib/aws-secretsmanager';

@@ -63,7 +63,7 @@ export class RelayFunction extends Construct {
     }
     if (description.url !== undefined) {
       this.url = this.lambda.addFunctionUrl({
-        // Signed access needs a body hash from the client, which no OpenAI SDK sends: the origin secret guards it.
+        // IAM access needs a body hash from the client, which no OpenAI SDK sends: the origin secret guards the URL.
         authType: FunctionUrlAuthType.NONE,
         invokeMode: InvokeMode[description.url],
       });

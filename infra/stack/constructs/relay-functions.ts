@@ -25,7 +25,7 @@ export class RelayFunctions extends Construct {
       RELAY_STACK: props.stackName,
       RELAY_VERSION: props.version,
     };
-    // A function that no request reaches accepts no secret, and so needs to know none.
+    // A function without a URL checks no origin secret and gets none.
     const originSecrets = (name: FunctionName): string =>
       functionDescriptions[name].url === undefined ? '' : props.acceptedOriginSecrets;
     this.byName = new Map(

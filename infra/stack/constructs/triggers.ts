@@ -1,4 +1,4 @@
-/** What invokes the functions that no request reaches: the streams of tables, and the clock. */
+/** What invokes functions besides requests: table streams and schedules. */
 import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
 import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
@@ -27,7 +27,7 @@ export interface StreamMapping {
 const failuresKept = Duration.days(90);
 
 export class Triggers extends Construct {
-  /** Records that were given up, with why: one object for each batch. */
+  /** Stream records whose retries ran out, with the reason: one object for each batch. */
   readonly failures: Bucket;
   readonly mappings: readonly StreamMapping[];
 
@@ -39,7 +39,7 @@ export class Triggers extends Construct {
       encryption: BucketEncryption.S3_MANAGED,
       enforceSSL: true,
       lifecycleRules: [{ expiration: failuresKept, abortIncompleteMultipartUploadAfter: Duration.days(1) }],
-      // Evidence of money: stays when the stack goes, and has no name that a next stack could want.
+      // Failed records are evidence of money: the bucket outlives the stack, and has a generated name that no next stack wants.
       removalPolicy: props.disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN,
     });
     const mappings: StreamMapping[] = [];
@@ -56,13 +56,13 @@ export class Triggers extends Construct {
 
   private mapping({ lambda }: RelayFunction, stream: StreamTrigger, tables: RelayTables): EventSourceMapping {
     const streamArn = tables.streamArn(stream.table);
-    // The library's own event source would let the role list every stream and read and write the whole bucket.
+    // CDK's own event source would let the role list every stream and read and write the whole bucket.
     for (const statement of this.mappingGrants(streamArn, stream.keepsFailures))
       lambda.addToRolePolicy(statement);
     return new EventSourceMapping(this, `${stream.table}Stream`, {
       target: lambda,
       eventSourceArn: streamArn,
-      // From the oldest on: nothing that was written before the function was there is missed.
+      // From the oldest record on: nothing that was written before the function existed is missed.
       startingPosition: StartingPosition.TRIM_HORIZON,
       batchSize: stream.recordsAtOnce,
       reportBatchItemFailures: true,

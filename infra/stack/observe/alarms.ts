@@ -1,4 +1,4 @@
-/** What operators are told about. Alarms exist without an address too: the console and other tools see them. */
+/** The stack's alarms and the topic that mails them. Alarms exist without an address too: the console and other tools see them. */
 import { Stack } from 'aws-cdk-lib';
 import { Alarm, ComparisonOperator, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
@@ -9,13 +9,13 @@ import { Construct } from 'constructs';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { Triggers } from '../constructs/triggers.ts';
 import {
-  configWatches,
-  functionWatches,
-  moneyWatches,
-  streamWatches,
-  type Watch,
+  configAlarms,
+  functionAlarms,
+  moneyAlarms,
+  streamAlarms,
+  type AlarmDefinition,
 } from './function-alarms.ts';
-import { requestWatches, tableWatches } from './request-alarms.ts';
+import { requestAlarms, tableAlarms } from './request-alarms.ts';
 
 export interface AlarmsProps {
   stackName: string;
@@ -32,25 +32,25 @@ export class Alarms extends Construct {
     super(scope, id);
     if (props.email !== undefined) this.topic = this.alarmTopic(props.email);
     for (const [name, relayFunction] of props.functions.byName) {
-      for (const watch of functionWatches(name, relayFunction)) this.addAlarm(watch);
+      for (const alarm of functionAlarms(name, relayFunction)) this.addAlarm(alarm);
       const mappings = props.triggers.mappings.filter((mapping) => mapping.function === name);
-      for (const watch of streamWatches(name, relayFunction, mappings)) this.addAlarm(watch);
+      for (const alarm of streamAlarms(name, relayFunction, mappings)) this.addAlarm(alarm);
     }
-    for (const watchesOf of [requestWatches, moneyWatches, configWatches, tableWatches])
-      for (const watch of watchesOf(props.stackName)) this.addAlarm(watch);
+    for (const alarmsOf of [requestAlarms, moneyAlarms, configAlarms, tableAlarms])
+      for (const alarm of alarmsOf(props.stackName)) this.addAlarm(alarm);
   }
 
-  private addAlarm(watch: Watch): void {
-    const alarm = new Alarm(this, watch.id, {
-      alarmDescription: watch.description,
-      metric: watch.metric,
-      threshold: watch.threshold,
+  private addAlarm(definition: AlarmDefinition): void {
+    const alarm = new Alarm(this, definition.id, {
+      alarmDescription: definition.description,
+      metric: definition.metric,
+      threshold: definition.threshold,
       comparisonOperator:
-        watch.rings === 'below'
+        definition.triggers === 'below'
           ? ComparisonOperator.LESS_THAN_THRESHOLD
           : ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-      evaluationPeriods: watch.periods ?? 1,
-      treatMissingData: missingData(watch),
+      evaluationPeriods: definition.periods ?? 1,
+      treatMissingData: missingData(definition),
     });
     if (this.topic) alarm.addAlarmAction(new SnsAction(this.topic));
     this.all.push(alarm);
@@ -72,7 +72,7 @@ export class Alarms extends Construct {
   }
 }
 
-function missingData({ rings, staysUntilMeasured }: Watch): TreatMissingData {
-  if (rings === 'below') return TreatMissingData.BREACHING;
+function missingData({ triggers, staysUntilMeasured }: AlarmDefinition): TreatMissingData {
+  if (triggers === 'below') return TreatMissingData.BREACHING;
   return staysUntilMeasured ? TreatMissingData.IGNORE : TreatMissingData.NOT_BREACHING;
 }

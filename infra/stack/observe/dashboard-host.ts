@@ -1,4 +1,4 @@
-/** What the dashboard draws of AWS's own metrics: the functions and tables under the relay. */
+/** Dashboard widgets of AWS's own metrics: functions and tables. */
 import { Duration } from 'aws-cdk-lib';
 import { Stats, type IMetric, type IWidget } from 'aws-cdk-lib/aws-cloudwatch';
 import { tableNames } from '../../../shared/tables/table-schemas.ts';
@@ -20,20 +20,26 @@ export function hostWidgets(
     names: readonly FunctionName[] = [...functions.byName.keys()],
   ): IMetric[] =>
     names.map((name) => functions.get(name).lambda.metric(metricName, { statistic, label: name, period }));
+  const throttledTables = tableNames.map((name) => tableThrottles(stackName, name));
+  const concurrent = ofEach('ConcurrentExecutions', Stats.MAXIMUM, ['chat', 'responses']);
   return [
     [
-      graph('Throttled calls of functions', 8, ofEach('Throttles', Stats.SUM)),
-      graph(
-        'Throttled calls of tables',
-        8,
-        tableNames.map((name) => tableThrottles(stackName, name)),
-      ),
-      graph('Age of streams (ms)', 8, ofEach('IteratorAge', Stats.MAXIMUM, streamReaders)),
+      graph({ title: 'Throttled calls of functions', width: 8, left: ofEach('Throttles', Stats.SUM) }),
+      graph({ title: 'Throttled calls of tables', width: 8, left: throttledTables }),
+      graph({
+        title: 'Age of streams (ms)',
+        width: 8,
+        left: ofEach('IteratorAge', Stats.MAXIMUM, streamReaders),
+      }),
     ],
     [
-      graph('Errors of functions', 8, ofEach('Errors', Stats.SUM)),
-      graph('Answers under way', 8, ofEach('ConcurrentExecutions', Stats.MAXIMUM, ['chat', 'responses'])),
-      graph('Run time of functions, p95 (ms)', 8, ofEach('Duration', Stats.percentile(95))),
+      graph({ title: 'Errors of functions', width: 8, left: ofEach('Errors', Stats.SUM) }),
+      graph({ title: 'Answers under way', width: 8, left: concurrent }),
+      graph({
+        title: 'Run time of functions, p95 (ms)',
+        width: 8,
+        left: ofEach('Duration', Stats.percentile(95)),
+      }),
     ],
   ];
 }

@@ -1,4 +1,4 @@
-/** One page that says how the relay does: what clients see, what it earns, and what needs a person. */
+/** The CloudWatch dashboard: requests, revenue, reservations, functions and tables, states of the alarms. */
 import { Duration } from 'aws-cdk-lib';
 import {
   AlarmStatusWidget,
@@ -7,7 +7,7 @@ import {
 } from 'aws-cdk-lib/aws-cloudwatch';
 import { Construct } from 'constructs';
 import type { Alarms } from './alarms.ts';
-import { bookWidgets, earningWidgets, requestWidgets, totalWidgets } from './dashboard-relay.ts';
+import { reservationWidgets, earningWidgets, requestWidgets, totalWidgets } from './dashboard-relay.ts';
 import { hostWidgets } from './dashboard-host.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { Triggers } from '../constructs/triggers.ts';
@@ -30,7 +30,7 @@ export class Dashboard extends Construct {
       totalWidgets(stackName),
       ...requestWidgets(stackName),
       earningWidgets(stackName),
-      bookWidgets(stackName),
+      reservationWidgets(stackName),
       ...hostWidgets(stackName, functions, streamReaders),
       [states],
     ];

@@ -1,18 +1,18 @@
-/** Each thing that operators are told about: a metric and the value at which it rings. */
+/** Alarm definitions of functions, streams, money and configuration: a metric and the value that triggers. */
 import { Duration } from 'aws-cdk-lib';
 import { Metric, Stats, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import { relayMetric } from './relay-metric.ts';
 import type { RelayFunction } from '../constructs/relay-function.ts';
 import type { StreamMapping } from '../constructs/triggers.ts';
 
-export interface Watch {
+export interface AlarmDefinition {
   id: string;
   description: string;
   metric: IMetric;
-  /** The value within five minutes that rings. */
+  /** The value within five minutes that triggers the alarm. */
   threshold: number;
-  /** Values under the threshold ring, and so does silence; absent: values from the threshold on. */
-  rings?: 'below';
+  /** `below`: values under the threshold trigger, and so does missing data; absent: values from the threshold on. */
+  triggers?: 'below';
   /** For how many times five minutes in a row; absent: 1. */
   periods?: number;
   /** Without a new value it stays as it is: for what is measured now and then. */
@@ -22,9 +22,9 @@ export interface Watch {
 const period = Duration.minutes(5);
 const iteratorAgeMax = Duration.minutes(5);
 
-export function functionWatches(name: string, relayFunction: RelayFunction): Watch[] {
+export function functionAlarms(name: string, relayFunction: RelayFunction): AlarmDefinition[] {
   const { lambda } = relayFunction;
-  const watches: Watch[] = [
+  const alarms: AlarmDefinition[] = [
     {
       id: `${name}Errors`,
       description: `Function ${name} crashed or timed out: its log group says why`,
@@ -38,22 +38,22 @@ export function functionWatches(name: string, relayFunction: RelayFunction): Wat
       threshold: 1,
     },
   ];
-  if (relayFunction.url === undefined) return watches;
-  const serverErrors: Watch = {
+  if (relayFunction.url === undefined) return alarms;
+  const serverErrors: AlarmDefinition = {
     id: `${name}ServerErrors`,
     description: `Function ${name} answered with many 5xx: upstreams or tables cannot be reached`,
     metric: lambda.metric('Url5xxCount', { period, statistic: Stats.SUM }),
     threshold: 20,
   };
-  return [...watches, serverErrors];
+  return [...alarms, serverErrors];
 }
 
 /** Streams that are not read in time, and records that were given up. */
-export function streamWatches(
+export function streamAlarms(
   name: string,
   { lambda }: RelayFunction,
   mappings: readonly StreamMapping[],
-): Watch[] {
+): AlarmDefinition[] {
   if (mappings.length === 0) return [];
   return [
     {
@@ -89,7 +89,7 @@ const moneyMetrics = {
     'The open reservations of an account cannot be read: look for reservation_poisoned in the log of function sweeper',
 };
 
-export function moneyWatches(stackName: string): Watch[] {
+export function moneyAlarms(stackName: string): AlarmDefinition[] {
   return Object.entries(moneyMetrics).map(([name, description]) => ({
     id: name,
     description,
@@ -99,7 +99,7 @@ export function moneyWatches(stackName: string): Watch[] {
 }
 
 /** As `shared/adapters/telemetry/config-metrics.ts` names them. */
-export function configWatches(stackName: string): Watch[] {
+export function configAlarms(stackName: string): AlarmDefinition[] {
   return [
     {
       id: 'BadRows',

@@ -3,24 +3,18 @@ import { Duration } from 'aws-cdk-lib';
 import { MathExpression, Metric, SearchExpression } from 'aws-cdk-lib/aws-cloudwatch';
 
 /** A metric of the whole stack. The statistic is in CloudWatch's words: `Sum`, `p95`. */
-export function relayMetric(
-  stackName: string,
-  metricName: string,
-  statistic: string,
-  period = Duration.minutes(5),
-): Metric {
-  return new Metric({
+export const relayMetric = (stackName: string, metricName: string, statistic: string): Metric =>
+  new Metric({
     namespace: 'relay',
     metricName,
     dimensionsMap: { stack: stackName },
     statistic,
-    period,
+    period: Duration.minutes(5),
   });
-}
 
 /**
- * One line for each channel, whichever there are by then: channels are rows, which a template does not know. Alarms
- * cannot use it.
+ * One line for each channel. Channels are rows, which a template does not know, so CloudWatch searches for them;
+ * alarms cannot use a search.
  */
 export function ofEachChannel(stackName: string, metricName: string, statistic: string): SearchExpression {
   const search = `{relay,stack,channel} MetricName="${metricName}" stack="${stackName}"`;

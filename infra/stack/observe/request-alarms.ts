@@ -1,13 +1,13 @@
-/** What of requests and of the functions behind them needs a person. */
+/** Alarm definitions of requests and tables. */
 import { Duration } from 'aws-cdk-lib';
 import { MathExpression, Metric, Stats, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import { physicalTableName, type TableName } from '../../../shared/tables/table-names.ts';
 import { relayMetric } from './relay-metric.ts';
-import type { Watch } from './function-alarms.ts';
+import type { AlarmDefinition } from './function-alarms.ts';
 
 const period = Duration.minutes(5);
 
-/** Fewer say nothing: one failure of two requests is not an outage. */
+/** With fewer requests the ratio means nothing: one failure of two is not an outage. */
 const requestsMin = 20;
 const failurePercentMax = 10;
 
@@ -36,7 +36,7 @@ const oneIsTooMany = {
     'An expired reservation could not be closed: look for sweep_failed in the log of function sweeper, which tries again each minute',
 };
 
-export function requestWatches(stackName: string): Watch[] {
+export function requestAlarms(stackName: string): AlarmDefinition[] {
   return [
     {
       id: 'FailureRatio',
@@ -64,21 +64,21 @@ export function requestWatches(stackName: string): Watch[] {
       id: 'SweeperStopped',
       description:
         'Function sweeper did not end a run for ten minutes, so balances stay held: its schedule is off, or its log says why',
-      // A run that fails tells nothing, so this counts those that came through.
+      // A run that fails writes no metric, so this counts the runs that succeeded.
       metric: relayMetric(stackName, 'OpenReservations', Stats.SAMPLE_COUNT),
       threshold: 1,
-      rings: 'below',
+      triggers: 'below',
       periods: 2,
     },
   ];
 }
 
 /** Tables that a request waits for, or whose writes are money. */
-const watchedTables = ['keys', 'accounts', 'quotas', 'ledger', 'runtime'] as const satisfies TableName[];
+const tablesWithAlarm = ['keys', 'accounts', 'quotas', 'ledger', 'runtime'] as const satisfies TableName[];
 
 /** On-demand tables throttle when one item is written too often, or when traffic doubles within minutes. */
-export function tableWatches(stackName: string): Watch[] {
-  return watchedTables.map((name) => ({
+export function tableAlarms(stackName: string): AlarmDefinition[] {
+  return tablesWithAlarm.map((name) => ({
     id: `${name}TableThrottles`,
     description: `DynamoDB throttled table ${name}: one account has too many requests at once, or traffic doubled at once`,
     metric: tableThrottles(stackName, name),

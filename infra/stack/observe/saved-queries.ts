@@ -1,4 +1,4 @@
-/** Questions to the log that the console offers under `<stack>/`, in CloudWatch Logs Insights. */
+/** Saved queries of CloudWatch Logs Insights: the console offers them under `<stack>/`. */
 import { CfnQueryDefinition } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import type { FunctionName } from '../constructs/function-descriptions.ts';
@@ -6,9 +6,9 @@ import type { RelayFunctions } from '../constructs/relay-functions.ts';
 
 interface SavedQuery {
   name: string;
-  /** What is asked for when it is run: `{{account}}` in the text. */
-  asks?: Record<string, string>;
-  /** Whose logs are read; absent: those of the functions that answer with a model. */
+  /** What the console asks for when the query is run: `{{account}}` in the text. Name -> description. */
+  parameters?: Record<string, string>;
+  /** The functions whose logs are read; absent: those that answer with a model. */
   of?: readonly FunctionName[];
   lines: readonly string[];
 }
@@ -23,7 +23,7 @@ const isRequest = 'filter message = "request"';
 export const savedQueries: Record<string, SavedQuery> = {
   OneRequest: {
     name: 'One request, all lines',
-    asks: { request_id: 'The x-request-id that a customer quotes' },
+    parameters: { request_id: 'The x-request-id that a customer quotes' },
     of: ['chat', 'responses', 'catalog', 'ledger', 'sweeper'],
     lines: [
       'fields @timestamp, message, @message',
@@ -33,12 +33,12 @@ export const savedQueries: Record<string, SavedQuery> = {
   },
   OfAccount: {
     name: 'Requests of an account',
-    asks: { account: 'The account, as in table accounts' },
+    parameters: { account: 'The account, as in table accounts' },
     lines: [fields, `${isRequest} and account = "{{account}}"`, newestFirst, 'limit 1000'],
   },
   OfModel: {
     name: 'Requests of a model',
-    asks: { model: 'The public name of the model' },
+    parameters: { model: 'The public name of the model' },
     lines: [fields, `${isRequest} and model = "{{model}}"`, newestFirst, 'limit 1000'],
   },
   ByAccount: {
@@ -133,13 +133,16 @@ export class SavedQueries extends Construct {
 
   constructor(scope: Construct, id: string, { stackName, functions }: SavedQueriesProps) {
     super(scope, id);
-    this.all = Object.entries(savedQueries).map(([key, { name, asks = {}, of = answering, lines }]) => {
-      const parameters = Object.entries(asks).map(([asked, description]) => ({ name: asked, description }));
+    this.all = Object.entries(savedQueries).map(([key, { name, parameters = {}, of = answering, lines }]) => {
+      const asked = Object.entries(parameters).map(([parameter, description]) => ({
+        name: parameter,
+        description,
+      }));
       return new CfnQueryDefinition(this, key, {
         name: `${stackName}/${name}`,
         queryString: lines.join('\n| '),
         logGroupNames: of.map((reader) => functions.get(reader).lambda.logGroup.logGroupName),
-        ...(parameters.length > 0 && { parameters }),
+        ...(asked.length > 0 && { parameters: asked }),
       });
     });
   }

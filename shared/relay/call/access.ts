@@ -1,3 +1,4 @@
+/** Who may call what: key of the header, usable or not, official gate, whitelist. Never says why a key is not usable. */
 import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
 import type { ModelName } from './model-name.ts';
 import type { KeyLookup } from '../ports/key-store.ts';

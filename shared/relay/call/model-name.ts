@@ -1,3 +1,4 @@
+/** The requested model name, split once: the base name feeds whitelist, price and route alike. */
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { modelNamePattern } from '../../wire/name-patterns.ts';
 

@@ -1,0 +1,88 @@
+/** Builds the functions and synthesizes the stack when one of their inputs changed. */
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { nodeOfRepository } from './install.mjs';
+import { environment, print, runStep } from './processes.mjs';
+import { digest, inRoot, read } from './repository.mjs';
+
+const stamp = inRoot('dist', 'meta', 'build.stamp');
+const template = inRoot('cdk.out', 'relay.template.json');
+
+/** What `infra/build/build-functions.ts` and `infra/stack/app.ts` read. */
+const inputs = [
+  'functions',
+  'shared',
+  'infra',
+  'package.json',
+  'package-lock.json',
+  'cdk.json',
+  'tsconfig.json',
+];
+/** The local runner and the operators' tool are no inputs of the build. */
+const notInputs = new Set(['infra/local', 'infra/ops']);
+
+/** Every input file below a folder, in a fixed order. */
+function filesOf(name) {
+  const stat = fs.statSync(inRoot(name), { throwIfNoEntry: false });
+  if (stat === undefined || notInputs.has(name)) return [];
+  if (!stat.isDirectory()) return [name];
+  // oxlint-disable-next-line unicorn/no-array-sort -- Node 18 has no toSorted.
+  const entries = fs.readdirSync(inRoot(name)).sort();
+  return entries.flatMap((entry) => filesOf(`${name}/${entry}`));
+}
+
+/** Identifies the build's inputs and its outcome: the template may have been overwritten with another stage's. */
+function buildState() {
+  const hash = createHash('sha256');
+  for (const file of inputs.flatMap(filesOf))
+    hash
+      .update(`${file}\0`)
+      .update(fs.readFileSync(inRoot(file)))
+      .update('\0');
+  return `${hash.digest('hex')} ${digest(read(template) ?? '')}`;
+}
+
+export const isBuilt = () => read(stamp) === buildState();
+
+export const build = () =>
+  runStep({
+    name: 'the build',
+    file: nodeOfRepository(),
+    args: ['infra/build/build-functions.ts'],
+    env: environment(),
+  });
+
+export async function buildAndSynthesize() {
+  print('building and synthesizing');
+  await build();
+  const fresh = inRoot('dist', `cdk.${process.pid}.new`);
+  try {
+    await runStep({
+      name: 'the synthesis',
+      file: nodeOfRepository(),
+      args: ['infra/stack/app.ts'],
+      env: environment({ CDK_OUTDIR: fresh, CDK_VALIDATION: 'false' }),
+    });
+    moveInto(fresh, inRoot('cdk.out'));
+  } finally {
+    fs.rmSync(fresh, { recursive: true, force: true });
+  }
+  fs.writeFileSync(stamp, buildState());
+}
+
+/** Adds to the folder: a running stack still reads its own assets. The template comes after its assets. */
+function moveInto(from, to) {
+  fs.mkdirSync(to, { recursive: true });
+  const entries = fs.readdirSync(from, { withFileTypes: true });
+  for (const entry of [
+    ...entries.filter((e) => e.isDirectory()),
+    ...entries.filter((e) => !e.isDirectory()),
+  ]) {
+    const target = path.join(to, entry.name);
+    const old = `${target}.${process.pid}.old`;
+    if (entry.isDirectory() && fs.existsSync(target)) fs.renameSync(target, old);
+    fs.renameSync(path.join(from, entry.name), target);
+    fs.rmSync(old, { recursive: true, force: true });
+  }
+}
