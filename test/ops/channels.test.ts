@@ -166,6 +166,12 @@ describe('channel test', () => {
     expect(run.errors).not.toContain('\u001b');
   });
 
+  it('says why there is no answer', async () => {
+    await put({ id: 'away', endpoint: 'http://127.0.0.1:1/v1', models: ['a'] });
+    const run = await ops(['test', 'away']);
+    expect(run).toMatchObject({ code: 1, errors: 'no answer: ECONNREFUSED\n' });
+  });
+
   it.each([
     ['a channel that is not there', ['test', 'nobody'], 2, 'there is no channel nobody'],
     [
