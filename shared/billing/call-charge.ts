@@ -7,14 +7,12 @@ export interface AnswerOutcome {
   failed: boolean;
   /** The client could see something of an answer. */
   anyContent: boolean;
-  /** The upstream's own counts were seen. */
-  usageKnown: boolean;
   /** The upstream's counts, else the relay's estimate of input and streamed output. */
   usage: TokenCounts;
 }
 
 /**
- * What a call costs. An upstream that failed without output costs nothing, even if it told a usage; everything else
+ * What a call costs. An upstream that failed without output costs nothing, even if it reported a usage; everything else
  * costs what was used, also above what was reserved. A price per call is due once, with the first content.
  */
 export function chargeOf(price: Price, outcome: AnswerOutcome): NanoYuan {

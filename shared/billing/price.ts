@@ -16,9 +16,19 @@ export interface TokenCounts {
   completion_tokens: number;
 }
 
-/** The rule with the lowest id that names the model prices it; none: non-billing. `charges` are sorted by id. */
+/** The rule that prices a model: the one with the lowest id that names it. `charges` are sorted by id. */
+export const ruleOf = <Rule extends Pick<ChargeEntry, 'models'>>(
+  charges: readonly Rule[],
+  model: string,
+): Rule | undefined => charges.find((charge) => charge.models.includes(model));
+
+/** The models that a rule prices. All others are free, or refused: the setting `unpriced_models`. */
+export const pricedModels = (charges: readonly Pick<ChargeEntry, 'models'>[]): ReadonlySet<string> =>
+  new Set(charges.flatMap((charge) => charge.models));
+
+/** What a model's calls cost; without a rule: nothing. */
 export function priceOf(charges: readonly ChargeEntry[], model: string): Price {
-  const rule = charges.find((charge) => charge.models.includes(model));
+  const rule = ruleOf(charges, model);
   if (!rule || rule.type === 'non-billing') return { type: 'non-billing', rule: rule?.id ?? null };
   const output = toPico(rule.output);
   if (rule.type === 'times-billing') return { type: 'times-billing', rule: rule.id, perCall: output };

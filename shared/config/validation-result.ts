@@ -1,13 +1,16 @@
-/** What a row is told. `problem`: it, or this version of it, is not used. `warning`: it is used, but look at it. */
-export interface Judgement {
+/** What validation found in a row; the publisher writes it on the row as `_problem` and `_warning`. */
+export interface ValidationResult {
+  /** Why this row, or this version of it, is not used. */
   problem?: string;
+  /** What to look at in a row that is used. */
   warning?: string;
 }
 
 /** The tables that make up the configuration. */
 export type ConfigTable = 'channels' | 'charges' | 'plans' | 'settings';
 
-export interface Verdict extends Judgement {
+/** The validation result of one row. */
+export interface RowResult extends ValidationResult {
   table: ConfigTable;
   /** The row's key, as the table has it. */
   key: string | number;

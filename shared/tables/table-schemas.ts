@@ -1,7 +1,7 @@
 /**
  * Every table of the relay: the one description that the CDK stack, the local stack, the operators' CLI and the
  * runtime share. A change of a key, an index or a stream view replaces a customer's table: a golden test holds
- * them. Physical names are `<stack>-<table>`.
+ * them.
  */
 export interface KeyAttribute {
   name: string;
@@ -46,9 +46,4 @@ export const tableSchemas = {
   runtime: { partitionKey: S('id'), ttl: 'expires', writtenBy: 'functions' },
 } as const satisfies Record<string, TableSchema>;
 
-export type TableName = keyof typeof tableSchemas;
-
-export const tableNames = Object.keys(tableSchemas) as TableName[];
-
-/** The name that AWS and the emulator know the table by. */
-export const physicalTableName = (stack: string, table: TableName): string => `${stack}-${table}`;
+export const tableNames = Object.keys(tableSchemas) as (keyof typeof tableSchemas)[];

@@ -1,6 +1,7 @@
+/** Bytes of an upstream's answer to JSON values, whatever the dialect. Bounded in size and depth. */
 import type { Machine } from '../stream/machine.ts';
 import { SseDecoder, SseTooLong } from '../stream/sse-decode.ts';
-import { UpstreamError } from './upstream-error.ts';
+import { UpstreamFailure } from './upstream-failure.ts';
 
 /** One JSON value of an upstream's answer, or its end mark. */
 export type UpstreamEvent = { kind: 'value'; value: unknown } | { kind: 'done' };
@@ -17,9 +18,9 @@ export interface BodyLimits {
 /**
  * The bytes of an upstream's answer to JSON values. What the answer is, is read from its first character and not
  * from its content type, which proxies and upstreams get wrong: `{` or `[` is one JSON document, `<` a web page,
- * anything else server-sent events. Lines that are not JSON are passed over.
+ * anything else server-sent events. Lines that are not JSON, or nest too deep, are passed over.
  */
-export class BodyToUpstreamEvents implements Machine<Uint8Array, UpstreamEvent> {
+export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
   readonly #limits: BodyLimits;
   readonly #utf8 = new TextDecoder();
   readonly #sse: SseDecoder;
@@ -34,7 +35,7 @@ export class BodyToUpstreamEvents implements Machine<Uint8Array, UpstreamEvent> 
 
   push(bytes: Uint8Array): UpstreamEvent[] {
     this.#bytes += bytes.byteLength;
-    if (this.#bytes > this.#limits.answerBytesMax) throw new UpstreamError('too_large');
+    if (this.#bytes > this.#limits.answerBytesMax) throw new UpstreamFailure('too_large');
     return this.#read(this.#utf8.decode(bytes, { stream: true }));
   }
 
@@ -47,7 +48,7 @@ export class BodyToUpstreamEvents implements Machine<Uint8Array, UpstreamEvent> 
   #read(text: string): UpstreamEvent[] {
     if (this.#form === 'unknown') this.#form = formOf(text);
     if (this.#form === 'json') {
-      if (this.#bytes > this.#limits.documentBytesMax) throw new UpstreamError('too_large');
+      if (this.#bytes > this.#limits.documentBytesMax) throw new UpstreamFailure('too_large');
       this.#document.push(text);
       return [];
     }
@@ -58,7 +59,7 @@ export class BodyToUpstreamEvents implements Machine<Uint8Array, UpstreamEvent> 
     try {
       return this.#sse.push(text);
     } catch (error) {
-      if (error instanceof SseTooLong) throw new UpstreamError('too_large');
+      if (error instanceof SseTooLong) throw new UpstreamFailure('too_large');
       throw error;
     }
   }
@@ -67,24 +68,41 @@ export class BodyToUpstreamEvents implements Machine<Uint8Array, UpstreamEvent> 
 function formOf(text: string): 'unknown' | 'json' | 'sse' {
   const first = text.trimStart()[0];
   if (first === undefined) return 'unknown';
-  if (first === '<') throw new UpstreamError('html');
+  if (first === '<') throw new UpstreamFailure('html');
   return first === '{' || first === '[' ? 'json' : 'sse';
 }
 
 function parseDocument(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new UpstreamError('cut');
-  }
+  const value = parse(text);
+  if (value === undefined) throw new UpstreamFailure('cut');
+  if (isTooDeep(value, text)) throw new UpstreamFailure('junk');
+  return value;
 }
 
 /** An event is one JSON value; upstreams that forget the blank line between events put several into one. */
 function readEvent(data: string): UpstreamEvent[] {
   if (data.trim() === '[DONE]') return [{ kind: 'done' }];
+  const value = parse(data);
+  if (value === undefined) return data.includes('\n') ? data.split('\n').flatMap(readEvent) : [];
+  return isTooDeep(value, data) ? [] : [{ kind: 'value', value }];
+}
+
+function parse(text: string): unknown {
   try {
-    return [{ kind: 'value', value: JSON.parse(data) }];
+    return JSON.parse(text);
   } catch {
-    return data.includes('\n') ? data.split('\n').flatMap(readEvent) : [];
+    return undefined;
   }
 }
+
+/** Far deeper than any answer nests. What is passed on is written by recursion, which overflows the stack at some 5,000. */
+const levelsMax = 200;
+
+/** A level takes two characters, so short texts need no look. */
+const isTooDeep = (value: unknown, text: string): boolean =>
+  text.length > 2 * levelsMax && isDeeperThan(levelsMax, value);
+
+const isDeeperThan = (levels: number, value: unknown): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((inner) => isDeeperThan(levels - 1, inner)));

@@ -6,10 +6,15 @@ export interface EndpointRules {
   local: boolean;
 }
 
-const suffix = '/chat/completions';
-
-/** Why this endpoint is refused, as the end of `endpoint: ...`; undefined when it is fine. */
-export function endpointProblem(endpoint: string, rules: EndpointRules): string | undefined {
+/**
+ * Why this endpoint is refused, as the end of `endpoint: ...`; undefined when it is fine.
+ * @param paths what is appended to the base address, and must not stand in it already
+ */
+export function endpointProblem(
+  endpoint: string,
+  rules: EndpointRules,
+  paths: readonly string[] = [],
+): string | undefined {
   // The address itself is not quoted: what is wrong with it may be a password or a key in it.
   const url = URL.parse(endpoint);
   if (url === null) return 'found no address, wanted one such as https://api.example.com/v1';
@@ -22,9 +27,8 @@ export function endpointProblem(endpoint: string, rules: EndpointRules): string 
   if (url.protocol !== 'https:' && url.protocol !== 'http:') {
     return `found ${url.protocol}//, wanted https://`;
   }
-  if (url.pathname.replace(/\/+$/, '').endsWith(suffix)) {
-    return `found ${suffix} at the end, wanted the base address (it mostly ends in /v1)`;
-  }
+  const path = paths.find((each) => url.pathname.replace(/\/+$/, '').endsWith(each));
+  if (path !== undefined) return `found ${path} at the end, wanted the base address (it mostly ends in /v1)`;
   return hostProblem(url, rules);
 }
 

@@ -1,11 +1,12 @@
-import { UpstreamError, type UpstreamFault } from './upstream-error.ts';
+/** How an attempt on a channel ends without an answer, as data. What a client is told of it is the relay's matter. */
 import { TransportError } from './exchange.ts';
-import { refuse, type Refusal } from '../relay/http/refusal.ts';
 
 export type UpstreamFailureKind =
-  | UpstreamFault
+  /** No connection: nothing was sent. */
   | 'connect'
+  /** The connection broke. */
   | 'reset'
+  /** A status that is not a 2xx. */
   | 'status'
   /** The channel's secret is missing or refused. */
   | 'secret'
@@ -14,9 +15,24 @@ export type UpstreamFailureKind =
   /** Too slow: a channel's time-out. */
   | 'timeout'
   /** The whole request ran out of time. */
-  | 'deadline';
+  | 'deadline'
+  /** The stream broke off without a finish reason and without `[DONE]`. */
+  | 'cut'
+  /** The answer had no content, no finish reason and no error. */
+  | 'empty'
+  /** A web page: a proxy or a login form stands where the API should be. */
+  | 'html'
+  /** Neither JSON nor server-sent events, or nothing in it could be read. */
+  | 'junk'
+  /** An error object where the answer should be, under a status 200. */
+  | 'error_in_answer'
+  /** A line, an event or the whole answer grew over its bound. */
+  | 'too_large';
 
-/** An attempt on a channel failed in a way that is not the caller's doing; another channel may do better. */
+/**
+ * An attempt failed in a way that is not the caller's doing; another channel may do better. Nothing of what the upstream
+ * wrote is kept.
+ */
 export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure';
   readonly kind: UpstreamFailureKind;
@@ -32,56 +48,22 @@ export class UpstreamFailure extends Error {
 
   static from(error: unknown): UpstreamFailure | undefined {
     if (error instanceof UpstreamFailure) return error;
-    if (error instanceof UpstreamError) return new UpstreamFailure(error.fault);
     if (error instanceof TransportError)
       return new UpstreamFailure(error.kind === 'aborted' ? 'timeout' : error.kind);
     return undefined;
   }
 
-  /** Words for the log. */
+  /** For the log. */
   get reason(): string {
     return `upstream_${this.kind}${this.status === undefined ? '' : `_${this.status}`}`;
   }
 }
 
-const defaultRetrySeconds = 5;
-
-/** Kinds after which the upstream cannot have charged anything: it was not reached, or said no. */
-const chargedNothing = new Set<UpstreamFailureKind>(['connect', 'secret', 'secret_store', 'status']);
-
-/**
- * What the client is told when no channel could serve it: a rate limit when all of them said so, else what the last
- * other one did. SDKs retry unless told not to, which they are when an upstream may have charged. Never empty.
- */
-export function refusalOfFailures(failures: readonly UpstreamFailure[]): Refusal {
-  const reason = failures.map((failure) => failure.reason).join(' ');
-  const headers: Record<string, string> = {};
-  if (failures.some(({ kind }) => !chargedNothing.has(kind))) headers['x-should-retry'] = 'false';
-  const failure = failures.findLast(({ status }) => status !== 429);
-  if (!failure) {
-    const seconds = Math.min(
-      ...failures.map(({ retryAfterSeconds }) => retryAfterSeconds ?? defaultRetrySeconds),
-    );
-    return rateRefusal(seconds, reason);
-  }
-  if (failure.kind === 'timeout' || failure.kind === 'deadline')
-    return refuse('upstream_timeout', 'The upstream of this model did not answer in time.', {
-      reason,
-      headers,
-    });
-  const words = 'The upstream of this model failed to answer. Try again, or another model.';
-  return refuse('upstream_unavailable', words, { reason, headers });
-}
-
-/** All channels of the model are cooling. Times in epoch milliseconds. */
-export function coolingRefusal(soonestMs: number | undefined, nowMs: number): Refusal {
-  const seconds = soonestMs === undefined ? defaultRetrySeconds : (soonestMs - nowMs) / 1000;
-  return rateRefusal(seconds, 'all_channels_cooling');
-}
-
-/** Coding agents read the seconds out of these words. */
-function rateRefusal(seconds: number, reason: string): Refusal {
-  const whole = Math.max(1, Math.ceil(seconds));
-  const words = `The upstream of this model is limiting its rate. Please try again in ${whole}s.`;
-  return refuse('rate_limit_exceeded', words, { reason, headers: { 'retry-after': String(whole) } });
+/** The upstream refused the caller's request itself: another channel would refuse it too. Texts are scrubbed. */
+export interface CallerFault {
+  kind: 'caller';
+  status: number;
+  message: string;
+  param: string | null;
+  code: string;
 }

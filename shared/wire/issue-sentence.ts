@@ -6,7 +6,7 @@ type Path = readonly PropertyKey[];
 
 const shownCharactersMax = 60;
 const sentencesMax = 8;
-/** `sk-...`, or a run of letters and digits longer than any word: a key pasted into the wrong cell. */
+/** `sk-...`, or a run of letters and digits longer than any word: a key pasted into the wrong attribute. */
 const looksSecret = /sk-|[A-Za-z0-9]{20,}/;
 /** Attributes whose values may be credentials or customers' own words: they are described, never quoted. */
 const neverQuoted = new Set<PropertyKey>(['secret', 'params', 'hash']);

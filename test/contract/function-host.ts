@@ -10,7 +10,7 @@ import type { FunctionError } from '../../infra/local/lambda/invocation.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { splitPrelude, type ResponseHead } from '../../infra/local/lambda/prelude.ts';
 import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
-import { physicalTableName, type TableName } from '../../shared/tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
 import { startEmulator } from '../support/emulator.ts';
 
 /** What a function answered, still coming. */

@@ -4,7 +4,7 @@ import { ChatToResponses } from '../../shared/endpoints/responses/answer-events.
 import { ChunksToCompletion } from '../../shared/endpoints/chat/fold.ts';
 import { startedResponse } from '../../shared/endpoints/responses/objects.ts';
 import { responsesToChat } from '../../shared/endpoints/responses/read.ts';
-import { UpstreamToChat } from '../../shared/upstreams/dialects/chat/events.ts';
+import { ChatReader } from '../../shared/upstreams/dialects/chat/events.ts';
 import { ResponsesJsonRenderer, ResponsesStreamRenderer } from '../../shared/endpoints/responses/render.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
 import type { OutputItem } from '../../shared/wire/responses-response.ts';
@@ -47,7 +47,7 @@ const ending: fc.Arbitrary<Ending> = fc.record({
 
 /** The canonical stream of these pieces, as the relay's own reader makes it. */
 function chunksOf(list: Piece[], end: Ending): ChatChunk[] {
-  const reader = new UpstreamToChat(identity);
+  const reader = new ChatReader(identity);
   const seen = new Set<number>();
   const chunks = list.flatMap((piece) => {
     if ('field' in piece) return pushed(reader, { [piece.field]: piece.text });
@@ -61,7 +61,7 @@ function chunksOf(list: Piece[], end: Ending): ChatChunk[] {
   return [...chunks, ...reader.push({ kind: 'value', value }), ...reader.end()];
 }
 
-const pushed = (reader: UpstreamToChat, delta: object): ChatChunk[] =>
+const pushed = (reader: ChatReader, delta: object): ChatChunk[] =>
   reader.push({ kind: 'value', value: { choices: [{ index: 0, delta }] } });
 
 function machine(): ChatToResponses {

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BodyToUpstreamEvents } from '../../shared/upstreams/body-events.ts';
+import { BodyEvents } from '../../shared/upstreams/body-events.ts';
 import { ChunksToCompletion } from '../../shared/endpoints/chat/fold.ts';
-import { UpstreamToChat } from '../../shared/upstreams/dialects/chat/events.ts';
+import { ChatReader } from '../../shared/upstreams/dialects/chat/events.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
 
 /**
@@ -16,8 +16,8 @@ const transcripts = readdirSync(folder).filter((name) => name.endsWith('.txt'));
 const limits = { answerBytesMax: 1e6, documentBytesMax: 1e6, lineLengthMax: 1e5 };
 
 function read(pieces: Uint8Array[]): ChatChunk[] {
-  const reader = new UpstreamToChat({ requestId: 'r1', created: 5, model: 'public-name' });
-  const body = new BodyToUpstreamEvents(limits);
+  const reader = new ChatReader({ requestId: 'r1', created: 5, model: 'public-name' });
+  const body = new BodyEvents(limits);
   const events = [...pieces.flatMap((piece) => body.push(piece)), ...body.end()];
   return [...events.flatMap((event) => reader.push(event)), ...reader.end()];
 }
@@ -77,5 +77,36 @@ describe.each(transcripts)('%s', (name) => {
       }
     }
     expect([...seen.values()].every((choice) => choice.finished)).toBe(true);
+  });
+});
+
+/** JSON that nests this deep parses, but overflows the stack of whatever walks or writes it by recursion. */
+const deepJson = '['.repeat(5000) + ']'.repeat(5000);
+
+describe('a value that nests 5,000 deep', () => {
+  const choice = (fields: string): string => `{"choices":[{"index":0,${fields}}]}`;
+  const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+  it.each([
+    ['arguments', choice(`"delta":{"tool_calls":[{"function":{"name":"f","arguments":${deepJson}}}]}`)],
+    ['logprobs', choice(`"delta":{"content":"x"},"logprobs":{"content":${deepJson}}`)],
+    ['content', choice(`"delta":{"content":${deepJson}}`)],
+    ['a field that nobody reads', choice(`"delta":{"content":"x"},"other":${deepJson}`)],
+    ['the whole line', deepJson],
+  ])('in %s makes its line junk like any other', (_place, line) => {
+    const transcript = readFileSync(path.join(folder, 'openai.txt'));
+    const withDeepLine = Buffer.concat([encode(`data: ${line}\n\n`), transcript]);
+    expect(read([withDeepLine])).toEqual(read([transcript]));
+  });
+
+  it('makes a whole JSON answer junk', () => {
+    const answer = choice(`"message":{"content":"x"},"logprobs":{"content":${deepJson}}`);
+    expect(() => read([encode(answer)])).toThrow('upstream failed: junk');
+  });
+
+  it('is another matter inside a string, which is passed on as it is', () => {
+    const call = { function: { name: 'f', arguments: deepJson } };
+    const answer = { choices: [{ index: 0, message: { tool_calls: [call] }, finish_reason: 'stop' }] };
+    expect(JSON.stringify(whole(read([encode(JSON.stringify(answer))])))).toContain(deepJson);
   });
 });

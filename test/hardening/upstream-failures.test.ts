@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { claimPort } from '../../infra/local/host/free-port.ts';
-import type { TableName } from '../../shared/tables/table-schemas.ts';
+import type { TableName } from '../../shared/tables/table-names.ts';
 import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import {
   doneAlone,

@@ -1,7 +1,7 @@
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { readOptions } from '../../infra/local/host/local-options.ts';
 import { startStack } from '../../infra/local/start-stack.ts';
-import { physicalTableName, type TableName } from '../../shared/tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
 import { startCountedStore, type CountedStore } from './counted-store.ts';
 

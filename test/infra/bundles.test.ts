@@ -6,6 +6,7 @@ import type { Metafile } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 import { firstLoadBytes, firstLoadBytesMax } from '../bench/size.ts';
+import { channelSetups } from '../../shared/upstreams/types/channel-types.ts';
 import { buildFunctions, metaFile, type BuildFolders } from '../../infra/build/build-functions.ts';
 
 const handlerSource = `
@@ -172,4 +173,18 @@ describe('the bundles of the functions', () => {
     };
     expect([...bundled].filter((each) => packages[`node_modules/${each}`]?.dev === true)).toEqual([]);
   });
+
+  test.each(['chat', 'responses'])(
+    '%s carries nothing of a channel type that only operators need',
+    (name) => {
+      // The rules of its rows, its model list, its questions.
+      const setupWords = Object.values(channelSetups).flatMap(({ questions, models }) =>
+        [questions.map(({ question }) => question), 'unlisted' in models ? models.unlisted : []].flat(),
+      );
+      expect(setupWords.length).toBeGreaterThan(3);
+      const folder = join(root, 'real', name);
+      const bundled = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
+      expect(setupWords.filter((words) => bundled.some((text) => text.includes(words)))).toEqual([]);
+    },
+  );
 });

@@ -97,7 +97,7 @@ describe('channel add', () => {
 });
 
 describe('channel list', () => {
-  it('shows channels in the order of trial, and bad rows with their problem but without their cells', async () => {
+  it('shows channels in the order of trial, and bad rows with their problem but without their attributes', async () => {
     await put({ id: 'typo', endpoint: upstream.endpoint, models: ['m'], secret, state: true });
     await put({
       id: 'top',
@@ -164,6 +164,12 @@ describe('channel test', () => {
     expect(run.errors).toContain('bad key (secret)');
     expect(run.output + run.errors).not.toContain(secret);
     expect(run.errors).not.toContain('\u001b');
+  });
+
+  it('says why there is no answer', async () => {
+    await put({ id: 'away', endpoint: 'http://127.0.0.1:1/v1', models: ['a'] });
+    const run = await ops(['test', 'away']);
+    expect(run).toMatchObject({ code: 1, errors: 'no answer: ECONNREFUSED\n' });
   });
 
   it.each([

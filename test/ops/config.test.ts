@@ -59,7 +59,7 @@ describe('check', () => {
     await rig.remove('grants', { account: 'acme', grant_id: 'one' });
   });
 
-  it('judges the rows of a file as if they stood in the tables, or alone', async () => {
+  it('validates the rows of a file as if they stood in the tables, or alone', async () => {
     const file = rig.file('edit.json', { charges: [{ ...price, id: 2, models: ['gpt-4o', 'new'] }] });
     const over = await rig.ops(['check', '--file', file]);
     expect(over.code).toBe(0);

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { secretsOf } from '../../shared/adapters/secrets/aws-secret-writer.ts';
+import { explainStoreError } from '../../infra/ops/session/store-error.ts';
+import { awsSecretWriter } from '../../shared/adapters/secrets/aws-secret-writer.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startAws, type AwsOnLoopback } from './aws-on-loopback.ts';
 import { ConfigRig } from './config-rig.ts';
@@ -149,7 +150,12 @@ describe('init', () => {
       expect(run.code).toBe(0);
       expect(aws.stored.get('SecureString /relay/relay/openai')).toBe(secret);
       expect(run.output + run.errors).not.toContain(secret);
-      const secrets = secretsOf({ stack: 'relay', local: false }, {});
+      const target = { stack: 'relay', local: false };
+      const secrets = awsSecretWriter({
+        target,
+        environment: {},
+        explain: (error) => explainStoreError(error, target),
+      });
       expect(await secrets.read('ssm:/relay/relay/openai')).toBe(secret);
       await expect(secrets.read('ssm:/relay/relay/other')).rejects.toThrow('SSM has no /relay/relay/other');
       await expect(secrets.read('ssm:/relay/relay-two/openai')).rejects.toThrow('belongs to another stack');

@@ -18,12 +18,12 @@ const channel = ChannelRow.parse({
   models: [...models],
   state: true,
 });
-export const route: [ChannelRow] = [channel];
+export const channels: [ChannelRow] = [channel];
 
 /** 0.001 and 0.002 yuan a token; 0.05 a call. */
 export const snapshot: Snapshot = {
   ...emptySnapshot(startMs / 1000),
-  channels: route,
+  channels,
   charges: [
     ChargeRow.parse({ id: 1, type: 'token-billing', models: ['by-token'], input: 1, output: 2 }),
     ChargeRow.parse({ id: 2, type: 'times-billing', models: ['by-call'], output: 0.05 }),

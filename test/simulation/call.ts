@@ -4,7 +4,7 @@ import { Bill } from '../../shared/relay/money/bill.ts';
 import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';
 import { parseModelName } from '../../shared/relay/call/model-name.ts';
 import { asRefusal } from '../../shared/relay/http/refusal.ts';
-import { models, route, snapshot, type Customer } from './accounts.ts';
+import { models, channels, snapshot, type Customer } from './accounts.ts';
 import type { Server } from './server.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import { hold } from './watch.ts';
@@ -52,8 +52,9 @@ export async function makeCall(
   );
   await environment.sleep(random.integer(0, Math.max(0, call.deadlineMs - environment.now())));
   const outcome = makeOutcome(random, call);
-  await bill.close(outcome, outcome.failed ? 'failed' : 'completed');
-  return { id, account, refused: false, charge: parseYuan(call.record.charge ?? '') };
+  const end = outcome.failed ? 'failed' : 'completed';
+  const { charge = '' } = await bill.close({ outcome, estimated: random.chance(0.2), end });
+  return { id, account, refused: false, charge: parseYuan(charge) };
 }
 
 function billableCall(
@@ -77,10 +78,10 @@ function billableCall(
     key,
     account: { ...account, plan },
     snapshot,
-    route,
+    channels,
     outputTokensAsked: undefined,
     deadlineMs: nowMs + longestCallMs,
-    record: { request_id: id, endpoint: 'chat', status: 0, end: '', duration_ms: 0 },
+    endpoint: 'chat',
   };
 }
 
@@ -93,7 +94,6 @@ function makeOutcome(random: SeededRandom, { request }: BillableCall): AnswerOut
   return {
     failed,
     anyContent,
-    usageKnown: random.chance(0.8),
     usage: { prompt_tokens: random.integer(0, 60), completion_tokens },
   };
 }

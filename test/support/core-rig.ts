@@ -7,7 +7,7 @@ import type { Snapshot } from '../../shared/config/snapshot.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/http/http.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
-import { relay } from '../../shared/relay/pipeline.ts';
+import { answerWith } from '../../shared/relay/serving.ts';
 import type { SearchResult } from '../../shared/relay/ports/search-provider.ts';
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
@@ -18,6 +18,7 @@ import { MemoryIdempotency } from './memory-idempotency.ts';
 import { MemoryHealth } from './memory-health.ts';
 import { MemoryQuotaStore } from './memory-quota-store.ts';
 import { RoughQuotaStore } from './rough-quota-store.ts';
+import { deepFreeze } from './deep-freeze.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** What an upstream does, in virtual time. A number waits that many milliseconds. */
@@ -46,6 +47,8 @@ export interface RigOptions {
   search?: (query: string) => Promise<SearchResult[]>;
   /** What reading a secret ends with. */
   secretError?: Error;
+  /** Takes the place of both endpoints. */
+  endpoint?: Endpoint;
   /** A secret that is read anew is another one. */
   secretChanges?: boolean;
 }
@@ -117,7 +120,8 @@ export class CoreRig {
 
   respond(body: unknown, options: Partial<RelayRequest> = {}): Promise<RelayResponse> {
     const path = options.path ?? '/v1/chat/completions';
-    return this.#handle(path.startsWith('/v1/responses') ? responsesEndpoint : chatEndpoint)({
+    const named = path.startsWith('/v1/responses') ? responsesEndpoint : chatEndpoint;
+    return this.#handle(this.#options.endpoint ?? named)({
       id: '01testrequest0000000000000',
       method: 'POST',
       path,
@@ -132,19 +136,19 @@ export class CoreRig {
 
   /** One relay per endpoint, as in a function: what it remembers outlives a request. */
   #handle(endpoint: Endpoint): Handle {
-    const handle = this.#handles.get(endpoint) ?? relay(this.#ports(), endpoint);
+    const handle = this.#handles.get(endpoint) ?? answerWith(this.#ports(), frozen(endpoint));
     this.#handles.set(endpoint, handle);
     return handle;
   }
 
-  #ports(): Parameters<typeof relay>[0] {
+  #ports(): Parameters<typeof answerWith>[0] {
     return {
       clock: this.clock,
       config: {
         current: () =>
           this.#options.configDown
             ? Promise.reject(new StoreUnavailable())
-            : Promise.resolve(this.#snapshot()),
+            : Promise.resolve(deepFreeze(this.#snapshot())),
       },
       keys: { find: (key) => this.#findKey(key) },
       secrets: {
@@ -199,7 +203,9 @@ export class CoreRig {
     this.keyLookups += 1;
     const keys = this.#options.keys ?? { [demoKey]: { row: keyRow() } };
     const found = keys[key] ?? { missing: 'unknown' };
-    return found === 'store_down' ? Promise.reject(new StoreUnavailable()) : Promise.resolve(found);
+    return found === 'store_down'
+      ? Promise.reject(new StoreUnavailable())
+      : Promise.resolve(deepFreeze(found));
   }
 
   async #send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamReply> {
@@ -232,6 +238,12 @@ export class CoreRig {
     throw new TransportError('aborted', 'aborted');
   }
 }
+
+/** The same endpoint, whose requests nobody can write into. */
+const frozen = (endpoint: Endpoint): Endpoint => ({
+  ...endpoint,
+  read: (body) => deepFreeze(endpoint.read(body)),
+});
 
 export const keyRow = (more: Record<string, unknown> = {}): KeyRow =>
   KeyRow.parse({ hash: 'a'.repeat(64), account: 'acme', hint: 'sk-te...st', ...more });

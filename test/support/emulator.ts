@@ -9,12 +9,12 @@ import {
   type KeySchemaElement,
 } from '@aws-sdk/client-dynamodb';
 import {
-  physicalTableName,
-  tableNames,
   tableSchemas,
   type KeyAttribute,
   type TableSchema,
+  tableNames,
 } from '../../shared/tables/table-schemas.ts';
+import { physicalTableName } from '../../shared/tables/table-names.ts';
 
 export interface Emulator {
   /** The address for `AWS_ENDPOINT_URL_DYNAMODB`. */

@@ -1,12 +1,6 @@
 import { emptyQuota, type OpenEntry, type QuotaItem } from '../../shared/billing/quota-item.ts';
-import {
-  afterClose,
-  afterReserve,
-  mayClose,
-  mayReserve,
-  type CloseWrite,
-  type ReserveWrite,
-} from '../../shared/billing/quota-writes.ts';
+import { type CloseWrite, type ReserveWrite } from '../../shared/billing/quota-writes.ts';
+import { afterClose, afterReserve, mayClose, mayReserve } from './quota-rules.ts';
 import type { QuotaStore } from '../../shared/relay/ports/quota-store.ts';
 
 /** The quota store in memory: passes the same contract suite as the DynamoDB adapter. */

@@ -1,5 +1,6 @@
 import { keyHash } from '../../../shared/tables/key-hash.ts';
-import type { TableName } from '../../../shared/tables/table-schemas.ts';
+import { keyHint } from '../../../shared/wire/name-patterns.ts';
+import type { TableName } from '../../../shared/tables/table-names.ts';
 import { demoModels } from './request.ts';
 
 export interface SeedRow {
@@ -14,7 +15,7 @@ export function keyRow(key: string): Record<string, unknown> {
     account: 'demo',
     agent: 'api',
     enabled: true,
-    hint: `${key.slice(0, 7)}...${key.slice(-4)}`,
+    hint: keyHint(key),
   };
 }
 

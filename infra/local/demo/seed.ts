@@ -3,7 +3,8 @@ import { DynamoDBDocumentClient, PutCommand, UpdateCommand } from '@aws-sdk/lib-
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { physicalTableName, tableSchemas } from '../../../shared/tables/table-schemas.ts';
+import { tableSchemas } from '../../../shared/tables/table-schemas.ts';
+import { physicalTableName } from '../../../shared/tables/table-names.ts';
 import { demoRows, openaiRow, type SeedRow } from './seed-rows.ts';
 
 const stackName = 'relay';

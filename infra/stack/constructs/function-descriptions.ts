@@ -2,7 +2,7 @@
  * One description per function: all that differs between them. A new endpoint group is one entry here, one file
  * in `functions/`, and its routes in `routes.ts`.
  */
-import type { TableName } from '../../../shared/tables/table-schemas.ts';
+import type { TableName } from '../../../shared/tables/table-names.ts';
 
 export interface FunctionDescription {
   purpose: string;

@@ -12,13 +12,12 @@ import {
 } from 'aws-cdk-lib/aws-dynamodb';
 import { Construct } from 'constructs';
 import {
-  physicalTableName,
-  tableNames,
   tableSchemas,
   type KeyAttribute,
-  type TableName,
   type TableSchema,
+  tableNames,
 } from '../../../shared/tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../../shared/tables/table-names.ts';
 
 export interface RelayTablesProps {
   stackName: string;

@@ -1,7 +1,7 @@
 /** Alarm definitions of requests and tables. */
 import { Duration } from 'aws-cdk-lib';
 import { MathExpression, Metric, Stats, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
-import { physicalTableName, type TableName } from '../../../shared/tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../../shared/tables/table-names.ts';
 import { relayMetric } from './relay-metric.ts';
 import type { AlarmDefinition } from './function-alarms.ts';
 

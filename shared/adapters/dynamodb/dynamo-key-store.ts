@@ -7,7 +7,7 @@ import type { KeyLookup, KeyStore } from '../../relay/ports/key-store.ts';
 import { storeCall } from './dynamo-client.ts';
 import { ExpiringCache } from '../system/expiring-cache.ts';
 import { keyHash } from '../../tables/key-hash.ts';
-import { physicalTableName } from '../../tables/table-schemas.ts';
+import { physicalTableName } from '../../tables/table-names.ts';
 
 /** A disabled key works at most this much longer; a new key that was tried too early waits the second. */
 const foundLifetimeMs = 30_000;

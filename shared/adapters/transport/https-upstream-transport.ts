@@ -17,10 +17,10 @@ export interface TransportOptions extends AddressRules {
 }
 
 /**
- * POSTs over kept connections. Redirects are not followed: a 3xx is a reply like any other. Connects to public
+ * Sends requests over kept connections. Redirects are not followed: a 3xx is a reply like any other. Connects to public
  * addresses alone, and to loopback on the local stack.
  */
-export function upstreamTransport({ local, resolve }: TransportOptions): UpstreamTransport {
+export function httpsUpstreamTransport({ local, resolve }: TransportOptions): UpstreamTransport {
   const lookup = publicLookup({ local }, resolve);
   const agentOptions = { keepAlive: true, timeout: idleConnectionMs, lookup };
   const agents = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) };
@@ -40,7 +40,7 @@ export function upstreamTransport({ local, resolve }: TransportOptions): Upstrea
   };
 }
 
-interface Call extends Pick<UpstreamRequest, 'headers' | 'connectTimeoutMs'> {
+interface Call extends Pick<UpstreamRequest, 'method' | 'headers' | 'connectTimeoutMs'> {
   url: URL;
   agent: HttpAgent;
   bytes: Buffer;
@@ -76,9 +76,9 @@ function attempt(call: Call, signal: AbortSignal): Promise<UpstreamReply> {
 
 const givenUp = (): TransportError => new TransportError('aborted', 'The call was given up.');
 
-function open({ url, agent, bytes, headers }: Call, secure: boolean): ClientRequest {
+function open({ method = 'POST', url, agent, bytes, headers }: Call, secure: boolean): ClientRequest {
   const options = {
-    method: 'POST',
+    method,
     agent,
     headers: { ...headers, 'accept-encoding': 'identity', 'content-length': String(bytes.length) },
   };

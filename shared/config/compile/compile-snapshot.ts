@@ -1,4 +1,4 @@
-import type { ChannelRow } from '../rows/channel-row.ts';
+import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { emptyRows, type ConfigRows } from '../config-rows.ts';
 import { crossWarnings, withWarnings } from './cross-checks.ts';
 import { channelReader } from './read-channel.ts';
@@ -8,7 +8,7 @@ import { settingReader } from './read-setting.ts';
 import { readTable } from './read-table.ts';
 import { defaultSettings } from '../rows/settings.ts';
 import type { Snapshot } from '../snapshot.ts';
-import type { Verdict } from '../validation-result.ts';
+import type { RowResult } from '../validation-result.ts';
 
 export interface CompileOptions {
   /** true on the local stack: loopback endpoints and `env:` secrets are allowed. */
@@ -26,12 +26,12 @@ export interface Compiled {
   /** The rows that the snapshot was made of, as JSON, by key: those that are off included. */
   rows: ConfigRows;
   /** One for each row that was given, in that order. */
-  verdicts: Verdict[];
+  results: RowResult[];
 }
 
 /**
  * Turns the rows of the ops-edited tables into the one configuration that requests are served with, and a
- * verdict for each row. Never throws: a row that does not fit is told why, and its last good version is used.
+ * result for each row. Never throws: a row that does not fit is told why, and its last good version is used.
  */
 export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compiled {
   const earlier = options.earlier ?? emptyRows;
@@ -43,7 +43,7 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
   const enabled = channels.used
     .map(({ row }) => row)
     .filter((channel) => channel.state)
-    .toSorted(byPriorityThenId);
+    .toSorted((a, b) => b.priority - a.priority || compareCodeUnits(a.id, b.id));
   const snapshot: Snapshot = {
     publishedAt: options.publishedAt,
     channels: enabled,
@@ -62,16 +62,9 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
       plans: plans.used.map(({ plain }) => plain),
       settings: settings.used.map(({ plain }) => plain),
     },
-    verdicts: withWarnings(
-      tables.flatMap(({ verdicts }) => verdicts),
+    results: withWarnings(
+      tables.flatMap(({ results }) => results),
       warnings,
     ),
   };
-}
-
-/** By code units, not by a locale: every machine must list models in the same order. */
-function byPriorityThenId(a: ChannelRow, b: ChannelRow): number {
-  if (a.priority !== b.priority) return b.priority - a.priority;
-  if (a.id === b.id) return 0;
-  return a.id < b.id ? -1 : 1;
 }

@@ -1,9 +1,10 @@
 /** What only shows when the tables are looked at together. None of it takes a row out of use. */
+import { pricedModels } from '../../billing/price.ts';
 import type { ChargeRow } from '../rows/charge-row.ts';
 import type { PlanRow } from '../rows/plan-row.ts';
 import { secretsOf } from './read-channel.ts';
 import type { Snapshot } from '../snapshot.ts';
-import type { ConfigTable, Verdict } from '../validation-result.ts';
+import type { ConfigTable, RowResult } from '../validation-result.ts';
 
 type Warnings = Map<string, string[]>;
 type Config = Pick<Snapshot, 'channels' | 'charges' | 'plans' | 'settings' | 'models'>;
@@ -12,7 +13,7 @@ const namesMax = 5;
 
 /** Models that are served but named by no billing rule. */
 export function unpricedModels({ models, charges }: Pick<Config, 'models' | 'charges'>): string[] {
-  const priced = new Set(charges.flatMap((charge) => charge.models));
+  const priced = pricedModels(charges);
   return models.filter((model) => !priced.has(model));
 }
 
@@ -47,12 +48,12 @@ export function crossWarnings(config: Config, unreadableSecrets: ReadonlyMap<str
   return warnings;
 }
 
-/** The verdicts with the warnings added; a row with a problem has worse to hear. */
-export function withWarnings(verdicts: Verdict[], warnings: Warnings): Verdict[] {
-  return verdicts.map((verdict) => {
-    const found = warnings.get(nameOf(verdict.table, verdict.key));
-    if (!found || verdict.problem !== undefined) return verdict;
-    return { ...verdict, warning: [verdict.warning ?? [], found].flat(2).join('; ') };
+/** The results with the warnings added; a row with a problem has worse to hear. */
+export function withWarnings(results: RowResult[], warnings: Warnings): RowResult[] {
+  return results.map((result) => {
+    const found = warnings.get(nameOf(result.table, result.key));
+    if (!found || result.problem !== undefined) return result;
+    return { ...result, warning: [result.warning ?? [], found].flat(2).join('; ') };
   });
 }
 

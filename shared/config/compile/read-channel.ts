@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { ChannelRow } from '../rows/channel-row.ts';
-import { endpointOf, typeProblems } from '../../upstreams/types/channel-row-type.ts';
-import { endpointProblem, normaliseEndpoint } from '../../upstreams/endpoint-rules.ts';
+import { endpointOf, typeProblems } from '../../upstreams/types/channel-attributes.ts';
+import { normaliseEndpoint } from '../../upstreams/endpoint-rules.ts';
 import { attributeOf, lastGoodVersion, readRow } from '../rows/read-row.ts';
 import type { RowProblem, RowReading } from '../rows/read-row.ts';
 import type { TableReader } from './read-table.ts';
@@ -13,23 +13,24 @@ import { referenceProblem } from '../rows/secret-reference.ts';
  */
 export function readChannel(raw: unknown, rules: { local: boolean }): RowReading<ChannelRow> {
   const reading = readRow(ChannelRow, raw);
-  if ('problem' in reading) return judgeSwitch(raw, reading);
-  const endpoint = endpointOf(reading.row.type, reading.row);
-  const row = { ...reading.row, endpoint: endpoint ?? '' };
+  if ('problem' in reading) return validateSwitch(raw, reading);
+  const row = { ...reading.row, endpoint: endpointOf(reading.row) ?? '' };
   const problems = [
-    ...typeProblems(row.type, reading.row, rules),
-    attributed('endpoint', endpoint && endpointProblem(endpoint, rules)),
-    ...secretsOf(row).map((reference) => attributed('secret', referenceProblem(reference, rules))),
+    ...typeProblems(reading.row, rules),
+    ...secretsOf(row).map((reference) => {
+      const problem = referenceProblem(reference, rules);
+      return problem && `secret: ${problem}`;
+    }),
     row.secret?.length === 0 ? 'secret: found an empty list, wanted a reference or no attribute' : undefined,
   ].filter((problem) => problem !== undefined);
-  if (problems.length > 0) return judgeSwitch(raw, { problem: [...new Set(problems)].join('; ') });
+  if (problems.length > 0) return validateSwitch(raw, { problem: [...new Set(problems)].join('; ') });
   const warning = channelWarning(row);
   const served = { ...row, endpoint: normaliseEndpoint(row.endpoint) };
   return warning ? { row: served, warning } : { row: served };
 }
 
 /** Off means off, even in a row with mistakes; and so does a switch that cannot be read. */
-function judgeSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
+function validateSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
   const state = z.safeParse(ChannelRow.shape.state, attributeOf(raw, 'state'));
   if (!state.success)
     return { problem: `${problem}; until state can be read, the channel is off`, off: true };
@@ -50,9 +51,6 @@ export function secretsOf(row: ChannelRow): string[] {
   if (row.secret === undefined) return [];
   return typeof row.secret === 'string' ? [row.secret] : row.secret;
 }
-
-const attributed = (attribute: string, problem: string | undefined): string | undefined =>
-  problem && `${attribute}: ${problem}`;
 
 function channelWarning(row: ChannelRow): string | undefined {
   const warnings = [

@@ -1,6 +1,7 @@
+import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { keyAttributes } from '../config-rows.ts';
 import { attributeOf, plainRow, type RowProblem, type RowReading } from '../rows/read-row.ts';
-import type { ConfigTable, Verdict } from '../validation-result.ts';
+import type { ConfigTable, RowResult } from '../validation-result.ts';
 
 export interface TableReader<Row> {
   table: ConfigTable;
@@ -12,7 +13,7 @@ export interface TableReader<Row> {
 export interface StandIn {
   /** A row, read like any other; undefined: the row is left out. */
   raw: unknown;
-  /** What the verdict adds when it is used. */
+  /** What the result adds when it is used. */
   said?: string;
 }
 
@@ -26,7 +27,7 @@ export interface UsedRow<Row> {
 
 export interface TableReading<Row> {
   used: UsedRow<Row>[];
-  verdicts: Verdict[];
+  results: RowResult[];
 }
 
 /**
@@ -41,7 +42,7 @@ export function readTable<Row>(
   const { table } = reader;
   const lastGoodRows = new Map(earlier.map((raw) => [keyOf(table, raw), raw]));
   const used: UsedRow<Row>[] = [];
-  const verdicts = rawRows.map((raw): Verdict => {
+  const results = rawRows.map((raw): RowResult => {
     const key = keyOf(table, raw);
     const reading = reader.read(raw);
     if (!('problem' in reading)) {
@@ -54,18 +55,11 @@ export function readTable<Row>(
     used.push({ key, row: instead.row, plain: plainRow(standIn.raw) });
     return { table, key, problem: [reading.problem, standIn.said ?? []].flat().join('; ') };
   });
-  return { used: used.toSorted(byKey), verdicts };
+  return { used: used.toSorted((a, b) => compareCodeUnits(a.key, b.key)), results };
 }
 
-/** As the table has it, so that the verdict can be written back to that very row. */
+/** As the table has it, so that the result can be written back to that very row. */
 function keyOf(table: ConfigTable, raw: unknown): string | number {
   const key = attributeOf(raw, keyAttributes[table]);
   return typeof key === 'string' || typeof key === 'number' ? key : '';
-}
-
-/** By code units, not by a locale: the same on every machine. */
-function byKey(a: { key: string | number }, b: { key: string | number }): number {
-  if (typeof a.key === 'number' && typeof b.key === 'number') return a.key - b.key;
-  if (a.key === b.key) return 0;
-  return a.key < b.key ? -1 : 1;
 }

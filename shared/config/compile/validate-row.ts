@@ -1,10 +1,10 @@
 import { AccountRow } from '../rows/account-row.ts';
 import { KeyRow } from '../rows/key-row.ts';
 import { readRow } from '../rows/read-row.ts';
-import type { Judgement } from '../validation-result.ts';
+import type { ValidationResult } from '../validation-result.ts';
 
 /** A row of `keys` with a problem refuses its key. */
-export function judgeKeyRow(raw: unknown): Judgement {
+export function validateKeyRow(raw: unknown): ValidationResult {
   const reading = readRow(KeyRow, raw);
   if ('problem' in reading)
     return { problem: `${reading.problem}; until this is mended, the key is refused` };
@@ -18,7 +18,7 @@ export function judgeKeyRow(raw: unknown): Judgement {
 }
 
 /** A row of `accounts` with a problem holds no plan; the balance still pays. */
-export function judgeAccountRow(raw: unknown): Judgement {
+export function validateAccountRow(raw: unknown): ValidationResult {
   const reading = readRow(AccountRow, raw);
   return 'problem' in reading
     ? { problem: `${reading.problem}; until this is mended, the account has no plan` }

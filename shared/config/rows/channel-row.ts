@@ -1,5 +1,8 @@
 import * as z from 'zod/mini';
-import { channelTypeNames } from '../../upstreams/types/channel-row-type.ts';
+import type { OwnAttribute } from '../../upstreams/channel-setup.ts';
+import { limitFields } from '../../upstreams/dialect.ts';
+import { channelTypeNames, ownAttributes } from '../../upstreams/types/channel-attributes.ts';
+import { defaultChannelType, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import {
   amount,
   flag,
@@ -12,7 +15,7 @@ import {
   secondsUpTo,
   text,
   textList,
-} from '../../wire/attribute-schemas.ts';
+} from './attribute-schemas.ts';
 
 const seconds = secondsUpTo(900);
 const wantedMapper = 'a map of public model name to upstream model name';
@@ -20,8 +23,6 @@ const wantedType = `${channelTypeNames
   .slice(0, -1)
   .map((name) => `"${name}"`)
   .join(', ')} or "${channelTypeNames.at(-1)}"`;
-const wantedRegion = 'an AWS region such as "us-east-1"';
-const wantedVersion = 'a version such as "2024-10-21"';
 const wantedSet = 'a map of request fields, with values that JSON can hold (lists, no sets)';
 
 const Params = z.strictObject(
@@ -41,20 +42,25 @@ const Params = z.strictObject(
   'a map {set, drop, allow, max_output_tokens, stream, include_usage}',
 );
 
+const optionalText = ({ wanted, pattern }: OwnAttribute) =>
+  z.optional(z.string(wanted).check(z.regex(pattern, wanted)));
+
+/** Attributes that only rows of some type may have; channel-attributes.ts refuses them in rows of other types. */
+const ownAttributeSchemas = Object.fromEntries(
+  ownAttributes().map(({ name, attribute }) => [name, optionalText(attribute)]),
+) as Record<OwnAttributeName, ReturnType<typeof optionalText>>;
+
 /** A row of the table `channels`: one upstream, what it serves and how it is called. */
 export const ChannelRow = z.strictObject({
   id: rowId,
   name: z._default(z.string('a text'), ''),
-  type: z._default(z.enum(channelTypeNames, wantedType), 'openai'),
+  type: z._default(z.enum(channelTypeNames, wantedType), defaultChannelType),
   /**
    * The base address including `/v1`; empty where none is written, until read-channel.ts puts the type's own in its
    * place. It also says which addresses are allowed.
    */
   endpoint: z._default(text, ''),
-  /** Bedrock alone: where its models are, such as `us-east-1`. */
-  region: z.optional(z.string(wantedRegion).check(z.regex(/^[a-z]{2,3}(-[a-z]+)+-\d{1,2}$/, wantedRegion))),
-  /** Azure alone: the version of its API, which puts the deployment into the path. */
-  api_version: z.optional(z.string(wantedVersion).check(z.regex(/^[a-z0-9][a-z0-9-]{0,39}$/, wantedVersion))),
+  ...ownAttributeSchemas,
   /** References such as `ssm:/relay/<stack>/name`. Absent: no credentials are sent. */
   secret: z.optional(z.union([text, textList], 'a reference, or a list of references')),
   models: modelList,
@@ -70,8 +76,6 @@ export const ChannelRow = z.strictObject({
   total_seconds: z._default(seconds, 600),
   params: z._default(Params, { set: {}, drop: [], allow: [], stream: true, include_usage: true }),
   /** The field in which a converted or lowered token limit is sent. */
-  max_tokens_field: z.optional(
-    z.enum(['max_tokens', 'max_completion_tokens'], '"max_tokens" or "max_completion_tokens"'),
-  ),
+  max_tokens_field: z.optional(z.enum(limitFields, '"max_tokens" or "max_completion_tokens"')),
 });
 export type ChannelRow = z.infer<typeof ChannelRow>;

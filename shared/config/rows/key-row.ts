@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { flag, modelList, positiveInteger, rowId, text, time } from '../../wire/attribute-schemas.ts';
+import { flag, modelList, positiveInteger, rowId, text, time } from './attribute-schemas.ts';
 
 /** A row of the table `keys`. A row that does not fit refuses its key: a typo must not widen access. */
 export const KeyRow = z.strictObject({
@@ -21,3 +21,10 @@ export const KeyRow = z.strictObject({
   hint: z._default(z.string('a text'), ''),
 });
 export type KeyRow = z.infer<typeof KeyRow>;
+
+/** Why the relay refuses the key of a row; undefined: it does not. `nowMs`: epoch milliseconds. */
+export function refusedFor(key: KeyRow, nowMs: number): 'kind' | 'disabled' | 'expired' | undefined {
+  if (key.agent !== 'api') return 'kind';
+  if (!key.enabled) return 'disabled';
+  return key.expires_at !== undefined && key.expires_at <= nowMs ? 'expired' : undefined;
+}

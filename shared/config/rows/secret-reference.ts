@@ -1,4 +1,7 @@
-/** Credentials are kept in a secret store; a row holds only a reference to where. */
+/**
+ * Credentials are kept in a secret store; a row holds only a reference to where. A function may read the secrets of its
+ * own stack alone.
+ */
 
 export interface ReferenceRules {
   /** true on the local stack: `env:NAME` is allowed too. */
@@ -32,3 +35,18 @@ export function referenceProblem(reference: string, rules: ReferenceRules): stri
     '; if it was a real key, replace it at the provider, since this table held it'
   );
 }
+
+const namePattern = /^[A-Za-z0-9_.-]+(\/[A-Za-z0-9_.-]+)*$/;
+
+export const isSecretName = (name: string): boolean => namePattern.test(name) && name.length <= 200;
+
+/** The name of a parameter of SSM. */
+export const parameterName = (stack: string, name: string): string => `/relay/${stack}/${name}`;
+
+/** The name of a secret of Secrets Manager. */
+export const managedSecretName = (stack: string, name: string): string => `${stack}/${name}`;
+
+export const isOfStack = (reference: string, stack: string): boolean =>
+  ['env:', `ssm:${parameterName(stack, '')}`, `secretsmanager:${managedSecretName(stack, '')}`].some(
+    (prefix) => reference.startsWith(prefix),
+  );

@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
-import { flag, positiveInteger, rowId, secondsUpTo, textList } from '../../wire/attribute-schemas.ts';
+import { flag, positiveInteger, rowId, secondsUpTo, textList } from './attribute-schemas.ts';
 import { SearchValue } from './search-setting.ts';
+import { defaultSettings } from './settings.ts';
 
 /**
  * The table `settings`: each row is {name, value}. One schema per name; a name that is not here is a problem.
@@ -15,8 +16,8 @@ export const settingValues = {
   cors_origins: textList,
   limits: z.strictObject(
     {
-      default_output_tokens: z._default(positiveInteger, 4096),
-      request_seconds: z._default(secondsUpTo(890), 600),
+      default_output_tokens: z._default(positiveInteger, defaultSettings.limits.defaultOutputTokens),
+      request_seconds: z._default(secondsUpTo(890), defaultSettings.limits.requestSeconds),
     },
     'a map {default_output_tokens, request_seconds}',
   ),

@@ -1,4 +1,4 @@
-/** What the rows of the table `settings` come to. Apart from their schemas: requests are served without those. */
+/** Parsed settings and their defaults. The schemas of the rows are in setting-row.ts: requests are served without them. */
 export interface Settings {
   relayClosed: boolean;
   subscriptionEnabled: boolean;
@@ -12,7 +12,7 @@ export interface Settings {
   search?: SearchSettings;
 }
 
-/** Who is asked what the web says. */
+/** Web search provider settings. */
 export interface SearchSettings {
   type: 'searxng' | 'tavily';
   /** The base address, without a slash at its end; `/search` comes behind it. */

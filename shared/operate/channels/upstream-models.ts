@@ -1,79 +1,75 @@
 /** Which models an upstream says that it serves. */
-import * as z from 'zod/mini';
-import { modelName } from '../../wire/attribute-schemas.ts';
+import { modelNamePattern } from '../../wire/name-patterns.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
-import { channelTypes } from '../../upstreams/channel-type.ts';
+import { channelSetups, channelTypes } from '../../upstreams/types/channel-types.ts';
+import type { ModelList, ModelPage } from '../../upstreams/model-listing.ts';
 import { Failure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
 import { callUpstream, cleanText } from './upstream-call.ts';
-import { remark } from '../../../infra/ops/cli/terminal/terminal.ts';
 
 const timeoutMs = 20_000;
 const pagesMax = 20;
 
-const Model = z.object({ id: z.string() });
-/** OpenAI's list, Anthropic's pages of it, or the bare list that some others send. */
-const List = z.union([
-  z.object({
-    data: z.array(Model),
-    has_more: z.optional(z.nullable(z.boolean())),
-    last_id: z.optional(z.nullable(z.string())),
-  }),
-  z.pipe(
-    z.array(Model),
-    z.transform((data: z.infer<typeof Model>[]) => ({ data })),
-  ),
-]);
+export interface UpstreamModels {
+  /** By the alphabet. */
+  names: string[];
+  /** For the operator. */
+  warnings: string[];
+}
+
+type ListPorts = Pick<OperatorPorts, 'clock' | 'upstreams'>;
 
 /** Why the models of this type cannot be listed; undefined: they can. */
 export function whyUnlisted({ type }: Pick<ChannelRow, 'type'>): string | undefined {
-  if (type === 'azure') return 'Azure lists models, but its channels serve deployments';
-  if (type === 'bedrock')
-    return "Bedrock is called with the functions' own role, which this tool does not have";
-  return undefined;
+  const { models } = channelSetups[type];
+  return 'unlisted' in models ? models.unlisted : undefined;
 }
 
-/** Names by the alphabet, without those that no row may have. Throws a Failure when there is no such list. */
-export async function listUpstreamModels(channel: ChannelRow, secret: string | undefined): Promise<string[]> {
-  const why = whyUnlisted(channel);
-  if (why !== undefined) throw new Failure(why);
+/** Throws a Failure when there is no such list. */
+export async function listUpstreamModels(
+  ports: ListPorts,
+  channel: ChannelRow,
+  secret: string | undefined,
+): Promise<UpstreamModels> {
+  const { models: list } = channelSetups[channel.type];
+  if ('unlisted' in list) throw new Failure(list.unlisted);
   const found = new Set<string>();
   let after: string | undefined;
-  for (let page = 0; page < pagesMax; page += 1) {
-    const list = await readPage(channel, secret, after);
-    // Gemini lists `models/gemini-...`, and takes the short name too.
-    for (const { id } of list.data) found.add(channel.type === 'gemini' ? id.replace(/^models\//, '') : id);
-    after = 'has_more' in list && list.has_more ? (list.last_id ?? undefined) : undefined;
+  for (let pages = 0; pages < pagesMax; pages += 1) {
+    const page = await readPage(ports, { channel, list, secret, after });
+    for (const name of page.models) found.add(name);
+    after = page.after;
     if (after === undefined) break;
   }
-  const names = [...found].filter((id) => z.safeParse(modelName, id).success);
+  const names = [...found].filter((name) => modelNamePattern.test(name));
   const odd = found.size - names.length;
-  if (odd > 0) remark(`${odd} names of the upstream have characters that no row may have: they are left out`);
-  return names.toSorted();
+  const warnings =
+    odd > 0 ? [`${odd} names of the upstream have characters that no row may have: they are left out`] : [];
+  return { names: names.toSorted(), warnings };
 }
 
-async function readPage(channel: ChannelRow, secret: string | undefined, after: string | undefined) {
-  const query =
-    channel.type === 'anthropic'
-      ? `?limit=1000${after === undefined ? '' : `&after_id=${encodeURIComponent(after)}`}`
-      : '';
-  const url = `${channel.endpoint}/models${query}`;
-  const answer = await callUpstream(
-    { url, method: 'GET', headers: headersOf(channel, secret), timeoutMs },
-    secret,
-  );
-  const list = answer.ok ? z.safeParse(List, parseJson(answer.body)) : undefined;
-  if (list?.success) return list.data;
+interface PageWish {
+  channel: ChannelRow;
+  list: ModelList;
+  secret: string | undefined;
+  after: string | undefined;
+}
+
+async function readPage(ports: ListPorts, { channel, list, secret, after }: PageWish): Promise<ModelPage> {
+  const url = list.address(channel, after);
+  const headers = list.headers ?? channelTypes[channel.type].credentials;
+  const request = {
+    method: 'GET',
+    url,
+    headers: secret === undefined ? {} : headers(secret),
+    body: '',
+    connectTimeoutMs: timeoutMs,
+  } as const;
+  const answer = await callUpstream(ports, request, { secret, timeoutMs });
+  const page = answer.ok ? list.read(parseJson(answer.body)) : undefined;
+  if (page) return page;
   const said = cleanText(answer.body, secret) || 'an empty body';
-  throw new Failure(
-    `GET ${channel.endpoint}/models: no list of models came back (${answer.status}): ${said}`,
-  );
-}
-
-/** Anthropic's list is part of its native interface, which knows no bearer token. */
-function headersOf(channel: ChannelRow, secret: string | undefined): Record<string, string> {
-  if (secret === undefined) return {};
-  if (channel.type === 'anthropic') return { 'x-api-key': secret, 'anthropic-version': '2023-06-01' };
-  return channelTypes[channel.type].credentials(secret);
+  throw new Failure(`GET ${url.split('?')[0]}: no list of models came back (${answer.status}): ${said}`);
 }
 
 function parseJson(text: string): unknown {
@@ -82,12 +78,4 @@ function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
-
-/** The names that were asked for, in the order of the list; `*` stands for anything. */
-export function namesLike(wanted: string[], listed: string[]): string[] {
-  const patterns = wanted.map((written) => new RegExp(`^${written.split('*').map(escaped).join('.*')}$`));
-  return listed.filter((name) => patterns.some((pattern) => pattern.test(name)));
 }

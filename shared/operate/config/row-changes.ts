@@ -1,10 +1,12 @@
-/** What makes one configuration of another, row by row and attribute by attribute. */
+/** What turns one configuration into another, row by row and attribute by attribute. */
 import { keyAttributes, type ConfigRows } from '../../config/config-rows.ts';
 import { plainRow } from '../../config/rows/read-row.ts';
 import type { ConfigTable } from '../../config/validation-result.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
+import { canonicalJson, compareCodeUnits } from '../../wire/canonical-json.ts';
+import { nameOf } from './findings.ts';
 
-/** `before` absent: the row is new; `after` absent: it goes. Both as JSON, without notes and marks. */
+/** `before` absent: the row is new; `after` absent: it is deleted. Both as JSON, without notes and marks. */
 export interface RowChange {
   table: ConfigTable;
   key: string | number;
@@ -14,9 +16,17 @@ export interface RowChange {
 
 export interface AttributeChange {
   name: string;
-  /** undefined: the attribute is absent. */
-  before: unknown;
-  after: unknown;
+  /** Absent: the row did not have the attribute. */
+  before?: unknown;
+  after?: unknown;
+}
+
+/** A change that may be shown. Of a row with a problem it has only the names of the attributes. */
+export interface RowDifference {
+  table: ConfigTable;
+  key: string | number;
+  change: 'added' | 'changed' | 'removed';
+  attributes: AttributeChange[];
 }
 
 export const configTables = Object.keys(keyAttributes) as ConfigTable[];
@@ -25,10 +35,10 @@ export const configTables = Object.keys(keyAttributes) as ConfigTable[];
 export function changesBetween(before: ConfigRows, after: ConfigRows): RowChange[] {
   return configTables.flatMap((table) => {
     const [old, next] = [before, after].map((rows) => rowsByKey(table, rows[table]));
-    const keys = [...new Set([...(old?.keys() ?? []), ...(next?.keys() ?? [])])].toSorted(byKey);
+    const keys = [...new Set([...(old?.keys() ?? []), ...(next?.keys() ?? [])])].toSorted(compareCodeUnits);
     return keys.flatMap((key): RowChange[] => {
       const [oldRow, nextRow] = [old?.get(key), next?.get(key)];
-      if (canonical(oldRow) === canonical(nextRow)) return [];
+      if (canonicalJson(oldRow) === canonicalJson(nextRow)) return [];
       return [{ table, key, ...(oldRow && { before: oldRow }), ...(nextRow && { after: nextRow }) }];
     });
   });
@@ -38,7 +48,21 @@ export function attributeChanges({ before = {}, after = {} }: RowChange): Attrib
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].toSorted();
   return names
     .map((name) => ({ name, before: before[name], after: after[name] }))
-    .filter((change) => canonical(change.before) !== canonical(change.after));
+    .filter((change) => canonicalJson(change.before) !== canonicalJson(change.after));
+}
+
+/**
+ * The changes as operators may see them.
+ * @param bad the names of rows with a problem: a secret may have been typed into the wrong attribute of one
+ */
+export function differencesOf(changes: RowChange[], bad: ReadonlySet<string>): RowDifference[] {
+  return changes.map((change) => {
+    const { table, key, before, after } = change;
+    const kind = before === undefined ? 'added' : after === undefined ? 'removed' : 'changed';
+    const attributes = attributeChanges(change);
+    const shown = bad.has(nameOf(change)) ? attributes.map(({ name }) => ({ name })) : attributes;
+    return { table, key, change: kind, attributes: shown };
+  });
 }
 
 /** Rows by their key, as JSON, without notes and marks. */
@@ -49,19 +73,4 @@ export function rowsByKey(table: ConfigTable, rows: unknown[]): Map<string | num
       return [row[keyAttributes[table]] as string | number, row];
     }),
   );
-}
-
-/** Equal values give equal texts, however their attributes are ordered. */
-export const canonical = (value: unknown): string | undefined => JSON.stringify(value, sortedKeys);
-
-/** For JSON.stringify: maps by name. */
-export const sortedKeys = (_name: string, value: unknown): unknown =>
-  typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
-    ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-    : value;
-
-export function byKey(a: string | number, b: string | number): number {
-  if (typeof a === 'number' && typeof b === 'number') return a - b;
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }

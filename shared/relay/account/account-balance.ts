@@ -1,10 +1,10 @@
 import { yuanNumber } from '../../billing/amount.ts';
-import { isHeld, planSlots } from '../../billing/plan-slots.ts';
+import { accountPlan } from '../../billing/account-plan.ts';
 import { emptyQuota, reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
-import type { AccountBody, AccountKey, AccountPlan } from '../../wire/account.ts';
+import type { AccountBody, AccountKey } from '../../wire/account.ts';
 
 export interface AccountFacts {
   /** Undefined: no row, or one that does not fit; then no plan is held. */
@@ -25,30 +25,10 @@ export function accountBody({ account, quota, key, snapshot, nowMs }: AccountFac
     reserved: yuanNumber(reservedOf(item)),
     spent: yuanNumber(item.spent),
     granted: yuanNumber(item.granted),
-    plan: accountPlan(account, item, snapshot, nowMs),
+    plan: snapshot.settings.subscriptionEnabled
+      ? accountPlan({ held: account?.plan, item, plans: snapshot.plans, nowMs })
+      : null,
     key: accountKey(key),
-  };
-}
-
-/** The plan that covers calls now, with its counts; null when none does. */
-export function accountPlan(
-  account: AccountRow | undefined,
-  item: QuotaItem,
-  { plans, settings }: AccountFacts['snapshot'],
-  nowMs: number,
-): AccountPlan | null {
-  const held = account?.plan;
-  if (!settings.subscriptionEnabled || !isHeld(held, nowMs)) return null;
-  return {
-    level: held.level,
-    until: held.until === undefined ? null : seconds(held.until),
-    items: planSlots(plans, held, nowMs).map((slot) => ({
-      id: slot.itemId,
-      name: slot.name,
-      used: item.plan.get(slot.key) ?? 0,
-      value: slot.limit ?? -1,
-      resets_at: seconds(slot.resetsAtMs),
-    })),
   };
 }
 

@@ -22,7 +22,7 @@ export interface AccountPorts {
  * GET /v1/account and GET /v1/account/usage, for any key that could chat, also while the relay is closed. Every key
  * of an account sees the whole account. Never cached.
  */
-export function account(ports: AccountPorts): Handle {
+export function accountHandle(ports: AccountPorts): Handle {
   return async (request) => {
     const startedMs = ports.clock.now();
     const record: RequestLog = {

@@ -1,21 +1,29 @@
+/** Counts what passes, for usage and bill. Never changes a chunk but for usage and quota. */
 import { deltaText } from '../../wire/chunk-content.ts';
 import { estimateTokens } from '../../billing/estimators.ts';
 import type { Machine } from '../../stream/machine.ts';
 import type { ChatChunk, ChatUsage } from '../../wire/chat-response.ts';
 
 /** Estimates are up to 16 % off: counts that are much lower than what was streamed are older than it. */
-const toldShareMin = 0.7;
+const reportedShareMin = 0.7;
+
+export interface Measure {
+  usage: ChatUsage;
+  /** The upstream's own counts were not seen. */
+  estimated: boolean;
+  /** The client could see something of an answer. */
+  anyContent: boolean;
+}
 
 /**
- * Measures the canonical stream as it passes, and completes it: an answer whose upstream told no usage gets an
- * estimate as its last chunk. What the meter knows is valid at any moment, for answers that break off.
+ * Measures the canonical stream as it passes, and completes it: an answer whose upstream reported no usage gets an
+ * estimate as its last chunk. `measure` is valid at any moment, for answers that are cut.
  */
 export class Meter implements Machine<ChatChunk, ChatChunk> {
   readonly #promptTokensEstimate: () => number;
   readonly #quota: ((usage: ChatUsage) => number) | undefined;
   #last: ChatChunk | undefined;
   #outputTokens = 0;
-  #promptTokens: number | undefined;
   #usage: ChatUsage | undefined;
 
   /** `quota`: in official mode alone, what a usage costs in yuan. */
@@ -24,36 +32,25 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
     this.#quota = quota;
   }
 
-  /** The upstream's own counts, or the estimate of what has passed so far. */
-  get usage(): ChatUsage {
-    if (this.#usage) return this.#usage;
-    const prompt = this.#promptTokens ?? this.#promptTokensEstimate();
+  /**
+   * What is known so far. `reported`: the upstream's counts of an answer that broke off before a chunk could carry
+   * them. Counts of an early chunk, after which more was streamed, are worth nothing but their prompt.
+   */
+  measure(reported?: ChatUsage): Measure {
     const completion = Math.ceil(this.#outputTokens);
-    return {
+    const anyContent = this.#outputTokens > 0;
+    if (this.#usage) return { usage: this.#usage, estimated: false, anyContent };
+    if (reported && reported.completion_tokens >= this.#outputTokens * reportedShareMin)
+      return { usage: reported, estimated: false, anyContent };
+    const prompt = reported?.prompt_tokens ?? this.#promptTokensEstimate();
+    const usage = {
       prompt_tokens: prompt,
       completion_tokens: completion,
       total_tokens: prompt + completion,
       prompt_tokens_details: { cached_tokens: 0 },
       completion_tokens_details: { reasoning_tokens: 0 },
     };
-  }
-
-  get estimated(): boolean {
-    return this.#usage === undefined;
-  }
-
-  get anyContent(): boolean {
-    return this.#outputTokens > 0;
-  }
-
-  /**
-   * The upstream's counts of an answer that broke off before it could carry them. Counts of an early chunk, which
-   * more was streamed after, are worth nothing but their prompt.
-   */
-  told(usage: ChatUsage | undefined): void {
-    if (this.#usage || !usage) return;
-    if (usage.completion_tokens >= this.#outputTokens * toldShareMin) this.#usage = usage;
-    else this.#promptTokens = usage.prompt_tokens;
+    return { usage, estimated: true, anyContent };
   }
 
   push(chunk: ChatChunk): ChatChunk[] {
@@ -65,7 +62,7 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
 
   end(): ChatChunk[] {
     if (this.#usage || !this.#last) return [];
-    return [this.#withQuota({ ...this.#last, choices: [], usage: this.usage })];
+    return [this.#withQuota({ ...this.#last, choices: [], usage: this.measure().usage })];
   }
 
   /** Official mode: the cost beside the usage, null before. Elsewhere the key is absent. */

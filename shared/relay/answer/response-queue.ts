@@ -1,6 +1,7 @@
+/** The bounded queue between an answer and its client's connection. */
 /**
- * Text on its way to one client: a bounded queue between the work that goes on whatever the client does and the
- * client's connection. The first text commits the answer. When the client has left, text is dropped.
+ * The writer goes on whatever the client does; the reader is the client's connection. The first text commits the answer.
+ * When the client has left, text is dropped.
  */
 export class ResponseQueue implements AsyncIterable<string> {
   readonly #lengthMax: number;
@@ -16,7 +17,7 @@ export class ResponseQueue implements AsyncIterable<string> {
     this.#lengthMax = lengthMax;
   }
 
-  /** Something was said to the client: the status cannot change any more. */
+  /** Text was queued: the status cannot change any more. */
   committed = false;
 
   /** Resolves with the first text, or with the end of an answer that has none. */
@@ -64,7 +65,7 @@ export class ResponseQueue implements AsyncIterable<string> {
     return this.#wakeWriter.promise;
   }
 
-  /** Can be read once. All that waits is handed out as one text. */
+  /** Can be read once. All waiting text is handed out as one. */
   async *[Symbol.asyncIterator](): AsyncGenerator<string, void, undefined> {
     try {
       for (;;) {

@@ -1,11 +1,12 @@
-import type { KeyRow } from '../../config/rows/key-row.ts';
+/** Who may call what: key of the header, usable or not, official gate, whitelist. Never says why a key is not usable. */
+import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
 import type { ModelName } from './model-name.ts';
 import type { KeyLookup } from '../ports/key-store.ts';
+import { isSecretKey } from '../../wire/name-patterns.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 
 export type AdmittedKey = Extract<KeyLookup, { row: KeyRow }>;
 
-const keyPattern = /^sk-[\x21-\x7e]{1,200}$/;
 const bearer = /^bearer +(.*)$/i;
 
 /** The key of an Authorization header. Nothing is looked up for one that cannot be a key. */
@@ -16,7 +17,7 @@ export function readKey(authorization: string | undefined): string {
       'key_missing',
     );
   const key = bearer.exec(authorization.trim())?.[1]?.trim();
-  if (key === undefined || !keyPattern.test(key))
+  if (key === undefined || !isSecretKey(key))
     throw invalidKey(
       'The Authorization header does not hold an API key of this relay. Send "Authorization: Bearer sk-...".',
       'key_malformed',
@@ -27,10 +28,8 @@ export function readKey(authorization: string | undefined): string {
 /** The usable key behind a lookup. All reasons why it is not usable share one message; the log has the reason. */
 export function admitKey(lookup: KeyLookup, nowMs: number): AdmittedKey {
   if ('missing' in lookup) throw unusableKey(`key_${lookup.missing}`);
-  const { row } = lookup;
-  if (row.agent !== 'api') throw unusableKey('key_kind');
-  if (!row.enabled) throw unusableKey('key_disabled');
-  if (row.expires_at !== undefined && row.expires_at <= nowMs) throw unusableKey('key_expired');
+  const reason = refusedFor(lookup.row, nowMs);
+  if (reason !== undefined) throw unusableKey(`key_${reason}`);
   return lookup;
 }
 

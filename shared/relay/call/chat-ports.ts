@@ -1,3 +1,4 @@
+/** Everything outside the core that a call works with. */
 import type { SearchSettings } from '../../config/rows/settings.ts';
 import type { ChannelHealth } from '../ports/channel-health.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -11,7 +12,6 @@ import type { SecretStore } from '../ports/secret-store.ts';
 import type { Log } from '../ports/telemetry.ts';
 import type { UpstreamTransport } from '../ports/upstream-transport.ts';
 
-/** Everything outside the core that a call works with. */
 export interface ChatPorts {
   clock: Clock;
   config: ConfigSource;

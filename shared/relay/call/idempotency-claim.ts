@@ -1,30 +1,30 @@
+/** The header Idempotency-Key: one claim per key owner and header value. Never stores an answer. */
 import type { IdempotencyStore } from '../ports/idempotency-store.ts';
 import type { ChatCall } from './chat-call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { Log } from '../ports/telemetry.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 
-/** A killed invocation is given this long beyond its deadline, as its reservation is. */
+/** A killed invocation holds its claim this long beyond its deadline, as its reservation does. */
 const graceMs = 120_000;
 const keyPattern = /^[\x20-\x7e]{1,255}$/;
 
-/** A request's hold on its Idempotency-Key; without the header it holds nothing. */
+/** A request's claim on its Idempotency-Key. */
 export interface HeldKey {
   /** The request ended; `free`: nothing was charged, so the key may be used again. Never rejects. */
   finish(free: boolean): Promise<void>;
 }
 
 /**
- * Claims the request's Idempotency-Key, if it has one. Throws when the key is taken: answers are never stored, so a
- * repeat cannot be answered, only kept from costing twice.
+ * Claims the request's Idempotency-Key. Throws when the key is taken: answers are not stored, so a repeat
+ * is refused and costs nothing.
  */
 export async function claimIdempotencyKey(
   ports: { idempotency: IdempotencyStore; log: Log },
   call: ChatCall,
-  header: string | undefined,
+  header: string,
   body: unknown,
 ): Promise<HeldKey> {
-  if (header === undefined) return { finish: () => Promise.resolve() };
   if (!keyPattern.test(header)) throw malformed();
   const { requestId } = call.identity;
   const untilMs = call.deadlineMs + graceMs;

@@ -1,4 +1,6 @@
+/** The requested model name, split once: the base name feeds whitelist, price and route alike. */
 import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { modelNamePattern } from '../../wire/name-patterns.ts';
 
 export interface ModelName {
   /** What whitelist, price and route go by, and what every answer names. */
@@ -9,14 +11,12 @@ export interface ModelName {
   official: boolean;
 }
 
-const pattern = /^[A-Za-z0-9._:/@-]{1,128}$/;
-
 /** Splits a requested model into its base name and its modifiers: one prefix, one suffix, the rest literal. */
 export function parseModelName(requested: string, officialFlag: boolean): ModelName {
   const web = requested.startsWith('web-');
   const suffixed = requested.endsWith('-official');
   const base = requested.slice(web ? 'web-'.length : 0, suffixed ? -'-official'.length : undefined);
-  if (!pattern.test(requested) || base === '')
+  if (!modelNamePattern.test(requested) || base === '')
     throw new InvalidRequest(
       'invalid_value',
       'model',

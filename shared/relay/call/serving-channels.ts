@@ -1,11 +1,13 @@
+/** Which channels serve a model in the request's configuration. */
+import { ruleOf } from '../../billing/price.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { refuse } from '../http/refusal.ts';
 
-/** The enabled channels that serve a model, in the order in which they are to be tried. Never empty. */
-export function routeTo(snapshot: Snapshot, model: string): [ChannelRow, ...ChannelRow[]] {
+/** The enabled channels that serve a model, by priority. Never empty: a model that none serves is refused. */
+export function servingChannels(snapshot: Snapshot, model: string): [ChannelRow, ...ChannelRow[]] {
   const [first, ...rest] = snapshot.channels.filter((channel) => channel.models.includes(model));
-  const unpriced = !snapshot.charges.some((charge) => charge.models.includes(model));
+  const unpriced = ruleOf(snapshot.charges, model) === undefined;
   if (!first || (unpriced && snapshot.settings.unpricedModels === 'refuse'))
     throw refuse(
       'model_not_found',

@@ -1,3 +1,4 @@
+import { pricedModels } from '../../billing/price.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { ChargeEntry, ModelEntry, ModelList, PlanEntry } from '../../wire/catalog.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
@@ -19,7 +20,7 @@ export interface CatalogPorts {
 }
 
 /** The public read endpoints: models, charge, plans, health and the page. They need no key and ignore one. */
-export function catalog(ports: CatalogPorts): Handle {
+export function catalogHandle(ports: CatalogPorts): Handle {
   return async (request) => {
     const startedMs = ports.clock.now();
     try {
@@ -66,7 +67,7 @@ const isReadRoute = (route: RouteName): route is ReadRoute => Object.hasOwn(answ
 /** The models that a caller can use: all that are served, less the unpriced ones where those are refused. */
 export function offeredModels(snapshot: Snapshot): string[] {
   if (snapshot.settings.unpricedModels === 'free') return snapshot.models;
-  const priced = new Set(snapshot.charges.flatMap((charge) => charge.models));
+  const priced = pricedModels(snapshot.charges);
   return snapshot.models.filter((model) => priced.has(model));
 }
 

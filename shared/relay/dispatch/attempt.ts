@@ -1,16 +1,23 @@
-import { BodyToUpstreamEvents } from '../../upstreams/body-events.ts';
-import { UpstreamToChat } from '../../upstreams/dialects/chat/events.ts';
+/**
+ * One call of one candidate as a canonical stream, and what was learned on the way. The report does not depend on how
+ * the stream ended: a cut answer is still billed by the usage that it carried.
+ */
+import { BodyEvents } from '../../upstreams/body-events.ts';
+import type { AnswerReader, Dialect } from '../../upstreams/dialect.ts';
+import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import { run } from '../../stream/machine.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
-import { channelRequest } from './channel-request.ts';
-import { channelTypes } from '../../upstreams/channel-type.ts';
+import { channelRequest } from '../../upstreams/types/channel-request.ts';
+import { channelTypes } from '../../upstreams/types/channel-types.ts';
+import { refusalOfCaller } from './failure-refusals.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
+import { SecretUnusable } from '../ports/secret-store.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
-import { SecretMissing } from '../ports/secret-store.ts';
+import type { AttemptReport } from '../call/dispatch-report.ts';
 import type { Candidate } from './candidate-order.ts';
 import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
-import { readUpstreamRefusal } from '../../upstreams/dialects/chat/failure.ts';
+import { readFailure } from '../../upstreams/read-failure.ts';
 import { Watchdog } from './watchdog.ts';
 
 const megabyte = 1024 * 1024;
@@ -22,73 +29,92 @@ const bodyLimits = {
 /** How long a finished answer waits for the upstream's usage. */
 const graceMs = 2_000;
 
-/**
- * One call of one candidate as a canonical stream. Throws a Refusal when the caller's request is at fault and an
- * UpstreamFailure for everything else; nothing keeps running after it ended, failed or was returned early.
- */
-export async function* attempt(
-  ports: ChatPorts,
-  { channel, secret }: Candidate,
-  call: ChatCall,
-): AsyncGenerator<ChatChunk[], void, undefined> {
-  const limits = {
-    firstContentMs: channel.first_content_seconds * 1000,
-    idleMs: channel.idle_seconds * 1000,
-    totalMs: channel.total_seconds * 1000,
-    graceMs,
-  };
-  const watchdog = new Watchdog(ports.clock, limits, call.signal);
-  const reader = new UpstreamToChat(call.identity);
-  try {
-    const pieces = reply(ports, { channel, secret }, call, watchdog, reader);
-    for await (const batch of run(run(pieces, new BodyToUpstreamEvents(bodyLimits)), reader)) {
-      if (batch.some(hasContent)) watchdog.content();
-      yield batch;
+export class Attempt {
+  /**
+   * Can be read once. Throws a Refusal when the caller's request is at fault and an UpstreamFailure for everything
+   * else; nothing keeps running after it ended, threw or was returned early.
+   */
+  readonly chunks: AsyncGenerator<ChatChunk[], void, undefined>;
+  readonly #ports: ChatPorts;
+  readonly #candidate: Candidate;
+  readonly #call: ChatCall;
+  #reader: AnswerReader | undefined;
+  #upstreamStatus: number | undefined;
+
+  constructor(ports: ChatPorts, candidate: Candidate, call: ChatCall) {
+    this.#ports = ports;
+    this.#candidate = candidate;
+    this.#call = call;
+    this.chunks = this.#read();
+  }
+
+  /** Valid at any moment: while the stream runs and after any of its endings. */
+  report(): AttemptReport {
+    const { usage, usageClamped = false } = this.#reader ?? {};
+    return { upstreamStatus: this.#upstreamStatus, usage, usageClamped };
+  }
+
+  async *#read(): AsyncGenerator<ChatChunk[], void, undefined> {
+    const { channel } = this.#candidate;
+    const limits = {
+      firstContentMs: channel.first_content_seconds * 1000,
+      idleMs: channel.idle_seconds * 1000,
+      totalMs: channel.total_seconds * 1000,
+      graceMs,
+    };
+    const dialect = await loadDialect();
+    const reader = dialect.reader(this.#call.identity);
+    this.#reader = reader;
+    const watchdog = new Watchdog(this.#ports.clock, limits, this.#call.signal);
+    try {
+      const events = run(this.#reply(dialect, reader, watchdog), new BodyEvents(bodyLimits));
+      for await (const batch of run(events, reader)) {
+        if (batch.some(hasContent)) watchdog.content();
+        yield batch;
+      }
+    } catch (error) {
+      const timeUp = watchdog.reason === 'deadline' ? 'deadline' : 'timeout';
+      throw watchdog.signal.aborted ? new UpstreamFailure(timeUp) : (UpstreamFailure.from(error) ?? error);
+    } finally {
+      watchdog.stop();
     }
-  } catch (error) {
-    const timeUp = watchdog.reason === 'deadline' ? 'deadline' : 'timeout';
-    throw watchdog.signal.aborted ? new UpstreamFailure(timeUp) : (UpstreamFailure.from(error) ?? error);
-  } finally {
-    call.told.usage = reader.usage;
-    call.record.usage_clamped = reader.usageClamped || undefined;
-    watchdog.stop();
   }
-}
 
-/** The reads of a 2xx answer, up to `[DONE]`. */
-async function* reply(
-  ports: ChatPorts,
-  candidate: Pick<Candidate, 'channel' | 'secret'>,
-  call: ChatCall,
-  watchdog: Watchdog,
-  reader: UpstreamToChat,
-): AsyncGenerator<Uint8Array[], void, undefined> {
-  const { channel } = candidate;
-  const secret = await readSecret(ports, candidate.secret);
-  const model = new Map(Object.entries(channel.mapper)).get(call.model.base) ?? call.model.base;
-  const { request, outputTokensLimit } = call;
-  const sent = channelRequest(channel, { request, model, secret, outputTokensLimit });
-  const answer = await ports.transport.send(sent, watchdog.signal);
-  call.record.upstream_status = answer.status;
-  if (answer.status < 200 || answer.status > 299)
-    throw await readUpstreamRefusal(answer, {
-      withheld: [secret ?? '', new URL(sent.url).hostname],
-      type: channelTypes[channel.type],
-    });
-  for await (const bytes of answer.body) {
-    watchdog.handedOn();
-    yield [bytes];
-    watchdog.read();
-    if (reader.done) return;
-    if (reader.finishedChoices >= (call.request.n ?? 1)) watchdog.finished();
+  /** The reads of a 2xx answer, up to its end mark. */
+  async *#reply(
+    dialect: Dialect,
+    reader: AnswerReader,
+    watchdog: Watchdog,
+  ): AsyncGenerator<Uint8Array[], void, undefined> {
+    const { channel } = this.#candidate;
+    const { model, request, outputTokensLimit } = this.#call;
+    const secret = await this.#readSecret();
+    const call = { dialect, request, model: model.base, secret, outputTokensLimit };
+    const sent = channelRequest(channel, call);
+    const answer = await this.#ports.transport.send(sent, watchdog.signal);
+    this.#upstreamStatus = answer.status;
+    if (answer.status < 200 || answer.status > 299) {
+      const type = channelTypes[channel.type];
+      const withheld = [secret ?? '', new URL(sent.url).hostname];
+      const failure = await readFailure(answer, { dialect, type, withheld });
+      throw failure.kind === 'caller' ? refusalOfCaller(failure) : failure;
+    }
+    for await (const bytes of answer.body) {
+      watchdog.handedOn();
+      yield [bytes];
+      watchdog.read();
+      if (reader.done) return;
+      if (reader.finishedChoices >= (request.n ?? 1)) watchdog.finished();
+    }
   }
-}
 
-async function readSecret(ports: ChatPorts, reference: string | undefined): Promise<string | undefined> {
-  if (reference === undefined) return undefined;
-  try {
-    return await ports.secrets.read(reference);
-  } catch (error) {
-    throw new UpstreamFailure(error instanceof SecretMissing ? 'secret' : 'secret_store');
+  async #readSecret(): Promise<string | undefined> {
+    const { secret } = this.#candidate;
+    if (secret === undefined) return undefined;
+    try {
+      return await this.#ports.secrets.read(secret);
+    } catch (error) {
+      throw new UpstreamFailure(error instanceof SecretUnusable ? 'secret' : 'secret_store');
+    }
   }
 }

@@ -1,20 +1,21 @@
+/** In which order the candidates of a call are tried. Reads health, never writes it. */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { CandidateHealth, ChannelHealth } from '../ports/channel-health.ts';
 import type { Random } from '../ports/ids.ts';
 
 /** A channel with the secret that it would be called with. */
 export interface Candidate {
-  id: string;
-  channel: ChannelRow;
-  secret: string | undefined;
-  /** Its cooling is over but nobody has tried it since: the probe has to be claimed first. */
-  probe: boolean;
+  readonly id: string;
+  readonly channel: ChannelRow;
+  readonly secret: string | undefined;
+  /** Its cooldown is over but no call has tried it since: the probe has to be claimed first. */
+  readonly probe: boolean;
 }
 
 export interface Route {
   /** Each channel at most once, in the order in which they are to be tried. */
   candidates: Candidate[];
-  /** When the first of the cooling channels may be tried again, in epoch milliseconds. */
+  /** When the first cooldown ends, in epoch milliseconds; undefined: there is none. */
   soonestMs: number | undefined;
 }
 
@@ -23,8 +24,8 @@ export const candidateId = (channel: ChannelRow, secret: string | undefined): st
   secret === undefined ? channel.id : `${channel.id}|${secret}`;
 
 /**
- * By priority; within a priority by chance, each channel as often first as its weight says. Channels all of whose
- * secrets are cooling are left out. `channels`: those that serve the model, by priority.
+ * By priority; within a priority at random, each channel first as often as its weight says. Channels all of whose secrets
+ * are in cooldown are left out. `channels`: those that serve the model, by priority.
  */
 export function orderCandidates(
   channels: readonly ChannelRow[],
@@ -45,7 +46,7 @@ export function orderCandidates(
   return route;
 }
 
-/** Those that are not cooling; where there are none, those that wait for a probe. */
+/** Those not in cooldown; where there are none, those that wait for a probe. */
 function usableCandidates(
   channel: ChannelRow,
   health: Pick<ChannelHealth, 'of'>,
@@ -60,8 +61,9 @@ function usableCandidates(
     const known = health.of(id);
     const blockedUntilMs = blockedUntil(known);
     if (blockedUntilMs > nowMs) route.soonestMs = Math.min(route.soonestMs ?? Infinity, blockedUntilMs);
-    else if (known?.coolUntilMs === undefined) fresh.push({ id, channel, secret, probe: false });
-    else probes.push({ id, channel, secret, probe: true });
+    else if (known?.coolUntilMs === undefined)
+      fresh.push(Object.freeze({ id, channel, secret, probe: false }));
+    else probes.push(Object.freeze({ id, channel, secret, probe: true }));
   }
   return fresh.length > 0 ? fresh : probes;
 }
@@ -69,7 +71,7 @@ function usableCandidates(
 const blockedUntil = (health: CandidateHealth | undefined): number =>
   Math.max(health?.coolUntilMs ?? 0, health?.probeUntilMs ?? 0);
 
-/** Weighted draws without putting back. A weight of 0 comes after all others. */
+/** Weighted draws without replacement. A weight of 0 comes after all others. */
 function shuffleByWeight(channels: ChannelRow[], random: Random): ChannelRow[] {
   const left = [...channels];
   const order: ChannelRow[] = [];

@@ -1,21 +1,22 @@
+/** What an attempt's outcome does to its candidate's health: cooldowns, probes, failures in a row. */
 import type { ChannelHealth } from '../ports/channel-health.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Candidate } from './candidate-order.ts';
 import type { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 
-/** How long a rate limit cools a candidate when the upstream does not say longer. */
+/** Cooldown after a rate limit, unless the upstream's Retry-After is longer. */
 const rateLimitMs = 15_000;
-/** A refused or unpaid secret needs a person. */
+/** Cooldown of a refused or unpaid secret: an operator has to act. */
 const badSecretMs = 5 * 60_000;
 const failuresInARow = 3;
 const failingMs = 30_000;
 const probeMs = 60_000;
-/** What one caller's content can bring about says nothing of the channel. */
+/** Statuses that one caller's content can cause: they say nothing about the channel. */
 const harmless = new Set([400, 403, 413, 422]);
 
 /**
- * What a failure does to its candidate. A rate limit cools it, a refused secret cools it for longer, three failures in
- * a row cool it for a while. A 403 cools nothing: one caller's content could silence a channel for all.
+ * A rate limit puts a candidate into cooldown, a refused secret for longer, three failures in a row for a while. A 403
+ * does not: one caller's content could then disable a channel for all.
  */
 export class HealthRecorder {
   readonly #health: ChannelHealth;
@@ -31,12 +32,12 @@ export class HealthRecorder {
     return this.#health.claimProbe(id, nowMs, nowMs + probeMs);
   }
 
-  /** `secretChanged`: the secret was read anew after a 401 and is another now: it deserves a try. */
+  /** `secretChanged`: the secret was read again after a 401 and has a new value, which may be tried at once. */
   async failed({ id }: Candidate, failure: UpstreamFailure, secretChanged: boolean): Promise<void> {
     const nowMs = this.#clock.now();
     const { kind, status, retryAfterSeconds = 0 } = failure;
     if (kind === 'status' && harmless.has(status ?? 0)) return;
-    // Other environments may hold a good secret: one that could not ask for it must not speak for them.
+    // A failure to reach the secret store is local to this environment; do not cool the channel for all.
     if (kind === 'deadline' || kind === 'secret_store' || secretChanged) return;
     if (status === 429) return this.#health.cool(id, nowMs + Math.max(retryAfterSeconds * 1000, rateLimitMs));
     if (status === 401 || status === 402 || kind === 'secret')
@@ -46,7 +47,7 @@ export class HealthRecorder {
       await this.#health.cool(id, nowMs + failingMs);
   }
 
-  /** No store call unless something is known against the candidate. A cooling that others began goes on. */
+  /** No store call unless the candidate has failures. A cooldown that another environment started goes on. */
   async succeeded({ id }: Candidate): Promise<void> {
     if (this.#health.of(id)) await this.#health.recover(id, this.#clock.now());
   }

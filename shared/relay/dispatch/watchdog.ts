@@ -1,3 +1,4 @@
+/** The time-outs of one attempt. Never decides what a time-out means: it aborts a signal and says which limit it was. */
 import type { Clock } from '../ports/clock.ts';
 
 export interface WatchdogLimits {
@@ -45,7 +46,7 @@ export class Watchdog {
     this.#lastReadMs = this.#clock.now();
   }
 
-  /** What was read waits for a slow client: until `read` is called again, the upstream is not to blame. */
+  /** The bytes that were read wait for a slow client: until `read` is called again, silence is not the upstream's. */
   handedOn(): void {
     this.#reading = false;
   }

@@ -1,13 +1,40 @@
+/** The money side of one call. Never decides what an answer was: it is told the outcome. */
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/call-charge.ts';
 import { costOf, type Price } from '../../billing/price.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
 import type { ChatUsage } from '../../wire/chat-response.ts';
-import { reservationRequestOf, priceOfCall, rateHeaders, type BillableCall } from './reservation-request.ts';
+import { reservationRequestOf, priceOfCall, type BillableCall } from './reservation-request.ts';
+import { rateHeaders } from './reserve-refusals.ts';
 import type { Reservations, Reservation } from './reservations.ts';
 import type { Clock } from '../ports/clock.ts';
 
-/** The money side of one call: reserved before the upstream hears of it, settled once after its end. */
+/** How a call ended, for its close record. */
+export interface CallEnding {
+  outcome: AnswerOutcome;
+  /** The charged counts are not, or not all, the upstream's own. */
+  estimated: boolean;
+  /** `completed`, `failed`, `client_gone`. */
+  end: string;
+}
+
+/** What was booked; empty for a call without a reservation. */
+export interface BillReport {
+  /** In yuan, as an exact decimal. */
+  charge?: string;
+  planSlot?: string;
+}
+
+interface BillParts {
+  reservations: Reservations;
+  clock: Clock;
+  call: BillableCall;
+  price: Price;
+  /** Undefined: a free call of a key without limits. */
+  reservation: Reservation | undefined;
+}
+
+/** The money side of one call: reserved before the upstream is called, settled once after its end. */
 export class Bill {
   readonly #reservations: Reservations;
   readonly #clock: Clock;
@@ -15,26 +42,20 @@ export class Bill {
   readonly #price: Price;
   readonly #reservation: Reservation | undefined;
 
-  private constructor(
-    reservations: Reservations,
-    clock: Clock,
-    call: BillableCall,
-    price: Price,
-    reservation?: Reservation,
-  ) {
-    this.#reservations = reservations;
-    this.#clock = clock;
-    this.#call = call;
-    this.#price = price;
-    this.#reservation = reservation;
+  private constructor(parts: BillParts) {
+    this.#reservations = parts.reservations;
+    this.#clock = parts.clock;
+    this.#call = parts.call;
+    this.#price = parts.price;
+    this.#reservation = parts.reservation;
   }
 
   /** Throws a Refusal when the call cannot be paid or its key is at a limit; then nothing is reserved. */
   static async open(reservations: Reservations, clock: Clock, call: BillableCall): Promise<Bill> {
     const price = priceOfCall(call);
-    const reservationRequest = reservationRequestOf(call, price, clock.now());
-    const reservation = reservationRequest ? await reservations.reserve(reservationRequest) : undefined;
-    return new Bill(reservations, clock, call, price, reservation);
+    const request = reservationRequestOf(call, price, clock.now());
+    const reservation = request && (await reservations.reserve(request));
+    return new Bill({ reservations, clock, call, price, reservation });
   }
 
   /** Output tokens of one answer that the balance covers, when that is fewer than were asked for. */
@@ -42,7 +63,7 @@ export class Bill {
     return this.#reservation?.payment.limitedTo;
   }
 
-  /** What the client is told of limits, on every answer of the call. */
+  /** Headers about limits, on every answer of the call. */
   get headers(): Record<string, string> {
     const headers: Record<string, string> = {};
     if (this.limitedTo !== undefined) {
@@ -62,10 +83,9 @@ export class Bill {
   }
 
   /** Settles or releases. Never throws; to be called once, after the last byte. */
-  async close(outcome: AnswerOutcome, end: string): Promise<void> {
+  async close({ outcome, estimated, end }: CallEnding): Promise<BillReport> {
     const reservation = this.#reservation;
-    if (!reservation) return;
-    const { record } = this.#call;
+    if (!reservation) return {};
     const releaseSlot = costsNothing(outcome);
     const due = chargeOf(this.#price, outcome);
     const { slot, official } = reservation.entry;
@@ -75,15 +95,14 @@ export class Bill {
       kind: releaseSlot ? 'released' : 'settled',
       charge,
       at: Math.floor(this.#clock.now() / 1000),
-      endpoint: record.endpoint,
+      endpoint: this.#call.endpoint,
       promptTokens: outcome.usage.prompt_tokens,
       completionTokens: outcome.usage.completion_tokens,
-      estimated: !outcome.usageKnown || record.usage_clamped === true,
+      estimated,
       end,
       cost: official ? due : undefined,
     };
-    record.charge = formatYuan(charge);
-    if (slot !== '') record.plan_slot = slot;
     await this.#reservations.close(reservation, closeRecord, releaseSlot);
+    return { charge: formatYuan(charge), ...(slot !== '' && { planSlot: slot }) };
   }
 }

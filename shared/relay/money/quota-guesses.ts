@@ -1,10 +1,11 @@
+/** What was last seen of accounts, to choose the first try of a reserve. Never decides a refusal. */
 import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
 import type { ReserveWrite } from '../../billing/quota-writes.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ReturnedItem } from '../ports/quota-store.ts';
 
 const accountsMax = 1_000;
-/** Like an edit of the tables: what another environment gave back to a plan is seen within this time. */
+/** As for an edit of the tables: a slot that another environment released is seen within this time. */
 const trustedMs = 10_000;
 const endlessBalance = 10n ** 30n;
 
@@ -14,9 +15,9 @@ interface Guess {
 }
 
 /**
- * What is worth trying first for an account: which plan slots were full and which rate minute runs, as last seen
- * here. A guess refuses nobody and lowers nobody's limit: its balance is endless, because a balance that was seen
- * while calls ran is too low as soon as they are settled.
+ * What to try first for an account: which plan slots were full and which rate minute runs, as last seen here. A guess
+ * never refuses and never lowers a limit: its balance is endless, because a balance seen while calls ran is too low as
+ * soon as they are settled.
  */
 export class QuotaGuesses {
   readonly #clock: Clock;
@@ -38,7 +39,7 @@ export class QuotaGuesses {
     this.#keep({ ...guessed(item.account), plan, rate }, this.#clock.now());
   }
 
-  /** What a done write showed: other slots keep what is known of them, and for no longer than before. */
+  /** What a write that was applied returned: other slots keep what is known of them, and for no longer than before. */
   sawWrite({ account, slot, rate }: ReserveWrite, { slotCount }: ReturnedItem): void {
     const kept = this.#guesses.get(account);
     const known = kept && this.#trusted(kept) ? kept : { seenMs: this.#clock.now(), item: guessed(account) };
@@ -50,7 +51,7 @@ export class QuotaGuesses {
   }
 
   /** A slot has room again. */
-  gaveBack(account: string, slotKey: string): void {
+  slotReleased(account: string, slotKey: string): void {
     this.#guesses.get(account)?.item.plan.delete(slotKey);
   }
 

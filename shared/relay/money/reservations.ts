@@ -1,6 +1,13 @@
+/** Two-phase money of a call: reserve, then close exactly once. Never calls an upstream without a written reserve. */
 import { emptyQuota, type CloseRecord, type OpenEntry, type QuotaItem } from '../../billing/quota-item.ts';
 import type { CloseWrite, ReserveWrite } from '../../billing/quota-writes.ts';
-import { isRefusal, planReserve, type Payment, type ReserveNeed } from '../../billing/reservation.ts';
+import {
+  isRefusal,
+  planReserve,
+  type Payment,
+  type ReserveNeed,
+  type ReserveRefusal,
+} from '../../billing/reservation.ts';
 import { Backoff } from './backoff.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/telemetry.ts';
@@ -9,7 +16,7 @@ import type { ReturnedItem, QuotaStore } from '../ports/quota-store.ts';
 import { QuotaGuesses } from './quota-guesses.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 
-export interface BooksPorts {
+export interface ReservationsPorts {
   clock: Clock;
   random: Random;
   quotas: QuotaStore;
@@ -21,9 +28,13 @@ export interface ReservationRequest {
   account: string;
   need: ReserveNeed;
   entry: Omit<OpenEntry, 'amount' | 'slot'>;
-  /** The words in which a refusal is told; `item` is the account's as it stood. */
-  refused(plan: Exclude<ReturnType<typeof planReserve>, Payment>, item: QuotaItem): Refusal;
+  /** What the caller is told when the reserve is refused; `item`: the account's as it was then. */
+  refused(reason: ReserveRefusal, item: QuotaItem): Refusal;
 }
+
+/** A reserve that is over, with the tries of it that may still be applied. */
+type GuardedReserve = Pick<Reservation, 'account' | 'id' | 'triesInFlight'> &
+  Pick<ReservationRequest, 'entry'>;
 
 /** An open reservation, held by the call that made it. */
 export interface Reservation {
@@ -43,31 +54,26 @@ const cancelBudgetMs = 1_500;
 const settleBudgetMs = 4_000;
 
 /**
- * The two-phase reservations: reserve before the upstream hears of a call, settle after its end. Which plan slot or amount
- * to try is guessed from the last that was seen of the account; only the store refuses, and a refusal shows the item on
- * which the next try is based.
+ * Reserves before the upstream is called and settles after the end. Which plan slot or amount to try is guessed from the
+ * last image of the account; only the store refuses, and a refusal returns the item on which the next try is based.
  */
 export class Reservations {
-  readonly #ports: BooksPorts;
+  readonly #ports: ReservationsPorts;
   readonly #guesses: QuotaGuesses;
 
-  constructor(ports: BooksPorts) {
+  constructor(ports: ReservationsPorts) {
     this.#ports = ports;
     this.#guesses = new QuotaGuesses(ports.clock);
   }
 
   /** Throws a Refusal: what the caller is told, or 503 when the store cannot be reached. Then nothing is reserved. */
-  async reserve(reservationRequest: ReservationRequest): Promise<Reservation> {
+  async reserve(request: ReservationRequest): Promise<Reservation> {
     const backoff = new Backoff(this.#ports, reserveBudgetMs);
     try {
-      return await this.#tryReserve(reservationRequest, backoff);
+      return await this.#tryReserve(request, backoff);
     } catch (error) {
-      await this.#guard(
-        reservationRequest.account,
-        reservationRequest.need.id,
-        reservationRequest.entry,
-        backoff.unknowns,
-      );
+      const { account, need, entry } = request;
+      await this.#guard({ account, id: need.id, entry, triesInFlight: backoff.unknowns });
       throw error;
     }
   }
@@ -76,7 +82,7 @@ export class Reservations {
   async close(reservation: Reservation, closeRecord: CloseRecord, releaseSlot: boolean): Promise<void> {
     const { account, id, entry } = reservation;
     const write: CloseWrite = { account, id, entry, releaseSlot, closeRecord };
-    if (releaseSlot) this.#guesses.gaveBack(account, entry.slot);
+    if (releaseSlot) this.#guesses.slotReleased(account, entry.slot);
     const backoff = new Backoff(this.#ports, settleBudgetMs);
     try {
       const reply = await backoff.until(() => this.#ports.quotas.close(write));
@@ -90,33 +96,28 @@ export class Reservations {
       this.#ports.log.fault(id, error);
       return;
     }
-    await this.#guard(account, id, entry, reservation.triesInFlight);
+    await this.#guard(reservation);
   }
 
-  async #tryReserve(reservationRequest: ReservationRequest, backoff: Backoff): Promise<Reservation> {
-    const { account, need } = reservationRequest;
+  async #tryReserve(request: ReservationRequest, backoff: Backoff): Promise<Reservation> {
+    const { account, need } = request;
     let item = this.#guesses.of(account);
     for (let tries = 0; tries < triesMax; tries += 1) {
       const payment = planReserve(need, item);
-      if (isRefusal(payment)) throw reservationRequest.refused(payment, item);
-      const write = writeOf(reservationRequest, payment, item);
+      if (isRefusal(payment)) throw request.refused(payment, item);
+      const write = writeOf(request, payment, item);
       const reply = await backoff.until(() => this.#sendReserve(write));
       if (reply.done) {
         this.#guesses.sawWrite(write, reply.returned);
+        const { entry } = write;
         const { returned } = reply;
-        return {
-          account,
-          id: need.id,
-          entry: write.entry,
-          payment,
-          returned,
-          triesInFlight: backoff.unknowns,
-        };
+        return { account, id: need.id, entry, payment, returned, triesInFlight: backoff.unknowns };
       }
-      // Not done, but open under this id: an earlier try, whose reply was lost, had landed.
-      const landed = reply.item?.open.get(need.id);
+      // Refused, but open under this id: an earlier try, whose reply was lost, was applied.
+      const applied = reply.item?.open.get(need.id);
       const triesInFlight = backoff.unknowns - 1;
-      if (landed) return { account, id: need.id, entry: landed, payment, returned: undefined, triesInFlight };
+      if (applied)
+        return { account, id: need.id, entry: applied, payment, returned: undefined, triesInFlight };
       item = reply.item ?? emptyQuota(account);
       if (!reply.item && !isRefusal(planReserve(need, item)))
         await backoff.until(() => this.#ports.quotas.create(account));
@@ -129,7 +130,7 @@ export class Reservations {
   }
 
   /**
-   * An environment that stood still may come back when an earlier try of it has expired: what it opened now would be
+   * An environment that was frozen may resume after an earlier try of its own has expired: what it opened then would be
    * charged a second time.
    */
   #sendReserve(write: ReserveWrite): ReturnType<QuotaStore['reserve']> {
@@ -141,30 +142,20 @@ export class Reservations {
     return this.#ports.quotas.reserve(write);
   }
 
-  /** Closes what landed of a reserve's tries, and takes their id, so that those still in flight fail. */
-  async #guard(
-    account: string,
-    id: string,
-    entry: ReservationRequest['entry'],
-    triesInFlight: number,
-  ): Promise<void> {
+  /** Closes what was applied of a reserve's tries, and takes their id, so that those still in flight fail. */
+  async #guard({ account, id, entry, triesInFlight }: GuardedReserve): Promise<void> {
     const { quotas, clock, log } = this.#ports;
     const tombstone: OpenEntry = { ...entry, amount: 0n, input: 0n, slot: '', busy: false, tombstone: true };
     const backoff = new Backoff(this.#ports, cancelBudgetMs);
     try {
       for (let inFlight = triesInFlight; inFlight > 0; inFlight -= 1) {
         const reply = await backoff.until(() => quotas.tombstone(account, id, tombstone));
-        const landed = reply.done ? undefined : reply.item?.open.get(id);
-        if (!landed || landed.tombstone) return;
-        const closeRecord: CloseRecord = {
-          id,
-          kind: 'released',
-          charge: 0n,
-          at: Math.floor(clock.now() / 1000),
-        };
-        await backoff.until(() =>
-          quotas.close({ account, id, entry: landed, releaseSlot: true, closeRecord }),
-        );
+        const applied = reply.done ? undefined : reply.item?.open.get(id);
+        if (!applied || applied.tombstone) return;
+        const at = Math.floor(clock.now() / 1000);
+        const closeRecord: CloseRecord = { id, kind: 'released', charge: 0n, at };
+        const close = { account, id, entry: applied, releaseSlot: true, closeRecord };
+        await backoff.until(() => quotas.close(close));
       }
     } catch {
       log.event('reserve_unknown', { request_id: id, account });
@@ -191,11 +182,11 @@ function writeOf(
   };
 }
 
-/** Whether a repeat found its own first try done; a sweeper that came before it closes under another kind. */
+/** Whether a repeat found its own first try applied; a sweeper that came before it closes under another kind. */
 const isOwn = (last: CloseRecord | undefined, own: CloseRecord): boolean =>
   last?.id === own.id && last.kind === own.kind;
 
-/** Everything that `ops audit --repair` needs to write the close again. Amounts in nano-yuan. */
+/** All that `ops audit --repair` needs to write the close again. Amounts in nano-yuan. */
 const lossOf = ({ account, id, releaseSlot, closeRecord }: CloseWrite): Record<string, unknown> => ({
   request_id: id,
   account,

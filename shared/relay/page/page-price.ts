@@ -1,8 +1,9 @@
+import { ruleOf } from '../../billing/price.ts';
 import type { ChargeEntry, PlanEntry } from '../../wire/catalog.ts';
 
 /** What a model costs, in words; the first rule that names it decides. */
 export function priceOf(model: string, charges: ChargeEntry[]): string {
-  const charge = charges.find((candidate) => candidate.models.includes(model));
+  const charge = ruleOf(charges, model);
   if (charge === undefined || charge.type === 'non-billing') return 'free';
   if (charge.type === 'times-billing')
     return charge.output === 0 ? 'free' : `${yuan(charge.output)} per call`;

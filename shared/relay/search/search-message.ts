@@ -1,3 +1,4 @@
+/** Search query and results as messages. Bounded in tokens, because a reservation has counted them. */
 import type { SearchResult } from '../ports/search-provider.ts';
 import { estimateTokens } from '../../billing/estimators.ts';
 import type { ChatMessage } from '../../wire/chat-request.ts';
@@ -10,10 +11,10 @@ const queryLengthMax = 400;
 const titleLengthMax = 200;
 const urlLengthMax = 500;
 const dateLengthMax = 40;
-/** More of one text is not even looked at. */
+/** The rest of a longer text is ignored. */
 const readLengthMax = 20_000;
 
-/** What to search for, in one line: the last text of the user. Empty: nothing. */
+/** The search query, in one line: the last text of the user. Empty: there is nothing to search for. */
 export function searchQuery(messages: readonly ChatMessage[]): string {
   for (const message of messages.toReversed()) {
     const text = message.role === 'user' ? oneLine(textOf(message)) : '';
@@ -46,7 +47,7 @@ export function searchMessage(
   return content === head ? undefined : { role: 'system', content };
 }
 
-/** What a message costs beside its text. */
+/** Tokens of a message beside its text. */
 const messageTokens = 4;
 
 function describe({ title, url, text, date }: SearchResult): string {
@@ -59,7 +60,7 @@ function textOf({ content }: ChatMessage): string {
   return (content ?? []).map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join(' ');
 }
 
-/** Providers mark hits with tags; control characters have no business in a prompt. */
+/** Without the tags that providers mark hits with, and without control characters. */
 const oneLine = (text: string): string =>
   cut(text, readLengthMax)
     .replace(/<\/?[a-z][^<>]{0,200}>/gi, '')

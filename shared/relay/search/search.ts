@@ -1,7 +1,10 @@
+/** The web search of a `web-` call, before its dispatch. Never fails a call: it goes on without results. */
 import type { SearchProvider } from '../ports/search-provider.ts';
 import type { SearchSettings } from '../../config/rows/settings.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
 import type { ChatCall } from '../call/chat-call.ts';
+import type { SearchOutcome } from '../call/dispatch-report.ts';
 import type { Clock } from '../ports/clock.ts';
 import { searchMessage, searchQuery, searchTokensMax } from './search-message.ts';
 import type { SearchResult } from '../ports/search-provider.ts';
@@ -11,38 +14,37 @@ export interface SearchPorts {
   searchProvider: (settings: SearchSettings) => SearchProvider;
 }
 
-type SearchingCall = Pick<ChatCall, 'model' | 'request' | 'snapshot' | 'signal' | 'record'>;
+type SearchingCall = Pick<ChatCall, 'request' | 'snapshot' | 'signal'>;
 
-/** How long an answer waits for the web. */
-const budgetMs = 3_000;
-
-/** Prompt tokens that a call may gain by its search: to be reserved beside those of its request. */
-export const searchTokensOf = ({ model, snapshot }: Pick<ChatCall, 'model' | 'snapshot'>): number =>
-  model.web && snapshot.settings.search ? searchTokensMax : 0;
-
-/**
- * The request of a `web-` call with what the web says as its first message. Anything that goes wrong leaves the
- * request as it is, after three seconds at most; the log line has how it went. Never rejects.
- */
-export async function withSearch(ports: SearchPorts, call: SearchingCall): Promise<ChatRequest> {
-  if (!call.model.web) return call.request;
-  const outcome = await searched(ports, call);
-  if (typeof outcome === 'string') {
-    call.record.search = outcome;
-    return call.request;
-  }
-  const day = new Date(ports.clock.now()).toISOString().slice(0, 10);
-  const message = searchMessage(outcome, day);
-  call.record.search = message ? 'found' : 'empty';
-  return message ? { ...call.request, messages: [message, ...call.request.messages] } : call.request;
+export interface SearchedRequest {
+  request: ChatRequest;
+  outcome: SearchOutcome;
 }
 
-type SearchFailure = 'none' | 'no_query' | 'timeout' | 'failed';
+/** How long an answer waits for the search. */
+const budgetMs = 3_000;
+
+/** Prompt tokens that a `web-` call may gain by its search: reserved beside those of its request. */
+export const searchTokensOf = ({ settings }: Snapshot): number => (settings.search ? searchTokensMax : 0);
+
+/**
+ * The request of a `web-` call with the results of the web as its first message. Anything that goes wrong leaves the
+ * request as it is, after three seconds at most. Never rejects.
+ */
+export async function withSearch(ports: SearchPorts, call: SearchingCall): Promise<SearchedRequest> {
+  const { request } = call;
+  const results = await searched(ports, call);
+  if (typeof results === 'string') return { request, outcome: results };
+  const day = new Date(ports.clock.now()).toISOString().slice(0, 10);
+  const message = searchMessage(results, day);
+  if (!message) return { request, outcome: 'empty' };
+  return { request: { ...request, messages: [message, ...request.messages] }, outcome: 'found' };
+}
 
 async function searched(
   { clock, searchProvider }: SearchPorts,
   { request, snapshot, signal }: SearchingCall,
-): Promise<SearchResult[] | SearchFailure> {
+): Promise<SearchResult[] | SearchOutcome> {
   const { search: settings } = snapshot.settings;
   if (!settings) return 'none';
   const query = searchQuery(request.messages);
@@ -53,8 +55,8 @@ async function searched(
   const finished = new AbortController();
   const giveUp = (): void => finished.abort();
   signal.addEventListener('abort', giveUp);
-  // Raced as well as aborted: the wait ends even for a provider that does not look at its signal.
-  const timeUp = clock.sleep(budgetMs, finished.signal).then((): SearchFailure => 'timeout');
+  // Raced as well as aborted: the wait ends even when a provider ignores its signal.
+  const timeUp = clock.sleep(budgetMs, finished.signal).then((): SearchOutcome => 'timeout');
   try {
     return await Promise.race([searchProvider(settings).search(query, abort.signal), timeUp]);
   } catch {

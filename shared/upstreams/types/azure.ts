@@ -1,22 +1,52 @@
-import { isAzureV1 } from './channel-row-type.ts';
+/** Azure OpenAI: the deployment is named in the path of dated versions, and as the model in the newer form. */
+import type { ChannelSetup } from '../channel-setup.ts';
 import type { ChannelType } from '../channel-type.ts';
 
 /** Versions before it refuse `stream_options`. */
 const usageSince = '2024-08-01';
 
-/** Azure OpenAI: the deployment is named in the path of dated versions, and as the model in the newer form. */
-export const azure: ChannelType = {
-  address({ endpoint, api_version: version }, deployment) {
+/** The newer form, which needs no `api_version`. */
+const isNewerForm = (endpoint: string): boolean => /\/openai\/v1\/*$/.test(endpoint);
+
+export const azure: ChannelType<'api_version'> = {
+  address({ endpoint, api_version: version }, { model: deployment, path }) {
     const query = version === undefined ? '' : `?api-version=${encodeURIComponent(version)}`;
-    if (isAzureV1(endpoint)) return `${endpoint}/chat/completions${query}`;
+    if (isNewerForm(endpoint)) return `${endpoint}${path}${query}`;
     const base = endpoint.replace(/\/openai$/, '');
-    return `${base}/openai/deployments/${encodeURIComponent(deployment)}/chat/completions${query}`;
+    return `${base}/openai/deployments/${encodeURIComponent(deployment)}${path}${query}`;
   },
   credentials: (secret) => ({ 'api-key': secret }),
   limitField: () => 'max_completion_tokens',
-  tellsUsage: ({ api_version: version }) =>
+  reportsUsage: ({ api_version: version }) =>
     version === undefined || !/^\d{4}-\d{2}-\d{2}/.test(version) || version >= usageSince,
   /** The deployment stands in the row, not in the caller's request. */
   ownFault: (status, error) =>
     status === 404 && error['code'] === 'DeploymentNotFound' ? 'channel' : undefined,
+};
+
+export const azureSetup: ChannelSetup<'api_version'> = {
+  attributes: {
+    api_version: {
+      about: 'version of the API',
+      wanted: 'a version such as "2024-10-21"',
+      pattern: /^[a-z0-9][a-z0-9-]{0,39}$/,
+      named: 'versions',
+    },
+  },
+  problems: ({ endpoint, api_version: version }) =>
+    endpoint === '' || version !== undefined || isNewerForm(endpoint)
+      ? []
+      : [
+          'api_version: found nothing, wanted one such as "2024-10-21" (or an endpoint that ends in /openai/v1)',
+        ],
+  models: { unlisted: 'Azure lists models, but its channels serve deployments' },
+  questions: [
+    { attribute: 'endpoint', question: 'Address of the resource, with /openai/v1 if it has that' },
+    {
+      attribute: 'api_version',
+      question: 'Version of the API',
+      usual: '2024-10-21',
+      needless: ({ endpoint }) => isNewerForm(endpoint),
+    },
+  ],
 };

@@ -1,8 +1,9 @@
-import type { ChannelType } from '../channel-type.ts';
-
 /** Amazon Bedrock's OpenAI-compatible endpoint, called with the function's own role: there is no secret. */
-export const bedrock: ChannelType = {
-  address: ({ endpoint }) => `${endpoint}/chat/completions`,
+import type { ChannelSetup } from '../channel-setup.ts';
+import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
+import { isLoopbackAddress } from '../public-address.ts';
+
+export const bedrock: ChannelType<'region'> = {
   credentials: () => ({}),
   awsScope: ({ region = '' }) => ({ service: 'bedrock', region }),
   limitField: () => 'max_completion_tokens',
@@ -12,3 +13,49 @@ export const bedrock: ChannelType = {
     return limit === undefined ? request : { ...request, max_completion_tokens: limit };
   },
 };
+
+export const bedrockSetup: ChannelSetup<'region'> = {
+  attributes: {
+    region: {
+      about: 'AWS region of the models',
+      wanted: 'an AWS region such as "us-east-1"',
+      pattern: /^[a-z]{2,3}(-[a-z]+)+-\d{1,2}$/,
+      named: 'a region',
+    },
+  },
+  ownEndpoint: ({ region }) => region && `https://bedrock-runtime.${region}.amazonaws.com/openai/v1`,
+  problems(row, rules) {
+    const problems: string[] = [];
+    if (row.region === undefined) {
+      problems.push('region: found nothing, wanted the AWS region of the models, such as "us-east-1"');
+    }
+    if (row.secret !== undefined) {
+      problems.push(
+        "secret: found one, but the type bedrock signs with the function's own role; take it out (a Bedrock API key works with the type openai)",
+      );
+    }
+    if (row.endpoint !== '' && !isBedrockHost(row, rules)) {
+      problems.push(
+        "endpoint: found another host than Bedrock's in the region, wanted no endpoint, since requests are signed",
+      );
+    }
+    return problems;
+  },
+  models: { unlisted: "Bedrock is called with the functions' own role, which this tool does not have" },
+  questions: [{ attribute: 'region', question: 'AWS region of the models' }],
+};
+
+/** Signed requests carry a session token: they go nowhere but to AWS. */
+function isBedrockHost(
+  { endpoint, region }: ChannelAttributes<'region'>,
+  { local }: { local: boolean },
+): boolean {
+  const host = URL.parse(endpoint)?.hostname ?? '';
+  if (local && (host === 'localhost' || isLoopbackAddress(host))) return true;
+  const [name, place, ...domain] = host.split('.');
+  return (
+    (name === 'bedrock-runtime' || name === 'bedrock-runtime-fips') &&
+    place === region &&
+    ['amazonaws.com', 'amazonaws.com.cn'].includes(domain.join('.'))
+  );
+}

@@ -1,5 +1,8 @@
+/** Google's Gemini API through its OpenAI-compatible endpoint. */
 import type { ChatRequest } from '../../wire/chat-request.ts';
-import type { ChannelType } from '../channel-type.ts';
+import type { ChannelSetup } from '../channel-setup.ts';
+import { bearer, type ChannelType } from '../channel-type.ts';
+import { readModelPage } from '../model-listing.ts';
 
 /** It answers any other field with a 400 `Unknown name ...: Cannot find field`. */
 const knownFields = new Set<string>([
@@ -23,16 +26,28 @@ const knownFields = new Set<string>([
   'extra_body',
 ]);
 
-/** Google's Gemini API through its OpenAI-compatible endpoint. */
 export const gemini: ChannelType = {
-  address: ({ endpoint }) => `${endpoint}/chat/completions`,
-  credentials: (secret) => ({ authorization: `Bearer ${secret}` }),
+  credentials: bearer,
   limitField: () => 'max_tokens',
   adjust: (request) =>
     Object.fromEntries(Object.entries(request).filter(([field]) => knownFields.has(field))) as ChatRequest,
-  /** A wrong key is told with a 400. */
+  /** A wrong key answers 400. */
   ownFault: (status, error) =>
     status === 400 && /\bAPI key (not valid|not found|expired)/i.test(String(error['message']))
       ? 'secret'
       : undefined,
+};
+
+export const geminiSetup: ChannelSetup = {
+  attributes: {},
+  ownEndpoint: () => 'https://generativelanguage.googleapis.com/v1beta/openai',
+  models: {
+    address: ({ endpoint }) => `${endpoint}/models`,
+    /** It lists `models/gemini-...`, and takes the short name too. */
+    read(body) {
+      const page = readModelPage(body);
+      return page && { ...page, models: page.models.map((name) => name.replace(/^models\//, '')) };
+    },
+  },
+  questions: [],
 };

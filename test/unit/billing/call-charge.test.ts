@@ -10,7 +10,6 @@ const free: Price = { type: 'non-billing', rule: 3 };
 const outcome = (more: Partial<AnswerOutcome>): AnswerOutcome => ({
   failed: false,
   anyContent: true,
-  usageKnown: true,
   usage: { prompt_tokens: 100, completion_tokens: 10 },
   ...more,
 });
@@ -20,17 +19,9 @@ describe('what an answer costs by tokens, per call, and free of charge', () => {
   const cases: [string, AnswerOutcome, bigint, bigint][] = [
     ['a whole answer', outcome({}), 120n, 50n],
     ['a whole answer that the upstream calls free', outcome({ usage: nothing }), 0n, 50n],
-    ['a whole answer without a count: by the estimate', outcome({ usageKnown: false }), 120n, 50n],
     ['a whole answer without a word in it', outcome({ anyContent: false }), 120n, 0n],
     ['a failure before any output', outcome({ failed: true, anyContent: false }), 0n, 0n],
-    [
-      'a failure before any output, with a count',
-      outcome({ failed: true, anyContent: false, usageKnown: true }),
-      0n,
-      0n,
-    ],
-    ['an answer that was cut, with a count', outcome({ failed: true }), 120n, 50n],
-    ['an answer that was cut, without a count', outcome({ failed: true, usageKnown: false }), 120n, 50n],
+    ['an answer that was cut', outcome({ failed: true }), 120n, 50n],
     [
       'an answer beyond belief, clamped',
       outcome({ usage: { prompt_tokens: 1e8, completion_tokens: 2e8 } }),

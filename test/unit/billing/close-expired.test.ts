@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { closeExpired } from '../../../shared/billing/close-expired.ts';
 import { emptyQuota, imbalance, type OpenEntry } from '../../../shared/billing/quota-item.ts';
-import { afterClose } from '../../../shared/billing/quota-writes.ts';
+import { afterClose } from '../../support/quota-rules.ts';
 
 const until = 1_763_700_000;
 const grace = 120;

@@ -6,7 +6,7 @@ import {
   type OpenEntry,
   type QuotaItem,
 } from '../../../shared/billing/quota-item.ts';
-import { afterClose } from '../../../shared/billing/quota-writes.ts';
+import { afterClose } from '../../support/quota-rules.ts';
 
 const entry: OpenEntry = {
   until: 1_763_701_000,

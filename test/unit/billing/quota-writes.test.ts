@@ -1,13 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { imbalance, openEntriesMax, type QuotaItem } from '../../../shared/billing/quota-item.ts';
-import {
-  afterClose,
-  afterReserve,
-  mayClose,
-  mayReserve,
-  refundOf,
-  type ReserveWrite,
-} from '../../../shared/billing/quota-writes.ts';
+import { refundOf, type ReserveWrite } from '../../../shared/billing/quota-writes.ts';
+import { afterClose, afterReserve, mayClose, mayReserve } from '../../support/quota-rules.ts';
 import { closeWrite, entry, quota, reserveWrite } from './quota-fixtures.ts';
 
 const slot = { key: 'a@2026-11-01', staleKey: 'a@2026-09-01', limit: 2 };

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { formatYuan, parseYuan } from '../../../shared/billing/amount.ts';
 import { costOf, type Price } from '../../../shared/billing/price.ts';
 import { imbalance } from '../../../shared/billing/quota-item.ts';
-import { afterClose, afterReserve } from '../../../shared/billing/quota-writes.ts';
+import { afterClose, afterReserve } from '../../support/quota-rules.ts';
 import { closeWrite, quota, reserveWrite } from './quota-fixtures.ts';
 
 const calls = 1_000_000;

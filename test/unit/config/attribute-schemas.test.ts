@@ -35,7 +35,7 @@ describe('what a console makes of a value is understood', () => {
   });
 });
 
-describe('a bad cell of a channel is named, with what was found and what is wanted', () => {
+describe('a bad attribute of a channel is named, with what was found and what is wanted', () => {
   it.each([
     [{ priority: 1.5 }, 'priority: found 1.5, wanted a whole number'],
     [{ priority: '5e3' }, 'priority: found "5e3", wanted a whole number'],
@@ -75,7 +75,7 @@ describe('a bad cell of a channel is named, with what was found and what is want
     expect(many).toHaveProperty('problem', expect.stringMatching(/models\[7\].*; and 12 more$/));
   });
 
-  it('an unreadable state also rules out an earlier version of the row; another bad cell does not', () => {
+  it('an unreadable state also rules out an earlier version of the row; another bad attribute does not', () => {
     expect(read({ state: 'on', priority: 'x' })).toHaveProperty('off', true);
     expect(read({ priority: 'x' })).not.toHaveProperty('off');
   });

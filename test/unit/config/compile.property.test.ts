@@ -19,8 +19,8 @@ it('never throws, whatever the tables hold', () => {
   const table = fc.array(junk, { maxLength: 5 });
   fc.assert(
     fc.property(table, table, table, table, fc.boolean(), (channels, charges, plans, settings, local) => {
-      const { snapshot, verdicts } = compile({ channels, charges, plans, settings }, { local });
-      expect(verdicts).toHaveLength(channels.length + charges.length + plans.length + settings.length);
+      const { snapshot, results } = compile({ channels, charges, plans, settings }, { local });
+      expect(results).toHaveLength(channels.length + charges.length + plans.length + settings.length);
       expect(() => JSON.stringify(snapshot)).not.toThrow();
     }),
     { numRuns: 300 },
@@ -38,9 +38,9 @@ it('serves exactly the rows that it reports no problem for', () => {
       (someChannels, someCharges) => {
         const channels = withOwnKeys(someChannels, 'id', (index) => `c${index}`);
         const charges = withOwnKeys(someCharges, 'id', (index) => index);
-        const { snapshot, verdicts } = compile({ channels, charges }, { local: true });
+        const { snapshot, results } = compile({ channels, charges }, { local: true });
         const fine = (name: string) =>
-          verdicts.filter((verdict) => verdict.table === name && verdict.problem === undefined);
+          results.filter((result) => result.table === name && result.problem === undefined);
         const servable = fine('channels').filter(
           ({ key }) => String(channels.find(({ id }) => id === key)?.['state']) === 'true',
         );

@@ -14,7 +14,7 @@ describe('the snapshot', () => {
         models: [],
       },
       rows: { channels: [], charges: [], plans: [], settings: [] },
-      verdicts: [],
+      results: [],
     });
   });
 
@@ -53,7 +53,7 @@ describe('the snapshot', () => {
   });
 
   it('reads settings by name and keeps the defaults of the others', () => {
-    const { snapshot, verdicts } = compile({
+    const { snapshot, results } = compile({
       settings: [
         { name: 'relay_closed', value: 'TRUE' },
         { name: 'subscription.enabled', value: true },
@@ -64,7 +64,7 @@ describe('the snapshot', () => {
         { name: 'limits', value: { default_output_tokens: '1000' } },
       ],
     });
-    expect(verdicts.every((verdict) => verdict.problem === undefined)).toBe(true);
+    expect(results.every((result) => result.problem === undefined)).toBe(true);
     expect(snapshot.settings).toEqual({
       relayClosed: true,
       subscriptionEnabled: true,
@@ -81,14 +81,14 @@ describe('the snapshot', () => {
     expect(defaultSettings.relayClosed).toBe(false);
   });
 
-  it('leaves a bad row out and keeps its neighbours, with one verdict for each row', () => {
-    const { snapshot, verdicts } = compile({
+  it('leaves a bad row out and keeps its neighbours, with one result for each row', () => {
+    const { snapshot, results } = compile({
       channels: [channel({ id: 'bad', priority: 'high' }), channel({ id: 'good' })],
       charges: [{ id: 1, type: 'per-token', models: ['m'] }],
     });
     expect(snapshot.channels.map((row) => row.id)).toEqual(['good']);
     expect(snapshot.charges).toEqual([]);
-    expect(verdicts).toEqual([
+    expect(results).toEqual([
       { table: 'channels', key: 'bad', problem: 'priority: found "high", wanted a whole number' },
       {
         table: 'channels',
@@ -106,10 +106,10 @@ describe('the snapshot', () => {
 
 describe('a switch that cannot be read', () => {
   it.each(['on', 1, null, ['true'], ''])('keeps a channel off and says so: state %j', (state) => {
-    const { snapshot, verdicts } = compile({ channels: [channel({ state })] });
+    const { snapshot, results } = compile({ channels: [channel({ state })] });
     expect(snapshot.channels).toEqual([]);
     expect(snapshot.models).toEqual([]);
-    expect(verdicts[0]?.problem).toMatch(
+    expect(results[0]?.problem).toMatch(
       /^state: found .*, wanted true or false; until state can be read, the channel is off$/,
     );
   });
@@ -117,29 +117,29 @@ describe('a switch that cannot be read', () => {
   it.each([{ value: 'yes' }, { value: 1 }, { value: null }, {}, { value: false, until: 'noon' }])(
     'closes the relay and says so: %j',
     (row) => {
-      const { snapshot, verdicts } = compile({ settings: [{ name: 'relay_closed', ...row }] });
+      const { snapshot, results } = compile({ settings: [{ name: 'relay_closed', ...row }] });
       expect(snapshot.settings.relayClosed).toBe(true);
-      expect(verdicts[0]?.problem).toContain('until this can be read, the relay is closed');
+      expect(results[0]?.problem).toContain('until this can be read, the relay is closed');
     },
   );
 
   it('keeps subscriptions off and says so', () => {
-    const { snapshot, verdicts } = compile({ settings: [{ name: 'subscription.enabled', value: 'ja' }] });
+    const { snapshot, results } = compile({ settings: [{ name: 'subscription.enabled', value: 'ja' }] });
     expect(snapshot.settings.subscriptionEnabled).toBe(false);
-    expect(verdicts[0]?.problem).toContain('subscriptions are off');
+    expect(results[0]?.problem).toContain('subscriptions are off');
   });
 
   it('does not close the relay for an unreadable row of another setting', () => {
-    const { snapshot, verdicts } = compile({
+    const { snapshot, results } = compile({
       settings: [
         { name: 'limits', value: { request_seconds: 5000 } },
         { name: 'relay-closed', value: true },
       ],
     });
     expect(snapshot.settings).toEqual(defaultSettings);
-    expect(verdicts[0]?.problem).toBe(
+    expect(results[0]?.problem).toBe(
       'value.request_seconds: found 5000, wanted a number of seconds, more than 0 and at most 890',
     );
-    expect(verdicts[1]?.problem).toMatch(/^name: not a setting; the settings are relay_closed, /);
+    expect(results[1]?.problem).toMatch(/^name: not a setting; the settings are relay_closed, /);
   });
 });

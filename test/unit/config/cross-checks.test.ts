@@ -14,7 +14,7 @@ const charge = (attributes: Record<string, unknown> = {}) => ({
 const plan = (models: string[]) => ({ level: 1, items: [{ id: 'chat', value: 100, models }] });
 
 const warningsOf = (rows: Partial<ConfigRows>, options: Partial<CompileOptions> = {}) =>
-  compile(rows, options).verdicts.flatMap(({ table, key, warning }) =>
+  compile(rows, options).results.flatMap(({ table, key, warning }) =>
     warning === undefined ? [] : [`${table} ${key}: ${warning}`],
   );
 
@@ -104,8 +104,8 @@ describe('a row that is used but deserves a look', () => {
 
   it('is told of its problem alone when it has one', () => {
     const { rows } = compile({ channels: [channel()] });
-    const { verdicts } = compile({ channels: [channel({ weight: -1 })] }, { earlier: rows });
-    expect(verdicts).toEqual([
+    const { results } = compile({ channels: [channel({ weight: -1 })] }, { earlier: rows });
+    expect(results).toEqual([
       { table: 'channels', key: 'main', problem: expect.stringContaining('weight') as string },
     ]);
   });

@@ -21,7 +21,7 @@ const afterEdit = (good: Partial<ConfigRows>, changed: Partial<ConfigRows>) => {
 
 describe('a bad row that is still there', () => {
   it('keeps its last good version, and says so', () => {
-    const { snapshot, verdicts } = afterEdit(
+    const { snapshot, results } = afterEdit(
       { channels: [channel({ priority: 3 })], charges: [charge()], plans: [{ level: 1, price: 5 }] },
       {
         channels: [channel({ priority: 'high' })],
@@ -32,7 +32,7 @@ describe('a bad row that is still there', () => {
     expect(snapshot.channels).toMatchObject([{ id: 'main', priority: 3 }]);
     expect(snapshot.charges).toMatchObject([{ id: 1, output: 0.02 }]);
     expect(snapshot.plans).toMatchObject([{ level: 1, price: 5 }]);
-    expect(verdicts.map(({ problem }) => problem)).toEqual([
+    expect(results.map(({ problem }) => problem)).toEqual([
       `priority: found "high", wanted a whole number; ${kept}`,
       `output: found "cheap", wanted a number of 0 or more; ${kept}`,
       `price: found -5, wanted a number of 0 or more; ${kept}`,
@@ -52,10 +52,10 @@ describe('a bad row that is still there', () => {
   });
 
   it('is left out when it never was good', () => {
-    const { snapshot, verdicts, rows } = afterEdit({}, { channels: [channel({ priority: 'high' })] });
+    const { snapshot, results, rows } = afterEdit({}, { channels: [channel({ priority: 'high' })] });
     expect(snapshot.channels).toEqual([]);
     expect(rows.channels).toEqual([]);
-    expect(verdicts[0]?.problem).toBe('priority: found "high", wanted a whole number');
+    expect(results[0]?.problem).toBe('priority: found "high", wanted a whole number');
   });
 
   it('does not keep a version that the rules no longer accept', () => {
@@ -73,12 +73,12 @@ describe('a bad row that is still there', () => {
 
 describe('a channel that was switched off', () => {
   it.each([false, 'false'])('stays off although the row has a mistake: state %j', (state) => {
-    const { snapshot, verdicts } = afterEdit(
+    const { snapshot, results } = afterEdit(
       { channels: [channel()] },
       { channels: [channel({ state, priority: 'high' })] },
     );
     expect(snapshot.channels).toEqual([]);
-    expect(verdicts[0]?.problem).toBe('priority: found "high", wanted a whole number');
+    expect(results[0]?.problem).toBe('priority: found "high", wanted a whole number');
   });
 
   it('stays off when its last good version is off, whatever the bad row says', () => {
@@ -102,12 +102,12 @@ describe('a channel that was switched off', () => {
 
 describe('a bad setting', () => {
   it('keeps its last good value', () => {
-    const { snapshot, verdicts } = afterEdit(
+    const { snapshot, results } = afterEdit(
       { settings: [{ name: 'contact', value: 'ops@example.com' }] },
       { settings: [{ name: 'contact', value: 5 }] },
     );
     expect(snapshot.settings.contact).toBe('ops@example.com');
-    expect(verdicts[0]?.problem).toBe(`value: found 5, wanted a text; ${kept}`);
+    expect(results[0]?.problem).toBe(`value: found 5, wanted a text; ${kept}`);
   });
 
   it('never keeps the relay open', () => {

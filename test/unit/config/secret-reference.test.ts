@@ -32,8 +32,8 @@ describe('a secret that was typed into a row', () => {
   const canary = 'sk-proj-CANARYCANARYCANARY12345';
 
   it('is a problem that says how to store it', () => {
-    const { verdicts } = compile({ channels: [channel({ secret: canary })] });
-    expect(verdicts[0]?.problem).toContain('npm run ops -- secret put');
+    const { results } = compile({ channels: [channel({ secret: canary })] });
+    expect(results[0]?.problem).toContain('npm run ops -- secret put');
   });
 
   it.each([
@@ -53,8 +53,8 @@ describe('a secret that was typed into a row', () => {
     ['as the type', { type: canary }],
     ['as a header in the mapper', { mapper: { [`Bearer ${canary}`]: 5 } }],
   ])('is never repeated: %s', (_case, attributes) => {
-    const { verdicts } = compile({ channels: [channel(attributes)] }, { local: true });
-    expect(verdicts[0]?.problem).toBeTypeOf('string');
-    expect(JSON.stringify(verdicts)).not.toContain('CANARY');
+    const { results } = compile({ channels: [channel(attributes)] }, { local: true });
+    expect(results[0]?.problem).toBeTypeOf('string');
+    expect(JSON.stringify(results)).not.toContain('CANARY');
   });
 });

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelRow } from '../../../shared/config/rows/channel-row.ts';
 import { readChannel } from '../../../shared/config/compile/read-channel.ts';
-import { channelRequest } from '../../../shared/relay/dispatch/channel-request.ts';
-import { channelTypes } from '../../../shared/upstreams/channel-type.ts';
+import { channelRequest } from '../../../shared/upstreams/types/channel-request.ts';
+import { loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
+import { channelTypes } from '../../../shared/upstreams/types/channel-types.ts';
 import type { ChatRequest } from '../../../shared/wire/chat-request.ts';
 
+const dialect = await loadDialect();
 const message = { role: 'user' as const, content: 'hi' };
 
 function rowOf(attributes: Record<string, unknown>): ChannelRow {
@@ -15,6 +17,7 @@ function rowOf(attributes: Record<string, unknown>): ChannelRow {
 
 function sent(attributes: Record<string, unknown>, request: Partial<ChatRequest> = {}, limit?: number) {
   const { body, ...rest } = channelRequest(rowOf(attributes), {
+    dialect,
     request: { model: 'public', messages: [message], ...request },
     model: 'up/stream',
     secret: 'secret' in attributes ? 'the-key' : undefined,

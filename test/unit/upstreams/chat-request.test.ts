@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { chatToUpstream, type UpstreamDialect } from '../../../shared/upstreams/dialects/chat/request.ts';
+import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
+import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
 
 const messages = [{ role: 'user' as const, content: 'hi' }];
-const dialect: UpstreamDialect = {
+const settings: RequestSettings = {
   model: 'up',
   stream: true,
   includeUsage: true,
@@ -11,8 +12,8 @@ const dialect: UpstreamDialect = {
   allow: [],
   limitField: 'max_tokens',
 };
-const send = (request: object, more: Partial<UpstreamDialect> = {}): object =>
-  chatToUpstream({ model: 'm', messages, ...request }, { ...dialect, ...more });
+const send = (request: object, more: Partial<RequestSettings> = {}): object =>
+  chatBody({ model: 'm', messages, ...request }, { ...settings, ...more });
 
 describe('the body for the upstream', () => {
   const base = { model: 'up', messages, stream: true, stream_options: { include_usage: true } };

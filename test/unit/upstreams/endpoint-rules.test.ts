@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { dialectPaths } from '../../../shared/upstreams/dialects/dialects.ts';
 import { endpointProblem } from '../../../shared/upstreams/endpoint-rules.ts';
 
-const refused = (endpoint: string, local = false) => endpointProblem(endpoint, { local });
+const refused = (endpoint: string, local = false) => endpointProblem(endpoint, { local }, dialectPaths);
 
 describe('a channel may call', () => {
   it.each([

@@ -1,6 +1,6 @@
-import type { AnswerIdentity } from '../../../wire/chat-response.ts';
-import type { Machine } from '../../../stream/machine.ts';
+/** Reads the answers of Chat Completions upstreams: their chunks, or one whole completion, to canonical chunks. */
 import type {
+  AnswerIdentity,
   ChatChunk,
   ChatDelta,
   ChatUsage,
@@ -8,8 +8,9 @@ import type {
   FinishReason,
 } from '../../../wire/chat-response.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
+import type { AnswerReader } from '../../dialect.ts';
 import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
-import { UpstreamError } from '../../upstream-error.ts';
+import { UpstreamFailure } from '../../upstream-failure.ts';
 import { readUsage, type ReadUsage } from './usage.ts';
 import { UpstreamToolCalls } from './tool-calls.ts';
 
@@ -25,11 +26,11 @@ interface ChoiceState {
 }
 
 /**
- * Any OpenAI-compatible upstream's values, chunks and whole completions alike, to the canonical stream: deltas at
- * once, the first of each choice with the role; at the end a finish chunk per choice and, if the upstream told
- * it, one chunk with usage. Finish reasons wait for the end because some upstreams send more after them.
+ * Deltas pass at once, the first of each choice with the role; at the end come a finish chunk per choice and, if the
+ * upstream reported it, one chunk with usage. Finish reasons wait for the end because some upstreams send more after
+ * them.
  */
-export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
+export class ChatReader implements AnswerReader {
   readonly #identity: AnswerIdentity;
   readonly #choices = new Map<number, ChoiceState>();
   #usage: ReadUsage | undefined;
@@ -42,12 +43,10 @@ export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
     this.#identity = identity;
   }
 
-  /** `[DONE]` was seen: nothing after it counts. */
   get done(): boolean {
     return this.#done;
   }
 
-  /** What the upstream told of its usage so far. */
   get usage(): ChatUsage | undefined {
     return this.#usage?.usage;
   }
@@ -61,7 +60,6 @@ export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
     return this.#done || (this.#choices.size > 0 && this.finishedChoices === this.#choices.size);
   }
 
-  /** How many choices have a finish reason. */
   get finishedChoices(): number {
     let finished = 0;
     for (const choice of this.#choices.values()) if (choice.finish) finished += 1;
@@ -76,7 +74,7 @@ export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
     }
     const value = event.value;
     if (!isRecord(value)) return [];
-    if (value['error'] && !this.#whole) throw new UpstreamError('error_in_answer');
+    if (value['error'] && !this.#whole) throw new UpstreamFailure('error_in_answer');
     this.#usage = readUsage(value['usage']) ?? this.#usage;
     if (!Array.isArray(value['choices'])) return [];
     this.#understood = true;
@@ -87,10 +85,10 @@ export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
 
   end(): ChatChunk[] {
     if (!this.#whole) {
-      if (this.#choices.size > 0) throw new UpstreamError('cut');
-      throw new UpstreamError(this.#understood ? 'empty' : 'junk');
+      if (this.#choices.size > 0) throw new UpstreamFailure('cut');
+      throw new UpstreamFailure(this.#understood ? 'empty' : 'junk');
     }
-    if (this.#choices.size === 0) throw new UpstreamError('empty');
+    if (this.#choices.size === 0) throw new UpstreamFailure('empty');
     const choices = [...this.#choices.values()].toSorted((a, b) => a.index - b.index);
     const last = choices.flatMap((choice) => this.#finish(choice));
     return this.#usage ? [...last, { ...this.#chunk([]), usage: this.#usage.usage }] : last;
@@ -105,14 +103,14 @@ export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
   #pushChoice(source: JsonRecord, position: number): ChatChunk[] {
     const index = typeof source['index'] === 'number' ? source['index'] : position;
     const choice = this.#choice(index);
-    if (source['finish_reason'] === 'error') throw new UpstreamError('error_in_answer');
+    if (source['finish_reason'] === 'error') throw new UpstreamFailure('error_in_answer');
     choice.finish = finishReason(source['finish_reason']) ?? choice.finish;
 
     const piece = source['delta'] ?? source['message'];
     const delta = isRecord(piece) ? readDelta(piece, choice.tools) : {};
     const logprobs = readLogprobs(source['logprobs']);
     this.#textLength += textLength(delta);
-    if (this.#textLength > textLengthMax) throw new UpstreamError('too_large');
+    if (this.#textLength > textLengthMax) throw new UpstreamFailure('too_large');
     if (Object.keys(delta).length === 0 && logprobs === null) return [];
     return [this.#delta(choice, delta, logprobs)];
   }
@@ -120,7 +118,7 @@ export class UpstreamToChat implements Machine<UpstreamEvent, ChatChunk> {
   #choice(index: number): ChoiceState {
     const known = this.#choices.get(index);
     if (known) return known;
-    if (this.#choices.size >= choicesMax) throw new UpstreamError('too_large');
+    if (this.#choices.size >= choicesMax) throw new UpstreamFailure('too_large');
     const idPrefix = `call_${this.#identity.requestId}_${index}_`;
     const choice = { index, roleSent: false, finish: undefined, tools: new UpstreamToolCalls(idPrefix) };
     this.#choices.set(index, choice);

@@ -1,6 +1,7 @@
+/** Tool calls in the answers of Chat Completions upstreams, which disagree on how a call is told in pieces. */
 import type { ToolCallDelta } from '../../../wire/chat-response.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
-import { UpstreamError } from '../../upstream-error.ts';
+import { UpstreamFailure } from '../../upstream-failure.ts';
 
 /** Eight times what OpenAI allows; every new call is compared with all that came before. */
 const callsMax = 1024;
@@ -87,7 +88,7 @@ export class UpstreamToolCalls {
 
   #add(upstreamIndex: number | undefined, upstreamId: string | undefined): OpenCall {
     const index = this.#calls.length;
-    if (index >= callsMax) throw new UpstreamError('too_large');
+    if (index >= callsMax) throw new UpstreamFailure('too_large');
     const usable = upstreamId !== undefined && !this.#calls.some((call) => call.id === upstreamId);
     const call: OpenCall = {
       index,

@@ -1,3 +1,4 @@
+/** The usage that a Chat Completions upstream reports, in the relay's form. */
 import type { ChatUsage } from '../../../wire/chat-response.ts';
 import { asRecord, isRecord } from '../../../wire/json-record.ts';
 

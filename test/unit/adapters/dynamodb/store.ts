@@ -1,7 +1,7 @@
 import { PutCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { documentClient } from '../../../../shared/adapters/dynamodb/dynamo-client.ts';
 import type { AwsAccess } from '../../../../shared/adapters/system/environment.ts';
-import { physicalTableName, type TableName } from '../../../../shared/tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
 
 export const localAccess: AwsAccess = {
   region: 'us-east-1',

@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
-import { upstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
-import { readUpstreamRefusal } from '../../../../shared/upstreams/dialects/chat/failure.ts';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import { loadDialect } from '../../../../shared/upstreams/dialects/dialects.ts';
+import { readFailure } from '../../../../shared/upstreams/read-failure.ts';
 
 test('a refusal whose body nobody reads gives its connection back', async () => {
   const server = createServer((_request, response) => {
@@ -11,7 +12,7 @@ test('a refusal whose body nobody reads gives its connection back', async () => 
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const closed = once(server, 'connection').then(([socket]) => once(socket, 'close'));
-  const reply = await upstreamTransport({ local: true }).send(
+  const reply = await httpsUpstreamTransport({ local: true }).send(
     {
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/chat/completions`,
       headers: {},
@@ -20,7 +21,7 @@ test('a refusal whose body nobody reads gives its connection back', async () => 
     },
     new AbortController().signal,
   );
-  const failure = await readUpstreamRefusal(reply, { withheld: [], type: {} });
+  const failure = await readFailure(reply, { dialect: await loadDialect(), withheld: [], type: {} });
   expect(failure).toMatchObject({ kind: 'status', status: 503 });
   await closed;
   server.close();

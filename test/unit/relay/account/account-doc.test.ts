@@ -73,7 +73,7 @@ describe('docs/billing.md', () => {
   it('computes its example as the relay does', () => {
     const { prompt_tokens = 0, completion_tokens = 0, price = '', charge } = exampleRow ?? {};
     const usage = { prompt_tokens, completion_tokens };
-    const outcome = { failed: false, anyContent: true, usageKnown: true, usage };
+    const outcome = { failed: false, anyContent: true, usage };
     expect(formatYuan(chargeOf(parsePrice(price) as Price, outcome))).toBe(String(charge));
     expect(page).toContain('0.0468 yuan');
   });
@@ -81,7 +81,7 @@ describe('docs/billing.md', () => {
   it.each<[string, Partial<AnswerOutcome>, string, string]>([
     ['a whole answer', {}, 'what was used', 'once'],
     ['a whole answer, but empty', { anyContent: false }, 'what was used', 'nothing'],
-    ['the provider tells no counts', { usageKnown: false }, "the relay's estimate", 'once'],
+    ['the provider reports no counts', {}, "the relay's estimate", 'once'],
     ['the answer breaks off after content', { failed: true }, "the provider's counts", 'once'],
     ['before any content', { failed: true, anyContent: false }, 'nothing', 'nothing'],
   ])('says of %s what the relay charges', (ending, changes, byTokens, byCall) => {
@@ -90,7 +90,7 @@ describe('docs/billing.md', () => {
     expect(cells[3]).toContain(byTokens);
     expect(cells[4]).toBe(byCall);
     const usage = { prompt_tokens: 10, completion_tokens: 5 };
-    const outcome = { failed: false, anyContent: true, usageKnown: true, usage, ...changes };
+    const outcome = { failed: false, anyContent: true, usage, ...changes };
     const charged = (price: string): boolean => chargeOf(parsePrice(price) as Price, outcome) > 0n;
     expect(charged('1:tokens:1:1')).toBe(byTokens !== 'nothing');
     expect(charged('1:call:1')).toBe(byCall === 'once');

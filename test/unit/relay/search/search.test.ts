@@ -4,11 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { searchProviders } from '../../../../shared/adapters/search/search-providers.ts';
-import { upstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
 import { readSetting } from '../../../../shared/config/compile/read-setting.ts';
 import { defaultSettings, type SearchSettings } from '../../../../shared/config/rows/settings.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
-import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 import { searchTokensOf, withSearch } from '../../../../shared/relay/search/search.ts';
 import type { SearchProvider } from '../../../../shared/relay/ports/search-provider.ts';
 import { searchTokensMax } from '../../../../shared/relay/search/search-message.ts';
@@ -66,19 +65,16 @@ const settingsOf = (value: Record<string, unknown>): SearchSettings => {
 };
 
 const realProviders = searchProviders({
-  transport: upstreamTransport({ local: true }),
+  transport: httpsUpstreamTransport({ local: true }),
   secrets: { read: (reference) => Promise.resolve(`value of ${reference}`) },
 });
 
-function call(search: SearchSettings | undefined, more: { web?: boolean; signal?: AbortSignal } = {}) {
-  const record: RequestLog = { request_id: 'r', endpoint: 'e', status: 0, end: '', duration_ms: 0 };
+function call(search: SearchSettings | undefined, more: { signal?: AbortSignal } = {}) {
   const settings = { ...defaultSettings, ...(search && { search }) };
   return {
-    model: { base: 'm', web: more.web ?? true, official: false },
     request,
     snapshot: { ...emptySnapshot(1), settings },
     signal: more.signal ?? never,
-    record,
   };
 }
 
@@ -111,7 +107,8 @@ describe('a web- call', () => {
     const web = call(
       settingsOf({ type: 'searxng', endpoint: `${endpoint}/search/`, results: 2, language: 'zh-CN' }),
     );
-    const { messages, ...rest } = await withSearch(ports, web);
+    const { request: searched, outcome } = await withSearch(ports, web);
+    const { messages, ...rest } = searched;
     expect(rest).toEqual({ model: 'web-m' });
     expect(messages).toEqual([
       { role: 'system', content: expect.any(String) as unknown },
@@ -129,7 +126,7 @@ describe('a web- call', () => {
       body: 'q=What+is+new%3F&format=json&categories=general&language=zh-CN',
     });
     expect(asked[0]?.headers).not.toHaveProperty('authorization');
-    expect(web.record.search).toBe('found');
+    expect(outcome).toBe('found');
     expect(request.messages).toHaveLength(1);
   });
 
@@ -139,7 +136,7 @@ describe('a web- call', () => {
     };
     const { endpoint, asked } = await provider(json(answer));
     const web = call(settingsOf({ type: 'tavily', endpoint, secret: 'env:TAVILY', results: '3' }));
-    const { messages } = await withSearch(ports, web);
+    const { messages } = (await withSearch(ports, web)).request;
     expect(contentOf(messages)).toContain('[1] T\nhttps://t.example.com/\nDate: Fri\nText.');
     expect(asked[0]).toMatchObject({ method: 'POST', url: '/search' });
     expect(asked[0]?.headers.authorization).toBe('Bearer value of env:TAVILY');
@@ -157,7 +154,7 @@ describe('a web- call', () => {
       content: '字'.repeat(20_000),
     }));
     const { endpoint } = await provider(json({ results }));
-    const { messages } = await withSearch(ports, call(settingsOf({ type: 'searxng', endpoint })));
+    const { messages } = (await withSearch(ports, call(settingsOf({ type: 'searxng', endpoint })))).request;
     expect(contentOf(messages).length).toBeLessThan(4 * searchTokensMax);
   });
 });
@@ -194,21 +191,21 @@ describe('the request stays as it is', () => {
   ])('when the provider %s', async (_case, reply, outcome) => {
     const { endpoint, closed } = await provider(reply);
     const web = call(settingsOf({ type: 'searxng', endpoint }));
-    expect(await withSearch(ports, web)).toBe(request);
-    expect(web.record.search).toBe(outcome);
+    const searched = await withSearch(ports, web);
+    expect(searched).toEqual({ request, outcome });
+    expect(searched.request).toBe(request);
     await closed;
   });
 
   it('when the provider is down, or its secret cannot be read', async () => {
     const down = call(settingsOf({ type: 'searxng', endpoint: 'http://127.0.0.1:1' }));
-    expect(await withSearch(ports, down)).toBe(request);
+    expect(await withSearch(ports, down)).toEqual({ request, outcome: 'failed' });
     const secrets = { read: () => Promise.reject(new Error('gone')) };
     const unread = call(settingsOf({ type: 'tavily', endpoint: 'http://127.0.0.1:1', secret: 'env:X' }));
-    const transport = upstreamTransport({ local: true });
-    expect(
-      await withSearch({ ...ports, searchProvider: searchProviders({ transport, secrets }) }, unread),
-    ).toBe(request);
-    expect([down.record.search, unread.record.search]).toEqual(['failed', 'failed']);
+    const transport = httpsUpstreamTransport({ local: true });
+    const searchProvider = searchProviders({ transport, secrets });
+    const searched = await withSearch({ ...ports, searchProvider }, unread);
+    expect(searched).toEqual({ request, outcome: 'failed' });
   });
 
   it('after three seconds of silence; the connection is then closed', async () => {
@@ -225,9 +222,9 @@ describe('the request stays as it is', () => {
     };
     const web = call(settingsOf({ type: 'searxng', endpoint }));
     const startedMs = clock.now();
-    expect(await clock.run(withSearch({ ...ports, clock: waiting }, web))).toBe(request);
+    const searched = await clock.run(withSearch({ ...ports, clock: waiting }, web));
+    expect(searched).toEqual({ request, outcome: 'timeout' });
     expect(clock.now() - startedMs).toBe(3000);
-    expect(web.record.search).toBe('timeout');
     await closed;
   });
 
@@ -235,8 +232,8 @@ describe('the request stays as it is', () => {
     const clock = new VirtualClock();
     const deaf: SearchProvider = { search: () => new Promise(() => {}) };
     const web = call(settingsOf({ type: 'searxng', endpoint: 'http://127.0.0.1:1' }));
-    expect(await clock.run(withSearch({ clock, searchProvider: () => deaf }, web))).toBe(request);
-    expect(web.record.search).toBe('timeout');
+    const searched = await clock.run(withSearch({ clock, searchProvider: () => deaf }, web));
+    expect(searched).toEqual({ request, outcome: 'timeout' });
     const quick: SearchProvider = { search: () => Promise.resolve([]) };
     await clock.run(withSearch({ clock, searchProvider: () => quick }, web));
     expect(clock.pendingTimers).toBe(0);
@@ -250,36 +247,29 @@ describe('the request stays as it is', () => {
     const web = call(settings, { signal: deadline.signal });
     const answer = withSearch({ clock, searchProvider: () => deaf }, web);
     deadline.abort();
-    expect(await answer).toBe(request);
-    expect(
-      await withSearch({ clock, searchProvider: () => deaf }, call(settings, { signal: deadline.signal })),
-    ).toBe(request);
+    expect(await answer).toEqual({ request, outcome: 'timeout' });
+    const late = call(settings, { signal: deadline.signal });
+    const searched = await withSearch({ clock, searchProvider: () => deaf }, late);
+    expect(searched).toEqual({ request, outcome: 'timeout' });
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('without a provider, without a question, and without web-', async () => {
+  it('without a provider, and without a question', async () => {
     const unset = call(undefined);
-    expect(await withSearch(ports, unset)).toBe(request);
-    expect(unset.record.search).toBe('none');
+    expect(await withSearch(ports, unset)).toEqual({ request, outcome: 'none' });
 
     const silent = {
       ...call(settingsOf({ type: 'tavily', endpoint: 'http://127.0.0.1:1' })),
       request: { ...request, messages: [] },
     };
-    expect(await withSearch(ports, silent)).toBe(silent.request);
-    expect(silent.record.search).toBe('no_query');
-
-    const plain = call(settingsOf({ type: 'tavily' }), { web: false });
-    expect(await withSearch(ports, plain)).toBe(request);
-    expect(plain.record).not.toHaveProperty('search');
+    expect(await withSearch(ports, silent)).toEqual({ request: silent.request, outcome: 'no_query' });
   });
 });
 
 describe('what is reserved for a search', () => {
-  it('is its most for a web- call with a provider, else nothing', () => {
+  it('is its most where there is a provider, else nothing', () => {
     const settings = settingsOf({ type: 'tavily' });
-    expect(searchTokensOf(call(settings))).toBe(searchTokensMax);
-    expect(searchTokensOf(call(settings, { web: false }))).toBe(0);
-    expect(searchTokensOf(call(undefined))).toBe(0);
+    expect(searchTokensOf(call(settings).snapshot)).toBe(searchTokensMax);
+    expect(searchTokensOf(call(undefined).snapshot)).toBe(0);
   });
 });

@@ -1,0 +1,87 @@
+/**
+ * The attribute types that the ops-edited tables share. Rows are typed by hand in a console, so a number may
+ * arrive as "5", a flag as "true", and a list of strings as a string set; anything else is a problem, named.
+ *
+ * Every message here is the end of a sentence that issue-sentence.ts starts: `priority: found "high", wanted <message>`.
+ */
+import * as z from 'zod/mini';
+import { modelNamePattern } from '../../wire/name-patterns.ts';
+
+const numeric = /^\s*-?\d+(\.\d+)?\s*$/;
+const truth = /^\s*(true|false)\s*$/i;
+const isoTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
+
+const wantedTime = 'an ISO 8601 time with its zone, such as 2026-12-31T00:00:00Z';
+const wantedNames = 'a list (or a string set) of model names, such as ["gpt-4o"]';
+const wantedName = 'a model name: 1 to 128 of the characters A-Z a-z 0-9 . _ : / @ -';
+
+export const text = z.string('a text').check(z.trim(), z.minLength(1, 'a text that is not empty'));
+
+/** The key of a row. Taken literally, so blanks around it, which no console shows, are refused. */
+export const rowId = z
+  .string('a text')
+  .check(z.regex(/^\S(.*\S)?$/, 'a text on one line, with no blanks before or after it'));
+
+/** A number that may be written as text; `check` bounds it, and `wanted` says in words what is accepted. */
+function numberThat(wanted: string, accepts: (value: number) => boolean) {
+  const written = z.union([z.number(), z.string().check(z.regex(numeric, wanted))], wanted);
+  const read = z.transform((value: number | string) => Number(value));
+  return z.pipe(z.pipe(written, read), z.number(wanted).check(z.refine(accepts, wanted)));
+}
+
+export const amount = numberThat('a number of 0 or more', (value) => value >= 0);
+export const integer = numberThat('a whole number', Number.isSafeInteger);
+export const positiveInteger = integerBetween(1, Number.MAX_SAFE_INTEGER, 'a whole number of 1 or more');
+
+export function integerBetween(least: number, most: number, wanted: string) {
+  return numberThat(wanted, (value) => Number.isSafeInteger(value) && value >= least && value <= most);
+}
+
+/** A duration in seconds: more than 0, at most `most`. */
+export function secondsUpTo(most: number) {
+  return numberThat(
+    `a number of seconds, more than 0 and at most ${most}`,
+    (value) => value > 0 && value <= most,
+  );
+}
+
+const wantedFlag = 'true or false';
+const toFlag = z.transform((value: boolean | string) => String(value).trim().toLowerCase() === 'true');
+export const flag = z.pipe(
+  z.union([z.boolean(), z.string().check(z.regex(truth, wantedFlag))], wantedFlag),
+  toFlag,
+);
+
+/** read-row.ts has made a list of a string set. */
+export const textList = z.array(text, 'a list (or a string set) of texts');
+
+export const modelName = z.string(wantedName).check(z.trim(), z.regex(modelNamePattern, wantedName));
+export const modelList = z.array(modelName, wantedNames);
+
+/** A value that goes into a request body as it is. */
+export const jsonValue = z.custom(isJson, 'a value that JSON can hold (a list instead of a set)');
+
+function isJson(value: unknown): boolean {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return true;
+  if (typeof value === 'number') return Number.isFinite(value);
+  if (Array.isArray(value)) return value.every(isJson);
+  if (typeof value !== 'object' || value instanceof Set || value instanceof Uint8Array) return false;
+  return Object.values(value).every(isJson);
+}
+
+/** ISO 8601, a date (its first moment, UTC) or a time with its zone; becomes epoch milliseconds. */
+export const time = z.pipe(
+  z.string(wantedTime).check(z.regex(isoTime, wantedTime), z.refine(isOnTheCalendar, wantedTime)),
+  z.transform((value: string) => Date.parse(value)),
+);
+
+/** Date.parse moves a 30 February on into March: whoever typed that did not mean March. */
+function isOnTheCalendar(value: string): boolean {
+  const day = value.slice(0, 10);
+  const midnight = Date.parse(day);
+  return (
+    !Number.isNaN(midnight) &&
+    !Number.isNaN(Date.parse(value)) &&
+    new Date(midnight).toISOString().startsWith(day)
+  );
+}

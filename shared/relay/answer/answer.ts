@@ -1,0 +1,124 @@
+/**
+ * One answer on its way to one client. The status is decided by what comes first: the renderer's first text or the
+ * heartbeat (200), or a failure (its own status). The stream is read to its end even when the client is gone, because
+ * its end says what it cost: last byte first, then the bill, then the log.
+ */
+import { run } from '../../stream/machine.ts';
+import { costsNothing } from '../../billing/call-charge.ts';
+import { promptTokens } from '../../billing/prompt-tokens.ts';
+import type { Renderer } from '../../endpoints/renderer.ts';
+import type { ChatCall } from '../call/chat-call.ts';
+import type { ChatPorts } from '../call/chat-ports.ts';
+import type { DispatchedCall } from '../call/dispatch-report.ts';
+import type { HeldKey } from '../call/idempotency-claim.ts';
+import { asRefusal, refusalResponse, type Refusal } from '../http/refusal.ts';
+import type { RelayResponse } from '../http/http.ts';
+import type { Bill } from '../money/bill.ts';
+import { Heartbeat } from './heartbeat.ts';
+import { answerLine } from './log-line.ts';
+import { Meter } from './meter.ts';
+import { ResponseQueue } from './response-queue.ts';
+
+/** Text that may wait for a slow client (UTF-16 code units), and how long the client may take none of it. */
+const waitingLengthMax = 1024 * 1024;
+const stuckMs = 30_000;
+
+/** What an answer is written with, and what its end closes. */
+export interface AnswerParts {
+  renderer: Renderer;
+  dispatch: DispatchedCall;
+  bill: Bill;
+  /** Undefined: the request has no Idempotency-Key. */
+  claim: HeldKey | undefined;
+}
+
+export class Answer {
+  readonly #queue = new ResponseQueue(waitingLengthMax);
+  readonly #ports: ChatPorts;
+  readonly #call: ChatCall;
+  readonly #parts: AnswerParts;
+  readonly #heartbeat: Heartbeat;
+  #refusal: Refusal | undefined;
+
+  constructor(ports: ChatPorts, call: ChatCall, parts: AnswerParts) {
+    this.#ports = ports;
+    this.#call = call;
+    this.#parts = parts;
+    this.#heartbeat = new Heartbeat(ports.clock);
+  }
+
+  /** Reads the whole stream into the response queue, then closes what the call opened. Never rejects. */
+  async produce(): Promise<void> {
+    const { renderer, dispatch, bill, claim } = this.#parts;
+    const meter = new Meter(() => promptTokens(dispatch.report().request), bill.quota);
+    const stop = new AbortController();
+    void this.#heartbeat.run(this.#queue, renderer, stop.signal);
+    try {
+      for await (const texts of run(run(dispatch.chunks, meter), renderer)) await this.#write(texts.join(''));
+    } catch (error) {
+      this.#fail(asRefusal(error), error);
+    }
+    stop.abort();
+    this.#queue.end();
+    const end = this.#end();
+    const report = dispatch.report();
+    const measure = meter.measure(report.usage);
+    const { usage, anyContent } = measure;
+    const outcome = { failed: this.#refusal !== undefined, anyContent, usage };
+    const estimated = measure.estimated || report.usageClamped;
+    const billed = await bill.close({ outcome, estimated, end });
+    await claim?.finish(costsNothing(outcome));
+    await dispatch.healthWritten();
+    const durationMs = this.#ports.clock.now() - this.#call.startedMs;
+    const ending = { status: this.#status(), end, refusal: this.#refusal, durationMs };
+    this.#ports.log.request(answerLine({ call: this.#call, report, billed, measure, ending }));
+  }
+
+  /** What the host sends; resolves when the status is decided. `done` is what `produce` returned. */
+  async response(done: Promise<void>): Promise<RelayResponse> {
+    await this.#queue.opened;
+    const { renderer, dispatch, bill } = this.#parts;
+    const { requestId } = this.#call.identity;
+    const attempts = dispatch.report().tried.length;
+    const facts = { ...(attempts > 0 && { 'x-relay-attempts': String(attempts) }), ...bill.headers };
+    if (this.#refusal && !this.#queue.committed) {
+      const response = refusalResponse(this.#refusal, requestId);
+      return { ...response, headers: { ...response.headers, ...facts }, done };
+    }
+    const headers = {
+      'content-type': renderer.contentType,
+      'cache-control': 'no-cache, no-transform',
+      'x-request-id': requestId,
+      ...facts,
+    };
+    return { status: 200, headers, body: this.#queue, done };
+  }
+
+  #fail(refusal: Refusal, error: unknown): void {
+    this.#refusal = refusal;
+    const told = refusal.body.error;
+    if (told.code === 'internal') this.#ports.log.fault(this.#call.identity.requestId, error);
+    if (this.#queue.committed) this.#queue.push(this.#parts.renderer.failed(told));
+  }
+
+  /** A client that takes nothing for too long counts as gone; the stream is then read on without it. */
+  async #write(text: string): Promise<void> {
+    this.#queue.push(text);
+    this.#heartbeat.wrote();
+    if (!this.#queue.full) return;
+    const taken = new AbortController();
+    const until = AbortSignal.any([taken.signal, this.#call.signal]);
+    await Promise.race([this.#queue.taken(), this.#ports.clock.sleep(stuckMs, until)]);
+    taken.abort();
+    if (this.#queue.full) this.#queue.leave();
+  }
+
+  #status(): number {
+    return this.#refusal && !this.#queue.committed ? this.#refusal.status : 200;
+  }
+
+  #end(): string {
+    if (this.#refusal) return 'failed';
+    return this.#queue.clientLeft ? 'client_gone' : 'completed';
+  }
+}

@@ -1,0 +1,74 @@
+/** The request's one log line, built at its end from what each stage returned. Holds no prompt, answer or secret. */
+import type { ChatCall } from '../call/chat-call.ts';
+import type { DispatchReport } from '../call/dispatch-report.ts';
+import type { Refusal } from '../http/refusal.ts';
+import type { BillReport } from '../money/bill.ts';
+import type { RequestLog } from '../ports/telemetry.ts';
+import type { Measure } from './meter.ts';
+
+export interface AnswerFacts {
+  call: ChatCall;
+  report: DispatchReport;
+  billed: BillReport;
+  measure: Measure;
+  ending: { status: number; end: string; refusal: Refusal | undefined; durationMs: number };
+}
+
+/** The line of a call that was dispatched. */
+export function answerLine({ call, report, billed, measure, ending }: AnswerFacts): RequestLog {
+  const { status, end, refusal, durationMs } = ending;
+  const counted = measure.anyContent || !refusal;
+  const { prompt_tokens, completion_tokens } = measure.usage;
+  return {
+    request_id: call.identity.requestId,
+    endpoint: call.endpoint,
+    status,
+    end,
+    duration_ms: durationMs,
+    ...refusalFields(refusal),
+    key_hint: call.key.hint,
+    account: call.key.account,
+    model: call.model.base,
+    dropped_tools: call.droppedTools || undefined,
+    ...(report.search !== undefined && { search: report.search }),
+    channel: report.tried.at(-1)?.channel,
+    attempts: report.tried.length > 0 ? report.tried : undefined,
+    upstream_status: report.upstreamStatus,
+    first_content_ms: report.firstContentMs,
+    ...(counted && { prompt_tokens, completion_tokens, usage_estimated: measure.estimated }),
+    usage_clamped: report.usageClamped || undefined,
+    charge: billed.charge,
+    plan_slot: billed.planSlot,
+  };
+}
+
+/** What is known of a request when it is refused; later facts are missing where an earlier check refused. */
+export interface RefusedFacts {
+  requestId: string;
+  endpoint: string;
+  key: { hint?: string | undefined; account: string } | undefined;
+  model: string | undefined;
+  droppedTools: number | undefined;
+  durationMs: number;
+  refusal: Refusal;
+}
+
+/** The line of a request that was refused before any upstream was called. */
+export function refusalLine(facts: RefusedFacts): RequestLog {
+  const { refusal, key } = facts;
+  return {
+    request_id: facts.requestId,
+    endpoint: facts.endpoint,
+    status: refusal.status,
+    end: 'refused',
+    duration_ms: facts.durationMs,
+    ...refusalFields(refusal),
+    key_hint: key?.hint,
+    account: key?.account,
+    model: facts.model,
+    dropped_tools: facts.droppedTools || undefined,
+  };
+}
+
+const refusalFields = (refusal: Refusal | undefined): Pick<RequestLog, 'code' | 'reason'> =>
+  refusal ? { code: refusal.body.error.code, reason: refusal.reason } : {};

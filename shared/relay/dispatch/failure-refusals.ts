@@ -1,0 +1,51 @@
+/** What a client is told when no channel answered: failures of upstreams, as data, to refusals of the relay. */
+import type { CallerFault, UpstreamFailure, UpstreamFailureKind } from '../../upstreams/upstream-failure.ts';
+import { refuse, Refusal } from '../http/refusal.ts';
+
+const defaultRetrySeconds = 5;
+
+/** Kinds after which the upstream cannot have charged anything: it was not reached, or said no. */
+const chargedNothing = new Set<UpstreamFailureKind>(['connect', 'secret', 'secret_store', 'status']);
+
+/**
+ * What the client is told when no channel could serve it: a rate limit when all of them said so, else what the last
+ * other one did. SDKs retry unless told not to, which they are when an upstream may have charged. Never empty.
+ */
+export function refusalOfFailures(failures: readonly UpstreamFailure[]): Refusal {
+  const reason = failures.map((failure) => failure.reason).join(' ');
+  const headers: Record<string, string> = {};
+  if (failures.some(({ kind }) => !chargedNothing.has(kind))) headers['x-should-retry'] = 'false';
+  const failure = failures.findLast(({ status }) => status !== 429);
+  if (!failure) {
+    const seconds = Math.min(
+      ...failures.map(({ retryAfterSeconds }) => retryAfterSeconds ?? defaultRetrySeconds),
+    );
+    return rateRefusal(seconds, reason);
+  }
+  if (failure.kind === 'timeout' || failure.kind === 'deadline')
+    return refuse('upstream_timeout', 'The upstream of this model did not answer in time.', {
+      reason,
+      headers,
+    });
+  const words = 'The upstream of this model failed to answer. Try again, or another model.';
+  return refuse('upstream_unavailable', words, { reason, headers });
+}
+
+/** The upstream's own refusal, under its status. */
+export function refusalOfCaller({ status, message, param, code }: CallerFault): Refusal {
+  const error = { message, type: 'invalid_request_error', param, code } as const;
+  return new Refusal(status, error, { reason: `upstream_refused_${status}` });
+}
+
+/** All channels of the model are cooling down. Times in epoch milliseconds. */
+export function coolingRefusal(soonestMs: number | undefined, nowMs: number): Refusal {
+  const seconds = soonestMs === undefined ? defaultRetrySeconds : (soonestMs - nowMs) / 1000;
+  return rateRefusal(seconds, 'all_channels_cooling');
+}
+
+/** Coding agents read the seconds out of these words. */
+function rateRefusal(seconds: number, reason: string): Refusal {
+  const whole = Math.max(1, Math.ceil(seconds));
+  const words = `The upstream of this model is limiting its rate. Please try again in ${whole}s.`;
+  return refuse('rate_limit_exceeded', words, { reason, headers: { 'retry-after': String(whole) } });
+}

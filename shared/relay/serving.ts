@@ -1,0 +1,93 @@
+/** The relay's one path for an endpoint: the checks in their order, the answer, and the log line of a refusal. */
+import type { Endpoint } from '../endpoints/endpoint.ts';
+import { refusalLine } from './answer/log-line.ts';
+import type { ChatCall } from './call/chat-call.ts';
+import type { ChatPorts } from './call/chat-ports.ts';
+import { servingChannels } from './call/serving-channels.ts';
+import type { Handle, RelayRequest } from './http/http.ts';
+import { asRefusal, refusalResponse } from './http/refusal.ts';
+import { Reservations } from './money/reservations.ts';
+import { admitCaller, payAndAnswer, readCall, type AskedCall, type Caller } from './pipeline.ts';
+import type { Clock } from './ports/clock.ts';
+
+/** Lambda kills at its time-out without notice: fail in-protocol 5 s earlier. */
+const hostReserveMs = 5_000;
+
+/** A handle that never rejects: whatever goes wrong becomes an answer and a log line. */
+export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
+  const reservations = new Reservations(ports);
+  return async (request) => {
+    const startedMs = ports.clock.now();
+    let caller: Caller | undefined;
+    let asked: AskedCall | undefined;
+    let deadline: Deadline | undefined;
+    try {
+      caller = await admitCaller(ports, endpoint, request);
+      asked = readCall(endpoint, request, caller);
+      const channels = servingChannels(caller.snapshot, asked.model.base);
+      const untilMs = deadlineOf(caller, request, startedMs);
+      deadline = new Deadline(ports.clock, untilMs);
+      const call: ChatCall = Object.freeze({
+        ...caller,
+        identity: {
+          requestId: request.id,
+          created: Math.floor(startedMs / 1000),
+          model: asked.model.base,
+        },
+        endpoint: endpoint.name,
+        request: asked.read.request,
+        model: asked.model,
+        channels,
+        startedMs,
+        outputTokensAsked: asked.read.outputTokensMax,
+        droppedTools: asked.read.droppedTools,
+        deadlineMs: untilMs,
+        signal: deadline.signal,
+      });
+      const idempotencyKey = request.headers['idempotency-key'];
+      const response = await payAndAnswer(ports, reservations, { call, asked, idempotencyKey });
+      return { ...response, done: response.done.finally(() => deadline?.stop()) };
+    } catch (error) {
+      deadline?.stop();
+      const refusal = asRefusal(error);
+      if (refusal.body.error.code === 'internal') ports.log.fault(request.id, error);
+      ports.log.request(
+        refusalLine({
+          requestId: request.id,
+          endpoint: endpoint.name,
+          key: caller?.key,
+          model: asked?.model.base,
+          droppedTools: asked?.read.droppedTools,
+          durationMs: ports.clock.now() - startedMs,
+          refusal,
+        }),
+      );
+      return refusalResponse(refusal, request.id);
+    }
+  };
+}
+
+function deadlineOf({ snapshot }: Caller, request: RelayRequest, startedMs: number): number {
+  const ownMs = startedMs + snapshot.settings.limits.requestSeconds * 1000;
+  return Math.min(ownMs, request.hostDeadlineMs - hostReserveMs);
+}
+
+/** Aborts its signal at a time, unless it is stopped before. */
+class Deadline {
+  readonly #abort = new AbortController();
+  readonly #stopped = new AbortController();
+
+  constructor(clock: Clock, untilMs: number) {
+    void clock.sleep(Math.max(0, untilMs - clock.now()), this.#stopped.signal).then(() => {
+      if (!this.#stopped.signal.aborted) this.#abort.abort();
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+  }
+}

@@ -1,0 +1,12 @@
+/** OpenAI's Chat Completions, as its many imitators speak it. */
+import type { Dialect } from '../../dialect.ts';
+import { ChatReader } from './events.ts';
+import { chatError } from './failure.ts';
+import { chatBody } from './request.ts';
+
+export const chat: Dialect = {
+  path: '/chat/completions',
+  body: chatBody,
+  reader: (identity) => new ChatReader(identity),
+  error: chatError,
+};

@@ -1,0 +1,75 @@
+/** Reads an upstream's answer that is not a 2xx: whose fault it is, and what the caller may be told of it. */
+import type { ChannelType } from './channel-type.ts';
+import type { Dialect } from './dialect.ts';
+import { scrub } from './error-text.ts';
+import type { UpstreamReply } from './exchange.ts';
+import { UpstreamFailure, type CallerFault } from './upstream-failure.ts';
+
+/** Statuses with which an upstream says that the caller's request is at fault. */
+const callersFault = new Set([400, 404, 413, 422]);
+const bodyBytesMax = 64 * 1024;
+const retryAfterSecondsMax = 3600;
+
+export interface FailureReading {
+  dialect: Pick<Dialect, 'error'>;
+  /** Knows how this type of upstream says that our secret or the row is at fault, not the caller. */
+  type: Pick<ChannelType, 'ownFault'>;
+  /** What must not come back to a client: the secret, the upstream's host. */
+  withheld: readonly string[];
+}
+
+export async function readFailure(
+  reply: UpstreamReply,
+  { dialect, type, withheld }: FailureReading,
+): Promise<CallerFault | UpstreamFailure> {
+  const { status } = reply;
+  const failure = new UpstreamFailure('status', status, retryAfterSeconds(reply.headers['retry-after']));
+  if (!callersFault.has(status)) {
+    // Left unread, the answer would hold its connection for as long as the upstream likes.
+    await reply.body[Symbol.asyncIterator]().return?.();
+    return failure;
+  }
+  const error = dialect.error(parse(await readText(reply)));
+  if (!error) return failure;
+  const own = type.ownFault?.(status, error);
+  if (own) return own === 'secret' ? new UpstreamFailure('secret', status) : failure;
+  return {
+    kind: 'caller',
+    status,
+    message: scrub(error['message'], withheld) ?? 'The upstream refused the request.',
+    param: scrub(error['param'], withheld) ?? null,
+    code: wordOf(scrub(error['code'], withheld)) ?? 'upstream_refused',
+  };
+}
+
+/** The code goes into the log too, where no sentence of an upstream belongs. */
+const wordOf = (text: string | undefined): string | undefined =>
+  text !== undefined && /^[\w.-]{1,64}$/.test(text) ? text : undefined;
+
+/** Seconds of a Retry-After header; its date form is not worth a clock here. */
+function retryAfterSeconds(header: string | undefined): number | undefined {
+  const seconds = Number(header);
+  return header !== undefined && Number.isFinite(seconds) && seconds >= 0
+    ? Math.min(seconds, retryAfterSecondsMax)
+    : undefined;
+}
+
+async function readText(reply: UpstreamReply): Promise<string> {
+  const utf8 = new TextDecoder();
+  let text = '';
+  let bytes = 0;
+  for await (const piece of reply.body) {
+    bytes += piece.byteLength;
+    if (bytes > bodyBytesMax) return '';
+    text += utf8.decode(piece, { stream: true });
+  }
+  return text + utf8.decode();
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

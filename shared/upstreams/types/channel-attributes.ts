@@ -1,0 +1,48 @@
+/** The attributes of a channel's row that depend on its type, and whether they fit it. */
+import type { OwnAttribute } from '../channel-setup.ts';
+import type { ChannelAttributes } from '../channel-type.ts';
+import { dialectPaths } from '../dialects/dialects.ts';
+import { endpointProblem, type EndpointRules } from '../endpoint-rules.ts';
+import { channelSetups, channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
+
+export const channelTypeNames = Object.keys(channelTypes) as ChannelTypeName[];
+
+/** What these functions read of a row. */
+type TypedRow = ChannelAttributes<OwnAttributeName> & { type: ChannelTypeName };
+
+/** Every attribute that only some types have. Types that share one declare the same. */
+export function ownAttributes(): { name: OwnAttributeName; attribute: OwnAttribute }[] {
+  const all = Object.values(channelSetups).flatMap(({ attributes }) =>
+    Object.entries<OwnAttribute>(attributes),
+  );
+  return [...new Map<string, OwnAttribute>(all)].map(([name, attribute]) => ({
+    name: name as OwnAttributeName,
+    attribute,
+  }));
+}
+
+/** The types whose rows have an attribute. */
+export const typesWith = (name: OwnAttributeName): ChannelTypeName[] =>
+  channelTypeNames.filter((type) => Object.hasOwn(channelSetups[type].attributes, name));
+
+/** The address that a row is called at: its own or its type's; undefined: it has none. */
+export const endpointOf = (row: TypedRow): string | undefined =>
+  row.endpoint === '' ? channelSetups[row.type].ownEndpoint?.(row) : row.endpoint;
+
+/** Why a row does not fit its type or may not be called, each as `attribute: found ..., wanted ...`. */
+export function typeProblems(row: TypedRow, rules: EndpointRules): string[] {
+  const endpoint = endpointOf(row);
+  const problems = [...foreignAttributes(row), ...(channelSetups[row.type].problems?.(row, rules) ?? [])];
+  if (endpoint === undefined)
+    return problems.length > 0 ? problems : ['endpoint: found nothing, wanted a text'];
+  const refused = endpointProblem(endpoint, rules, dialectPaths);
+  return refused === undefined ? problems : [...problems, `endpoint: ${refused}`];
+}
+
+const foreignAttributes = (row: TypedRow): string[] =>
+  ownAttributes().flatMap(({ name, attribute }) => {
+    const types = typesWith(name);
+    if (row[name] === undefined || types.includes(row.type)) return [];
+    const others = types.length === 1 ? `the type ${types.join()} has` : `the types ${types.join(', ')} have`;
+    return [`${name}: found one, but only ${others} ${attribute.named}`];
+  });

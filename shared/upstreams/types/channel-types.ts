@@ -1,0 +1,25 @@
+/** Every channel type: its name in rows, what answers need of it, and what configuration and operators need. */
+import { anthropic, anthropicSetup } from './anthropic.ts';
+import { azure, azureSetup } from './azure.ts';
+import { bedrock, bedrockSetup } from './bedrock.ts';
+import { gemini, geminiSetup } from './gemini.ts';
+import { openai, openaiSetup } from './openai.ts';
+
+export const channelTypes = { openai, anthropic, gemini, azure, bedrock };
+
+export const channelSetups = {
+  openai: openaiSetup,
+  anthropic: anthropicSetup,
+  gemini: geminiSetup,
+  azure: azureSetup,
+  bedrock: bedrockSetup,
+} satisfies Record<keyof typeof channelTypes, unknown>;
+
+export type ChannelTypeName = keyof typeof channelTypes;
+/** Attributes that only rows of some type have. */
+export type OwnAttributeName = {
+  [Type in ChannelTypeName]: keyof (typeof channelSetups)[Type]['attributes'];
+}[ChannelTypeName];
+
+/** The type of a row that names none. */
+export const defaultChannelType: ChannelTypeName = 'openai';
