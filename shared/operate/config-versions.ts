@@ -1,7 +1,7 @@
 /** Port: the configuration as it stands in the tables, and the versions that were published of it. */
-import type { Pointer } from '../adapters/dynamodb/runtime/runtime-items.ts';
 import type { ConfigRows } from '../config/config-rows.ts';
 import type { Snapshot } from '../config/snapshot.ts';
+import type { Pointer } from '../relay/ports/config-store.ts';
 
 /** A version of the configuration as it was published. */
 export type PublishedVersion = Pointer;

@@ -3,8 +3,16 @@ import type { TableName } from '../tables/table-names.ts';
 import { tableSchemas } from '../tables/table-schemas.ts';
 import type { RawRow, RowTables } from './row-tables.ts';
 
+/** A row that must not exist yet. */
+export interface NewRow {
+  kind: 'create';
+  table: TableName;
+  row: RawRow;
+}
+
 export type RowWrite =
-  | { kind: 'create' | 'replace'; table: TableName; row: RawRow }
+  | NewRow
+  | { kind: 'replace'; table: TableName; row: RawRow }
   /** `unchanged`: the values that the row must still have; undefined stands for an absent attribute. */
   | { kind: 'update'; table: TableName; key: RawRow; attributes: RawRow; unchanged: RawRow }
   | { kind: 'remove'; table: TableName; key: RawRow; unchanged: RawRow };

@@ -5,14 +5,11 @@ import {
   awaitApplied,
   carryOutGrantAmount,
   planGrantAmount,
-  type GrantInput,
 } from '../../../shared/operate/accounts/grant-amount.ts';
 import { carryOutSetPlan, planSetPlan } from '../../../shared/operate/accounts/set-plan.ts';
-import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import type { CommandContext } from './command-context.ts';
 import { printAccount, printApplied, printGrant, printPlanSet } from './print/accounts.ts';
 import { parseNumber } from './terminal/option-values.ts';
-import type { Terminal } from './terminal/terminal.ts';
 
 const examples = `
 Amounts are yuan with at most 9 decimals. A negative amount is a correction. The same --id is never applied twice,
@@ -67,8 +64,12 @@ export function addAccountCommands(program: Command, { terminal, open }: Command
     .option('--wait <seconds>', 'how long to wait until it is applied', parseNumber, 15)
     .action(async (account: string, amount: string, options: GrantOptions, command: Command) => {
       const { reason, id, new: isNew, wait } = options;
-      const grant = { account, amount, reason, id, isNew };
-      await grantAndPrint(await open(command), terminal, { grant, waitSeconds: wait });
+      const ports = await open(command);
+      const plan = await planGrantAmount(ports, { account, amount, reason, id, isNew });
+      printGrant(terminal, await carryOutGrantAmount(ports, plan));
+      const { grantId } = plan;
+      const applied = await awaitApplied(ports, { account, grantId, waitMs: wait * 1000 });
+      printApplied(terminal, account, applied);
     });
 
   account
@@ -87,19 +88,4 @@ export function addAccountCommands(program: Command, { terminal, open }: Command
       printPlanSet(terminal, await carryOutSetPlan(ports, plan));
       for (const warning of plan.warnings) terminal.remark(`warning: ${warning}`);
     });
-}
-
-export async function grantAndPrint(
-  ports: OperatorPorts,
-  terminal: Terminal,
-  { grant, waitSeconds }: { grant: GrantInput; waitSeconds: number },
-): Promise<void> {
-  const written = await carryOutGrantAmount(ports, await planGrantAmount(ports, grant));
-  printGrant(terminal, written);
-  const { account, grantId } = written;
-  printApplied(
-    terminal,
-    account,
-    await awaitApplied(ports, { account, grantId, waitMs: waitSeconds * 1000 }),
-  );
 }

@@ -10,13 +10,11 @@ import { carryOutDisableKey, planDisableKey } from '../../../shared/operate/keys
 import { listKeys } from '../../../shared/operate/keys/list-keys.ts';
 import { carryOutRotateKey, planRotateKey } from '../../../shared/operate/keys/rotate-key.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
-import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
+import { approve } from './approve.ts';
 import type { CommandContext } from './command-context.ts';
 import { printNewAccount } from './print/accounts.ts';
 import { keyRefusal, printKeyCheck, printKeys, printNewKey, type JsonOption } from './print/keys.ts';
-import { confirmPlan } from './terminal/confirm-plan.ts';
 import { parseList, parseNumber } from './terminal/option-values.ts';
-import type { Terminal } from './terminal/terminal.ts';
 
 const examples = `
 A key is shown once, when it is made; the tables hold only its hash.
@@ -50,7 +48,10 @@ export function addKeyCommands(program: Command, { terminal, open }: CommandCont
     .option('--rpm <n>', 'requests a minute', parseNumber)
     .option('--json', 'print JSON')
     .action(async (options: NewKeyInput & JsonOption, command: Command) => {
-      await createAndPrintKey(await open(command), terminal, options);
+      const ports = await open(command);
+      const made = await carryOutCreateKey(ports, await planCreateKey(ports, options));
+      printNewAccount(terminal, made);
+      printNewKey(terminal, made, options);
     });
 
   key
@@ -82,7 +83,7 @@ export function addKeyCommands(program: Command, { terminal, open }: CommandCont
     .action(async (written: string, options: { yes?: boolean }, command: Command) => {
       const ports = await open(command);
       const plan = await planDisableKey(ports, written);
-      await confirmPlan(terminal, plan, options);
+      await approve(terminal, plan, options);
       const { name } = await carryOutDisableKey(ports, plan);
       terminal.print(`${name} is disabled; the relay refuses it within 30 seconds.`);
     });
@@ -97,21 +98,9 @@ export function addKeyCommands(program: Command, { terminal, open }: CommandCont
     .action(async (written: string, options: RotateOptions, command: Command) => {
       const ports = await open(command);
       const plan = await planRotateKey(ports, { written, graceHours: options.grace });
-      await confirmPlan(terminal, plan, options);
+      await approve(terminal, plan, options);
       const made = await carryOutRotateKey(ports, plan);
       printNewKey(terminal, made, options);
       terminal.remark(`${made.oldName} works until ${made.oldWorksUntil}.`);
     });
-}
-
-/** @returns the key */
-export async function createAndPrintKey(
-  ports: OperatorPorts,
-  terminal: Terminal,
-  options: NewKeyInput & JsonOption,
-): Promise<string> {
-  const made = await carryOutCreateKey(ports, await planCreateKey(ports, options));
-  printNewAccount(terminal, made);
-  printNewKey(terminal, made, options);
-  return made.secretKey;
 }

@@ -7,7 +7,8 @@ import { isoTime } from '../../wire/iso-time.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
-import { ExactNumber, type RawRow } from '../row-tables.ts';
+import { ExactNumber } from '../row-tables.ts';
+import type { NewRow } from '../row-writes.ts';
 import { findAccount } from './find-account.ts';
 
 export interface GrantInput {
@@ -21,7 +22,7 @@ export interface GrantInput {
   isNew?: boolean | undefined;
 }
 
-export interface GrantPlan extends Plan<{ table: 'accounts' | 'grants'; row: RawRow }> {
+export interface GrantPlan extends Plan<NewRow> {
   account: string;
   grantId: string;
   amount: NanoYuan;
@@ -46,8 +47,9 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
   const { amount } = reading.row;
   const { row, isMissing } = await findAccount(ports, account, input.isNew);
   const grant = { ...facts, amount: new ExactNumber(formatYuan(amount)), _created: isoTime(nowMs) };
+  const newGrant: NewRow = { kind: 'create', table: 'grants', row: grant };
   return {
-    changes: [...(isMissing ? [{ table: 'accounts' as const, row }] : []), { table: 'grants', row: grant }],
+    changes: isMissing ? [{ kind: 'create', table: 'accounts', row }, newGrant] : [newGrant],
     effect: [
       ...(isMissing ? [`account ${account} is new`] : []),
       `account ${account} is granted ${formatYuan(amount)} yuan, once, as ${grantId}`,

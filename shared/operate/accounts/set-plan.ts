@@ -6,6 +6,7 @@ import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
 import type { RawRow } from '../row-tables.ts';
+import { writeRow, type RowWrite } from '../row-writes.ts';
 import { findAccount } from './find-account.ts';
 
 export interface SetPlanInput {
@@ -27,11 +28,7 @@ interface WrittenPlan {
   until?: string;
 }
 
-export type SetPlanChange =
-  | { write: 'create'; row: RawRow }
-  | { write: 'update'; attributes: { plan: WrittenPlan | undefined } };
-
-export interface SetPlanPlan extends Plan<SetPlanChange> {
+export interface SetPlanPlan extends Plan<RowWrite> {
   account: string;
   /** Undefined: the account is to hold none. */
   plan: WrittenPlan | undefined;
@@ -60,11 +57,15 @@ export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Pr
   const held = reading.row.plan;
   if (held?.until !== undefined && held.until <= held.since)
     throw usageFailure('nothing was written: --until must be after --since');
+  const update: RowWrite = {
+    kind: 'update',
+    table: 'accounts',
+    key: { account },
+    attributes: { plan },
+    unchanged: {},
+  };
   return {
-    changes: [
-      ...(isMissing ? [{ write: 'create' as const, row }] : []),
-      { write: 'update', attributes: { plan } },
-    ],
+    changes: isMissing ? [{ kind: 'create', table: 'accounts', row }, update] : [update],
     effect: [
       ...(isMissing ? [`account ${account} is new`] : []),
       plan ? `account ${account} holds plan ${plan.level}` : `account ${account} holds no plan`,
@@ -103,10 +104,10 @@ export async function carryOutSetPlan(
   { changes, account, plan }: SetPlanPlan,
 ): Promise<SetPlanResult> {
   let isNewAccount = false;
-  for (const change of changes) {
-    if (change.write === 'create') isNewAccount = await tables.create('accounts', change.row);
-    else if (!(await tables.update('accounts', account, change.attributes)))
-      throw new Failure('the row is gone: somebody deleted it meanwhile');
+  for (const write of changes) {
+    const isWritten = await writeRow(tables, write);
+    if (write.kind === 'create') isNewAccount = isWritten;
+    else if (!isWritten) throw new Failure('the row is gone: somebody deleted it meanwhile');
   }
   return { account, plan, isNewAccount };
 }

@@ -8,6 +8,7 @@ import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
 import type { RawRow } from '../row-tables.ts';
+import type { NewRow } from '../row-writes.ts';
 import { keyState } from './key-state.ts';
 
 export interface NewKeyInput {
@@ -19,13 +20,8 @@ export interface NewKeyInput {
   rpm?: number;
 }
 
-/** A new row; that of the key gets hash and hint when the key is made. */
-export interface NewKeyChange {
-  table: 'accounts' | 'keys';
-  row: RawRow;
-}
-
-export interface NewKeyPlan extends Plan<NewKeyChange> {
+/** The row of the key gets hash and hint when the key is made. */
+export interface NewKeyPlan extends Plan<NewRow> {
   account: string;
   /** What the key may do, in words. */
   rights: string;
@@ -64,11 +60,10 @@ export async function planCreateKey(
   const reading = readRow(AccountRow, { account });
   if ('problem' in reading) throw usageFailure(`account: ${reading.problem}`);
   const isNewAccount = (await tables.get('accounts', account)) === undefined;
+  const newAccount: NewRow = { kind: 'create', table: 'accounts', row: { account } };
+  const newKey: NewRow = { kind: 'create', table: 'keys', row };
   return {
-    changes: [
-      ...(isNewAccount ? [{ table: 'accounts' as const, row: { account } }] : []),
-      { table: 'keys', row },
-    ],
+    changes: isNewAccount ? [newAccount, newKey] : [newKey],
     effect: [
       ...(isNewAccount ? [`account ${account} is new`] : []),
       `a key of account ${account}: ${rights}`,
@@ -81,10 +76,10 @@ export async function planCreateKey(
 
 export async function carryOutCreateKey(ports: OperatorPorts, plan: NewKeyPlan): Promise<CreatedKey> {
   const { account, rights } = plan;
-  const made = { ...newKey(ports), account, rights };
+  const made = { ...makeKey(ports), account, rights };
+  const { hash, hint } = made;
   let isNewAccount = false;
   for (const { table, row } of plan.changes) {
-    const { hash, hint } = made;
     const isCreated = await ports.tables.create(table, table === 'keys' ? { ...row, hash, hint } : row);
     if (table === 'accounts') isNewAccount = isCreated;
     else if (!isCreated) throw new Failure('no key was made: repeat the command');
@@ -92,7 +87,7 @@ export async function carryOutCreateKey(ports: OperatorPorts, plan: NewKeyPlan):
   return { ...made, isNewAccount };
 }
 
-export function newKey({ random }: OperatorPorts): Pick<MadeKey, 'secretKey' | 'hash' | 'hint'> {
+export function makeKey({ random }: OperatorPorts): Pick<MadeKey, 'secretKey' | 'hash' | 'hint'> {
   const secretKey = random.secretKey();
   return { secretKey, hash: keyHash(secretKey), hint: keyHint(secretKey) };
 }

@@ -2,15 +2,10 @@
 import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
+import { writeRow, type RowWrite } from '../row-writes.ts';
 import { findKey } from './find-key.ts';
 
-export interface DisableKeyChange {
-  hash: string;
-  attributes: { enabled: false };
-}
-
-export interface DisableKeyPlan extends Plan<DisableKeyChange> {
-  changes: [DisableKeyChange];
+export interface DisableKeyPlan extends Plan<RowWrite> {
   /** How to call the key in a message. */
   name: string;
 }
@@ -19,7 +14,9 @@ export interface DisableKeyPlan extends Plan<DisableKeyChange> {
 export async function planDisableKey(ports: OperatorPorts, written: string): Promise<DisableKeyPlan> {
   const { hash, name } = await findKey(ports, written);
   return {
-    changes: [{ hash, attributes: { enabled: false } }],
+    changes: [
+      { kind: 'update', table: 'keys', key: { hash }, attributes: { enabled: false }, unchanged: {} },
+    ],
     effect: [`the relay refuses ${name} within 30 seconds`],
     questions: [`Disable ${name}?`],
     name,
@@ -28,9 +25,10 @@ export async function planDisableKey(ports: OperatorPorts, written: string): Pro
 
 export async function carryOutDisableKey(
   { tables }: OperatorPorts,
-  { changes: [{ hash, attributes }], name }: DisableKeyPlan,
+  { changes, name }: DisableKeyPlan,
 ): Promise<{ name: string }> {
-  if (!(await tables.update('keys', hash, attributes)))
-    throw new Failure('the row is gone: somebody deleted it, so the key is refused already');
+  for (const write of changes)
+    if (!(await writeRow(tables, write)))
+      throw new Failure('the row is gone: somebody deleted it, so the key is refused already');
   return { name };
 }

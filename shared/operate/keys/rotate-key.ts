@@ -4,7 +4,7 @@ import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
 import type { RawRow } from '../row-tables.ts';
-import { newKey, type MadeKey } from './create-key.ts';
+import { makeKey, type MadeKey } from './create-key.ts';
 import { findKey } from './find-key.ts';
 import { keyState } from './key-state.ts';
 
@@ -71,7 +71,7 @@ export async function carryOutRotateKey(
   { changes: [change], account, rights, oldName }: RotateKeyPlan,
 ): Promise<RotatedKey> {
   const { row, oldHash, oldAttributes, unchanged } = change;
-  const made = newKey(ports);
+  const made = makeKey(ports);
   const newRow = { ...row, hash: made.hash, hint: made.hint };
   await ports.tables.succeed('keys', newRow, oldHash, oldAttributes, unchanged);
   return { ...made, account, rights, oldName, oldWorksUntil: oldAttributes.expires_at };

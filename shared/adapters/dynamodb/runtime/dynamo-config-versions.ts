@@ -1,3 +1,4 @@
+/** The published versions of the configuration, for operators: the relay's own snapshot store, with errors explained. */
 import type { ConfigVersions } from '../../../operate/config-versions.ts';
 import { dynamoSnapshotStore } from './dynamo-config-store.ts';
 import type { Pointer } from './runtime-items.ts';

@@ -4,24 +4,14 @@
  */
 import { BatchGetItemCommand, type AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import type { Pointer } from '../../../relay/ports/config-store.ts';
 import { StoreUnavailable } from '../../../relay/ports/store-errors.ts';
 import { storeCall } from '../dynamo-client.ts';
 import { numberAttribute, textAttribute, type Attributes } from '../quotas/quota-attributes.ts';
 
-export const pointerId = 'config';
+export type { Pointer };
 
-/** Which snapshot is served. */
-export interface Pointer {
-  version: number;
-  /** In which form the snapshot is stored: see `snapshotFormat`. */
-  format: number;
-  parts: number;
-  rowParts: number;
-  /** SHA-256 of the canonical content. */
-  digest: string;
-  /** Unix seconds. */
-  publishedAt: number;
-}
+export const pointerId = 'config';
 
 export const snapshotPartId = (version: number, part: number): string => `snapshot#${version}#${part}`;
 export const rowsPartId = (version: number, part: number): string => `rows#${version}#${part}`;
