@@ -41,7 +41,7 @@ async function serve(
   startedMs: number,
   record: RequestLog,
 ): Promise<RelayResponse> {
-  if (matchRoute(request) !== endpoint.route) throw refuseRoute(request);
+  if (matchRoute(request) !== endpoint.name) throw refuseRoute(request);
   const keyLookup = lookUpKey(ports, request);
   keyLookup.catch(() => {}); // Runs beside the configuration's read, whose refusal comes first.
   const snapshot = await ports.config.current();
@@ -85,7 +85,7 @@ async function serve(
       { ...call, signal },
       {
         header: request.headers['idempotency-key'],
-        asked: [endpoint.route, body],
+        asked: [endpoint.name, body],
       },
     ),
   );
@@ -143,7 +143,7 @@ function closedMessage(snapshot: Snapshot): string {
 }
 
 function newRecord(request: RelayRequest, endpoint: Endpoint): RequestLog {
-  return { request_id: request.id, endpoint: endpoint.route, status: 0, end: 'refused', duration_ms: 0 };
+  return { request_id: request.id, endpoint: endpoint.name, status: 0, end: 'refused', duration_ms: 0 };
 }
 
 function refused(ports: ChatPorts, request: RelayRequest, record: RequestLog, error: unknown): RelayResponse {

@@ -1,7 +1,7 @@
 /** Reads a price list in US dollars per token: LiteLLM's JSON, or rows of a CSV with the same names of columns. */
 import * as z from 'zod/mini';
 import { parseDecimal } from '../../billing/amount.ts';
-import { modelName } from '../../wire/attribute-schemas.ts';
+import { modelName } from '../../config/rows/attribute-schemas.ts';
 import { usageFailure } from '../operator-failure.ts';
 
 /** The text of a JSON, or the rows of a CSV with their head. */
