@@ -18,7 +18,7 @@ export function accountPlan({ held, item, plans, nowMs }: PlanFacts): AccountPla
   return {
     level: held.level,
     until: held.until === undefined ? null : seconds(held.until),
-    items: planSlots(plans, held, nowMs).map((slot) => ({
+    items: planSlots({ plans, held, nowMs }).map((slot) => ({
       id: slot.itemId,
       name: slot.name,
       used: item.plan.get(slot.key) ?? 0,

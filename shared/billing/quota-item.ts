@@ -62,7 +62,7 @@ export interface CloseRecord {
   endpoint?: string | undefined;
   promptTokens?: number | undefined;
   completionTokens?: number | undefined;
-  /** The upstream told no usage, or told nonsense: token counts are the relay's own. */
+  /** The upstream reported no usage, or an impossible one: token counts are the relay's own. */
   estimated?: boolean | undefined;
   /** How the answer ended: `completed`, `failed`, `client_gone`. */
   end?: string | undefined;

@@ -14,7 +14,7 @@ export interface ReserveWrite {
   rate?: { key: string; minute: number; max: number; starts: boolean } | undefined;
 }
 
-/** One conditional write that closes a reservation: undoes exactly what its entry names, and books the charge. */
+/** One conditional write that closes a reservation: undoes exactly what its entry names, and adds the charge to what was spent. */
 export interface CloseWrite {
   account: string;
   id: string;

@@ -5,7 +5,7 @@ import { openEntriesMax, type QuotaItem } from './quota-item.ts';
 
 /** What a call may come to, before the upstream was asked. Token counts are whole. */
 export interface CallEstimate {
-  /** The input, as well as it can be told. */
+  /** The input, estimated without bias. */
   inputTokens: number;
   /** The input at most. */
   inputTokensMax: number;

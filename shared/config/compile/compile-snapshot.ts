@@ -31,7 +31,7 @@ export interface Compiled {
 
 /**
  * Turns the rows of the ops-edited tables into the one configuration that requests are served with, and a
- * result for each row. Never throws: a row that does not fit is told why, and its last good version is used.
+ * result for each row. Never throws: the result of a row that does not fit says why, and its last good version is used.
  */
 export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compiled {
   const earlier = options.earlier ?? emptyRows;

@@ -1,4 +1,4 @@
-/** Tool calls in the answers of Chat Completions upstreams, which disagree on how a call is told in pieces. */
+/** Tool calls in the answers of Chat Completions upstreams, which disagree on how a call is cut into pieces. */
 import type { ToolCallDelta } from '../../../wire/chat-response.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
@@ -77,7 +77,7 @@ export class UpstreamToolCalls {
     const id = nonEmpty(piece['id']);
     const index = typeof piece['index'] === 'number' ? piece['index'] : undefined;
     const same = this.#same(index, id, count > 1 ? position : -1);
-    return same && !startsAnother(same, id, name, text) ? same : this.#add(index, id);
+    return same && !startsAnother(same, { id, name, text }) ? same : this.#add(index, id);
   }
 
   #same(index: number | undefined, id: string | undefined, position: number): OpenCall | undefined {
@@ -109,9 +109,7 @@ export class UpstreamToolCalls {
  */
 function startsAnother(
   call: OpenCall,
-  id: string | undefined,
-  name: string | undefined,
-  text: string,
+  { id, name, text }: { id: string | undefined; name: string | undefined; text: string },
 ): boolean {
   if (name === undefined || call.name === undefined) return false;
   if (call.text === '') return name !== call.name;
