@@ -4,7 +4,7 @@ import { isHeld, planSlots, type HeldPlan } from './plan-slots.ts';
 import type { QuotaItem } from './quota-item.ts';
 
 interface PlanFacts {
-  /** What the account's row says that it holds. */
+  /** The plan in the account's row. */
   held: HeldPlan | undefined;
   /** The account's item, which counts the calls. */
   item: QuotaItem;

@@ -8,15 +8,15 @@ export interface HeldPlan {
   until?: number | undefined;
 }
 
-/** A plan entry's counter for the current month: what one call can be counted on. */
+/** A plan entry's counter for the current month. A call that the plan covers is counted on one. */
 export interface PlanSlot {
   itemId: string;
   name: string;
   /** `<item>@<first day of the month>`: an item's count survives renewals and changes of level. */
   key: string;
-  /** The counter of two months ago, which nothing refers to any more. */
+  /** The counter of two months ago, to be removed: nothing reads it any more. */
   staleKey: string;
-  /** Calls a month; null: unlimited, and counted all the same. */
+  /** Calls a month; null: unlimited, but counted. */
   limit: number | null;
   resetsAtMs: number;
 }

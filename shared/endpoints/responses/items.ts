@@ -132,7 +132,7 @@ export class OpenCall {
   }
 }
 
-/** `{"input": "..."}` as the text that it holds; models that sent plain text are taken at their word. */
+/** The text in `{"input": "..."}`; plain text is accepted as it is. */
 function unwrapInput(text: string): string {
   try {
     const value: unknown = JSON.parse(text);

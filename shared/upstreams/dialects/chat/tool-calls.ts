@@ -1,12 +1,12 @@
-/** Tool calls in the answers of Chat Completions upstreams, which disagree on how a call is told in pieces. */
+/** Tool calls in the answers of Chat Completions upstreams, which disagree on how a call is cut into pieces. */
 import type { ToolCallDelta } from '../../../wire/chat-response.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 
-/** Eight times what OpenAI allows; every new call is compared with all that came before. */
+/** Eight times what OpenAI allows. Bounds the work, since every new call is compared with all before it. */
 const callsMax = 1024;
 
-/** What a piece says, and where in its delta it stands. */
+/** The content of a piece, and its place in the delta. */
 interface PieceReading {
   name: string | undefined;
   text: string;
