@@ -25,13 +25,16 @@ export interface PlanSlot {
 export const isHeld = (held: HeldPlan | undefined, nowMs: number): held is HeldPlan =>
   held !== undefined && held.since <= nowMs && (held.until === undefined || nowMs < held.until);
 
-/** The counters that the held plan offers, in row order; with a model only those that cover it. */
-export function planSlots(
-  plans: readonly PlanEntry[],
-  held: HeldPlan | undefined,
-  nowMs: number,
-  model?: string,
-): PlanSlot[] {
+export interface SlotQuery {
+  plans: readonly PlanEntry[];
+  held: HeldPlan | undefined;
+  nowMs: number;
+  /** Absent: the slots of all models. */
+  model?: string | undefined;
+}
+
+/** The counters that the held plan offers, in row order. */
+export function planSlots({ plans, held, nowMs, model }: SlotQuery): PlanSlot[] {
   if (!isHeld(held, nowMs)) return [];
   const plan = plans.find(({ level }) => level === held.level);
   const period = planPeriod(held.since, nowMs);

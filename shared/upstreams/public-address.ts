@@ -1,4 +1,4 @@
-/** Which IP addresses are public. Checked twice: a row's endpoint, and the address that its name resolves to at connect time. */
+/** Which IP addresses are public. Checked twice: of a row, and of what its host name resolves to at connect time. */
 
 /** IPv4 networks that no public host is in. Source: IANA's registry of special-purpose addresses, and multicast. */
 const reservedNetworks: [network: number, bits: number][] = [
