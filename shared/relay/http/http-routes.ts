@@ -1,8 +1,9 @@
+/** Every path that is served, and what a client that missed it should call instead. */
 import type { RelayRequest } from './http.ts';
 import { refuse } from './refusal.ts';
 import type { Refusal } from './refusal.ts';
 
-/** Every endpoint. What is not in this table is answered with 404 or 405 by whichever function it reached. */
+/** Every other path or method is answered with 404 or 405 by the function that it reached. */
 const routes = [
   { name: 'chat', method: 'POST', path: '/v1/chat/completions' },
   { name: 'responses', method: 'POST', path: '/v1/responses' },
@@ -46,7 +47,7 @@ export function refuseRoute(request: RelayRequest): Refusal {
       },
     );
   }
-  // The front door reads the path as it was sent: an escaped one came to a function that does not serve it.
+  // The distribution routes by the path as it was sent: an escaped one reaches a function that does not serve it.
   if (route)
     return refuse(
       'not_found',
