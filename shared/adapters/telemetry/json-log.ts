@@ -11,7 +11,7 @@ export interface LineMetrics {
 }
 
 export function jsonLog(version: string, metrics?: LineMetrics): Log {
-  const write = (level: string, message: string, fields: object, atMs = Date.now()): void => {
+  const write = ({ level, message, atMs = Date.now() }: LineHead, fields: object): void => {
     const line = {
       level,
       message,
@@ -25,14 +25,22 @@ export function jsonLog(version: string, metrics?: LineMetrics): Log {
   return {
     request: (entry) => {
       const atMs = Date.now();
-      write('INFO', 'request', { ...entry, ...metrics?.ofRequest(entry, atMs) }, atMs);
+      write({ level: 'INFO', message: 'request', atMs }, { ...entry, ...metrics?.ofRequest(entry, atMs) });
     },
     event: (name, fields) => {
       const atMs = Date.now();
-      write('WARN', name, { ...fields, ...metrics?.ofEvent(name, atMs) }, atMs);
+      write({ level: 'WARN', message: name, atMs }, { ...fields, ...metrics?.ofEvent(name, atMs) });
     },
-    fault: (requestId, error) => write('ERROR', 'fault', { request_id: requestId, ...describeFault(error) }),
+    fault: (requestId, error) =>
+      write({ level: 'ERROR', message: 'fault' }, { request_id: requestId, ...describeFault(error) }),
   };
+}
+
+interface LineHead {
+  level: string;
+  message: string;
+  /** Epoch milliseconds; absent: now. */
+  atMs?: number;
 }
 
 /** JSON.stringify throws at a bigint, which amounts are. */

@@ -14,23 +14,25 @@ export interface SigningParts {
   clock: Clock;
 }
 
-export function signedTransport({ transport, aws, clock }: SigningParts): UpstreamTransport {
+export function signedTransport({ transport, aws: { credentials }, clock }: SigningParts): UpstreamTransport {
   return {
     async send(request, signal) {
       const { awsScope, ...plain } = request;
       if (!awsScope) return transport.send(plain, signal);
-      const signedAt = new Date(clock.now());
-      return transport.send({ ...plain, headers: await sign(plain, awsScope, aws, signedAt) }, signal);
+      const headers = await signedHeaders(plain, {
+        ...awsScope,
+        credentials,
+        signedAt: new Date(clock.now()),
+      });
+      return transport.send({ ...plain, headers }, signal);
     },
   };
 }
 
 /** The request's headers with those of its signature. `host` is signed as Node will write it. */
-async function sign(
+async function signedHeaders(
   { url, headers, body }: UpstreamRequest,
-  { service, region }: AwsScope,
-  { credentials }: AwsAccess,
-  signedAt: Date,
+  { service, region, credentials, signedAt }: AwsScope & Pick<AwsAccess, 'credentials'> & { signedAt: Date },
 ): Promise<Record<string, string>> {
   const [{ SignatureV4 }, { Sha256 }] = await Promise.all([
     import('@smithy/signature-v4'),

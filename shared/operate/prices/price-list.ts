@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { parseDecimal } from '../../billing/amount.ts';
-import { modelName } from '../../wire/attribute-schemas.ts';
+import { modelName } from '../../config/rows/attribute-schemas.ts';
 import { parseCsv } from './csv.ts';
 import { usageFailure } from '../operator-failure.ts';
 

@@ -1,12 +1,14 @@
 /** Every path that is served, and what a client that missed it should call instead. */
+import { chatRoute } from '../../endpoints/chat/route.ts';
+import { responsesRoute } from '../../endpoints/responses/route.ts';
 import type { RelayRequest } from './http.ts';
 import { refuse } from './refusal.ts';
 import type { Refusal } from './refusal.ts';
 
-/** Every other path or method is answered with 404 or 405 by the function that it reached. */
+/** Any other path or method is answered with 404 or 405 by the function that it reached. */
 const routes = [
-  { name: 'chat', method: 'POST', path: '/v1/chat/completions' },
-  { name: 'responses', method: 'POST', path: '/v1/responses' },
+  chatRoute,
+  responsesRoute,
   { name: 'models', method: 'GET', path: '/v1/models' },
   { name: 'charge', method: 'GET', path: '/v1/charge' },
   { name: 'plans', method: 'GET', path: '/v1/plans' },

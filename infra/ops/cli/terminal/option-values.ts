@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { InvalidArgumentError } from 'commander';
-import { time } from '../../../../shared/wire/attribute-schemas.ts';
+import { time } from '../../../../shared/config/rows/attribute-schemas.ts';
 import { groupings, type Grouping } from '../../../../shared/operate/ledger/total-ledger.ts';
 
 /** Parsers of option values; commander prints what they throw, and the run ends with 2. */

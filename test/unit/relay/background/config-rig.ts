@@ -23,7 +23,7 @@ export interface Compiler {
   store: CountedClient;
   snapshots: SnapshotStore;
   log: RecordedLog;
-  /** What the metrics were told. */
+  /** The counts that the metrics were given. */
   counted: object[];
   pauses: number;
 }
