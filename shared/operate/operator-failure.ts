@@ -1,4 +1,4 @@
-/** What the operator is told when a command cannot do its work; the process ends with `exitCode`. */
+/** An expected failure: its message tells the operator what is wrong and what to do; the process ends with `exitCode`. */
 export class Failure extends Error {
   override readonly name = 'Failure';
   readonly exitCode: 1 | 2;

@@ -7,6 +7,8 @@ export interface AwsScope {
 }
 
 export interface UpstreamRequest {
+  /** Absent: POST. */
+  method?: 'GET' | 'POST';
   url: string;
   headers: Record<string, string>;
   body: string;
@@ -26,9 +28,12 @@ export interface UpstreamReply {
 /** `kind` says how far the request came: nothing was sent after a `connect` failure. */
 export class TransportError extends Error {
   readonly kind: 'connect' | 'reset' | 'aborted';
-  constructor(kind: 'connect' | 'reset' | 'aborted', message: string) {
+  /** The system's, such as ECONNREFUSED. */
+  readonly code: string | undefined;
+  constructor(kind: 'connect' | 'reset' | 'aborted', message: string, code?: string) {
     super(message);
     this.name = 'TransportError';
     this.kind = kind;
+    this.code = code;
   }
 }

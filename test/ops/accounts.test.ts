@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(async () => rig.stop());
 
 describe('account grant', () => {
-  it('writes a grant of any size exactly, says when it is applied, and is safe to repeat', async () => {
+  it('writes a grant of any size exactly, reports when it is applied, and is safe to repeat', async () => {
     const amount = '123456789012.123456789';
     const words = [
       'account',
@@ -48,7 +48,7 @@ describe('account grant', () => {
     expect(run.errors).toContain('there is a grant invoice-1 of 123456789012.123456789 already');
   });
 
-  it('takes a correction below zero', async () => {
+  it('accepts a correction below zero', async () => {
     expect(await rig.ops(['account', 'grant', 'acme', '-2.5', '--wait', '0'])).toMatchObject({ code: 0 });
     await rig.applyGrants();
     expect((await rig.item('acme'))?.granted).toBe(yuan('123456789009.623456789'));
@@ -145,7 +145,7 @@ describe('account show', () => {
     expect(json).toMatchObject({ available: '9.45', reserved: '0.3', open: 1, plan: { level: 1 } });
   });
 
-  it('says so when nothing is known of an account', async () => {
+  it('fails when no table has the account', async () => {
     const run = await rig.ops(['account', 'show', 'nobody']);
     expect(run.code).toBe(1);
     expect(run.errors).toContain('nothing is known of an account nobody');

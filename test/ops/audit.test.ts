@@ -58,7 +58,13 @@ describe('audit', () => {
       { '0123456789ab': 2 },
       'counts 2 calls under way, but 0 are open',
     ],
-    ['an item that no function wrote', 'quotas', 'granted', 'ten', 'granted is not a whole number'],
+    [
+      'an item that was not written by a function',
+      'quotas',
+      'granted',
+      'ten',
+      'granted is not a whole number',
+    ],
   ])('finds %s', async (_case, table, attribute, value, words) => {
     await rig.damage(table, { account: 'acme' }, attribute, value);
     const run = await audit();
@@ -89,7 +95,7 @@ describe('audit', () => {
     expect(run.output).toContain(`acme: ledger row ${first}: ${words}`);
   });
 
-  it('finds reservations that nobody closed, and grants that were never applied or were changed afterwards', async () => {
+  it('finds reservations that were never closed, and grants that were never applied or were changed afterwards', async () => {
     await rig.reserve('acme', idAt('2026-11-10T18:00:00Z'), { until: 1_795_000_000 });
     await rig.put('grants', { account: 'acme', grant_id: 'late', amount: 5 });
     await rig.damage('grants', { account: 'acme', grant_id: 'start-acme' }, 'amount', 1000);
@@ -140,11 +146,11 @@ describe('audit --repair', () => {
     expect(item?.spent).toBe(due * 2n);
     const again = await rig.ops(['audit', '--wait', '0', '--repair', '-'], input);
     expect((await rig.item('acme'))?.spent).toBe(due * 2n);
-    // Here nobody keeps the ledger of this close, which the audit notices both times.
+    // No ledger projector runs in this test, so the close has no row.
     expect(again.output).toContain(`request ${lost} is not open, and the ledger has no row of it yet`);
   });
 
-  it('says what became of a reservation that was closed otherwise meanwhile', async () => {
+  it('reports a reservation that was closed with another charge meanwhile', async () => {
     await rig.call('acme', lost, { charge: yuan('0.018'), kind: 'expired' });
     const run = await rig.ops(['audit', '--wait', '0', '--repair', '-'], line());
     expect(run.code).toBe(1);
@@ -153,7 +159,7 @@ describe('audit --repair', () => {
     );
   });
 
-  it('does nothing when it was closed just so already', async () => {
+  it('writes nothing when the same close was written before', async () => {
     const run = await rig.ops(['audit', '--wait', '0', '--repair', '-'], line({ request_id: first }));
     expect(run).toMatchObject({ code: 0 });
     expect(run.errors).toContain('was closed already, as it should be');

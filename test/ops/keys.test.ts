@@ -9,7 +9,7 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import type { Emulator } from '../support/emulator.ts';
-import { runOps } from './run-ops.ts';
+import { runOps, runOpsAttended } from './run-ops.ts';
 
 interface MadeKey {
   key: string;
@@ -80,7 +80,7 @@ describe('key create', () => {
   });
 });
 
-describe('key check says what the relay would say', () => {
+describe('key check tells what the relay answers', () => {
   it('to a usable key, read from standard input', async () => {
     const { key } = await makeKey('--models', 'gpt-4o');
     const run = await ops(['key', 'check'], `${key}\n`);
@@ -144,11 +144,24 @@ describe('key disable', () => {
     expect((await ops(['key', 'check', key])).errors).toContain('is disabled');
   });
 
-  it('changes nothing when nobody is there to say yes', async () => {
+  it('changes nothing when nobody is there to confirm', async () => {
     const { hash, hint } = await makeKey();
     const run = await ops(['key', 'disable', hint]);
     expect(run.code).toBe(1);
     expect(run.errors).toContain('repeat with --yes');
+    expect(await rowOf(hash)).toMatchObject({ enabled: true });
+  });
+
+  it.each([
+    ['no', 'n'],
+    ['Ctrl-C', '\u0003'],
+    ['Ctrl-D, the end of the input', '\u0004'],
+  ])('changes nothing when the person answers %s', async (_case, answer) => {
+    const { hash } = await makeKey();
+    const environment = { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint };
+    const run = await runOpsAttended(['key', 'disable', hash], environment, [['[y/N]', answer]]);
+    expect(run.code).toBe(1);
+    expect(run.errors).toMatch(/nothing was changed\n$/);
     expect(await rowOf(hash)).toMatchObject({ enabled: true });
   });
 

@@ -1,11 +1,13 @@
 import { GetItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
+import { openSession } from '../../infra/ops/session/session.ts';
 import { dynamoGrantStore } from '../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
 import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
 import { quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { parseYuan } from '../../shared/billing/amount.ts';
 import type { CloseRecord, OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
+import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import { grantApplier, type GrantApplier } from '../../shared/relay/background/grant-applier.ts';
 import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
 import type { QuotaChange } from '../../shared/relay/ports/ledger-store.ts';
@@ -20,7 +22,7 @@ type Row = Record<string, unknown>;
 export const idAt = (iso: string, tail = 'a'): string => timeText(Date.parse(iso)) + tail.padStart(16, '0');
 export const yuan = (written: string): bigint => parseYuan(written) ?? 0n;
 
-/** LedgerReader on an emulator, kept by the relay's own parts, and the operators' tool beside them. */
+/** The money of accounts on an emulator, written by the relay's own parts, and the operators' tool beside them. */
 export class LedgerRig {
   readonly #emulator: Emulator;
   readonly #client: DynamoDBClient;
@@ -55,6 +57,12 @@ export class LedgerRig {
 
   async ops(words: string[], input?: string): Promise<OpsRun> {
     return runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: this.#emulator.endpoint }, input);
+  }
+
+  /** What the actions of operators work with, on this emulator. */
+  async ports(): Promise<OperatorPorts> {
+    const target = { stack: 'relay', endpoint: this.#emulator.endpoint, local: true };
+    return (await openSession(target, {})).ports;
   }
 
   async put(table: string, ...rows: Row[]): Promise<void> {

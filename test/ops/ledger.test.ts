@@ -116,13 +116,13 @@ describe('request', () => {
     ['a failed call', released, 'released: no answer, so nothing is due (failed)'],
     ['a grant', 'grant#start-acme', '100 yuan'],
     ['a call under way', open, '0.3 yuan reserved'],
-  ])('tells the story of %s', async (_case, id, words) => {
+  ])('shows the steps of %s', async (_case, id, words) => {
     const run = await rig.ops(['request', id]);
     expect(run.code).toBe(0);
     expect(run.output).toContain(words);
   });
 
-  it('says so when no book knows the id, and when it is none', async () => {
+  it('fails for an id without a ledger row or an open reservation, and for a text that is no id', async () => {
     const unknown = await rig.ops(['request', idAt('2026-01-01')]);
     expect(unknown.code).toBe(1);
     expect(unknown.errors).toContain('no ledger row and no open reservation');

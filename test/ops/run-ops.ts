@@ -4,7 +4,6 @@ import { PassThrough, Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { stripVTControlCharacters } from 'node:util';
 import { runProgram } from '../../infra/ops/cli/program.ts';
-import { surround } from '../../infra/ops/cli/terminal/process-context.ts';
 
 export interface OpsRun {
   /** The exit code. */
@@ -16,14 +15,13 @@ export interface OpsRun {
 type Variables = Record<string, string>;
 
 /**
- * Runs a command of the operators' tool, one at a time, as its process would but for the start of one; the SDK still
+ * Runs a command of the operators' tool as its process would but for the start of one; the SDK still
  * reads its own variables from the environment of the test.
  */
 export async function runOps(words: string[], environment: Variables = {}, input = ''): Promise<OpsRun> {
   const output = new Kept();
   const errors = new Kept();
-  surround({ input: Readable.from([input]), output, errors, environment });
-  const code = await runProgram(words);
+  const code = await runProgram(words, { input: Readable.from([input]), output, errors, environment });
   return { code, output: output.text, errors: errors.text };
 }
 
@@ -45,8 +43,7 @@ export async function runOpsAttended(
     open.shift();
     input.write(`${next[1]}\r`);
   });
-  surround({ input, output, errors, environment });
-  const code = await runProgram(words);
+  const code = await runProgram(words, { input, output, errors, environment });
   return { code, output: output.text, errors: errors.text };
 }
 

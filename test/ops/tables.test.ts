@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { explainStoreError } from '../../infra/ops/session/store-error.ts';
 import { openStore } from '../../shared/adapters/dynamodb/operator-client.ts';
-import { tablesOf } from '../../shared/adapters/dynamodb/dynamo-row-tables.ts';
-import type { Tables } from '../../shared/adapters/dynamodb/dynamo-row-tables.ts';
-import { startEmulator } from '../support/emulator.ts';
-import type { Emulator } from '../support/emulator.ts';
+import { dynamoRowTables } from '../../shared/adapters/dynamodb/dynamo-row-tables.ts';
+import type { RowTables } from '../../shared/operate/row-tables.ts';
+import { startEmulator, type Emulator } from '../support/emulator.ts';
 
 let emulator: Emulator;
-let tables: Tables;
+let tables: RowTables;
 beforeAll(async () => {
   emulator = await startEmulator();
-  tables = tablesOf(await openStore({ stack: 'relay', endpoint: emulator.endpoint, local: true }));
+  const target = { stack: 'relay', endpoint: emulator.endpoint, local: true };
+  tables = dynamoRowTables(await openStore(target, (error) => explainStoreError(error, target)));
 });
 afterAll(async () => emulator.stop());
 

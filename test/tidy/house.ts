@@ -26,6 +26,7 @@ export const notPorts: Record<string, string> = {
   'shared/operate/operator-failure.ts': 'the error of an action that cannot be carried out',
   'shared/operate/operator-ports.ts': 'ports of several kinds, bound together by the session',
   'shared/operate/plan.ts': 'the form of an action',
+  'shared/operate/row-writes.ts': 'writes as data, carried out through row-tables',
 };
 
 /** Where a channel type's name may stand as a value. */
@@ -39,7 +40,7 @@ export const typeNameExamples: Record<string, string> = {
   'infra/ops/cli/channel-commands.ts': 'examples in help texts',
   'infra/ops/cli/secret-commands.ts': 'examples in help texts',
   'infra/stack/constructs/bedrock-access.ts': "the stack's Bedrock option",
-  'infra/stack/options/context-lists.ts': "the stack's Bedrock option",
+  'infra/stack/options/stack-options.ts': "the stack's Bedrock option",
 };
 
 /** Where a dialect's name may stand as a value. */

@@ -1,9 +1,15 @@
+/** `account ...`: balances, top-ups and plans. */
 import type { Command } from 'commander';
-import { grantAmount } from '../../../shared/operate/accounts/grant-amount.ts';
-import { setPlan } from '../../../shared/operate/accounts/set-plan.ts';
-import { showAccount } from '../../../shared/operate/accounts/account-view.ts';
+import { viewAccount } from '../../../shared/operate/accounts/account-view.ts';
+import {
+  awaitApplied,
+  carryOutGrantAmount,
+  planGrantAmount,
+} from '../../../shared/operate/accounts/grant-amount.ts';
+import { carryOutSetPlan, planSetPlan } from '../../../shared/operate/accounts/set-plan.ts';
+import type { CommandContext } from './command-context.ts';
+import { printAccount, printApplied, printGrant, printPlanSet } from './print/accounts.ts';
 import { parseNumber } from './terminal/option-values.ts';
-import { openSession } from '../session/session.ts';
 
 const examples = `
 Amounts are yuan with at most 9 decimals. A negative amount is a correction. The same --id is never applied twice,
@@ -16,7 +22,23 @@ Examples:
   npm run ops -- account plan acme --level 1 --since 2026-11-01 --until 2027-11-01
   npm run ops -- account plan acme --none`;
 
-export function addAccountCommands(program: Command): void {
+interface GrantOptions {
+  reason?: string;
+  id?: string;
+  new?: boolean;
+  /** Seconds. */
+  wait: number;
+}
+
+interface PlanOptions {
+  level?: number;
+  since?: string;
+  until?: string;
+  none?: boolean;
+  new?: boolean;
+}
+
+export function addAccountCommands(program: Command, { terminal, open }: CommandContext): void {
   const account = program
     .command('account')
     .description('who pays: balances, top-ups and plans')
@@ -27,8 +49,8 @@ export function addAccountCommands(program: Command): void {
     .description('show balance, plan use, calls under way, keys and the last grants')
     .argument('<account>', 'as in the table accounts')
     .option('--json', 'print JSON')
-    .action(async (name: string, _options, command: Command) =>
-      showAccount(await openSession(command), name, Date.now()),
+    .action(async (name: string, options: { json?: boolean }, command: Command) =>
+      printAccount(terminal, await viewAccount(await open(command), name), options),
     );
 
   account
@@ -40,9 +62,15 @@ export function addAccountCommands(program: Command): void {
     .option('--id <id>', 'names the grant: the same id is applied once (default: a new one)')
     .option('--new', 'make the account when there is none')
     .option('--wait <seconds>', 'how long to wait until it is applied', parseNumber, 15)
-    .action(async (name: string, amount: string, _options, command: Command) =>
-      grantAmount(await openSession(command), name, amount, command.opts(), Date.now()),
-    );
+    .action(async (account: string, amount: string, options: GrantOptions, command: Command) => {
+      const { reason, id, new: isNew, wait } = options;
+      const ports = await open(command);
+      const plan = await planGrantAmount(ports, { account, amount, reason, id, isNew });
+      printGrant(terminal, await carryOutGrantAmount(ports, plan));
+      const { grantId } = plan;
+      const applied = await awaitApplied(ports, { account, grantId, waitMs: wait * 1000 });
+      printApplied(terminal, account, applied);
+    });
 
   account
     .command('plan')
@@ -53,7 +81,11 @@ export function addAccountCommands(program: Command): void {
     .option('--until <time>', 'covers no call from then on (default: no end)')
     .option('--none', 'take the plan away')
     .option('--new', 'make the account when there is none')
-    .action(async (name: string, _options, command: Command) =>
-      setPlan(await openSession(command), name, command.opts(), Date.now()),
-    );
+    .action(async (account: string, options: PlanOptions, command: Command) => {
+      const { level, since, until, none, new: isNew } = options;
+      const ports = await open(command);
+      const plan = await planSetPlan(ports, { account, level, since, until, none, isNew });
+      printPlanSet(terminal, await carryOutSetPlan(ports, plan));
+      for (const warning of plan.warnings) terminal.remark(`warning: ${warning}`);
+    });
 }

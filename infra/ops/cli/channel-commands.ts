@@ -1,13 +1,27 @@
+/** The commands of `channel`: upstreams that the relay calls. */
 import type { Command } from 'commander';
+import {
+  carryOutAddChannel,
+  planAddChannel,
+  type ChannelInput,
+} from '../../../shared/operate/channels/add-channel.ts';
+import { listChannels } from '../../../shared/operate/channels/list-channels.ts';
+import { carryOutSync, planSync, type SyncInput } from '../../../shared/operate/channels/sync-models.ts';
+import {
+  carryOutChannelTest,
+  planChannelTest,
+  type TestInput,
+} from '../../../shared/operate/channels/test-channel.ts';
+import { Failure } from '../../../shared/operate/operator-failure.ts';
+import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
 import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
-import { addChannel } from '../../../shared/operate/channels/add-channel.ts';
-import { listChannels } from '../../../shared/operate/channels/list-channels.ts';
-import { syncChannel } from '../../../shared/operate/channels/sync-models.ts';
-import { testChannel } from '../../../shared/operate/channels/test-channel.ts';
+import { approve, type ApproveOptions } from './approve.ts';
+import type { CommandContext } from './command-context.ts';
+import { answerWords, printChannels, printSyncPlan } from './print/channels.ts';
 import { addOwnAttributes, ownAttributesIn } from './own-attributes.ts';
 import { parseList, parseMapper, parseNumber } from './terminal/option-values.ts';
-import { openSession } from '../session/session.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 const examples = `
 A secret is given as a reference, never as the value: ssm:/relay/<stack>/<name>, secretsmanager:<stack>/<name>,
@@ -23,13 +37,14 @@ Examples:
   npm run ops -- channel test openai --model gpt-4o-mini
   npm run ops -- channel sync openai --only 'gpt-5*,o4*'`;
 
-export function addChannelCommands(program: Command): void {
+export function addChannelCommands(program: Command, { terminal, open }: CommandContext): void {
   const channel = program
     .command('channel')
     .description('upstreams that the relay calls')
     .addHelpText('after', examples);
 
-  addOwnAttributes(channel.command('add'))
+  const adding = channel
+    .command('add')
     .description('add a channel, switched on; live within 10 seconds')
     .requiredOption('--id <id>', 'its name in this table and in logs')
     .requiredOption('--models <a,b>', 'model names that clients use', parseList)
@@ -37,7 +52,8 @@ export function addChannelCommands(program: Command): void {
     .option(
       '--endpoint <url>',
       'base address, mostly ending in /v1 (default: that of the type, if it has one)',
-    )
+    );
+  addOwnAttributes(adding)
     .option('--name <text>', 'for people')
     .option('--secret <reference>', 'where the key of the upstream is stored (default: none is sent)')
     .option('--priority <n>', 'higher is tried first (default: 0)', parseNumber)
@@ -46,15 +62,19 @@ export function addChannelCommands(program: Command): void {
     .option('--disabled', 'switched off (state false)')
     .option('--replace', 'write over the row with this id, all its attributes')
     .option('--yes', 'do not ask before a row is replaced')
-    .action(async (_options, command: Command) =>
-      addChannel(await openSession(command), { ...command.opts(), attributes: ownAttributesIn(command) }),
+    .action(async (options: AddOptions, command: Command) =>
+      add(terminal, await open(command), { ...options, attributes: ownAttributesIn(command) }),
     );
 
   channel
     .command('list')
     .description('list channels in the order in which they are tried')
     .option('--json', 'print JSON')
-    .action(async (_options, command: Command) => listChannels(await openSession(command)));
+    .action(async ({ json }: { json?: boolean }, command: Command) => {
+      const channels = await listChannels(await open(command));
+      if (json) terminal.printJson(channels);
+      else printChannels(terminal, channels);
+    });
 
   channel
     .command('test')
@@ -62,8 +82,8 @@ export function addChannelCommands(program: Command): void {
     .argument('<id>', 'id of the channel; it may be switched off')
     .option('--model <name>', 'public model name (default: the first of the channel)')
     .option('--secret-env <NAME>', 'take the key from this environment variable instead of the reference')
-    .action(async (id: string, _options, command: Command) =>
-      testChannel(await openSession(command), id, command.opts()),
+    .action(async (id: string, options: Omit<TestInput, 'id'>, command: Command) =>
+      test(terminal, await open(command), { ...options, id }),
     );
 
   channel
@@ -78,7 +98,51 @@ export function addChannelCommands(program: Command): void {
     .option('--dry-run', 'show the difference and write nothing')
     .option('--yes', 'do not ask')
     .option('--json', 'print JSON')
-    .action(async (id: string, _options, command: Command) =>
-      syncChannel(await openSession(command), id, command.opts()),
+    .action(async (id: string, options: Omit<SyncOptions, 'id'>, command: Command) =>
+      sync(terminal, await open(command), { ...options, id }),
     );
+}
+
+interface AddOptions extends ChannelInput {
+  replace?: boolean;
+  yes?: boolean;
+}
+
+async function add(
+  terminal: Terminal,
+  ports: OperatorPorts,
+  { replace, yes, ...input }: AddOptions,
+): Promise<void> {
+  const plan = await planAddChannel(ports, input, replace ? 'replace' : 'refuse');
+  if (plan.warning !== undefined) terminal.remark(`warning: ${plan.warning}`);
+  if (!(await approve(terminal, plan, { yes }))) return;
+  await carryOutAddChannel(ports, plan);
+  plan.effect.forEach(terminal.print);
+  terminal.print(`Try it: npm run ops -- channel test ${input.id}`);
+}
+
+async function test({ print, remark }: Terminal, ports: OperatorPorts, input: TestInput): Promise<void> {
+  const plan = await planChannelTest(ports, input);
+  if (plan.warning !== undefined) remark(`warning: ${plan.warning}`);
+  plan.effect.forEach(print);
+  const { status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
+  print(`status ${status} after ${elapsedMs} ms`);
+  if (answer === undefined) throw new Failure(`no chat completion came back: ${body || 'an empty body'}`);
+  print(answerWords(answer));
+}
+
+interface SyncOptions extends SyncInput, ApproveOptions {
+  json?: boolean;
+}
+
+async function sync(terminal: Terminal, ports: OperatorPorts, options: SyncOptions): Promise<void> {
+  const plan = await planSync(ports, options);
+  const { added, removed, models, listWarnings, warnings } = plan;
+  listWarnings.forEach(terminal.remark);
+  if (options.json) terminal.printJson({ added, removed, models });
+  else printSyncPlan(terminal, plan);
+  for (const warning of warnings) terminal.remark(`warning: ${warning}`);
+  // With --json, standard output is for a program.
+  if (!(await approve({ ...terminal, print: terminal.remark }, plan, options))) return;
+  terminal.remark(`${await carryOutSync(ports, plan)} models are written; live within 10 seconds.`);
 }

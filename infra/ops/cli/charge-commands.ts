@@ -1,8 +1,18 @@
+/** The commands of `charge`: billing rules. */
 import type { Command } from 'commander';
-import { importCharges } from '../../../shared/operate/prices/import-charges.ts';
+import {
+  carryOutImport,
+  planImport,
+  type ImportInput,
+} from '../../../shared/operate/prices/import-charges.ts';
 import { listCharges } from '../../../shared/operate/prices/list-charges.ts';
+import { approve, type ApproveOptions } from './approve.ts';
+import type { CommandContext } from './command-context.ts';
+import { printCharges, printImportPlan, remarkCharges } from './print/prices.ts';
+import { parseCsv } from './terminal/csv.ts';
 import { parseDecimalText } from './terminal/option-values.ts';
-import { openSession } from '../session/session.ts';
+import { countProgress } from './terminal/progress.ts';
+import { readTextFile } from './text-files.ts';
 
 const examples = `
 FILE is LiteLLM's price list (model_prices_and_context_window.json) or a CSV with the columns model,
@@ -13,7 +23,7 @@ Examples:
   npm run ops -- charge import prices.json --rate 7.2 --markup 20 --only-served --dry-run
   npm run ops -- charge import prices.csv --rate 7.2 --yes`;
 
-export function addChargeCommands(program: Command): void {
+export function addChargeCommands(program: Command, { terminal, open }: CommandContext): void {
   const charge = program
     .command('charge')
     .description('billing rules: what models cost')
@@ -23,7 +33,12 @@ export function addChargeCommands(program: Command): void {
     .command('list')
     .description('list the rules in the order in which they are looked at')
     .option('--json', 'print JSON')
-    .action(async (_options, command: Command) => listCharges(await openSession(command)));
+    .action(async ({ json }: { json?: boolean }, command: Command) => {
+      const list = await listCharges(await open(command));
+      if (json) terminal.printJson(list.charges);
+      else printCharges(terminal, list);
+      remarkCharges(terminal, list);
+    });
 
   charge
     .command('import')
@@ -37,7 +52,19 @@ export function addChargeCommands(program: Command): void {
     )
     .option('--dry-run', 'show the rules and write nothing')
     .option('--yes', 'do not ask')
-    .action(async (file: string, _options, command: Command) =>
-      importCharges(await openSession(command), file, command.opts()),
-    );
+    .action(async (file: string, options: ImportOptions, command: Command) => {
+      const ports = await open(command);
+      const { onlyServed = false, rate, markup } = options;
+      const text = await readTextFile(file);
+      const list = text.trimStart().startsWith('{') ? text : parseCsv(text);
+      const plan = await planImport(ports, { list, rate, markup, onlyServed });
+      printImportPlan(terminal, plan);
+      if (!(await approve(terminal, plan, options))) return;
+      const written = await carryOutImport(ports, plan, countProgress(terminal, 'rules written'));
+      terminal.print(`${written} rules are written; live within 10 seconds.`);
+    });
+}
+
+interface ImportOptions extends ApproveOptions, Pick<ImportInput, 'rate' | 'markup'> {
+  onlyServed?: boolean;
 }

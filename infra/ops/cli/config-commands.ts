@@ -1,11 +1,34 @@
+/** The commands `check` and `config`: the rows that operators edit, and their published versions. */
 import type { Command } from 'commander';
-import { checkRows } from '../../../shared/operate/config/check-rows.ts';
-import { applyFile, rollBack } from '../../../shared/operate/config/apply-rows.ts';
+import {
+  carryOutConfig,
+  planApply,
+  planRollback,
+  type ConfigPlan,
+} from '../../../shared/operate/config/apply-rows.ts';
+import { checkFile, checkTables } from '../../../shared/operate/config/check-rows.ts';
 import { diffConfig } from '../../../shared/operate/config/diff-rows.ts';
-import { exportConfig } from '../../../shared/operate/config/export-rows.ts';
-import { showConfig } from '../../../shared/operate/config/show-versions.ts';
+import { exportRows } from '../../../shared/operate/config/export-rows.ts';
+import { listVersions, showVersion } from '../../../shared/operate/config/show-versions.ts';
+import { awaitPublished } from '../../../shared/operate/config/write-rows.ts';
+import { Failure, usageFailure } from '../../../shared/operate/operator-failure.ts';
+import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
+import { approve, type ApproveOptions } from './approve.ts';
+import type { CommandContext } from './command-context.ts';
+import {
+  printChecked,
+  printConfigPlan,
+  printDiff,
+  printPublished,
+  printVersion,
+  printVersions,
+  problemWords,
+  versionsJson,
+} from './print/config.ts';
 import { parseNumber } from './terminal/option-values.ts';
-import { openSession } from '../session/session.ts';
+import { countProgress } from './terminal/progress.ts';
+import type { Terminal } from './terminal/terminal.ts';
+import { readTextFile, writeTextFile } from './text-files.ts';
 
 const examples = `
 The tables channels, charges, plans and settings are the configuration. Each edit of them is published as a numbered
@@ -21,7 +44,7 @@ Examples:
   npm run ops -- config apply relay.json --dry-run
   npm run ops -- config rollback 11`;
 
-export function addConfigCommands(program: Command): void {
+export function addConfigCommands(program: Command, { terminal, open }: CommandContext): void {
   program
     .command('check')
     .description('say which rows have problems or warnings; exit code 1 when a row has a problem')
@@ -29,7 +52,7 @@ export function addConfigCommands(program: Command): void {
     .option('--alone', 'the rows of the file alone; reads no table')
     .option('--json', 'print JSON')
     .addHelpText('after', examples)
-    .action(async (_options, command: Command) => checkRows(await openSession(command), command.opts()));
+    .action(async (options: CheckOptions, command: Command) => check(terminal, await open(command), options));
 
   const config = program
     .command('config')
@@ -42,7 +65,7 @@ export function addConfigCommands(program: Command): void {
     .option('--version <n>', 'what this version serves', parseNumber)
     .option('--limit <n>', 'versions at most', parseNumber, 10)
     .option('--json', 'print JSON')
-    .action(async (_options, command: Command) => showConfig(await openSession(command), command.opts()));
+    .action(async (options: ShowOptions, command: Command) => show(terminal, await open(command), options));
 
   config
     .command('diff')
@@ -52,33 +75,112 @@ export function addConfigCommands(program: Command): void {
     .argument('[A]', 'number of a version', parseNumber)
     .argument('[B]', 'number of a version (default: the newest)', parseNumber)
     .option('--json', 'print JSON')
-    .action(async (from: number | undefined, to: number | undefined, _options, command: Command) =>
-      diffConfig(await openSession(command), from, to),
-    );
+    .action(async (from: number | undefined, to: number | undefined, options: Json, command: Command) => {
+      const diff = await diffConfig(await open(command), { from, to });
+      if (options.json) terminal.printJson(diff.differences);
+      else printDiff(terminal, diff);
+    });
 
   config
     .command('export')
     .description('write the four tables to one JSON file, for version control')
     .argument('<file>', 'the file, which is written over')
     .option('--skip-bad', 'leave rows with a problem out')
-    .action(async (file: string, _options, command: Command) =>
-      exportConfig(await openSession(command), file, command.opts()),
-    );
+    .action(async (path: string, options: { skipBad?: boolean }, command: Command) => {
+      const { text, rows, problems } = await exportRows(await open(command));
+      problems.map(problemWords).forEach(terminal.remark);
+      if (problems.length > 0 && !options.skipBad)
+        throw new Failure('nothing was exported: mend these rows, or leave them out with --skip-bad');
+      await writeTextFile(path, text);
+      terminal.print(`${rows} rows are in ${path}.`);
+    });
 
   writing(
     config.command('apply').description('make the tables hold the rows of a file; writes only what differs'),
   )
     .argument('<file>', 'JSON, as `config export` writes it')
     .option('--prune', 'delete rows that the file does not have, of the tables that it names')
-    .action(async (file: string, _options, command: Command) =>
-      applyFile(await openSession(command), file, command.opts()),
-    );
+    .action(async (path: string, options: WriteOptions & { prune?: boolean }, command: Command) => {
+      const ports = await open(command);
+      const file = { name: path, text: await readTextFile(path) };
+      const plan = await planApply(ports, file, { prune: options.prune === true });
+      await write({ terminal, ports, plan, options });
+    });
 
   writing(config.command('rollback').description('write the rows of an earlier version back to the tables'))
     .argument('<version>', 'as `config show` lists them', parseNumber)
-    .action(async (version: number, _options, command: Command) =>
-      rollBack(await openSession(command), version, command.opts()),
+    .action(async (version: number, options: WriteOptions, command: Command) => {
+      const ports = await open(command);
+      await write({ terminal, ports, plan: await planRollback(ports, version), options });
+    });
+}
+
+interface Json {
+  json?: boolean;
+}
+
+interface CheckOptions extends Json {
+  file?: string;
+  alone?: boolean;
+}
+
+async function check(terminal: Terminal, ports: OperatorPorts, options: CheckOptions): Promise<void> {
+  const { file, alone = false, json } = options;
+  if (alone && file === undefined) throw usageFailure('--alone goes with --file');
+  const checked =
+    file === undefined
+      ? await checkTables(ports, countProgress(terminal, 'rows of customers read'))
+      : await checkFile(ports, { name: file, text: await readTextFile(file) }, { alone });
+  if (json) terminal.printJson(checked);
+  else printChecked(terminal, checked);
+  const { rows, problems, warnings } = checked;
+  const summary = `${rows} rows, ${problems.length} with a problem, ${warnings.length} with a warning`;
+  if (problems.length > 0) throw new Failure(summary);
+  if (!json) terminal.print(`${summary}.`);
+}
+
+interface ShowOptions extends Json {
+  version?: number;
+  /** How many versions are listed. */
+  limit: number;
+}
+
+async function show(terminal: Terminal, ports: OperatorPorts, options: ShowOptions): Promise<void> {
+  const { version, limit, json } = options;
+  if (version !== undefined) {
+    const shown = await showVersion(ports, version);
+    if (json) terminal.printJson(shown.snapshot);
+    else printVersion(terminal, shown);
+    return;
+  }
+  const listed = await listVersions(ports, limit, countProgress(terminal, 'versions read'));
+  if (json) terminal.printJson(versionsJson(listed));
+  else printVersions(terminal, listed);
+  if (listed.kept > limit) terminal.remark(`${listed.kept} versions are kept: see --limit`);
+  if (listed.edited)
+    terminal.remark(
+      'The tables hold edits that are not published: within seconds they are, see `config diff`.',
     );
+}
+
+interface WriteOptions extends ApproveOptions {
+  /** Seconds. */
+  wait: number;
+}
+
+interface Writing {
+  terminal: Terminal;
+  ports: OperatorPorts;
+  plan: ConfigPlan;
+  options: WriteOptions;
+}
+
+async function write({ terminal, ports, plan, options }: Writing): Promise<void> {
+  printConfigPlan(terminal, plan);
+  if (!(await approve(terminal, plan, options))) return;
+  const written = await carryOutConfig(ports, plan, countProgress(terminal, 'rows written'));
+  terminal.print(`${written} rows are written.`);
+  printPublished(terminal, await awaitPublished(ports, options.wait));
 }
 
 const writing = (command: Command): Command =>

@@ -1,10 +1,12 @@
+/** The command `init`. */
 import type { Command } from 'commander';
 import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
 import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
 import { initialise } from './init.ts';
+import type { InitOptions } from './init-questions.ts';
 import { addOwnAttributes, ownAttributesIn } from './own-attributes.ts';
 import { parseList, parseNumber } from './terminal/option-values.ts';
-import { openSession } from '../session/session.ts';
+import type { CommandContext } from './command-context.ts';
 
 const examples = `
 Asks for what the options do not say. Where nobody is there to answer, the upstream's key is read from standard input.
@@ -14,12 +16,14 @@ Examples:
   printf %s "$OPENAI_API_KEY" | npm run ops -- init --stack relay --models gpt-4o-mini --account me --amount 10 --yes
   npm run ops -- init --secret-env OPENAI_API_KEY --models gpt-4o-mini --account me --yes`;
 
-export function addInitCommand(program: Command): void {
-  addOwnAttributes(program.command('init'))
+export function addInitCommand(program: Command, { terminal, open }: CommandContext): void {
+  const init = program
+    .command('init')
     .description('set up a first upstream, account and key; prints the key and a curl line')
     .option('--type <type>', `${channelTypeNames.join(', ')} (default: ${defaultChannelType})`)
     .option('--id <id>', 'name of the channel (default: its type)')
-    .option('--endpoint <url>', 'base address of the upstream (default: that of its type)')
+    .option('--endpoint <url>', 'base address of the upstream (default: that of its type)');
+  addOwnAttributes(init)
     .option('--models <a,b>', 'models to serve', parseList)
     .option('--secret <reference>', "a reference to the upstream's key, which is stored already")
     .option('--no-secret', 'the upstream wants no key')
@@ -32,7 +36,7 @@ export function addInitCommand(program: Command): void {
     .option('--wait <seconds>', 'how long to wait until it is live', parseNumber, 30)
     .option('--yes', 'do not ask before writing')
     .addHelpText('after', examples)
-    .action(async (_options, command: Command) =>
-      initialise(await openSession(command), { ...command.opts(), attributes: ownAttributesIn(command) }),
+    .action(async (options: InitOptions, command: Command) =>
+      initialise(terminal, await open(command), { ...options, attributes: ownAttributesIn(command) }),
     );
 }

@@ -1,4 +1,8 @@
-/** What `init` has to know, from options or, where a person is there, from answers. */
+/** What `init` has to know, from options or, where a person is there, from answers. Writes nothing. */
+import type { ChannelInput } from '../../../shared/operate/channels/add-channel.ts';
+import { planStoreSecret, type StoreSecretPlan } from '../../../shared/operate/channels/store-secret.ts';
+import { usageFailure } from '../../../shared/operate/operator-failure.ts';
+import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
 import {
   channelSetups,
@@ -6,21 +10,15 @@ import {
   defaultChannelType,
   type ChannelTypeName,
 } from '../../../shared/upstreams/types/channel-types.ts';
-import type { AddOptions } from '../../../shared/operate/channels/add-channel.ts';
-import { usageFailure } from '../../../shared/operate/operator-failure.ts';
-import { readSecret } from './secret-commands.ts';
-import { parameterName } from '../../../shared/config/rows/secret-reference.ts';
-import { fromEnvironment } from '../../../shared/adapters/secrets/aws-secret-writer.ts';
 import { optionOf } from './own-attributes.ts';
-import type { Session } from '../session/session.ts';
-import { surroundings } from './terminal/process-context.ts';
-import { ask, isAttended } from './terminal/terminal.ts';
+import { readSecret } from './secret-commands.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 export interface InitOptions {
   type?: string;
   id?: string;
   endpoint?: string;
-  attributes: NonNullable<AddOptions['attributes']>;
+  attributes: NonNullable<ChannelInput['attributes']>;
   /** A reference; false: the upstream wants no key. */
   secret?: string | false;
   secretEnv?: string;
@@ -32,30 +30,39 @@ export interface InitOptions {
   yes?: boolean;
 }
 
-/** `option` if it was given, else what a person answers, else `usual`. Throws a Failure when there is none of these. */
-export async function answer(
-  option: string | undefined,
-  { name, question, usual }: { name: string; question: string; usual?: string },
-): Promise<string> {
-  if (option !== undefined) return option;
-  if (isAttended()) {
-    const typed = await ask(`${question}${usual ? ` [${usual}]` : ''}:`);
-    if (typed !== '' || usual !== undefined) return typed || (usual ?? '');
-    return answer(option, { name, question });
-  }
-  if (usual !== undefined) return usual;
-  throw usageFailure(`${name} is missing, and nobody is here to answer`);
+export interface Question {
+  /** The option that answers it. */
+  name: string;
+  question: string;
+  usual?: string;
 }
 
+export type Answer = (option: string | undefined, question: Question) => Promise<string>;
+
+/** The option if it was given, else what a person answers, else `usual`. Throws a Failure when there is none of these. */
+export const answerFrom =
+  ({ ask, isAttended }: Terminal): Answer =>
+  async (option, { name, question, usual }) => {
+    if (option !== undefined) return option;
+    if (!isAttended && usual !== undefined) return usual;
+    if (!isAttended) throw usageFailure(`${name} is missing, and nobody is here to answer`);
+    let typed = '';
+    while (typed === '') typed = (await ask(`${question}${usual ? ` [${usual}]` : ''}:`)) || (usual ?? '');
+    return typed;
+  };
+
 /** All of the new channel but its models and its secret. */
-export async function askUpstream(options: InitOptions): Promise<Omit<AddOptions, 'models'>> {
+export async function askUpstream(
+  answer: Answer,
+  options: InitOptions,
+): Promise<Omit<ChannelInput, 'models'>> {
   const names = channelTypeNames.join(', ');
   const usual = defaultChannelType;
   const typed = await answer(options.type, { name: '--type', question: `Type (${names})`, usual });
   const type = channelTypeNames.find((each) => each === typed);
   if (type === undefined) throw usageFailure(`--type ${typed}: wanted one of ${names}`);
   const id = await answer(options.id, { name: '--id', question: 'Name of the channel', usual: type });
-  const { endpoint = '', ...attributes } = await askAttributes(type, options);
+  const { endpoint = '', ...attributes } = await askAttributes(answer, type, options);
   return {
     id,
     ...(type !== usual && { type }),
@@ -64,9 +71,9 @@ export async function askUpstream(options: InitOptions): Promise<Omit<AddOptions
   };
 }
 
-type Answers = { endpoint?: string } & NonNullable<AddOptions['attributes']>;
+type Answers = { endpoint?: string } & InitOptions['attributes'];
 
-async function askAttributes(type: ChannelTypeName, options: InitOptions): Promise<Answers> {
+async function askAttributes(answer: Answer, type: ChannelTypeName, options: InitOptions): Promise<Answers> {
   const { endpoint } = options;
   const answers: Answers = endpoint === undefined ? {} : { endpoint };
   for (const { attribute, question, usual, needless } of channelSetups[type].questions) {
@@ -86,28 +93,30 @@ export interface UpstreamSecret {
   reference?: string;
   /** Undefined: it cannot be read here. */
   value?: string;
-  /** The value is to be stored under the reference. */
-  isNew: boolean;
+  /** How the value is to be stored under the reference; undefined: it is stored already. */
+  storing?: StoreSecretPlan;
+}
+
+interface SecretQuestion {
+  channel: { id: string; type?: string };
+  options: InitOptions;
 }
 
 /** The upstream's key: its reference, and where it is new, its value. */
 export async function askSecret(
-  session: Session,
-  channel: { id: string; type?: string },
-  options: InitOptions,
+  terminal: Terminal,
+  ports: Pick<OperatorPorts, 'secrets' | 'target'>,
+  { channel, options }: SecretQuestion,
 ): Promise<UpstreamSecret> {
-  if (isSigned(channel.type) || options.secret === false) return { isNew: false };
-  if (options.secret !== undefined) {
-    const reference = options.secret;
-    const value = await session.secrets.read(reference).catch(() => undefined);
-    return { reference, isNew: false, ...(value !== undefined && { value }) };
-  }
-  if (session.target.local) return askVariable(options);
-  const { secretEnv } = options;
+  const { secret, secretEnv } = options;
+  if (isSigned(channel.type) || secret === false) return {};
+  if (secret !== undefined) return { reference: secret, ...(await readValue(ports, secret)) };
+  if (ports.target.local) return askVariable(answerFrom(terminal), ports, options);
+  const storing = planStoreSecret(ports, { name: channel.id, managed: false, replace: false });
   const value =
-    secretEnv === undefined ? await readSecret() : fromEnvironment(surroundings.environment, secretEnv);
+    secretEnv === undefined ? await readSecret(terminal) : await ports.secrets.read(`env:${secretEnv}`);
   if (value === '') throw usageFailure('no key was given on standard input; without one, say --no-secret');
-  return { reference: `ssm:${parameterName(session.target.stack, channel.id)}`, value, isNew: true };
+  return { reference: storing.reference, value, storing };
 }
 
 /** Requests that are signed with the functions' own role carry no key. */
@@ -115,9 +124,20 @@ const isSigned = (type: string = defaultChannelType): boolean =>
   channelTypes[type as ChannelTypeName].awsScope !== undefined;
 
 /** A local stack has no store: its functions see the variables of `npm start`. */
-async function askVariable({ secretEnv }: InitOptions): Promise<UpstreamSecret> {
+async function askVariable(
+  answer: Answer,
+  ports: Pick<OperatorPorts, 'secrets'>,
+  { secretEnv }: InitOptions,
+): Promise<UpstreamSecret> {
   const question = "Variable of the shell of `npm start` that has the upstream's key";
-  const name = await answer(secretEnv, { name: '--secret-env (or --no-secret)', question });
-  const value = surroundings.environment[name]?.trim();
-  return { reference: `env:${name}`, isNew: false, ...(value && { value }) };
+  const reference = `env:${await answer(secretEnv, { name: '--secret-env (or --no-secret)', question })}`;
+  return { reference, ...(await readValue(ports, reference)) };
+}
+
+async function readValue(
+  { secrets }: Pick<OperatorPorts, 'secrets'>,
+  reference: string,
+): Promise<{ value?: string }> {
+  const value = await secrets.read(reference).catch(() => undefined);
+  return value === undefined ? {} : { value };
 }

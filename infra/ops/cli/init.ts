@@ -1,150 +1,168 @@
-/** From an empty stack to a first answer: one channel, one account, one key. */
-import { readChannel } from '../../../shared/config/compile/read-channel.ts';
-import { GrantRow } from '../../../shared/config/rows/grant-row.ts';
-import { plainRow, readRow } from '../../../shared/config/rows/read-row.ts';
-import { grantAmount } from '../../../shared/operate/accounts/grant-amount.ts';
-import { checkRow, rowOf } from '../../../shared/operate/channels/add-channel.ts';
-import { canonicalJson } from '../../../shared/wire/canonical-json.ts';
-import { awaitPublished } from '../../../shared/operate/config/write-rows.ts';
-import { Failure, usageFailure } from '../../../shared/operate/operator-failure.ts';
-import { answer, askSecret, askUpstream, type InitOptions, type UpstreamSecret } from './init-questions.ts';
-import { createKey } from '../../../shared/operate/keys/create-key.ts';
-import { parseList } from './terminal/option-values.ts';
-import { SecretTaken } from '../../../shared/adapters/secrets/aws-secret-writer.ts';
-import type { Session } from '../session/session.ts';
-import type { RawRow } from '../../../shared/adapters/dynamodb/dynamo-row-tables.ts';
-import { ask, confirm, isAttended, remark, say } from './terminal/terminal.ts';
+/** From an empty stack to a first answer: composes the plans for a channel, a grant and a key. Reads no row itself. */
 import {
-  listUpstreamModels,
-  whyUnlisted,
-  type UpstreamModels,
-} from '../../../shared/operate/channels/upstream-models.ts';
+  awaitApplied,
+  carryOutGrantAmount,
+  planGrantAmount,
+  type GrantPlan,
+} from '../../../shared/operate/accounts/grant-amount.ts';
+import {
+  carryOutAddChannel,
+  ChannelTaken,
+  planAddChannel,
+  type AddChannelPlan,
+  type ChannelInput,
+} from '../../../shared/operate/channels/add-channel.ts';
+import { offeredModels } from '../../../shared/operate/channels/offered-models.ts';
+import { carryOutStoreSecret } from '../../../shared/operate/channels/store-secret.ts';
+import { awaitPublished } from '../../../shared/operate/config/write-rows.ts';
+import {
+  carryOutCreateKey,
+  planCreateKey,
+  type NewKeyPlan,
+} from '../../../shared/operate/keys/create-key.ts';
+import { Failure, usageFailure } from '../../../shared/operate/operator-failure.ts';
+import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
+import { SecretTaken } from '../../../shared/operate/secret-writer.ts';
 import { namesLike } from '../../../shared/upstreams/model-listing.ts';
+import {
+  answerFrom,
+  askSecret,
+  askUpstream,
+  type InitOptions,
+  type UpstreamSecret,
+} from './init-questions.ts';
+import { printApplied, printGrant, printNewAccount } from './print/accounts.ts';
+import { printPublished } from './print/config.ts';
+import { printNewKey } from './print/keys.ts';
+import { parseList } from './terminal/option-values.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
-export async function initialise(session: Session, options: InitOptions): Promise<void> {
-  const upstream = await askUpstream(options);
-  const secret = await askSecret(session, upstream, options);
-  const { reference } = secret;
+interface InitPlan {
+  input: ChannelInput;
+  secret: UpstreamSecret;
+  channel: AddChannelPlan;
+  /** Undefined: the account begins with nothing. */
+  grant: GrantPlan | undefined;
+  key: NewKeyPlan;
+}
+
+export async function initialise(
+  terminal: Terminal,
+  ports: OperatorPorts,
+  options: InitOptions,
+): Promise<void> {
+  const answer = answerFrom(terminal);
+  const upstream = await askUpstream(answer, options);
+  const secret = await askSecret(terminal, ports, { channel: upstream, options });
+  const { reference, value } = secret;
   const facts = { ...upstream, ...(reference !== undefined && { secret: reference }) };
-  const models = options.models ?? (await askModels(session, rowOf({ ...facts, models: [] }), secret));
-  const row = rowOf({ ...facts, models });
-  const { warning } = checkRow(session, row);
+  const input = { ...facts, models: options.models ?? (await askModels(terminal, ports, { facts, value })) };
+  const channel = await planChannel(ports, input);
   const account = await answer(options.account, { name: '--account', question: 'Name of the first account' });
-  const amount = await answer(options.amount, {
-    name: '--amount',
-    question: 'Yuan on its balance (0: none yet)',
-    usual: '0',
-  });
-  checkGrant(account, amount);
-  await checkFree(session, row);
+  const question = 'Yuan on its balance (0: none yet)';
+  const amount = await answer(options.amount, { name: '--amount', question, usual: '0' });
+  const grant =
+    Number(amount) === 0
+      ? undefined
+      : await planGrantAmount(ports, { account, amount, id: 'init', reason: 'first amount', isNew: true });
+  const key = await planCreateKey(ports, { account });
 
-  say(`channel ${String(row['id'])}: ${models.length} models, ${reference ?? 'no secret'}`);
-  say(`account ${account}: ${amount} yuan, one new key`);
-  if (warning !== undefined) remark(`warning: ${warning}`);
-  await confirm('Write this?', options);
-  await write(session, { row, secret, account, amount }, options);
+  terminal.print(`channel ${input.id}: ${input.models.length} models, ${reference ?? 'no secret'}`);
+  terminal.print(`account ${account}: ${amount} yuan, one new key`);
+  if (channel.warning !== undefined) terminal.remark(`warning: ${channel.warning}`);
+  await terminal.confirm('Write this?', options);
+  const secretKey = await write(terminal, ports, { plan: { input, secret, channel, grant, key }, options });
+  await printCurlLine(terminal, ports, { secretKey, model: String(input.models[0]) });
 }
 
 /** From the upstream's list, where there is one. */
 async function askModels(
-  session: Session,
-  row: RawRow,
-  { reference, value }: UpstreamSecret,
+  { ask, isAttended, ...terminal }: Terminal,
+  ports: OperatorPorts,
+  { facts, value }: { facts: Omit<ChannelInput, 'models'>; value: string | undefined },
 ): Promise<string[]> {
-  if (!isAttended()) throw usageFailure('--models is missing, and nobody is here to answer');
-  const reading = readChannel(row, session.target);
-  if ('problem' in reading) throw usageFailure(reading.problem);
-  const unread = reference !== undefined && value === undefined;
-  const why =
-    whyUnlisted(reading.row) ?? (unread ? 'without the key, its models cannot be listed' : undefined);
-  const { names: listed, warnings } =
-    why === undefined
-      ? await listUpstreamModels(reading.row, value).catch(withoutList)
-      : { names: [], warnings: [why] };
-  for (const warning of warnings) remark(warning);
-  if (listed.length > 0) say(listed.join('  '));
+  if (!isAttended) throw usageFailure('--models is missing, and nobody is here to answer');
+  const { names: listed, warnings } = await offeredModels(ports, facts, value);
+  warnings.forEach(terminal.remark);
+  if (listed.length > 0) terminal.print(listed.join('  '));
   for (;;) {
     const typed = await ask('Models to serve, separated by commas (* stands for anything):');
     if (typed === '') continue;
     const wanted = parseList(typed);
-    const unlisted = wanted.filter((each) => namesLike([each], listed).length === 0);
     if (listed.length === 0) return wanted;
+    const unlisted = wanted.filter((each) => namesLike([each], listed).length === 0);
     if (unlisted.length === 0) return namesLike(wanted, listed);
-    remark(`the upstream lists no ${unlisted.join(', ')}`);
+    terminal.remark(`the upstream lists no ${unlisted.join(', ')}`);
   }
 }
 
-function withoutList(error: unknown): UpstreamModels {
-  if (!(error instanceof Failure)) throw error;
-  return { names: [], warnings: [error.message] };
-}
-
-function remarkFailure(error: unknown): void {
-  if (!(error instanceof Failure)) throw error;
-  remark(error.message);
-}
-
-const grantId = 'init';
-
-function checkGrant(account: string, amount: string): void {
-  const grant = { account, grant_id: grantId, amount: Number(amount) === 0 ? '1' : amount };
-  const reading = readRow(GrantRow, grant);
-  if ('problem' in reading) throw usageFailure(`nothing was written: ${reading.problem}`);
-}
-
-/** A row that is there just so was written by an earlier run that did not come to its end. */
-async function checkFree({ tables }: Session, row: RawRow): Promise<void> {
-  const id = String(row['id']);
-  const there = await tables.get('channels', id);
-  if (there && canonicalJson(plainRow(there)) !== canonicalJson(row))
-    throw usageFailure(`nothing was written: there is a channel ${id} already; choose another --id`);
-}
-
-interface Wanted {
-  row: RawRow;
-  secret: UpstreamSecret;
-  account: string;
-  amount: string;
-}
-
-async function write(session: Session, wanted: Wanted, options: InitOptions): Promise<void> {
-  const { row, secret, account, amount } = wanted;
-  await store(session, String(row['id']), secret);
-  if (Number(amount) !== 0) {
-    const grant = { id: grantId, reason: 'first amount', new: true, wait: options.wait };
-    await grantAmount(session, account, amount, grant, Date.now());
-  }
-  await session.tables.create('channels', row);
-  say(`channel ${String(row['id'])} is written.`);
-  // Without the compiler nothing is served, but what was written is right, and the key is still to come.
-  await awaitPublished(session, options.wait).catch(remarkFailure);
-  const key = await createKey(session, { account }, Date.now());
-  const found = await session.baseUrl();
-  if (found === undefined) remark('BASE_URL is the output BaseUrl of the stack.');
-  const [model] = row['models'] as string[];
-  say('');
-  say(curlLine(found ?? 'BASE_URL', key, String(model)));
-}
-
-async function store(
-  session: Session,
-  id: string,
-  { reference, value, isNew }: UpstreamSecret,
-): Promise<void> {
-  if (!isNew || value === undefined) return;
+/** An identical row was left by an earlier, interrupted run. */
+async function planChannel(ports: OperatorPorts, input: ChannelInput): Promise<AddChannelPlan> {
   try {
-    await session.secrets.put(id, value, { managed: false, replace: false });
+    return await planAddChannel(ports, input, 'keep-same');
   } catch (error) {
-    if (error instanceof SecretTaken)
-      throw usageFailure(
-        `there is a key at ${reference} already: repeat with --secret ${reference}, or choose another --id`,
-      );
-    throw error;
+    if (!(error instanceof ChannelTaken)) throw error;
+    throw usageFailure(`nothing was written: there is a channel ${input.id} already; choose another --id`);
   }
-  say(`the key is stored: ${reference}`);
 }
 
-function curlLine(baseUrl: string, key: string, model: string): string {
+/** @returns the new key of the account */
+async function write(
+  terminal: Terminal,
+  ports: OperatorPorts,
+  { plan, options }: { plan: InitPlan; options: InitOptions },
+): Promise<string> {
+  const { input, secret, channel, grant, key } = plan;
+  await storeSecret(terminal, ports, secret);
+  if (grant) {
+    const written = await carryOutGrantAmount(ports, grant);
+    printGrant(terminal, written);
+    const { account, grantId } = written;
+    const applied = await awaitApplied(ports, { account, grantId, waitMs: options.wait * 1000 });
+    printApplied(terminal, account, applied);
+  }
+  await carryOutAddChannel(ports, channel);
+  terminal.print(`channel ${input.id} is written.`);
+  try {
+    printPublished(terminal, await awaitPublished(ports, options.wait));
+  } catch (error) {
+    // Without the compiler nothing is served, but what was written is right, and the key is still to come.
+    if (!(error instanceof Failure)) throw error;
+    terminal.remark(error.message);
+  }
+  const made = await carryOutCreateKey(ports, key);
+  printNewAccount(terminal, made);
+  printNewKey(terminal, made, {});
+  return made.secretKey;
+}
+
+async function storeSecret(
+  { print }: Terminal,
+  ports: OperatorPorts,
+  { storing, value = '' }: UpstreamSecret,
+): Promise<void> {
+  if (!storing) return;
+  try {
+    print(`the key is stored: ${await carryOutStoreSecret(ports, storing, value)}`);
+  } catch (error) {
+    if (!(error instanceof SecretTaken)) throw error;
+    const { reference } = storing;
+    throw usageFailure(
+      `there is a key at ${reference} already: repeat with --secret ${reference}, or choose another --id`,
+    );
+  }
+}
+
+async function printCurlLine(
+  { print, remark }: Terminal,
+  ports: OperatorPorts,
+  { secretKey, model }: { secretKey: string; model: string },
+): Promise<void> {
+  const found = await ports.baseUrl();
+  if (found === undefined) remark('BASE_URL is the output BaseUrl of the stack.');
   const body = { model, stream: true, messages: [{ role: 'user', content: 'Hello!' }] };
-  return `curl -N ${baseUrl}/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`;
+  print('');
+  print(
+    `curl -N ${found ?? 'BASE_URL'}/chat/completions -H "Authorization: Bearer ${secretKey}" -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`,
+  );
 }

@@ -1,11 +1,20 @@
+/** `key ...`: API keys of clients. */
 import type { Command } from 'commander';
 import { checkKey } from '../../../shared/operate/keys/check-key.ts';
-import { createKey } from '../../../shared/operate/keys/create-key.ts';
-import { disableKey } from '../../../shared/operate/keys/disable-key.ts';
+import {
+  carryOutCreateKey,
+  planCreateKey,
+  type NewKeyInput,
+} from '../../../shared/operate/keys/create-key.ts';
+import { carryOutDisableKey, planDisableKey } from '../../../shared/operate/keys/disable-key.ts';
 import { listKeys } from '../../../shared/operate/keys/list-keys.ts';
-import { rotateKey } from '../../../shared/operate/keys/rotate-key.ts';
+import { carryOutRotateKey, planRotateKey } from '../../../shared/operate/keys/rotate-key.ts';
+import { Failure } from '../../../shared/operate/operator-failure.ts';
+import { approve } from './approve.ts';
+import type { CommandContext } from './command-context.ts';
+import { printNewAccount } from './print/accounts.ts';
+import { keyRefusal, printKeyCheck, printKeys, printNewKey, type JsonOption } from './print/keys.ts';
 import { parseList, parseNumber } from './terminal/option-values.ts';
-import { openSession } from '../session/session.ts';
 
 const examples = `
 A key is shown once, when it is made; the tables hold only its hash.
@@ -19,7 +28,13 @@ Examples:
   npm run ops -- key rotate sk-AbCd...wXyZ --grace 48
   npm run ops -- key disable 3f9a1c --stack relay --yes`;
 
-export function addKeyCommands(program: Command): void {
+interface RotateOptions extends JsonOption {
+  /** Hours. */
+  grace: number;
+  yes?: boolean;
+}
+
+export function addKeyCommands(program: Command, { terminal, open }: CommandContext): void {
   const key = program.command('key').description('API keys of clients').addHelpText('after', examples);
 
   key
@@ -32,8 +47,11 @@ export function addKeyCommands(program: Command): void {
     .option('--max-concurrency <n>', 'requests at the same time', parseNumber)
     .option('--rpm <n>', 'requests a minute', parseNumber)
     .option('--json', 'print JSON')
-    .action(async (_options, command: Command) => {
-      await createKey(await openSession(command), command.opts(), Date.now());
+    .action(async (options: NewKeyInput & JsonOption, command: Command) => {
+      const ports = await open(command);
+      const made = await carryOutCreateKey(ports, await planCreateKey(ports, options));
+      printNewAccount(terminal, made);
+      printNewKey(terminal, made, options);
     });
 
   key
@@ -41,8 +59,8 @@ export function addKeyCommands(program: Command): void {
     .description('list keys and what the relay makes of them')
     .option('--account <name>', 'only those of this account')
     .option('--json', 'print JSON')
-    .action(async (_options, command: Command) =>
-      listKeys(await openSession(command), command.opts(), Date.now()),
+    .action(async (options: { account?: string } & JsonOption, command: Command) =>
+      printKeys(terminal, await listKeys(await open(command), options), options),
     );
 
   key
@@ -50,18 +68,25 @@ export function addKeyCommands(program: Command): void {
     .description('say what the relay answers to a key, and why; exit code 0 when it is usable, else 1')
     .argument('[key]', 'the whole key (default: read from standard input, which keeps it out of the history)')
     .option('--json', 'print JSON')
-    .action(async (written: string | undefined, _options, command: Command) =>
-      checkKey(await openSession(command), written, Date.now()),
-    );
+    .action(async (written: string | undefined, options: JsonOption, command: Command) => {
+      const ports = await open(command);
+      const check = await checkKey(ports, written ?? (await terminal.readInput('Paste the key')));
+      printKeyCheck(terminal, check, options);
+      if (check.state !== 'usable') throw new Failure(keyRefusal(check));
+    });
 
   key
     .command('disable')
     .description('refuse a key from now on (within 30 s)')
     .argument('<key>', 'hash or hint')
     .option('--yes', 'do not ask')
-    .action(async (written: string, _options, command: Command) =>
-      disableKey(await openSession(command), written, command.opts()),
-    );
+    .action(async (written: string, options: { yes?: boolean }, command: Command) => {
+      const ports = await open(command);
+      const plan = await planDisableKey(ports, written);
+      await approve(terminal, plan, options);
+      const { name } = await carryOutDisableKey(ports, plan);
+      terminal.print(`${name} is disabled; the relay refuses it within 30 seconds.`);
+    });
 
   key
     .command('rotate')
@@ -70,7 +95,12 @@ export function addKeyCommands(program: Command): void {
     .option('--grace <hours>', 'how long the old key still works', parseNumber, 24)
     .option('--yes', 'do not ask (it asks only when --grace is 0)')
     .option('--json', 'print JSON')
-    .action(async (written: string, _options, command: Command) =>
-      rotateKey(await openSession(command), written, command.opts(), Date.now()),
-    );
+    .action(async (written: string, options: RotateOptions, command: Command) => {
+      const ports = await open(command);
+      const plan = await planRotateKey(ports, { written, graceHours: options.grace });
+      await approve(terminal, plan, options);
+      const made = await carryOutRotateKey(ports, plan);
+      printNewKey(terminal, made, options);
+      terminal.remark(`${made.oldName} works until ${made.oldWorksUntil}.`);
+    });
 }

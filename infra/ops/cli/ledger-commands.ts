@@ -1,10 +1,28 @@
-import type { Command } from 'commander';
-import { auditBooks } from '../../../shared/operate/ledger/audit-ledger.ts';
+/** `ledger ...`, `request` and `audit`: what was charged, and whether it adds up. */
+import { InvalidArgumentError, type Command } from 'commander';
+import { auditLedger } from '../../../shared/operate/ledger/audit-ledger.ts';
 import { listLedger } from '../../../shared/operate/ledger/list-ledger.ts';
-import { totalLedger } from '../../../shared/operate/ledger/total-ledger.ts';
-import { parseGroupings, parseNumber, parseTime } from './terminal/option-values.ts';
-import { showRequest } from '../../../shared/operate/requests/request-view.ts';
-import { openSession } from '../session/session.ts';
+import { carryOutRepairLosses, planRepairLosses } from '../../../shared/operate/ledger/repair-losses.ts';
+import { selectRows, type LedgerFilter } from '../../../shared/operate/ledger/select-rows.ts';
+import { groupings, totalLedger, type Grouping } from '../../../shared/operate/ledger/total-ledger.ts';
+import { Failure } from '../../../shared/operate/operator-failure.ts';
+import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
+import { findRequest } from '../../../shared/operate/requests/find-request.ts';
+import type { CommandContext } from './command-context.ts';
+import {
+  findingsCount,
+  printAudit,
+  printLedger,
+  printLedgerCsv,
+  printRepaired,
+  printTotals,
+  type LedgerFormat,
+} from './print/ledger.ts';
+import { printRequest } from './print/requests.ts';
+import { parseList, parseNumber, parseTime } from './terminal/option-values.ts';
+import { countProgress } from './terminal/progress.ts';
+import type { Terminal } from './terminal/terminal.ts';
+import { readTextFile } from './text-files.ts';
 
 const examples = `
 Times are ISO 8601; a date means its first moment, UTC. --from is included, --to is not. A row's time is the
@@ -16,7 +34,31 @@ Examples:
   npm run ops -- ledger total --by account --from 2026-11-01 --to 2026-12-01
   npm run ops -- ledger total --account acme --by model,day`;
 
-export function addLedgerCommands(program: Command): void {
+interface SelectOptions extends LedgerFormat {
+  account?: string;
+  /** Epoch milliseconds. */
+  from?: number;
+  to?: number;
+  model?: string;
+}
+
+interface ListOptions extends SelectOptions {
+  limit: number;
+}
+
+interface TotalOptions extends SelectOptions {
+  by: Grouping[];
+}
+
+interface AuditOptions {
+  account?: string;
+  repair?: string;
+  /** Seconds. */
+  wait: number;
+  json?: boolean;
+}
+
+export function addLedgerCommands(program: Command, { terminal, open }: CommandContext): void {
   const ledger = program
     .command('ledger')
     .description('what was charged, call by call')
@@ -26,18 +68,33 @@ export function addLedgerCommands(program: Command): void {
     ledger.command('list').description('list the newest rows; with --csv all of them, as they are read'),
   )
     .option('--limit <n>', 'rows at most', parseNumber, 50)
-    .action(async (_options, command: Command) => listLedger(await openSession(command), command.opts()));
+    .action(async (options: ListOptions, command: Command) => {
+      const ports = await open(command);
+      const onProgress = countProgress(terminal, 'ledger rows read');
+      if (options.csv) return printLedgerCsv(terminal, selectRows(ports, filterOf(options), onProgress));
+      const list = await listLedger(ports, { ...filterOf(options), limit: options.limit }, onProgress);
+      return printLedger(terminal, list, options);
+    });
 
   selecting(ledger.command('total').description('add rows up'))
     .option('--by <a,b>', 'account, model, day, or several of them', parseGroupings, ['account'])
-    .action(async (_options, command: Command) => totalLedger(await openSession(command), command.opts()));
+    .action(async (options: TotalOptions, command: Command) => {
+      const onProgress = countProgress(terminal, 'ledger rows read');
+      const input = { ...filterOf(options), by: options.by };
+      printTotals(terminal, await totalLedger(await open(command), input, onProgress), options);
+    });
 
   program
     .command('request')
     .description('show the ledger row of a request, and step by step how its price came about')
     .argument('<id>', 'the header x-request-id, or the id of an answer (chatcmpl-...)')
     .option('--json', 'print JSON')
-    .action(async (id: string, _options, command: Command) => showRequest(await openSession(command), id));
+    .action(async (id: string, options: { json?: boolean }, command: Command) => {
+      const found = await findRequest(await open(command), id);
+      printRequest(terminal, found, options);
+      if (found.kind === 'booked' && found.problem !== undefined)
+        throw new Failure(`this row does not add up: ${found.problem}`);
+    });
 
   program
     .command('audit')
@@ -46,9 +103,42 @@ export function addLedgerCommands(program: Command): void {
     .option('--repair <file>', 'first write the closes of settle_lost log lines; - reads standard input')
     .option('--wait <seconds>', 'how long to wait for ledger rows that are on their way', parseNumber, 15)
     .option('--json', 'print JSON')
-    .action(async (_options, command: Command) =>
-      auditBooks(await openSession(command), command.opts(), Date.now()),
+    .action(async (options: AuditOptions, command: Command) =>
+      auditAndPrint(await open(command), terminal, options),
     );
+}
+
+async function auditAndPrint(ports: OperatorPorts, terminal: Terminal, options: AuditOptions): Promise<void> {
+  const { account, repair, wait } = options;
+  const unrepaired = repair === undefined ? [] : await repairAndPrint(ports, terminal, repair);
+  const audit = await auditLedger(
+    ports,
+    { account, waitMs: wait * 1000 },
+    {
+      rowsRead: countProgress(terminal, 'ledger rows read'),
+      accountsAudited: countProgress(terminal, 'accounts audited'),
+      waitingFor: (each) => terminal.remark(`${each}: waiting for ledger rows that may be on their way`),
+    },
+  );
+  const whole = { ...audit, findings: [...unrepaired, ...audit.findings] };
+  printAudit(terminal, whole, options);
+  if (whole.findings.length > 0) throw new Failure(findingsCount(whole));
+}
+
+/** @returns why closes could not be written */
+async function repairAndPrint(ports: OperatorPorts, terminal: Terminal, source: string): Promise<string[]> {
+  const lines = source === '-' ? await terminal.readInput('Paste the log lines') : await readTextFile(source);
+  const outcomes = await carryOutRepairLosses(ports, await planRepairLosses(ports, lines));
+  printRepaired(terminal, outcomes);
+  return outcomes.flatMap((each) => (each.outcome === 'not closed' ? [each.finding] : []));
+}
+
+function parseGroupings(written: string): Grouping[] {
+  return parseList(written).map((name) => {
+    const grouping = groupings.find((each) => each === name);
+    if (grouping === undefined) throw new InvalidArgumentError(`Wanted ${groupings.join(', ')}.`);
+    return grouping;
+  });
 }
 
 const selecting = (command: Command): Command =>
@@ -59,3 +149,10 @@ const selecting = (command: Command): Command =>
     .option('--model <name>', 'only this model')
     .option('--csv', 'print CSV')
     .option('--json', 'print JSON');
+
+const filterOf = ({ account, from, to, model }: SelectOptions): LedgerFilter => ({
+  account,
+  fromMs: from,
+  toMs: to,
+  model,
+});

@@ -1,6 +1,6 @@
 /** Options for the attributes that only some channel types have: `--api-version` for `api_version`. */
 import type { Command } from 'commander';
-import type { AddOptions } from '../../../shared/operate/channels/add-channel.ts';
+import type { ChannelInput } from '../../../shared/operate/channels/add-channel.ts';
 import { ownAttributes, typesWith } from '../../../shared/upstreams/types/channel-attributes.ts';
 
 export const optionOf = (attribute: string): string => `--${attribute.replaceAll('_', '-')}`;
@@ -14,7 +14,7 @@ export function addOwnAttributes(command: Command): Command {
 }
 
 /** What these options were given, by the attributes' names. */
-export const ownAttributesIn = (command: Command): NonNullable<AddOptions['attributes']> =>
+export const ownAttributesIn = (command: Command): NonNullable<ChannelInput['attributes']> =>
   Object.fromEntries(
     ownAttributes().flatMap(({ name }) => {
       const option = command.options.find(({ long }) => long === optionOf(name));

@@ -1,3 +1,4 @@
+/** The commands of the operators' tool, its help, and what its exit codes say. */
 import { Command, CommanderError } from 'commander';
 import { addChannelCommands } from './channel-commands.ts';
 import { addAccountCommands } from './account-commands.ts';
@@ -8,8 +9,9 @@ import { addInitCommand } from './init-command.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addLedgerCommands } from './ledger-commands.ts';
 import { addSecretCommands } from './secret-commands.ts';
-import { surroundings } from './terminal/process-context.ts';
-import { remark } from './terminal/terminal.ts';
+import { commandContext, type CommandContext } from './command-context.ts';
+import type { ProcessContext } from './terminal/process-context.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 const help = `
 Where it works, which the first line of every run says:
@@ -28,29 +30,29 @@ Examples:
   npm run ops -- audit
   AWS_PROFILE=prod npm run ops -- key list --stack relay`;
 
-function createProgram(): Command {
+function createProgram({ output, errors }: ProcessContext, context: CommandContext): Command {
   const program = new Command('npm run ops --')
     .description("The operators' tool: keys, channels, prices, accounts and ledger of a relay.")
     .option('--stack <name>', 'prefix of the table names; without a local endpoint, the deployed stack')
     .showHelpAfterError('(add --help for more)')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => void surroundings.output.write(text),
-      writeErr: (text) => void surroundings.errors.write(text),
+      writeOut: (text) => void output.write(text),
+      writeErr: (text) => void errors.write(text),
     })
     .addHelpText('after', help);
-  addInitCommand(program);
-  addKeyCommands(program);
-  addChannelCommands(program);
-  addChargeCommands(program);
-  addAccountCommands(program);
-  addLedgerCommands(program);
-  addConfigCommands(program);
-  addSecretCommands(program);
+  addInitCommand(program, context);
+  addKeyCommands(program, context);
+  addChannelCommands(program, context);
+  addChargeCommands(program, context);
+  addAccountCommands(program, context);
+  addLedgerCommands(program, context);
+  addConfigCommands(program, context);
+  addSecretCommands(program, context);
   return program;
 }
 
-function exitCodeOf(error: unknown): number {
+function exitCodeOf(error: unknown, { remark }: Terminal): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof Failure) {
     remark(error.message);
@@ -65,11 +67,12 @@ function exitCodeOf(error: unknown): number {
  * @param words the command line, without the program
  * @returns the exit code
  */
-export async function runProgram(words: string[]): Promise<number> {
+export async function runProgram(words: string[], process: ProcessContext): Promise<number> {
+  const context = commandContext(process);
   try {
-    await createProgram().parseAsync(words, { from: 'user' });
+    await createProgram(process, context).parseAsync(words, { from: 'user' });
     return 0;
   } catch (error) {
-    return exitCodeOf(error);
+    return exitCodeOf(error, context.terminal);
   }
 }

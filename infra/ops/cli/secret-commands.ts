@@ -1,6 +1,8 @@
+/** The commands of `secret`. The value comes from standard input or a hidden answer, never from the command line. */
 import type { Command } from 'commander';
-import { openSession, type Session } from '../session/session.ts';
-import { askHidden, isAttended, readInput, remark, say } from './terminal/terminal.ts';
+import { carryOutStoreSecret, planStoreSecret } from '../../../shared/operate/channels/store-secret.ts';
+import type { CommandContext } from './command-context.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 const examples = `
 Rows name a secret by its reference; the value is stored in AWS and shown by no command. The name is yours to choose:
@@ -10,12 +12,12 @@ Examples:
   printf %s "$OPENAI_API_KEY" | npm run ops -- secret put openai --stack relay
   npm run ops -- secret put openai --replace --stack relay`;
 
-interface PutSecretOptions {
+interface PutOptions {
   secretsmanager?: boolean;
   replace?: boolean;
 }
 
-export function addSecretCommands(program: Command): void {
+export function addSecretCommands(program: Command, { terminal, open }: CommandContext): void {
   const secret = program
     .command('secret')
     .description('keys of upstreams, stored in AWS')
@@ -27,22 +29,15 @@ export function addSecretCommands(program: Command): void {
     .argument('<name>', 'what it is called within the stack')
     .option('--secretsmanager', 'in Secrets Manager (default: SSM Parameter Store, which costs nothing)')
     .option('--replace', 'write over the value that is there')
-    .action(async (name: string, _options, command: Command) =>
-      putSecret(await openSession(command), name, command.opts()),
-    );
-}
-
-async function putSecret(session: Session, name: string, options: PutSecretOptions): Promise<void> {
-  const { secretsmanager: managed = false, replace = false } = options;
-  const value = session.target.local ? '' : await readSecret();
-  say(await session.secrets.put(name, value, { managed, replace }));
-  remark(
-    replace
-      ? 'It is stored. Functions read it anew within 5 minutes, and at once after the upstream refused the old one.'
-      : 'It is stored. Write this reference into a row, as `channel add --secret` does.',
-  );
+    .action(async (name: string, options: PutOptions, command: Command) => {
+      const ports = await open(command);
+      const { secretsmanager: managed = false, replace = false } = options;
+      const plan = planStoreSecret(ports, { name, managed, replace });
+      terminal.print(await carryOutStoreSecret(ports, plan, await readSecret(terminal)));
+      plan.effect.forEach(terminal.remark);
+    });
 }
 
 /** From the terminal without an echo, else all of standard input. */
-export const readSecret = async (): Promise<string> =>
-  isAttended() ? askHidden("The upstream's key?") : readInput("The upstream's key");
+export const readSecret = async ({ isAttended, askHidden, readInput }: Terminal): Promise<string> =>
+  isAttended ? askHidden("The upstream's key?") : readInput("The upstream's key");

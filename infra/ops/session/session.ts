@@ -1,52 +1,36 @@
-import type { Command } from 'commander';
-import {
-  ledgerReaderOf,
-  type LedgerReader,
-} from '../../../shared/adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
+/** Opens the operators' ports over the tables of a target. Prints nothing: every face opens its work with this. */
+import { dynamoConfigVersions } from '../../../shared/adapters/dynamodb/runtime/dynamo-config-versions.ts';
+import { dynamoLedgerReader } from '../../../shared/adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
+import { dynamoRowTables } from '../../../shared/adapters/dynamodb/dynamo-row-tables.ts';
+import { awsAccessOf, openStore } from '../../../shared/adapters/dynamodb/operator-client.ts';
+import { awsSecretWriter } from '../../../shared/adapters/secrets/aws-secret-writer.ts';
+import { newSecretKey, randomHex } from '../../../shared/adapters/system/secret-keys.ts';
+import { systemClock } from '../../../shared/adapters/system/system-clock.ts';
 import { findBaseUrl } from '../../../shared/adapters/transport/stack-base-url.ts';
-import {
-  configOf,
-  type ConfigStore,
-} from '../../../shared/adapters/dynamodb/runtime/dynamo-config-versions.ts';
-import { secretsOf, type Secrets } from '../../../shared/adapters/secrets/aws-secret-writer.ts';
-import { openStore } from '../../../shared/adapters/dynamodb/operator-client.ts';
-import { surroundings } from '../cli/terminal/process-context.ts';
-import { tablesOf, type Tables } from '../../../shared/adapters/dynamodb/dynamo-row-tables.ts';
-import { describeTarget, resolveTarget, type Target } from './target.ts';
-import { remark, say } from '../cli/terminal/terminal.ts';
+import { httpsUpstreamTransport } from '../../../shared/adapters/transport/https-upstream-transport.ts';
+import type { OperatorPorts, Target } from '../../../shared/operate/operator-ports.ts';
+import { explainStoreError } from './store-error.ts';
 
-/** What a command works with. */
-export interface Session {
-  target: Target;
-  tables: Tables;
-  ledger: LedgerReader;
-  config: ConfigStore;
-  secrets: Secrets;
-  /** What clients set as base URL; undefined: it could not be found out. */
-  baseUrl(): Promise<string | undefined>;
-  /** Print results as JSON. */
-  json: boolean;
-  /** Print results as CSV. */
-  csv: boolean;
+export interface OpenedSession {
+  ports: OperatorPorts;
+  /** Undefined: the environment names none, and every read will fail. */
+  region: string | undefined;
 }
 
-/** Opens the tables and says where they are, before anything is read or written. */
-export async function openSession(command: Command): Promise<Session> {
-  const options = command.optsWithGlobals<{ stack?: string; json?: boolean; csv?: boolean }>();
-  const target = resolveTarget(options.stack, surroundings.environment);
-  const store = await openStore(target);
-  const { json = false, csv = false } = options;
-  // With --json and --csv, standard output is for a program.
-  (json || csv ? remark : say)(describeTarget(target, store.region, surroundings.environment));
-  const tables = tablesOf(store);
-  return {
+export async function openSession(target: Target, environment: NodeJS.ProcessEnv): Promise<OpenedSession> {
+  const explain = (error: unknown, where?: string) => explainStoreError(error, target, where);
+  const store = await openStore(target, explain);
+  const tables = dynamoRowTables(store);
+  const ports: OperatorPorts = {
     target,
+    clock: systemClock,
+    random: { secretKey: newSecretKey, hex: randomHex },
     tables,
-    ledger: ledgerReaderOf(store),
-    config: configOf(store, tables),
-    secrets: secretsOf(target, surroundings.environment),
-    baseUrl: () => findBaseUrl(store, surroundings.environment),
-    json,
-    csv,
+    ledger: dynamoLedgerReader(store),
+    config: dynamoConfigVersions(store, tables),
+    secrets: awsSecretWriter({ target, environment, explain }),
+    upstreams: httpsUpstreamTransport(target),
+    baseUrl: () => findBaseUrl({ ...target, environment, aws: () => awsAccessOf(store) }),
   };
+  return { ports, region: store.region };
 }

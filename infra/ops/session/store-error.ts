@@ -1,6 +1,7 @@
+/** Says in words what an error of AWS means for an operator, and what to do about it. */
 import { StoreUnavailable } from '../../../shared/relay/ports/store-errors.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
-import type { Target } from './target.ts';
+import type { Target } from '../../../shared/operate/operator-ports.ts';
 
 const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'ECONNRESET', 'EHOSTUNREACH', 'ETIMEDOUT']);
 const unauthorised = new Set([

@@ -1,14 +1,6 @@
+/** Which tables a run works on: decided before anything is opened, and printed as its first line. */
+import type { Target } from '../../../shared/operate/operator-ports.ts';
 import { usageFailure } from '../../../shared/operate/operator-failure.ts';
-
-/** Which tables a run works on. */
-export interface Target {
-  /** The prefix of the table names. */
-  stack: string;
-  /** Absent: the real DynamoDB of the account and region that the environment names. */
-  endpoint?: string;
-  /** true on a loopback endpoint: rows may use loopback addresses and `env:` secrets there. */
-  local: boolean;
-}
 
 const defaultStack = 'relay';
 const defaultEndpoint = 'http://127.0.0.1:8000';

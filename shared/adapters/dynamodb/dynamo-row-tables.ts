@@ -1,7 +1,10 @@
+/** The rows of the tables that operators edit, over DynamoDB: every write but `replace` has its condition. */
+import { ExactNumber, type Key, type RawRow, type RowTables } from '../../operate/row-tables.ts';
 import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb';
 import {
   DeleteCommand,
   GetCommand,
+  NumberValue,
   PutCommand,
   ScanCommand,
   TransactWriteCommand,
@@ -11,44 +14,24 @@ import { tableSchemas } from '../../tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import type { Store } from './operator-client.ts';
 
-/** A row as the table has it, before any schema has read it. */
-export type RawRow = Record<string, unknown>;
-
-/** The partition key's value, or all key attributes of a table that has a sort key. */
-export type Key = string | RawRow;
-
-/** All that this program does to rows that operators edit. Every method throws a Failure that says what to do next. */
-export interface Tables {
-  get(table: TableName, key: Key): Promise<RawRow | undefined>;
-  scan(table: TableName): Promise<RawRow[]>;
-  /** Writes a new row. @returns false when there is one with this key already, which stays as it is. */
-  create(table: TableName, row: RawRow): Promise<boolean>;
-  /** Writes the whole row, over the one that may be there. */
-  replace(table: TableName, row: RawRow): Promise<void>;
-  /**
-   * Sets attributes of a row; takes away those that are undefined.
-   * @returns false when the row is gone (an update must not bring it back), or no longer has the values of `unchanged`
-   */
-  update(table: TableName, key: Key, attributes: RawRow, unchanged?: RawRow): Promise<boolean>;
-  /** @returns false when the row is gone, or no longer has the values of `unchanged` */
-  remove(table: TableName, key: Key, unchanged: RawRow): Promise<boolean>;
-  /**
-   * One step, or none: writes the new `row`, and sets attributes of the row at `key` if it still has the
-   * values of `unchanged` (undefined: the attribute is absent).
-   */
-  succeed(table: TableName, row: RawRow, key: string, attributes: RawRow, unchanged: RawRow): Promise<void>;
-}
-
 const keyNameOf = (table: TableName): string => tableSchemas[table].partitionKey.name;
 
 const keyOf = (table: TableName, key: Key): RawRow =>
   typeof key === 'string' ? { [keyNameOf(table)]: key } : key;
 
-export function tablesOf({ target, documents, explained }: Store): Tables {
+const itemOf = (row: RawRow): RawRow =>
+  Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [
+      name,
+      value instanceof ExactNumber ? NumberValue.from(value.text) : value,
+    ]),
+  );
+
+export function dynamoRowTables({ target, documents, explained }: Store): RowTables {
   const at = (table: TableName) => ({ TableName: physicalTableName(target.stack, table) });
   const put = (table: TableName, row: RawRow) => ({
     ...at(table),
-    Item: row,
+    Item: itemOf(row),
     ConditionExpression: 'attribute_not_exists(#key)',
     ExpressionAttributeNames: { '#key': keyNameOf(table) },
   });
@@ -80,7 +63,7 @@ export function tablesOf({ target, documents, explained }: Store): Tables {
     },
     create: async (table, row) => explained(unlessRefused(documents.send(new PutCommand(put(table, row))))),
     async replace(table, row) {
-      await explained(documents.send(new PutCommand({ ...at(table), Item: row })));
+      await explained(documents.send(new PutCommand({ ...at(table), Item: itemOf(row) })));
     },
     update: async (table, key, attributes, unchanged) =>
       explained(unlessRefused(documents.send(new UpdateCommand(set(table, key, attributes, unchanged))))),

@@ -1,48 +1,39 @@
-/** The secrets of a stack: kept in SSM or Secrets Manager, named by references in rows. */
-import { Failure, usageFailure } from '../../operate/operator-failure.ts';
-import {
-  isOfStack,
-  isSecretName,
-  managedSecretName,
-  parameterName,
-} from '../../config/rows/secret-reference.ts';
-import { explainStoreError } from '../../../infra/ops/session/store-error.ts';
-import type { Target } from '../../../infra/ops/session/target.ts';
+/**
+ * Stores and reads the secrets of a stack: in SSM or Secrets Manager, named by references in rows. Never shows a value.
+ */
+import { isOfStack } from '../../config/rows/secret-reference.ts';
+import { Failure } from '../../operate/operator-failure.ts';
+import type { Target } from '../../operate/operator-ports.ts';
+import { SecretTaken, type SecretWriter } from '../../operate/secret-writer.ts';
 
-export interface PutOptions {
-  /** Secrets Manager instead of SSM. */
-  managed: boolean;
-  /** Write over the value that is there. */
-  replace: boolean;
-}
-
-/** Every method throws a Failure; none of them shows a value. */
-export interface Secrets {
-  /** Stores a value. @returns the reference that rows name it by */
-  put(name: string, value: string, options: PutOptions): Promise<string>;
-  /** The value behind a reference. */
-  read(reference: string): Promise<string>;
-}
-
-/** There is another value under this name. */
-export class SecretTaken extends Failure {}
-
-/** What SSM takes without extra cost. */
-const valueCharactersMax = 4096;
 const clientSettings = {
   requestHandler: { connectionTimeout: 3000, requestTimeout: 15_000, throwOnRequestTimeout: true },
 };
 
-export function secretsOf(target: Target, environment: NodeJS.ProcessEnv): Secrets {
+/** Makes a Failure, which says what to do next, of an error of the SDK. */
+type Explain = (error: unknown, where: string) => Error;
+type Store = 'SSM' | 'Secrets Manager';
+
+export interface SecretWriterParts {
+  target: Target;
+  environment: NodeJS.ProcessEnv;
+  explain: Explain;
+}
+
+export function awsSecretWriter({ target, environment, explain }: SecretWriterParts): SecretWriter {
+  const explained = async <Result>(store: Store, name: string, work: Promise<Result>): Promise<Result> =>
+    work.catch((error: unknown) => {
+      throw secretFailure(error, store, name) ?? explain(error, store);
+    });
   return {
-    async put(name, value, options) {
-      checkWanted(target, name, value);
-      if (options.managed) return putManagedSecret(target, name, value, options.replace);
-      return putParameter(target, name, value, options.replace);
+    async put(reference, value, { replace }) {
+      const { store, name } = partsOf(reference);
+      await (store === 'ssm'
+        ? explained('SSM', name, putParameter(name, value, replace))
+        : explained('Secrets Manager', name, putManagedSecret(name, value, replace)));
     },
     async read(reference) {
-      const [store = '', ...rest] = reference.split(':');
-      const name = rest.join(':');
+      const { store, name } = partsOf(reference);
       if (store === 'env') return fromEnvironment(environment, name);
       if (target.local)
         throw new Failure(
@@ -50,92 +41,58 @@ export function secretsOf(target: Target, environment: NodeJS.ProcessEnv): Secre
         );
       if (!isOfStack(reference, target.stack))
         throw new Failure(`${reference} belongs to another stack than ${target.stack}`);
-      const value = store === 'ssm' ? await getParameter(target, name) : await getManagedSecret(target, name);
+      const value = await (store === 'ssm'
+        ? explained('SSM', name, getParameter(name))
+        : explained('Secrets Manager', name, getManagedSecret(name)));
       if (!value?.trim()) throw new Failure(`${reference} is empty`);
       return value.trim();
     },
   };
 }
 
-export function fromEnvironment(environment: NodeJS.ProcessEnv, name: string): string {
+function partsOf(reference: string): { store: string; name: string } {
+  const [store = '', ...rest] = reference.split(':');
+  return { store, name: rest.join(':') };
+}
+
+function fromEnvironment(environment: NodeJS.ProcessEnv, name: string): string {
   const value = environment[name]?.trim();
   if (!value) throw new Failure(`the environment variable ${name} is not set in this shell`);
   return value;
 }
 
-function checkWanted(target: Target, name: string, value: string): void {
-  if (target.local)
-    throw usageFailure(
-      'there is no secret store beside local tables: set a variable in the shell of `npm start`, say OPENAI_API_KEY, ' +
-        'and write env:OPENAI_API_KEY in the row',
-    );
-  if (!isSecretName(name))
-    throw usageFailure('a name has the characters A-Z a-z 0-9 . _ - and / between parts');
-  if (value === '') throw usageFailure('no value was given on standard input');
-  // A header cannot carry anything else, and what was pasted with more is not what was meant.
-  if (!/^[\x21-\x7e]+$/.test(value))
-    throw usageFailure('the value has blanks or other characters that no key has');
-  if (value.length > valueCharactersMax)
-    throw usageFailure(`the value has over ${valueCharactersMax} characters`);
-}
-
-async function putParameter(target: Target, name: string, value: string, replace: boolean): Promise<string> {
+async function putParameter(Name: string, value: string, replace: boolean): Promise<void> {
   const { PutParameterCommand, SSMClient } = await import('@aws-sdk/client-ssm');
-  const Name = parameterName(target.stack, name);
   const command = new PutParameterCommand({ Name, Value: value, Type: 'SecureString', Overwrite: replace });
-  await explained(target, 'SSM', Name, () => new SSMClient(clientSettings).send(command));
-  return `ssm:${Name}`;
+  await new SSMClient(clientSettings).send(command);
 }
 
-async function putManagedSecret(
-  target: Target,
-  name: string,
-  value: string,
-  replace: boolean,
-): Promise<string> {
+async function putManagedSecret(Name: string, value: string, replace: boolean): Promise<void> {
   const { CreateSecretCommand, PutSecretValueCommand, ResourceExistsException, SecretsManagerClient } =
     await import('@aws-sdk/client-secrets-manager');
   const client = new SecretsManagerClient(clientSettings);
-  const Name = managedSecretName(target.stack, name);
-  await explained(target, 'Secrets Manager', Name, async () => {
-    try {
-      await client.send(new CreateSecretCommand({ Name, SecretString: value }));
-    } catch (error) {
-      if (!replace || !(error instanceof ResourceExistsException)) throw error;
-      await client.send(new PutSecretValueCommand({ SecretId: Name, SecretString: value }));
-    }
-  });
-  return `secretsmanager:${Name}`;
-}
-
-async function getParameter(target: Target, Name: string): Promise<string | undefined> {
-  const { GetParameterCommand, SSMClient } = await import('@aws-sdk/client-ssm');
-  const command = new GetParameterCommand({ Name, WithDecryption: true });
-  const reply = await explained(target, 'SSM', Name, () => new SSMClient(clientSettings).send(command));
-  return reply.Parameter?.Value;
-}
-
-async function getManagedSecret(target: Target, SecretId: string): Promise<string | undefined> {
-  const { GetSecretValueCommand, SecretsManagerClient } = await import('@aws-sdk/client-secrets-manager');
-  const command = new GetSecretValueCommand({ SecretId });
-  const client = new SecretsManagerClient(clientSettings);
-  return (await explained(target, 'Secrets Manager', SecretId, () => client.send(command))).SecretString;
-}
-
-async function explained<Result>(
-  target: Target,
-  store: string,
-  name: string,
-  work: () => Promise<Result>,
-): Promise<Result> {
   try {
-    return await work();
+    await client.send(new CreateSecretCommand({ Name, SecretString: value }));
   } catch (error) {
-    throw explainSecretError(error, target, store, name);
+    if (!replace || !(error instanceof ResourceExistsException)) throw error;
+    await client.send(new PutSecretValueCommand({ SecretId: Name, SecretString: value }));
   }
 }
 
-function explainSecretError(error: unknown, target: Target, store: string, name: string): Failure {
+async function getParameter(Name: string): Promise<string | undefined> {
+  const { GetParameterCommand, SSMClient } = await import('@aws-sdk/client-ssm');
+  const command = new GetParameterCommand({ Name, WithDecryption: true });
+  return (await new SSMClient(clientSettings).send(command)).Parameter?.Value;
+}
+
+async function getManagedSecret(SecretId: string): Promise<string | undefined> {
+  const { GetSecretValueCommand, SecretsManagerClient } = await import('@aws-sdk/client-secrets-manager');
+  return (await new SecretsManagerClient(clientSettings).send(new GetSecretValueCommand({ SecretId })))
+    .SecretString;
+}
+
+/** Undefined: the error is none that names a secret. */
+function secretFailure(error: unknown, store: string, name: string): Failure | undefined {
   const kind = error instanceof Error ? error.name : '';
   if (kind === 'ParameterAlreadyExists' || kind === 'ResourceExistsException')
     return new SecretTaken(`there is a secret ${name} already: choose another name, or add --replace`, 2);
@@ -143,5 +100,5 @@ function explainSecretError(error: unknown, target: Target, store: string, name:
     return new Failure(`${store} has no ${name} in this account and region: see \`secret put\``);
   if (kind === 'AccessDeniedException')
     return new Failure(`${store} does not let these AWS credentials work on ${name}`);
-  return explainStoreError(error, target, store);
+  return undefined;
 }

@@ -1,5 +1,5 @@
 /**
- * POSTs to upstreams over kept connections. Redirects are not followed: a 3xx is a reply like any other. Must never connect
+ * Sends requests to upstreams over kept connections. Redirects are not followed: a 3xx is a reply like any other. Must never connect
  * to an address that is not public, nor (but on the local stack) to this machine.
  */
 import { Agent as HttpAgent, request as requestOverHttp, type ClientRequest } from 'node:http';
@@ -40,7 +40,7 @@ export function httpsUpstreamTransport({ local, resolve }: TransportOptions): Up
   };
 }
 
-interface Call extends Pick<UpstreamRequest, 'headers' | 'connectTimeoutMs'> {
+interface Call extends Pick<UpstreamRequest, 'method' | 'headers' | 'connectTimeoutMs'> {
   url: URL;
   agent: HttpAgent;
   bytes: Buffer;
@@ -76,9 +76,9 @@ function attempt(call: Call, signal: AbortSignal): Promise<UpstreamReply> {
 
 const givenUp = (): TransportError => new TransportError('aborted', 'The call was given up.');
 
-function open({ url, agent, bytes, headers }: Call, secure: boolean): ClientRequest {
+function open({ method = 'POST', url, agent, bytes, headers }: Call, secure: boolean): ClientRequest {
   const options = {
-    method: 'POST',
+    method,
     agent,
     headers: { ...headers, 'accept-encoding': 'identity', 'content-length': String(bytes.length) },
   };

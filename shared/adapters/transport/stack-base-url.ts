@@ -1,36 +1,39 @@
-/** Where clients reach a relay. */
+/** Where clients reach a relay: locally its distribution's emulator, else an output of the deployed stack. */
 import { text } from 'node:stream/consumers';
-import { signedTransport } from './signed-transport.ts';
 import { systemClock } from '../system/system-clock.ts';
+import type { AwsAccess } from '../system/environment.ts';
 import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts';
-import type { Store } from '../dynamodb/operator-client.ts';
+import { signedTransport } from './signed-transport.ts';
 
 const timeoutMs = 10_000;
 const defaultPort = '8787';
 
-/** Of a local stack its front door, else an output of the deployed stack; undefined when that cannot be read. */
-export async function findBaseUrl(store: Store, environment: NodeJS.ProcessEnv): Promise<string | undefined> {
-  if (store.target.local) return `http://127.0.0.1:${environment['PORT'] ?? defaultPort}/v1`;
-  try {
-    return baseUrlIn(await describeStack(store, environment));
-  } catch {
-    // It is read for convenience alone: who may not describe stacks knows the address otherwise.
-    return undefined;
-  }
+export interface StackAddress {
+  stack: string;
+  local: boolean;
+  environment: NodeJS.ProcessEnv;
+  /** Throws when the environment names no region or no credentials. */
+  aws(): Promise<AwsAccess>;
+}
+
+/** @returns undefined when it cannot be read: who may not describe stacks knows the address otherwise */
+export async function findBaseUrl(address: StackAddress): Promise<string | undefined> {
+  if (address.local) return `http://127.0.0.1:${address.environment['PORT'] ?? defaultPort}/v1`;
+  return describeStack(address).then(baseUrlIn, () => undefined);
 }
 
 /** One request of CloudFormation's Query interface: a whole client of it would be a package for this alone. */
-async function describeStack({ client, target }: Store, environment: NodeJS.ProcessEnv): Promise<string> {
-  const region = await client.config.region();
+async function describeStack({ stack, environment, ...address }: StackAddress): Promise<string> {
+  const aws = await address.aws();
+  const { region } = aws;
   const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
   const endpoint =
     environment['AWS_ENDPOINT_URL_CLOUDFORMATION'] ?? `https://cloudformation.${region}.${domain}`;
-  const aws = { region, credentials: await client.config.credentials() };
   const transport = signedTransport({ transport: fetchTransport, aws, clock: systemClock });
   const request = {
     url: `${endpoint}/`,
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
-    body: `Action=DescribeStacks&StackName=${target.stack}&Version=2010-05-15`,
+    body: `Action=DescribeStacks&StackName=${stack}&Version=2010-05-15`,
     connectTimeoutMs: timeoutMs,
     awsScope: { service: 'cloudformation', region },
   };

@@ -42,11 +42,11 @@ export function watchConnection(
     explain(error) {
       if (error instanceof TransportError) return error;
       const code = 'code' in error && typeof error.code === 'string' ? error.code : 'unknown';
-      if (!connected) return new TransportError('connect', `No connection (${code}).`);
+      if (!connected) return new TransportError('connect', `No connection (${code}).`, code);
       const silent = socket?.bytesRead === bytesReadBefore;
       const closed = code === 'ECONNRESET' || code === 'EPIPE';
       if (request.reusedSocket && silent && closed) return new StaleConnection();
-      return new TransportError('reset', `The connection broke (${code}).`);
+      return new TransportError('reset', `The connection broke (${code}).`, code);
     },
   };
 }

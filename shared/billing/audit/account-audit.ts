@@ -1,10 +1,18 @@
-/** One account's item against its ledger and its grants. */
+/** Compares one account's item with its ledger rows and its grants. Reads nothing itself. */
 import { formatYuan, parseYuan, type NanoYuan } from '../amount.ts';
 import { imbalance, reservedOf, type QuotaItem } from '../quota-item.ts';
 import { type LedgerRow, ledgerTimeMs } from '../ledger-row.ts';
 import { grantLedgerId } from '../grant.ts';
-import type { WrittenGrant } from '../../adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
 import { isoTime } from '../../wire/iso-time.ts';
+
+/** A row of `grants`, with its amount as it was written. */
+export interface WrittenGrant {
+  account: string;
+  grantId: string;
+  amount: string;
+  applied: string | undefined;
+  problem: string | undefined;
+}
 
 /** All that was read of an account; the item was read at `readMs`, the rows after it. */
 export interface AccountRecords {
@@ -15,9 +23,9 @@ export interface AccountRecords {
   grants: WrittenGrant[];
 }
 
-/** A reservation that is open for longer than this after its end was left behind by the sweeper. */
+/** The sweeper closes a reservation sooner than this after its end. */
 const overdueMs = 10 * 60_000;
-/** Of a call that began this shortly before the item was read, or later, the item may not know. */
+/** A call that began this shortly before the item was read, or later, may not be in the item. */
 const doubtMs = 10_000;
 
 /** What does not add up, each in one line; empty when everything does. */
@@ -45,7 +53,7 @@ interface Sums {
   granted: NanoYuan;
 }
 
-/** Rows of which nobody can tell whether the item knew them widen what is accepted; for a quiet account none do. */
+/** Rows that may or may not be in the item widen the tolerance; a quiet account has none. */
 function ledgerFindings(records: AccountRecords): string[] {
   const { item } = records;
   const [sure, all] = [sumsOf(sureRows(records)), sumsOf(closedRows(records))];
@@ -66,14 +74,14 @@ function ledgerFindings(records: AccountRecords): string[] {
 }
 
 /**
- * Closes without a row of their own, which is no finding while the sums agree: an id that was guarded against a late
- * reserve closes twice, the second time with nothing.
+ * Closes without a ledger row of their own. No finding while the sums agree: an id with a tombstone closes twice, the
+ * second time with a charge of 0.
  */
 export function closesWithoutRow(records: AccountRecords): number {
   return Math.max(0, records.item.settled - sumsOf(closedRows(records)).closes);
 }
 
-/** Closed after the item was read, and open in it, are not what the item can know; a tombstone holds an id that is closed. */
+/** Rows closed after the item was read are still open in it and left out; an id under a tombstone is closed. */
 const closedRows = ({ item, rows }: AccountRecords): LedgerRow[] =>
   rows.filter((row) => item.open.get(row.id)?.tombstone ?? true);
 
@@ -104,7 +112,7 @@ function openFindings({ item, readMs }: AccountRecords): string[] {
     );
 }
 
-/** Counters of calls under way and of plan entries, from the entries and rows that they count. */
+/** The item's counters, counted again from its open entries and from ledger rows. */
 function countFindings(records: AccountRecords): string[] {
   const { item } = records;
   const findings: string[] = [];

@@ -1,5 +1,5 @@
-/** A ledger row's charge once more, from nothing but what the row names. */
-import { formatDecimal, formatYuan, type NanoYuan } from '../amount.ts';
+/** Computes a ledger row's charge again, from what the row itself names. */
+import { formatYuan, type NanoYuan } from '../amount.ts';
 import { costOf, parsePrice, type Price } from '../price.ts';
 import { inputCost } from '../reservation.ts';
 import type { CloseRow, LedgerRow } from '../ledger-row.ts';
@@ -57,12 +57,4 @@ function expiredProblem(row: CloseRow, price: Price): string | undefined {
 function unless(row: CloseRow, wanted: NanoYuan[], why: string): string | undefined {
   if (wanted.includes(row.charge)) return undefined;
   return `it charges ${formatYuan(row.charge)} yuan, wanted ${wanted.map(formatYuan).join(' or ')} (${why})`;
-}
-
-/** A unit price in words. */
-export function priceWords(price: Price): string {
-  const rule = price.rule === null ? 'no rule names the model' : `rule ${price.rule}`;
-  if (price.type === 'non-billing') return `${rule}: free`;
-  if (price.type === 'times-billing') return `${rule}: ${formatDecimal(price.perCall, 12)} yuan per call`;
-  return `${rule}: ${formatDecimal(price.input, 12)} yuan per 1,000 input tokens, ${formatDecimal(price.output, 12)} per 1,000 output tokens`;
 }

@@ -1,96 +1,119 @@
-import { randomBytes } from 'node:crypto';
-import { NumberValue } from '@aws-sdk/lib-dynamodb';
-import { formatYuan, parseYuan } from '../../billing/amount.ts';
+/** Writes a grant, once whatever happens, and waits until the relay has applied it. */
+import { formatYuan, parseYuan, type NanoYuan } from '../../billing/amount.ts';
+import type { WrittenGrant } from '../../billing/audit/account-audit.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import type { WrittenGrant } from '../../adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
-import { findAccount } from './find-account.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import { remark, say } from '../../../infra/ops/cli/terminal/terminal.ts';
+import { Failure, usageFailure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import type { Plan } from '../plan.ts';
+import { ExactNumber } from '../row-tables.ts';
+import type { NewRow } from '../row-writes.ts';
+import { findAccount } from './find-account.ts';
 
-export interface GrantOptions {
-  reason?: string;
-  id?: string;
-  new?: boolean;
-  /** Seconds. */
-  wait: number;
+export interface GrantInput {
+  account: string;
+  /** Yuan as typed, with at most 9 decimals; below zero: a correction. */
+  amount: string;
+  reason?: string | undefined;
+  /** Names the grant: the same id is never applied twice. Default: a new one. */
+  id?: string | undefined;
+  /** Makes the account when there is none. */
+  isNew?: boolean | undefined;
 }
 
-const pauseMs = 300;
+export interface GrantPlan extends Plan<NewRow> {
+  account: string;
+  grantId: string;
+  amount: NanoYuan;
+}
 
-/** Writes a grant and waits until the relay has applied it. */
-export async function grantAmount(
-  session: Session,
-  account: string,
-  written: string,
-  options: GrantOptions,
-  nowMs: number,
-): Promise<void> {
-  const grantId = options.id ?? newGrantId(nowMs);
-  const facts = {
-    account,
-    grant_id: grantId,
-    ...(options.reason !== undefined && { reason: options.reason }),
-  };
-  const reading = readRow(GrantRow, { ...facts, amount: written });
+export interface WrittenGrantResult {
+  account: string;
+  grantId: string;
+  amount: NanoYuan;
+  isNewAccount: boolean;
+  /** The same grant was there: an earlier run wrote it. */
+  wasWritten: boolean;
+}
+
+export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): Promise<GrantPlan> {
+  const { account, reason } = input;
+  const nowMs = ports.clock.now();
+  const grantId = input.id ?? newGrantId(nowMs, ports);
+  const facts = { account, grant_id: grantId, ...(reason !== undefined && { reason }) };
+  const reading = readRow(GrantRow, { ...facts, amount: input.amount });
   if ('problem' in reading) throw usageFailure(`nothing was written: ${reading.problem}`);
   const { amount } = reading.row;
-  await findAccount(session, account, options.new);
-  const row = { ...facts, amount: NumberValue.from(formatYuan(amount)), _created: isoTime(nowMs) };
-  if (await session.tables.create('grants', row))
-    say(`grant ${grantId} of ${formatYuan(amount)} yuan is written.`);
-  else await checkSame(session, account, grantId, amount);
-  await reportApplied(session, account, grantId, options.wait);
+  const { row, isMissing } = await findAccount(ports, account, input.isNew);
+  const grant = { ...facts, amount: new ExactNumber(formatYuan(amount)), _created: isoTime(nowMs) };
+  const newGrant: NewRow = { kind: 'create', table: 'grants', row: grant };
+  return {
+    changes: isMissing ? [{ kind: 'create', table: 'accounts', row }, newGrant] : [newGrant],
+    effect: [
+      ...(isMissing ? [`account ${account} is new`] : []),
+      `account ${account} is granted ${formatYuan(amount)} yuan, once, as ${grantId}`,
+    ],
+    questions: [],
+    account,
+    grantId,
+    amount,
+  };
 }
 
 /** Sorts by time. */
-const newGrantId = (nowMs: number): string =>
-  `${isoTime(nowMs).replaceAll(/[-:]/g, '')}-${randomBytes(4).toString('hex')}`;
+const newGrantId = (nowMs: number, { random }: OperatorPorts): string =>
+  `${isoTime(nowMs).replaceAll(/[-:]/g, '')}-${random.hex(4)}`;
 
-/** A command that is repeated with its id finds its own row. */
-async function checkSame(session: Session, account: string, grantId: string, amount: bigint): Promise<void> {
-  const there = await grantOf(session, account, grantId);
-  if (there && parseYuan(there.amount) === amount) {
-    remark(`grant ${grantId} was written before; nothing is written again`);
-    return;
+export async function carryOutGrantAmount(
+  ports: OperatorPorts,
+  { changes, account, grantId, amount }: GrantPlan,
+): Promise<WrittenGrantResult> {
+  let isNewAccount = false;
+  let wasWritten = false;
+  for (const { table, row } of changes) {
+    const isCreated = await ports.tables.create(table, row);
+    if (table === 'accounts') isNewAccount = isCreated;
+    else wasWritten = !isCreated;
   }
+  const result = { account, grantId, amount, isNewAccount, wasWritten };
+  if (!wasWritten) return result;
+  // A command that is repeated with its id finds its own row.
+  const there = await grantOf(ports, account, grantId);
+  if (there && parseYuan(there.amount) === amount) return result;
   throw new Failure(
     `there is a grant ${grantId} of ${there?.amount ?? 'another amount'} already: choose another --id`,
   );
 }
 
 async function grantOf(
-  session: Session,
+  { ledger }: OperatorPorts,
   account: string,
   grantId: string,
 ): Promise<WrittenGrant | undefined> {
-  for await (const page of session.ledger.grants(account)) {
+  for await (const page of ledger.grants(account)) {
     const found = page.find((grant) => grant.grantId === grantId);
     if (found) return found;
   }
   return undefined;
 }
 
-async function reportApplied(
-  session: Session,
-  account: string,
-  grantId: string,
-  waitSeconds: number,
-): Promise<void> {
-  const untilMs = Date.now() + waitSeconds * 1000;
+const pauseMs = 300;
+
+/** @returns the balance after it; undefined: it is not applied yet, or the account's item cannot be read */
+export async function awaitApplied(
+  ports: OperatorPorts,
+  { account, grantId, waitMs }: { account: string; grantId: string; waitMs: number },
+): Promise<{ isApplied: boolean; available?: NanoYuan }> {
+  const { clock, ledger } = ports;
+  const untilMs = clock.now() + waitMs;
   for (;;) {
-    const grant = await grantOf(session, account, grantId);
+    const grant = await grantOf(ports, account, grantId);
     if (grant?.problem !== undefined) throw new Failure(`the relay does not take it: ${grant.problem}`);
     if (grant?.applied !== undefined) break;
-    if (Date.now() + pauseMs > untilMs) {
-      remark('Not applied yet. It will be within minutes: see `account show`.');
-      return;
-    }
-    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    if (clock.now() + pauseMs > untilMs) return { isApplied: false };
+    await clock.sleep(pauseMs);
   }
-  const quota = await session.ledger.quota(account);
-  const balance = quota && 'row' in quota ? `${formatYuan(quota.row.available)} yuan are available now` : '';
-  say(`It is applied. ${account}: ${balance}.`);
+  const quota = await ledger.quota(account);
+  return { isApplied: true, ...(quota && 'row' in quota && { available: quota.row.available }) };
 }

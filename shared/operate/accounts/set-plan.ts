@@ -1,65 +1,113 @@
+/** Writes the plan of an account's row, or takes it away; all else of the row stays. */
+import { readSetting } from '../../config/compile/read-setting.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import { readSetting } from '../../config/compile/read-setting.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import type { Plan } from '../plan.ts';
+import type { RawRow } from '../row-tables.ts';
+import { writeRow, type RowWrite } from '../row-writes.ts';
 import { findAccount } from './find-account.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
-import { remark, say } from '../../../infra/ops/cli/terminal/terminal.ts';
 
-export interface PlanOptions {
-  level?: number;
-  since?: string;
-  until?: string;
-  none?: boolean;
-  new?: boolean;
+export interface SetPlanInput {
+  account: string;
+  level?: number | undefined;
+  /** ISO 8601. */
+  since?: string | undefined;
+  until?: string | undefined;
+  /** Takes the plan away. */
+  none?: boolean | undefined;
+  /** Makes the account when there is none. */
+  isNew?: boolean | undefined;
 }
 
-/** Writes the plan of an account's row, or takes it away; all else of the row stays. */
-export async function setPlan(
-  session: Session,
-  account: string,
-  options: PlanOptions,
-  nowMs: number,
-): Promise<void> {
-  const { level, since, until, none } = options;
+/** A plan as the row holds it. */
+interface WrittenPlan {
+  level: number;
+  since: string;
+  until?: string;
+}
+
+export interface SetPlanPlan extends Plan<RowWrite> {
+  account: string;
+  /** Undefined: the account is to hold none. */
+  plan: WrittenPlan | undefined;
+  /** Why the plan will cover nothing. */
+  warnings: string[];
+}
+
+export interface SetPlanResult {
+  account: string;
+  plan: WrittenPlan | undefined;
+  isNewAccount: boolean;
+}
+
+export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Promise<SetPlanPlan> {
+  const { account, level, since, until, none } = input;
   if ((none === true) === (level !== undefined)) throw usageFailure('give either --level or --none');
   if (none && (since !== undefined || until !== undefined))
     throw usageFailure('--none takes neither --since nor --until');
-  const row = await findAccount(session, account, options.new);
-  const plan = none ? undefined : planOf(row, options, nowMs);
+  const { row, isMissing } = await findAccount(ports, account, input.isNew);
+  const plan =
+    level === undefined
+      ? undefined
+      : { level, since: since ?? sinceOf(row, ports), ...(until !== undefined && { until }) };
   const reading = readRow(AccountRow, { account, ...(plan && { plan }) });
   if ('problem' in reading) throw usageFailure(`nothing was written: ${reading.problem}`);
   const held = reading.row.plan;
   if (held?.until !== undefined && held.until <= held.since)
     throw usageFailure('nothing was written: --until must be after --since');
-
-  if (!(await session.tables.update('accounts', account, { plan })))
-    throw new Failure('the row is gone: somebody deleted it meanwhile');
-  if (!plan) return say(`${account} holds no plan; live within 30 seconds.`);
-  const end = until === undefined ? 'without an end' : `until ${until}`;
-  say(`${account} holds plan ${level}, months counted from ${plan.since}, ${end}; live within 30 seconds.`);
-  await warn(session, String(level));
-}
-
-/** Months go on as they were, so that a change of level in mid-month gives nobody a second month. */
-function planOf(row: RawRow, { level, since, until }: PlanOptions, nowMs: number) {
-  const reading = readRow(AccountRow, row);
-  const held = 'row' in reading && reading.row.plan ? (row['plan'] as RawRow)['since'] : undefined;
-  const today = new Date(nowMs).toISOString().slice(0, 10);
+  const update: RowWrite = {
+    kind: 'update',
+    table: 'accounts',
+    key: { account },
+    attributes: { plan },
+    unchanged: {},
+  };
   return {
-    level,
-    since: since ?? (typeof held === 'string' ? held : today),
-    ...(until !== undefined && { until }),
+    changes: isMissing ? [{ kind: 'create', table: 'accounts', row }, update] : [update],
+    effect: [
+      ...(isMissing ? [`account ${account} is new`] : []),
+      plan ? `account ${account} holds plan ${plan.level}` : `account ${account} holds no plan`,
+    ],
+    questions: [],
+    account,
+    plan,
+    warnings: plan ? await warningsOf(ports, plan.level) : [],
   };
 }
 
-async function warn(session: Session, level: string): Promise<void> {
-  const plans = await session.tables.scan('plans');
-  if (!plans.some((plan) => String(plan['level']) === level))
-    remark(`warning: the table plans has no level ${level}, so this plan covers nothing`);
-  const setting = await session.tables.get('settings', 'subscription.enabled');
+/** Months go on as they were, so that a change of level in mid-month gives nobody a second month. */
+function sinceOf(row: RawRow, { clock }: OperatorPorts): string {
+  const reading = readRow(AccountRow, row);
+  const held = 'row' in reading && reading.row.plan ? (row['plan'] as RawRow)['since'] : undefined;
+  return typeof held === 'string' ? held : new Date(clock.now()).toISOString().slice(0, 10);
+}
+
+async function warningsOf({ tables }: OperatorPorts, level: number): Promise<string[]> {
+  const [plans, setting] = await Promise.all([
+    tables.scan('plans'),
+    tables.get('settings', 'subscription.enabled'),
+  ]);
   const reading = setting && readSetting(setting);
-  if (!reading || !('row' in reading) || reading.row.subscriptionEnabled !== true)
-    remark('warning: the setting subscription.enabled is not true, so plans cover nothing');
+  const isEnabled = reading && 'row' in reading && reading.row.subscriptionEnabled === true;
+  return [
+    ...(plans.some((plan) => String(plan['level']) === String(level))
+      ? []
+      : [`the table plans has no level ${level}, so this plan covers nothing`]),
+    ...(isEnabled ? [] : ['the setting subscription.enabled is not true, so plans cover nothing']),
+  ];
+}
+
+export async function carryOutSetPlan(
+  { tables }: OperatorPorts,
+  { changes, account, plan }: SetPlanPlan,
+): Promise<SetPlanResult> {
+  let isNewAccount = false;
+  for (const write of changes) {
+    const isWritten = await writeRow(tables, write);
+    if (write.kind === 'create') isNewAccount = isWritten;
+    else if (!isWritten) throw new Failure('the row is gone: somebody deleted it meanwhile');
+  }
+  return { account, plan, isNewAccount };
 }

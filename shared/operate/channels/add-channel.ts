@@ -1,12 +1,16 @@
+/** Writes a new channel, or writes over one. Refuses a row that the relay would not use. */
 import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
-import type { OwnAttributeName } from '../../upstreams/types/channel-types.ts';
-import { usageFailure } from '../operator-failure.ts';
+import { plainRow } from '../../config/rows/read-row.ts';
 import { isOfStack } from '../../config/rows/secret-reference.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
-import { confirm, remark, say } from '../../../infra/ops/cli/terminal/terminal.ts';
+import type { OwnAttributeName } from '../../upstreams/types/channel-types.ts';
+import { canonicalJson } from '../../wire/canonical-json.ts';
+import { Failure, usageFailure } from '../operator-failure.ts';
+import type { OperatorPorts, Target } from '../operator-ports.ts';
+import type { Plan } from '../plan.ts';
+import type { RawRow } from '../row-tables.ts';
+import { writeRow, type RowWrite } from '../row-writes.ts';
 
-export interface AddOptions {
+export interface ChannelInput {
   id: string;
   models: string[];
   type?: string;
@@ -19,27 +23,63 @@ export interface AddOptions {
   weight?: number;
   mapper?: Record<string, string>;
   disabled?: boolean;
-  replace?: boolean;
-  yes?: boolean;
 }
 
-export async function addChannel(session: Session, options: AddOptions): Promise<void> {
-  const row = rowOf(options);
-  const { state, warning } = checkRow(session, row);
-  if (warning !== undefined) remark(`warning: ${warning}`);
+/** What becomes of a row that has the id already. `keep-same`: one with the same attributes stays, others are refused. */
+export type WhenTaken = 'refuse' | 'replace' | 'keep-same';
 
-  if (options.replace) {
-    await confirm(`Write over the channel ${options.id}, if there is one, with all its attributes?`, options);
-    await session.tables.replace('channels', row);
-  } else if (!(await session.tables.create('channels', row))) {
-    throw usageFailure(`there is a channel ${options.id} already: choose another --id, or add --replace`);
-  }
-  say(`channel ${options.id} is written, switched ${state ? 'on' : 'off'}; live within 10 seconds.`);
-  say(`Try it: npm run ops -- channel test ${options.id}`);
+export interface AddChannelPlan extends Plan<RowWrite> {
+  /** What the relay warns of in the new row. */
+  warning: string | undefined;
 }
 
-/** What the relay makes of a new row. Throws a Failure for one that the relay would not use. */
-export function checkRow({ target }: Session, row: RawRow): { state: boolean; warning?: string } {
+/** Another channel has the id. */
+export class ChannelTaken extends Failure {}
+
+const taken = (id: string): ChannelTaken =>
+  new ChannelTaken(`there is a channel ${id} already: choose another --id, or add --replace`, 2);
+
+export async function planAddChannel(
+  { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
+  input: ChannelInput,
+  whenTaken: WhenTaken,
+): Promise<AddChannelPlan> {
+  const { id } = input;
+  const row = channelRowOf(input);
+  const { state, warning } = checkRow(target, row);
+  const replace = whenTaken === 'replace';
+  const there = replace ? undefined : await tables.get('channels', id);
+  const isSame = there !== undefined && canonicalJson(plainRow(there)) === canonicalJson(row);
+  if (there !== undefined && !(whenTaken === 'keep-same' && isSame)) throw taken(id);
+  return {
+    changes: isSame ? [] : [{ kind: replace ? 'replace' : 'create', table: 'channels', row }],
+    effect: [`channel ${id} is written, switched ${state ? 'on' : 'off'}; live within 10 seconds.`],
+    questions: replace ? [`Write over the channel ${id}, if there is one, with all its attributes?`] : [],
+    warning,
+  };
+}
+
+export async function carryOutAddChannel(
+  { tables }: Pick<OperatorPorts, 'tables'>,
+  { changes }: AddChannelPlan,
+): Promise<void> {
+  for (const write of changes)
+    if (!(await writeRow(tables, write)) && write.kind === 'create') throw taken(String(write.row['id']));
+}
+
+export function channelRowOf(input: ChannelInput): RawRow {
+  const { id, models, type, endpoint, attributes, name, secret, priority, weight, mapper } = input;
+  const given = { type, endpoint, ...attributes, name, secret, priority, weight, mapper };
+  return {
+    id,
+    models,
+    state: !input.disabled,
+    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
+  };
+}
+
+/** What the relay reads from a new row. Throws a Failure for one that it would not use. */
+function checkRow(target: Target, row: RawRow): { state: boolean; warning: string | undefined } {
   const reading = readChannel(row, target);
   if ('problem' in reading) throw usageFailure(`nothing was written: ${reading.problem}`);
   const foreign = secretsOf(reading.row).find((reference) => !isOfStack(reference, target.stack));
@@ -49,16 +89,5 @@ export function checkRow({ target }: Session, row: RawRow): { state: boolean; wa
       `nothing was written: stack ${stack} may not read ${foreign}, only ssm:/relay/${stack}/... and secretsmanager:${stack}/...`,
     );
   }
-  return { state: reading.row.state, ...(reading.warning !== undefined && { warning: reading.warning }) };
-}
-
-export function rowOf(options: AddOptions): RawRow {
-  const { id, models, type, endpoint, attributes, name, secret, priority, weight, mapper } = options;
-  const given = { type, endpoint, ...attributes, name, secret, priority, weight, mapper };
-  return {
-    id,
-    models,
-    state: !options.disabled,
-    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
-  };
+  return { state: reading.row.state, warning: reading.warning };
 }

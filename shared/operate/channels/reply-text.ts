@@ -1,6 +1,6 @@
+/** Reads what an upstream's answer to a test says, leniently: it is shown to a person and never billed. */
 import * as z from 'zod/mini';
 
-/** What an upstream's answer to a test says. */
 export interface ReplyText {
   model: string;
   text: string;

@@ -1,43 +1,25 @@
+/** Makes the models of a channel those that its upstream lists. Never leaves a channel without a model. */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
-import { readChannel } from '../../config/compile/read-channel.ts';
-import { putOver } from '../config/check-rows.ts';
-import { channelSecret } from './channel-secret.ts';
-import { findingsIn } from '../config/findings.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
-import { confirm, remark, say, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
 import { namesLike } from '../../upstreams/model-listing.ts';
 import { upstreamModel } from '../../upstreams/types/channel-request.ts';
+import { findingsIn } from '../config/findings.ts';
+import { putOver } from '../config/rows-file.ts';
+import { Failure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import type { Plan } from '../plan.ts';
+import type { RawRow } from '../row-tables.ts';
+import { writeRow, type RowWrite } from '../row-writes.ts';
+import { channelSecret, findChannel } from './find-channel.ts';
 import { listUpstreamModels } from './upstream-models.ts';
 
-export interface SyncOptions {
+export interface SyncInput {
+  id: string;
   /** Names of models to add; `*` stands for anything. */
   only?: string[];
+  /** Remove none. */
   keep?: boolean;
+  /** See `channelSecret`. */
   secretEnv?: string;
-  dryRun?: boolean;
-  yes?: boolean;
-}
-
-/** Makes a channel's list of models that of its upstream: shows the difference, asks, writes. */
-export async function syncChannel(session: Session, id: string, options: SyncOptions): Promise<void> {
-  const raw = await session.tables.get('channels', id);
-  if (raw === undefined) throw usageFailure(`there is no channel ${id}: see \`channel list\``);
-  const reading = readChannel(raw, session.target);
-  if ('problem' in reading) throw new Failure(`channel ${id} is not used: ${reading.problem}`);
-  const secret = await channelSecret(session, reading.row, options.secretEnv);
-  const { names: listed, warnings } = await listUpstreamModels(reading.row, secret);
-  for (const warning of warnings) remark(warning);
-  const difference = differenceOf(reading.row, listed, options);
-  report(session, difference, listed.length);
-  if (difference.added.length + difference.removed.length === 0) return;
-  if (difference.models.length === 0)
-    throw new Failure('nothing was written: no model would be left; is this the right upstream and key?');
-  await warn(session, raw, difference);
-  if (options.dryRun) return remark('nothing was written: --dry-run');
-  await confirm(`Write these models to the channel ${id}?`, options);
-  await write(session, raw, difference);
 }
 
 interface Difference {
@@ -45,16 +27,67 @@ interface Difference {
   added: string[];
   removed: string[];
   models: string[];
-  /** undefined: the row has none, or it stays. */
-  mapper: ChannelRow['mapper'] | undefined;
 }
 
-/** A public name is there as long as the upstream's name for it is. */
+export interface SyncPlan extends Plan<RowWrite>, Difference {
+  /** Of the upstream's list. */
+  listWarnings: string[];
+  /** What the relay would warn of in the row. */
+  warnings: string[];
+}
+
+export async function planSync(
+  ports: Pick<OperatorPorts, 'clock' | 'config' | 'secrets' | 'tables' | 'target' | 'upstreams'>,
+  input: SyncInput,
+): Promise<SyncPlan> {
+  const { raw, channel } = await findChannel(ports, input.id);
+  const secret = await channelSecret(ports, channel, input.secretEnv);
+  const { names, warnings: listWarnings } = await listUpstreamModels(ports, channel, secret);
+  const { added, removed, models, mapper } = differenceOf(channel, names, input);
+  const summary = `the upstream lists ${names.length} models: ${added.length} to add, ${removed.length} to remove`;
+  const shown = { added, removed, models, listWarnings };
+  if (added.length + removed.length === 0)
+    return { changes: [], effect: [`${summary}; nothing to write.`], questions: [], warnings: [], ...shown };
+  const attributes = { models, ...(mapper && { mapper }) };
+  const isEmpty = models.length === 0;
+  return {
+    changes: [
+      {
+        kind: 'update',
+        table: 'channels',
+        key: { id: raw['id'] },
+        attributes,
+        unchanged: { models: raw['models'], mapper: raw['mapper'] },
+      },
+    ],
+    effect: [`${summary}.`],
+    questions: [`Write these models to the channel ${input.id}?`],
+    ...(isEmpty && {
+      refusal: 'nothing was written: no model would be left; is this the right upstream and key?',
+    }),
+    warnings: isEmpty ? [] : await warningsOf(ports, { ...raw, ...attributes }),
+    ...shown,
+  };
+}
+
+/** @returns how many models the channel has now */
+export async function carryOutSync(
+  { tables }: Pick<OperatorPorts, 'tables'>,
+  { changes, models, refusal }: SyncPlan,
+): Promise<number> {
+  if (refusal !== undefined) throw new Failure(refusal);
+  for (const write of changes)
+    if (!(await writeRow(tables, write)))
+      throw new Failure('nothing was written: somebody changed the row meanwhile; repeat the command');
+  return models.length;
+}
+
+/** A public name stays as long as the upstream lists its own name for it. */
 function differenceOf(
   channel: ChannelRow,
   listed: string[],
-  { only = ['*'], keep = false }: SyncOptions,
-): Difference {
+  { only = ['*'], keep = false }: SyncInput,
+): Difference & { mapper: ChannelRow['mapper'] | undefined } {
   const { models, mapper } = channel;
   const upstreamName = (model: string): string => upstreamModel(channel, model);
   const served = new Set([...models, ...models.map(upstreamName)]);
@@ -69,25 +102,12 @@ function differenceOf(
   };
 }
 
-function report(session: Session, { added, removed, models }: Difference, listed: number): void {
-  if (session.json) return sayJson({ added, removed, models });
-  for (const model of added) say(`+ ${model}`);
-  for (const model of removed) say(`- ${model}`);
-  const none = added.length + removed.length === 0 ? '; nothing to write' : '';
-  say(`the upstream lists ${listed} models: ${added.length} to add, ${removed.length} to remove${none}.`);
-}
-
-async function warn(session: Session, raw: RawRow, { models, mapper }: Difference): Promise<void> {
-  const row = { ...raw, models, ...(mapper && { mapper }) };
-  const rows = putOver(await session.config.tables(), { channels: [row] });
-  for (const { table, key, warning } of findingsIn(rows, session.target))
-    if (table === 'channels' && key === raw['id'] && warning !== undefined) remark(`warning: ${warning}`);
-}
-
-async function write(session: Session, raw: RawRow, { models, mapper }: Difference): Promise<void> {
-  const { id } = raw;
-  const unchanged = { models: raw['models'], mapper: raw['mapper'] };
-  if (!(await session.tables.update('channels', { id }, { models, ...(mapper && { mapper }) }, unchanged)))
-    throw new Failure('nothing was written: somebody changed the row meanwhile; repeat the command');
-  remark(`${models.length} models are written; live within 10 seconds.`);
+async function warningsOf(
+  { config, target }: Pick<OperatorPorts, 'config' | 'target'>,
+  row: RawRow,
+): Promise<string[]> {
+  const rows = putOver(await config.tables(), { channels: [row] });
+  return findingsIn(rows, target).flatMap(({ table, key, warning }) =>
+    table === 'channels' && key === row['id'] && warning !== undefined ? [warning] : [],
+  );
 }

@@ -1,30 +1,54 @@
-/** Calls an upstream from the operator's machine. */
+/** One exchange with an upstream, read whole. Nothing that is shown of it holds the secret or controls a terminal. */
+import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../upstreams/exchange.ts';
 import { Failure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
 
 const shownCharactersMax = 300;
 
 export interface UpstreamAnswer {
   status: number;
   ok: boolean;
+  /** As far as it came. */
   body: string;
 }
 
-export interface UpstreamCall {
-  url: string;
-  method: 'GET' | 'POST';
-  headers: Record<string, string>;
-  body?: string;
-  timeoutMs: number;
+/** Throws a Failure when there is no answer. */
+export async function callUpstream(
+  { clock, upstreams }: Pick<OperatorPorts, 'clock' | 'upstreams'>,
+  request: UpstreamRequest,
+  { secret, timeoutMs }: { secret: string | undefined; timeoutMs: number },
+): Promise<UpstreamAnswer> {
+  const deadline = new AbortController();
+  const finished = new AbortController();
+  void clock.sleep(timeoutMs, finished.signal).then(() => {
+    if (!finished.signal.aborted) deadline.abort();
+  });
+  try {
+    const reply = await upstreams.send(request, deadline.signal);
+    return {
+      status: reply.status,
+      ok: reply.status >= 200 && reply.status < 300,
+      body: await textOf(reply),
+    };
+  } catch (error) {
+    if (!(error instanceof TransportError)) throw error;
+    const why = deadline.signal.aborted ? 'time-out' : (error.code ?? error.message);
+    throw new Failure(`no answer: ${cleanText(why, secret)}`);
+  } finally {
+    finished.abort();
+  }
 }
 
-/** Throws a Failure when there is no answer, without the secret. */
-export async function callUpstream(call: UpstreamCall, secret: string | undefined): Promise<UpstreamAnswer> {
-  const { url, timeoutMs, ...request } = call;
-  const signal = AbortSignal.timeout(timeoutMs);
-  const reply = await fetch(url, { ...request, redirect: 'manual', signal }).catch((error: unknown) => {
-    throw new Failure(`no answer: ${cleanText(describeFetchError(error), secret)}`);
-  });
-  return { status: reply.status, ok: reply.ok, body: await reply.text().catch(() => '') };
+/** A body that breaks off is read as far as it came: its status says more than the break. */
+async function textOf({ body }: UpstreamReply): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  try {
+    for await (const bytes of body) text += decoder.decode(bytes, { stream: true });
+  } catch (error) {
+    if (!(error instanceof TransportError)) throw error;
+  }
+  return text + decoder.decode();
 }
 
 /** Upstreams echo keys in their errors; a terminal must not obey what an upstream sends. */
@@ -32,12 +56,4 @@ export function cleanText(text: string, secret: string | undefined): string {
   const hidden = secret === undefined ? text : text.replaceAll(secret, '(secret)');
   const printable = hidden.replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ').trim();
   return printable.length > shownCharactersMax ? `${printable.slice(0, shownCharactersMax)}…` : printable;
-}
-
-function describeFetchError(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown';
-  if (error.name === 'TimeoutError') return 'time-out';
-  const { cause } = error;
-  if (cause instanceof Error) return 'code' in cause ? String(cause.code) : cause.message;
-  return error.message;
 }

@@ -1,9 +1,10 @@
-/** Which models an upstream says that it serves, asked from the operator's machine. */
+/** Which models an upstream says that it serves. */
 import { modelNamePattern } from '../../wire/name-patterns.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { channelSetups, channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ModelList, ModelPage } from '../../upstreams/model-listing.ts';
 import { Failure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
 import { callUpstream, cleanText } from './upstream-call.ts';
 
 const timeoutMs = 20_000;
@@ -16,6 +17,8 @@ export interface UpstreamModels {
   warnings: string[];
 }
 
+type ListPorts = Pick<OperatorPorts, 'clock' | 'upstreams'>;
+
 /** Why the models of this type cannot be listed; undefined: they can. */
 export function whyUnlisted({ type }: Pick<ChannelRow, 'type'>): string | undefined {
   const { models } = channelSetups[type];
@@ -24,6 +27,7 @@ export function whyUnlisted({ type }: Pick<ChannelRow, 'type'>): string | undefi
 
 /** Throws a Failure when there is no such list. */
 export async function listUpstreamModels(
+  ports: ListPorts,
   channel: ChannelRow,
   secret: string | undefined,
 ): Promise<UpstreamModels> {
@@ -32,7 +36,7 @@ export async function listUpstreamModels(
   const found = new Set<string>();
   let after: string | undefined;
   for (let pages = 0; pages < pagesMax; pages += 1) {
-    const page = await readPage(channel, { list, secret, after });
+    const page = await readPage(ports, { channel, list, secret, after });
     for (const name of page.models) found.add(name);
     after = page.after;
     if (after === undefined) break;
@@ -45,21 +49,23 @@ export async function listUpstreamModels(
 }
 
 interface PageWish {
+  channel: ChannelRow;
   list: ModelList;
   secret: string | undefined;
   after: string | undefined;
 }
 
-async function readPage(channel: ChannelRow, { list, secret, after }: PageWish): Promise<ModelPage> {
+async function readPage(ports: ListPorts, { channel, list, secret, after }: PageWish): Promise<ModelPage> {
   const url = list.address(channel, after);
   const headers = list.headers ?? channelTypes[channel.type].credentials;
-  const call = {
-    url,
+  const request = {
     method: 'GET',
+    url,
     headers: secret === undefined ? {} : headers(secret),
-    timeoutMs,
+    body: '',
+    connectTimeoutMs: timeoutMs,
   } as const;
-  const answer = await callUpstream(call, secret);
+  const answer = await callUpstream(ports, request, { secret, timeoutMs });
   const page = answer.ok ? list.read(parseJson(answer.body)) : undefined;
   if (page) return page;
   const said = cleanText(answer.body, secret) || 'an empty body';

@@ -1,44 +1,44 @@
+/**
+ * Makes the configuration tables hold wanted rows: those of a file, or those of an earlier version. Writes only what
+ * differs, and nothing when a row that would be written has a problem.
+ */
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import type { ConfigRows } from '../../config/config-rows.ts';
-import { putOver } from './check-rows.ts';
-import { changesBetween, configTables, rowsByKey, type RowChange } from './row-changes.ts';
-import { readRowsFile } from './rows-file.ts';
-import { badRows, findingsIn, nameOf } from './findings.ts';
-import { countWords, sayChanges } from '../../../infra/ops/cli/print/config.ts';
-import { awaitPublished, writeChanges } from './write-rows.ts';
 import { Failure } from '../operator-failure.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import { confirm, remark, say } from '../../../infra/ops/cli/terminal/terminal.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import type { Plan } from '../plan.ts';
+import { nameOfWrite, writeRow, type RowWrite } from '../row-writes.ts';
+import { badRows, findingsIn, nameOf, problemsOf, warningsOf, type Finding } from './findings.ts';
+import { changesBetween, configTables, differencesOf, rowsByKey, type RowDifference } from './row-changes.ts';
+import { putOver, readRowsFile, type RowsFile } from './rows-file.ts';
+import { writesOf } from './write-rows.ts';
 
-interface WriteOptions {
-  dryRun?: boolean;
-  yes?: boolean;
-  /** Seconds. */
-  wait: number;
+export interface ConfigPlan extends Plan<RowWrite> {
+  /** What the writes change, as operators may see it. */
+  differences: RowDifference[];
+  /** Of all rows as they will be. */
+  warnings: Finding[];
+  /** Those of rows that are not `written` are in the tables already, and are no reason to refuse. */
+  problems: { finding: Finding; written: boolean }[];
 }
 
-export interface ApplyOptions extends WriteOptions {
-  prune?: boolean;
+type ConfigPorts = Pick<OperatorPorts, 'config' | 'target'>;
+
+/** @param prune rows are deleted that the file does not have, of the tables that it names */
+export async function planApply(
+  { config, target }: ConfigPorts,
+  file: RowsFile,
+  { prune }: { prune: boolean },
+): Promise<ConfigPlan> {
+  const rows = readRowsFile(file, configTables);
+  const tables = await config.tables();
+  return planOf(tables, prune ? { ...tables, ...rows } : putOver(tables, rows), target);
 }
 
-/** Makes the tables hold the rows of a file: shows the difference, checks it, asks, writes only that. */
-export async function applyFile(session: Session, path: string, options: ApplyOptions): Promise<void> {
-  const file = await readRowsFile(path, configTables);
-  const tables = await session.config.tables();
-  const wanted = putOver(tables, file);
-  if (options.prune)
-    for (const table of configTables) {
-      const rows = file[table];
-      if (rows) wanted[table] = rows;
-    }
-  await writeWanted(session, { tables, wanted, options });
-}
-
-/** Writes the rows of an earlier snapshot back, and deletes rows that were not in it. */
-export async function rollBack(session: Session, version: number, options: WriteOptions): Promise<void> {
-  const { config, target } = session;
-  const [pointer, newest] = await Promise.all([config.version(version), config.newest()]);
-  const wanted = { ...(await config.rows(pointer)) };
+/** Writes the rows of an earlier version back, and deletes rows that were not in it. */
+export async function planRollback({ config, target }: ConfigPorts, version: number): Promise<ConfigPlan> {
+  const [goal, newest] = await Promise.all([config.version(version), config.newest()]);
+  const wanted = { ...(await config.rows(goal)) };
   const tables = await config.tables();
   const earlier = newest && (await config.rows(newest));
   const { rows: used } = compileSnapshot(tables, {
@@ -46,7 +46,7 @@ export async function rollBack(session: Session, version: number, options: Write
     publishedAt: 0,
     ...(earlier && { earlier }),
   });
-  // A row that was never served holds nothing to roll back, but perhaps somebody's unfinished work.
+  // A row that was never served has no earlier version, and may be somebody's unfinished work: it stays.
   for (const table of configTables) {
     const served = rowsByKey(table, used[table]);
     const known = rowsByKey(table, wanted[table]);
@@ -55,40 +55,48 @@ export async function rollBack(session: Session, version: number, options: Write
     );
     wanted[table] = [...wanted[table], ...unused.map(([, row]) => row)];
   }
-  await writeWanted(session, { tables, wanted, options });
+  return planOf(tables, wanted, target);
 }
 
-interface Writing {
-  tables: ConfigRows;
-  wanted: ConfigRows;
-  options: WriteOptions;
-}
-
-async function writeWanted(session: Session, { tables, wanted, options }: Writing): Promise<void> {
+function planOf(tables: ConfigRows, wanted: ConfigRows, target: OperatorPorts['target']): ConfigPlan {
   const changes = changesBetween(tables, wanted);
-  sayChanges(changes, badRows(findingsIn(wanted, session.target)));
-  checkWanted(session, wanted, changes);
-  if (changes.length === 0) return say('nothing to write: the tables hold this already.');
-  say(`${countWords(changes)}.`);
-  if (options.dryRun) return say('nothing was written: --dry-run');
-  await confirm('Write this?', options);
-  await writeChanges(session, changes, tables);
-  say(`${changes.length} rows are written.`);
-  await awaitPublished(session, options.wait);
+  const findings = findingsIn(wanted, target);
+  const written = new Set(changes.filter(({ after }) => after).map(nameOf));
+  const problems = problemsOf(findings).map((finding) => ({
+    finding,
+    written: written.has(nameOf(finding)),
+  }));
+  const refused = problems.filter((each) => each.written).length;
+  const removed = changes.length - written.size;
+  const counts = `${written.size} rows to write${removed > 0 ? `, ${removed} to delete` : ''}.`;
+  return {
+    changes: writesOf(changes, tables),
+    effect: [changes.length > 0 ? counts : 'nothing to write: the tables hold this already.'],
+    questions: changes.length > 0 ? ['Write this?'] : [],
+    ...(refused > 0 && { refusal: `nothing was written: ${refused} of these rows have a problem` }),
+    differences: differencesOf(changes, badRows(findings)),
+    warnings: warningsOf(findings),
+    problems,
+  };
 }
 
-/** Rows that are not touched may have their problems: they are no reason to keep others from being written. */
-function checkWanted({ target }: Session, wanted: ConfigRows, changes: RowChange[]): void {
-  const written = new Set(changes.filter(({ after }) => after).map(nameOf));
-  const findings = findingsIn(wanted, target);
-  for (const finding of findings)
-    if (finding.warning !== undefined) remark(`warning: ${nameOf(finding)}: ${finding.warning}`);
-  const problems = findings.filter(({ problem }) => problem !== undefined);
-  for (const finding of problems) {
-    const note = written.has(nameOf(finding)) ? '' : ' (in the tables already)';
-    remark(`problem: ${nameOf(finding)}: ${finding.problem}${note}`);
+/**
+ * Stops at the first row that somebody else changed since the plan was made.
+ * @returns how many rows are written
+ */
+export async function carryOutConfig(
+  { tables }: Pick<OperatorPorts, 'tables'>,
+  { changes, refusal }: ConfigPlan,
+  onProgress: (count: number) => void,
+): Promise<number> {
+  if (refusal !== undefined) throw new Failure(refusal);
+  for (const [index, write] of changes.entries()) {
+    if (!(await writeRow(tables, write)))
+      throw new Failure(
+        `${nameOfWrite(write)} was changed by somebody else meanwhile; ${index} of ${changes.length} rows are written. ` +
+          'Repeat the command: it shows what still differs',
+      );
+    onProgress(1);
   }
-  const refused = problems.filter((finding) => written.has(nameOf(finding)));
-  if (refused.length > 0)
-    throw new Failure(`nothing was written: ${refused.length} of these rows have a problem`);
+  return changes.length;
 }

@@ -1,32 +1,36 @@
+/** What changed between versions of the configuration, or between the newest version and the tables. */
 import { emptyRows } from '../../config/config-rows.ts';
-import { changesBetween } from './row-changes.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
 import { badRows, findingsIn } from './findings.ts';
-import { sayChanges, sayChangesJson } from '../../../infra/ops/cli/print/config.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import { say } from '../../../infra/ops/cli/terminal/terminal.ts';
+import { changesBetween, differencesOf, type RowDifference } from './row-changes.ts';
+
+export interface ConfigDiff {
+  /** Such as `version 11`. */
+  from: string;
+  /** Such as `version 12` or `the tables`. */
+  to: string;
+  differences: RowDifference[];
+}
 
 /**
- * Shows what changed from version `from` to version `to`; without `to`, up to the newest; without both, what the tables
+ * What changed from version `from` to version `to`; without `to`, up to the newest; without both, what the tables
  * hold beyond the newest.
  */
 export async function diffConfig(
-  session: Session,
-  from: number | undefined,
-  to: number | undefined,
-): Promise<void> {
-  const { config, target } = session;
+  { config, target }: Pick<OperatorPorts, 'config' | 'target'>,
+  { from, to }: { from: number | undefined; to: number | undefined },
+): Promise<ConfigDiff> {
   const newest = await config.newest();
-  const version = async (number: number | undefined) => {
-    const pointer = number === undefined ? newest : await config.version(number);
+  const rowsOf = async (version: number | undefined) => {
+    const pointer = version === undefined ? newest : await config.version(version);
     return pointer ? config.rows(pointer) : emptyRows;
   };
-  const before = await version(from);
-  const after = from === undefined ? await config.tables() : await version(to);
-  const changes = changesBetween(before, after);
-  const bad = badRows(findingsIn(after, target));
-  if (session.json) return sayChangesJson(changes, bad);
-  const name = (number: number | undefined) => `version ${number ?? newest?.version ?? 'none'}`;
-  say(`from ${name(from)} to ${from === undefined ? 'the tables' : name(to)}:`);
-  sayChanges(changes, bad);
-  if (changes.length === 0) say('no difference.');
+  const nameOf = (version: number | undefined) => `version ${version ?? newest?.version ?? 'none'}`;
+  const before = await rowsOf(from);
+  const after = from === undefined ? await config.tables() : await rowsOf(to);
+  return {
+    from: nameOf(from),
+    to: from === undefined ? 'the tables' : nameOf(to),
+    differences: differencesOf(changesBetween(before, after), badRows(findingsIn(after, target))),
+  };
 }

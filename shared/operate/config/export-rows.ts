@@ -1,27 +1,27 @@
-import { writeFile } from 'node:fs/promises';
+/** The four configuration tables as one JSON text for version control. Rows with a problem are left out of it. */
 import { keyAttributes } from '../../config/config-rows.ts';
 import { canonicalJson, compareCodeUnits } from '../../wire/canonical-json.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import type { RawRow } from '../row-tables.ts';
+import { badRows, findingsIn, nameOf, problemsOf, type Finding } from './findings.ts';
 import { configTables, rowsByKey } from './row-changes.ts';
-import { badRows, findingsIn, nameOf } from './findings.ts';
-import { Failure } from '../operator-failure.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
-import { remark, say } from '../../../infra/ops/cli/terminal/terminal.ts';
 
-export interface ExportOptions {
-  skipBad?: boolean;
+export interface ExportedRows {
+  /** Sorted, so that the lines of an unchanged row stay where they are. */
+  text: string;
+  /** How many rows are in the text. */
+  rows: number;
+  /** The rows that are left out: a secret may have been typed into the wrong attribute of one. */
+  problems: Finding[];
 }
 
-/** Writes the four tables as one JSON whose lines stay where they are when nothing changed. */
-export async function exportConfig(session: Session, path: string, options: ExportOptions): Promise<void> {
-  const tables = await session.config.tables();
-  const findings = findingsIn(tables, session.target);
+export async function exportRows({
+  config,
+  target,
+}: Pick<OperatorPorts, 'config' | 'target'>): Promise<ExportedRows> {
+  const tables = await config.tables();
+  const findings = findingsIn(tables, target);
   const bad = badRows(findings);
-  // What stands in the wrong attribute of a bad row may be a secret, and files go into repositories.
-  for (const finding of findings)
-    if (finding.problem !== undefined) remark(`problem: ${nameOf(finding)}: ${finding.problem}`);
-  if (bad.size > 0 && !options.skipBad)
-    throw new Failure('nothing was exported: mend these rows, or leave them out with --skip-bad');
   const content = Object.fromEntries(
     configTables.map((table) => [
       table,
@@ -31,11 +31,11 @@ export async function exportConfig(session: Session, path: string, options: Expo
         .map(([, row]) => keyFirst(keyAttributes[table], row)),
     ]),
   );
-  const text = `${JSON.stringify(content, null, 2)}\n`;
-  await writeFile(path, text).catch(() => {
-    throw new Failure(`the file ${path} cannot be written`);
-  });
-  say(`${Object.values(content).flat().length} rows are in ${path}.`);
+  return {
+    text: `${JSON.stringify(content, null, 2)}\n`,
+    rows: Object.values(content).flat().length,
+    problems: problemsOf(findings),
+  };
 }
 
 const keyFirst = (keyName: string, row: RawRow): RawRow => {

@@ -1,10 +1,11 @@
+/** What the compiler finds in rows: each row with a problem or a warning. Shows no value of a row with a problem. */
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import type { ConfigRows } from '../../config/config-rows.ts';
 import { secretsOf } from '../../config/compile/read-channel.ts';
 import { isOfStack } from '../../config/rows/secret-reference.ts';
-import type { Target } from '../../../infra/ops/session/target.ts';
+import type { Target } from '../operator-ports.ts';
 
-/** What the compiler says of a row; `problem`: it, or this version of it, is not used. */
+/** `problem`: the row, or this version of it, is not used. */
 export interface Finding {
   table: string;
   /** As texts write it. */
@@ -15,7 +16,7 @@ export interface Finding {
 
 /**
  * Runs the compiler over rows; a finding for each row with a problem or a warning.
- * @param earlier the rows of the newest snapshot, where it stands in for bad rows
+ * @param earlier the rows of the newest snapshot, which replace bad rows
  */
 export function findingsIn(rows: ConfigRows, target: Target, earlier?: ConfigRows): Finding[] {
   const options = { local: target.local, publishedAt: 0, ...(earlier && { earlier }) };
@@ -33,6 +34,11 @@ export function findingsIn(rows: ConfigRows, target: Target, earlier?: ConfigRow
 /** `channels openai`. */
 export const nameOf = ({ table, key }: { table: string; key: string | number }): string => `${table} ${key}`;
 
-/** The rows with a problem, by name. Nothing of them is shown: a secret may have been typed into the wrong attribute. */
-export const badRows = (findings: Finding[]): Set<string> =>
-  new Set(findings.filter(({ problem }) => problem !== undefined).map(nameOf));
+export const problemsOf = (findings: Finding[]): Finding[] =>
+  findings.filter(({ problem }) => problem !== undefined);
+
+export const warningsOf = (findings: Finding[]): Finding[] =>
+  findings.filter(({ warning }) => warning !== undefined);
+
+/** The names of the rows with a problem. */
+export const badRows = (findings: Finding[]): Set<string> => new Set(problemsOf(findings).map(nameOf));

@@ -1,11 +1,12 @@
-/** What makes one configuration of another, row by row and attribute by attribute. */
-import { canonicalJson, compareCodeUnits } from '../../wire/canonical-json.ts';
+/** What turns one configuration into another, row by row and attribute by attribute. */
 import { keyAttributes, type ConfigRows } from '../../config/config-rows.ts';
 import { plainRow } from '../../config/rows/read-row.ts';
 import type { ConfigTable } from '../../config/validation-result.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
+import { canonicalJson, compareCodeUnits } from '../../wire/canonical-json.ts';
+import { nameOf } from './findings.ts';
 
-/** `before` absent: the row is new; `after` absent: it goes. Both as JSON, without notes and marks. */
+/** `before` absent: the row is new; `after` absent: it is deleted. Both as JSON, without notes and marks. */
 export interface RowChange {
   table: ConfigTable;
   key: string | number;
@@ -15,9 +16,17 @@ export interface RowChange {
 
 export interface AttributeChange {
   name: string;
-  /** undefined: the attribute is absent. */
-  before: unknown;
-  after: unknown;
+  /** Absent: the row did not have the attribute. */
+  before?: unknown;
+  after?: unknown;
+}
+
+/** A change that may be shown. Of a row with a problem it has only the names of the attributes. */
+export interface RowDifference {
+  table: ConfigTable;
+  key: string | number;
+  change: 'added' | 'changed' | 'removed';
+  attributes: AttributeChange[];
 }
 
 export const configTables = Object.keys(keyAttributes) as ConfigTable[];
@@ -40,6 +49,20 @@ export function attributeChanges({ before = {}, after = {} }: RowChange): Attrib
   return names
     .map((name) => ({ name, before: before[name], after: after[name] }))
     .filter((change) => canonicalJson(change.before) !== canonicalJson(change.after));
+}
+
+/**
+ * The changes as operators may see them.
+ * @param bad the names of rows with a problem: a secret may have been typed into the wrong attribute of one
+ */
+export function differencesOf(changes: RowChange[], bad: ReadonlySet<string>): RowDifference[] {
+  return changes.map((change) => {
+    const { table, key, before, after } = change;
+    const kind = before === undefined ? 'added' : after === undefined ? 'removed' : 'changed';
+    const attributes = attributeChanges(change);
+    const shown = bad.has(nameOf(change)) ? attributes.map(({ name }) => ({ name })) : attributes;
+    return { table, key, change: kind, attributes: shown };
+  });
 }
 
 /** Rows by their key, as JSON, without notes and marks. */

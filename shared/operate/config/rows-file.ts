@@ -1,55 +1,72 @@
-import { readFile } from 'node:fs/promises';
+/** Reads the text of a rows file: `{"channels": [{...}], ...}`. Messages never quote the text, which may hold secrets. */
 import * as z from 'zod/mini';
-import { tableSchemas, type KeyAttribute } from '../../tables/table-schemas.ts';
+import type { ConfigRows } from '../../config/config-rows.ts';
 import type { TableName } from '../../tables/table-names.ts';
+import { tableSchemas, type KeyAttribute } from '../../tables/table-schemas.ts';
 import { plainRow } from '../../config/rows/read-row.ts';
 import { usageFailure } from '../operator-failure.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
+import { configTables, rowsByKey } from './row-changes.ts';
+
+export interface RowsFile {
+  /** As messages call it. */
+  name: string;
+  text: string;
+}
 
 /** Rows by table; a table that the file does not name is undefined. */
 export type FileRows<Table extends TableName> = { [Name in Table]?: RawRow[] };
 
 const File = z.record(z.string(), z.array(z.record(z.string(), z.unknown())));
 
-/** Reads `{"channels": [{...}], ...}`, without notes and marks. Throws a Failure that says what does not fit. */
-export async function readRowsFile<Table extends TableName>(
-  path: string,
+/** The rows without notes and marks. Throws a Failure that says what does not fit. */
+export function readRowsFile<Table extends TableName>(
+  { name, text }: RowsFile,
   tables: readonly Table[],
-): Promise<FileRows<Table>> {
-  const text = await readFile(path, 'utf8').catch(() => {
-    throw usageFailure(`the file ${path} cannot be read`);
-  });
-  const content = z.safeParse(File, parseJson(path, text));
+): FileRows<Table> {
+  const content = z.safeParse(File, parseJson(name, text));
   if (!content.success)
-    throw usageFailure(`${path}: wanted a map of lists of rows: {"channels": [{"id": ...}], ...}`);
+    throw usageFailure(`${name}: wanted a map of lists of rows: {"channels": [{"id": ...}], ...}`);
   const rows: FileRows<Table> = {};
-  for (const [name, found] of Object.entries(content.data)) {
-    const table = tables.find((each) => each === name);
+  for (const [tableName, found] of Object.entries(content.data)) {
+    const table = tables.find((each) => each === tableName);
     if (table === undefined)
-      throw usageFailure(`${path}: found a table ${name}, wanted only ${tables.join(', ')}`);
+      throw usageFailure(`${name}: found a table ${tableName}, wanted only ${tables.join(', ')}`);
     rows[table] = found.map((raw) => plainRow(raw) as RawRow);
-    checkKeys(path, table, rows[table]);
+    checkKeys(name, table, rows[table]);
   }
   return rows;
 }
 
-function parseJson(path: string, text: string): unknown {
+/** The rows as they will be once those of the file are written. */
+export function putOver(rows: ConfigRows, file: FileRows<keyof ConfigRows>): ConfigRows {
+  const result = { ...rows };
+  for (const table of configTables) {
+    const written = file[table];
+    if (written === undefined) continue;
+    const kept = [...rowsByKey(table, rows[table])];
+    result[table] = [...new Map([...kept, ...rowsByKey(table, written)]).values()];
+  }
+  return result;
+}
+
+function parseJson(name: string, text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    // The parser's message quotes the file, which may hold anything.
+    // The parser's message quotes the file.
     const at = /at position \d+( \(line \d+ column \d+\))?/.exec(error instanceof Error ? error.message : '');
-    throw usageFailure(`${path} is not readable as JSON${at ? `, ${at[0]}` : ''}`);
+    throw usageFailure(`${name} is not readable as JSON${at ? `, ${at[0]}` : ''}`);
   }
 }
 
-/** A row without its key, or two with the same, cannot be written as meant. */
-function checkKeys(path: string, table: TableName, rows: RawRow[]): void {
+/** A row without its key, or two rows with the same key, cannot be written as meant. */
+function checkKeys(file: string, table: TableName, rows: RawRow[]): void {
   const { partitionKey, sortKey }: { partitionKey: KeyAttribute; sortKey?: KeyAttribute } =
     tableSchemas[table];
   const seen = new Set<string>();
   for (const [index, row] of rows.entries()) {
-    const where = `${path}: ${table}[${index}]`;
+    const where = `${file}: ${table}[${index}]`;
     for (const { name, type } of [partitionKey, ...(sortKey ? [sortKey] : [])]) {
       const wanted = type === 'N' ? 'number' : 'string';
       if (typeof row[name] === wanted && row[name] !== '') continue;

@@ -1,28 +1,25 @@
-import { Failure, usageFailure } from '../operator-failure.ts';
+/** View: what the relay answers to a key, and why. */
 import { keyHash } from '../../tables/key-hash.ts';
 import { isSecretKey, keyHint } from '../../wire/name-patterns.ts';
-import { keyState } from './key-state.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import { readInput, say, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
+import { usageFailure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import { keyState, type KeyState } from './key-state.ts';
 
-/** Says what the relay would answer to this key. Throws when that is a refusal. */
-export async function checkKey(session: Session, written: string | undefined, nowMs: number): Promise<void> {
-  const secretKey = (written ?? (await readInput('Paste the key'))).trim();
-  if (secretKey === '') throw usageFailure('no key was given, neither as argument nor on standard input');
-  if (!isSecretKey(secretKey)) {
-    return report(session, 'malformed', 'a key is sk- and up to 200 visible characters, without blanks', '');
-  }
-  const result = keyState(await session.tables.get('keys', keyHash(secretKey)), nowMs);
-  const hint = result.row?.hint || (secretKey.length >= 20 ? keyHint(secretKey) : 'this key');
-  const account = result.row ? ` of account ${result.row.account}` : '';
-  return report(session, result.state, result.why, `${hint}${account} `);
+export interface KeyCheck {
+  state: KeyState['state'] | 'malformed';
+  why: string;
+  /** How to call the key in a message; undefined: it cannot be a key. */
+  name?: string;
 }
 
-function report(session: Session, state: string, why: string, whose: string): void {
-  const usable = state === 'usable';
-  if (session.json) sayJson({ state, why });
-  else if (usable) say(`${whose}is usable: ${why}`);
-  if (usable) return;
-  throw new Failure(`${whose || 'this '}is ${state === 'kind' ? 'of the wrong kind' : state}: ${why}
-The relay answers 401 invalid_api_key.`);
+/** @param written the whole key */
+export async function checkKey({ tables, clock }: OperatorPorts, written: string): Promise<KeyCheck> {
+  const secretKey = written.trim();
+  if (secretKey === '') throw usageFailure('no key was given, neither as argument nor on standard input');
+  if (!isSecretKey(secretKey))
+    return { state: 'malformed', why: 'a key is sk- and up to 200 visible characters, without blanks' };
+  const { state, why, row } = keyState(await tables.get('keys', keyHash(secretKey)), clock.now());
+  // A short text is not shown in part: its hint would be most of it.
+  const hint = row?.hint || (secretKey.length >= 20 ? keyHint(secretKey) : 'this key');
+  return { state, why, name: row ? `${hint} of account ${row.account}` : hint };
 }

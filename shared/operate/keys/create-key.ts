@@ -1,16 +1,17 @@
+/** Makes a key for an account, and the account if there is none. The key itself is in the result alone, stored nowhere. */
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
-import { newSecretKey } from '../../adapters/system/secret-keys.ts';
 import { keyHash } from '../../tables/key-hash.ts';
-import { keyHint } from '../../wire/name-patterns.ts';
-import { keyState } from './key-state.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
-import { remark, say, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
+import { keyHint } from '../../wire/name-patterns.ts';
+import { Failure, usageFailure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import type { Plan } from '../plan.ts';
+import type { RawRow } from '../row-tables.ts';
+import type { NewRow } from '../row-writes.ts';
+import { keyState } from './key-state.ts';
 
-export interface CreateOptions {
+export interface NewKeyInput {
   account: string;
   models?: string[];
   official?: boolean;
@@ -19,44 +20,74 @@ export interface CreateOptions {
   rpm?: number;
 }
 
-/** @returns the key, which is shown too */
-export async function createKey(session: Session, options: CreateOptions, nowMs: number): Promise<string> {
-  const secretKey = newSecretKey();
+/** The row of the key gets hash and hint when the key is made. */
+export interface NewKeyPlan extends Plan<NewRow> {
+  account: string;
+  /** What the key may do, in words. */
+  rights: string;
+}
+
+export interface MadeKey {
+  /** The key: nobody can show it again. */
+  secretKey: string;
+  hash: string;
+  hint: string;
+  account: string;
+  rights: string;
+}
+
+export interface CreatedKey extends MadeKey {
+  isNewAccount: boolean;
+}
+
+export async function planCreateKey(
+  { tables, clock }: OperatorPorts,
+  { account, models, official, expires, maxConcurrency, rpm }: NewKeyInput,
+): Promise<NewKeyPlan> {
+  const nowMs = clock.now();
   const row: RawRow = {
-    hash: keyHash(secretKey),
-    account: options.account,
-    hint: keyHint(secretKey),
+    account,
     enabled: true,
-    ...(options.models && { models: options.models }),
-    ...(options.official && { official: true }),
-    ...(options.expires !== undefined && { expires_at: options.expires }),
-    ...(options.maxConcurrency !== undefined && { max_concurrency: options.maxConcurrency }),
-    ...(options.rpm !== undefined && { rpm: options.rpm }),
+    ...(models && { models }),
+    ...(official && { official: true }),
+    ...(expires !== undefined && { expires_at: expires }),
+    ...(maxConcurrency !== undefined && { max_concurrency: maxConcurrency }),
+    ...(rpm !== undefined && { rpm }),
     _created: isoTime(nowMs),
   };
-  const result = keyState(row, nowMs);
-  if (result.state !== 'usable') throw usageFailure(`this key would not work: ${result.why}`);
-  await addAccount(session, options.account);
-  if (!(await session.tables.create('keys', row))) throw new Failure('no key was made: repeat the command');
-  showOnce(session, secretKey, row, result.why);
-  return secretKey;
-}
-
-async function addAccount(session: Session, account: string): Promise<void> {
+  const { state, why: rights } = keyState({ ...row, hash: keyHash('of the key to be made') }, nowMs);
+  if (state !== 'usable') throw usageFailure(`this key would not work: ${rights}`);
   const reading = readRow(AccountRow, { account });
   if ('problem' in reading) throw usageFailure(`account: ${reading.problem}`);
-  if (await session.tables.create('accounts', { account })) remark(`account ${account} is new`);
+  const isNewAccount = (await tables.get('accounts', account)) === undefined;
+  const newAccount: NewRow = { kind: 'create', table: 'accounts', row: { account } };
+  const newKey: NewRow = { kind: 'create', table: 'keys', row };
+  return {
+    changes: isNewAccount ? [newAccount, newKey] : [newKey],
+    effect: [
+      ...(isNewAccount ? [`account ${account} is new`] : []),
+      `a key of account ${account}: ${rights}`,
+    ],
+    questions: [],
+    account,
+    rights,
+  };
 }
 
-/** The one moment at which a key can be read: it is stored nowhere. */
-export function showOnce(session: Session, secretKey: string, row: RawRow, rights: string): void {
-  if (session.json) {
-    sayJson({ key: secretKey, hash: row['hash'], hint: row['hint'], account: row['account'] });
-    return;
+export async function carryOutCreateKey(ports: OperatorPorts, plan: NewKeyPlan): Promise<CreatedKey> {
+  const { account, rights } = plan;
+  const made = { ...makeKey(ports), account, rights };
+  const { hash, hint } = made;
+  let isNewAccount = false;
+  for (const { table, row } of plan.changes) {
+    const isCreated = await ports.tables.create(table, table === 'keys' ? { ...row, hash, hint } : row);
+    if (table === 'accounts') isNewAccount = isCreated;
+    else if (!isCreated) throw new Failure('no key was made: repeat the command');
   }
-  say('');
-  say(`  ${secretKey}`);
-  say('');
-  say('Copy it now: only its hash is stored, so nobody can show it again.');
-  say(`Account ${String(row['account'])}; ${rights}. It works within 5 seconds.`);
+  return { ...made, isNewAccount };
+}
+
+export function makeKey({ random }: OperatorPorts): Pick<MadeKey, 'secretKey' | 'hash' | 'hint'> {
+  const secretKey = random.secretKey();
+  return { secretKey, hash: keyHash(secretKey), hint: keyHint(secretKey) };
 }

@@ -1,16 +1,34 @@
+/** Has the relay refuse a key from now on; its row stays. */
 import { Failure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import type { Plan } from '../plan.ts';
+import { writeRow, type RowWrite } from '../row-writes.ts';
 import { findKey } from './find-key.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import { confirm, say } from '../../../infra/ops/cli/terminal/terminal.ts';
 
-export async function disableKey(
-  session: Session,
-  written: string,
-  options: { yes?: boolean },
-): Promise<void> {
-  const key = await findKey(session, written);
-  await confirm(`Disable ${key.name}?`, options);
-  const done = await session.tables.update('keys', key.hash, { enabled: false });
-  if (!done) throw new Failure('the row is gone: somebody deleted it, so the key is refused already');
-  say(`${key.name} is disabled; the relay refuses it within 30 seconds.`);
+export interface DisableKeyPlan extends Plan<RowWrite> {
+  /** How to call the key in a message. */
+  name: string;
+}
+
+/** @param written the key as an operator names it: see findKey */
+export async function planDisableKey(ports: OperatorPorts, written: string): Promise<DisableKeyPlan> {
+  const { hash, name } = await findKey(ports, written);
+  return {
+    changes: [
+      { kind: 'update', table: 'keys', key: { hash }, attributes: { enabled: false }, unchanged: {} },
+    ],
+    effect: [`the relay refuses ${name} within 30 seconds`],
+    questions: [`Disable ${name}?`],
+    name,
+  };
+}
+
+export async function carryOutDisableKey(
+  { tables }: OperatorPorts,
+  { changes, name }: DisableKeyPlan,
+): Promise<{ name: string }> {
+  for (const write of changes)
+    if (!(await writeRow(tables, write)))
+      throw new Failure('the row is gone: somebody deleted it, so the key is refused already');
+  return { name };
 }

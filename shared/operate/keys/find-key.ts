@@ -1,7 +1,8 @@
-import { Failure, usageFailure } from '../operator-failure.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+/** Finds the one key that an operator means. */
 import { keyHash } from '../../tables/key-hash.ts';
+import { Failure, usageFailure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import type { RawRow } from '../row-tables.ts';
 
 export interface FoundKey {
   hash: string;
@@ -14,7 +15,7 @@ export interface FoundKey {
  * The one key that was meant: by hash, by 4 or more characters of it, by hint, or by the key itself.
  * Throws when there is none, or more than one.
  */
-export async function findKey(session: Session, written: string): Promise<FoundKey> {
+export async function findKey({ tables }: OperatorPorts, written: string): Promise<FoundKey> {
   const wanted = written.trim();
   const isHashPrefix = /^[0-9a-f]{4,64}$/i.test(wanted);
   if (!isHashPrefix && !wanted.startsWith('sk-')) {
@@ -23,7 +24,7 @@ export async function findKey(session: Session, written: string): Promise<FoundK
     );
   }
   const fullHash = keyHash(wanted);
-  const rows = await session.tables.scan('keys');
+  const rows = await tables.scan('keys');
   const found = rows.filter(
     (row) =>
       row['hint'] === wanted ||

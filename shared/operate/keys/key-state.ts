@@ -1,7 +1,8 @@
+/** The state in which the relay finds a key, in words: the same rules as a request meets. */
 import { isoTime } from '../../wire/iso-time.ts';
 import { KeyRow, refusedFor } from '../../config/rows/key-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
+import type { RawRow } from '../row-tables.ts';
 
 /** Whether the relay accepts a key, and why. `row` is there when it could be read. */
 export interface KeyState {

@@ -1,49 +1,33 @@
-import { keyState } from './key-state.ts';
-import type { KeyState } from './key-state.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import type { RawRow } from '../../adapters/dynamodb/dynamo-row-tables.ts';
-import { say, sayColumns, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
+/** View: keys, each with the state in which the relay finds it. */
+import type { OperatorPorts } from '../operator-ports.ts';
+import type { RawRow } from '../row-tables.ts';
+import { keyState, type KeyState } from './key-state.ts';
 
-/** Enough of a hash to name a key by. */
-const shownHashCharacters = 12;
-
-export async function listKeys(
-  session: Session,
-  options: { account?: string },
-  nowMs: number,
-): Promise<void> {
-  const rows = (await session.tables.scan('keys'))
-    .filter((row) => options.account === undefined || row['account'] === options.account)
-    .toSorted((a, b) => sortText(a).localeCompare(sortText(b)));
-  const validated = rows.map((row) => ({ row, result: keyState(row, nowMs) }));
-  if (session.json) {
-    sayJson(validated.map(({ row, result }) => asJson(row, result)));
-    return;
-  }
-  if (validated.length === 0) {
-    say('no keys: make one with `npm run ops -- key create --account <name>`');
-    return;
-  }
-  sayColumns([
-    ['HINT', 'HASH', 'ACCOUNT', 'STATE', 'WHY'],
-    ...validated.map(({ row, result }) => [
-      asText(row['hint']) || '-',
-      asText(row['hash']).slice(0, shownHashCharacters),
-      asText(row['account']),
-      result.state,
-      result.why,
-    ]),
-  ]);
+export interface KeyView extends Pick<KeyState, 'state' | 'why'> {
+  /** As it is written, with lists instead of sets. */
+  row: RawRow;
 }
 
-function asJson(row: RawRow, result: KeyState): Record<string, unknown> {
-  const { hash, hint, account } = row;
-  const written = Object.entries(row).map(([name, value]) => [
+/** Sorted by account, then hint. */
+export async function listKeys(
+  { tables, clock }: OperatorPorts,
+  { account }: { account?: string },
+): Promise<KeyView[]> {
+  const nowMs = clock.now();
+  return (await tables.scan('keys'))
+    .filter((row) => account === undefined || row['account'] === account)
+    .toSorted((a, b) => sortText(a).localeCompare(sortText(b)))
+    .map((row) => keyView(row, nowMs));
+}
+
+function keyView(raw: RawRow, nowMs: number): KeyView {
+  const { state, why } = keyState(raw, nowMs);
+  const attributes = Object.entries(raw).map(([name, value]) => [
     name,
     value instanceof Set ? [...value] : value,
   ]);
-  return { hash, hint, account, state: result.state, why: result.why, row: Object.fromEntries(written) };
+  return { state, why, row: Object.fromEntries(attributes) as RawRow };
 }
 
-const asText = (value: unknown): string => (typeof value === 'string' ? value : '');
-const sortText = (row: RawRow): string => `${asText(row['account'])} ${asText(row['hint'])}`;
+const sortText = ({ account, hint }: RawRow): string =>
+  [account, hint].map((value) => (typeof value === 'string' ? value : '')).join(' ');

@@ -1,47 +1,78 @@
-import { Failure, usageFailure } from '../operator-failure.ts';
-import { findKey } from './find-key.ts';
-import { showOnce } from './create-key.ts';
-import { newSecretKey } from '../../adapters/system/secret-keys.ts';
-import { keyHash } from '../../tables/key-hash.ts';
-import { keyHint } from '../../wire/name-patterns.ts';
-import { keyState } from './key-state.ts';
+/** Makes a key with the row of an old one, which gets an end: both in one step, or neither. */
 import { isoTime } from '../../wire/iso-time.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import { confirm, remark } from '../../../infra/ops/cli/terminal/terminal.ts';
+import { Failure, usageFailure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import type { Plan } from '../plan.ts';
+import type { RawRow } from '../row-tables.ts';
+import { makeKey, type MadeKey } from './create-key.ts';
+import { findKey } from './find-key.ts';
+import { keyState } from './key-state.ts';
 
 const hourMs = 3_600_000;
 const graceHoursMax = 24 * 366;
 
-/** Makes a key with the row of an old one, which gets an end: both in one step, or neither. */
-export async function rotateKey(
-  session: Session,
-  written: string,
-  options: { grace: number; yes?: boolean },
-  nowMs: number,
-): Promise<void> {
-  if (!(options.grace >= 0 && options.grace <= graceHoursMax)) {
-    throw usageFailure(`--grace ${options.grace}: wanted hours from 0 to ${graceHoursMax}`);
-  }
-  const old = await findKey(session, written);
-  const result = keyState(old.row, nowMs);
-  if (result.row === undefined || result.state !== 'usable') {
-    throw new Failure(`${old.name} does not work (${result.why}), so a copy would not either`);
-  }
-  if (options.grace === 0) await confirm(`Refuse ${old.name} at once?`, options);
+/** The new row, which gets hash and hint when the key is made, and the end of the old one. */
+export interface RotateKeyChange {
+  row: RawRow;
+  oldHash: string;
+  oldAttributes: { expires_at: string };
+  /** What the old row must still have. */
+  unchanged: RawRow;
+}
 
-  const secretKey = newSecretKey();
+export interface RotateKeyPlan extends Plan<RotateKeyChange> {
+  changes: [RotateKeyChange];
+  account: string;
+  /** What the key may do, in words. */
+  rights: string;
+  /** How to call the old key in a message. */
+  oldName: string;
+}
+
+export interface RotatedKey extends MadeKey {
+  oldName: string;
+  /** ISO 8601. */
+  oldWorksUntil: string;
+}
+
+/** @param written the old key as an operator names it: see findKey */
+export async function planRotateKey(
+  ports: OperatorPorts,
+  { written, graceHours }: { written: string; graceHours: number },
+): Promise<RotateKeyPlan> {
+  if (!(graceHours >= 0 && graceHours <= graceHoursMax))
+    throw usageFailure(`--grace ${graceHours}: wanted hours from 0 to ${graceHoursMax}`);
+  const old = await findKey(ports, written);
+  const nowMs = ports.clock.now();
+  const { state, why, row: read } = keyState(old.row, nowMs);
+  if (read === undefined || state !== 'usable')
+    throw new Failure(`${old.name} does not work (${why}), so a copy would not either`);
   const kept = Object.entries(old.row).filter(([name]) => !name.startsWith('_'));
-  const row = {
-    ...Object.fromEntries(kept),
-    hash: keyHash(secretKey),
-    hint: keyHint(secretKey),
-    _created: isoTime(nowMs),
-    _replaces: old.hash,
+  const end = isoTime(Math.min(nowMs + graceHours * hourMs, read.expires_at ?? Infinity));
+  const change = {
+    row: { ...Object.fromEntries(kept), _created: isoTime(nowMs), _replaces: old.hash },
+    oldHash: old.hash,
+    oldAttributes: { expires_at: end },
+    // Somebody may disable the old key at this moment: then there must be no new one.
+    unchanged: { enabled: old.row['enabled'] },
   };
-  const end = Math.min(nowMs + options.grace * hourMs, result.row.expires_at ?? Infinity);
-  // Somebody may disable the old key at this moment: then there must be no new one.
-  const unchanged = { enabled: old.row['enabled'] };
-  await session.tables.succeed('keys', row, old.hash, { expires_at: isoTime(end) }, unchanged);
-  showOnce(session, secretKey, row, result.why);
-  remark(`${old.name} works until ${isoTime(end)}.`);
+  return {
+    changes: [change],
+    effect: [`a new key of account ${read.account}: ${why}`, `${old.name} works until ${end}`],
+    questions: graceHours === 0 ? [`Refuse ${old.name} at once?`] : [],
+    account: read.account,
+    rights: why,
+    oldName: old.name,
+  };
+}
+
+export async function carryOutRotateKey(
+  ports: OperatorPorts,
+  { changes: [change], account, rights, oldName }: RotateKeyPlan,
+): Promise<RotatedKey> {
+  const { row, oldHash, oldAttributes, unchanged } = change;
+  const made = makeKey(ports);
+  const newRow = { ...row, hash: made.hash, hint: made.hint };
+  await ports.tables.succeed('keys', newRow, oldHash, oldAttributes, unchanged);
+  return { ...made, account, rights, oldName, oldWorksUntil: oldAttributes.expires_at };
 }

@@ -1,32 +1,37 @@
+/** Reads the ledger rows that were asked for, page by page. */
 import type { LedgerRow } from '../../billing/ledger-row.ts';
 import { usageFailure } from '../operator-failure.ts';
-import { Progress } from '../../../infra/ops/cli/terminal/progress.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import { remark } from '../../../infra/ops/cli/terminal/terminal.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
 
-export interface LedgerOptions {
-  account?: string;
-  /** Epoch milliseconds. */
-  from?: number;
-  to?: number;
-  model?: string;
+export interface LedgerFilter {
+  account?: string | undefined;
+  /** Epoch milliseconds, inclusive: when the call began. */
+  fromMs?: number | undefined;
+  /** Epoch milliseconds, exclusive. */
+  toMs?: number | undefined;
+  model?: string | undefined;
 }
 
-/** The ledger rows that were asked for, page by page; what cannot be read is said and left out. */
-export async function* selectRows(session: Session, options: LedgerOptions): AsyncGenerator<LedgerRow[]> {
-  const { account, from, to, model } = options;
-  if (from !== undefined && to !== undefined && from >= to)
+export interface LedgerPage {
+  rows: LedgerRow[];
+  /** Why rows were left out that cannot be read. */
+  problems: string[];
+}
+
+/** @param onProgress hears how many more rows were read */
+export async function* selectRows(
+  { ledger }: OperatorPorts,
+  { account, fromMs, toMs, model }: LedgerFilter,
+  onProgress: (count: number) => void,
+): AsyncGenerator<LedgerPage> {
+  if (fromMs !== undefined && toMs !== undefined && fromMs >= toMs)
     throw usageFailure('--from must be before --to, which is not included');
-  const progress = new Progress('ledger rows read');
-  for await (const page of session.ledger.ledger({ account, fromMs: from, toMs: to })) {
-    const rows: LedgerRow[] = [];
-    for (const reading of page) {
-      if ('problem' in reading) remark(`${reading.key}: ${reading.problem}`);
-      else if (model === undefined || modelOf(reading.row) === model) rows.push(reading.row);
-    }
-    progress.add(page.length);
-    yield rows;
+  for await (const page of ledger.ledger({ account, fromMs, toMs })) {
+    const rows = page.flatMap((reading) => ('row' in reading ? [reading.row] : []));
+    onProgress(page.length);
+    yield {
+      rows: model === undefined ? rows : rows.filter((row) => row.kind !== 'grant' && row.model === model),
+      problems: page.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])),
+    };
   }
 }
-
-const modelOf = (row: LedgerRow): string | undefined => (row.kind === 'grant' ? undefined : row.model);

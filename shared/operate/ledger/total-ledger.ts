@@ -1,86 +1,88 @@
-import { compareCodeUnits } from '../../wire/canonical-json.ts';
-import { formatYuan } from '../../billing/amount.ts';
+/** View: exact sums of ledger rows by account, model and day. */
+import type { NanoYuan } from '../../billing/amount.ts';
 import { type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
-import { sayCsv } from '../prices/csv.ts';
-import { selectRows, type LedgerOptions } from './select-rows.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import { say, sayColumns, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
+import { compareCodeUnits } from '../../wire/canonical-json.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import { selectRows, type LedgerFilter } from './select-rows.ts';
 
 export type Grouping = 'account' | 'model' | 'day';
 export const groupings: readonly Grouping[] = ['account', 'model', 'day'];
 
-interface Total {
-  groups: string[];
+export interface LedgerSum {
   calls: number;
   promptTokens: number;
   completionTokens: number;
-  charged: bigint;
-  official: bigint;
-  granted: bigint;
+  charged: NanoYuan;
+  /** What official calls would have cost. */
+  official: NanoYuan;
+  granted: NanoYuan;
+}
+
+export interface LedgerTotals {
+  by: Grouping[];
+  /** Sorted by their groups, which are in the order of `by`. */
+  totals: { groups: string[]; sum: LedgerSum }[];
+  all: LedgerSum;
+  /** Why rows were left out that cannot be read. */
+  problems: string[];
 }
 
 const groupOf: Record<Grouping, (row: LedgerRow) => string> = {
   account: (row) => row.account,
   model: (row) => (row.kind === 'grant' ? '(grants)' : row.model),
+  /** The UTC day on which the call began. */
   day: (row) => new Date(ledgerTimeMs(row)).toISOString().slice(0, 10),
 };
 
-/** Sums of the selected rows, exact, by account, model and day as asked. Days are UTC days on which calls began. */
+/** @param onProgress hears how many more rows were read */
 export async function totalLedger(
-  session: Session,
-  options: LedgerOptions & { by: Grouping[] },
-): Promise<void> {
-  const totals = new Map<string, Total>();
-  for await (const page of selectRows(session, options))
-    for (const row of page) addTo(totals, row, options.by);
-  const sorted = [...totals.entries()]
-    .toSorted(([a], [b]) => compareCodeUnits(a, b))
-    .map(([, total]) => total);
-  report(session, options.by, sorted);
-}
-
-function addTo(totals: Map<string, Total>, row: LedgerRow, by: Grouping[]): void {
-  const groups = by.map((grouping) => groupOf[grouping](row));
-  const key = groups.join('\u0000');
-  const total = totals.get(key) ?? {
-    groups,
-    calls: 0,
-    promptTokens: 0,
-    completionTokens: 0,
-    charged: 0n,
-    official: 0n,
-    granted: 0n,
-  };
-  totals.set(key, total);
-  if (row.kind === 'grant') {
-    total.granted += row.amount;
-    return;
+  ports: OperatorPorts,
+  { by, ...filter }: LedgerFilter & { by: Grouping[] },
+  onProgress: (count: number) => void,
+): Promise<LedgerTotals> {
+  const sums = new Map<string, LedgerSum>();
+  const problems: string[] = [];
+  for await (const page of selectRows(ports, filter, onProgress)) {
+    problems.push(...page.problems);
+    for (const row of page.rows) {
+      const key = by.map((grouping) => groupOf[grouping](row)).join(separator);
+      sums.set(key, addSums(sums.get(key) ?? nothing, sumOf(row)));
+    }
   }
-  total.calls += 1;
-  total.promptTokens += row.prompt_tokens ?? 0;
-  total.completionTokens += row.completion_tokens ?? 0;
-  total.charged += row.charge;
-  total.official += row.cost ?? 0n;
+  const totals = [...sums]
+    .toSorted(([a], [b]) => compareCodeUnits(a, b))
+    .map(([key, sum]) => ({ groups: key.split(separator), sum }));
+  return { by, totals, all: [...sums.values()].reduce(addSums, nothing), problems };
 }
 
-function report(session: Session, by: Grouping[], totals: Total[]): void {
-  const head = [...by, 'calls', 'prompt_tokens', 'completion_tokens', 'charged', 'official', 'granted'];
-  const rows = totals.map((total) => [
-    ...total.groups,
-    String(total.calls),
-    String(total.promptTokens),
-    String(total.completionTokens),
-    ...[total.charged, total.official, total.granted].map(formatYuan),
-  ]);
-  if (session.csv) return [head, ...rows].forEach(sayCsv);
-  if (session.json)
-    return sayJson(rows.map((row) => Object.fromEntries(head.map((name, at) => [name, row[at]]))));
-  if (rows.length === 0) return say('no ledger rows');
-  const sum = (pick: (total: Total) => bigint): string =>
-    formatYuan(totals.reduce((all, total) => all + pick(total), 0n));
-  const calls = totals.reduce((all, total) => all + total.calls, 0);
-  sayColumns([head.map((name) => name.toUpperCase()), ...rows]);
-  say(
-    `all: ${calls} calls, ${sum((total) => total.charged)} yuan charged, ${sum((total) => total.granted)} granted`,
-  );
-}
+const separator = '\u0000';
+
+const nothing: LedgerSum = {
+  calls: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  charged: 0n,
+  official: 0n,
+  granted: 0n,
+};
+
+const sumOf = (row: LedgerRow): LedgerSum =>
+  row.kind === 'grant'
+    ? { ...nothing, granted: row.amount }
+    : {
+        calls: 1,
+        promptTokens: row.prompt_tokens ?? 0,
+        completionTokens: row.completion_tokens ?? 0,
+        charged: row.charge,
+        official: row.cost ?? 0n,
+        granted: 0n,
+      };
+
+const addSums = (a: LedgerSum, b: LedgerSum): LedgerSum => ({
+  calls: a.calls + b.calls,
+  promptTokens: a.promptTokens + b.promptTokens,
+  completionTokens: a.completionTokens + b.completionTokens,
+  charged: a.charged + b.charged,
+  official: a.official + b.official,
+  granted: a.granted + b.granted,
+});

@@ -1,62 +1,87 @@
-import { pricedModels } from '../../billing/price.ts';
-import { readFile } from 'node:fs/promises';
+/** Makes billing rules from a price list, for models that no rule prices yet. Never changes a rule that is there. */
 import { divideHalfUp, formatDecimal, parseDecimal } from '../../billing/amount.ts';
-import type { ChargeRow } from '../../config/rows/charge-row.ts';
+import { pricedModels } from '../../billing/price.ts';
 import { readChannel } from '../../config/compile/read-channel.ts';
-import { chargeCells, chargeHead, readCharges } from './list-charges.ts';
+import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
-import { dollarDecimals, readPriceList, type ListedPrice } from './price-list.ts';
-import { Progress } from '../../../infra/ops/cli/terminal/progress.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import { confirm, remark, say, sayColumns } from '../../../infra/ops/cli/terminal/terminal.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import type { Plan } from '../plan.ts';
+import { writeRow, type RowWrite } from '../row-writes.ts';
+import { readCharges } from './list-charges.ts';
+import { dollarDecimals, readPriceList, type ListedPrice, type PriceSource } from './price-list.ts';
 
-export interface ImportOptions {
-  /** Decimals as text. */
+export interface ImportInput {
+  list: PriceSource;
+  /** Yuan for one US dollar, a decimal as text. */
   rate: string;
+  /** Percent, a decimal as text. */
   markup: string;
-  onlyServed?: boolean;
-  dryRun?: boolean;
-  yes?: boolean;
+  /** Only models that a channel serves, under their public names. */
+  onlyServed: boolean;
+}
+
+export type NewCharge = Omit<ChargeRow, 'anonymous'>;
+
+export interface ImportPlan extends Plan<RowWrite> {
+  /** The rules to write, under the next free ids. */
+  charges: NewCharge[];
+  /** Served models that the list does not price. */
+  missing: string[];
+  /** A model whose price looks as if the list were not per token. */
+  suspicious: string | undefined;
 }
 
 /** Yuan per 1,000 tokens are rounded to this. */
 const priceDecimals = 9;
 const factorDecimals = 12;
-/** A dollar per 1,000 tokens: dearer lists are mostly per 1,000 or per million, not per token. */
+/** A dollar per 1,000 tokens: lists with higher prices are mostly per 1,000 or per million, not per token. */
 const suspiciousDollars = 10n ** BigInt(dollarDecimals - 3);
 
-type NewCharge = Omit<ChargeRow, 'anonymous'>;
-
-/** Makes billing rules from a price list: shows them, asks, writes them under the next free ids. */
-export async function importCharges(session: Session, file: string, options: ImportOptions): Promise<void> {
-  const factor = factorOf(options);
-  const text = await readFile(file, 'utf8').catch(() => {
-    throw usageFailure(`the file ${file} cannot be read`);
-  });
-  const { prices, skipped } = readPriceList(text);
-  const rows = await session.tables.scan('charges');
-  const named = options.onlyServed ? await pricesOfServed(session, prices) : prices;
+export async function planImport(
+  { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
+  input: ImportInput,
+): Promise<ImportPlan> {
+  const factor = factorOf(input);
+  const { prices, skipped } = readPriceList(input.list);
+  const rows = await tables.scan('charges');
+  const { named, missing } = input.onlyServed
+    ? pricesOfServed(await tables.scan('channels'), target, prices)
+    : { named: prices, missing: [] };
   const priced = pricedModels(readCharges(rows).charges);
   const wanted = named.filter(({ model }) => !priced.has(model));
   const charges = group(wanted, factor, nextId(rows.map((row) => Number(row['id']))));
-
-  remark(`1 US dollar = ${options.rate} yuan, plus ${options.markup} %. Prices are yuan per 1,000 tokens.`);
-  if (charges.length > 0) sayColumns([chargeHead, ...charges.map(chargeCells)]);
-  remark(
-    `${wanted.length} models in ${charges.length} rules; ${named.length - wanted.length} are priced already, ${skipped} entries are no chat prices.`,
-  );
-  const dear = wanted.filter(({ input, output }) => input > suspiciousDollars || output > suspiciousDollars);
-  if (dear.length > 0)
-    remark(
-      `warning: more than a dollar per 1,000 tokens, is the list per token? ${dear[0]?.model} and others`,
-    );
-  if (charges.length === 0) return say('nothing to write');
-  if (options.dryRun) return say('nothing was written: --dry-run');
-  await confirm(`Write these ${charges.length} rules?`, options);
-  await write(session, charges);
+  return {
+    changes: charges.map((charge) => ({ kind: 'create', table: 'charges', row: rowOf(charge) })),
+    effect: [
+      `1 US dollar = ${input.rate} yuan, plus ${input.markup} %. Prices are yuan per 1,000 tokens.`,
+      `${wanted.length} models in ${charges.length} rules; ${named.length - wanted.length} are priced already, ${skipped} entries are no chat prices.`,
+    ],
+    questions: charges.length > 0 ? [`Write these ${charges.length} rules?`] : [],
+    charges,
+    missing,
+    suspicious: wanted.find(
+      ({ input: cost, output }) => cost > suspiciousDollars || output > suspiciousDollars,
+    )?.model,
+  };
 }
 
-function factorOf({ rate, markup }: ImportOptions): bigint {
+/** @returns how many rules are written */
+export async function carryOutImport(
+  { tables }: Pick<OperatorPorts, 'tables'>,
+  { changes, charges }: ImportPlan,
+  onProgress: (count: number) => void,
+): Promise<number> {
+  for (const [index, write] of changes.entries()) {
+    if (!(await writeRow(tables, write)))
+      throw new Failure(
+        `rule ${charges[index]?.id} was made by somebody else meanwhile: look at \`charge list\`, then repeat`,
+      );
+    onProgress(1);
+  }
+  return changes.length;
+}
+
+function factorOf({ rate, markup }: ImportInput): bigint {
   const yuan = parseDecimal(rate, factorDecimals) ?? 0n;
   const percent = parseDecimal(markup, factorDecimals) ?? 0n;
   if (yuan <= 0n) throw usageFailure('--rate: wanted yuan for one dollar, such as 7.2');
@@ -65,12 +90,16 @@ function factorOf({ rate, markup }: ImportOptions): bigint {
   return divideHalfUp(yuan * (hundred + percent), hundred);
 }
 
-/** Served models by their public names; a mapper says which name of the list a public name stands for. */
-async function pricesOfServed(session: Session, prices: ListedPrice[]): Promise<ListedPrice[]> {
+/** A mapper says which name of the list the public name of a served model stands for. */
+function pricesOfServed(
+  channels: unknown[],
+  rules: { local: boolean },
+  prices: ListedPrice[],
+): { named: ListedPrice[]; missing: string[] } {
   const listed = new Map(prices.map((price) => [price.model, price]));
   const served = new Map<string, ListedPrice | undefined>();
-  for (const raw of await session.tables.scan('channels')) {
-    const reading = readChannel(raw, session.target);
+  for (const raw of channels) {
+    const reading = readChannel(raw, rules);
     if ('problem' in reading || !reading.row.state) continue;
     const { models, mapper } = reading.row;
     for (const model of models) {
@@ -79,9 +108,10 @@ async function pricesOfServed(session: Session, prices: ListedPrice[]): Promise<
       served.set(model, served.get(model) ?? found);
     }
   }
-  const missing = [...served].flatMap(([model, price]) => (price ? [] : [model]));
-  if (missing.length > 0) remark(`not in the list: ${missing.join(', ')}`);
-  return [...served].flatMap(([model, price]) => (price ? [{ ...price, model }] : []));
+  return {
+    named: [...served].flatMap(([model, price]) => (price ? [{ ...price, model }] : [])),
+    missing: [...served].flatMap(([model, price]) => (price ? [] : [model])),
+  };
 }
 
 /** One rule for all models of one price, free ones first. */
@@ -118,16 +148,5 @@ function yuanOf(dollars: bigint, factor: bigint): number {
 
 const nextId = (ids: number[]): number => Math.max(0, ...ids.filter(Number.isSafeInteger)) + 1;
 
-async function write(session: Session, charges: NewCharge[]): Promise<void> {
-  const progress = new Progress('rules written');
-  for (const charge of charges) {
-    const { id, type, models, input, output } = charge;
-    const row = type === 'non-billing' ? { id, type, models } : { id, type, models, input, output };
-    if (!(await session.tables.create('charges', row)))
-      throw new Failure(
-        `rule ${id} was made by somebody else meanwhile: look at \`charge list\`, then repeat`,
-      );
-    progress.add(1);
-  }
-  say(`${charges.length} rules are written; live within 10 seconds.`);
-}
+const rowOf = ({ id, type, models, input, output }: NewCharge) =>
+  type === 'non-billing' ? { id, type, models } : { id, type, models, input, output };

@@ -1,8 +1,11 @@
+/** Reads a price list in US dollars per token: LiteLLM's JSON, or rows of a CSV with the same names of columns. */
 import * as z from 'zod/mini';
 import { parseDecimal } from '../../billing/amount.ts';
 import { modelName } from '../../config/rows/attribute-schemas.ts';
-import { parseCsv } from './csv.ts';
 import { usageFailure } from '../operator-failure.ts';
+
+/** The text of a JSON, or the rows of a CSV with their head. */
+export type PriceSource = string | string[][];
 
 /** US dollars per token, as whole numbers of 10^-`dollarDecimals` dollars. */
 export interface ListedPrice {
@@ -15,7 +18,7 @@ export const dollarDecimals = 18;
 
 export interface PriceList {
   prices: ListedPrice[];
-  /** Entries that say nothing of the price of a chat: other kinds of models, other units, odd names. */
+  /** Entries without the price of a chat: other kinds of models, other units, names that no row may have. */
   skipped: number;
 }
 
@@ -28,9 +31,9 @@ const Entry = z.object({
 type Entry = z.infer<typeof Entry>;
 const chatModes = new Set(['chat', 'completion', 'responses']);
 
-/** Reads a price list, JSON or CSV by its first character. Throws a Failure when it is neither. */
-export function readPriceList(text: string): PriceList {
-  const entries = text.trimStart().startsWith('{') ? jsonEntries(text) : csvEntries(text);
+/** Throws a Failure when there is no price in it. */
+export function readPriceList(source: PriceSource): PriceList {
+  const entries = typeof source === 'string' ? jsonEntries(source) : csvEntries(source);
   const prices = entries.flatMap(([model, entry]) => priceOf(model, entry) ?? []);
   if (prices.length === 0) throw usageFailure('this file has no price of a chat model');
   return { prices, skipped: entries.length - prices.length };
@@ -44,14 +47,13 @@ function jsonEntries(text: string): [string, unknown][] {
   }
 }
 
-function csvEntries(text: string): [string, unknown][] {
-  const [head = [], ...rows] = parseCsv(text);
+function csvEntries([head = [], ...rows]: string[][]): [string, unknown][] {
   const names = head.map((name) => name.toLowerCase());
   for (const wanted of ['model', 'input_cost_per_token', 'output_cost_per_token'])
     if (!names.includes(wanted)) throw usageFailure(`the first line of a CSV must name the column ${wanted}`);
   return rows.map((row) => {
-    const cells = Object.fromEntries(names.map((name, at) => [name, row[at] || undefined]));
-    return [cells['model'] ?? '', cells];
+    const entry = Object.fromEntries(names.map((name, at) => [name, row[at] || undefined]));
+    return [entry['model'] ?? '', entry];
   });
 }
 
@@ -64,7 +66,7 @@ function priceOf(model: string, raw: unknown): ListedPrice | undefined {
   return input === undefined || output === undefined ? undefined : { model, input, output };
 }
 
-/** One cost alone leaves the other at nothing; none at all is no price. */
+/** If only one cost is written, the other is 0; without both there is no price. */
 function costsOf(entry: Entry): (bigint | undefined)[] {
   const written = [entry.input_cost_per_token, entry.output_cost_per_token];
   if (written.every((cost) => cost === null || cost === undefined)) return [];

@@ -1,62 +1,15 @@
+/** View: how a ledger row came about, step by step, and how its charge follows from it. */
 import { formatDecimal, formatYuan } from '../../billing/amount.ts';
-import { parsePrice, type Price } from '../../billing/price.ts';
-import type { OpenEntry } from '../../billing/quota-item.ts';
 import { type CloseRow, type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
-import { requestTimeMs } from '../../wire/request-id.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
+import { parsePrice, type Price } from '../../billing/price.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { ledgerJson } from '../ledger/ledger-view.ts';
-import { priceWords, problemOf } from '../../billing/audit/recompute.ts';
-import type { Session } from '../../../infra/ops/session/session.ts';
-import { remark, say, sayColumns, sayJson } from '../../../infra/ops/cli/terminal/terminal.ts';
+import { priceWords } from './price-words.ts';
 
-/** Shows a request's ledger row and, step by step, how its price came about. */
-export async function showRequest(session: Session, written: string): Promise<void> {
-  const id = written.trim().replace(/^(chatcmpl-|resp-)/, '');
-  const isGrant = id.startsWith('grant#');
-  if (!isGrant && requestTimeMs(id) === undefined)
-    throw usageFailure('a request id has 26 characters: the header x-request-id, or what follows chatcmpl-');
-  const reading = await session.ledger.request(id);
-  if (reading === undefined) return showOpen(session, id);
-  if ('problem' in reading) throw new Failure(`the row cannot be read: ${reading.problem}`);
-  const { row } = reading;
-  const problem = problemOf(row);
-  if (session.json) sayJson({ ...ledgerJson(row), steps: stepsOf(row), problem: problem ?? null });
-  else {
-    say(`${row.kind === 'grant' ? 'grant' : 'request'} ${row.id} of account ${row.account}`);
-    sayColumns(stepsOf(row).map(([what, words]) => [`  ${what}`, words]));
-  }
-  if (problem !== undefined) throw new Failure(`this row does not add up: ${problem}`);
-  if (!session.json) say('The charge follows from the row: it adds up.');
-}
+export type RequestStep = [what: string, words: string];
 
-/** Not in the ledger: perhaps it is still under way. */
-async function showOpen(session: Session, id: string): Promise<void> {
-  for await (const accounts of session.ledger.accounts()) {
-    for (const account of accounts) {
-      const reading = await session.ledger.quota(account);
-      const entry = reading && 'row' in reading ? reading.row.open.get(id) : undefined;
-      if (entry) return sayOpen(session, account, id, entry);
-    }
-  }
-  throw new Failure(
-    `no ledger row and no open reservation has the id ${id}: was it refused, or free of charge? Its log line says so`,
-  );
-}
-
-function sayOpen(session: Session, account: string, id: string, entry: OpenEntry): void {
-  const until = isoTime(entry.until * 1000);
-  const reserved = formatYuan(entry.amount);
-  if (session.json) return sayJson({ id, account, open: true, model: entry.model, reserved, until });
-  say(`request ${id} of account ${account} is open: model ${entry.model}, ${reserved} yuan reserved`);
-  remark(`It ends by ${until}, or is closed as expired some minutes after that.`);
-}
-
-type Step = [what: string, words: string];
-
-/** How a row came about, in the order in which it happened. */
-function stepsOf(row: LedgerRow): Step[] {
-  const booked: Step = ['booked', row.at];
+/** In the order in which it happened. */
+export function requestSteps(row: LedgerRow): RequestStep[] {
+  const booked: RequestStep = ['booked', row.at];
   if (row.kind === 'grant')
     return [['amount', `${formatYuan(row.amount)} yuan`], ['reason', row.reason], booked];
   const price = parsePrice(row.price);
@@ -94,10 +47,10 @@ const endedWords = ({ kind, end }: CloseRow): string =>
 const part = (tokens: number, pico: bigint): string =>
   `${tokens} x ${formatDecimal(pico, 12)} / 1,000 = ${formatDecimal(pico * BigInt(tokens), 15)}`;
 
-function tokenSteps(row: CloseRow, price: Price): Step[] {
+function tokenSteps(row: CloseRow, price: Price): RequestStep[] {
   const { prompt_tokens: input = 0, completion_tokens: output = 0, estimated } = row;
   const source = estimated ? 'the relay estimated, as the upstream told none' : 'the upstream told';
-  const counted: Step = ['counted', `${input} input and ${output} output tokens, which ${source}`];
+  const counted: RequestStep = ['counted', `${input} input and ${output} output tokens, which ${source}`];
   if (price.type !== 'token-billing') return [counted];
   return [counted, ['input', part(input, price.input)], ['output', part(output, price.output)]];
 }
@@ -111,7 +64,7 @@ function chargedWords(row: CloseRow): string {
     : charged;
 }
 
-function backStep({ reserved, charge }: CloseRow): Step[] {
+function backStep({ reserved, charge }: CloseRow): RequestStep[] {
   if (reserved === charge) return [];
   if (reserved > charge) return [['returned', `${formatYuan(reserved - charge)} yuan to the balance`]];
   return [['taken', `${formatYuan(charge - reserved)} yuan more than was reserved`]];

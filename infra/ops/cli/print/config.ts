@@ -1,49 +1,63 @@
-/** What changes of a configuration look like to a reader. */
+/** Prints views and plans of the configuration. */
 import { keyAttributes } from '../../../../shared/config/config-rows.ts';
-import {
-  attributeChanges,
-  type AttributeChange,
-  type RowChange,
-} from '../../../../shared/operate/config/row-changes.ts';
-import { nameOf } from '../../../../shared/operate/config/findings.ts';
-import { say, sayJson } from '../terminal/terminal.ts';
+import type { Snapshot } from '../../../../shared/config/snapshot.ts';
+import type { ConfigPlan } from '../../../../shared/operate/config/apply-rows.ts';
+import type { CheckedRows } from '../../../../shared/operate/config/check-rows.ts';
+import type { ConfigDiff } from '../../../../shared/operate/config/diff-rows.ts';
+import { nameOf, type Finding } from '../../../../shared/operate/config/findings.ts';
+import type { AttributeChange, RowDifference } from '../../../../shared/operate/config/row-changes.ts';
+import type { ListedVersions, ShownVersion } from '../../../../shared/operate/config/show-versions.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+import { chargeTable } from './prices.ts';
 
 const shownCharactersMax = 160;
 
-/** @param bad rows with a problem, by name: only the names of their attributes are shown */
-export function sayChanges(changes: RowChange[], bad: ReadonlySet<string>): void {
-  for (const change of changes) {
-    const sign = change.before === undefined ? '+' : change.after === undefined ? '-' : '~';
-    say(`${sign} ${nameOf(change)}`);
-    if (change.after === undefined) continue;
-    const isBad = bad.has(nameOf(change));
-    for (const attribute of attributeChanges(change)) {
-      if (attribute.name === keyAttributes[change.table]) continue;
-      say(`    ${attribute.name}: ${isBad ? 'not shown, as the row has a problem' : changeWords(attribute)}`);
-    }
+export function printChecked({ print }: Terminal, { problems, warnings }: CheckedRows): void {
+  for (const finding of problems) print(`problem  ${nameOf(finding)}: ${finding.problem}`);
+  for (const finding of warnings) print(`warning  ${nameOf(finding)}: ${finding.warning}`);
+}
+
+export function printDiff(terminal: Terminal, { from, to, differences }: ConfigDiff): void {
+  terminal.print(`from ${from} to ${to}:`);
+  printDifferences(terminal, differences);
+  if (differences.length === 0) terminal.print('no difference.');
+}
+
+export function printConfigPlan(terminal: Terminal, plan: ConfigPlan): void {
+  printDifferences(terminal, plan.differences);
+  for (const finding of plan.warnings) terminal.remark(`warning: ${nameOf(finding)}: ${finding.warning}`);
+  for (const { finding, written } of plan.problems)
+    terminal.remark(`${problemWords(finding)}${written ? '' : ' (in the tables already)'}`);
+  if (plan.refusal === undefined) plan.effect.forEach(terminal.print);
+}
+
+export const problemWords = (finding: Finding): string => `problem: ${nameOf(finding)}: ${finding.problem}`;
+
+/** @param version undefined: nobody waited for it */
+export function printPublished(
+  { print }: Terminal,
+  version: { version: number; publishedAt: number } | undefined,
+): void {
+  const said =
+    version && `version ${version.version} is published (${isoTime(version.publishedAt * 1000)}); `;
+  print(`${said ?? ''}live within 10 seconds.`);
+}
+
+const signs = { added: '+', removed: '-', changed: '~' };
+
+function printDifferences({ print }: Terminal, differences: RowDifference[]): void {
+  for (const difference of differences) {
+    const { table, change, attributes } = difference;
+    print(`${signs[change]} ${nameOf(difference)}`);
+    if (change === 'removed') continue;
+    for (const attribute of attributes)
+      if (attribute.name !== keyAttributes[table]) print(`    ${attribute.name}: ${changeWords(attribute)}`);
   }
 }
 
-export function sayChangesJson(changes: RowChange[], bad: ReadonlySet<string>): void {
-  sayJson(
-    changes.map((change) => {
-      const { table, key, before, after } = change;
-      const kind = before === undefined ? 'added' : after === undefined ? 'removed' : 'changed';
-      const attributes = attributeChanges(change);
-      const shown = bad.has(nameOf(change)) ? attributes.map(({ name }) => ({ name })) : attributes;
-      return { table, key, change: kind, attributes: shown };
-    }),
-  );
-}
-
-export function countWords(changes: RowChange[]): string {
-  const removed = changes.filter(({ after }) => after === undefined).length;
-  const written = changes.length - removed;
-  if (removed === 0) return `${written} rows to write`;
-  return `${written} rows to write, ${removed} to delete`;
-}
-
 function changeWords({ before, after }: AttributeChange): string {
+  if (before === undefined && after === undefined) return 'not shown, as the row has a problem';
   if (before === undefined) return shorten(JSON.stringify(after));
   if (after === undefined) return `${shorten(JSON.stringify(before))} -> (gone)`;
   return (
@@ -51,7 +65,7 @@ function changeWords({ before, after }: AttributeChange): string {
   );
 }
 
-/** Long lists of models differ by a few: those are said. undefined: no lists of texts, or another order. */
+/** Long lists of models differ by a few: those are named. undefined: no lists of texts, or another order. */
 function listWords(before: unknown, after: unknown): string | undefined {
   if (!isTexts(before) || !isTexts(after)) return undefined;
   const words = [
@@ -66,3 +80,60 @@ const isTexts = (value: unknown): value is string[] =>
 
 const shorten = (text: string): string =>
   text.length > shownCharactersMax ? `${text.slice(0, shownCharactersMax)}…` : text;
+
+export const versionsJson = ({ versions }: ListedVersions) =>
+  versions.map(({ version, publishedAt, format, digest, rows }) => ({
+    version,
+    published_at: publishedAt,
+    format,
+    digest,
+    rows,
+  }));
+
+export function printVersions({ print, printTable }: Terminal, { served, versions }: ListedVersions): void {
+  if (served === undefined) return print('nothing was published yet: the relay serves no model');
+  printTable([
+    ['VERSION', 'PUBLISHED', 'CHANNELS', 'CHARGES', 'PLANS', 'SETTINGS'],
+    ...versions.map(({ version, publishedAt, rows: { channels, charges, plans, settings } }) => [
+      String(version),
+      isoTime(publishedAt * 1000),
+      ...[channels, charges, plans, settings].map(String),
+    ]),
+  ]);
+  print(`version ${served} is served.`);
+}
+
+export function printVersion(terminal: Terminal, { snapshot, settings }: ShownVersion): void {
+  const { version, publishedAt, charges, plans, models } = snapshot;
+  const { print, printTable } = terminal;
+  print(`version ${version}, published ${isoTime(publishedAt * 1000)}`);
+  print(`models: ${models.join(' ') || 'none'}`);
+  print('');
+  printTable(channelTable(snapshot));
+  print('');
+  printTable(chargeTable(charges));
+  print('');
+  printTable([
+    ['PLAN', 'PRICE', 'ENTRIES'],
+    ...plans.map(({ level, price, items }) => [
+      String(level),
+      String(price),
+      items.map(({ id, value }) => `${id} ${value < 0 ? 'unlimited' : value}`).join(', '),
+    ]),
+  ]);
+  print('');
+  printTable([['SETTING', 'VALUE'], ...settings.map(({ name, value }) => [name, JSON.stringify(value)])]);
+}
+
+const channelTable = ({ channels }: Snapshot): string[][] => [
+  ['CHANNEL', 'TYPE', 'PRIORITY', 'WEIGHT', 'ENDPOINT', 'SECRET', 'MODELS'],
+  ...channels.map(({ id, type, priority, weight, endpoint, secret, models }) => [
+    id,
+    type,
+    String(priority),
+    String(weight),
+    endpoint,
+    [secret ?? []].flat().join(' ') || '-',
+    models.join(' '),
+  ]),
+];

@@ -1,9 +1,7 @@
+/** Parsers of option values; commander prints what they throw, and the run ends with 2. */
 import * as z from 'zod/mini';
 import { InvalidArgumentError } from 'commander';
 import { time } from '../../../../shared/config/rows/attribute-schemas.ts';
-import { groupings, type Grouping } from '../../../../shared/operate/ledger/total-ledger.ts';
-
-/** Parsers of option values; commander prints what they throw, and the run ends with 2. */
 
 export function parseList(written: string): string[] {
   const items = written
@@ -34,14 +32,6 @@ export function parseTime(written: string): number {
   if (!parsed.success)
     throw new InvalidArgumentError('Wanted a date or a time with its zone, such as 2026-11-01.');
   return parsed.data;
-}
-
-export function parseGroupings(written: string): Grouping[] {
-  return parseList(written).map((name) => {
-    const grouping = groupings.find((each) => each === name);
-    if (grouping === undefined) throw new InvalidArgumentError(`Wanted ${groupings.join(', ')}.`);
-    return grouping;
-  });
 }
 
 /** A decimal of 0 or more, as text: money is not for floating-point numbers. */

@@ -1,22 +1,12 @@
+/** What a run of the operators' tool is given by whoever started it: a process, or a test. Handed down, never global. */
 import type { Readable, Writable } from 'node:stream';
 
-/** What a run is given by whoever started it. */
-export interface Surroundings {
-  /** A person sits there when it says `isTTY`. */
+export interface ProcessContext {
+  /** `isTTY` says that a person sits there. */
   input: Readable & { isTTY?: boolean };
+  /** Results. */
   output: Writable;
+  /** Remarks, questions and failures. */
   errors: Writable;
   environment: NodeJS.ProcessEnv;
-}
-
-/** Those of this process, until `surround` gives others: a test runs the program without a process of its own. */
-export const surroundings: Surroundings = {
-  input: process.stdin,
-  output: process.stdout,
-  errors: process.stderr,
-  environment: process.env,
-};
-
-export function surround(others: Surroundings): void {
-  Object.assign(surroundings, others);
 }

@@ -1,22 +1,16 @@
-import { remark } from './terminal.ts';
+/** Reports now and then how far a long piece of work has come; a short one prints nothing. */
+import type { Terminal } from './terminal.ts';
 
 const everyMs = 2000;
 
-/** Says now and then how far a long piece of work has come; a short one says nothing. */
-export class Progress {
-  readonly #what: string;
-  #count = 0;
-  #saidMs = performance.now();
-
-  /** @param what what is counted: `ledger rows read` */
-  constructor(what: string) {
-    this.#what = what;
-  }
-
-  add(count: number): void {
-    this.#count += count;
-    if (performance.now() - this.#saidMs < everyMs) return;
-    this.#saidMs = performance.now();
-    remark(`... ${this.#count} ${this.#what}`);
-  }
+/** @param what what is counted: `ledger rows read` */
+export function countProgress(terminal: Terminal, what: string): (count: number) => void {
+  let total = 0;
+  let toldMs = performance.now();
+  return (count) => {
+    total += count;
+    if (performance.now() - toldMs < everyMs) return;
+    toldMs = performance.now();
+    terminal.remark(`... ${total} ${what}`);
+  };
 }

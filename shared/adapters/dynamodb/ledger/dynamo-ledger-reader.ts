@@ -1,3 +1,6 @@
+/** What operators read of money, from DynamoDB: consistently, with exact numbers. */
+import type { WrittenGrant } from '../../../billing/audit/account-audit.ts';
+import type { LedgerReader, LedgerSelection, Reading } from '../../../operate/ledger-reader.ts';
 import {
   GetItemCommand,
   QueryCommand,
@@ -11,46 +14,11 @@ import { quotaOf } from '../quotas/quota-attributes.ts';
 import { dynamoQuotaStore } from '../quotas/dynamo-quota-store.ts';
 import { physicalTableName, type TableName } from '../../../tables/table-names.ts';
 import { type LedgerRow, ledgerTimeMs } from '../../../billing/ledger-row.ts';
-import type { QuotaItem } from '../../../billing/quota-item.ts';
 import { grantPrefix } from '../../../billing/grant.ts';
 import { timeText } from '../../../wire/request-id.ts';
-import type { QuotaStore } from '../../../relay/ports/quota-store.ts';
 import type { Store } from '../operator-client.ts';
 
-/** Something read from a table that functions write; a row that cannot be read is a finding, not an end. */
-export type Reading<Row> = { row: Row } | { key: string; problem: string };
-
-export interface LedgerSelection {
-  account?: string | undefined;
-  /** Epoch milliseconds, inclusive: when the call began. */
-  fromMs?: number | undefined;
-  /** Epoch milliseconds, exclusive. */
-  toMs?: number | undefined;
-}
-
-/** A row of `grants`, with its amount as it was written. */
-export interface WrittenGrant {
-  account: string;
-  grantId: string;
-  amount: string;
-  applied: string | undefined;
-  problem: string | undefined;
-}
-
-/** What this program reads of money, consistently and exactly. Every method throws a Failure. */
-export interface LedgerReader {
-  quota(account: string): Promise<Reading<QuotaItem> | undefined>;
-  accounts(): AsyncIterable<string[]>;
-  /** Page by page; of one account requests come first, by time, then grants. */
-  ledger(selection: LedgerSelection): AsyncIterable<Reading<LedgerRow>[]>;
-  /** The row of a request, whichever account it belongs to. */
-  request(id: string): Promise<Reading<LedgerRow> | undefined>;
-  grants(account?: string): AsyncIterable<WrittenGrant[]>;
-  /** Closes a reservation by the same conditional write as the relay does. */
-  close: QuotaStore['close'];
-}
-
-export function ledgerReaderOf(store: Store): LedgerReader {
+export function dynamoLedgerReader(store: Store): LedgerReader {
   const { client, explained, target } = store;
   const at = (table: TableName) => ({ TableName: physicalTableName(target.stack, table) });
   const get = async (table: TableName, Key: Attributes): Promise<Attributes | undefined> =>

@@ -1,26 +1,15 @@
-import { dynamoConfigStore } from './dynamo-config-store.ts';
+/** The published versions of the configuration, for operators: the relay's own snapshot store, with errors explained. */
+import type { ConfigVersions } from '../../../operate/config-versions.ts';
 import type { Pointer } from '../../../relay/ports/config-store.ts';
-import type { ConfigRows } from '../../../config/config-rows.ts';
-import type { Snapshot } from '../../../config/snapshot.ts';
+import { dynamoConfigStore } from './dynamo-config-store.ts';
 import { usageFailure } from '../../../operate/operator-failure.ts';
 import type { Store } from '../operator-client.ts';
-import type { Tables } from '../dynamo-row-tables.ts';
+import type { RowTables } from '../../../operate/row-tables.ts';
 
-/** The configuration: its tables, and the snapshots that were made of them. Every method throws a Failure. */
-export interface ConfigStore {
-  /** The rows as the tables have them. */
-  tables(): Promise<ConfigRows>;
-  /** Which snapshot requests are served with; undefined: none was ever published. */
-  newest(): Promise<Pointer | undefined>;
-  /** The snapshots that are kept, newest first. */
-  versions(): Promise<Pointer[]>;
-  version(number: number): Promise<Pointer>;
-  /** The rows that a snapshot was made of. */
-  rows(pointer: Pointer): Promise<ConfigRows>;
-  snapshot(pointer: Pointer): Promise<Snapshot>;
-}
-
-export function configOf({ documents, target, explained }: Store, tables: Tables): ConfigStore {
+export function dynamoConfigVersions(
+  { documents, target, explained }: Store,
+  tables: RowTables,
+): ConfigVersions {
   const snapshots = dynamoConfigStore(documents, target.stack, { now: () => Date.now() });
   const newest = () => explained(snapshots.newest());
   const versions = async (): Promise<Pointer[]> => {

@@ -39,6 +39,13 @@ async function read(reply: UpstreamReply): Promise<string> {
 }
 
 describe('a request', () => {
+  test('is a POST, or a GET where it says so', async () => {
+    const url = await serve((request, response) => void response.end(request.method));
+    const transport = httpsUpstreamTransport({ local: true });
+    expect(await read(await transport.send(post(url), never))).toBe('POST');
+    expect(await read(await transport.send(post(url, { method: 'GET', body: '' }), never))).toBe('GET');
+  });
+
   test('carries the caller’s headers and body, a length, and asks for no compression', async () => {
     const seen = Promise.withResolvers<{ request: IncomingMessage; body: string }>();
     const url = await serve((request, response) => {

@@ -1,0 +1,62 @@
+/** What keys look like at a terminal. The only place where a new key is shown: once, when it is made. */
+import type { KeyCheck } from '../../../../shared/operate/keys/check-key.ts';
+import type { MadeKey } from '../../../../shared/operate/keys/create-key.ts';
+import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+
+/** Enough of a hash to name a key by. */
+const shownHashCharacters = 12;
+
+export interface JsonOption {
+  json?: boolean;
+}
+
+export function printNewKey(terminal: Terminal, made: MadeKey, { json }: JsonOption): void {
+  const { secretKey, hash, hint, account, rights } = made;
+  if (json) return terminal.printJson({ key: secretKey, hash, hint, account });
+  terminal.print('');
+  terminal.print(`  ${secretKey}`);
+  terminal.print('');
+  terminal.print('Copy it now: only its hash is stored, so nobody can show it again.');
+  terminal.print(`Account ${account}; ${rights}. It works within 5 seconds.`);
+}
+
+export function printKeys(terminal: Terminal, keys: KeyView[], { json }: JsonOption): void {
+  if (json) {
+    const cells = keys.map(({ row, state, why }) => {
+      const { hash, hint, account } = row;
+      return { hash, hint, account, state, why, row };
+    });
+    return terminal.printJson(cells);
+  }
+  if (keys.length === 0)
+    return terminal.print('no keys: make one with `npm run ops -- key create --account <name>`');
+  terminal.printTable([
+    ['HINT', 'HASH', 'ACCOUNT', 'STATE', 'WHY'],
+    ...keys.map(({ row, state, why }) => [
+      hintText(row['hint']),
+      shortHash(row['hash']),
+      textOf(row['account']),
+      state,
+      why,
+    ]),
+  ]);
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+export const hintText = (hint: unknown): string => textOf(hint) || '-';
+export const shortHash = (hash: unknown): string => textOf(hash).slice(0, shownHashCharacters);
+
+/** A usable key; any other is a failure: see `keyRefusal`. */
+export function printKeyCheck(
+  terminal: Terminal,
+  { state, why, name }: KeyCheck,
+  { json }: JsonOption,
+): void {
+  if (json) terminal.printJson({ state, why });
+  else if (state === 'usable') terminal.print(`${name} is usable: ${why}`);
+}
+
+export const keyRefusal = ({ state, why, name }: KeyCheck): string =>
+  `${name ?? 'this'} is ${state === 'kind' ? 'of the wrong kind' : state}: ${why}
+The relay answers 401 invalid_api_key.`;

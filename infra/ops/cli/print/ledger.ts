@@ -1,0 +1,121 @@
+/** What the ledger and its audit look like at a terminal. */
+import { formatYuan } from '../../../../shared/billing/amount.ts';
+import { type LedgerRow, ledgerTimeMs } from '../../../../shared/billing/ledger-row.ts';
+import type { LedgerAudit } from '../../../../shared/operate/ledger/audit-ledger.ts';
+import { ledgerJson } from '../../../../shared/operate/ledger/ledger-view.ts';
+import type { LedgerList } from '../../../../shared/operate/ledger/list-ledger.ts';
+import type { LossOutcome } from '../../../../shared/operate/ledger/repair-losses.ts';
+import type { LedgerPage } from '../../../../shared/operate/ledger/select-rows.ts';
+import type { LedgerSum, LedgerTotals } from '../../../../shared/operate/ledger/total-ledger.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+
+export interface LedgerFormat {
+  json?: boolean;
+  csv?: boolean;
+}
+
+export function printLedger(
+  terminal: Terminal,
+  { rows, count, problems }: LedgerList,
+  { json }: LedgerFormat,
+): void {
+  problems.forEach(terminal.remark);
+  if (json) terminal.printJson(rows.map(ledgerJson));
+  else if (count === 0) terminal.print('no ledger rows');
+  else terminal.printTable([ledgerHead, ...rows.map(ledgerCells)]);
+  if (count > rows.length)
+    terminal.remark(`the newest ${rows.length} of ${count}: see --limit, --from, --csv`);
+}
+
+const ledgerHead = ['BEGAN', 'ACCOUNT', 'ID', 'KIND', 'MODEL', 'TOKENS', 'YUAN', 'NOTE'];
+
+function ledgerCells(row: LedgerRow): string[] {
+  const start = [isoTime(ledgerTimeMs(row)), row.account, row.id, row.kind];
+  if (row.kind === 'grant')
+    return [...start, '-', '-', `${row.amount > 0n ? '+' : ''}${formatYuan(row.amount)}`, row.reason];
+  const { prompt_tokens: input, completion_tokens: output } = row;
+  const tokens = input === undefined ? '-' : `${input}+${output ?? 0}`;
+  const notes = [
+    row.plan_slot === undefined ? '' : `plan ${row.plan_slot}`,
+    row.official ? `official, would cost ${formatYuan(row.cost ?? 0n)}` : '',
+    row.estimated ? 'estimated' : '',
+    row.end === 'completed' ? '' : (row.end ?? ''),
+  ];
+  return [
+    ...start,
+    row.model,
+    tokens,
+    formatYuan(row.charge),
+    notes.filter((note) => note !== '').join(', '),
+  ];
+}
+
+/** The columns of CSV: names alone, so that files of different days fit together. */
+const csvColumns =
+  'began booked account id kind endpoint model key charge reserved prompt_tokens completion_tokens estimated end price plan_slot official cost amount reason'.split(
+    ' ',
+  );
+
+/** Page by page, as they are read: there may be more rows than fit into memory. */
+export async function printLedgerCsv(terminal: Terminal, pages: AsyncIterable<LedgerPage>): Promise<void> {
+  terminal.printCsv([csvColumns]);
+  for await (const { rows, problems } of pages) {
+    problems.forEach(terminal.remark);
+    const cells = rows.map(ledgerJson);
+    terminal.printCsv(cells.map((row) => csvColumns.map((name) => String(row[name] ?? ''))));
+  }
+}
+
+export function printTotals(
+  terminal: Terminal,
+  { by, totals, all, problems }: LedgerTotals,
+  { json, csv }: LedgerFormat,
+): void {
+  problems.forEach(terminal.remark);
+  const head = [...by, 'calls', 'prompt_tokens', 'completion_tokens', 'charged', 'official', 'granted'];
+  const rows = totals.map(({ groups, sum }) => [...groups, ...sumCells(sum)]);
+  if (csv) return terminal.printCsv([head, ...rows]);
+  if (json)
+    return terminal.printJson(rows.map((row) => Object.fromEntries(head.map((name, at) => [name, row[at]]))));
+  if (rows.length === 0) return terminal.print('no ledger rows');
+  terminal.printTable([head.map((name) => name.toUpperCase()), ...rows]);
+  terminal.print(
+    `all: ${all.calls} calls, ${formatYuan(all.charged)} yuan charged, ${formatYuan(all.granted)} granted`,
+  );
+}
+
+const sumCells = (sum: LedgerSum): string[] => [
+  ...[sum.calls, sum.promptTokens, sum.completionTokens].map(String),
+  ...[sum.charged, sum.official, sum.granted].map(formatYuan),
+];
+
+/** Those that could not be written are findings of the audit. */
+export function printRepaired(terminal: Terminal, outcomes: LossOutcome[]): void {
+  for (const each of outcomes) {
+    if (each.outcome === 'closed')
+      terminal.remark(
+        `${each.account}: request ${each.id} is closed now, charged ${formatYuan(each.charge)} yuan`,
+      );
+    if (each.outcome === 'closed before')
+      terminal.remark(`${each.account}: request ${each.id} was closed already, as it should be`);
+  }
+}
+
+/** Findings are a failure: see `findingsCount`. */
+export function printAudit(terminal: Terminal, audit: LedgerAudit, { json }: LedgerFormat): void {
+  const { accounts, rows, findings, closesWithoutRow } = audit;
+  if (json) terminal.printJson({ accounts, rows, findings, closes_without_row: closesWithoutRow });
+  else findings.forEach(terminal.print);
+  if (closesWithoutRow > 0)
+    terminal.remark(
+      `${closesWithoutRow} closes have no row of their own: guards of lost replies, which cost nothing`,
+    );
+  if (!json && findings.length === 0) terminal.print(`${auditedText(audit)}: everything adds up.`);
+}
+
+export const findingsCount = (audit: LedgerAudit): string =>
+  `${audit.findings.length} findings in ${auditedText(audit)}`;
+
+const auditedText = ({ accounts, rows }: LedgerAudit): string =>
+  `${accounts} accounts and ${rows} ledger rows`;

@@ -1,0 +1,45 @@
+/** Prints billing rules, and plans that make them. */
+import type { ImportPlan, NewCharge } from '../../../../shared/operate/prices/import-charges.ts';
+import type { ChargeList } from '../../../../shared/operate/prices/list-charges.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+
+const modelsShown = 6;
+
+export const chargeTable = (charges: NewCharge[]): string[][] => [
+  ['ID', 'TYPE', 'INPUT', 'OUTPUT', 'MODELS'],
+  ...charges.map(({ id, type, models, input, output }) => {
+    const more = models.length > modelsShown ? ` and ${models.length - modelsShown} more` : '';
+    return [
+      String(id),
+      type,
+      type === 'token-billing' ? String(input) : '-',
+      type === 'non-billing' ? '-' : String(output),
+      models.slice(0, modelsShown).join(' ') + more,
+    ];
+  }),
+];
+
+export function printCharges(terminal: Terminal, { charges }: ChargeList): void {
+  if (charges.length === 0) terminal.print('no rules: every model is free');
+  else terminal.printTable(chargeTable(charges));
+}
+
+/** What is odd about the rules, beside the list of them. */
+export function remarkCharges({ remark }: Terminal, { shadowed, problems }: ChargeList): void {
+  for (const { id, models } of shadowed) remark(`${id}: a rule with a lower id prices ${models.join(', ')}`);
+  problems.forEach(remark);
+}
+
+export function printImportPlan(
+  terminal: Terminal,
+  { charges, effect, missing, suspicious }: ImportPlan,
+): void {
+  if (missing.length > 0) terminal.remark(`not in the list: ${missing.join(', ')}`);
+  if (charges.length > 0) terminal.printTable(chargeTable(charges));
+  effect.forEach(terminal.remark);
+  if (suspicious !== undefined)
+    terminal.remark(
+      `warning: more than a dollar per 1,000 tokens, is the list per token? ${suspicious} and others`,
+    );
+  if (charges.length === 0) terminal.print('nothing to write');
+}

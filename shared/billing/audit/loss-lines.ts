@@ -1,0 +1,71 @@
+/** The closes that `settle_lost` log lines say could not be written, read from what a log service returns. */
+import * as z from 'zod/mini';
+import type { CloseRecord } from '../quota-item.ts';
+
+/** A close that is to be written after all. */
+export interface LostClose {
+  account: string;
+  releaseSlot: boolean;
+  closeRecord: CloseRecord;
+}
+
+const wholeNumber = z.string().check(z.regex(/^-?\d+$/));
+
+/** The fields of a `settle_lost` log line: the whole close. */
+const LossLine = z.object({
+  message: z.literal('settle_lost'),
+  request_id: z.string(),
+  account: z.string(),
+  give_back: z.boolean(),
+  kind: z.enum(['settled', 'released', 'expired', 'cancelled']),
+  charge_nano: wholeNumber,
+  at: z.number(),
+  endpoint: z.optional(z.string()),
+  prompt_tokens: z.optional(z.number()),
+  completion_tokens: z.optional(z.number()),
+  estimated: z.optional(z.boolean()),
+  end: z.optional(z.string()),
+  cost_nano: z.optional(wholeNumber),
+});
+
+/** Takes raw lines, lines with a time before the JSON, and the answer of `aws logs filter-log-events`; each close once. */
+export function lossesIn(text: string): LostClose[] {
+  const messages = eventMessages(text) ?? text.split('\n');
+  const found = messages.flatMap((line) => {
+    const start = line.indexOf('{');
+    const parsed = start < 0 ? undefined : z.safeParse(LossLine, parseJson(line.slice(start)));
+    return parsed?.success ? [lostClose(parsed.data)] : [];
+  });
+  return [...new Map(found.map((loss) => [loss.closeRecord.id, loss])).values()];
+}
+
+function eventMessages(text: string): string[] | undefined {
+  const Events = z.object({ events: z.array(z.object({ message: z.string() })) });
+  const parsed = z.safeParse(Events, parseJson(text));
+  return parsed.success ? parsed.data.events.map((event) => event.message) : undefined;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+const lostClose = (line: z.infer<typeof LossLine>): LostClose => ({
+  account: line.account,
+  releaseSlot: line.give_back,
+  closeRecord: {
+    id: line.request_id,
+    kind: line.kind,
+    charge: BigInt(line.charge_nano),
+    at: line.at,
+    endpoint: line.endpoint,
+    promptTokens: line.prompt_tokens,
+    completionTokens: line.completion_tokens,
+    estimated: line.estimated,
+    end: line.end,
+    cost: line.cost_nano === undefined ? undefined : BigInt(line.cost_nano),
+  },
+});

@@ -1,0 +1,38 @@
+/** The channel that an operator names, and its secret. Never shows a value of a row with a problem. */
+import type { ChannelRow } from '../../config/rows/channel-row.ts';
+import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
+import { Failure, usageFailure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import type { RawRow } from '../row-tables.ts';
+
+export interface FoundChannel {
+  /** As the table has it. */
+  raw: RawRow;
+  channel: ChannelRow;
+  warning: string | undefined;
+}
+
+/** Throws a Failure when there is no such channel, or when the relay would not use its row. */
+export async function findChannel(
+  { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
+  id: string,
+): Promise<FoundChannel> {
+  const raw = await tables.get('channels', id);
+  if (raw === undefined) throw usageFailure(`there is no channel ${id}: see \`channel list\``);
+  const reading = readChannel(raw, target);
+  if ('problem' in reading) throw new Failure(`channel ${id} is not used: ${reading.problem}`);
+  return { raw, channel: reading.row, warning: reading.warning };
+}
+
+/**
+ * The first key of a channel, as its upstream gets it; undefined: it has none. Throws a Failure when it cannot be read.
+ * @param secretEnv an environment variable that holds it, instead of the reference
+ */
+export async function channelSecret(
+  { secrets }: Pick<OperatorPorts, 'secrets'>,
+  channel: ChannelRow,
+  secretEnv: string | undefined,
+): Promise<string | undefined> {
+  const [reference] = secretEnv === undefined ? secretsOf(channel) : [`env:${secretEnv}`];
+  return reference === undefined ? undefined : secrets.read(reference);
+}

@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { carryOutGrantAmount, planGrantAmount } from '../../shared/operate/accounts/grant-amount.ts';
+import { carryOutSetPlan, planSetPlan } from '../../shared/operate/accounts/set-plan.ts';
+import { carryOutCreateKey, planCreateKey } from '../../shared/operate/keys/create-key.ts';
+import { carryOutDisableKey, planDisableKey } from '../../shared/operate/keys/disable-key.ts';
+import { carryOutRotateKey, planRotateKey } from '../../shared/operate/keys/rotate-key.ts';
+import { carryOutRepairLosses, planRepairLosses } from '../../shared/operate/ledger/repair-losses.ts';
+import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
+import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
+
+let rig: LedgerRig;
+let ports: OperatorPorts;
+/** Ports with which nothing can be written. */
+let reading: OperatorPorts;
+beforeAll(async () => {
+  rig = await LedgerRig.start();
+  ports = await rig.ports();
+  const refuse = async (): Promise<never> => Promise.reject(new Error('a plan wrote'));
+  const writes = { create: refuse, replace: refuse, update: refuse, remove: refuse, succeed: refuse };
+  reading = {
+    ...ports,
+    tables: { ...ports.tables, ...writes },
+    ledger: { ...ports.ledger, close: refuse },
+    secrets: { ...ports.secrets, put: refuse },
+  };
+});
+afterAll(async () => rig.stop());
+
+describe('a plan only reads, says what it is going to do, and returns what it did as data', () => {
+  it('when a key is made, with the account that is missing', async () => {
+    const plan = await planCreateKey(reading, { account: 'planned', models: ['m'] });
+    expect(plan).toMatchObject({
+      changes: [
+        { table: 'accounts', row: { account: 'planned' } },
+        { table: 'keys', row: { account: 'planned', models: ['m'], enabled: true } },
+      ],
+      effect: ['account planned is new', 'a key of account planned: models: m'],
+      questions: [],
+    });
+    const made = await carryOutCreateKey(ports, plan);
+    expect(made).toMatchObject({ account: 'planned', isNewAccount: true, rights: 'models: m' });
+    expect(JSON.stringify(plan)).not.toContain(made.secretKey);
+    expect((await planCreateKey(reading, { account: 'planned' })).changes).toHaveLength(1);
+  });
+
+  it('when a key is rotated or disabled', async () => {
+    const { hash } = await carryOutCreateKey(ports, await planCreateKey(reading, { account: 'turned' }));
+    const graceless = await planRotateKey(reading, { written: hash, graceHours: 0 });
+    expect(graceless.questions).toEqual([expect.stringMatching(/^Refuse sk-.* at once\?$/)]);
+    const plan = await planRotateKey(reading, { written: hash, graceHours: 1 });
+    expect(plan).toMatchObject({ changes: [{ oldHash: hash }], questions: [] });
+    const made = await carryOutRotateKey(ports, plan);
+    expect(await rig.row('keys', { hash: made.hash })).toMatchObject({ account: 'turned', _replaces: hash });
+
+    const disabling = await planDisableKey(reading, made.hash);
+    expect(disabling.questions).toEqual([`Disable ${disabling.name}?`]);
+    await carryOutDisableKey(ports, disabling);
+    expect(await rig.row('keys', { hash: made.hash })).toMatchObject({ enabled: false });
+  });
+
+  it('when an account is granted an amount, and when it gets a plan', async () => {
+    const grant = { account: 'granted', amount: '123456789012.123456789', id: 'first', isNew: true };
+    const plan = await planGrantAmount(reading, grant);
+    expect(plan.effect).toEqual([
+      'account granted is new',
+      'account granted is granted 123456789012.123456789 yuan, once, as first',
+    ]);
+    expect(await carryOutGrantAmount(ports, plan)).toEqual({
+      account: 'granted',
+      grantId: 'first',
+      amount: yuan(grant.amount),
+      isNewAccount: true,
+      wasWritten: false,
+    });
+    expect(await carryOutGrantAmount(ports, plan)).toMatchObject({ isNewAccount: false, wasWritten: true });
+
+    const held = await planSetPlan(reading, { account: 'granted', level: 2, since: '2026-11-01' });
+    expect(held).toMatchObject({ effect: ['account granted holds plan 2'], questions: [] });
+    expect(held.warnings).toHaveLength(2);
+    await carryOutSetPlan(ports, held);
+    expect(await rig.row('accounts', { account: 'granted' })).toMatchObject({ plan: { level: 2 } });
+  });
+
+  it('when a plan for a new account cannot be: then the account is not made either', async () => {
+    const wrong = { account: 'unmade', level: 9, isNew: true };
+    await expect(planSetPlan(reading, wrong)).rejects.toThrow('nothing was written: plan.level');
+    expect(await rig.row('accounts', { account: 'unmade' })).toBeUndefined();
+  });
+
+  it('when a lost close is written after all', async () => {
+    const id = idAt('2026-11-11T10:00:00Z');
+    await rig.grant('lost', '1');
+    await rig.reserve('lost', id);
+    const line = { message: 'settle_lost', request_id: id, account: 'lost', give_back: false };
+    const close = { kind: 'settled', charge_nano: '1000', at: 1_795_000_000 };
+    const plan = await planRepairLosses(reading, JSON.stringify({ ...line, ...close }));
+    expect(plan.effect).toEqual([`lost: request ${id} is closed and charged 0.000001 yuan`]);
+    expect(await carryOutRepairLosses(ports, plan)).toEqual([
+      { outcome: 'closed', account: 'lost', id, charge: 1000n },
+    ]);
+    expect((await rig.item('lost'))?.open.size).toBe(0);
+  });
+});

@@ -1,0 +1,103 @@
+import type { UpstreamRequest } from '../../shared/upstreams/exchange.ts';
+import { emptyRows, type ConfigRows } from '../../shared/config/config-rows.ts';
+import type { PublishedVersion } from '../../shared/operate/config-versions.ts';
+import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
+import type { RawRow, RowTables } from '../../shared/operate/row-tables.ts';
+import { tableSchemas } from '../../shared/tables/table-schemas.ts';
+import type { TableName } from '../../shared/tables/table-names.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+type Ports = Omit<OperatorPorts, 'clock'> & { clock: VirtualClock };
+
+export interface OperatorRig {
+  ports: Ports;
+  /** Every write that was asked for, in order: `create channels a`. */
+  writes: string[];
+  /** What upstreams were sent. */
+  sent: UpstreamRequest[];
+}
+
+export interface RigOptions {
+  rows?: Partial<Record<TableName, RawRow[]>>;
+  /** The rows of the published versions, version 1 first. */
+  published?: Partial<ConfigRows>[];
+  /** Names of writes that find the row changed by somebody else. */
+  overtaken?: string[];
+  local?: boolean;
+  /** The answer of every upstream. */
+  reply?: { status: number; body: string };
+}
+
+/** Operators' ports over rows in memory, where time is virtual and writes are only recorded. */
+export function operatorRig({
+  rows = {},
+  published = [],
+  overtaken = [],
+  local = true,
+  reply = { status: 200, body: '{}' },
+}: RigOptions): OperatorRig {
+  const writes: string[] = [];
+  const sent: UpstreamRequest[] = [];
+  const write = async (verb: string, table: TableName, key: unknown): Promise<boolean> => {
+    const name = `${verb} ${table} ${String(key)}`;
+    writes.push(name);
+    return !overtaken.includes(name);
+  };
+  const keyOf = (table: TableName, row: RawRow): unknown => row[tableSchemas[table].partitionKey.name];
+  const tables: RowTables = {
+    get: async (table, key) => rows[table]?.find((row) => keyOf(table, row) === key),
+    scan: async (table) => rows[table] ?? [],
+    create: (table, row) => write('create', table, keyOf(table, row)),
+    replace: async (table, row) => void (await write('replace', table, keyOf(table, row))),
+    update: (table, key) => write('update', table, typeof key === 'string' ? key : keyOf(table, key)),
+    remove: (table, key) => write('remove', table, typeof key === 'string' ? key : keyOf(table, key)),
+    succeed: async (table, row) => void (await write('succeed', table, keyOf(table, row))),
+  };
+  const versions = published.map((_, at): PublishedVersion => {
+    const version = at + 1;
+    return { version, format: 1, parts: 1, rowParts: 1, digest: '', publishedAt: version };
+  });
+  const unused = () => {
+    throw new Error('not part of this rig');
+  };
+  const ports: Ports = {
+    target: { stack: 'relay', local },
+    clock: new VirtualClock(),
+    random: { secretKey: unused, hex: unused },
+    tables,
+    ledger: {
+      quota: unused,
+      accounts: unused,
+      ledger: unused,
+      request: unused,
+      grants: async function* grants() {},
+      close: unused,
+    },
+    config: {
+      tables: async () => ({
+        ...emptyRows,
+        ...Object.fromEntries(Object.keys(emptyRows).map((table) => [table, rows[table as TableName] ?? []])),
+      }),
+      newest: async () => versions.at(-1),
+      versions: async () => versions.toReversed(),
+      version: async (number) => versions[number - 1] ?? unused(),
+      rows: async ({ version }) => ({ ...emptyRows, ...published[version - 1] }),
+      snapshot: unused,
+    },
+    secrets: {
+      put: async (reference) => void (await write('put', 'channels', reference)),
+      read: async (reference) => `value of ${reference}`,
+    },
+    upstreams: {
+      async send(request) {
+        sent.push(request);
+        const body = (async function* bytes() {
+          yield new TextEncoder().encode(reply.body);
+        })();
+        return { status: reply.status, headers: {}, body };
+      },
+    },
+    baseUrl: async () => undefined,
+  };
+  return { ports, writes, sent };
+}
