@@ -8,4 +8,4 @@ import { grantsJob } from './compose/grants-job.ts';
 
 const job = grantsJob();
 
-export const handler = streamOrSchedule(tableStreamHandler(grantImageOf, job), () => job.applyMissed());
+export const handler = streamOrSchedule(tableStreamHandler(grantImageOf, job), job.applyMissed);

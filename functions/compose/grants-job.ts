@@ -7,10 +7,8 @@ import { systemRandom } from '../../shared/adapters/system/system-random.ts';
 import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { grantApplier } from '../../shared/relay/background/grant-applier.ts';
-import type { ChangeJob } from '../../shared/relay/ports/change-job.ts';
-import type { GrantImage } from '../../shared/relay/ports/grant-store.ts';
 
-export function grantsJob(): ChangeJob<GrantImage> & { applyMissed(): Promise<void> } {
+export function grantsJob() {
   const { aws, stack, version } = readEnvironment();
   const log = jsonLog(version);
   const metrics = backgroundMetrics(stack);
@@ -19,7 +17,7 @@ export function grantsJob(): ChangeJob<GrantImage> & { applyMissed(): Promise<vo
   return {
     take: applier.apply,
     applyMissed: applier.applyMissed,
-    poisoned: { event: 'grant_poisoned', metric: 'GrantPoisoned' },
+    poisoned: { event: 'grant_poisoned', metric: 'GrantPoisoned' } as const,
     log,
     metrics,
   };

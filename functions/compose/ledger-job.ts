@@ -5,17 +5,15 @@ import { readEnvironment } from '../../shared/adapters/system/environment.ts';
 import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
-import type { ChangeJob } from '../../shared/relay/ports/change-job.ts';
-import type { QuotaChange } from '../../shared/relay/ports/ledger-store.ts';
 
-export function ledgerJob(): ChangeJob<QuotaChange> {
+export function ledgerJob() {
   const { aws, stack, version } = readEnvironment();
   const log = jsonLog(version);
   const metrics = backgroundMetrics(stack);
   const ledger = dynamoLedgerStore(backgroundClient(aws), stack);
   return {
     take: ledgerProjector({ ledger, metrics, log }),
-    poisoned: { event: 'ledger_poisoned', metric: 'LedgerPoisoned' },
+    poisoned: { event: 'ledger_poisoned', metric: 'LedgerPoisoned' } as const,
     log,
     metrics,
   };

@@ -95,7 +95,7 @@ interface CalledFunction {
   call(event: object): Promise<unknown>;
 }
 
-/** The type of the function's error when only marks were lost: MarksLost in shared/relay/ports/row-marks.ts. */
+/** The type of the function's error when only marks were lost: MarksLost in shared/relay/ports/config-store.ts. */
 const marksLost = 'MarksLost';
 
 /**

@@ -225,9 +225,9 @@ test('whatever the network does, a call is charged once if it was settled, and a
     expect(available).toBeGreaterThanOrEqual(0n);
     const lost = eventNames().filter((name) => name === 'settle_lost').length;
     const settled = ends.filter((end) => end === 'settled').length - lost;
-    // A settle that nobody heard of has landed, or its call was swept; so may have been a reserve.
-    const unsure = range(lost).flatMap((landed) =>
-      range(calls - settled - landed).map((swept) => 10 * (settled + landed) + 3 * swept),
+    // A settle whose reply was lost was applied, or its call was swept; the same holds for a reserve.
+    const unsure = range(lost).flatMap((applied) =>
+      range(calls - settled - applied).map((swept) => 10 * (settled + applied) + 3 * swept),
     );
     expect(unsure).toContain(Number(spent));
   });

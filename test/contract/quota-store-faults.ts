@@ -15,7 +15,7 @@ type Refusal = 'ThrottlingException' | 'TransactionConflictException' | 'Transac
 
 type Handler = DynamoDBClient['config']['requestHandler'];
 
-/** DynamoDB's client, and the quota store on it, with a network below the SDK that can be told to fail; the SDK and the emulator are real. */
+/** DynamoDB's client, and the quota store on it, with a network below the SDK that fails on demand; SDK and emulator are real. */
 export class FaultyDynamo implements AsyncDisposable {
   readonly store: QuotaStore;
   /** What the next requests meet, in order, and what all others do. */

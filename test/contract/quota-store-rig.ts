@@ -1,4 +1,4 @@
-/** What the contract of the quota store is told in: accounts, entries and writes with only what matters said. */
+/** Accounts, entries and writes for the contract of the quota store; a test names only the fields that matter. */
 import {
   emptyQuota,
   type CloseKind,

@@ -175,7 +175,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
 
       test.each([
         ['frees the place of its key, and leaves the slot counted', false, 3],
-        ['gives back the slot that it took', true, 2],
+        ['releases the slot that it took', true, 2],
       ])('%s', async (_, releaseSlot, left) => {
         await give({ plan: counted(slot(9).key, 2), busy: counted(key, 1) });
         const write = reserveOf(account, { slot: slot(9), busy: { key, max: 2 } });
@@ -187,7 +187,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
       });
 
       test.each([
-        ['a slot', 'a close that gives back', { releaseSlot: true }],
+        ['a slot', 'a close that releases it', { releaseSlot: true }],
         ['a place', 'a close', {}],
       ])('takes %s only from what the entry names: %s touches no other counter', async (_, __, wish) => {
         const given = { plan: counted(slot(9).key, 2), busy: counted(key, 1), rate: rated(minute, 1) };

@@ -48,7 +48,7 @@ describe.each(['memory', 'dynamodb'])('channel health in %s', (kind) => {
     expect(await store().countFailure('a|x')).toBe(1);
   });
 
-  it('cools, and does not shorten a cooling', async () => {
+  it('starts a cooldown, and does not shorten one', async () => {
     await store().cool('b', nowMs + 50);
     await store().cool('b', nowMs + 20);
     expect(store().of('b')?.coolUntilMs).toBe(nowMs + 50);
@@ -58,7 +58,7 @@ describe.each(['memory', 'dynamodb'])('channel health in %s', (kind) => {
     expect(store().of('b')).toBeUndefined();
   });
 
-  it('gives the probe of a cooled candidate to one, when the cooling is over', async () => {
+  it('gives the probe of a candidate to one, when its cooldown is over', async () => {
     await store().cool('c', nowMs + 50);
     expect(await store().claimProbe('c', nowMs + 49, nowMs + 99)).toBe(false);
     const claims = [1, 2, 3].map(() => store().claimProbe('c', nowMs + 50, nowMs + 99));

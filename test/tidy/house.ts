@@ -19,7 +19,6 @@ export const smallFolders: Record<string, string> = {
 
 /** Files of shared/relay/ports and shared/operate that no single adapter answers. */
 export const notPorts: Record<string, string> = {
-  'shared/relay/ports/change-job.ts': 'jobs implement it, hosts call it',
   'shared/relay/ports/store-errors.ts': 'errors that several stores throw',
   'shared/relay/ports/telemetry.ts':
     'several sinks: json-log, request-metrics, config-metrics, background-metrics',

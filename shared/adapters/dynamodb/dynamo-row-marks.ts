@@ -1,7 +1,7 @@
 /** Writes the marks of rows, each with a conditional write of its own. Must never recreate a deleted row. */
 import { UpdateCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { attributeOf } from '../../config/rows/read-row.ts';
-import { MarksLost, type RowMarks, type ValidatedRow } from '../../relay/ports/row-marks.ts';
+import { MarksLost, type RowMarks, type ValidatedRow } from '../../relay/ports/config-store.ts';
 import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';

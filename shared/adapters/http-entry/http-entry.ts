@@ -42,7 +42,7 @@ async function admit(hosted: HostedHandle, request: RelayRequest): Promise<Relay
   return refusalResponse(refusal, request.id);
 }
 
-/** Status and headers alone; a body that was already being made is told to stop. */
+/** Status and headers alone; a body that was already being made is returned early. */
 async function withoutBody(response: RelayResponse): Promise<RelayResponse> {
   if (typeof response.body !== 'string') await response.body[Symbol.asyncIterator]().return?.();
   return { ...response, body: '' };

@@ -1,6 +1,6 @@
 /**
  * A body as a Node stream that never errors: an erroring source would end the runtime process. When the client or the
- * runtime's connection goes away, the source is told by `return()`, without waiting for a pending read.
+ * runtime's connection goes away, the source is returned early, without waiting for a pending read.
  */
 import { Readable } from 'node:stream';
 

@@ -4,8 +4,18 @@
  * mapping to repeat, to halve and at last to give up.
  */
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
-import type { ChangeJob } from '../../relay/ports/change-job.ts';
+import type { Log, MetricName, Metrics } from '../../relay/ports/telemetry.ts';
 import { Poisoned } from '../../relay/ports/store-errors.ts';
+
+/** A job that is given the changes of a table one by one, in any order, and the same one more than once. */
+export interface TableStreamJob<Change> {
+  /** Safe to repeat. Throws Poisoned for a change that can never be taken; after any other error it must come again. */
+  take(change: Change): Promise<void>;
+  /** The log event and the metric of a change that can never be taken. */
+  poisoned: { event: string; metric: MetricName };
+  log: Log;
+  metrics: Metrics;
+}
 
 /** What a record says; undefined: nothing of interest. Throws Poisoned. */
 export type ReadRecord<Change> = (record: DynamoDBRecord) => Change | undefined;
@@ -16,7 +26,7 @@ const atOnceMax = 10;
 
 export function tableStreamHandler<Change>(
   read: ReadRecord<Change>,
-  job: ChangeJob<Change>,
+  job: TableStreamJob<Change>,
 ): TableStreamHandler {
   return async ({ Records }) => {
     for (let start = 0; start < Records.length; start += atOnceMax) {
@@ -37,7 +47,7 @@ export const streamOrSchedule =
 
 async function take<Change>(
   read: ReadRecord<Change>,
-  job: ChangeJob<Change>,
+  job: TableStreamJob<Change>,
   record: DynamoDBRecord,
 ): Promise<boolean> {
   try {

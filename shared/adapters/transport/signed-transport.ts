@@ -1,3 +1,7 @@
+/**
+ * Signs requests with AWS Signature Version 4 when they ask for it; the others go as they are. The signer loads with the
+ * first request that needs it.
+ */
 import type { Clock } from '../../relay/ports/clock.ts';
 import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts';
 import type { AwsScope, UpstreamRequest } from '../../upstreams/exchange.ts';
@@ -5,29 +9,30 @@ import type { AwsAccess } from '../system/environment.ts';
 
 export interface SigningParts {
   transport: UpstreamTransport;
-  /** The function's own role, as Lambda hands it over. */
+  /** The credentials of the function's own role. */
   aws: AwsAccess;
   clock: Clock;
 }
 
-/** Signs the requests that ask for it (AWS Signature Version 4) before they are sent; the others go as they are. */
-export function signedTransport({ transport, aws, clock }: SigningParts): UpstreamTransport {
+export function signedTransport({ transport, aws: { credentials }, clock }: SigningParts): UpstreamTransport {
   return {
     async send(request, signal) {
       const { awsScope, ...plain } = request;
       if (!awsScope) return transport.send(plain, signal);
-      const signedAt = new Date(clock.now());
-      return transport.send({ ...plain, headers: await sign(plain, awsScope, aws, signedAt) }, signal);
+      const headers = await signedHeaders(plain, {
+        ...awsScope,
+        credentials,
+        signedAt: new Date(clock.now()),
+      });
+      return transport.send({ ...plain, headers }, signal);
     },
   };
 }
 
 /** The request's headers with those of its signature. `host` is signed as Node will write it. */
-async function sign(
+async function signedHeaders(
   { url, headers, body }: UpstreamRequest,
-  { service, region }: AwsScope,
-  { credentials }: AwsAccess,
-  signedAt: Date,
+  { service, region, credentials, signedAt }: AwsScope & Pick<AwsAccess, 'credentials'> & { signedAt: Date },
 ): Promise<Record<string, string>> {
   const [{ SignatureV4 }, { Sha256 }] = await Promise.all([
     import('@smithy/signature-v4'),

@@ -15,9 +15,9 @@ import {
   type ConfigTables,
   type Pointer,
   type SnapshotStore,
+  type RowMarks,
 } from '../ports/config-store.ts';
 import type { Random } from '../ports/ids.ts';
-import type { RowMarks } from '../ports/row-marks.ts';
 import type { SecretCheck } from '../ports/secret-store.ts';
 import type { ConfigMetrics, Log } from '../ports/telemetry.ts';
 

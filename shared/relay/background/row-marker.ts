@@ -1,7 +1,7 @@
 /** Validates the rows of keys and accounts that were just written, and marks them. */
 import { validateAccountRow, validateKeyRow } from '../../config/compile/validate-row.ts';
 import type { ValidationResult } from '../../config/validation-result.ts';
-import type { RowMarks, WrittenRow } from '../ports/row-marks.ts';
+import type { RowMarks, WrittenRow } from '../ports/config-store.ts';
 import type { ConfigMetrics } from '../ports/telemetry.ts';
 
 const validations: Record<WrittenRow['table'], (raw: unknown) => ValidationResult> = {

@@ -1,6 +1,11 @@
-/** The configuration: the tables it is compiled from, the snapshots that are published, and the one that is served. */
+/**
+ * The configuration: the tables it is compiled from, the snapshots that are published, the one that is served, and the marks
+ * (`_problem`, `_warning`) by which rows show operators what is wrong with them.
+ */
 import type { ConfigRows } from '../../config/config-rows.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
+import type { ValidationResult } from '../../config/validation-result.ts';
+import type { TableName } from '../../tables/table-names.ts';
 
 export interface ConfigSource {
   /** The configuration to serve this request with. Throws StoreUnavailable when there has never been one. */
@@ -56,4 +61,39 @@ export interface SnapshotStore {
 /** Parts of a snapshot are missing, or are not what was written. Permanent: a retry finds the same. */
 export class SnapshotBroken extends Error {
   override readonly name = 'SnapshotBroken';
+}
+
+/** Tables whose rows are validated one by one, when they are written; they are no part of the configuration. */
+export const markedTables = ['keys', 'accounts'] as const;
+
+/** A row of such a table, as its last write left it. */
+export interface WrittenRow {
+  table: (typeof markedTables)[number];
+  key: string | number;
+  raw: unknown;
+}
+
+/** A row as it was read, with the result of its validation. */
+export interface ValidatedRow {
+  table: TableName;
+  key: string | number;
+  raw: unknown;
+  result: ValidationResult;
+}
+
+export interface RowMarks {
+  /**
+   * Writes the marks of these rows where they differ from those that the row has: unchanged marks are not rewritten, so
+   * our own stream events do not loop; deleted rows are not recreated. A row that cannot be marked is logged and holds
+   * up no other. Throws MarksLost, after all rows were tried.
+   */
+  write(rows: ValidatedRow[]): Promise<void>;
+}
+
+/**
+ * The store did not answer for all marks; whatever was to be published is published. The name is a signal: Lambda hands
+ * it over as the error's type, and the local start goes on without marks when it finds it.
+ */
+export class MarksLost extends Error {
+  override readonly name = 'MarksLost';
 }

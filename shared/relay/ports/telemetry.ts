@@ -9,7 +9,7 @@ export interface RequestLog {
   end: string;
   duration_ms: number;
   code?: string | undefined;
-  /** What the client is not told, in our own words: `key_disabled`, `upstream_html`. */
+  /** What the client does not see, in our own words: `key_disabled`, `upstream_html`. */
   reason?: string | undefined;
   key_hint?: string | undefined;
   account?: string | undefined;

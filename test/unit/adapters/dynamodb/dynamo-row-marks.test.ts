@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { publishConfiguration } from '../../../../infra/local/start-stack.ts';
 import { dynamoConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-config-tables.ts';
 import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
-import { MarksLost, type ValidatedRow } from '../../../../shared/relay/ports/row-marks.ts';
+import { MarksLost, type ValidatedRow } from '../../../../shared/relay/ports/config-store.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { channelRow, readRow, startCompiler } from '../../relay/background/config-rig.ts';
 import { recordedLog } from '../telemetry/recorded-log.ts';
@@ -27,7 +27,7 @@ const validated = (key: string, raw: unknown = { id: key }): ValidatedRow => ({
   result: { problem },
 });
 
-test('a row that cannot be marked is told to the log, and the others are marked', async () => {
+test('a row that cannot be marked is logged, and the others are marked', async () => {
   const full = channelRow({ id: 'full', priority: 'high', _note: '' });
   const room = 400 * 1024 - JSON.stringify(full).length;
   await store.put('channels', { ...full, _note: 'x'.repeat(room) });
@@ -62,7 +62,7 @@ test('a long key, such as the hash of a key, is not logged', async () => {
   ]);
 });
 
-test('a store that does not answer for one row is told after all others were marked', async () => {
+test('a store that does not answer for one row is reported after all others were marked', async () => {
   await store.put('channels', { id: 'unlucky' });
   const later = Array.from({ length: 12 }, (_, index) => `later-${index}`);
   for (const id of later) await store.put('channels', { id });

@@ -27,7 +27,7 @@ describe('a secret that cannot be used', () => {
     ['ParameterVersionNotFound', 'missing: there is nothing of this name'],
     ['AccessDeniedException', 'access denied: this stack may not read or decrypt it'],
     ['ValidationException', 'malformed'],
-  ])('by SSM’s answer %s is told as %s', async (type, words) => {
+  ])('by SSM’s answer %s is reported as %s', async (type, words) => {
     for (const form of ['type', 'type with namespace', 'header'] satisfies ErrorForm[]) {
       server.failure = { status: 400, type, form };
       expect(await unusable([parameter])).toEqual(new Map([[parameter, words]]));
@@ -39,14 +39,14 @@ describe('a secret that cannot be used', () => {
     ['ResourceNotFoundException', 'missing: there is nothing of this name'],
     ['InvalidRequestException', 'missing: there is nothing of this name'],
     ['AccessDeniedException', 'access denied: this stack may not read or decrypt it'],
-  ])('by Secrets Manager’s answer %s is told as %s', async (type, words) => {
+  ])('by Secrets Manager’s answer %s is reported as %s', async (type, words) => {
     server.failure = { status: 400, type };
     expect(await unusable(['secretsmanager:relay/openai'])).toEqual(
       new Map([['secretsmanager:relay/openai', words]]),
     );
   });
 
-  test('by its value is told as malformed, without the value', async () => {
+  test('by its value is reported as malformed, without the value', async () => {
     server.value = 'sk-canary\nsk-canary';
     expect(await unusable([parameter])).toEqual(
       new Map([[parameter, 'malformed: the value has a character that no header can carry']]),
@@ -57,7 +57,7 @@ describe('a secret that cannot be used', () => {
     ]);
   });
 
-  test('by its reference is told as malformed, without a call', async () => {
+  test('by its reference is reported as malformed, without a call', async () => {
     expect(await unusable(['ssm:/relay/other/openai', 'env:OPENAI_API_KEY'])).toEqual(
       new Map([
         ['ssm:/relay/other/openai', 'malformed: this stack reads secrets under /relay/relay/ only'],
@@ -68,14 +68,14 @@ describe('a secret that cannot be used', () => {
   });
 
   test.each(['ThrottlingException', 'InternalServerError'])(
-    'is not told of while the store answers %s',
+    'is not reported while the store answers %s',
     async (type) => {
       server.failure = { status: type === 'ThrottlingException' ? 400 : 500, type };
       expect(await unusable([parameter])).toEqual(new Map());
     },
   );
 
-  test('is not told of when it can be used', async () => {
+  test('is not reported when it can be used', async () => {
     expect(await unusable([parameter])).toEqual(new Map());
   });
 

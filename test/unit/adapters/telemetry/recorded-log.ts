@@ -6,7 +6,7 @@ export interface RecordedLog extends Log {
   faults: { requestId: string; error: unknown }[];
 }
 
-/** A log that keeps what it was told. */
+/** A log that keeps its lines. */
 export function recordedLog(): RecordedLog {
   const requests: RequestLog[] = [];
   const events: RecordedLog['events'] = [];

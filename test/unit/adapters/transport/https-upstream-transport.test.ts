@@ -169,7 +169,7 @@ describe('a reply', () => {
 });
 
 describe('a failure to connect', () => {
-  test('is told apart: refused', async () => {
+  test('is named: refused', async () => {
     const server = createRawServer();
     const url = await listen(server);
     server.close();
@@ -180,13 +180,13 @@ describe('a failure to connect', () => {
     });
   });
 
-  test('is told apart: a TLS handshake that never ends is given up after the connect time-out', async () => {
+  test('is named: a TLS handshake that never ends is given up after the connect time-out', async () => {
     const url = await listen(createRawServer(), 'https');
     const sent = httpsUpstreamTransport({ local: true }).send(post(url, { connectTimeoutMs: 50 }), never);
     await expect(sent).rejects.toMatchObject({ kind: 'connect', message: 'No connection within 50 ms.' });
   });
 
-  test('is told apart: a server that speaks no TLS, or with a certificate nobody trusts', async () => {
+  test('is named: a server that speaks no TLS, or with a certificate nobody trusts', async () => {
     const plain = (await serve((_request, response) => response.end())).replace('http:', 'https:');
     await expect(httpsUpstreamTransport({ local: true }).send(post(plain), never)).rejects.toMatchObject({
       kind: 'connect',

@@ -5,8 +5,13 @@ import {
   snapshotPartIds,
   rowsPartIds,
 } from '../../../../shared/adapters/dynamodb/runtime/runtime-items.ts';
+import { cachedSecretStore } from '../../../../shared/adapters/secrets/cached-secret-store.ts';
+import { secretCheck } from '../../../../shared/adapters/secrets/secret-check.ts';
+import { systemClock } from '../../../../shared/adapters/system/system-clock.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { localAccess } from '../../adapters/dynamodb/store.ts';
+import { SecretServer } from '../../adapters/secrets/secret-server.ts';
 import { channelRow, chargeRow, deleteRow, readRow, startCompiler, type Compiler } from './config-rig.ts';
 
 let emulator: Emulator;
@@ -220,15 +225,28 @@ describe('the marks of rows', () => {
     expect(await readRow(compiler.store, 'channels', 'main')).toBeUndefined();
   });
 
-  test('name a secret that certainly cannot be read; the channel is served all the same', async () => {
+  test.each<[string, Partial<SecretServer>]>([
+    ['missing: there is nothing of this name', { failure: { status: 400, type: 'ParameterNotFound' } }],
+    [
+      'access denied: this stack may not read or decrypt it',
+      { failure: { status: 400, type: 'AccessDeniedException' } },
+    ],
+    ['malformed: the value has a character that no header can carry', { value: 'sk-one\nsk-two' }],
+  ])('name a secret that SSM says is %s; the channel is served all the same', async (words, answer) => {
+    const server = new SecretServer();
+    await server.start();
+    Object.assign(server, answer);
     const reference = 'ssm:/relay/relay/typo';
     await put('channels', channelRow({ secret: reference }));
     await put('charges', chargeRow);
+    const environment = { stack: 'relay', version: '1', originSecrets: [], local: false, aws: localAccess };
+    const secrets = cachedSecretStore({ environment, clock: systemClock });
     await startCompiler({
-      unreadable: new Map([[reference, 'there is no parameter of this name']]),
+      secretCheck: secretCheck({ secrets, clock: systemClock, local: false }),
     }).compile();
+    server.stop();
     expect(await readRow(compiler.store, 'channels', 'main')).toMatchObject({
-      _warning: `secret: ${reference} cannot be read: there is no parameter of this name`,
+      _warning: `secret: ${reference} cannot be read: ${words}`,
     });
     expect((await served()).models).toEqual(['gpt-4o']);
   });

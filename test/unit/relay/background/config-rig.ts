@@ -6,6 +6,7 @@ import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/runtime/
 import { tableSchemas } from '../../../../shared/tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
 import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
+import type { SecretCheck } from '../../../../shared/relay/ports/secret-store.ts';
 import type { ConfigRows } from '../../../../shared/config/config-rows.ts';
 import { recordedLog, type RecordedLog } from '../../adapters/telemetry/recorded-log.ts';
 import { countedClient, type CountedClient } from '../../adapters/dynamodb/store.ts';
@@ -15,7 +16,8 @@ export interface CompilerOptions {
   snapshots?: (real: SnapshotStore) => SnapshotStore;
   /** Runs after the tables were scanned. */
   afterScan?: (rows: ConfigRows) => Promise<void>;
-  unreadable?: Map<string, string>;
+  /** Absent: every secret can be used. */
+  secretCheck?: SecretCheck;
 }
 
 export interface Compiler {
@@ -23,7 +25,7 @@ export interface Compiler {
   store: CountedClient;
   snapshots: SnapshotStore;
   log: RecordedLog;
-  /** What the metrics were told. */
+  /** The counts that the metrics were given. */
   counted: object[];
   pauses: number;
 }
@@ -61,7 +63,7 @@ export function startCompiler(options: CompilerOptions = {}): Compiler {
       },
     },
     marks: dynamoRowMarks({ client: store.client, stack: 'relay', log }),
-    secretCheck: { unusable: async () => options.unreadable ?? new Map() },
+    secretCheck: options.secretCheck ?? { unusable: async () => new Map() },
   });
   return compiler;
 }

@@ -68,8 +68,8 @@ export class GrantRig implements AsyncDisposable {
 
   /** Puts a row as an operator does: `amount` as a number, other texts as texts. */
   async put(account: string, grantId: string, typed: Typed): Promise<void> {
-    const cells = Object.entries(typed).map(([name, value]) => [name, attribute(name, value)]);
-    const Item = { account: { S: account }, grant_id: { S: grantId }, ...Object.fromEntries(cells) };
+    const attributes = Object.entries(typed).map(([name, value]) => [name, attribute(name, value)]);
+    const Item = { account: { S: account }, grant_id: { S: grantId }, ...Object.fromEntries(attributes) };
     await this.client.send(new PutItemCommand({ TableName: 'relay-grants', Item }));
   }
 

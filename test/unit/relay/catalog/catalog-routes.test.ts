@@ -43,7 +43,7 @@ describe('refusing', () => {
     ['/models', 'https://relay.example/v1/models'],
     ['/v1/models/', 'https://relay.example/v1/models'],
     ['/models/vendor/beta', 'https://relay.example/v1/models/vendor/beta'],
-  ])('%s is told the base URL and %s', (path, meant) => {
+  ])('%s is answered with the base URL and %s', (path, meant) => {
     const { status, body } = refuseRoute(requestTo('POST', path));
     expect(status).toBe(404);
     expect(body.error.code).toBe('not_found');
@@ -51,12 +51,12 @@ describe('refusing', () => {
     expect(body.error.message).toContain(meant);
   });
 
-  test('/v1/health is told where health lives', () => {
+  test('/v1/health is answered with the path of health', () => {
     expect(refuseRoute(requestTo('GET', '/v1/health')).message).toContain('Did you mean /health?');
   });
 
   test.each(['/v1/embeddings', '/v1/completions', '/v1/images/generations', '/v1', '/favicon.ico'])(
-    '%s is told what is offered',
+    '%s is answered with what is offered',
     (path) => {
       const { status, message } = refuseRoute(requestTo('POST', path));
       expect(status).toBe(404);
