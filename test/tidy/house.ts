@@ -19,6 +19,7 @@ export const smallFolders: Record<string, string> = {
 
 /** Files of shared/relay/ports and shared/operate that no single adapter answers. */
 export const notPorts: Record<string, string> = {
+  'shared/relay/ports/change-job.ts': 'jobs implement it, hosts call it',
   'shared/relay/ports/store-errors.ts': 'errors that several stores throw',
   'shared/relay/ports/telemetry.ts':
     'several sinks: json-log, request-metrics, config-metrics, background-metrics',
@@ -26,6 +27,7 @@ export const notPorts: Record<string, string> = {
   'shared/operate/operator-failure.ts': 'the error of an action that cannot be carried out',
   'shared/operate/operator-ports.ts': 'ports of several kinds, bound together by the session',
   'shared/operate/plan.ts': 'the form of an action',
+  'shared/operate/row-writes.ts': 'writes as data, carried out through row-tables',
 };
 
 /** Where a channel type's name may stand as a value. */

@@ -206,9 +206,11 @@ describe('names of files', () => {
       'shared/adapters/dynamodb/dynamo-key-store.ts': '',
       'shared/adapters/secrets/aws-secrets.ts': importing('../../operate/secret-writer.ts'),
     });
-    expect(portsWithoutAdapter(sources, { 'shared/relay/ports/errors.ts': 'errors' })).toEqual([
+    const notPorts = { 'shared/relay/ports/errors.ts': 'errors', 'shared/operate/gone.ts': 'gone' };
+    expect(portsWithoutAdapter(sources, notPorts)).toEqual([
       'shared/relay/ports/key-store.ts has no adapter <technology>-key-store that imports it',
       'shared/operate/secret-writer.ts has no adapter <technology>-secret-writer that imports it',
+      'shared/operate/gone.ts needs no leave to have no adapter',
     ]);
   });
 

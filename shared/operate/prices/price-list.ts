@@ -52,8 +52,8 @@ function csvEntries([head = [], ...rows]: string[][]): [string, unknown][] {
   for (const wanted of ['model', 'input_cost_per_token', 'output_cost_per_token'])
     if (!names.includes(wanted)) throw usageFailure(`the first line of a CSV must name the column ${wanted}`);
   return rows.map((row) => {
-    const cells = Object.fromEntries(names.map((name, at) => [name, row[at] || undefined]));
-    return [cells['model'] ?? '', cells];
+    const entry = Object.fromEntries(names.map((name, at) => [name, row[at] || undefined]));
+    return [entry['model'] ?? '', entry];
   });
 }
 

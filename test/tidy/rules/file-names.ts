@@ -34,17 +34,21 @@ export function repeatedNames(sources: Source[], sets: ParallelSet[]): string[] 
 /** A port `quota-store` has an adapter `dynamo-quota-store`, which imports it. */
 export function portsWithoutAdapter(sources: Source[], notPorts: Record<string, string>): string[] {
   const adapters = sources.filter(({ folder }) => within(folder, 'shared/adapters'));
-  return sources
-    .filter(({ folder }) => folder === 'shared/relay/ports' || folder === 'shared/operate')
-    .filter(({ file }) => !notPorts[file])
-    .filter(
-      (port) =>
-        !adapters.some(
-          (adapter) =>
-            nameOf(adapter.file).endsWith(`-${nameOf(port.file)}`) && adapter.uses.includes(port.file),
-        ),
-    )
-    .map(({ file }) => `${file} has no adapter <technology>-${nameOf(file)} that imports it`);
+  const isAnswered = (port: Source): boolean =>
+    adapters.some(
+      ({ file, uses }) => nameOf(file).endsWith(`-${nameOf(port.file)}`) && uses.includes(port.file),
+    );
+  const ports = sources.filter(
+    ({ folder }) => folder === 'shared/relay/ports' || folder === 'shared/operate',
+  );
+  return [
+    ...ports
+      .filter((port) => !notPorts[port.file] && !isAnswered(port))
+      .map(({ file }) => `${file} has no adapter <technology>-${nameOf(file)} that imports it`),
+    ...Object.keys(notPorts)
+      .filter((each) => !ports.some((port) => port.file === each && !isAnswered(port)))
+      .map((each) => `${each} needs no leave to have no adapter`),
+  ];
 }
 
 export const drawers = (sources: Source[]): string[] =>
