@@ -32,6 +32,7 @@ export const notPorts: Record<string, string> = {
 /** Where a channel type's name may stand as a value. */
 export const typeNameHolders: Record<string, string> = {
   'infra/local/demo/seed-rows.ts': 'rows are data',
+  'infra/stack/constructs/bedrock-access.ts': 'the service in IAM actions',
 };
 
 /** Where a channel type's name may stand inside a longer text alone. */
@@ -39,7 +40,6 @@ export const typeNameExamples: Record<string, string> = {
   'shared/relay/page/page-snippets.ts': 'the client libraries of OpenAI are called openai',
   'infra/ops/cli/channel-commands.ts': 'examples in help texts',
   'infra/ops/cli/secret-commands.ts': 'examples in help texts',
-  'infra/stack/constructs/bedrock-access.ts': "the stack's Bedrock option",
   'infra/stack/options/stack-options.ts': "the stack's Bedrock option",
 };
 

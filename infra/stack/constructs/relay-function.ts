@@ -1,7 +1,7 @@
 /** One function with its log group, its role and, where described, its public Function URL. */
 import { existsSync } from 'node:fs';
 import { ArnFormat, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
-import { Effect, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Role, ServicePrincipal, type PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import {
   Architecture,
   Code,
@@ -15,6 +15,7 @@ import {
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import { tableNames } from '../../../shared/tables/table-schemas.ts';
+import { allow } from './allow.ts';
 import type { FunctionDescription } from './function-descriptions.ts';
 import type { RelayTables } from './relay-tables.ts';
 
@@ -56,7 +57,7 @@ export class RelayFunction extends Construct {
       logGroup,
       role,
     });
-    role.addToPolicy(allow(['logs:CreateLogStream', 'logs:PutLogEvents'], [logGroup.logGroupArn]));
+    role.addToPolicy(allow('logs', ['CreateLogStream', 'PutLogEvents'], logGroup.logGroupArn));
     for (const statement of tableGrants(props)) role.addToPolicy(statement);
     if (description.readsChannelSecrets) {
       for (const statement of secretGrants(Stack.of(this), props.stackName)) role.addToPolicy(statement);
@@ -71,20 +72,10 @@ export class RelayFunction extends Construct {
   }
 }
 
-function allow(actions: string[], resources: string[]): PolicyStatement {
-  return new PolicyStatement({ effect: Effect.ALLOW, actions, resources });
-}
-
 function tableGrants(props: RelayFunctionProps): PolicyStatement[] {
   return tableNames.flatMap((name) => {
     const actions = props.description.tables[name] ?? [];
-    if (actions.length === 0) return [];
-    return [
-      allow(
-        actions.map((action) => `dynamodb:${action}`),
-        [props.tables.arn(name)],
-      ),
-    ];
+    return actions.length === 0 ? [] : allow('dynamodb', actions, props.tables.arn(name));
   });
 }
 
@@ -100,5 +91,5 @@ function secretGrants(stack: Stack, stackName: string): PolicyStatement[] {
     resourceName: `${stackName}/*`,
     arnFormat: ArnFormat.COLON_RESOURCE_NAME,
   });
-  return [allow(['ssm:GetParameter'], [parameters]), allow(['secretsmanager:GetSecretValue'], [secrets])];
+  return [allow('ssm', ['GetParameter'], parameters), allow('secretsmanager', ['GetSecretValue'], secrets)];
 }

@@ -2,10 +2,11 @@
 import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
 import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
-import { Effect, PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import type { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { EventSourceMapping, MetricType, StartingPosition } from 'aws-cdk-lib/aws-lambda';
 import { BlockPublicAccess, Bucket, BucketEncryption, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
+import { allow } from './allow.ts';
 import { functionDescriptions, type FunctionName, type StreamTrigger } from './function-descriptions.ts';
 import type { RelayFunctions } from './relay-functions.ts';
 import type { RelayFunction } from './relay-function.ts';
@@ -78,18 +79,13 @@ export class Triggers extends Construct {
 
   private mappingGrants(streamArn: string, keepsFailures: boolean): PolicyStatement[] {
     const read = ['DescribeStream', 'GetRecords', 'GetShardIterator', 'ListStreams'];
-    return [
-      allow(
-        read.map((action) => `dynamodb:${action}`),
-        streamArn,
-      ),
-      ...(keepsFailures
-        ? [
-            allow(['s3:ListBucket'], this.failures.bucketArn),
-            allow(['s3:PutObject'], this.failures.arnForObjects('*')),
-          ]
-        : []),
-    ];
+    const keep = keepsFailures
+      ? [
+          allow('s3', ['ListBucket'], this.failures.bucketArn),
+          allow('s3', ['PutObject'], this.failures.arnForObjects('*')),
+        ]
+      : [];
+    return [allow('dynamodb', read, streamArn), ...keep];
   }
 
   private schedule(name: FunctionName, { lambda }: RelayFunction, minutes: number): void {
@@ -99,8 +95,4 @@ export class Triggers extends Construct {
     });
     rule.addTarget(new LambdaFunction(lambda));
   }
-}
-
-function allow(actions: string[], resource: string): PolicyStatement {
-  return new PolicyStatement({ effect: Effect.ALLOW, actions, resources: [resource] });
 }
