@@ -234,6 +234,7 @@ describe('a plug-in is named in its own place alone', () => {
       'shared/relay/dispatch/b.ts': 'types.azure.send()',
       'shared/relay/dispatch/c.ts': 'const text = `for azure alone`;',
       'shared/relay/dispatch/d.ts': '// azure is meant here',
+      'shared/relay/dispatch/e.ts': importing('../../upstreams/types/azure.ts'),
       'infra/local/seed.ts': "const type = 'azure';",
       'infra/ops/help.ts': "const help = 'channel add --type azure';",
       'infra/ops/more.ts': "const help = 'channel add --type azure';",
@@ -242,6 +243,7 @@ describe('a plug-in is named in its own place alone', () => {
       'shared/relay/dispatch/a.ts names the channel type azure',
       'shared/relay/dispatch/b.ts names the channel type azure',
       'shared/relay/dispatch/c.ts names the channel type azure',
+      'shared/relay/dispatch/e.ts names the channel type azure',
       'infra/ops/more.ts names the channel type azure',
     ]);
     const value = tree({ 'shared/upstreams/types/azure.ts': '', 'infra/ops/help.ts': "type === 'azure'" });

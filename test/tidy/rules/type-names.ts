@@ -40,7 +40,10 @@ function naming(source: Source, name: string): { asValue: boolean; inText: boole
   const word = new RegExp(String.raw`\b${name}\b`);
   const texts = textsOf(source).filter((text) => !source.imports.includes(text));
   return {
-    asValue: texts.includes(name) || word.test(codeOf(source)),
+    asValue:
+      texts.includes(name) ||
+      word.test(codeOf(source)) ||
+      (source.folder !== typesFolder && source.uses.includes(`${typesFolder}/${name}.ts`)),
     // Paths of vendors have names of other vendors in them.
     inText: source.folder !== typesFolder && texts.some((text) => text !== name && word.test(text)),
   };
