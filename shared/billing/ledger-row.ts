@@ -1,3 +1,4 @@
+import { isoTime } from '../wire/iso-time.ts';
 import { requestTimeMs } from '../wire/request-id.ts';
 import type { NanoYuan } from './amount.ts';
 import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from './quota-item.ts';
@@ -48,8 +49,7 @@ export interface GrantLedgerRow {
 }
 
 /** Unix seconds as the ledger writes them: `2026-11-21T09:43:00Z`. */
-export const ledgerTime = (unixSeconds: number): string =>
-  new Date(unixSeconds * 1000).toISOString().replace('.000Z', 'Z');
+export const ledgerTime = (unixSeconds: number): string => isoTime(unixSeconds * 1000);
 
 /**
  * The row of the reservation that a write on an account's item closed; undefined when it closed none. Throws an Error

@@ -1,11 +1,18 @@
 import type { AnswerIdentity } from '../wire/chat-response.ts';
 import type { ChatRequest } from '../wire/chat-request.ts';
 import type { Renderer } from './renderer.ts';
-import type { RouteName } from '../relay/http/http-routes.ts';
+
+/** Where clients reach an endpoint. */
+export interface EndpointRoute {
+  /** In logs and in the ledger. */
+  name: string;
+  method: 'POST';
+  /** From the root of the host. */
+  path: string;
+}
 
 /** What differs between the relay's endpoints: how a request reads, and how its answer is written. */
-export interface Endpoint {
-  route: RouteName;
+export interface Endpoint extends EndpointRoute {
   /** Throws InvalidRequest. */
   read(body: unknown): EndpointRequest;
 }

@@ -34,7 +34,7 @@ export async function admitCaller(
   endpoint: Endpoint,
   request: RelayRequest,
 ): Promise<Caller> {
-  if (matchRoute(request) !== endpoint.route) throw refuseRoute(request);
+  if (matchRoute(request) !== endpoint.name) throw refuseRoute(request);
   const keyLookup = lookUpKey(ports, request);
   keyLookup.catch(() => {}); // Runs beside the configuration's read, whose refusal comes first.
   const snapshot = await ports.config.current();

@@ -34,7 +34,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
           created: Math.floor(startedMs / 1000),
           model: asked.model.base,
         },
-        endpoint: endpoint.route,
+        endpoint: endpoint.name,
         request: asked.read.request,
         model: asked.model,
         channels,
@@ -54,7 +54,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
       ports.log.request(
         refusalLine({
           requestId: request.id,
-          endpoint: endpoint.route,
+          endpoint: endpoint.name,
           key: caller?.key,
           model: asked?.model.base,
           droppedTools: asked?.read.droppedTools,

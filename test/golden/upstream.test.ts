@@ -79,3 +79,34 @@ describe.each(transcripts)('%s', (name) => {
     expect([...seen.values()].every((choice) => choice.finished)).toBe(true);
   });
 });
+
+/** JSON that nests this deep parses, but overflows the stack of whatever walks or writes it by recursion. */
+const deepJson = '['.repeat(5000) + ']'.repeat(5000);
+
+describe('a value that nests 5,000 deep', () => {
+  const choice = (fields: string): string => `{"choices":[{"index":0,${fields}}]}`;
+  const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+  it.each([
+    ['arguments', choice(`"delta":{"tool_calls":[{"function":{"name":"f","arguments":${deepJson}}}]}`)],
+    ['logprobs', choice(`"delta":{"content":"x"},"logprobs":{"content":${deepJson}}`)],
+    ['content', choice(`"delta":{"content":${deepJson}}`)],
+    ['a field that nobody reads', choice(`"delta":{"content":"x"},"other":${deepJson}`)],
+    ['the whole line', deepJson],
+  ])('in %s makes its line junk like any other', (_place, line) => {
+    const transcript = readFileSync(path.join(folder, 'openai.txt'));
+    const withDeepLine = Buffer.concat([encode(`data: ${line}\n\n`), transcript]);
+    expect(read([withDeepLine])).toEqual(read([transcript]));
+  });
+
+  it('makes a whole JSON answer junk', () => {
+    const answer = choice(`"message":{"content":"x"},"logprobs":{"content":${deepJson}}`);
+    expect(() => read([encode(answer)])).toThrow('upstream failed: junk');
+  });
+
+  it('is another matter inside a string, which is passed on as it is', () => {
+    const call = { function: { name: 'f', arguments: deepJson } };
+    const answer = { choices: [{ index: 0, message: { tool_calls: [call] }, finish_reason: 'stop' }] };
+    expect(JSON.stringify(whole(read([encode(JSON.stringify(answer))])))).toContain(deepJson);
+  });
+});

@@ -6,6 +6,7 @@ import type { Metafile } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 import { firstLoadBytes, firstLoadBytesMax } from '../bench/size.ts';
+import { channelSetups } from '../../shared/upstreams/types/channel-types.ts';
 import { buildFunctions, metaFile, type BuildFolders } from '../../infra/build/build-functions.ts';
 
 const handlerSource = `
@@ -113,12 +114,23 @@ describe('a bundle', () => {
   });
 });
 
-test('the real functions carry no other provider and keep the limit of what is loaded at the start', async () => {
+test('the real functions carry no other provider, nothing that only operators need, and keep the limit of what is loaded at the start', async () => {
   const outputFolder = join(root, 'real');
   await buildFunctions({ functionsFolder: join(import.meta.dirname, '..', '..', 'functions'), outputFolder });
   for (const name of functionNames) {
     const built = JSON.parse(readFileSync(metaFile(outputFolder, name), 'utf8')) as Metafile;
     expect(providerCode(built)).toEqual([]);
     expect(firstLoadBytes(built).first).toBeLessThanOrEqual(firstLoadBytesMax);
+  }
+  // Only configuration and operators need a type's setup: the rules of its rows, its model list, its questions.
+  const setupWords = Object.values(channelSetups).flatMap(({ questions, models }) =>
+    [questions.map(({ question }) => question), 'unlisted' in models ? models.unlisted : []].flat(),
+  );
+  expect(setupWords.length).toBeGreaterThan(3);
+  for (const name of ['chat', 'responses']) {
+    const bundled = readdirSync(join(outputFolder, name)).map((file) =>
+      readFileSync(join(outputFolder, name, file), 'utf8'),
+    );
+    expect(setupWords.filter((words) => bundled.some((text) => text.includes(words)))).toEqual([]);
   }
 });

@@ -29,7 +29,7 @@ beforeEach(async () => {
 const main1 = async () => rig.row('channels', { id: 'main' });
 
 describe('check', () => {
-  it('finds nothing in rows that are well, and says how many it read', async () => {
+  it('finds nothing in rows without a problem, and prints how many it read', async () => {
     const run = await rig.ops(['check']);
     expect(run).toMatchObject({ code: 0, errors: '' });
     expect(run.output).toContain('2 rows, 0 with a problem, 0 with a warning.');
@@ -161,7 +161,7 @@ describe('config export and apply', () => {
     settings: [{ name: 'contact', value: 'ops@example.com' }],
   };
 
-  it('an apply shows the difference, writes that alone when told to, and says which version serves it', async () => {
+  it('an apply shows the difference, writes that alone with --yes, and prints which version serves it', async () => {
     await rig.put('channels', { ...main, id: 'second' });
     await rig.compile();
     const file = rig.file('edit.json', edit);
@@ -196,7 +196,7 @@ describe('config export and apply', () => {
     expect(await rig.ops(['config', 'apply', well, '--yes', '--wait', '0'])).toMatchObject({ code: 0 });
   });
 
-  it('an apply says so when nothing publishes what it wrote', async () => {
+  it('an apply fails when nothing publishes what it wrote', async () => {
     await rig.compile();
     const run = await rig.ops(['config', 'apply', rig.file('edit.json', edit), '--yes', '--wait', '0.5']);
     expect(run.code).toBe(1);

@@ -41,7 +41,7 @@ const hashOf = (key: string) => createHash('sha256').update(key).digest('hex');
 const keyIn = (output: string) => String(/sk-[\w-]{48}/.exec(output)?.[0]);
 
 describe('secret put', () => {
-  it('stores standard input, encrypted, prints the reference alone, and replaces only when told to', async () => {
+  it('stores standard input, encrypted, prints the reference alone, and replaces only with --replace', async () => {
     const words = ['secret', 'put', 'openai', '--stack', 'relay-two'];
     const run = await runOpsProcess(words, account, `${secret}\n`);
     expect(run.code).toBe(0);
@@ -74,7 +74,7 @@ describe('secret put', () => {
     expect(run.errors).not.toContain(secret);
   });
 
-  it('says what to do beside local tables, where there is no store', async () => {
+  it('prints what to do beside local tables, where there is no store', async () => {
     const run = await rig.ops(['secret', 'put', 'openai'], secret);
     expect(run.code).toBe(2);
     expect(run.errors).toContain('write env:OPENAI_API_KEY in the row');
@@ -185,7 +185,7 @@ describe('init', () => {
       [['--type', 'cohere'], 'wanted one of openai'],
       [['--endpoint', 'https://10.0.0.1/v1'], 'which is not a public address'],
       [['--models', 'other'], 'there is a channel openai already'],
-    ])('writes nothing when it is told %j', async (more, message) => {
+    ])('writes nothing with %j', async (more, message) => {
       const before = aws.stored.size;
       const run = await runOps([...words, '--yes', ...more], environment(), secret);
       expect(run.code).toBe(2);
@@ -230,13 +230,13 @@ describe('channel sync', () => {
     expect((await sync('--only', 'gpt-*')).output).toContain('nothing to write');
   });
 
-  it('keeps what it is told to keep, and writes nothing in a dry run', async () => {
+  it('removes nothing with --keep, and writes nothing in a dry run', async () => {
     const run = await sync('--keep', '--dry-run', '--json');
     expect(JSON.parse(run.output)).toMatchObject({ removed: [], added: ['gpt-4o-mini', 'text-embedding-3'] });
     expect(run.errors).toContain('nothing was written: --dry-run');
   });
 
-  it('never empties a channel, and says what the upstream said, without the key', async () => {
+  it('never empties a channel, and prints what the upstream answered, without the key', async () => {
     const none = await sync('--only', 'nothing');
     expect(none.output).toContain('0 to add, 2 to remove');
     await rig.put('channels', { ...channel, endpoint: upstream.endpoint, models: ['old'], mapper: {} });

@@ -33,7 +33,12 @@ export const importLaw: Record<string, string[]> = {
     'shared/upstreams',
     'shared/wire',
   ],
-  'shared/relay/http': ['shared/endpoints', 'shared/relay/ports', 'shared/wire'],
+  'shared/relay/http': [
+    'shared/endpoints/chat',
+    'shared/endpoints/responses',
+    'shared/relay/ports',
+    'shared/wire',
+  ],
   'shared/relay/call': [
     'shared/billing',
     'shared/config',
@@ -273,7 +278,7 @@ export const importLaw: Record<string, string[]> = {
     'shared/operate',
     'shared/relay/ports',
   ],
-  'infra/ops/cli/terminal': ['shared/operate', 'shared/wire'],
+  'infra/ops/cli/terminal': ['shared/config/rows', 'shared/operate', 'shared/wire'],
   'infra/ops/cli/print': [
     'shared/billing',
     'shared/billing/audit',

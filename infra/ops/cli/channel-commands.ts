@@ -43,7 +43,8 @@ export function addChannelCommands(program: Command, { terminal, open }: Command
     .description('upstreams that the relay calls')
     .addHelpText('after', examples);
 
-  addOwnAttributes(channel.command('add'))
+  const adding = channel
+    .command('add')
     .description('add a channel, switched on; live within 10 seconds')
     .requiredOption('--id <id>', 'its name in this table and in logs')
     .requiredOption('--models <a,b>', 'model names that clients use', parseList)
@@ -51,7 +52,8 @@ export function addChannelCommands(program: Command, { terminal, open }: Command
     .option(
       '--endpoint <url>',
       'base address, mostly ending in /v1 (default: that of the type, if it has one)',
-    )
+    );
+  addOwnAttributes(adding)
     .option('--name <text>', 'for people')
     .option('--secret <reference>', 'where the key of the upstream is stored (default: none is sent)')
     .option('--priority <n>', 'higher is tried first (default: 0)', parseNumber)

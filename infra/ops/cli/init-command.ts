@@ -17,11 +17,13 @@ Examples:
   npm run ops -- init --secret-env OPENAI_API_KEY --models gpt-4o-mini --account me --yes`;
 
 export function addInitCommand(program: Command, { terminal, open }: CommandContext): void {
-  addOwnAttributes(program.command('init'))
+  const init = program
+    .command('init')
     .description('set up a first upstream, account and key; prints the key and a curl line')
     .option('--type <type>', `${channelTypeNames.join(', ')} (default: ${defaultChannelType})`)
     .option('--id <id>', 'name of the channel (default: its type)')
-    .option('--endpoint <url>', 'base address of the upstream (default: that of its type)')
+    .option('--endpoint <url>', 'base address of the upstream (default: that of its type)');
+  addOwnAttributes(init)
     .option('--models <a,b>', 'models to serve', parseList)
     .option('--secret <reference>', "a reference to the upstream's key, which is stored already")
     .option('--no-secret', 'the upstream wants no key')

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { integerBetween, rowId, time } from '../../wire/attribute-schemas.ts';
+import { integerBetween, rowId, time } from './attribute-schemas.ts';
 
 const wantedPlan = 'a map {level, since, until}';
 

@@ -15,7 +15,7 @@ import {
   secondsUpTo,
   text,
   textList,
-} from '../../wire/attribute-schemas.ts';
+} from './attribute-schemas.ts';
 
 const seconds = secondsUpTo(900);
 const wantedMapper = 'a map of public model name to upstream model name';

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { amount, flag, integer, modelList } from '../../wire/attribute-schemas.ts';
+import { amount, flag, integer, modelList } from './attribute-schemas.ts';
 
 const wantedType = '"non-billing", "times-billing" or "token-billing"';
 

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { flag, modelList, positiveInteger, rowId, text, time } from '../../wire/attribute-schemas.ts';
+import { flag, modelList, positiveInteger, rowId, text, time } from './attribute-schemas.ts';
 
 /** A row of the table `keys`. A row that does not fit refuses its key: a typo must not widen access. */
 export const KeyRow = z.strictObject({

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { amount, integerBetween, modelList, text } from '../../wire/attribute-schemas.ts';
+import { amount, integerBetween, modelList, text } from './attribute-schemas.ts';
 
 const PlanItem = z.strictObject(
   {

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { integerBetween, text } from '../../wire/attribute-schemas.ts';
+import { integerBetween, text } from './attribute-schemas.ts';
 import { endpointProblem, normaliseEndpoint } from '../../upstreams/endpoint-rules.ts';
 import { referenceProblem } from './secret-reference.ts';
 import type { SearchSettings } from './settings.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { flag, positiveInteger, rowId, secondsUpTo, textList } from '../../wire/attribute-schemas.ts';
+import { flag, positiveInteger, rowId, secondsUpTo, textList } from './attribute-schemas.ts';
 import { SearchValue } from './search-setting.ts';
 import { defaultSettings } from './settings.ts';
 

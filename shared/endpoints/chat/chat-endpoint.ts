@@ -1,11 +1,12 @@
 import { parseRequest } from '../parse-request.ts';
 import { ChatRequest } from '../../wire/chat-request.ts';
 import type { Endpoint } from '../endpoint.ts';
+import { chatRoute } from './route.ts';
 import { ChatJsonRenderer, ChatStreamRenderer } from './render.ts';
 
-/** POST /v1/chat/completions. */
+/** Chat Completions: what a client sends is the canonical call. */
 export const chatEndpoint: Endpoint = {
-  route: 'chat',
+  ...chatRoute,
   read(body) {
     const request = parseRequest(ChatRequest, body);
     const includeUsage = request.stream_options?.include_usage === true;

@@ -4,11 +4,12 @@ import { startedResponse } from './objects.ts';
 import { responsesToChat } from './read.ts';
 import { ResponsesRequest } from '../../wire/responses-request.ts';
 import type { Endpoint } from '../endpoint.ts';
+import { responsesRoute } from './route.ts';
 import { ResponsesJsonRenderer, ResponsesStreamRenderer } from './render.ts';
 
-/** POST /v1/responses: converted to a chat request, answered from the same canonical stream. */
+/** Responses: converted to the canonical call, answered from the same canonical stream. */
 export const responsesEndpoint: Endpoint = {
-  route: 'responses',
+  ...responsesRoute,
   read(body) {
     const request = parseRequest(ResponsesRequest, body);
     const { chat, outputTokensMax, declared, droppedTools } = responsesToChat(request);

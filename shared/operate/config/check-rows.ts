@@ -19,7 +19,7 @@ export interface CheckedRows {
 
 const checkedTables = [...configTables, 'keys', 'accounts', 'grants'] as const;
 
-/** @param onProgress hears how many more rows of customers were read */
+/** @param onProgress called with the number of further rows of customers that were read */
 export async function checkTables(
   { config, tables, ledger, target }: Pick<OperatorPorts, 'config' | 'tables' | 'ledger' | 'target'>,
   onProgress: (count: number) => void,

@@ -22,7 +22,7 @@ export interface ListedVersions {
 
 /**
  * @param limit versions at most
- * @param onProgress hears how many more versions were read
+ * @param onProgress called with the number of further versions that were read
  */
 export async function listVersions(
   ports: Pick<OperatorPorts, 'config' | 'target'>,

@@ -1,7 +1,7 @@
 /** Reads a price list in US dollars per token: LiteLLM's JSON, or rows of a CSV with the same names of columns. */
 import * as z from 'zod/mini';
 import { parseDecimal } from '../../billing/amount.ts';
-import { modelName } from '../../wire/attribute-schemas.ts';
+import { modelName } from '../../config/rows/attribute-schemas.ts';
 import { usageFailure } from '../operator-failure.ts';
 
 /** The text of a JSON, or the rows of a CSV with their head. */
@@ -52,8 +52,8 @@ function csvEntries([head = [], ...rows]: string[][]): [string, unknown][] {
   for (const wanted of ['model', 'input_cost_per_token', 'output_cost_per_token'])
     if (!names.includes(wanted)) throw usageFailure(`the first line of a CSV must name the column ${wanted}`);
   return rows.map((row) => {
-    const cells = Object.fromEntries(names.map((name, at) => [name, row[at] || undefined]));
-    return [cells['model'] ?? '', cells];
+    const entry = Object.fromEntries(names.map((name, at) => [name, row[at] || undefined]));
+    return [entry['model'] ?? '', entry];
   });
 }
 

@@ -1,11 +1,14 @@
+/** Which paths the relay serves, and what a request to any other one is told. */
+import { chatRoute } from '../../endpoints/chat/route.ts';
+import { responsesRoute } from '../../endpoints/responses/route.ts';
 import type { RelayRequest } from './http.ts';
 import { refuse } from './refusal.ts';
 import type { Refusal } from './refusal.ts';
 
-/** Every endpoint. What is not in this table is answered with 404 or 405 by whichever function it reached. */
+/** Every path that is served. What is not in this table is answered with 404 or 405 by whichever function it reached. */
 const routes = [
-  { name: 'chat', method: 'POST', path: '/v1/chat/completions' },
-  { name: 'responses', method: 'POST', path: '/v1/responses' },
+  chatRoute,
+  responsesRoute,
   { name: 'models', method: 'GET', path: '/v1/models' },
   { name: 'charge', method: 'GET', path: '/v1/charge' },
   { name: 'plans', method: 'GET', path: '/v1/plans' },

@@ -227,3 +227,43 @@ describe('fields that move a call to another price', () => {
     ]);
   });
 });
+
+describe('JSON of an upstream that nests 5,000 deep', () => {
+  const deepJson = '['.repeat(5000) + ']'.repeat(5000);
+  const deepArguments = `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":${deepJson}}}]}}]}`;
+  const deepLogprobs = `{"choices":[{"index":0,"delta":{"content":"x"},"logprobs":{"content":${deepJson}}}]}`;
+  const paths = ['/v1/chat/completions', '/v1/responses'];
+  const bodyFor = (path: string, streamed: boolean): object => ({
+    model: 'm',
+    stream: streamed,
+    ...(path === '/v1/responses' ? { input: 'hi' } : { messages: ask.messages }),
+  });
+  const cases = paths.flatMap((path) =>
+    [true, false].flatMap((streamed) => [
+      { path, streamed, place: 'arguments', line: deepArguments },
+      { path, streamed, place: 'logprobs', line: deepLogprobs },
+    ]),
+  );
+
+  it.each(cases)('in $place: $path, stream $streamed, goes on without that line', async (one) => {
+    const rig = new CoreRig().upstream({ steps: [data(one.line), ...hello] });
+    const answer = await rig.post(bodyFor(one.path, one.streamed), { path: one.path });
+    expect(answer.status).toBe(200);
+    expect(answer.text).toContain('Hel');
+    expect(rig.logged[0]).toMatchObject({ status: 200, end: 'completed', completion_tokens: 2 });
+    expect(rig.faults).toEqual([]);
+  });
+
+  it.each(paths)('as a whole JSON answer on %s is junk: the next channel answers', async (path) => {
+    const message = `{"choices":[{"index":0,"message":{"content":"x"},"logprobs":{"content":${deepJson}},"finish_reason":"stop"}]}`;
+    const channels = [{ id: 'deep', priority: 1 }, { id: 'other' }];
+    const rig = new CoreRig({ channels }).upstream({ steps: [message] }, good);
+    const answer = await rig.post(bodyFor(path, true), { path });
+    expect(answer.status).toBe(200);
+    expect(rig.logged[0]?.attempts).toEqual([
+      { channel: 'deep', outcome: 'upstream_junk' },
+      { channel: 'other', outcome: 'answered' },
+    ]);
+    expect(rig.faults).toEqual([]);
+  });
+});

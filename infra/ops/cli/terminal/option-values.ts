@@ -1,7 +1,7 @@
 /** Parsers of option values; commander prints what they throw, and the run ends with 2. */
 import * as z from 'zod/mini';
 import { InvalidArgumentError } from 'commander';
-import { time } from '../../../../shared/wire/attribute-schemas.ts';
+import { time } from '../../../../shared/config/rows/attribute-schemas.ts';
 
 export function parseList(written: string): string[] {
   const items = written

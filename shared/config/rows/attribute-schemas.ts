@@ -5,7 +5,7 @@
  * Every message here is the end of a sentence that issue-sentence.ts starts: `priority: found "high", wanted <message>`.
  */
 import * as z from 'zod/mini';
-import { modelNamePattern } from './name-patterns.ts';
+import { modelNamePattern } from '../../wire/name-patterns.ts';
 
 const numeric = /^\s*-?\d+(\.\d+)?\s*$/;
 const truth = /^\s*(true|false)\s*$/i;

@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest';
+import { namesLike, type ModelList } from '../../../shared/upstreams/model-listing.ts';
+import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
+import { channelSetups, type ChannelTypeName } from '../../../shared/upstreams/types/channel-types.ts';
+
+function listOf(type: ChannelTypeName): ModelList {
+  const { models } = channelSetups[type];
+  if ('unlisted' in models) throw new Error(models.unlisted);
+  return models;
+}
+
+const endpoint = 'https://api.example.com/v1';
+const entries = [{ id: 'b', object: 'model' }, { id: 'a' }];
+
+describe('the list of models', () => {
+  it.each(['openai', 'gemini'] as const)('of %s is one page at /models', (type) => {
+    const list = listOf(type);
+    expect(list.address({ endpoint }, undefined)).toBe(`${endpoint}/models`);
+    expect(list.headers).toBeUndefined();
+    expect(list.read({ object: 'list', data: entries })).toEqual({ models: ['b', 'a'] });
+    expect(list.read(entries)).toEqual({ models: ['b', 'a'] });
+  });
+
+  it('of Anthropic is read page by page, with the headers of its own interface', () => {
+    const { address, headers, read } = listOf('anthropic');
+    expect(address({ endpoint }, undefined)).toBe(`${endpoint}/models?limit=1000`);
+    expect(address({ endpoint }, 'a/b')).toBe(`${endpoint}/models?limit=1000&after_id=a%2Fb`);
+    expect(headers?.('key')).toEqual({ 'x-api-key': 'key', 'anthropic-version': '2023-06-01' });
+    expect(read({ data: entries, has_more: true, last_id: 'a' })).toEqual({
+      models: ['b', 'a'],
+      after: 'a',
+    });
+    expect(read({ data: entries, has_more: false, last_id: 'a' })).toEqual({ models: ['b', 'a'] });
+    expect(read({ data: entries, has_more: true, last_id: null })).toEqual({ models: ['b', 'a'] });
+  });
+
+  it('of Gemini loses the prefix that requests do without', () => {
+    expect(listOf('gemini').read({ data: [{ id: 'models/gemini-x' }, { id: 'gemini-y' }] })).toEqual({
+      models: ['gemini-x', 'gemini-y'],
+    });
+  });
+
+  it.each([undefined, null, 'text', {}, { data: {} }, { data: ['a'] }, { data: [{ id: 1 }] }, [{}]])(
+    'is not %j',
+    (body) => {
+      expect(listOf('openai').read(body)).toBeUndefined();
+    },
+  );
+
+  it('cannot be had of Azure and Bedrock, which say why', () => {
+    expect(channelSetups.azure.models).toEqual({
+      unlisted: expect.stringContaining('deployments') as string,
+    });
+    expect(channelSetups.bedrock.models).toEqual({ unlisted: expect.stringContaining('own role') as string });
+  });
+});
+
+describe('names that an operator asks for', () => {
+  it.each([
+    [['gpt-*'], ['gpt-4o', 'gpt-4o-mini']],
+    [
+      ['*-mini', 'o1'],
+      ['gpt-4o-mini', 'o1'],
+    ],
+    [['gpt.4o'], []],
+    [['*'], ['gpt-4o', 'gpt-4o-mini', 'o1']],
+  ])('%j of a list', (wanted, found) => {
+    expect(namesLike(wanted, ['gpt-4o', 'gpt-4o-mini', 'o1'])).toEqual(found);
+  });
+});
+
+describe('what init asks', () => {
+  /** As init does: questions whose answer is known or needless are not asked. */
+  const asked = (type: ChannelTypeName, answers: Record<string, string>): string[] =>
+    channelSetups[type].questions
+      .filter((question) => !question.needless?.({ endpoint: '', ...answers }))
+      .map(({ attribute }) => attribute);
+
+  it.each([
+    ['openai', {}, ['endpoint']],
+    ['azure', { endpoint: 'https://r.openai.azure.com' }, ['endpoint', 'api_version']],
+    ['azure', { endpoint: 'https://r.openai.azure.com/openai/v1/' }, ['endpoint']],
+    ['bedrock', {}, ['region']],
+    ['anthropic', {}, []],
+    ['gemini', {}, []],
+  ] as const)('for %s with %j', (type, answers, attributes) => {
+    expect(asked(type, answers)).toEqual(attributes);
+  });
+
+  it('is an address where the type has none of its own', () => {
+    for (const type of channelTypeNames) {
+      const hasOwn = 'ownEndpoint' in channelSetups[type];
+      expect(hasOwn || asked(type, {}).includes('endpoint')).toBe(true);
+    }
+  });
+});

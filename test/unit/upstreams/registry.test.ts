@@ -1,0 +1,67 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
+import { channelSetups } from '../../../shared/upstreams/types/channel-types.ts';
+
+const root = path.join(import.meta.dirname, '..', '..', '..');
+const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
+const product = ['shared', 'functions', 'infra'].flatMap((folder) =>
+  readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => path.join(folder, file)),
+);
+const typesFolder = 'shared/upstreams/types';
+const dialectsFolder = 'shared/upstreams/dialects';
+
+describe('a channel type', () => {
+  it('is one file in the folder of types, and in the registry', () => {
+    const files = product.filter((file) => path.dirname(file) === typesFolder);
+    const names = files.map((file) => path.basename(file, '.ts'));
+    expect(names.filter((name) => !name.startsWith('channel-')).toSorted()).toEqual(
+      channelTypeNames.toSorted(),
+    );
+  });
+
+  it('is named nowhere else in the product', () => {
+    // Demo rows name a type as data; "openai" is a package of npm too.
+    const elsewhere = product.filter(
+      (file) => path.dirname(file) !== typesFolder && !file.startsWith('infra/local/demo/'),
+    );
+    const named = new RegExp(`(?<!from )(['"\`])(${channelTypeNames.join('|')})\\1`);
+    expect(elsewhere.filter((file) => named.test(read(file)))).toEqual([]);
+    const imported = new RegExp(`/types/(${channelTypeNames.join('|')})\\.ts'`);
+    expect(elsewhere.filter((file) => imported.test(read(file)))).toEqual([]);
+  });
+
+  it('has its line and its section in docs/channels.md, and its name in docs/tables.md', () => {
+    const [channels, tables] = ['docs/channels.md', 'docs/tables.md'].map(read);
+    for (const name of channelTypeNames) {
+      expect(channels).toContain(`\n| \`${name}\` | `);
+      expect(tables).toContain(`\`"${name}"\``);
+    }
+  });
+
+  it('declares an attribute of several types as the others do', () => {
+    const declared = new Map<string, object>();
+    for (const { attributes } of Object.values(channelSetups))
+      for (const [name, attribute] of Object.entries<object>(attributes)) {
+        expect(declared.get(name) ?? attribute).toBe(attribute);
+        declared.set(name, attribute);
+      }
+  });
+});
+
+describe('a dialect', () => {
+  it('is one folder, which the registry alone imports', () => {
+    const folders = readdirSync(path.join(root, dialectsFolder), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
+    const registry = read(`${dialectsFolder}/dialects.ts`);
+    for (const name of folders) {
+      expect(registry).toContain(`./${name}/`);
+      const outside = product.filter((file) => !file.startsWith(dialectsFolder));
+      expect(outside.filter((file) => read(file).includes(`/dialects/${name}/`))).toEqual([]);
+    }
+  });
+});
