@@ -1,5 +1,6 @@
 /** POST /v1/chat/completions, streamed through a Function URL. */
-import { answeringHandler } from './compose/answering-handle.ts';
+import { streamingHandler } from '../shared/adapters/lambda/streaming-handler.ts';
 import { chatEndpoint } from '../shared/endpoints/chat/chat-endpoint.ts';
+import { answeringHandle } from './compose/answering-handle.ts';
 
-export const handler = answeringHandler(chatEndpoint);
+export const handler = streamingHandler(answeringHandle(chatEndpoint));

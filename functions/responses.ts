@@ -1,5 +1,6 @@
 /** POST /v1/responses, streamed through a Function URL. */
-import { answeringHandler } from './compose/answering-handle.ts';
+import { streamingHandler } from '../shared/adapters/lambda/streaming-handler.ts';
 import { responsesEndpoint } from '../shared/endpoints/responses/responses-endpoint.ts';
+import { answeringHandle } from './compose/answering-handle.ts';
 
-export const handler = answeringHandler(responsesEndpoint);
+export const handler = streamingHandler(answeringHandle(responsesEndpoint));

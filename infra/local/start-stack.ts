@@ -95,8 +95,8 @@ interface CalledFunction {
   call(event: object): Promise<unknown>;
 }
 
-/** The function's own words for it: see `marksLost` in shared/adapters/dynamodb/dynamo-row-marks.ts. */
-const marksLost = 'The store did not answer for all marks of rows.';
+/** The type of the function's error when only marks were lost: MarksLost in shared/relay/ports/row-marks.ts. */
+const marksLost = 'MarksLost';
 
 /**
  * Publishes the rows that exist at the start: the first requests must not wait for the streams to invoke the function.
@@ -108,9 +108,8 @@ export async function publishConfiguration(
 ): Promise<void> {
   const config = [...functions.values()].find(({ settings }) => settings.name === 'config');
   await config?.call({ 'detail-type': 'Scheduled Event', source: 'relay.start' }).catch((error: unknown) => {
-    const { message } = error as Error;
-    if (!message.includes(marksLost))
-      throw new StartError(`the configuration cannot be published: ${message}`);
+    const { message, errorType } = error as Error & { errorType?: string };
+    if (errorType !== marksLost) throw new StartError(`the configuration cannot be published: ${message}`);
     // Rows are marked once the configuration is published; the schedule marks them again.
     log(`[start] ${message}`);
   });

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { outcomes } from '../../shared/adapters/telemetry/request-metrics.ts';
-import { embeddedConfigMetrics } from '../../shared/adapters/telemetry/config-metrics.ts';
-import { embeddedMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
+import { configMetrics } from '../../shared/adapters/telemetry/config-metrics.ts';
+import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
 import { metricNames } from '../../shared/relay/ports/telemetry.ts';
 import { linesOf, metricsOf } from '../support/embedded-metrics.ts';
 import { dashboardOf, type Widget } from './dashboard-body.ts';
@@ -21,10 +21,10 @@ beforeAll(async () => {
     await answeredRequest();
     for (const name of ['Failures', 'SettleLost', 'ReserveUnknown'])
       await metricPaths[name]?.(undefined as never);
-    const reservations = embeddedMetrics('relay');
+    const reservations = backgroundMetrics('relay');
     for (const name of metricNames) reservations.count(name);
     reservations.swept({ open: 1, expired: 1 });
-    const config = embeddedConfigMetrics('relay');
+    const config = configMetrics('relay');
     config.compiled({ badRows: 1, warnedRows: 1, unpricedModels: 1 });
     config.failed();
   });

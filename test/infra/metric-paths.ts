@@ -3,7 +3,7 @@ import { PutItemCommand, type AttributeValue, type DynamoDBClient } from '@aws-s
 import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';
-import { runtimeView } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
+import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
 import type { Log } from '../../shared/relay/ports/telemetry.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import { attributesOf } from '../contract/quota-store-dynamo.ts';
@@ -156,7 +156,7 @@ async function unknownFormat(client: DynamoDBClient): Promise<void> {
   await put(client, 'runtime', { id: { S: 'config' }, digest: { S: 'x' }, ...Object.fromEntries(cells) });
   const own = countedClient();
   const clock = new VirtualClock();
-  const view = runtimeView({ client: own.client, clock, log: functionLog(), stack: 'relay' });
-  await view.config.current().catch(() => {});
+  const config = dynamoConfigSource({ client: own.client, clock, log: functionLog(), stack: 'relay' });
+  await config.current().catch(() => {});
   own.client.destroy();
 }

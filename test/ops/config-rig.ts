@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { DeleteCommand, DynamoDBDocumentClient, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { systemClock } from '../../shared/adapters/system/system-clock.ts';
 import { configPublisher } from '../../shared/relay/background/config-publisher.ts';
-import { scanConfigTables } from '../../shared/adapters/dynamodb/dynamo-config-tables.ts';
-import { dynamoSnapshotStore } from '../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
-import { writeMarks } from '../../shared/adapters/dynamodb/dynamo-row-marks.ts';
+import { dynamoConfigTables } from '../../shared/adapters/dynamodb/dynamo-config-tables.ts';
+import { dynamoConfigStore } from '../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
+import { dynamoRowMarks } from '../../shared/adapters/dynamodb/dynamo-row-marks.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { runOps, type OpsRun } from './run-ops.ts';
 
@@ -24,16 +24,17 @@ export class ConfigRig {
     this.#emulator = emulator;
     const documents = DynamoDBDocumentClient.from(emulatorClient(emulator.endpoint));
     this.#documents = documents;
+    const log = { request: () => undefined, event: () => undefined, fault: () => undefined };
     this.compile = configPublisher({
       clock: systemClock,
       random: { next: () => 0.5 },
-      log: { request: () => undefined, event: () => undefined, fault: () => undefined },
+      log,
       metrics: { compiled: () => undefined, badRows: () => undefined, failed: () => undefined },
       local: true,
-      snapshots: dynamoSnapshotStore(documents, 'relay', systemClock),
-      scan: () => scanConfigTables(documents, 'relay'),
-      mark: (rows) => writeMarks(documents, 'relay', rows),
-      unreadable: async () => new Map(),
+      snapshots: dynamoConfigStore(documents, 'relay', systemClock),
+      tables: dynamoConfigTables(documents, 'relay'),
+      marks: dynamoRowMarks({ client: documents, stack: 'relay', log }),
+      secretCheck: { unusable: async () => new Map() },
     });
   }
 

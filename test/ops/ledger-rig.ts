@@ -89,7 +89,7 @@ export class LedgerRig {
 
   /** Applies what grants there are, as the relay's own function does. */
   async applyGrants(): Promise<void> {
-    await this.#grants.keepMissed();
+    await this.#grants.applyMissed();
   }
 
   async grant(account: string, amount: string): Promise<void> {

@@ -89,7 +89,7 @@ export class World {
           this.#metrics,
           this.#log(environment),
         );
-        this.watched(keeper.keep({ ...image }));
+        this.watched(keeper.apply({ ...image }));
       });
     }
   }
@@ -104,7 +104,7 @@ export class World {
       this.#metrics,
       this.#log(environment),
     );
-    this.watched(keeper.keepMissed());
+    this.watched(keeper.applyMissed());
   }
 
   takeBatch(hazards = this.hazards, roughness = this.roughness): void {

@@ -25,11 +25,13 @@ export class LocalFunction {
     this.#pump();
   }
 
-  /** Invokes and resolves with the parsed answer; rejects with an Error that holds the function's. */
+  /** Invokes and resolves with the parsed answer; rejects with an Error that is the function's FunctionError too. */
   call(event: unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const fail = (error: FunctionError) =>
-        reject(new Error(`${this.settings.name}: ${error.errorType}: ${error.errorMessage}`));
+        reject(
+          Object.assign(new Error(`${this.settings.name}: ${error.errorType}: ${error.errorMessage}`), error),
+        );
       this.invoke(event, {
         failed: fail,
         buffered: (payload) => resolve(JSON.parse(payload.toString())),

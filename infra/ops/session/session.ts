@@ -7,7 +7,7 @@ import { awsSecretWriter } from '../../../shared/adapters/secrets/aws-secret-wri
 import { newSecretKey, randomHex } from '../../../shared/adapters/system/secret-keys.ts';
 import { systemClock } from '../../../shared/adapters/system/system-clock.ts';
 import { findBaseUrl } from '../../../shared/adapters/transport/stack-base-url.ts';
-import { upstreamTransport } from '../../../shared/adapters/transport/https-upstream-transport.ts';
+import { httpsUpstreamTransport } from '../../../shared/adapters/transport/https-upstream-transport.ts';
 import type { OperatorPorts, Target } from '../../../shared/operate/operator-ports.ts';
 import { explainStoreError } from './store-error.ts';
 
@@ -29,7 +29,7 @@ export async function openSession(target: Target, environment: NodeJS.ProcessEnv
     ledger: dynamoLedgerReader(store),
     config: dynamoConfigVersions(store, tables),
     secrets: awsSecretWriter({ target, environment, explain }),
-    upstreams: upstreamTransport(target),
+    upstreams: httpsUpstreamTransport(target),
     baseUrl: () => findBaseUrl({ ...target, environment, aws: () => awsAccessOf(store) }),
   };
   return { ports, region: store.region };

@@ -1,18 +1,32 @@
+/**
+ * Rows of the table `runtime`: {id, request, body, state, until, expires}. A row over time:
+ *
+ *     absent --claim--> running --finish--> completed, or free when nothing was charged
+ *                          |                    |
+ *                        until               expires (24 h after the claim)
+ */
 import { createHash } from 'node:crypto';
-import { ConditionalCheckFailedException, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { marshall } from '@aws-sdk/util-dynamodb';
 import type { ClaimReply, IdempotencyClaim, IdempotencyStore } from '../../relay/ports/idempotency-store.ts';
 import type { Clock } from '../../relay/ports/clock.ts';
-import { storeCall } from './dynamo-client.ts';
-import { numberAttribute, textAttribute, type Attributes } from './quotas/quota-attributes.ts';
+import { conditionalCall } from './dynamo-client.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
+import type { Attributes } from './attributes.ts';
 
 const keptSeconds = 24 * 60 * 60;
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
-const rowId = ({ owner, idempotencyKey }: IdempotencyClaim): string =>
-  `request#${sha256(`${owner}\n${idempotencyKey}`)}`;
 
-/** Rows of the table `runtime`: {id, request, body, state: running | completed | free, until, expires}. */
+const neverClaimed = 'attribute_not_exists(id)';
+/** DynamoDB removes expired rows late. */
+const isExpired = '#expires < :now';
+const isFree = '#state = :free';
+const isCrashed = '(#state = :running AND #until < :now)';
+/** The SDK repeats a write whose reply was lost; and after a crash another request may have taken the key. */
+const isOwnClaim = '#request = :request';
+
+const mayClaim = [neverClaimed, isExpired, isFree, isCrashed, isOwnClaim].join(' OR ');
+
 export function dynamoIdempotencyStore(
   client: DynamoDBDocumentClient,
   clock: Clock,
@@ -21,62 +35,58 @@ export function dynamoIdempotencyStore(
   const TableName = physicalTableName(stack, 'runtime');
   return {
     async claim(claim) {
-      const nowSeconds = Math.floor(clock.now() / 1000);
+      const now = Math.floor(clock.now() / 1000);
       const body = sha256(JSON.stringify(claim.body));
+      const until = Math.ceil(claim.untilMs / 1000);
+      const request = claim.requestId;
       const command = new PutItemCommand({
         TableName,
-        Item: {
-          id: textAttribute(rowId(claim)),
-          request: textAttribute(claim.requestId),
-          body: textAttribute(body),
-          state: textAttribute('running'),
-          until: numberAttribute(Math.ceil(claim.untilMs / 1000)),
-          expires: numberAttribute(nowSeconds + keptSeconds),
-        },
-        // DynamoDB removes expired rows late, so their time is looked at here too.
-        ConditionExpression:
-          'attribute_not_exists(id) OR #expires < :now OR #state = :free OR (#state = :running AND #until < :now) OR #request = :request',
+        Item: marshall({
+          id: rowId(claim),
+          request,
+          body,
+          state: 'running',
+          until,
+          expires: now + keptSeconds,
+        }),
+        ConditionExpression: mayClaim,
         ExpressionAttributeNames: {
           '#expires': 'expires',
           '#state': 'state',
           '#until': 'until',
           '#request': 'request',
         },
-        ExpressionAttributeValues: {
-          ':now': numberAttribute(nowSeconds),
-          ':free': textAttribute('free'),
-          ':running': textAttribute('running'),
-          ':request': textAttribute(claim.requestId),
-        },
+        ExpressionAttributeValues: marshall({
+          ':now': now,
+          ':free': 'free',
+          ':running': 'running',
+          ':request': request,
+        }),
         ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
       });
-      try {
-        await storeCall(() => client.send(command));
-        return { state: 'claimed' };
-      } catch (error) {
-        if (error instanceof ConditionalCheckFailedException) return takenReply(error.Item, body);
-        throw error;
-      }
+      const reply = await conditionalCall(() => client.send(command));
+      return reply.done ? { state: 'claimed' } : takenReply(reply.item, body);
     },
     async finish(claim, free) {
       const command = new UpdateItemCommand({
         TableName,
-        Key: { id: textAttribute(rowId(claim)) },
+        Key: marshall({ id: rowId(claim) }),
         UpdateExpression: 'SET #state = :state',
-        // Only its own: after a crash somebody else may have taken the key.
-        ConditionExpression: '#request = :request',
+        ConditionExpression: isOwnClaim,
         ExpressionAttributeNames: { '#state': 'state', '#request': 'request' },
-        ExpressionAttributeValues: {
-          ':state': textAttribute(free ? 'free' : 'completed'),
-          ':request': textAttribute(claim.requestId),
-        },
+        ExpressionAttributeValues: marshall({
+          ':state': free ? 'free' : 'completed',
+          ':request': claim.requestId,
+        }),
       });
-      await storeCall(() => client.send(command)).catch((error: unknown) => {
-        if (!(error instanceof ConditionalCheckFailedException)) throw error;
-      });
+      await conditionalCall(() => client.send(command));
     },
   };
 }
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+const rowId = ({ owner, idempotencyKey }: IdempotencyClaim): string =>
+  `request#${sha256(`${owner}\n${idempotencyKey}`)}`;
 
 function takenReply(item: Attributes | undefined, body: string): ClaimReply {
   const requestId = item?.['request']?.S ?? '';

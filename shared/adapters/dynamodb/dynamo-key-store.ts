@@ -1,3 +1,4 @@
+/** Keys of the table `keys`, found by hash, with the row of their account; eventually consistent and cached. */
 import { GetCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { KeyRow } from '../../config/rows/key-row.ts';
@@ -9,8 +10,9 @@ import { ExpiringCache } from '../system/expiring-cache.ts';
 import { keyHash } from '../../tables/key-hash.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 
-/** A disabled key works at most this much longer; a new key that was tried too early waits the second. */
+/** How long a disabled key may still work. */
 const foundLifetimeMs = 30_000;
+/** How long a key that was tried before it was created stays unknown. */
 const missingLifetimeMs = 5000;
 
 export interface KeyStoreParts {
@@ -20,7 +22,6 @@ export interface KeyStoreParts {
   entriesMax?: number;
 }
 
-/** Keys of the table `keys`, found by hash, with the row of their account; eventually consistent and cached. */
 export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: KeyStoreParts): KeyStore {
   const TableName = physicalTableName(stack, 'keys');
   const accounts = physicalTableName(stack, 'accounts');
@@ -36,7 +37,7 @@ export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
     if (!('row' in reading)) return { missing: 'invalid_row' };
     return { row: reading.row, account: await readAccount(reading.row.account) };
   };
-  /** A row that does not fit holds no plan; the balance still pays. */
+  /** Without a row, or with one whose validation failed, no plan is held; the balance still pays. */
   const readAccount = async (account: string): Promise<AccountRow | undefined> => {
     const command = new GetCommand({ TableName: accounts, Key: { account } });
     const { Item } = await storeCall(() => client.send(command));

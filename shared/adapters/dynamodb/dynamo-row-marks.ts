@@ -1,61 +1,55 @@
-import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb';
+/** Writes the marks of rows, each with a conditional write of its own. Must never recreate a deleted row. */
 import { UpdateCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { attributeOf } from '../../config/rows/read-row.ts';
-import type { ValidationResult } from '../../config/validation-result.ts';
-import type { Log } from '../../relay/ports/telemetry.ts';
+import { MarksLost, type RowMarks, type ValidatedRow } from '../../relay/ports/row-marks.ts';
 import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
-import { storeCall } from './dynamo-client.ts';
-import { describeFault, jsonLog } from '../telemetry/json-log.ts';
+import type { Log } from '../../relay/ports/telemetry.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
-import { physicalTableName, type TableName } from '../../tables/table-names.ts';
-
-/** A row, as it was read, and what it is to be told. */
-export interface ValidatedRow {
-  table: TableName;
-  key: string | number;
-  raw: unknown;
-  result: ValidationResult;
-}
+import { physicalTableName } from '../../tables/table-names.ts';
+import { conditionalCall } from './dynamo-client.ts';
 
 const atOnceMax = 10;
 /** Ids that people give are shorter; hashes of keys are longer. */
 const loggedKeyLengthMax = 40;
 
-/** What StoreUnavailable says when only marks were lost. */
-export const marksLost = 'The store did not answer for all marks of rows.';
-
-/**
- * Writes `_problem` and `_warning` where they are not what the row has already: a mark that is there is not written
- * again, so the stream of its own writes comes to rest. A row that is gone stays gone. One that cannot be marked, as it
- * has no room left or a number that the SDK cannot send, is told to the log and holds up no other. Throws
- * StoreUnavailable, after all rows were tried.
- */
-export async function writeMarks(
-  client: DynamoDBDocumentClient,
-  stack: string,
-  rows: ValidatedRow[],
-  log: Pick<Log, 'event'> = jsonLog(process.env['RELAY_VERSION'] ?? ''),
-): Promise<void> {
-  const changed = rows.filter((row) => marksOf(row).some(({ found, wanted }) => found !== wanted));
-  let unanswered: StoreUnavailable | undefined;
-  const tryMark = async (row: ValidatedRow): Promise<void> => {
-    try {
-      await writeMark(client, stack, row);
-    } catch (error) {
-      if (error instanceof StoreUnavailable) unanswered = error;
-      else log.event('mark_failed', lossOf(row, error));
-    }
-  };
-  for (let start = 0; start < changed.length; start += atOnceMax) {
-    await Promise.all(changed.slice(start, start + atOnceMax).map(tryMark));
-  }
-  if (unanswered) throw new StoreUnavailable(marksLost, { cause: unanswered });
+export interface RowMarksParts {
+  client: DynamoDBDocumentClient;
+  stack: string;
+  log: Pick<Log, 'event'>;
 }
 
-const lossOf = ({ table, key }: ValidatedRow, error: unknown) => ({
+export const dynamoRowMarks = (parts: RowMarksParts): RowMarks => ({
+  async write(rows) {
+    const changed = rows.filter((row) => marksOf(row).some(({ found, wanted }) => found !== wanted));
+    const lost: (StoreUnavailable | undefined)[] = [];
+    for (let start = 0; start < changed.length; start += atOnceMax)
+      lost.push(
+        ...(await Promise.all(changed.slice(start, start + atOnceMax).map((row) => tryMark(parts, row)))),
+      );
+    const cause = lost.find((error) => error !== undefined);
+    if (cause) throw new MarksLost('The store did not answer for all marks of rows.', { cause });
+  },
+});
+
+/** The error when the store did not answer; a row that cannot be marked is logged. */
+async function tryMark(
+  { client, stack, log }: RowMarksParts,
+  row: ValidatedRow,
+): Promise<StoreUnavailable | undefined> {
+  try {
+    await conditionalCall(() => client.send(markCommand(stack, row)));
+  } catch (error) {
+    if (error instanceof StoreUnavailable) return error;
+    // The row has no room left, or a number as its key that the SDK cannot send.
+    log.event('mark_failed', failureOf(row, error));
+  }
+  return undefined;
+}
+
+const failureOf = ({ table, key }: ValidatedRow, error: unknown) => ({
   table,
   ...(String(key).length <= loggedKeyLengthMax && { key }),
-  problem: describeFault(error).error,
+  problem: error instanceof Error ? error.name : 'Error',
 });
 
 const marksOf = ({ raw, result }: ValidatedRow) => [
@@ -63,20 +57,22 @@ const marksOf = ({ raw, result }: ValidatedRow) => [
   { name: '_warning', found: attributeOf(raw, '_warning'), wanted: result.warning },
 ];
 
-async function writeMark(client: DynamoDBDocumentClient, stack: string, row: ValidatedRow): Promise<void> {
+/** An update creates the row that it does not find. */
+const rowExists = 'attribute_exists(#key)';
+
+function markCommand(stack: string, row: ValidatedRow): UpdateCommand {
   const marks = marksOf(row);
   const set = marks.filter(({ wanted }) => wanted !== undefined);
   const removed = marks.filter(({ wanted }) => wanted === undefined);
   const keyName = tableSchemas[row.table].partitionKey.name;
-  const command = new UpdateCommand({
+  return new UpdateCommand({
     TableName: physicalTableName(stack, row.table),
     Key: { [keyName]: row.key },
     UpdateExpression: [
       set.length > 0 ? `SET ${set.map(({ name }) => `#${name} = :${name}`).join(', ')}` : '',
       removed.length > 0 ? `REMOVE ${removed.map(({ name }) => `#${name}`).join(', ')}` : '',
     ].join(' '),
-    // Without this, an update of a row that was deleted meanwhile would bring its key back.
-    ConditionExpression: 'attribute_exists(#key)',
+    ConditionExpression: rowExists,
     ExpressionAttributeNames: {
       '#key': keyName,
       ...Object.fromEntries(marks.map(({ name }) => [`#${name}`, name])),
@@ -85,9 +81,4 @@ async function writeMark(client: DynamoDBDocumentClient, stack: string, row: Val
       ExpressionAttributeValues: Object.fromEntries(set.map(({ name, wanted }) => [`:${name}`, wanted])),
     }),
   });
-  try {
-    await storeCall(() => client.send(command));
-  } catch (error) {
-    if (!(error instanceof ConditionalCheckFailedException)) throw error;
-  }
 }

@@ -1,20 +1,15 @@
+/** The JSON of a request body, within bounds of size, depth and number of values. */
 import { refuse } from '../../relay/http/refusal.ts';
 import { brokenBound } from './json-bounds.ts';
 
 const bodyBytesMax = 4 * 1024 * 1024;
 const levelsMax = 200;
-/** Every value costs up to a kilobyte while it is checked: millions of them would end the process. */
+/** A value costs up to a kilobyte while it is checked: millions of them would exhaust the function's memory. */
 const valuesMax = 100_000;
 
-/** The body of a Function URL event: a string, or base64 when its bytes were not announced as text. */
-export interface EventBody {
-  body?: string | undefined;
-  isBase64Encoded?: boolean | undefined;
-}
-
-/** Reads the JSON of a body. Throws a Refusal that says what is wrong with it. */
-export function readJsonBody(event: EventBody): unknown {
-  const text = readText(event);
+/** Throws a Refusal that says what is wrong with the body. */
+export function readJsonBody(body: string | Uint8Array): unknown {
+  const text = readText(body);
   if (text.trim() === '') throw refuse('empty_body', 'The body is empty. Send a JSON object.');
   const broken = brokenBound(text, { levelsMax, valuesMax });
   if (broken === 'levels') throw refuse('json_too_deep', `The body nests deeper than ${levelsMax} levels.`);
@@ -26,9 +21,9 @@ export function readJsonBody(event: EventBody): unknown {
   }
 }
 
-function readText({ body = '', isBase64Encoded = false }: EventBody): string {
-  refuseAbove(Buffer.byteLength(body, isBase64Encoded ? 'base64' : 'utf8'));
-  return withoutByteOrderMark(isBase64Encoded ? decodeUtf8(Buffer.from(body, 'base64')) : body);
+function readText(body: string | Uint8Array): string {
+  refuseAbove(Buffer.byteLength(body));
+  return withoutByteOrderMark(typeof body === 'string' ? body : decodeUtf8(body));
 }
 
 function refuseAbove(bytes: number): void {
@@ -39,7 +34,7 @@ function refuseAbove(bytes: number): void {
     );
 }
 
-function decodeUtf8(bytes: Buffer): string {
+function decodeUtf8(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {

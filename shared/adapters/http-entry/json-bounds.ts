@@ -1,3 +1,4 @@
+/** Bounds of a JSON text, checked before it is parsed: depth and number of values cost memory long before size does. */
 const quote = 0x22;
 const backslash = 0x5c;
 const comma = 0x2c;
@@ -9,7 +10,7 @@ export interface JsonBounds {
   valuesMax: number;
 }
 
-/** Which bound a JSON text breaks first, if any; linear, and the text may be anything. */
+/** Which bound the text breaks first, if any. Takes linear time; the text need not be JSON. */
 export function brokenBound(
   text: string,
   { levelsMax, valuesMax }: JsonBounds,
@@ -34,7 +35,7 @@ export function brokenBound(
   return undefined;
 }
 
-/** Where the string that opens at `start` closes; the text's end when it never does. */
+/** The index at which the string that opens at `start` closes; the text's length when it never does. */
 function endOfString(text: string, start: number): number {
   // indexOf skips the megabytes of an inline image far faster than a loop.
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {

@@ -1,11 +1,12 @@
+/** Whether a request came through the distribution, which adds a secret that nobody else knows. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-/** The header in which the front door proves itself. */
+/** The header that carries the secret. */
 export const originHeader = 'x-relay-origin';
 
 /**
- * Whether the request came through the front door: one of the accepted secrets was sent. Compares in constant time, and
- * with every secret, so that the time taken tells nothing. An empty list accepts nobody.
+ * Compares in constant time, and with every accepted secret, so that the time taken tells nothing. An empty list
+ * accepts no request.
  */
 export function isFromOrigin(sent: string | undefined, accepted: readonly string[]): boolean {
   const given = digest(sent ?? '');

@@ -1,6 +1,10 @@
+/** The Lambda handler of a function whose URL answers in one piece. */
 import middy from '@middy/core';
 import type { Context, LambdaFunctionURLEvent } from 'aws-lambda';
-import { answerEvent, type EdgeParts } from '../http-entry/http-entry.ts';
+import type { HostedHandle } from '../../relay/http/http.ts';
+import { answerRequest } from '../http-entry/http-entry.ts';
+import { functionUrlRequest } from './function-url-request.ts';
+import { trapRejections } from './trap-rejections.ts';
 
 interface BufferedResult {
   statusCode: number;
@@ -8,10 +12,11 @@ interface BufferedResult {
   body: string;
 }
 
-/** The handler of a function whose URL answers in one piece. */
-export function bufferedHandler(parts: EdgeParts) {
+export function bufferedHandler(hosted: HostedHandle) {
+  trapRejections(hosted.log);
   const run = async (event: LambdaFunctionURLEvent, context: Context): Promise<BufferedResult> => {
-    const response = await answerEvent(parts, event, context);
+    const deadlineMs = hosted.clock.now() + context.getRemainingTimeInMillis();
+    const response = await answerRequest(hosted, () => functionUrlRequest(event, deadlineMs));
     const body = await wholeText(response.body);
     await response.done;
     return { statusCode: response.status, headers: response.headers, body };

@@ -1,9 +1,9 @@
+/**
+ * A body as a Node stream that never errors: an erroring source would end the runtime process. When the client or the
+ * runtime's connection goes away, the source is told by `return()`, without waiting for a pending read.
+ */
 import { Readable } from 'node:stream';
 
-/**
- * A body as a stream that never errors: an erroring source would end the runtime process. When the client or the runtime's
- * connection goes away, the source is told by `return()`, without waiting for a pending read.
- */
 export function steadyBody(
   body: string | AsyncIterable<string>,
   onFault: (error: unknown) => void,

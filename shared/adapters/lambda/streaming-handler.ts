@@ -1,9 +1,13 @@
+/** The Lambda handler of a function whose URL streams. An invocation lasts until the response's `done`, client or not. */
 import middy from '@middy/core';
 import { executionModeStreamifyResponse } from '@middy/core/StreamifyResponse';
 import type { Context, LambdaFunctionURLEvent } from 'aws-lambda';
 import type { Readable } from 'node:stream';
-import { answerEvent, type EdgeParts } from '../http-entry/http-entry.ts';
+import type { HostedHandle } from '../../relay/http/http.ts';
+import { answerRequest } from '../http-entry/http-entry.ts';
+import { functionUrlRequest } from './function-url-request.ts';
 import { steadyBody } from './steady-body.ts';
+import { trapRejections } from './trap-rejections.ts';
 
 interface StreamedResult {
   statusCode: number;
@@ -11,13 +15,14 @@ interface StreamedResult {
   body: Readable;
 }
 
-/** The handler of a function whose URL streams. An invocation lasts until the response's `done`, client or not. */
-export function streamingHandler(parts: EdgeParts) {
+export function streamingHandler(hosted: HostedHandle) {
+  trapRejections(hosted.log);
   const unfinished = new WeakMap<object, Promise<void>>();
   const run = async (event: LambdaFunctionURLEvent, context: Context): Promise<StreamedResult> => {
-    const response = await answerEvent(parts, event, context);
+    const deadlineMs = hosted.clock.now() + context.getRemainingTimeInMillis();
+    const response = await answerRequest(hosted, () => functionUrlRequest(event, deadlineMs));
     const id = response.headers['x-request-id'] ?? '';
-    const body = steadyBody(response.body, (error) => parts.log.fault(id, error));
+    const body = steadyBody(response.body, (error) => hosted.log.fault(id, error));
     const result = { statusCode: response.status, headers: response.headers, body };
     unfinished.set(result, response.done);
     return result;

@@ -1,9 +1,10 @@
+/** The JSON of a search provider's reply. Errors are in our own words: never the provider's. */
 import type { UpstreamReply } from '../../upstreams/exchange.ts';
 
-/** A provider may send whole pages along; more than this is not read. */
+/** Providers may include whole pages; more than this is not read. */
 const bodyBytesMax = 2 * 1024 * 1024;
 
-/** Why a search came to nothing; in our own words. */
+/** Why a search failed. */
 export class SearchFailure extends Error {
   override readonly name = 'SearchFailure';
 }

@@ -1,7 +1,12 @@
+/**
+ * Asks the search provider of the settings through the transport of upstreams: kept connections, public addresses, no
+ * redirects.
+ */
 import type { SearchSettings } from '../../config/rows/settings.ts';
 import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts';
 import type { SecretStore } from '../../relay/ports/secret-store.ts';
 import type { SearchProvider } from '../../relay/ports/search-provider.ts';
+import type { SearchDialect } from './search-dialect.ts';
 import { searxngDialect } from './searxng.ts';
 import { readJson } from './json-reply.ts';
 import { readResults } from './search-results.ts';
@@ -12,12 +17,6 @@ export interface SearchParts {
   secrets: Pick<SecretStore, 'read'>;
 }
 
-/** How one kind of provider wants to be asked, behind `<endpoint>/search`. Both answer with `results`. */
-export interface SearchDialect {
-  contentType: string;
-  body(query: string, settings: SearchSettings): string;
-}
-
 const dialects: Record<SearchSettings['type'], SearchDialect> = {
   searxng: searxngDialect,
   tavily: tavilyDialect,
@@ -25,7 +24,6 @@ const dialects: Record<SearchSettings['type'], SearchDialect> = {
 
 const connectTimeoutMs = 2_000;
 
-/** Asks the provider of the settings through the transport of upstreams: kept connections, public addresses, no redirects. */
 export function searchProviders({ transport, secrets }: SearchParts) {
   return (settings: SearchSettings): SearchProvider => ({
     async search(query, signal) {

@@ -1,9 +1,10 @@
+/** The results in a search provider's answer, whichever provider that is. */
 import type { SearchResult } from '../../relay/ports/search-provider.ts';
 import { SearchFailure } from './json-reply.ts';
 
 type Fields = Record<string, unknown>;
 
-/** The usable results of an answer, in its order. Throws SearchFailure when it is no list of results at all. */
+/** The usable results, in the answer's order. Throws SearchFailure when the answer has no list of results. */
 export function readResults(answer: unknown): SearchResult[] {
   const results = isFields(answer) ? answer['results'] : undefined;
   if (!Array.isArray(results)) throw new SearchFailure('The search provider answered without results.');

@@ -1,6 +1,6 @@
-import type { SearchDialect } from './search-providers.ts';
+/** SearXNG. Source: docs.searxng.org, "Search API". The instance has to allow the format `json`. */
+import type { SearchDialect } from './search-dialect.ts';
 
-/** Source: docs.searxng.org, "Search API". The instance has to allow the format `json`. */
 export const searxngDialect: SearchDialect = {
   contentType: 'application/x-www-form-urlencoded',
   body: (query, { language }) =>

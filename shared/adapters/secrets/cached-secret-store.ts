@@ -1,8 +1,12 @@
+/**
+ * Secrets behind references of the forms `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...` and, locally, `env:NAME`;
+ * cached for five minutes. Must never put a value, or what may be one, into an error.
+ */
 import type { Clock } from '../../relay/ports/clock.ts';
-import type { SecretStore } from '../../relay/ports/secret-store.ts';
-import { awsSecrets, isDefinite, SecretUnavailable } from './aws-secret-reader.ts';
+import { SecretUnusable, type SecretStore } from '../../relay/ports/secret-store.ts';
 import type { Environment } from '../system/environment.ts';
 import { ExpiringCache } from '../system/expiring-cache.ts';
+import { awsSecretReader } from './aws-secret-reader.ts';
 
 const lifetimeMs = 5 * 60_000;
 const entriesMax = 1000;
@@ -14,13 +18,13 @@ export interface SecretStoreParts {
   variables?: Record<string, string | undefined>;
 }
 
-/**
- * Reads references of the forms `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...` and, locally, `env:NAME`; kept for
- * five minutes. Throws SecretUnavailable, or the SDK's error.
- */
-export function secretStore({ environment, clock, variables = process.env }: SecretStoreParts): SecretStore {
+export function cachedSecretStore({
+  environment,
+  clock,
+  variables = process.env,
+}: SecretStoreParts): SecretStore {
   const cache = new ExpiringCache<string>({ clock, entriesMax, lifetimeMs: () => lifetimeMs });
-  const aws = awsSecrets(environment);
+  const aws = awsSecretReader(environment);
 
   const load = async (reference: string): Promise<string | undefined> => {
     const separator = reference.indexOf(':');
@@ -31,12 +35,14 @@ export function secretStore({ environment, clock, variables = process.env }: Sec
       case 'secretsmanager':
         return aws.managedSecret(name);
       case 'env':
-        if (!environment.local) throw new SecretUnavailable('env: references work on the local stack only.');
+        if (!environment.local) throw new SecretUnusable('malformed', 'env: works on the local stack only');
+        if (variables[name] === undefined) throw new SecretUnusable('missing');
         return variables[name];
       default:
         // Not quoted: it may be the secret itself, typed into the wrong place.
-        throw new SecretUnavailable(
-          'A secret reference starts with ssm:, secretsmanager: or, locally, env:.',
+        throw new SecretUnusable(
+          'malformed',
+          'a reference starts with ssm:, secretsmanager: or, locally, env:',
         );
     }
   };
@@ -45,17 +51,12 @@ export function secretStore({ environment, clock, variables = process.env }: Sec
   const known = new Map<string, string>();
   const fetchValue = async (reference: string): Promise<string> => {
     try {
-      // A line feed at the end, as files and shells leave it, would break the request header.
-      const value = (await load(reference))?.trim();
-      if (!value) throw new SecretUnavailable(`${reference} is empty or does not exist.`);
+      const value = usable(await load(reference));
       if (known.size >= entriesMax) known.clear();
       known.set(reference, value);
       return value;
     } catch (error) {
-      if (isDefinite(error)) {
-        known.delete(reference);
-        throw error instanceof SecretUnavailable ? error : new SecretUnavailable(reference, { cause: error });
-      }
+      if (error instanceof SecretUnusable) known.delete(reference);
       const last = known.get(reference);
       if (last === undefined) throw error;
       return last;
@@ -75,4 +76,14 @@ export function secretStore({ environment, clock, variables = process.env }: Sec
       }
     },
   };
+}
+
+/** A secret travels in a request header. */
+function usable(text: string | undefined): string {
+  // Files and shells leave a line feed at the end.
+  const value = text?.trim();
+  if (!value) throw new SecretUnusable('malformed', 'the value is empty, or no text');
+  if (/[^\t\x20-\x7e\x80-\xff]/.test(value))
+    throw new SecretUnusable('malformed', 'the value has a character that no header can carry');
+  return value;
 }

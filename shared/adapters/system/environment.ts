@@ -1,4 +1,5 @@
-/** What a deployed function is told through environment variables; see docs/architecture.md. */
+/** The environment variables of a deployed function, read and checked once, at start; docs/architecture.md lists them. */
+
 export interface Environment {
   /** The stack's name: prefix of every table name and of every secret's path. */
   stack: string;
@@ -11,7 +12,7 @@ export interface Environment {
   aws: AwsAccess;
 }
 
-/** Lambda hands region and credentials over by environment, so no provider chain is ever asked. */
+/** Lambda sets region and credentials as variables, so no provider chain is asked. */
 export interface AwsAccess {
   region: string;
   credentials: { accessKeyId: string; secretAccessKey: string; sessionToken?: string };
@@ -19,7 +20,7 @@ export interface AwsAccess {
 
 type Variables = Record<string, string | undefined>;
 
-/** Reads and checks the variables once, at start. Throws an Error that names the first one missing. */
+/** Throws an Error that names the first variable that is missing. */
 export function readEnvironment(variables: Variables = process.env): Environment {
   const originSecrets = variables['ORIGIN_SECRETS'];
   if (originSecrets === undefined) throw missing('ORIGIN_SECRETS');
@@ -33,8 +34,8 @@ export function readEnvironment(variables: Variables = process.env): Environment
 }
 
 /**
- * How many seconds after its last moment a reservation is given up: `RELAY_SWEEP_GRACE`, else two minutes, as clocks
- * differ and a settle has some seconds of its own.
+ * How many seconds after its last moment a reservation is closed by the sweeper: `RELAY_SWEEP_GRACE`, else two minutes, as
+ * clocks differ and a settle takes some seconds.
  */
 export function readSweepGraceSeconds(variables: Variables = process.env): number {
   const text = variables['RELAY_SWEEP_GRACE'] ?? '';

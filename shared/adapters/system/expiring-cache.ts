@@ -1,8 +1,9 @@
+/** Values by key, each for its lifetime, at most so many. Keeps no copy on disk and shares nothing between processes. */
 import type { Clock } from '../../relay/ports/clock.ts';
 
 interface Entry<Value> {
   value: Promise<Value>;
-  /** Epoch milliseconds; Infinity while the value is on its way. */
+  /** Epoch milliseconds; Infinity while the value loads. */
   expiresAt: number;
 }
 
@@ -13,10 +14,7 @@ export interface ExpiringCacheOptions<Value> {
   lifetimeMs(value: Value): number;
 }
 
-/**
- * Values by key, each for its lifetime, at most so many: the least recently used goes first. Concurrent calls for one key
- * share one load; a load that fails is forgotten at once.
- */
+/** The least recently used entry goes first. Concurrent calls for one key share one load; a failed load is not cached. */
 export class ExpiringCache<Value> {
   readonly #entries = new Map<string, Entry<Value>>();
   readonly #options: ExpiringCacheOptions<Value>;
@@ -27,7 +25,7 @@ export class ExpiringCache<Value> {
 
   get(key: string, load: () => Promise<Value>): Promise<Value> {
     const found = this.#entries.get(key);
-    // Deleted and set again, an entry moves to the end of the map's order: the front is the least recently used.
+    // An entry that is deleted and set again moves to the end of the map's order: the front is the least recently used.
     this.#entries.delete(key);
     if (found && this.#options.clock.now() < found.expiresAt) {
       this.#entries.set(key, found);

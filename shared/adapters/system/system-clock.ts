@@ -1,3 +1,4 @@
+/** The time of this machine. */
 import type { Clock } from '../../relay/ports/clock.ts';
 
 export const systemClock: Clock = {

@@ -1,4 +1,4 @@
+/** Random numbers for jitter and weights; never for secrets. */
 import type { Random } from '../../relay/ports/ids.ts';
 
-/** For jitter and weights. */
 export const systemRandom: Random = { next: () => Math.random() };

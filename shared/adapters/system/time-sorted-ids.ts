@@ -1,9 +1,9 @@
+/** Request ids: ULIDs in lower case, 10 characters of milliseconds, then 16 random ones (80 bits). They sort by time. */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../relay/ports/clock.ts';
 import type { Ids } from '../../relay/ports/ids.ts';
 import { idAlphabet, timeText } from '../../wire/request-id.ts';
 
-/** 10 characters of milliseconds, then 16 random ones (80 bits): ids sort by time of creation. */
 export const timeSortedIds = (clock: Clock): Ids => ({
   next: () => timeText(clock.now()) + randomText(),
 });

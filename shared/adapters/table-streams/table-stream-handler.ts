@@ -1,31 +1,27 @@
+/**
+ * The Lambda handler behind one table's stream (DynamoDB Streams): hands each record to a job. A poisoned record is
+ * reported and skipped. After any other failure the batch comes again from that record on, which is for the event source
+ * mapping to repeat, to halve and at last to give up.
+ */
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
-import type { MetricName, Metrics, Log } from '../../relay/ports/telemetry.ts';
+import type { ChangeJob } from '../../relay/ports/change-job.ts';
 import { Poisoned } from '../../relay/ports/store-errors.ts';
 
-export interface StreamHandlerParts<Change> {
-  /** What a record says; undefined: nothing of interest. Throws Poisoned. */
-  read(record: DynamoDBRecord): Change | undefined;
-  /** Takes one change in, safe to repeat. Throws Poisoned, or what makes the record come again. */
-  keep(change: Change): Promise<void>;
-  /** The log event and the metric of a record that will never be understood. */
-  poisoned: { event: string; metric: MetricName };
-  log: Log;
-  metrics: Metrics;
-}
+/** What a record says; undefined: nothing of interest. Throws Poisoned. */
+export type ReadRecord<Change> = (record: DynamoDBRecord) => Change | undefined;
 
-export type StreamHandler = (event: DynamoDBStreamEvent) => Promise<DynamoDBBatchResponse>;
+export type TableStreamHandler = (event: DynamoDBStreamEvent) => Promise<DynamoDBBatchResponse>;
 
 const atOnceMax = 10;
 
-/**
- * The handler of a table's stream. A poisoned record is reported and left behind. With any other failure the batch
- * comes again from that record on, which is for the event source to repeat, to halve and at last to give up.
- */
-export function streamHandler<Change>(parts: StreamHandlerParts<Change>): StreamHandler {
+export function tableStreamHandler<Change>(
+  read: ReadRecord<Change>,
+  job: ChangeJob<Change>,
+): TableStreamHandler {
   return async ({ Records }) => {
     for (let start = 0; start < Records.length; start += atOnceMax) {
       const group = Records.slice(start, start + atOnceMax);
-      const taken = await Promise.all(group.map((record) => take(parts, record)));
+      const taken = await Promise.all(group.map((record) => take(read, job, record)));
       const failed = group[taken.indexOf(false)];
       if (failed) return { batchItemFailures: [{ itemIdentifier: sequenceOf(failed) }] };
     }
@@ -33,25 +29,29 @@ export function streamHandler<Change>(parts: StreamHandlerParts<Change>): Stream
   };
 }
 
-/** The handler of a function that a stream and a schedule invoke. */
+/** The handler of a function that a table stream and a schedule invoke. */
 export const streamOrSchedule =
-  (onRecords: StreamHandler, onSchedule: () => Promise<void>) =>
+  (onRecords: TableStreamHandler, onSchedule: () => Promise<void>) =>
   (event: DynamoDBStreamEvent | ScheduledEvent): Promise<DynamoDBBatchResponse | void> =>
     'Records' in event ? onRecords(event) : onSchedule();
 
-async function take<Change>(parts: StreamHandlerParts<Change>, record: DynamoDBRecord): Promise<boolean> {
+async function take<Change>(
+  read: ReadRecord<Change>,
+  job: ChangeJob<Change>,
+  record: DynamoDBRecord,
+): Promise<boolean> {
   try {
-    const change = parts.read(record);
-    if (change !== undefined) await parts.keep(change);
+    const change = read(record);
+    if (change !== undefined) await job.take(change);
     return true;
   } catch (error) {
     if (!(error instanceof Poisoned)) {
-      parts.log.fault(sequenceOf(record), error);
+      job.log.fault(sequenceOf(record), error);
       return false;
     }
-    const { event, metric } = parts.poisoned;
-    parts.metrics.count(metric);
-    parts.log.event(event, { ...keysOf(record), sequence: sequenceOf(record), problem: error.message });
+    const { event, metric } = job.poisoned;
+    job.metrics.count(metric);
+    job.log.event(event, { ...keysOf(record), sequence: sequenceOf(record), problem: error.message });
     return true;
   }
 }

@@ -1,15 +1,8 @@
+/** Counts of the configuration's publisher as CloudWatch metrics, by stack: each one a line on the function's log (EMF). */
+import type { ConfigMetrics } from '../../relay/ports/telemetry.ts';
 import { countsLine } from './embedded-metric.ts';
 
-/** What the compiler counts; each of `BadRows` and `ConfigCompileFailed` has an alarm. */
-export interface ConfigMetrics {
-  compiled(counts: { badRows: number; warnedRows: number; unpricedModels: number }): void;
-  /** Rows with a problem among keys and accounts that were just written. */
-  badRows(count: number): void;
-  failed(): void;
-}
-
-/** CloudWatch metrics of namespace `relay`, by stack: each one a line on the function's log (EMF). */
-export function embeddedConfigMetrics(stack: string): ConfigMetrics {
+export function configMetrics(stack: string): ConfigMetrics {
   const publish = (counts: Record<string, number>): void => {
     process.stdout.write(countsLine(stack, counts));
   };

@@ -2,10 +2,11 @@
  * CloudWatch's embedded metric format: a log line whose member `_aws` says which of its other members are metrics.
  * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
  */
+
 export type MetricUnit = 'Count' | 'Milliseconds' | 'None';
 
 export interface MetricGroup {
-  /** Names of members of the line that hold the dimensions' values; every combination of values is a metric that is paid for. */
+  /** Names of members of the line that hold the dimensions' values; AWS bills every combination of values as a metric. */
   dimensions: string[];
   /** Names of members of the line that hold the numbers. */
   metrics: Record<string, MetricUnit>;

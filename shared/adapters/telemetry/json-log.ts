@@ -1,12 +1,15 @@
+/**
+ * The log: one JSON line per request and per fault, written when the call returns. Must never hold a prompt, an answer, a
+ * secret or an error's message, which may quote any of them.
+ */
 import type { Log, RequestLog } from '../../relay/ports/telemetry.ts';
 
-/** What makes a line a metric too: members that go beside its fields. Times in epoch milliseconds. */
+/** Members that make a line a metric as well. Times in epoch milliseconds. */
 export interface LineMetrics {
   ofRequest(entry: RequestLog, atMs: number): object;
   ofEvent(name: string, atMs: number): object;
 }
 
-/** One JSON line per request, and one per fault of ours, on the function's log. A line is written when the call returns. */
 export function jsonLog(version: string, metrics?: LineMetrics): Log {
   const write = (level: string, message: string, fields: object, atMs = Date.now()): void => {
     const line = {
@@ -32,7 +35,7 @@ export function jsonLog(version: string, metrics?: LineMetrics): Log {
   };
 }
 
-/** Amounts are bigints, at which JSON would throw. */
+/** JSON.stringify throws at a bigint, which amounts are. */
 const writable = (_name: string, value: unknown): unknown =>
   typeof value === 'bigint' ? value.toString() : value;
 
@@ -44,7 +47,7 @@ export interface FaultDescription {
   cause?: FaultDescription;
 }
 
-/** What may be logged of an error: its name, code and frames. The message stays out, as it may quote foreign text. */
+/** What may be logged of an error: its name, code and frames. */
 export function describeFault(error: unknown, depth = 0): FaultDescription {
   if (!(error instanceof Error)) return { error: typeof error };
   const { name, message, stack, cause } = error;
@@ -57,11 +60,11 @@ export function describeFault(error: unknown, depth = 0): FaultDescription {
   };
 }
 
-/** Names and codes are words; whatever else stands there came from somewhere else. */
+/** Our own names and codes are words; any other text may be foreign. */
 const wordOf = (value: unknown): string | undefined =>
   typeof value === 'string' && /^\w{1,80}$/.test(value) ? value : undefined;
 
-/** A message may itself look like frames, so it is taken out before they are picked. */
+/** A message may itself look like frames, so it is removed first. */
 function framesOf(stack: string, message: string): string[] {
   const rest = message === '' ? stack : stack.replaceAll(message, '');
   return rest

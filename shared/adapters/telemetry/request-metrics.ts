@@ -1,18 +1,23 @@
+/**
+ * Makes log lines CloudWatch metrics as well. Dimensions are the stack, channels and outcomes: few. Accounts, keys and
+ * models are many, and stay fields that a query finds.
+ */
 import type { RequestLog } from '../../relay/ports/telemetry.ts';
 import { embedded, type MetricGroup } from './embedded-metric.ts';
 import type { LineMetrics } from './json-log.ts';
 
 /**
- * How a request ended, as a dimension: `completed`; `client_gone`: nobody heard the end; `refused`: by a check, a limit
- * of the caller's, or the upstream for the request itself; `limited`: every channel is at its rate; `failed`: ours or an upstream's doing.
+ * How a request ended, as a dimension: `completed`; `client_gone`: the client left before the end; `refused`: by a check, by
+ * a limit of the caller's, or by the upstream for the request itself; `limited`: every channel is at its rate; `failed`: by
+ * an error of the relay or of an upstream.
  */
 export const outcomes = ['completed', 'client_gone', 'refused', 'limited', 'failed'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** Codes of failures that may come under a status 200, after the answer began. */
+/** Codes of failures that may come with status 200, after the answer began. */
 const failureCodes = new Set(['upstream_unavailable', 'upstream_timeout', 'unavailable', 'internal']);
 
-/** Events that somebody has to look at, and their metrics; each of these has an alarm. */
+/** Events that a person has to look at, and their metrics; each has an alarm. */
 const eventMetrics = new Map([
   ['settle_lost', 'SettleLost'],
   ['reserve_unknown', 'ReserveUnknown'],
@@ -20,10 +25,6 @@ const eventMetrics = new Map([
   ['config_format_unknown', 'ConfigFormatUnknown'],
 ]);
 
-/**
- * Makes log lines CloudWatch metrics as well. Dimensions are the stack, channels and outcomes: few. Accounts, keys and
- * models are many, and stay fields that a query finds.
- */
 export function requestMetrics(stack: string): LineMetrics {
   return {
     ofRequest: (entry, atMs) => {
@@ -48,7 +49,7 @@ export function outcomeOf({ end, status, code = '', reason = '' }: RequestLog): 
   return status >= 500 || failureCodes.has(code) ? 'failed' : 'refused';
 }
 
-/** Zeros are told too: a share is the average of ones and zeros. */
+/** Zeros are reported too: a share is the average of ones and zeros. */
 function numbersOf(entry: RequestLog, outcome: Outcome): Record<string, number> {
   const { attempts = [], charge, completion_tokens, duration_ms, first_content_ms, prompt_tokens } = entry;
   const failed = attempts.filter((attempt) => attempt.outcome.startsWith('upstream_'));
@@ -79,7 +80,7 @@ function groupsOf(numbers: Record<string, number>): MetricGroup[] {
     },
     { dimensions: ['stack', 'channel', 'outcome'], metrics: { Requests: 'Count' } },
   ];
-  // Percentiles cannot be put together from several metrics, so this one is not split by outcome.
+  // Percentiles of several metrics cannot be combined, so this one is not split by outcome.
   if ('FirstContentMs' in numbers)
     groups.push({ dimensions: ['stack', 'channel'], metrics: { FirstContentMs: 'Milliseconds' } });
   return groups;

@@ -1,3 +1,7 @@
+/**
+ * Sends requests to upstreams over kept connections. Redirects are not followed: a 3xx is a reply like any other. Must never connect
+ * to an address that is not public, nor (but on the local stack) to this machine.
+ */
 import { Agent as HttpAgent, request as requestOverHttp, type ClientRequest } from 'node:http';
 import { isIP } from 'node:net';
 import { Agent as HttpsAgent, request as requestOverHttps } from 'node:https';
@@ -8,7 +12,7 @@ import { isAllowedAddress, publicLookup, type AddressRules, type Resolve } from 
 import { StaleConnection, watchConnection } from './upstream-connection.ts';
 import { replyBody } from './upstream-body.ts';
 
-/** A function that was frozen for longer finds its idle connections closed by this timer before it uses one. */
+/** This timer closes idle connections of a function that was frozen for longer, before it uses one. */
 const idleConnectionMs = 60_000;
 
 export interface TransportOptions extends AddressRules {
@@ -16,11 +20,7 @@ export interface TransportOptions extends AddressRules {
   resolve?: Resolve;
 }
 
-/**
- * Sends requests over kept connections. Redirects are not followed: a 3xx is a reply like any other. Connects to public
- * addresses alone, and to loopback on the local stack.
- */
-export function upstreamTransport({ local, resolve }: TransportOptions): UpstreamTransport {
+export function httpsUpstreamTransport({ local, resolve }: TransportOptions): UpstreamTransport {
   const lookup = publicLookup({ local }, resolve);
   const agentOptions = { keepAlive: true, timeout: idleConnectionMs, lookup };
   const agents = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) };
@@ -55,9 +55,9 @@ function attempt(call: Call, signal: AbortSignal): Promise<UpstreamReply> {
     const giveUp = () => request.destroy();
     signal.addEventListener('abort', giveUp);
     request.once('close', () => signal.removeEventListener('abort', giveUp));
-    // Stays for the life of the request: after the head it only keeps a late error from being uncaught.
+    // Stays for the life of the request: after the head it only catches a late error.
     request.on('error', (error) => reject(signal.aborted ? givenUp() : connection.explain(error)));
-    // Node closes without an error when the reply is a 101, which nobody asked for.
+    // Node closes without an error when the reply is a 101, which the request did not ask for.
     request.once('close', () =>
       reject(new TransportError('reset', 'The connection closed without a reply.')),
     );
@@ -85,7 +85,7 @@ function open({ method = 'POST', url, agent, bytes, headers }: Call, secure: boo
   try {
     return secure ? requestOverHttps(url, options) : requestOverHttp(url, options);
   } catch {
-    // Node refuses headers that HTTP cannot carry, such as a secret with a line break in it.
+    // Node throws at headers that HTTP cannot carry.
     throw new TransportError('connect', 'The request holds a header that cannot be sent.');
   }
 }
@@ -107,7 +107,7 @@ function checkedUrl(text: string, rules: AddressRules): URL {
   return url;
 }
 
-/** One dead connection mostly means that all idle ones to that host are dead. */
+/** When one kept connection to a host is dead, mostly all idle ones are. */
 function dropIdleConnections(agent: HttpAgent, { hostname, port, protocol }: URL): void {
   const host = hostname.replace(/^\[|\]$/g, '');
   const prefix = `${host}:${port || (protocol === 'https:' ? 443 : 80)}:`;

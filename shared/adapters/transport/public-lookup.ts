@@ -1,3 +1,7 @@
+/**
+ * Which addresses may be connected to, checked when a name is resolved: what the configuration check says of a name is not
+ * enough, as a name may resolve to another address later.
+ */
 import { lookup as systemLookup, type LookupAddress, type LookupOptions } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { isLoopbackAddress, isPublicAddress } from '../../upstreams/public-address.ts';
@@ -7,7 +11,7 @@ export interface AddressRules {
   local: boolean;
 }
 
-/** May the relay connect to this address? What the configuration says of names is not enough: names resolve. */
+/** May the relay connect to this address? */
 export const isAllowedAddress = (address: string, { local }: AddressRules): boolean =>
   isPublicAddress(address) || (local && isLoopbackAddress(address));
 
@@ -19,8 +23,8 @@ export type Resolve = (
 ) => void;
 
 /**
- * A lookup for sockets that fails with `EPRIVATE` when a name leads to any address that the relay may not connect to:
- * a name with one private address among public ones is no mistake.
+ * A lookup for sockets that fails with `EPRIVATE` when any address of a name may not be connected to: one private address
+ * among public ones is an attack, not a mistake.
  */
 export function publicLookup(rules: AddressRules, resolve: Resolve = systemLookup): LookupFunction {
   return (name, options, done) => {

@@ -1,8 +1,8 @@
+/** SHA-256 in the form in which AWS's signer takes it; with a secret, its HMAC. */
 import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto';
 
 type Data = string | ArrayBuffer | ArrayBufferView;
 
-/** SHA-256, with a secret its HMAC, in the form in which AWS's signer takes it. */
 export class Sha256 {
   readonly #secret: Data | undefined;
   #hash: Hash | Hmac;

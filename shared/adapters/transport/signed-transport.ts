@@ -1,3 +1,7 @@
+/**
+ * Signs requests with AWS Signature Version 4 when they ask for it; the others go as they are. The signer loads with the
+ * first request that needs it.
+ */
 import type { Clock } from '../../relay/ports/clock.ts';
 import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts';
 import type { AwsScope, UpstreamRequest } from '../../upstreams/exchange.ts';
@@ -5,12 +9,11 @@ import type { AwsAccess } from '../system/environment.ts';
 
 export interface SigningParts {
   transport: UpstreamTransport;
-  /** The function's own role, as Lambda hands it over. */
+  /** The credentials of the function's own role. */
   aws: AwsAccess;
   clock: Clock;
 }
 
-/** Signs the requests that ask for it (AWS Signature Version 4) before they are sent; the others go as they are. */
 export function signedTransport({ transport, aws, clock }: SigningParts): UpstreamTransport {
   return {
     async send(request, signal) {

@@ -1,7 +1,8 @@
+/** A reply's body as an async sequence that can be left early. */
 import type { IncomingMessage } from 'node:http';
 import { TransportError } from '../../upstreams/exchange.ts';
 
-/** `[DONE]` is read a moment before the reply's own end: a connection left at that point is still worth keeping. */
+/** Readers leave at `[DONE]`, a moment before the reply's own end: a connection left then is still worth keeping. */
 const lingerMs = 100;
 
 /**
@@ -9,7 +10,7 @@ const lingerMs = 100;
  * wait for a pending read, and closes the connection unless the reply ends by itself within a moment.
  */
 export function replyBody(reply: IncomingMessage, signal: AbortSignal): AsyncIterable<Uint8Array> {
-  // With a listener the failure is kept until it is read; without one Node drops it.
+  // Node keeps a failure until it is read only when there is a listener.
   reply.on('error', () => undefined);
   return {
     [Symbol.asyncIterator]: () => {
@@ -40,7 +41,7 @@ function linger(reply: IncomingMessage, reads: AsyncIterator<Uint8Array>): void 
   if (reply.readableEnded) return;
   const timer = setTimeout(() => reply.destroy(), lingerMs);
   reply.once('close', () => clearTimeout(timer));
-  // Only after the iterator let go of the stream do its remaining bytes flow off by themselves.
+  // The remaining bytes are drained only after the iterator has released the stream.
   const released = reads.return?.() ?? Promise.resolve();
   released.then(
     () => reply.resume(),

@@ -1,8 +1,9 @@
+/** Bounds the time until there is a connection, and explains a failure by how far the request had come. */
 import type { ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import { TransportError } from '../../upstreams/exchange.ts';
 
-/** A kept connection turned out to be dead before any byte of a reply came: the request can go out on a fresh one. */
+/** A kept connection was dead before any byte of a reply came: the request can be sent again on a new one. */
 export class StaleConnection extends TransportError {
   constructor() {
     super('reset', 'A kept connection was closed by the other side.');
@@ -14,7 +15,7 @@ export interface ConnectionWatch {
   explain(error: Error): TransportError;
 }
 
-/** Bounds the time until there is a connection (TLS included), and remembers how far the request came. */
+/** The bound includes TLS. */
 export function watchConnection(
   request: ClientRequest,
   { secure, timeoutMs }: { secure: boolean; timeoutMs: number },

@@ -1,3 +1,4 @@
+/** An account as its customer sees it. */
 import { yuanNumber } from '../../billing/amount.ts';
 import { accountPlan } from '../../billing/account-plan.ts';
 import { emptyQuota, reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
@@ -7,7 +8,7 @@ import type { Snapshot } from '../../config/snapshot.ts';
 import type { AccountBody, AccountKey } from '../../wire/account.ts';
 
 export interface AccountFacts {
-  /** Undefined: no row, or one that does not fit; then no plan is held. */
+  /** Undefined: there is no row, or its validation failed; no plan is held then. */
   account: AccountRow | undefined;
   quota: QuotaItem | undefined;
   key: KeyRow;
@@ -15,7 +16,6 @@ export interface AccountFacts {
   nowMs: number;
 }
 
-/** An account as its customer sees it. */
 export function accountBody({ account, quota, key, snapshot, nowMs }: AccountFacts): AccountBody {
   const item = quota ?? emptyQuota(key.account);
   return {

@@ -1,14 +1,18 @@
-import { admitKey, readKey } from '../call/access.ts';
-import { accountBody } from './account-balance.ts';
-import type { AccountReader } from '../ports/account-reader.ts';
-import { usagePage } from './account-usage.ts';
+/**
+ * GET /v1/account and GET /v1/account/usage, for any key that could chat, also while the relay is closed. Every key of an
+ * account sees the whole account. Never cached.
+ */
+import { admitKey, readKey, type AdmittedKey } from '../call/access.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Log, RequestLog } from '../ports/telemetry.ts';
-import type { KeyStore } from '../ports/key-store.ts';
-import type { ConfigSource } from '../ports/config-store.ts';
-import { asRefusal, refusalResponse } from '../http/refusal.ts';
 import { matchRoute, refuseRoute } from '../http/http-routes.ts';
+import { asRefusal, refusalResponse } from '../http/refusal.ts';
+import type { AccountReader } from '../ports/account-reader.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ConfigSource } from '../ports/config-store.ts';
+import type { KeyStore } from '../ports/key-store.ts';
+import type { Log, RequestLog } from '../ports/telemetry.ts';
+import { accountBody } from './account-balance.ts';
+import { usagePage } from './account-usage.ts';
 
 export interface AccountPorts {
   config: ConfigSource;
@@ -18,49 +22,56 @@ export interface AccountPorts {
   log: Log;
 }
 
-/**
- * GET /v1/account and GET /v1/account/usage, for any key that could chat, also while the relay is closed. Every key
- * of an account sees the whole account. Never cached.
- */
-export function account(ports: AccountPorts): Handle {
+export function accountHandle(ports: AccountPorts): Handle {
   return async (request) => {
     const startedMs = ports.clock.now();
-    const record: RequestLog = {
-      request_id: request.id,
-      endpoint: 'account',
-      status: 200,
-      end: 'completed',
-      duration_ms: 0,
-    };
-    const response = await serve(ports, request, record).catch((error: unknown) => {
+    /** What the checks so far have found: a refusal's log line holds no more. */
+    let found: Pick<RequestLog, 'endpoint' | 'key_hint' | 'account'> = { endpoint: 'account' };
+    const logEnd = (end: Pick<RequestLog, 'status' | 'end' | 'code' | 'reason'>): void =>
+      ports.log.request({
+        request_id: request.id,
+        ...found,
+        ...end,
+        duration_ms: ports.clock.now() - startedMs,
+      });
+    try {
+      const endpoint = accountRoute(request);
+      found = { endpoint };
+      const admitted = await admit(ports, request);
+      found = { endpoint, key_hint: admitted.row.hint, account: admitted.row.account };
+      const body =
+        endpoint === 'usage'
+          ? await usagePage(ports.accounts, admitted.row.account, request.query)
+          : await balance(ports, admitted);
+      logEnd({ status: 200, end: 'completed' });
+      return jsonAnswer(request, body);
+    } catch (error) {
       const refusal = asRefusal(error);
       const { code } = refusal.body.error;
       if (code === 'internal') ports.log.fault(request.id, error);
-      Object.assign(record, { status: refusal.status, end: 'refused', code, reason: refusal.reason });
+      logEnd({ status: refusal.status, end: 'refused', code, reason: refusal.reason });
       return refusalResponse(refusal, request.id);
-    });
-    record.duration_ms = ports.clock.now() - startedMs;
-    ports.log.request(record);
-    return response;
+    }
   };
 }
 
-async function serve(ports: AccountPorts, request: RelayRequest, record: RequestLog): Promise<RelayResponse> {
+function accountRoute(request: RelayRequest): 'account' | 'usage' {
   const route = matchRoute(request);
-  if (route !== 'account' && route !== 'usage') throw refuseRoute(request);
-  record.endpoint = route;
-  const secretKey = readKey(request.headers['authorization']);
-  const admitted = admitKey(await ports.keys.find(secretKey), ports.clock.now());
-  const { row: key, account: row } = admitted;
-  record.key_hint = key.hint;
-  record.account = key.account;
-  if (route === 'usage') return answer(request, await usagePage(ports.accounts, key.account, request.query));
-  const [quota, snapshot] = await Promise.all([ports.accounts.quota(key.account), ports.config.current()]);
-  const facts = { account: row, quota, key, snapshot, nowMs: ports.clock.now() };
-  return answer(request, accountBody(facts));
+  if (route === 'account' || route === 'usage') return route;
+  throw refuseRoute(request);
 }
 
-const answer = (request: RelayRequest, body: object): RelayResponse => ({
+async function admit({ keys, clock }: AccountPorts, request: RelayRequest): Promise<AdmittedKey> {
+  const secretKey = readKey(request.headers['authorization']);
+  return admitKey(await keys.find(secretKey), clock.now());
+}
+
+async function balance(ports: AccountPorts, { row: key, account }: AdmittedKey): Promise<object> {
+  const [quota, snapshot] = await Promise.all([ports.accounts.quota(key.account), ports.config.current()]);
+  return accountBody({ account, quota, key, snapshot, nowMs: ports.clock.now() });
+}
+
+const jsonAnswer = (request: RelayRequest, body: object): RelayResponse => ({
   status: 200,
   headers: {
     'content-type': 'application/json',

@@ -1,3 +1,4 @@
+/** Pages of an account's ledger, newest first, for `GET /v1/account/usage`. */
 import { yuanNumber } from '../../billing/amount.ts';
 import {
   type CloseRow,
@@ -15,8 +16,8 @@ const limitMax = 100;
 const limitDefault = 20;
 
 /**
- * One page of an account's ledger, newest first. Requests sort by time under their ids, so a page of them is one
- * bounded read. Grants do not, and are read whole: they are few, and only operators make them.
+ * Requests sort by time under their ids, so a page of them is one bounded read. Grants do not, and are read whole: they
+ * are few, and only operators make them. Throws an InvalidRequest for a query that cannot be read.
  */
 export async function usagePage(
   reader: AccountReader,
@@ -43,7 +44,7 @@ export async function usagePage(
   };
 }
 
-/** A row to go on after: a request's id says its time, a grant has to be looked up. */
+/** The last row of the page before: a request's id says its time, a grant has to be looked up. */
 type Position = string | LedgerRow;
 
 const idOf = (position: Position): string => (typeof position === 'string' ? position : position.id);
@@ -82,7 +83,9 @@ function readLimit(written: string | null): number {
 function readCursor(written: string | null): string | undefined {
   if (written === null || written === '') return undefined;
   const id = unescaped(written);
-  if (requestTimeMs(id) === undefined && !id.startsWith(grantPrefix)) throw badCursor();
+  // A request id that sorts after the ids of grants belongs to no call, and a read below it would return grants.
+  const isRequest = requestTimeMs(id) !== undefined && id < grantPrefix;
+  if (!isRequest && !id.startsWith(grantPrefix)) throw badCursor();
   return id;
 }
 

@@ -1,5 +1,4 @@
-/** Keeps the published configuration up with the tables, and tells their rows what became of them. */
-import { createHash } from 'node:crypto';
+/** Compiles the configuration tables, publishes what is new, and marks each row with the result of its validation. */
 import { canonicalContent } from '../../config/compile/canonical-content.ts';
 import {
   compileSnapshot,
@@ -11,71 +10,74 @@ import { unpricedModels } from '../../config/compile/cross-checks.ts';
 import { secretsOf } from '../../config/compile/read-channel.ts';
 import { snapshotFormat } from '../../config/snapshot.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { Log } from '../ports/telemetry.ts';
+import {
+  SnapshotBroken,
+  type ConfigTables,
+  type Pointer,
+  type SnapshotStore,
+} from '../ports/config-store.ts';
 import type { Random } from '../ports/ids.ts';
-import type { ConfigMetrics } from '../../adapters/telemetry/config-metrics.ts';
-import type { Pointer } from '../../adapters/dynamodb/runtime/runtime-items.ts';
-import { SnapshotBroken } from '../../adapters/dynamodb/runtime/snapshot-reader.ts';
-import type { SnapshotStore } from '../../adapters/dynamodb/runtime/dynamo-config-store.ts';
-import type { ValidatedRow } from '../../adapters/dynamodb/dynamo-row-marks.ts';
+import type { RowMarks } from '../ports/row-marks.ts';
+import type { SecretCheck } from '../ports/secret-store.ts';
+import type { ConfigMetrics, Log } from '../ports/telemetry.ts';
 
-export interface ConfigPublisherParts {
+export interface ConfigPublisherPorts {
   clock: Clock;
   random: Random;
   log: Log;
   metrics: ConfigMetrics;
+  tables: ConfigTables;
+  snapshots: SnapshotStore;
+  secretCheck: SecretCheck;
+  marks: RowMarks;
   /** true on the local stack: loopback endpoints and `env:` secrets are allowed. */
   local: boolean;
-  snapshots: SnapshotStore;
-  scan(): Promise<ConfigRows>;
-  mark(rows: ValidatedRow[]): Promise<void>;
-  /** Which of these secret references certainly cannot be read, each with why. */
-  unreadable(references: string[]): Promise<ReadonlyMap<string, string>>;
 }
 
 const attemptsMax = 10;
 const pauseMs = 100;
 
 /**
- * Compiles the tables and publishes what is new. Safe to run as often and as many at once as may be: the pointer
- * moves only from the snapshot that a compile began with, so never back.
+ * Publishes once per call. Safe to repeat and to run concurrently: the pointer moves only from the snapshot that a
+ * compile began with, so it never moves back.
  */
-export function configPublisher(parts: ConfigPublisherParts): () => Promise<Pointer> {
+export function configPublisher(ports: ConfigPublisherPorts): () => Promise<Pointer> {
   return async () => {
     try {
-      const { pointer, compiled, raw, options } = await publishNew(parts);
-      await markRows(parts, compiled, raw, options);
-      return pointer;
+      const published = await publishNew(ports);
+      // After publishing, so that no edit waits for a secret store.
+      await markRows(ports, published);
+      return published.pointer;
     } catch (error) {
-      parts.metrics.failed();
+      ports.metrics.failed();
       throw error;
     }
   };
 }
 
-interface Outcome {
+interface Published {
   pointer: Pointer;
   compiled: Compiled;
   raw: ConfigRows;
   options: CompileOptions;
 }
 
-async function publishNew(parts: ConfigPublisherParts): Promise<Outcome> {
-  const { clock, random, snapshots } = parts;
-  let numbersTaken = 0;
+async function publishNew(ports: ConfigPublisherPorts): Promise<Published> {
+  const { clock, random, snapshots } = ports;
+  let versionsTaken = 0;
   for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
     const newest = await snapshots.newest();
-    const before = newest && (await readNewest(parts, newest));
-    const raw = await parts.scan();
+    const before = newest && (await readNewest(ports, newest));
+    const raw = await ports.tables.rows();
     const publishedAt = Math.floor(clock.now() / 1000);
-    const options = { local: parts.local, publishedAt, ...(before?.rows && { earlier: before.rows }) };
+    const options = { local: ports.local, publishedAt, ...(before?.rows && { earlier: before.rows }) };
     const compiled = compileSnapshot(raw, options);
-    const digest = digestOf(compiled);
+    const digest = snapshots.digest(canonicalContent(compiled.snapshot, compiled.rows));
     if (newest && before?.intact && newest.digest === digest) {
       return { pointer: newest, compiled, raw, options };
     }
-    // A number that is taken although the pointer never came to it was left behind by a compile that died.
-    const step = Math.floor(2 ** numbersTaken * (numbersTaken > 0 ? 1 + random.next() : 1));
+    // A version that is taken while the pointer has not reached it was reserved by a crashed compile; skip it.
+    const step = Math.floor(2 ** versionsTaken * (versionsTaken > 0 ? 1 + random.next() : 1));
     const version = (newest?.version ?? 0) + step;
     const publication = await snapshots.publish(newest, version, { ...compiled, digest });
     if (publication === 'published') {
@@ -84,18 +86,18 @@ async function publishNew(parts: ConfigPublisherParts): Promise<Outcome> {
       await snapshots.expireOld(pointer);
       return { pointer, compiled, raw, options };
     }
-    numbersTaken = publication === 'taken' ? numbersTaken + 1 : 0;
+    versionsTaken = publication === 'taken' ? versionsTaken + 1 : 0;
     await clock.sleep(pauseMs * (1 + random.next()));
   }
   throw new Error(`no snapshot could be published in ${attemptsMax} attempts`);
 }
 
 /**
- * A newest snapshot with missing parts is published again, and without its rows a bad row has nothing to fall back to. Only
- * when they are truly missing: a store that does not answer ends this compile instead.
+ * A newest snapshot with missing parts is published again, and without its rows a bad row has no last good version. Only
+ * when parts are truly missing: a store that does not answer ends this compile instead.
  */
 async function readNewest(
-  { snapshots, log }: ConfigPublisherParts,
+  { snapshots, log }: ConfigPublisherPorts,
   newest: Pointer,
 ): Promise<{ rows: ConfigRows | undefined; intact: boolean }> {
   const unlessBroken = (error: unknown): undefined => {
@@ -109,27 +111,18 @@ async function readNewest(
   return { rows, intact: rows !== undefined && snapshot !== undefined };
 }
 
-const digestOf = ({ snapshot, rows }: Compiled): string =>
-  createHash('sha256').update(canonicalContent(snapshot, rows)).digest('hex');
-
-/** After publishing, so that no edit waits for a secret store. */
-async function markRows(
-  parts: ConfigPublisherParts,
-  compiled: Compiled,
-  raw: ConfigRows,
-  options: CompileOptions,
-): Promise<void> {
+async function markRows(ports: ConfigPublisherPorts, { compiled, raw, options }: Published): Promise<void> {
   const references = new Set(compiled.snapshot.channels.flatMap(secretsOf));
-  const unreadable = await parts.unreadable([...references]);
+  const unreadableSecrets = await ports.secretCheck.unusable([...references]);
   const { results } =
-    unreadable.size > 0 ? compileSnapshot(raw, { ...options, unreadableSecrets: unreadable }) : compiled;
-  parts.metrics.compiled({
+    unreadableSecrets.size > 0 ? compileSnapshot(raw, { ...options, unreadableSecrets }) : compiled;
+  ports.metrics.compiled({
     badRows: results.filter(({ problem }) => problem !== undefined).length,
     warnedRows: results.filter(({ warning }) => warning !== undefined).length,
     unpricedModels: unpricedModels(compiled.snapshot).length,
   });
   const rows = [...raw.channels, ...raw.charges, ...raw.plans, ...raw.settings];
-  await parts.mark(
+  await ports.marks.write(
     results.map(({ table, key, ...result }, index) => ({ table, key, raw: rows[index], result })),
   );
 }

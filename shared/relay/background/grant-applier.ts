@@ -1,3 +1,4 @@
+/** Applies each grant to its account's balance exactly once, and marks the grant's row with the result. */
 import { formatYuan } from '../../billing/amount.ts';
 import { changedAfterwards, grantLedgerRow, type Grant } from '../../billing/grant.ts';
 import { ledgerTime } from '../../billing/ledger-row.ts';
@@ -20,27 +21,27 @@ export interface GrantApplierPorts {
 
 export interface GrantApplier {
   /**
-   * Applies a grant once, however often and from wherever it comes, and says on the row what became of it. Rejects
-   * with Poisoned when it can never be applied, else with what the store said: then it has to come again.
+   * Applies a grant once, however often it comes, and marks its row. Rejects with Poisoned when it can never be applied,
+   * else with what the store said: then it must come again.
    */
-  keep: (image: GrantImage) => Promise<void>;
-  /** Applies what the stream missed. Goes on after a few failures, and rejects with the first at the end. */
-  keepMissed: () => Promise<void>;
+  apply: (image: GrantImage) => Promise<void>;
+  /** Applies the grants that the table stream missed. Goes on after a failure, and rejects with the first at the end. */
+  applyMissed: () => Promise<void>;
 }
 
 const applyBudgetMs = 5_000;
-/** As many grants in a row fail only when the store does. */
+/** So many failures in one run mean that the store is down. */
 const failuresMax = 5;
 const unusable = "cannot be applied: the account's item in quotas does not take it";
 
 export function grantApplier(ports: GrantApplierPorts): GrantApplier {
-  const keep = (image: GrantImage): Promise<void> => keepGrant(ports, image);
+  const apply = (image: GrantImage): Promise<void> => applyAndMark(ports, image);
   return {
-    keep,
-    async keepMissed() {
+    apply,
+    async applyMissed() {
       const failures: unknown[] = [];
       for await (const image of ports.grants.unapplied()) {
-        await keep(image).catch((error: unknown) => {
+        await apply(image).catch((error: unknown) => {
           if (error instanceof Poisoned) reportPoisoned(ports, image, error);
           else failures.push(error);
         });
@@ -51,7 +52,7 @@ export function grantApplier(ports: GrantApplierPorts): GrantApplier {
   };
 }
 
-async function keepGrant(ports: GrantApplierPorts, image: GrantImage): Promise<void> {
+async function applyAndMark(ports: GrantApplierPorts, image: GrantImage): Promise<void> {
   const reading = readRow(GrantRow, image);
   if ('problem' in reading) return mark(ports, image, { problem: reading.problem });
   const grant = reading.row;
@@ -65,7 +66,7 @@ async function keepGrant(ports: GrantApplierPorts, image: GrantImage): Promise<v
   }
 }
 
-/** The ledger says what is applied, never a mark: a row that was copied in a console carries its model's marks. */
+/** The ledger decides what is applied, never a mark: a row that was copied in a console carries the marks of its original. */
 async function applyOnce({ grants, log, ...ports }: GrantApplierPorts, grant: Grant): Promise<AppliedGrant> {
   const earlier = await grants.find(grant.account, grant.grant_id);
   if (earlier) return earlier;
@@ -76,7 +77,7 @@ async function applyOnce({ grants, log, ...ports }: GrantApplierPorts, grant: Gr
   return applied;
 }
 
-/** Every mark that is written comes back through the stream: one that says nothing new would go round for ever. */
+/** Unchanged marks are not rewritten, so our own stream events do not loop. */
 async function mark({ grants }: GrantApplierPorts, image: GrantImage, marks: GrantMarks): Promise<void> {
   const saysApplied = marks.applied === undefined || marks.applied === image['_applied'];
   if (saysApplied && marks.problem === image['_problem']) return;

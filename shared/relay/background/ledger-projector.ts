@@ -1,3 +1,4 @@
+/** Projects every write on an account's item to the ledger row of the reservation that it closed. */
 import { type QuotaChange, type LedgerStore } from '../ports/ledger-store.ts';
 import { formatYuan } from '../../billing/amount.ts';
 import { closeRowBetween, type CloseRow } from '../../billing/ledger-row.ts';
@@ -12,9 +13,8 @@ export interface LedgerProjectorPorts {
 }
 
 /**
- * Keeps the ledger: takes every write on an account's item, in any order and as often as it comes, and puts the row of
- * the reservation that it closed. Checks on the way that the item's reservations balance. Rejects with Poisoned when no row
- * can ever be made of the write, else with what the store said: then the write has to come again.
+ * Takes changes in any order, and the same one more than once. Also checks that the item's amounts balance. Rejects with
+ * Poisoned when no row can ever be made of the change, else with what the store said: then the change must come again.
  */
 export function ledgerProjector(ports: LedgerProjectorPorts): (change: QuotaChange) => Promise<void> {
   return async (change) => {

@@ -1,3 +1,4 @@
+/** Closes reservations whose invocation can no longer live: killed, crashed or timed out. */
 import type { SweepResult, Log, Metrics } from '../ports/telemetry.ts';
 import { formatYuan } from '../../billing/amount.ts';
 import { closeExpired } from '../../billing/close-expired.ts';
@@ -21,14 +22,15 @@ export interface SweeperPorts {
 const closeBudgetMs = 2_000;
 
 /**
- * Closes the reservations that nobody came back for: killed, crashed or timed-out invocations. A close that fails is
- * left to the next run, and an item that cannot be read holds up no other. Rejects when the scan itself fails.
+ * One call is one sweep. A close that fails is left to the next sweep, and an item that cannot be read holds up no other.
+ * Rejects when the scan itself fails.
+ * @param graceSeconds how long after its last moment a reservation is left alone
  */
 export function sweeper(ports: SweeperPorts, graceSeconds: number): () => Promise<SweepResult> {
   return async () => {
     const result = { open: 0, expired: 0 };
     for await (const scanned of ports.scan.open()) {
-      const item = understood(ports, scanned);
+      const item = readItem(ports, scanned);
       if (!item) continue;
       result.open += item.open.size;
       for (const write of closeExpired(item, Math.floor(ports.clock.now() / 1000), graceSeconds))
@@ -39,7 +41,7 @@ export function sweeper(ports: SweeperPorts, graceSeconds: number): () => Promis
   };
 }
 
-function understood(ports: SweeperPorts, scanned: ScannedQuota): QuotaItem | undefined {
+function readItem(ports: SweeperPorts, scanned: ScannedQuota): QuotaItem | undefined {
   try {
     return scanned.read();
   } catch (error) {
@@ -55,7 +57,7 @@ async function close(ports: SweeperPorts, write: CloseWrite): Promise<boolean> {
   const { account, id, closeRecord } = write;
   try {
     const reply = await new Backoff(ports, closeBudgetMs).until(() => ports.quotas.close(write));
-    // Not done: it was settled after all, between the scan and now.
+    // Not done: the call settled it between the scan and now.
     if (!reply.done) return false;
     const charge = formatYuan(closeRecord.charge);
     ports.log.event('reservation_expired', { request_id: id, account, kind: closeRecord.kind, charge });

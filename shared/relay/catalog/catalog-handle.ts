@@ -1,13 +1,14 @@
-import { pricedModels } from '../../billing/price.ts';
+/** The public read endpoints: models, charge, plans, health and the page. They need no key and ignore one. */
 import type { Snapshot } from '../../config/snapshot.ts';
-import type { ChargeEntry, ModelEntry, ModelList, PlanEntry } from '../../wire/catalog.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
+import { matchRoute, refuseRoute, type RouteName } from '../http/http-routes.ts';
+import { asRefusal, refusalResponse, refuse } from '../http/refusal.ts';
 import { page } from '../page/page.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { Log } from '../ports/telemetry.ts';
 import type { ConfigSource } from '../ports/config-store.ts';
-import { asRefusal, refusalResponse, refuse } from '../http/refusal.ts';
-import { matchRoute, modelIdOf, refuseRoute, type RouteName } from '../http/http-routes.ts';
+import type { Log } from '../ports/telemetry.ts';
+import { modelList, offeredModels, oneModel } from './model-list.ts';
+import { listedCharges, offeredPlans } from './price-lists.ts';
 
 export interface CatalogPorts {
   config: ConfigSource;
@@ -19,8 +20,7 @@ export interface CatalogPorts {
   account: Handle;
 }
 
-/** The public read endpoints: models, charge, plans, health and the page. They need no key and ignore one. */
-export function catalog(ports: CatalogPorts): Handle {
+export function catalogHandle(ports: CatalogPorts): Handle {
   return async (request) => {
     const startedMs = ports.clock.now();
     try {
@@ -56,63 +56,13 @@ const answers: Record<
 > = {
   models: (request, snapshot) => jsonAnswer(request, modelList(snapshot, request.query)),
   model: (request, snapshot) => jsonAnswer(request, oneModel(request, snapshot)),
-  charge: (request, snapshot) => jsonAnswer(request, snapshot.charges.map(chargeEntry)),
+  charge: (request, snapshot) => jsonAnswer(request, listedCharges(snapshot)),
   plans: (request, snapshot) => jsonAnswer(request, offeredPlans(snapshot)),
   health: (request, snapshot, version) => jsonAnswer(request, health(snapshot, version)),
   page: (request, snapshot) => pageAnswer(request, snapshot),
 };
 
 const isReadRoute = (route: RouteName): route is ReadRoute => Object.hasOwn(answers, route);
-
-/** The models that a caller can use: all that are served, less the unpriced ones where those are refused. */
-export function offeredModels(snapshot: Snapshot): string[] {
-  if (snapshot.settings.unpricedModels === 'free') return snapshot.models;
-  const priced = pricedModels(snapshot.charges);
-  return snapshot.models.filter((model) => priced.has(model));
-}
-
-const modelEntry = (id: string, created: number): ModelEntry => ({
-  id,
-  object: 'model',
-  created,
-  owned_by: 'system',
-});
-
-const modelList = (snapshot: Snapshot, query: URLSearchParams): ModelList => ({
-  object: 'list',
-  data: offeredModels(snapshot).map((id) => modelEntry(id, snapshot.publishedAt)),
-  ...(query.has('client_version') && { models: [] }),
-});
-
-function oneModel(request: RelayRequest, snapshot: Snapshot): ModelEntry {
-  const id = modelIdOf(request);
-  if (offeredModels(snapshot).includes(id)) return modelEntry(id, snapshot.publishedAt);
-  throw refuse(
-    'model_not_found',
-    `There is no model of that name here. GET ${request.baseUrl}/models lists them.`,
-    {
-      param: 'model',
-    },
-  );
-}
-
-const chargeEntry = ({ id, type, models, input, output, anonymous }: ChargeEntry): ChargeEntry => ({
-  id,
-  type,
-  models,
-  input,
-  output,
-  anonymous,
-});
-
-const offeredPlans = (snapshot: Snapshot): PlanEntry[] =>
-  snapshot.settings.subscriptionEnabled ? snapshot.plans.map(planEntry) : [];
-
-const planEntry = ({ level, price, items }: PlanEntry): PlanEntry => ({
-  level,
-  price,
-  items: items.map(({ id, name, icon, value, models }) => ({ id, name, icon, value, models })),
-});
 
 const health = (snapshot: Snapshot, version: string) => ({
   status: 'ok',
@@ -123,26 +73,26 @@ const health = (snapshot: Snapshot, version: string) => ({
 });
 
 function pageAnswer(request: RelayRequest, snapshot: Snapshot): RelayResponse {
-  if (!snapshot.settings.page)
-    throw refuse('not_found', `This relay has no page. The base URL for clients is ${request.baseUrl}.`);
-  const { body, headers } = page(
-    {
-      baseUrl: request.baseUrl,
-      models: offeredModels(snapshot),
-      charges: snapshot.charges,
-      plans: offeredPlans(snapshot),
-      contact: snapshot.settings.contact,
-      relayClosed: snapshot.settings.relayClosed,
-    },
-    request.headers['accept'] ?? '',
-  );
+  const { baseUrl, headers: asked } = request;
+  const { charges, settings } = snapshot;
+  if (!settings.page)
+    throw refuse('not_found', `This relay has no page. The base URL for clients is ${baseUrl}.`);
+  const facts = {
+    baseUrl,
+    models: offeredModels(snapshot),
+    charges,
+    plans: offeredPlans(snapshot),
+    contact: settings.contact,
+    relayClosed: settings.relayClosed,
+  };
+  const { body, headers } = page(facts, asked['accept'] ?? '');
   return cacheable(request, body, headers);
 }
 
 const jsonAnswer = (request: RelayRequest, value: object): RelayResponse =>
   cacheable(request, JSON.stringify(value), { 'content-type': 'application/json' });
 
-/** The edge may keep an answer for 5 s; an edit of a table stays visible within its 10 s. */
+/** The distribution may cache an answer for 5 s: an edit of a table still shows within its 10 s. */
 const cacheable = (request: RelayRequest, body: string, headers: Record<string, string>): RelayResponse => ({
   status: 200,
   headers: { ...headers, 'cache-control': 'public, max-age=5', 'x-request-id': request.id },

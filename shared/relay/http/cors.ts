@@ -1,3 +1,4 @@
+/** Cross-origin requests of browsers. Credentials are never allowed. */
 import type { Handle, RelayRequest, RelayResponse } from './http.ts';
 import type { ConfigSource } from '../ports/config-store.ts';
 
@@ -13,7 +14,7 @@ export function withCors(handle: Handle, config: ConfigSource): Handle {
       if (allowed !== undefined) return preflightAnswer(request, allowed);
       return withVary(await handle(request), origins);
     }
-    // Side by side: the settings must not delay a request whose pipeline reads them too.
+    // Concurrent: the settings must not delay a request whose pipeline reads them too.
     const [response, origins] = await Promise.all([handle(request), originsOf(config)]);
     const allowed = allowedOrigin(origins, request);
     if (allowed === undefined) return withVary(response, origins);
@@ -27,7 +28,7 @@ export function withCors(handle: Handle, config: ConfigSource): Handle {
 const isPreflight = (request: RelayRequest): boolean =>
   request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
 
-/** Without settings no origin is allowed; the pipeline itself reports that the store is away. */
+/** Without settings no origin is allowed; the handle itself reports that the store does not answer. */
 async function originsOf(config: ConfigSource): Promise<string[]> {
   try {
     return (await config.current()).settings.corsOrigins;
@@ -62,8 +63,8 @@ function withVary(response: RelayResponse, origins: string[]): RelayResponse {
 }
 
 /**
- * Headers are allowed as asked, because SDKs send many of their own (`x-stainless-*`) and `*` would not cover
- * `authorization`. No cookies: credentials are never allowed.
+ * Headers are allowed as requested: SDKs send many of their own (`x-stainless-*`), and `*` does not cover
+ * `authorization`.
  */
 function preflightAnswer(request: RelayRequest, allowed: string): RelayResponse {
   const asked = request.headers['access-control-request-headers'] ?? '';

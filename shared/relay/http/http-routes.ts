@@ -1,11 +1,11 @@
-/** Which paths the relay serves, and what a request to any other one is told. */
+/** Every path that is served, and what a client that missed it should call instead. */
 import { chatRoute } from '../../endpoints/chat/route.ts';
 import { responsesRoute } from '../../endpoints/responses/route.ts';
 import type { RelayRequest } from './http.ts';
 import { refuse } from './refusal.ts';
 import type { Refusal } from './refusal.ts';
 
-/** Every path that is served. What is not in this table is answered with 404 or 405 by whichever function it reached. */
+/** Every other path or method is answered with 404 or 405 by the function that it reached. */
 const routes = [
   chatRoute,
   responsesRoute,
@@ -49,7 +49,7 @@ export function refuseRoute(request: RelayRequest): Refusal {
       },
     );
   }
-  // The front door reads the path as it was sent: an escaped one came to a function that does not serve it.
+  // The distribution routes by the path as it was sent: an escaped one reaches a function that does not serve it.
   if (route)
     return refuse(
       'not_found',

@@ -1,4 +1,7 @@
-/** Host-neutral HTTP: what the edge hands to the relay, and what it gets back. */
+/** Host-neutral HTTP: what `http-entry` hands to the relay, and what it gets back. */
+import type { Clock } from '../ports/clock.ts';
+import type { Ids } from '../ports/ids.ts';
+import type { Log } from '../ports/telemetry.ts';
 
 export interface RelayRequest {
   id: string;
@@ -27,3 +30,15 @@ export interface RelayResponse {
 
 /** One endpoint group. Never rejects: whatever goes wrong becomes an answer. */
 export type Handle = (request: RelayRequest) => Promise<RelayResponse>;
+
+/** A handle with all that a host needs to serve it; `functions/compose` makes them. */
+export interface HostedHandle {
+  handle: Handle;
+  clock: Clock;
+  ids: Ids;
+  log: Log;
+  /** Accepted values of `x-relay-origin`; an empty list refuses every request. */
+  originSecrets: readonly string[];
+  /** true on the local stack: the public address is http there. */
+  local: boolean;
+}

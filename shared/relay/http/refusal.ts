@@ -1,9 +1,10 @@
+/** Refusals: the one error of the relay's core, in the form that a client sees. The table of codes is closed. */
 import type { ErrorBody, ErrorObject, ErrorType } from '../../wire/error-body.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { RelayResponse } from './http.ts';
 import { StoreUnavailable } from '../ports/store-errors.ts';
 
-/** Every error a client can meet, by code: its HTTP status and its type. */
+/** Every error that a client can get, by code: its HTTP status and its type. */
 const refusals = {
   relay_closed: [403, 'access_denied_error'],
   origin_denied: [403, 'access_denied_error'],
@@ -35,11 +36,11 @@ export type RefusalCode = keyof typeof refusals;
 export interface RefusalOptions {
   param?: string | undefined;
   headers?: Record<string, string> | undefined;
-  /** For the log only: what the client is not told. Our own words, never foreign text. */
+  /** For the log only, in our own words: what the client does not see. */
   reason?: string | undefined;
 }
 
-/** Why a request is not served, in the form that a client sees: the one error of the relay's core. */
+/** Why a request is not served. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly status: number;
@@ -61,7 +62,7 @@ export function refuse(code: RefusalCode, message: string, options: RefusalOptio
   return new Refusal(status, { message, type, param: options.param ?? null, code }, options);
 }
 
-/** Whatever was thrown, as what the client is told. Messages of unknown errors stay inside. */
+/** Any thrown error as a refusal. Messages of unknown errors are not shown to clients. */
 export function asRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   if (error instanceof InvalidRequest) {

@@ -1,9 +1,9 @@
-import type { PageFacts } from './page.ts';
+/** The page for a browser: one file without scripts. Every text from a row or a header is escaped. */
+import type { PageFacts } from './page-facts.ts';
 import { planLines, priceOf, yuan } from './page-price.ts';
 import { snippets } from './page-snippets.ts';
 import { pageStyle } from './page-style.ts';
 
-/** The page for a browser: one file, no scripts, every foreign text escaped. */
 export function pageHtml(facts: PageFacts): string {
   const { baseUrl, contact, relayClosed } = facts;
   return `<!doctype html>

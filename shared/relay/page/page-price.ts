@@ -1,7 +1,8 @@
+/** Prices and plans in words. */
 import { ruleOf } from '../../billing/price.ts';
 import type { ChargeEntry, PlanEntry } from '../../wire/catalog.ts';
 
-/** What a model costs, in words; the first rule that names it decides. */
+/** What a model costs; the first rule that names it decides. */
 export function priceOf(model: string, charges: ChargeEntry[]): string {
   const charge = ruleOf(charges, model);
   if (charge === undefined || charge.type === 'non-billing') return 'free';

@@ -1,9 +1,9 @@
+/** How to make the first call, for each of the usual clients. */
 export interface Snippet {
   title: string;
   code: string;
 }
 
-/** How to make the first call, for each of the usual clients. */
 export function snippets(baseUrl: string, models: string[]): Snippet[] {
   const model = models[0] ?? 'MODEL';
   const quotedModel = JSON.stringify(model);

@@ -1,4 +1,5 @@
-/** The page's style sheet. The policy header allows it by its hash alone: change both together. */
+/** The page's style sheet. The policy header allows it by its hash alone: both change together. */
+
 export const pageStyle = `
 :root { color-scheme: light dark; --ink: #1c2024; --soft: #5a636b; --line: #d9dee3; --back: #fff; --panel: #f4f6f8; --mark: #0b62c4; }
 @media (prefers-color-scheme: dark) {

@@ -1,8 +1,8 @@
-import type { PageFacts } from './page.ts';
+/** The page for a terminal: no control codes, whatever a row or a header holds. */
+import type { PageFacts } from './page-facts.ts';
 import { planLines, priceOf, yuan } from './page-price.ts';
 import { snippets } from './page-snippets.ts';
 
-/** The page for a terminal. */
 export function pageText(facts: PageFacts): string {
   const { baseUrl, models, charges, plans, contact, relayClosed } = facts;
   const width = Math.max(0, ...models.map((model) => model.length));
@@ -31,5 +31,4 @@ export function pageText(facts: PageFacts): string {
   return `${lines.map(printable).join('\n')}\n`;
 }
 
-/** Rows and host names are foreign text: no terminal control codes. */
 const printable = (line: string): string => line.replaceAll(/\p{Cc}/gu, '');

@@ -1,22 +1,10 @@
-import type { ChargeEntry, PlanEntry } from '../../wire/catalog.ts';
+/** The page about the relay, in the form that the client asks for. */
 import { pageHtml } from './page-html.ts';
+import type { PageFacts } from './page-facts.ts';
 import { pageStyleHash } from './page-style.ts';
 import { pageText } from './page-text.ts';
 
-/** What the page shows; nothing that the public read endpoints do not say too. */
-export interface PageFacts {
-  /** The public base address including `/v1`. */
-  baseUrl: string;
-  models: string[];
-  /** By id: the first that names a model prices it. */
-  charges: ChargeEntry[];
-  /** Empty unless subscriptions are enabled. */
-  plans: PlanEntry[];
-  contact: string;
-  relayClosed: boolean;
-}
-
-/** The page for browsers, or as plain text for whoever does not ask for HTML (curl). */
+/** As HTML for browsers, as plain text for clients that do not ask for HTML (curl). */
 export function page(facts: PageFacts, accept: string): { body: string; headers: Record<string, string> } {
   if (!accept.includes('text/html'))
     return {

@@ -1,4 +1,4 @@
-/** What the account endpoints read of the reservations. */
+/** What the account endpoints read: an account's item and its ledger rows. */
 import type { CloseRow, GrantLedgerRow } from '../../billing/ledger-row.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 

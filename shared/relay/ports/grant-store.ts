@@ -1,7 +1,8 @@
+/** Grants, and the one transaction that applies each. */
 import type { NanoYuan } from '../../billing/amount.ts';
 import type { GrantLedgerRow } from '../../billing/ledger-row.ts';
 
-/** A row of `grants` as it stands, marks included; numbers as text, so that none is rounded. */
+/** A row of `grants` as the table has it, marks included; numbers as text, so that none is rounded. */
 export interface GrantImage {
   account: string;
   grant_id: string;
@@ -20,7 +21,7 @@ export interface GrantMarks {
   problem?: string | undefined;
 }
 
-/** Rejects with what makes it worth trying again later. */
+/** Every method rejects with what the store said; a retry is worth it unless that is Poisoned. */
 export interface GrantStore {
   /** The ledger's row of this grant. */
   find(account: string, grantId: string): Promise<AppliedGrant | undefined>;

@@ -1,13 +1,17 @@
+/**
+ * The store behind the header Idempotency-Key: one row per owner and header value, kept for 24 hours. Every method
+ * throws StoreUnavailable.
+ */
+
 /** What a request's Idempotency-Key was found to be. */
 export type ClaimReply =
   | { state: 'claimed' }
   | { state: 'running' | 'completed' | 'other_body'; requestId: string };
 
-/** The store behind the header: one row per key owner and header value, kept for 24 hours. Throws StoreUnavailable. */
 export interface IdempotencyStore {
   /**
-   * Takes a key for a request, if nobody has it. `untilMs`: when the request can no longer be running.
-   * A claim whose request died without a word is free after that.
+   * Takes a key for a request, if no other request holds it. After `untilMs` the claim of a request that crashed is
+   * free again.
    */
   claim(claim: IdempotencyClaim): Promise<ClaimReply>;
   /** The request ended: its key is used up, or free again when nothing was charged. */
@@ -15,10 +19,11 @@ export interface IdempotencyStore {
 }
 
 export interface IdempotencyClaim {
-  /** The hash of the API key: two customers may use the same words. */
+  /** The hash of the API key: two customers may send the same header value. */
   owner: string;
   idempotencyKey: string;
   requestId: string;
   body: unknown;
+  /** When the request can no longer be running, in epoch milliseconds. */
   untilMs: number;
 }

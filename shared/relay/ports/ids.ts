@@ -1,4 +1,5 @@
-/** Request ids, and chance that is no secret. */
+/** Request ids, and random numbers that need not be secret. */
+
 export interface Ids {
   /** A new request id: 26 characters [0-9a-z], sorts by time of creation. */
   next(): string;

@@ -1,11 +1,12 @@
+/** API keys with the row of their account. */
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 
-/** Why a key lookup found nothing usable is for the log only; clients see one message for all. */
+/** Why a lookup found no usable key is for the log only; clients see one message for all reasons. */
 export type KeyLookup =
   | {
       row: KeyRow;
-      /** Absent: no row, or one that does not fit: no plan is held. */
+      /** Absent: there is no row, or its validation failed; no plan is held then. */
       account?: AccountRow | undefined;
     }
   | { missing: 'unknown' | 'invalid_row' };

@@ -5,7 +5,7 @@
 import type { CloseWrite, ReserveWrite } from '../../billing/quota-writes.ts';
 import type { OpenEntry, QuotaItem } from '../../billing/quota-item.ts';
 
-/** What a done write tells of the item, without reading all of it. */
+/** What a write that was done returns of the item, without a read of all of it. */
 export interface ReturnedItem {
   available: bigint;
   /** The count of the write's own plan slot, when it has one. */
@@ -20,13 +20,13 @@ export type WriteReply<Done> = ({ done: true } & Done) | { done: false; item: Qu
 export interface QuotaStore {
   reserve(write: ReserveWrite): Promise<WriteReply<{ returned: ReturnedItem }>>;
   close(write: CloseWrite): Promise<WriteReply<object>>;
-  /** Puts an entry of amount 0 under an id that is not open, so that a late reserve of that id fails. */
+  /** Puts an entry of amount 0 under an id that is not open, so that a late reserve of that id is refused. */
   tombstone(account: string, id: string, entry: OpenEntry): Promise<WriteReply<object>>;
   /** Puts an empty item if the account has none. */
   create(account: string): Promise<void>;
 }
 
-/** An item of the scan, not yet understood. */
+/** An item of the scan, not yet read. */
 export interface ScannedQuota {
   account: string;
   /** Throws Poisoned. */

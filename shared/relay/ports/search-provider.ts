@@ -1,3 +1,5 @@
+/** Web search. */
+
 export interface SearchResult {
   title: string;
   url: string;
@@ -7,6 +9,6 @@ export interface SearchResult {
 }
 
 export interface SearchProvider {
-  /** Rejects when there is no answer, or one that is not understood. May be empty. */
+  /** May be empty. Rejects when the provider does not answer, or not with results. */
   search(query: string, signal: AbortSignal): Promise<SearchResult[]>;
 }

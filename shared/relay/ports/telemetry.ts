@@ -1,4 +1,6 @@
-/** One line per request. Never holds a prompt, an answer, a secret or an upstream's own words. */
+/** Log lines and metrics. Nothing here may hold a prompt, an answer, a secret or an upstream's own words. */
+
+/** One line per request. */
 export interface RequestLog {
   request_id: string;
   endpoint: string;
@@ -23,7 +25,7 @@ export interface RequestLog {
   prompt_tokens?: number | undefined;
   completion_tokens?: number | undefined;
   usage_estimated?: boolean | undefined;
-  /** The upstream told nonsense counts, which were clamped. */
+  /** The upstream reported impossible counts, which were clamped. */
   usage_clamped?: boolean | undefined;
   /** What was charged, in yuan, as an exact decimal. */
   charge?: string | undefined;
@@ -38,12 +40,6 @@ export interface Log {
   fault(requestId: string, error: unknown): void;
 }
 
-/** What a run found: reservations that are still open after it, and those that it closed. */
-export interface SweepResult {
-  open: number;
-  expired: number;
-}
-
 /** Each of these has an alarm: a person has to look. */
 export const metricNames = [
   'ConservationBroken',
@@ -56,4 +52,22 @@ export type MetricName = (typeof metricNames)[number];
 export interface Metrics {
   /** Counts one. */
   count(name: MetricName): void;
+}
+
+/** What a sweep found: reservations that are still open after it, and those that it closed. */
+export interface SweepResult {
+  open: number;
+  expired: number;
+}
+
+export interface SweepMetrics {
+  swept(result: SweepResult): void;
+}
+
+/** What the publisher of the configuration counts; each of `badRows` and `failed` has an alarm. */
+export interface ConfigMetrics {
+  compiled(counts: { badRows: number; warnedRows: number; unpricedModels: number }): void;
+  /** Rows with a problem among keys and accounts that were just written. */
+  badRows(count: number): void;
+  failed(): void;
 }

@@ -1,3 +1,4 @@
+/** HTTP to upstreams. */
 import type { UpstreamReply, UpstreamRequest } from '../../upstreams/exchange.ts';
 
 export interface UpstreamTransport {

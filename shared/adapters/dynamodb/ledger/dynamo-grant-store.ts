@@ -1,59 +1,72 @@
+/** Grants: their rows, the ledger row of each, and the transaction that applies one exactly once. */
 import {
-  ConditionalCheckFailedException,
   GetItemCommand,
   paginateScan,
   TransactWriteItemsCommand,
   UpdateItemCommand,
   type DynamoDBClient,
-  type TransactionCanceledException,
   type TransactWriteItem,
 } from '@aws-sdk/client-dynamodb';
+import { marshall } from '@aws-sdk/util-dynamodb';
 import { parseYuan } from '../../../billing/amount.ts';
 import { grantLedgerId } from '../../../billing/grant.ts';
 import type { GrantLedgerRow } from '../../../billing/ledger-row.ts';
 import type { AppliedGrant, GrantMarks, GrantStore } from '../../../relay/ports/grant-store.ts';
 import { Poisoned, StoreBusy } from '../../../relay/ports/store-errors.ts';
-import { storeCall } from '../dynamo-client.ts';
-import { isInvalid, ledgerAttributes } from './dynamo-ledger-store.ts';
-import { numberAttribute, textAttribute, type Attributes } from '../quotas/quota-attributes.ts';
-import { readGrantImage } from '../../table-streams/table-stream-records.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
+import type { Attributes } from '../attributes.ts';
+import { conditionalCall, storeCall, transactionCall } from '../dynamo-client.ts';
+import { readGrantImage } from './grant-attributes.ts';
+import { ledgerAttributes } from './ledger-attributes.ts';
+
+/**
+ * A grant over time:
+ *
+ *     written --apply: ledger row and balance--> applied --mark--> applied and marked
+ */
+const isNotInLedger = 'attribute_not_exists(id)';
+const isNotMarked = 'attribute_not_exists(#applied)';
+/** An update creates the row that it does not find. */
+const rowExists = 'attribute_exists(account)';
 
 export function dynamoGrantStore(client: DynamoDBClient, stack: string): GrantStore {
   const ledger = physicalTableName(stack, 'ledger');
   const grants = physicalTableName(stack, 'grants');
   return {
     async find(account, grantId) {
-      const Key = { account: textAttribute(account), id: textAttribute(grantLedgerId(grantId)) };
+      const Key = marshall({ account, id: grantLedgerId(grantId) });
       const command = new GetItemCommand({ TableName: ledger, Key, ConsistentRead: true });
       const { Item } = await storeCall(() => client.send(command));
       return Item && appliedOf(Item);
     },
     async apply(row) {
       const TransactItems = [putOnce(ledger, row), addToBalance(physicalTableName(stack, 'quotas'), row)];
-      try {
-        await storeCall(() => client.send(new TransactWriteItemsCommand({ TransactItems })));
-        return { amount: row.amount, at: row.at };
-      } catch (error) {
-        if (isInvalid(error)) throw new Poisoned('grants: the transaction is refused', { cause: error });
-        if (!isCancelled(error)) throw error;
-        return whyCancelled(error);
-      }
+      const reply = await transactionCall(() =>
+        client.send(new TransactWriteItemsCommand({ TransactItems })),
+      );
+      if (reply.done) return { amount: row.amount, at: row.at };
+      const [appliedBefore] = reply.refused;
+      if (appliedBefore) return appliedOf(appliedBefore);
+      if (reply.invalid)
+        throw new Poisoned("grants: the account's item does not take the amount", { cause: reply.error });
+      throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
     },
     async mark(account, grantId, marks) {
       const command = new UpdateItemCommand({
         TableName: grants,
-        Key: { account: textAttribute(account), grant_id: textAttribute(grantId) },
+        Key: marshall({ account, grant_id: grantId }),
         ...markExpression(marks),
       });
-      await storeCall(() => client.send(command)).catch((error: unknown) => {
-        if (!(error instanceof ConditionalCheckFailedException)) throw error;
-      });
+      await conditionalCall(() => client.send(command));
     },
     async *unapplied() {
-      const FilterExpression = 'attribute_not_exists(#applied)';
       const ExpressionAttributeNames = { '#applied': '_applied' };
-      const input = { TableName: grants, ConsistentRead: true, FilterExpression, ExpressionAttributeNames };
+      const input = {
+        TableName: grants,
+        ConsistentRead: true,
+        FilterExpression: isNotMarked,
+        ExpressionAttributeNames,
+      };
       for await (const { Items = [] } of paginateScan({ client }, input)) yield* Items.map(readGrantImage);
     },
   };
@@ -63,41 +76,24 @@ const putOnce = (TableName: string, row: GrantLedgerRow): TransactWriteItem => (
   Put: {
     TableName,
     Item: ledgerAttributes(row),
-    ConditionExpression: 'attribute_not_exists(id)',
+    ConditionExpression: isNotInLedger,
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   },
 });
 
-/** An account's first grant makes its item, whole: later writes go into maps that have to be there. */
+/** An account's first grant creates its whole item: DynamoDB creates no maps for later writes. */
 const addToBalance = (TableName: string, { account, amount }: GrantLedgerRow): TransactWriteItem => ({
   Update: {
     TableName,
-    Key: { account: textAttribute(account) },
+    Key: marshall({ account }),
     UpdateExpression: `SET available = if_not_exists(available, :zero) + :amount,
       granted = if_not_exists(granted, :zero) + :amount, spent = if_not_exists(spent, :zero),
       settled = if_not_exists(settled, :zero), #open = if_not_exists(#open, :none),
       #plan = if_not_exists(#plan, :none), busy = if_not_exists(busy, :none), #rate = if_not_exists(#rate, :none)`,
     ExpressionAttributeNames: { '#open': 'open', '#plan': 'plan', '#rate': 'rate' },
-    ExpressionAttributeValues: {
-      ':amount': numberAttribute(amount),
-      ':zero': numberAttribute(0),
-      ':none': { M: {} },
-    },
+    ExpressionAttributeValues: marshall({ ':amount': amount, ':zero': 0, ':none': {} }),
   },
 });
-
-const isCancelled = (error: unknown): error is TransactionCanceledException =>
-  error instanceof Error && error.name === 'TransactionCanceledException';
-
-/** Applied before, or not to be applied now, or never. */
-function whyCancelled(error: TransactionCanceledException): AppliedGrant {
-  const reasons = error.CancellationReasons ?? [];
-  const [putting] = reasons;
-  if (putting?.Code === 'ConditionalCheckFailed' && putting.Item) return appliedOf(putting.Item);
-  if (reasons.some(({ Code }) => Code === 'ValidationError'))
-    throw new Poisoned("grants: the account's item does not take the amount", { cause: error });
-  throw new StoreBusy('The transaction did not go through.', { cause: error });
-}
 
 function appliedOf({ amount, at }: Attributes): AppliedGrant {
   const applied = parseYuan(amount?.N ?? '');
@@ -111,12 +107,9 @@ function markExpression({ applied, problem }: GrantMarks) {
     ...(applied === undefined ? [] : ['#applied = :applied']),
     ...(problem === undefined ? [] : ['#problem = :problem']),
   ];
-  const values: Attributes = {
-    ...(applied !== undefined && { ':applied': textAttribute(applied) }),
-    ...(problem !== undefined && { ':problem': textAttribute(problem) }),
-  };
+  const values = marshall({ ':applied': applied, ':problem': problem }, { removeUndefinedValues: true });
   return {
-    ConditionExpression: 'attribute_exists(account)',
+    ConditionExpression: rowExists,
     UpdateExpression: `${set.length > 0 ? `SET ${set.join(', ')}` : ''}${problem === undefined ? ' REMOVE #problem' : ''}`,
     ExpressionAttributeNames: {
       ...(applied !== undefined && { '#applied': '_applied' }),

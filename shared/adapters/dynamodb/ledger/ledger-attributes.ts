@@ -1,7 +1,23 @@
+/** Rows of `ledger` as DynamoDB attributes, both ways: amounts in yuan, as exact decimals. */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import { parseYuan, type NanoYuan } from '../../../billing/amount.ts';
+import { marshall, NumberValueImpl as NumberValue } from '@aws-sdk/util-dynamodb';
+import { formatYuan, parseYuan, type NanoYuan } from '../../../billing/amount.ts';
 import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../../billing/ledger-row.ts';
-import type { Attributes } from '../quotas/quota-attributes.ts';
+import type { Attributes } from '../attributes.ts';
+
+const exact = (amount: NanoYuan): NumberValue => NumberValue.from(formatYuan(amount));
+
+export function ledgerAttributes(row: LedgerRow): Attributes {
+  const amounts =
+    row.kind === 'grant'
+      ? { amount: exact(row.amount) }
+      : {
+          charge: exact(row.charge),
+          reserved: exact(row.reserved),
+          cost: row.cost === undefined ? undefined : exact(row.cost),
+        };
+  return marshall({ ...row, ...amounts }, { removeUndefinedValues: true });
+}
 
 const closeKinds = ['settled', 'released', 'expired', 'cancelled'] as const;
 

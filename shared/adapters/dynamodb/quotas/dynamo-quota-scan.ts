@@ -1,14 +1,17 @@
+/** All accounts with open reservations, for the sweeper. */
 import { paginateScan, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { QuotaScan } from '../../../relay/ports/quota-store.ts';
-import { readQuota } from '../../table-streams/table-stream-records.ts';
+import { readQuota } from './quota-attributes.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 
-/** Reads `quotas` page by page; an item is consistent in itself, which is all that a close needs. */
+const hasOpenEntries = 'size(#open) > :none';
+
+/** Reads page by page. Pages differ in time, but each item is consistent in itself, which is all that a close needs. */
 export function dynamoQuotaScan(client: DynamoDBClient, stack: string): QuotaScan {
   const input = {
     TableName: physicalTableName(stack, 'quotas'),
     ConsistentRead: true,
-    FilterExpression: 'size(#open) > :none',
+    FilterExpression: hasOpenEntries,
     ExpressionAttributeNames: { '#open': 'open' },
     ExpressionAttributeValues: { ':none': { N: '0' } },
   };

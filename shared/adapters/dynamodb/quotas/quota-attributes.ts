@@ -1,17 +1,14 @@
-import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from '../../../billing/quota-item.ts';
-
 /**
- * The `quotas` item as DynamoDB attributes, both ways, with amounts as bigints: JavaScript's numbers would round
- * them. An open entry is a list, because up to a hundred of them stand in one item and names would double it:
+ * The item of `quotas` as DynamoDB attributes, both ways, with amounts as bigints: JavaScript's numbers would round
+ * them. An open entry is a list, because one item holds up to a hundred of them and names would double it:
  * [until, amount, input, key, model, price, slot, flags], flags of b (busy), o (official), t (tombstone).
  */
-export type Attributes = Record<string, AttributeValue>;
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from '../../../billing/quota-item.ts';
+import { Poisoned } from '../../../relay/ports/store-errors.ts';
+import { numberAttribute, textAttribute, type Attributes } from '../attributes.ts';
 
-export const numberAttribute = (value: bigint | number): AttributeValue => ({ N: String(value) });
-export const textAttribute = (value: string): AttributeValue => ({ S: value });
-
-/** Where the flags stand in an entry's list. */
+/** The index of the flags in an entry's list. */
 export const flagsIndex = 7;
 
 export const flagsAttribute = ({ busy, official, tombstone }: OpenEntry): AttributeValue =>
@@ -53,7 +50,16 @@ export function closeRecordAttribute(closeRecord: CloseRecord): AttributeValue {
 const optionalNumber = (value: bigint | number | undefined): AttributeValue =>
   value === undefined ? textAttribute('') : numberAttribute(value);
 
-/** Throws an Error that names the attribute when the item is not one that functions wrote. */
+/** An item that may not be one that functions wrote. Throws Poisoned. */
+export function readQuota(attributes: Attributes): QuotaItem {
+  try {
+    return quotaOf(attributes);
+  } catch (error) {
+    throw new Poisoned(error instanceof Error ? error.message : 'quotas: not readable', { cause: error });
+  }
+}
+
+/** Throws an Error that names the attribute when functions did not write the item. */
 export function quotaOf(attributes: Attributes): QuotaItem {
   return {
     account: text(attributes['account'], 'account'),

@@ -1,14 +1,17 @@
+/**
+ * The writes of reservations in DynamoDB's language; `shared/billing/quota-writes.ts` says the same in plain code, and
+ * the contract suite compares them. An open entry over time, by the writes that are here:
+ *
+ *     absent --reserve--> open --close--> absent
+ *     absent --tombstone--> open with flag t --close--> absent
+ */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import type { OpenEntry } from '../../../billing/quota-item.ts';
 import type { CloseWrite, ReserveWrite } from '../../../billing/quota-writes.ts';
-import {
-  entryAttribute,
-  flagsAttribute,
-  flagsIndex,
-  closeRecordAttribute,
-  numberAttribute,
-} from './quota-attributes.ts';
+import { numberAttribute } from '../attributes.ts';
+import { entryAttribute, flagsAttribute, flagsIndex, closeRecordAttribute } from './quota-attributes.ts';
 
-/** The expression part of an UpdateItem. Says in DynamoDB's language what `shared/billing/quota-writes.ts` says. */
+/** The expression part of an UpdateItem. */
 export interface Expression {
   ConditionExpression: string;
   UpdateExpression: string;
@@ -31,7 +34,7 @@ class Clauses {
     return [attribute, ...inner].map((name) => this.#alias(name)).join('.');
   }
 
-  /** The same value under the same name twice is sent once. Aliases are short: two writes a call add up. */
+  /** The same value under the same name is sent once. Aliases are short: each call waits for two of these writes. */
   value(name: string, value: AttributeValue): string {
     const alias = this.#valueAliases.get(name) ?? `:${this.#valueAliases.size}`;
     this.#valueAliases.set(name, alias);
@@ -59,27 +62,39 @@ class Clauses {
   }
 }
 
+const hasItem = (c: Clauses): string => `attribute_exists(${c.path('account')})`;
+const isNotOpen = (c: Clauses, id: string): string => `attribute_not_exists(${c.path('open', id)})`;
+const hasRoom = (c: Clauses, entriesMax: number): string =>
+  `size(${c.path('open')}) < ${c.value('openMax', numberAttribute(entriesMax))}`;
+const balanceCovers = (c: Clauses, amount: string): string => `${c.path('available')} >= ${amount}`;
+/** A tombstone under the same id is not what a close may undo. */
+const isOpenAs = (c: Clauses, id: string, entry: OpenEntry): string =>
+  `${c.path('open', id)}[${flagsIndex}] = ${c.value('flags', flagsAttribute(entry))}`;
+/** A limit of 0 admits no call, not even the first. */
+const isBelow = (c: Clauses, counter: string, limit: string): string =>
+  `(${counter} < ${limit} OR (attribute_not_exists(${counter}) AND ${limit} > ${zeroIn(c)}))`;
+const hasNoMinuteOf = (rate: string, minute: string, now: string): string =>
+  `(attribute_not_exists(${rate}) OR ${minute} < ${now})`;
+
+const zeroIn = (c: Clauses): string => c.value('zero', numberAttribute(0));
+const oneIn = (c: Clauses): string => c.value('one', numberAttribute(1));
+
 export function reserveExpression(write: ReserveWrite, openEntriesMax: number): Expression {
   const { id, entry, slot, busy, rate } = write;
   const c = new Clauses();
-  const open = c.path('open', id);
   const available = c.path('available');
   const amount = c.value('amount', numberAttribute(entry.amount));
-  c.conditions.push(
-    `attribute_exists(${c.path('account')})`,
-    `attribute_not_exists(${open})`,
-    `size(${c.path('open')}) < ${c.value('openMax', numberAttribute(openEntriesMax))}`,
-  );
-  if (entry.amount > 0n) c.conditions.push(`${available} >= ${amount}`);
+  c.conditions.push(hasItem(c), isNotOpen(c, id), hasRoom(c, openEntriesMax));
+  if (entry.amount > 0n) c.conditions.push(balanceCovers(c, amount));
   c.set.push(
-    `${open} = ${c.value('entry', entryAttribute(entry))}`,
+    `${c.path('open', id)} = ${c.value('entry', entryAttribute(entry))}`,
     `${available} = ${available} - ${amount}`,
   );
   if (slot) {
-    countUp(c, c.path('plan', slot.key), slot.limit, 'slotMax');
+    countUp(c, c.path('plan', slot.key), { max: slot.limit, name: 'slotMax' });
     c.remove.push(c.path('plan', slot.staleKey));
   }
-  if (busy) countUp(c, c.path('busy', busy.key), busy.max, 'busyMax');
+  if (busy) countUp(c, c.path('busy', busy.key), { max: busy.max, name: 'busyMax' });
   if (rate) addRate(c, rate);
   return c.expression('UPDATED_NEW');
 }
@@ -87,42 +102,34 @@ export function reserveExpression(write: ReserveWrite, openEntriesMax: number): 
 export function closeExpression(write: CloseWrite, refund: bigint): Expression {
   const { id, entry, closeRecord, releaseSlot } = write;
   const c = new Clauses();
-  const open = c.path('open', id);
-  // Open, and as this entry: a tombstone under the same id is not what this close may undo.
-  c.conditions.push(`${open}[${flagsIndex}] = ${c.value('flags', flagsAttribute(entry))}`);
+  c.conditions.push(isOpenAs(c, id, entry));
   const add = (path: string, value: string): void => void c.set.push(`${path} = ${path} + ${value}`);
   add(c.path('available'), c.value('refund', numberAttribute(refund)));
   add(c.path('spent'), c.value('charge', numberAttribute(closeRecord.charge)));
-  add(c.path('settled'), c.value('one', numberAttribute(1)));
+  add(c.path('settled'), oneIn(c));
   c.set.push(`${c.path('last')} = ${c.value('close', closeRecordAttribute(closeRecord))}`);
   if (releaseSlot && entry.slot !== '') countDown(c, c.path('plan', entry.slot));
   if (entry.busy) countDown(c, c.path('busy', entry.key));
-  c.remove.push(open);
+  c.remove.push(c.path('open', id));
   return c.expression();
 }
 
 export function tombstoneExpression(id: string, entry: AttributeValue): Expression {
   const c = new Clauses();
-  const open = c.path('open', id);
-  c.conditions.push(`attribute_exists(${c.path('account')})`, `attribute_not_exists(${open})`);
-  c.set.push(`${open} = ${c.value('entry', entry)}`);
+  c.conditions.push(hasItem(c), isNotOpen(c, id));
+  c.set.push(`${c.path('open', id)} = ${c.value('entry', entry)}`);
   return c.expression();
 }
 
-function countUp(c: Clauses, path: string, max: number | null, name: string): void {
-  const zero = c.value('zero', numberAttribute(0));
-  const one = c.value('one', numberAttribute(1));
-  if (max !== null) {
-    const limit = c.value(name, numberAttribute(max));
-    // A limit of 0 admits nobody, not even the first.
-    c.conditions.push(`(${path} < ${limit} OR (attribute_not_exists(${path}) AND ${limit} > ${zero}))`);
-  }
-  c.set.push(`${path} = if_not_exists(${path}, ${zero}) + ${one}`);
+/** @param limit `max` null: none; `name`: of the limit's value */
+function countUp(c: Clauses, path: string, { max, name }: { max: number | null; name: string }): void {
+  if (max !== null) c.conditions.push(isBelow(c, path, c.value(name, numberAttribute(max))));
+  c.set.push(`${path} = if_not_exists(${path}, ${zeroIn(c)}) + ${oneIn(c)}`);
 }
 
-/** A counter that a close takes from is there: the reserve put it. */
+/** The counter exists: the reserve of this entry made it. */
 function countDown(c: Clauses, path: string): void {
-  c.set.push(`${path} = ${path} - ${c.value('one', numberAttribute(1))}`);
+  c.set.push(`${path} = ${path} - ${oneIn(c)}`);
 }
 
 function addRate(c: Clauses, { key, minute, max, starts }: NonNullable<ReserveWrite['rate']>): void {
@@ -130,12 +137,12 @@ function addRate(c: Clauses, { key, minute, max, starts }: NonNullable<ReserveWr
   const minutePath = c.path('rate', key, 'minute');
   const now = c.value('minute', numberAttribute(minute));
   if (starts) {
-    c.conditions.push(`(attribute_not_exists(${path}) OR ${minutePath} < ${now})`);
+    c.conditions.push(hasNoMinuteOf(path, minutePath, now));
     const first = { M: { minute: numberAttribute(minute), count: numberAttribute(1) } };
     c.set.push(`${path} = ${c.value('rate', first)}`);
     return;
   }
   const countPath = c.path('rate', key, 'count');
   c.conditions.push(`${minutePath} = ${now}`, `${countPath} < ${c.value('rpm', numberAttribute(max))}`);
-  c.set.push(`${countPath} = ${countPath} + ${c.value('one', numberAttribute(1))}`);
+  c.set.push(`${countPath} = ${countPath} + ${oneIn(c)}`);
 }

@@ -1,35 +1,36 @@
-/** What a function knows of the table `runtime`: the configuration it serves, and the cooldowns of channels. */
+/**
+ * The configuration that a function serves, and the cooldowns of candidates, both from the table `runtime` in one read.
+ * A request must never wait long for a newer configuration while there is an older one.
+ */
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { emptySnapshot, snapshotFormat, type Snapshot } from '../../../config/snapshot.ts';
 import { type Clock } from '../../../relay/ports/clock.ts';
 import type { Log } from '../../../relay/ports/telemetry.ts';
 import { StoreUnavailable } from '../../../relay/ports/store-errors.ts';
-import type { ConfigSource } from '../../../relay/ports/config-store.ts';
+import type { ConfigSource, Pointer } from '../../../relay/ports/config-store.ts';
 import { cooldownsId } from '../dynamo-channel-health.ts';
-import type { Attributes } from '../quotas/quota-attributes.ts';
-import { getItems, pointerId, pointerOf, type Pointer } from './runtime-items.ts';
+import { getItems, pointerId, pointerOf, type RuntimeItem, type RuntimeTable } from './runtime-items.ts';
 import { readSnapshot } from './snapshot-reader.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 
 /** An edit is live within 10 s: this, and the compile. */
 const freshMs = 8000;
 /** How long a request waits for a newer configuration when there is an older one to serve it with. */
-const patienceMs = 300;
-/** After a read that failed, requests are served without trying again for so long. */
+const waitMsMax = 300;
+/** After a read that failed, requests are served without a new read for so long. */
 const retryAfterMs = 1000;
 
-export interface RuntimeViewParts {
+export interface ConfigSourceParts {
   client: DynamoDBDocumentClient;
   clock: Clock;
   log: Log;
   stack: string;
 }
 
-export interface RuntimeView {
-  /** The configuration; read when it was last looked for 8 s ago, which also renews the cooldowns. */
-  config: ConfigSource;
+/** `current` reads when the last read is 8 s old, which also renews the cooldowns. */
+export interface DynamoConfigSource extends ConfigSource {
   /** The item `cooldowns` as last read; undefined: there was none. */
-  cooldowns(): Attributes | undefined;
+  cooldowns(): RuntimeItem | undefined;
   /** Reads now, whatever the age; waits 300 ms at most. Never rejects. */
   refresh(): Promise<void>;
 }
@@ -47,23 +48,23 @@ interface Reading {
   done: Promise<void>;
 }
 
-export function runtimeView(parts: RuntimeViewParts): RuntimeView {
+export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource {
   const { clock, log } = parts;
   let held: Held | undefined;
-  let cooldowns: Attributes | undefined;
+  let cooldowns: RuntimeItem | undefined;
   let reading: Reading | undefined;
   let failedAt = -Infinity;
 
   const read = async (startedAt: number): Promise<void> => {
     const { pointer, cooldowns: newCooldowns } = await readRuntime(parts);
-    // A read that a freeze of the environment held up must not undo a later one.
+    // A read that was delayed by a freeze of the environment must not undo a later one.
     if (held && held.checkedAt > startedAt) return;
     cooldowns = newCooldowns;
-    const next = await follow(parts, held, pointer, startedAt);
+    const next = await follow(parts, { held, pointer, checkedAt: startedAt });
     if (!held || held.checkedAt <= startedAt) held = next;
   };
 
-  /** The read under way, or a new one; one that began before a freeze tells nothing about now. */
+  /** The read under way, or a new one when that one began before a freeze: it says nothing about now. */
   const join = (): Reading => {
     const startedAt = clock.now();
     if (reading && startedAt - reading.startedAt < freshMs) return reading;
@@ -83,8 +84,8 @@ export function runtimeView(parts: RuntimeViewParts): RuntimeView {
       if (failedAt < startedAt) log.fault('config', error);
       failedAt = clock.now();
     });
-    const leftMs = startedAt + patienceMs - clock.now();
-    // Others have waited long enough for this one.
+    const leftMs = startedAt + waitMsMax - clock.now();
+    // Earlier requests have waited for this read as long as a request may.
     if (leftMs <= 0) return;
     const waiting = new AbortController();
     await Promise.race([settled, clock.sleep(leftMs, waiting.signal)]);
@@ -104,33 +105,35 @@ export function runtimeView(parts: RuntimeViewParts): RuntimeView {
   };
 
   return {
-    config: {
-      async current() {
-        if (!held) return readFirst();
-        const served = held;
-        const now = clock.now();
-        if (now - served.checkedAt >= freshMs && now - failedAt >= retryAfterMs) await joinInTime();
-        return held.snapshot;
-      },
+    async current() {
+      if (!held) return readFirst();
+      const served = held;
+      const now = clock.now();
+      if (now - served.checkedAt >= freshMs && now - failedAt >= retryAfterMs) await joinInTime();
+      return held.snapshot;
     },
     cooldowns: () => cooldowns,
     refresh: joinInTime,
   };
 }
 
-async function readRuntime({ client, stack }: RuntimeViewParts) {
-  const items = await getItems(client, physicalTableName(stack, 'runtime'), [pointerId, cooldownsId]);
+const tableOf = ({ client, stack }: ConfigSourceParts): RuntimeTable => ({
+  client,
+  name: physicalTableName(stack, 'runtime'),
+});
+
+async function readRuntime(parts: ConfigSourceParts) {
+  const items = await getItems(tableOf(parts), [pointerId, cooldownsId]);
   const pointer = items.get(pointerId);
   return { pointer: pointer && pointerOf(pointer), cooldowns: items.get(cooldownsId) };
 }
 
-/** What is held after the pointer was seen; a snapshot is read only when the pointer names another one. */
+/** What is held after the pointer was read; a snapshot is read only when the pointer names another one. */
 async function follow(
-  { client, clock, log, stack }: RuntimeViewParts,
-  held: Held | undefined,
-  pointer: Pointer | undefined,
-  checkedAt: number,
+  parts: ConfigSourceParts,
+  { held, pointer, checkedAt }: { held: Held | undefined; pointer: Pointer | undefined; checkedAt: number },
 ): Promise<Held> {
+  const { clock, log } = parts;
   if (pointer === undefined) {
     return { ...(held ?? { snapshot: emptySnapshot(Math.floor(clock.now() / 1000)) }), checkedAt };
   }
@@ -142,6 +145,6 @@ async function follow(
     if (!held) throw new StoreUnavailable('The configuration is in a form that this function does not know.');
     return { ...held, checkedAt };
   }
-  const snapshot = await readSnapshot(client, physicalTableName(stack, 'runtime'), pointer);
+  const snapshot = await readSnapshot(tableOf(parts), pointer);
   return { snapshot, pointer, checkedAt };
 }

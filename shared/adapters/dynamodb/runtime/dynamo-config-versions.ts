@@ -1,7 +1,7 @@
 /** The published versions of the configuration, for operators: the relay's own snapshot store, with errors explained. */
 import type { ConfigVersions } from '../../../operate/config-versions.ts';
-import { dynamoSnapshotStore } from './dynamo-config-store.ts';
-import type { Pointer } from './runtime-items.ts';
+import { dynamoConfigStore } from './dynamo-config-store.ts';
+import type { Pointer } from '../../../relay/ports/config-store.ts';
 import { usageFailure } from '../../../operate/operator-failure.ts';
 import type { Store } from '../operator-client.ts';
 import type { RowTables } from '../../../operate/row-tables.ts';
@@ -10,7 +10,7 @@ export function dynamoConfigVersions(
   { documents, target, explained }: Store,
   tables: RowTables,
 ): ConfigVersions {
-  const snapshots = dynamoSnapshotStore(documents, target.stack, { now: () => Date.now() });
+  const snapshots = dynamoConfigStore(documents, target.stack, { now: () => Date.now() });
   const newest = () => explained(snapshots.newest());
   const versions = async (): Promise<Pointer[]> => {
     const pointer = await newest();

@@ -2,14 +2,20 @@
  * Items of the table `runtime` that carry the configuration: the pointer `config` names the newest snapshot, whose
  * bytes are in `snapshot#<version>#<part>`; the rows it was made of are in `rows#<version>#<part>`.
  */
-import { BatchGetItemCommand, type AttributeValue } from '@aws-sdk/client-dynamodb';
+import { BatchGetItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import type { Pointer } from '../../../relay/ports/config-store.ts';
 import { StoreUnavailable } from '../../../relay/ports/store-errors.ts';
+import type { Attributes } from '../attributes.ts';
 import { storeCall } from '../dynamo-client.ts';
-import { numberAttribute, textAttribute, type Attributes } from '../quotas/quota-attributes.ts';
 
-export type { Pointer };
+export interface RuntimeTable {
+  client: DynamoDBDocumentClient;
+  name: string;
+}
+
+export type RuntimeItem = Record<string, unknown>;
 
 export const pointerId = 'config';
 
@@ -21,30 +27,32 @@ export const snapshotPartIds = ({ version, parts }: Pointer): string[] =>
 export const rowsPartIds = ({ version, rowParts }: Pointer): string[] =>
   Array.from({ length: rowParts }, (_, part) => rowsPartId(version, part));
 
-export const pointerAttributes = (pointer: Pointer): Attributes => ({
-  version: numberAttribute(pointer.version),
-  format: numberAttribute(pointer.format),
-  parts: numberAttribute(pointer.parts),
-  row_parts: numberAttribute(pointer.rowParts),
-  digest: textAttribute(pointer.digest),
-  published_at: numberAttribute(pointer.publishedAt),
+export const pointerItem = (pointer: Pointer): RuntimeItem => ({
+  version: pointer.version,
+  format: pointer.format,
+  parts: pointer.parts,
+  row_parts: pointer.rowParts,
+  digest: pointer.digest,
+  published_at: pointer.publishedAt,
 });
 
 /** Throws when functions did not write the item. */
-export function pointerOf(item: Attributes): Pointer {
+export function pointerOf(item: RuntimeItem): Pointer {
+  const { digest } = item;
   return {
-    version: wholeNumber(item['version'], 'version'),
-    format: wholeNumber(item['format'], 'format'),
-    parts: wholeNumber(item['parts'], 'parts'),
-    rowParts: wholeNumber(item['row_parts'], 'row_parts'),
-    digest: item['digest']?.S ?? '',
-    publishedAt: wholeNumber(item['published_at'], 'published_at'),
+    version: wholeNumber(item, 'version'),
+    format: wholeNumber(item, 'format'),
+    parts: wholeNumber(item, 'parts'),
+    rowParts: wholeNumber(item, 'row_parts'),
+    digest: typeof digest === 'string' ? digest : '',
+    publishedAt: wholeNumber(item, 'published_at'),
   };
 }
 
-function wholeNumber(value: AttributeValue | undefined, name: string): number {
-  const number = Number(value?.N ?? Number.NaN);
-  if (!Number.isSafeInteger(number) || number < 0) throw new Error(`runtime: ${name} is not a whole number`);
+function wholeNumber(item: RuntimeItem, name: string): number {
+  const number = item[name];
+  if (typeof number !== 'number' || !Number.isSafeInteger(number) || number < 0)
+    throw new Error(`runtime: ${name} is not a whole number`);
   return number;
 }
 
@@ -52,25 +60,24 @@ const idsAtOnceMax = 50;
 const triesMax = 5;
 
 /**
- * Reads items by id, consistently: a pointer must never be older than one seen before. Those that are not there are
+ * Reads items by id, consistently: a pointer must never be older than one that was read before. Absent items are
  * missing in the map.
  * @param attributes absent: all of them
  */
 export async function getItems(
-  client: DynamoDBDocumentClient,
-  table: string,
+  { client, name: table }: RuntimeTable,
   ids: string[],
   attributes?: string[],
-): Promise<Map<string, Attributes>> {
-  const found = new Map<string, Attributes>();
+): Promise<Map<string, RuntimeItem>> {
+  const found = new Map<string, RuntimeItem>();
   for (let start = 0; start < ids.length; start += idsAtOnceMax) {
-    let keys: Attributes[] = ids.slice(start, start + idsAtOnceMax).map((id) => ({ id: textAttribute(id) }));
+    let keys: Attributes[] = ids.slice(start, start + idsAtOnceMax).map((id) => marshall({ id }));
     for (let tries = 0; keys.length > 0; tries += 1) {
       if (tries === triesMax) throw new StoreUnavailable('The store did not answer for all items.');
       const wanted = { Keys: keys, ConsistentRead: true, ...projectionOn(attributes) };
       const command = new BatchGetItemCommand({ RequestItems: { [table]: wanted } });
       const { Responses, UnprocessedKeys } = await storeCall(() => client.send(command));
-      for (const item of Responses?.[table] ?? []) found.set(item['id']?.S ?? '', item);
+      for (const item of Responses?.[table] ?? []) found.set(item['id']?.S ?? '', unmarshall(item));
       keys = UnprocessedKeys?.[table]?.Keys ?? [];
     }
   }

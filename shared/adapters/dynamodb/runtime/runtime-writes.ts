@@ -1,83 +1,71 @@
 /**
  * Single conditional writes to the table `runtime`: true when the condition held and the write was done. The SDK
- * repeats a write whose reply was lost, so a condition also holds against the same writer's own write.
+ * repeats a write whose reply was lost, so each condition also holds against the writer's own write.
  */
-import { ConditionalCheckFailedException, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { storeCall } from '../dynamo-client.ts';
-import { numberAttribute, textAttribute, type Attributes } from '../quotas/quota-attributes.ts';
-import { pointerAttributes, pointerId, type Pointer } from './runtime-items.ts';
+import { PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
+import type { Pointer } from '../../../relay/ports/config-store.ts';
+import { conditionalCall, storeCall } from '../dynamo-client.ts';
+import { pointerId, pointerItem, type RuntimeItem, type RuntimeTable } from './runtime-items.ts';
 
-export interface RuntimeTable {
-  client: DynamoDBDocumentClient;
-  name: string;
-}
+const isAbsent = 'attribute_not_exists(id)';
+const isOwnPart = 'writer = :writer';
+const pointsTo = (which: 'from' | 'to'): string =>
+  `(#version = :${which}_version AND #digest = :${which}_digest)`;
+const isKept = 'attribute_exists(id) AND attribute_not_exists(expires)';
 
-export const putItem = async (table: RuntimeTable, id: string, attributes: Attributes): Promise<void> => {
-  const command = new PutItemCommand({
-    TableName: table.name,
-    Item: { id: textAttribute(id), ...attributes },
-  });
-  await storeCall(() => table.client.send(command));
+export const putItem = async (
+  { client, name }: RuntimeTable,
+  id: string,
+  item: RuntimeItem,
+): Promise<void> => {
+  await storeCall(() => client.send(new PutCommand({ TableName: name, Item: { id, ...item } })));
 };
 
-/** @param writer whose write this is: unique to it, and kept in the item */
+/** @param item with `writer`, whose write this is: unique to it, and kept in the item */
 export const putIfAbsent = (
   table: RuntimeTable,
   id: string,
-  attributes: Attributes,
-  writer: string,
+  item: RuntimeItem & { writer: string },
 ): Promise<boolean> =>
-  ifHolds(() =>
-    table.client.send(
-      new PutItemCommand({
-        TableName: table.name,
-        Item: { id: textAttribute(id), ...attributes, writer: textAttribute(writer) },
-        ConditionExpression: 'attribute_not_exists(id) OR writer = :writer',
-        ExpressionAttributeValues: { ':writer': textAttribute(writer) },
-      }),
-    ),
-  );
+  ifHolds(table, {
+    Item: { id, ...item },
+    ConditionExpression: `${isAbsent} OR ${isOwnPart}`,
+    ExpressionAttributeValues: { ':writer': item.writer },
+  });
 
 /**
  * @param from the pointer that must still be there; undefined: there must be none
  * @param to its version must be the caller's alone: a pointer that names it is the caller's own write
  */
-export function movePointer(table: RuntimeTable, from: Pointer | undefined, to: Pointer): Promise<boolean> {
-  const command = new PutItemCommand({
-    TableName: table.name,
-    Item: { id: textAttribute(pointerId), ...pointerAttributes(to) },
-    ConditionExpression: `(${from ? names('from') : 'attribute_not_exists(id)'}) OR (${names('to')})`,
+export const movePointer = (table: RuntimeTable, from: Pointer | undefined, to: Pointer): Promise<boolean> =>
+  ifHolds(table, {
+    Item: { id: pointerId, ...pointerItem(to) },
+    ConditionExpression: `${from ? pointsTo('from') : isAbsent} OR ${pointsTo('to')}`,
     ExpressionAttributeNames: { '#version': 'version', '#digest': 'digest' },
     ExpressionAttributeValues: { ...(from && valuesOf('from', from)), ...valuesOf('to', to) },
   });
-  return ifHolds(() => table.client.send(command));
-}
 
-const names = (which: 'from' | 'to'): string => `#version = :${which}_version AND #digest = :${which}_digest`;
-const valuesOf = (which: 'from' | 'to', { version, digest }: Pointer): Attributes => ({
-  [`:${which}_version`]: numberAttribute(version),
-  [`:${which}_digest`]: textAttribute(digest),
+const valuesOf = (which: 'from' | 'to', { version, digest }: Pointer): RuntimeItem => ({
+  [`:${which}_version`]: version,
+  [`:${which}_digest`]: digest,
 });
 
-/** @param expires Unix seconds after which DynamoDB removes the item */
-export function expireItem(table: RuntimeTable, id: string, expires: number): Promise<boolean> {
-  const command = new UpdateItemCommand({
-    TableName: table.name,
-    Key: { id: textAttribute(id) },
-    UpdateExpression: 'SET expires = :expires',
-    ConditionExpression: 'attribute_exists(id) AND attribute_not_exists(expires)',
-    ExpressionAttributeValues: { ':expires': numberAttribute(expires) },
-  });
-  return ifHolds(() => table.client.send(command));
+async function ifHolds(
+  { client, name }: RuntimeTable,
+  write: Omit<PutCommand['input'], 'TableName'>,
+): Promise<boolean> {
+  const command = new PutCommand({ TableName: name, ...write });
+  return (await conditionalCall(() => client.send(command))).done;
 }
 
-async function ifHolds(write: () => Promise<unknown>): Promise<boolean> {
-  try {
-    await storeCall(write);
-    return true;
-  } catch (error) {
-    if (error instanceof ConditionalCheckFailedException) return false;
-    throw error;
-  }
+/** @param expires Unix seconds after which DynamoDB removes the item */
+export async function expireItem({ client, name }: RuntimeTable, id: string, expires: number): Promise<void> {
+  const command = new UpdateCommand({
+    TableName: name,
+    Key: { id },
+    UpdateExpression: 'SET expires = :expires',
+    ConditionExpression: isKept,
+    ExpressionAttributeValues: { ':expires': expires },
+  });
+  await conditionalCall(() => client.send(command));
 }

@@ -1,8 +1,9 @@
+/** A snapshot's bytes, cut into items and put together again. */
 import { gunzipSync, gzipSync } from 'node:zlib';
 
 /** Below DynamoDB's 400 KB for an item, with room for names. */
 const partBytesMax = 300_000;
-/** Far above any configuration, and far below what would exhaust a function's memory. */
+/** Far above any real configuration, and far below what would exhaust a function's memory. */
 const contentBytesMax = 64_000_000;
 
 /** JSON, compressed, in pieces that each fit into an item; at least one. */

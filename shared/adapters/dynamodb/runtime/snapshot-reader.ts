@@ -1,34 +1,22 @@
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+/** Puts a snapshot, or the rows it was made of, together from its parts. */
 import type { Snapshot } from '../../../config/snapshot.ts';
-import { getItems, snapshotPartIds, type Pointer } from './runtime-items.ts';
+import { SnapshotBroken, type Pointer } from '../../../relay/ports/config-store.ts';
+import { getItems, snapshotPartIds, type RuntimeTable } from './runtime-items.ts';
 import { fromParts } from './snapshot-parts.ts';
 
-/** Parts are missing, or are not what was written; nothing that trying again would mend. */
-export class SnapshotBroken extends Error {
-  override readonly name = 'SnapshotBroken';
-}
-
 /** The snapshot that the pointer names; its format must be known. Throws SnapshotBroken. */
-export async function readSnapshot(
-  client: DynamoDBDocumentClient,
-  table: string,
-  pointer: Pointer,
-): Promise<Snapshot> {
-  const content = await readParts(client, table, snapshotPartIds(pointer));
-  // It was checked row by row before it was published, and only functions write it.
+export async function readSnapshot(table: RuntimeTable, pointer: Pointer): Promise<Snapshot> {
+  const content = await readParts(table, snapshotPartIds(pointer));
+  // Every row was validated before it was published, and only functions write snapshots.
   return { ...(content as Snapshot), version: pointer.version, publishedAt: pointer.publishedAt };
 }
 
 /** Throws SnapshotBroken. */
-export async function readParts(
-  client: DynamoDBDocumentClient,
-  table: string,
-  ids: string[],
-): Promise<unknown> {
-  const items = await getItems(client, table, ids);
+export async function readParts(table: RuntimeTable, ids: string[]): Promise<unknown> {
+  const items = await getItems(table, ids);
   const parts = ids.map((id) => {
-    const bytes = items.get(id)?.['body']?.B;
-    if (bytes === undefined) throw new SnapshotBroken(`${id} is missing`);
+    const bytes = items.get(id)?.['body'];
+    if (!(bytes instanceof Uint8Array)) throw new SnapshotBroken(`${id} is missing`);
     return bytes;
   });
   try {

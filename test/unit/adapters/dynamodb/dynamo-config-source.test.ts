@@ -1,6 +1,6 @@
 import { UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { runtimeView } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
+import { dynamoConfigSource } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { channelRow, deleteRow, startCompiler, type Compiler } from '../../relay/background/config-rig.ts';
@@ -24,7 +24,7 @@ beforeEach(async () => {
   return () => emulator.stop();
 });
 
-const open = () => runtimeView({ client: store.client, clock, log, stack: 'relay' });
+const open = () => dynamoConfigSource({ client: store.client, clock, log, stack: 'relay' });
 
 /** Writes channels that serve these models, the first with the highest priority, and publishes them. */
 async function publish(...models: string[]): Promise<void> {
@@ -62,7 +62,7 @@ const setOnPointer = (name: string, value: number) =>
 describe('the published configuration', () => {
   test('is read in one batch, and its snapshot in another only when it is a new one', async () => {
     await publish('gpt-4o');
-    const { config } = open();
+    const config = open();
     expect(await config.current()).toMatchObject({ version: 1, models: ['gpt-4o'] });
     expect(store.calls).toEqual(['BatchGetItem relay-runtime', 'BatchGetItem relay-runtime']);
     clock.advance(8000);
@@ -76,7 +76,7 @@ describe('the published configuration', () => {
 
   test('is read once for concurrent requests, and not again within 8 seconds', async () => {
     await publish('gpt-4o');
-    const { config } = open();
+    const config = open();
     await Promise.all([config.current(), config.current()]);
     clock.advance(7999);
     await config.current();
@@ -85,7 +85,7 @@ describe('the published configuration', () => {
 
   test('is the new one after 8 seconds, with a new time of publishing', async () => {
     await publish('gpt-4o');
-    const { config } = open();
+    const config = open();
     const before = await config.current();
     expect(before.publishedAt).toBe((await compiler.snapshots.newest())?.publishedAt);
     await deleteRow(compiler.store, 'channels', 'gpt-4o');
@@ -98,7 +98,7 @@ describe('the published configuration', () => {
 
   test('keeps its time of publishing while the contents stay the same', async () => {
     await publish('gpt-4o');
-    const { config } = open();
+    const config = open();
     const before = await config.current();
     await compiler.store.put('settings', { name: 'contact', value: '' });
     await deleteRow(compiler.store, 'settings', 'contact');
@@ -108,7 +108,7 @@ describe('the published configuration', () => {
   });
 
   test('is empty while nothing was ever published', async () => {
-    const { config } = open();
+    const config = open();
     const empty = await config.current();
     expect(empty).toMatchObject({ channels: [], models: [], plans: [], charges: [] });
     expect(empty).not.toHaveProperty('version');
@@ -119,7 +119,7 @@ describe('the published configuration', () => {
 
   test('is the older one when the read takes longer than 300 ms, and the new one for the next request', async () => {
     await publish('first');
-    const { config } = open();
+    const config = open();
     const before = await config.current();
     await deleteRow(compiler.store, 'channels', 'first');
     await compiler.compile();
@@ -137,7 +137,7 @@ describe('the published configuration', () => {
 
   test('is not taken from a read that began before the environment was frozen', async () => {
     await publish('first');
-    const { config } = open();
+    const config = open();
     await config.current();
     const { reached, release, remove } = holdReads();
     clock.advance(8000);
@@ -155,7 +155,7 @@ describe('the published configuration', () => {
 
   test('is served on while the store cannot be reached, and the log says so once for each try', async () => {
     await publish('gpt-4o');
-    const { config } = open();
+    const config = open();
     const before = await config.current();
     await emulator.stop();
     clock.advance(8000);
@@ -171,7 +171,7 @@ describe('the published configuration', () => {
 
   test('is served on when its pointer is gone, or names a snapshot that is not there', async () => {
     await publish('gpt-4o');
-    const { config } = open();
+    const config = open();
     const before = await config.current();
     await setOnPointer('version', 99);
     clock.advance(8000);
@@ -184,23 +184,23 @@ describe('the published configuration', () => {
 
   test('stays the last one when the new one is in a form that is not known', async () => {
     await publish('gpt-4o');
-    const { config } = open();
+    const config = open();
     const before = await config.current();
     await publish('other');
     await setOnPointer('format', 2);
     clock.advance(8000);
     expect(await config.current()).toBe(before);
     expect(log.events).toEqual([{ name: 'config_format_unknown', fields: { version: 2, format: 2 } }]);
-    await expect(open().config.current()).rejects.toBeInstanceOf(StoreUnavailable);
+    await expect(open().current()).rejects.toBeInstanceOf(StoreUnavailable);
   });
 
   test('is unavailable at a cold start without a store', async () => {
     await emulator.stop();
-    await expect(open().config.current()).rejects.toBeInstanceOf(StoreUnavailable);
+    await expect(open().current()).rejects.toBeInstanceOf(StoreUnavailable);
   });
 
   test('is unavailable at a cold start when the table is missing, and the log has the reason', async () => {
-    const { config } = runtimeView({ client: store.client, clock, log, stack: 'other' });
+    const config = dynamoConfigSource({ client: store.client, clock, log, stack: 'other' });
     await expect(config.current()).rejects.toBeInstanceOf(StoreUnavailable);
     expect(log.faults).toMatchObject([{ error: { name: 'ResourceNotFoundException' } }]);
   });
@@ -210,21 +210,21 @@ describe('the cooldowns', () => {
   test('come with the configuration, as they were last read', async () => {
     await publish('gpt-4o');
     const view = open();
-    await view.config.current();
+    await view.current();
     expect(view.cooldowns()).toBeUndefined();
     await compiler.store.put('runtime', { id: 'cooldowns', 'cool:main': 5 });
-    await view.config.current();
+    await view.current();
     expect(view.cooldowns()).toBeUndefined();
     clock.advance(8000);
-    await view.config.current();
-    expect(view.cooldowns()).toEqual({ id: { S: 'cooldowns' }, 'cool:main': { N: '5' } });
+    await view.current();
+    expect(view.cooldowns()).toEqual({ id: 'cooldowns', 'cool:main': 5 });
   });
 
   test('are read at once when asked for', async () => {
     const view = open();
-    await view.config.current();
+    await view.current();
     await compiler.store.put('runtime', { id: 'cooldowns', 'cool:main': 5 });
     await view.refresh();
-    expect(view.cooldowns()).toMatchObject({ 'cool:main': { N: '5' } });
+    expect(view.cooldowns()).toMatchObject({ 'cool:main': 5 });
   });
 });

@@ -1,7 +1,7 @@
 import { DeleteCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { getItems } from '../../../../shared/adapters/dynamodb/runtime/runtime-items.ts';
-import { dynamoSnapshotStore } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
+import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
 import { emptyRows } from '../../../../shared/config/config-rows.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => emulator.stop());
 
-const open = () => dynamoSnapshotStore(store.client, 'relay', { now: () => nowMs });
+const open = () => dynamoConfigStore(store.client, 'relay', { now: () => nowMs });
 const contentOf = (version: number) => ({
   snapshot: emptySnapshot(version),
   rows: { ...emptyRows, settings: [{ name: 'contact', value: String(version) }] },
@@ -49,13 +49,13 @@ function openWithLostReply(id: string) {
     },
     { step: 'finalizeRequest', priority: 'low' },
   );
-  const snapshots = dynamoSnapshotStore(client, 'relay', { now: () => nowMs });
+  const snapshots = dynamoConfigStore(client, 'relay', { now: () => nowMs });
   return { snapshots, attempts: () => attempts };
 }
 
 const expiresOf = async (...ids: string[]) => {
-  const items = await getItems(store.client, 'relay-runtime', ids);
-  return ids.map((id) => items.get(id)?.['expires']?.N);
+  const items = await getItems({ client: store.client, name: 'relay-runtime' }, ids);
+  return ids.map((id) => items.get(id)?.['expires']);
 };
 
 describe('published snapshots', () => {
@@ -68,7 +68,7 @@ describe('published snapshots', () => {
     expect(await snapshots.publish(first, 3, contentOf(3))).toBe('moved');
     expect(await snapshots.newest()).toMatchObject({ version: 2, digest: 'digest-2' });
     // What nobody will ever be pointed to goes by itself.
-    const inAWeek = String(nowMs / 1000 + 7 * 24 * 3600);
+    const inAWeek = nowMs / 1000 + 7 * 24 * 3600;
     expect(await expiresOf('snapshot#3#0', 'rows#3#0', 'snapshot#2#0')).toEqual([
       inAWeek,
       inAWeek,
@@ -93,7 +93,7 @@ describe('published snapshots', () => {
     const newest = await snapshots.newest();
     if (!newest) throw new Error('nothing was published');
     await snapshots.expireOld(newest);
-    const inAWeek = String(nowMs / 1000 + 7 * 24 * 3600);
+    const inAWeek = nowMs / 1000 + 7 * 24 * 3600;
     expect(await expiresOf('snapshot#5#0', 'rows#5#0', 'snapshot#1#0')).toEqual([inAWeek, inAWeek, inAWeek]);
     expect(await expiresOf('snapshot#6#0', 'rows#6#0', 'snapshot#55#0', 'config')).toEqual(
       Array.from({ length: 4 }),

@@ -1,13 +1,9 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { publishConfiguration } from '../../../../infra/local/start-stack.ts';
-import { scanConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-config-tables.ts';
-import {
-  marksLost,
-  writeMarks,
-  type ValidatedRow,
-} from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
+import { dynamoConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-config-tables.ts';
+import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
+import { MarksLost, type ValidatedRow } from '../../../../shared/relay/ports/row-marks.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { channelRow, readRow, startCompiler } from '../../relay/background/config-rig.ts';
 import { recordedLog } from '../telemetry/recorded-log.ts';
@@ -38,13 +34,13 @@ test('a row that cannot be marked is told to the log, and the others are marked'
   await store.put('channels', channelRow({ priority: 'high' }));
   const beyond = { id: { N: '9007199254740993' }, type: { S: 'token-billing' } };
   await store.client.send(new PutItemCommand({ TableName: 'relay-charges', Item: beyond }));
-  const { channels, charges } = await scanConfigTables(store.client, 'relay');
+  const { channels, charges } = await dynamoConfigTables(store.client, 'relay').rows();
   const log = recordedLog();
   const rows: ValidatedRow[] = [
     ...charges.map((raw): ValidatedRow => ({ table: 'charges', key: 2 ** 53, raw, result: { problem } })),
     ...channels.map((raw) => validated((raw as { id: string }).id, raw)),
   ];
-  await writeMarks(store.client, 'relay', rows, log);
+  await dynamoRowMarks({ client: store.client, stack: 'relay', log }).write(rows);
   expect(await readRow(store, 'channels', 'main')).toMatchObject({ _problem: problem });
   const events = log.events.toSorted((a, b) =>
     String(a.fields['table']).localeCompare(String(b.fields['table'])),
@@ -59,7 +55,8 @@ test('a row that cannot be marked is told to the log, and the others are marked'
 
 test('a long key, such as the hash of a key, is not logged', async () => {
   const log = recordedLog();
-  await writeMarks(store.client, 'relay', [validated('k'.repeat(3000))], log);
+  const marks = dynamoRowMarks({ client: store.client, stack: 'relay', log });
+  await marks.write([validated('k'.repeat(3000))]);
   expect(log.events).toEqual([
     { name: 'mark_failed', fields: { table: 'channels', problem: 'ValidationException' } },
   ]);
@@ -79,25 +76,23 @@ test('a store that does not answer for one row is told after all others were mar
     { step: 'initialize' },
   );
   const log = recordedLog();
-  const marking = writeMarks(
-    client,
-    'relay',
+  const marking = dynamoRowMarks({ client, stack: 'relay', log }).write(
     ['unlucky', ...later].map((id) => validated(id)),
-    log,
   );
-  await expect(marking).rejects.toThrow(new StoreUnavailable(marksLost));
+  await expect(marking).rejects.toBeInstanceOf(MarksLost);
   for (const id of later) expect(await readRow(store, 'channels', id)).toMatchObject({ _problem: problem });
   expect(log.events).toEqual([]);
 });
 
 test('a local start goes on without marks, and not without a configuration', async () => {
-  const failing = (message: string) => ({
+  const failing = (errorType: string) => ({
     settings: { name: 'config' },
-    call: () => Promise.reject(new Error(`config: StoreUnavailable: ${message}`)),
+    call: () => Promise.reject(Object.assign(new Error(`config: ${errorType}: why`), { errorType })),
   });
-  const said: string[] = [];
-  await publishConfiguration(new Map([['Config', failing(marksLost)]]), (line) => said.push(line));
-  expect(said).toEqual([`[start] config: StoreUnavailable: ${marksLost}`]);
-  const unpublished = new Map([['Config', failing('The store did not answer.')]]);
+  const printed: string[] = [];
+  const marksLost = new MarksLost('why').name;
+  await publishConfiguration(new Map([['Config', failing(marksLost)]]), (line) => printed.push(line));
+  expect(printed).toEqual(['[start] config: MarksLost: why']);
+  const unpublished = new Map([['Config', failing('StoreUnavailable')]]);
   await expect(publishConfiguration(unpublished, () => {})).rejects.toMatchObject({ name: 'StartError' });
 });

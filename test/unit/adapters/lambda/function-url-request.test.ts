@@ -1,56 +1,30 @@
 import { describe, expect, test } from 'vitest';
-import { toRelayRequest } from '../../../../shared/adapters/lambda/function-url-request.ts';
-import { urlEvent, type EventParts } from './url-event.ts';
-
-const requestOf = (parts: EventParts, local = false) =>
-  toRelayRequest(urlEvent(parts), { id: 'id-1', local, hostDeadlineMs: 42 });
+import { functionUrlRequest } from '../../../../shared/adapters/lambda/function-url-request.ts';
+import { urlEvent } from './url-event.ts';
 
 describe('a Function URL event as a request', () => {
-  test('keeps method, query, headers in lower case, id and deadline', () => {
-    const request = requestOf({ method: 'GET', query: 'a=1&a=2', headers: { Authorization: 'Bearer x' } });
-    expect(request).toMatchObject({ id: 'id-1', method: 'GET', hostDeadlineMs: 42 });
-    expect(request.query.getAll('a')).toEqual(['1', '2']);
-    expect(request.headers['authorization']).toBe('Bearer x');
+  test('keeps method, path, query, headers and the deadline as they were sent', () => {
+    const event = urlEvent({
+      method: 'HEAD',
+      path: '/v1/models/a%2Fb',
+      query: 'a=1&a=2',
+      headers: { Authorization: 'Bearer x' },
+    });
+    expect(functionUrlRequest(event, 42)).toMatchObject({
+      method: 'HEAD',
+      path: '/v1/models/a%2Fb',
+      query: 'a=1&a=2',
+      headers: { Authorization: 'Bearer x' },
+      host: 'local.lambda-url.us-east-1.on.aws',
+      deadlineMs: 42,
+    });
   });
 
-  test('counts HEAD as GET', () => {
-    expect(requestOf({ method: 'HEAD' }).method).toBe('GET');
-  });
-
-  test.each([
-    ['/v1/models/meta%2Fllama', '/v1/models/meta/llama'],
-    ['/v1/models/%zz', '/v1/models/%zz'],
-  ])('reads the path %s as %s', (path, decoded) => {
-    expect(requestOf({ path }).path).toBe(decoded);
-  });
-
-  test('does not read the body by itself', () => {
-    const request = requestOf({ body: 'not JSON' });
-    expect(() => request.json()).toThrow('not valid JSON');
-  });
-
-  test.each<[string, Record<string, string>, boolean, string]>([
-    ['the front door’s host', { 'x-forwarded-host': 'api.example.com' }, false, 'https://api.example.com/v1'],
-    [
-      'host and port of the local front door',
-      { 'x-forwarded-host': '127.0.0.1:8787' },
-      true,
-      'http://127.0.0.1:8787/v1',
-    ],
-    ['its own name without one', {}, false, 'https://local.lambda-url.us-east-1.on.aws/v1'],
-    [
-      'its own name for what is no host',
-      { 'x-forwarded-host': 'a.com/"><b>' },
-      false,
-      'https://local.lambda-url.us-east-1.on.aws/v1',
-    ],
-    [
-      'its own name for a list',
-      { 'x-forwarded-host': 'a.com, b.com' },
-      false,
-      'https://local.lambda-url.us-east-1.on.aws/v1',
-    ],
-  ])('names as base URL %s', (_what, headers, local, baseUrl) => {
-    expect(requestOf({ headers }, local).baseUrl).toBe(baseUrl);
+  test('has the body as text, as bytes when Lambda encoded it, and as no text when there is none', () => {
+    const text = '{"text":"ü"}';
+    expect(functionUrlRequest(urlEvent({ body: text }), 42).body()).toBe(text);
+    const encoded = urlEvent({ body: Buffer.from(text).toString('base64'), base64: true });
+    expect(functionUrlRequest(encoded, 42).body()).toEqual(Buffer.from(text));
+    expect(functionUrlRequest(urlEvent(), 42).body()).toBe('');
   });
 });

@@ -1,48 +1,20 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Environment } from '../../../../shared/adapters/system/environment.ts';
-import { secretStore } from '../../../../shared/adapters/secrets/cached-secret-store.ts';
-import { SecretMissing } from '../../../../shared/relay/ports/secret-store.ts';
+import { cachedSecretStore } from '../../../../shared/adapters/secrets/cached-secret-store.ts';
+import { SecretUnusable } from '../../../../shared/relay/ports/secret-store.ts';
 import { steeredClock, type SteeredClock } from '../steered-clock.ts';
 import { localAccess } from '../dynamodb/store.ts';
+import { SecretServer } from './secret-server.ts';
 
-/** The wire protocol of both services, as far as reading one value goes. */
-const calls: { target: string; input: Record<string, unknown> }[] = [];
-let value = 'sk-upstream';
-/** What the store answers instead. */
-let failure: { status: number; type: string } | undefined;
-const server = createServer((request, response) => {
-  void text(request).then((body) => {
-    const target = String(request.headers['x-amz-target']).split('.').at(-1) ?? '';
-    calls.push({ target, input: JSON.parse(body) as Record<string, unknown> });
-    response.setHeader('content-type', 'application/x-amz-json-1.1');
-    if (failure) {
-      response.writeHead(failure.status).end(JSON.stringify({ __type: failure.type }));
-      return;
-    }
-    response.end(
-      JSON.stringify(target === 'GetParameter' ? { Parameter: { Value: value } } : { SecretString: value }),
-    );
-  });
-});
+const server = new SecretServer();
 
-beforeAll(async () => {
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  process.env['AWS_ENDPOINT_URL_SSM'] = endpoint;
-  process.env['AWS_ENDPOINT_URL_SECRETS_MANAGER'] = endpoint;
-});
-afterAll(() => server.close().closeAllConnections());
+beforeAll(() => server.start());
+afterAll(() => server.stop());
 
 let clock: SteeredClock;
 beforeEach(() => {
   clock = steeredClock();
-  calls.length = 0;
-  value = 'sk-upstream';
-  failure = undefined;
+  server.reset();
 });
 
 function open({ local = false, variables = {} } = {}) {
@@ -53,20 +25,20 @@ function open({ local = false, variables = {} } = {}) {
     local,
     aws: localAccess,
   };
-  return secretStore({ environment, clock, variables });
+  return cachedSecretStore({ environment, clock, variables });
 }
 
 describe('the secret store', () => {
   test('reads a parameter of the stack, decrypted', async () => {
     expect(await open().read('ssm:/relay/relay-beta/openai')).toBe('sk-upstream');
-    expect(calls).toEqual([
+    expect(server.calls).toEqual([
       { target: 'GetParameter', input: { Name: '/relay/relay-beta/openai', WithDecryption: true } },
     ]);
   });
 
   test('reads a managed secret of the stack', async () => {
     expect(await open().read('secretsmanager:relay-beta/openai')).toBe('sk-upstream');
-    expect(calls).toEqual([{ target: 'GetSecretValue', input: { SecretId: 'relay-beta/openai' } }]);
+    expect(server.calls).toEqual([{ target: 'GetSecretValue', input: { SecretId: 'relay-beta/openai' } }]);
   });
 
   test.each([
@@ -77,7 +49,7 @@ describe('the secret store', () => {
     'secretsmanager:arn:aws:secretsmanager:us-east-1:1:secret:other',
   ])('refuses %s, which is outside the stack, without a call', async (reference) => {
     await expect(open().read(reference)).rejects.toThrow('relay-beta/ only');
-    expect(calls).toEqual([]);
+    expect(server.calls).toEqual([]);
   });
 
   test('reads a variable on the local stack only', async () => {
@@ -86,10 +58,16 @@ describe('the secret store', () => {
     await expect(open({ variables }).read('env:UPSTREAM_KEY')).rejects.toThrow('local stack only');
   });
 
-  test('names an empty secret', async () => {
-    value = ' \n';
-    await expect(open().read('ssm:/relay/relay-beta/blank')).rejects.toThrow('ssm:/relay/relay-beta/blank');
-    await expect(open({ local: true }).read('env:ABSENT')).rejects.toThrow('env:ABSENT');
+  test('refuses a value that no request header can carry, and does not repeat it', async () => {
+    for (const value of [' \n', 'sk-one\nsk-two', 'sk-\u0000', 'sk-\u201cquoted\u201d']) {
+      server.value = value;
+      const refused = open().read('ssm:/relay/relay-beta/openai');
+      await expect(refused).rejects.toMatchObject({ name: 'SecretUnusable', reason: 'malformed' });
+      await expect(refused).rejects.toThrow(/^(?!.*sk-)/);
+    }
+    await expect(open({ local: true }).read('env:ABSENT')).rejects.toMatchObject({ reason: 'missing' });
+    const blank = open({ local: true, variables: { BLANK: '' } }).read('env:BLANK');
+    await expect(blank).rejects.toMatchObject({ reason: 'malformed' });
   });
 
   test('does not repeat a value that was put where a reference belongs', async () => {
@@ -99,40 +77,40 @@ describe('the secret store', () => {
   test('asks again after five minutes, and not before', async () => {
     const secrets = open();
     await secrets.read('ssm:/relay/relay-beta/openai');
-    value = 'sk-rotated';
+    server.value = 'sk-rotated';
     clock.advance(5 * 60_000 - 1);
     expect(await secrets.read('ssm:/relay/relay-beta/openai')).toBe('sk-upstream');
     clock.advance(1);
     expect(await secrets.read('ssm:/relay/relay-beta/openai')).toBe('sk-rotated');
-    expect(calls).toHaveLength(2);
+    expect(server.calls).toHaveLength(2);
   });
 
   test('serves the last value while the store does not answer, and none that the store says is gone', async () => {
     const secrets = open();
     await secrets.read('ssm:/relay/relay-beta/openai');
     clock.advance(5 * 60_000);
-    failure = { status: 400, type: 'ThrottlingException' };
+    server.failure = { status: 400, type: 'ThrottlingException' };
     expect(await secrets.read('ssm:/relay/relay-beta/openai')).toBe('sk-upstream');
     clock.advance(5 * 60_000);
-    failure = { status: 400, type: 'ParameterNotFound' };
-    await expect(secrets.read('ssm:/relay/relay-beta/openai')).rejects.toBeInstanceOf(SecretMissing);
+    server.failure = { status: 400, type: 'ParameterNotFound' };
+    await expect(secrets.read('ssm:/relay/relay-beta/openai')).rejects.toBeInstanceOf(SecretUnusable);
   });
 
   test('tells a secret that is missing from a store that does not answer', async () => {
-    failure = { status: 400, type: 'ThrottlingException' };
+    server.failure = { status: 400, type: 'ThrottlingException' };
     const refused = await open()
       .read('ssm:/relay/relay-beta/openai')
       .catch((error: unknown) => error);
-    expect(refused).not.toBeInstanceOf(SecretMissing);
-    failure = { status: 400, type: 'AccessDeniedException' };
-    await expect(open().read('ssm:/relay/relay-beta/openai')).rejects.toBeInstanceOf(SecretMissing);
+    expect(refused).not.toBeInstanceOf(SecretUnusable);
+    server.failure = { status: 400, type: 'AccessDeniedException' };
+    await expect(open().read('ssm:/relay/relay-beta/openai')).rejects.toBeInstanceOf(SecretUnusable);
   });
 
   test('says after reading anew whether the value is another than the one that was used', async () => {
     const secrets = open();
     await secrets.read('ssm:/relay/relay-beta/openai');
     expect(await secrets.refresh('ssm:/relay/relay-beta/openai')).toBe(false);
-    value = 'sk-rotated';
+    server.value = 'sk-rotated';
     expect(await secrets.refresh('ssm:/relay/relay-beta/openai')).toBe(true);
     expect(await secrets.read('ssm:/relay/relay-beta/openai')).toBe('sk-rotated');
     expect(await open().refresh('ssm:/relay/relay-beta/openai')).toBe(true);

@@ -1,14 +1,15 @@
 import type { DynamoDBRecord } from 'aws-lambda';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { configHandler } from '../../../../shared/adapters/table-streams/config-stream-handler.ts';
-import { embeddedConfigMetrics } from '../../../../shared/adapters/telemetry/config-metrics.ts';
-import { unreadableSecrets } from '../../../../shared/adapters/secrets/secret-check.ts';
+import { configStreamHandler } from '../../../../shared/adapters/table-streams/config-stream-handler.ts';
+import { configMetrics } from '../../../../shared/adapters/telemetry/config-metrics.ts';
 import type { TableName } from '../../../../shared/tables/table-names.ts';
-import { marksLost, writeMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
+import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
+import { rowMarker } from '../../../../shared/relay/background/row-marker.ts';
+import { MarksLost } from '../../../../shared/relay/ports/row-marks.ts';
 import { linesOf, metricsOf } from '../../../support/embedded-metrics.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { deleteRow, readRow } from '../../relay/background/config-rig.ts';
-import { steeredClock } from '../steered-clock.ts';
+import { recordedLog } from '../telemetry/recorded-log.ts';
 import { countedClient, type CountedClient } from '../dynamodb/store.ts';
 
 let emulator: Emulator;
@@ -28,18 +29,16 @@ beforeEach(() => {
 });
 
 const handle = (event: object) =>
-  configHandler({
+  configStreamHandler({
     stack: 'relay',
-    metrics: {
-      compiled: () => {},
-      badRows: (count) => void badRows.push(count),
-      failed: () => {},
-    },
-    keep: async () => {
+    publish: async () => {
       compiles += 1;
     },
-    mark: (rows) => writeMarks(store.client, 'relay', rows),
-  })(event as Parameters<ReturnType<typeof configHandler>>[0]);
+    markRows: rowMarker({
+      marks: dynamoRowMarks({ client: store.client, stack: 'relay', log: recordedLog() }),
+      metrics: { badRows: (count) => void badRows.push(count) },
+    }),
+  })(event as Parameters<ReturnType<typeof configStreamHandler>>[0]);
 
 const record = (table: TableName, keys: object, image?: object): DynamoDBRecord => ({
   eventSourceARN: `arn:aws:dynamodb:us-east-1:000000000000:table/relay-${table}/stream/2026`,
@@ -111,7 +110,7 @@ describe('an event of a table that operators edit', () => {
     expect(store.calls).toEqual([]);
   });
 
-  test('validates the newest of several images of a row, and brings back none that was deleted', async () => {
+  test('validates the newest of several images of a row, and recreates no deleted row', async () => {
     await store.put('keys', { hash, account: 'a' });
     store.calls.length = 0;
     await handle({ Records: [keyRecord({ rpm: { N: '0' } }), keyRecord({})] });
@@ -128,12 +127,12 @@ describe('an event of a table that operators edit', () => {
       $metadata: { httpStatusCode: 400 },
     });
     store.client.middlewareStack.add(() => () => Promise.reject(throttled), { step: 'initialize' });
-    await expect(handle({ Records: [keyRecord({ rpm: { N: '0' } })] })).rejects.toThrow(marksLost);
+    await expect(handle({ Records: [keyRecord({ rpm: { N: '0' } })] })).rejects.toBeInstanceOf(MarksLost);
   });
 });
 
 test('the metrics that alarms watch are on the log', async () => {
-  const metrics = embeddedConfigMetrics('relay-test');
+  const metrics = configMetrics('relay-test');
   const lines = await linesOf(() => {
     metrics.compiled({ badRows: 2, warnedRows: 1, unpricedModels: 3 });
     metrics.badRows(4);
@@ -146,47 +145,4 @@ test('the metrics that alarms watch are on the log', async () => {
     { name: 'BadRows', value: 4 },
     { name: 'ConfigCompileFailed', value: 1, dimensions: { stack: 'relay-test' } },
   ]);
-});
-
-const named = (name: string) => Object.assign(new Error(name), { name });
-
-describe('secrets that channels refer to', () => {
-  const answers: Record<string, Promise<string>> = {};
-  const read = (reference: string) => answers[reference] ?? Promise.reject(named('SecretUnavailable'));
-
-  test('are reported only when they certainly cannot be read', async () => {
-    answers['ssm:/relay/relay/fine'] = Promise.resolve('value');
-    answers['ssm:/relay/relay/typo'] = Promise.reject(named('ParameterNotFound'));
-    answers['ssm:/relay/relay/busy'] = Promise.reject(named('ThrottlingException'));
-    const found = await unreadableSecrets(
-      { read },
-      steeredClock(),
-      Object.keys(answers).concat('env:NONE'),
-      false,
-    );
-    expect(found).toEqual(
-      new Map([
-        ['env:NONE', 'there is nothing behind it'],
-        ['ssm:/relay/relay/typo', 'there is no parameter of this name'],
-      ]),
-    );
-  });
-
-  test('of AWS are not asked for on one machine', async () => {
-    const found = await unreadableSecrets({ read }, steeredClock(), ['ssm:/relay/relay/x', 'env:X'], true);
-    expect([...found.keys()]).toEqual(['env:X']);
-  });
-
-  test('that do not answer hold nothing up', async () => {
-    const clock = steeredClock();
-    const found = unreadableSecrets(
-      { read: () => new Promise(() => {}) },
-      clock,
-      ['ssm:/relay/relay/x'],
-      false,
-    );
-    clock.advance(10_000);
-    expect([...(await found)]).toEqual([]);
-    expect(clock.sleeping()).toBe(0);
-  });
 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { embeddedConfigMetrics } from '../../../../shared/adapters/telemetry/config-metrics.ts';
+import { configMetrics } from '../../../../shared/adapters/telemetry/config-metrics.ts';
 import { jsonLog } from '../../../../shared/adapters/telemetry/json-log.ts';
 import { outcomeOf, requestMetrics } from '../../../../shared/adapters/telemetry/request-metrics.ts';
-import { embeddedMetrics } from '../../../../shared/adapters/telemetry/background-metrics.ts';
+import { backgroundMetrics } from '../../../../shared/adapters/telemetry/background-metrics.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 import { linesOf, metricsOf, type MetricValue } from '../../../support/embedded-metrics.ts';
 
@@ -142,8 +142,8 @@ test('a log without metrics writes none', async () => {
 });
 
 test('the background jobs of money and configuration write each count as a metric of the stack', async () => {
-  const reservations = embeddedMetrics('relay-beta');
-  const config = embeddedConfigMetrics('relay-beta');
+  const reservations = backgroundMetrics('relay-beta');
+  const config = configMetrics('relay-beta');
   const lines = await linesOf(() => {
     reservations.count('ConservationBroken');
     reservations.swept({ open: 3, expired: 1 });

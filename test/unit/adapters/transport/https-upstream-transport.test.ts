@@ -5,7 +5,7 @@ import { createServer as createRawServer, type AddressInfo, type Server, type So
 import { text } from 'node:stream/consumers';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { upstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
 import type { UpstreamReply, UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 import { selfSigned } from './self-signed.ts';
 
@@ -41,7 +41,7 @@ async function read(reply: UpstreamReply): Promise<string> {
 describe('a request', () => {
   test('is a POST, or a GET where it says so', async () => {
     const url = await serve((request, response) => void response.end(request.method));
-    const transport = upstreamTransport({ local: true });
+    const transport = httpsUpstreamTransport({ local: true });
     expect(await read(await transport.send(post(url), never))).toBe('POST');
     expect(await read(await transport.send(post(url, { method: 'GET', body: '' }), never))).toBe('GET');
   });
@@ -53,9 +53,9 @@ describe('a request', () => {
       response.end('ok');
     });
     const headers = { authorization: 'Bearer x', 'content-type': 'application/json' };
-    expect(await read(await upstreamTransport({ local: true }).send(post(url, { headers }), never))).toBe(
-      'ok',
-    );
+    expect(
+      await read(await httpsUpstreamTransport({ local: true }).send(post(url, { headers }), never)),
+    ).toBe('ok');
     const { request, body } = await seen.promise;
     expect(body).toBe('{"a":"ü"}');
     expect(`${request.method} ${request.url}`).toBe('POST /v1');
@@ -72,7 +72,7 @@ describe('a request', () => {
     const url = await serve((_request, response) =>
       response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end('moved'),
     );
-    const reply = await upstreamTransport({ local: true }).send(post(url), never);
+    const reply = await httpsUpstreamTransport({ local: true }).send(post(url), never);
     expect(reply).toMatchObject({ status: 307, headers: { location: 'http://127.0.0.1:1/' } });
     expect(await read(reply)).toBe('moved');
   });
@@ -80,7 +80,7 @@ describe('a request', () => {
   test.each(['http://example.com/v1', 'http://127.0.0.1.example.com/v1', 'ftp://127.0.0.1/', 'nonsense'])(
     'never goes to %s',
     async (url) => {
-      await expect(upstreamTransport({ local: true }).send(post(url), never)).rejects.toMatchObject({
+      await expect(httpsUpstreamTransport({ local: true }).send(post(url), never)).rejects.toMatchObject({
         kind: 'connect',
       });
     },
@@ -88,7 +88,10 @@ describe('a request', () => {
 
   test('with a header that HTTP cannot carry is not sent, and the value is not repeated', async () => {
     const headers = { authorization: 'Bearer canary\nx' };
-    const sent = upstreamTransport({ local: true }).send(post('http://127.0.0.1:1/', { headers }), never);
+    const sent = httpsUpstreamTransport({ local: true }).send(
+      post('http://127.0.0.1:1/', { headers }),
+      never,
+    );
     await expect(sent).rejects.toMatchObject({ kind: 'connect', message: /^(?!.*canary)/ });
   });
 });
@@ -101,7 +104,7 @@ describe('a reply', () => {
       response.write(bytes.subarray(0, 7));
       void firstRead.then(() => response.end(bytes.subarray(7)));
     });
-    const reply = await upstreamTransport({ local: true }).send(post(url), never);
+    const reply = await httpsUpstreamTransport({ local: true }).send(post(url), never);
     const reads = reply.body[Symbol.asyncIterator]();
     expect(await reads.next()).toEqual({ done: false, value: bytes.subarray(0, 7) });
     onFirstRead();
@@ -113,7 +116,7 @@ describe('a reply', () => {
     const url = await serve((_request, response) => {
       response.write('half', () => response.destroy());
     });
-    const reply = await upstreamTransport({ local: true }).send(post(url), never);
+    const reply = await httpsUpstreamTransport({ local: true }).send(post(url), never);
     await expect(read(reply)).rejects.toMatchObject({ kind: 'reset' });
   });
 
@@ -124,7 +127,7 @@ describe('a reply', () => {
       response.flushHeaders();
       setImmediate(() => response.destroy());
     });
-    const reply = await upstreamTransport({ local: true }).send(post(url), never);
+    const reply = await httpsUpstreamTransport({ local: true }).send(post(url), never);
     await gone;
     await expect(read(reply)).rejects.toMatchObject({ kind: 'reset' });
   });
@@ -137,7 +140,7 @@ describe('a reply', () => {
         response.once('close', onClosed);
         response.write('first');
       });
-      const reply = await upstreamTransport({ local: true }).send(post(url), never);
+      const reply = await httpsUpstreamTransport({ local: true }).send(post(url), never);
       const reads = reply.body[Symbol.asyncIterator]();
       if (when !== 'before the first read') await reads.next();
       const waiting = when === 'while a read waits' ? reads.next() : undefined;
@@ -153,7 +156,7 @@ describe('a reply', () => {
       ports.push(request.socket.remotePort);
       response.end('data: [DONE]\n\n');
     });
-    const transport = upstreamTransport({ local: true });
+    const transport = httpsUpstreamTransport({ local: true });
     for (let calls = 0; calls < 2; calls += 1) {
       const reply = await transport.send(post(url), never);
       const reads = reply.body[Symbol.asyncIterator]();
@@ -171,7 +174,7 @@ describe('a failure to connect', () => {
     const url = await listen(server);
     server.close();
     await once(server, 'close');
-    await expect(upstreamTransport({ local: true }).send(post(url), never)).rejects.toMatchObject({
+    await expect(httpsUpstreamTransport({ local: true }).send(post(url), never)).rejects.toMatchObject({
       kind: 'connect',
       message: 'No connection (ECONNREFUSED).',
     });
@@ -179,17 +182,17 @@ describe('a failure to connect', () => {
 
   test('is told apart: a TLS handshake that never ends is given up after the connect time-out', async () => {
     const url = await listen(createRawServer(), 'https');
-    const sent = upstreamTransport({ local: true }).send(post(url, { connectTimeoutMs: 50 }), never);
+    const sent = httpsUpstreamTransport({ local: true }).send(post(url, { connectTimeoutMs: 50 }), never);
     await expect(sent).rejects.toMatchObject({ kind: 'connect', message: 'No connection within 50 ms.' });
   });
 
   test('is told apart: a server that speaks no TLS, or with a certificate nobody trusts', async () => {
     const plain = (await serve((_request, response) => response.end())).replace('http:', 'https:');
-    await expect(upstreamTransport({ local: true }).send(post(plain), never)).rejects.toMatchObject({
+    await expect(httpsUpstreamTransport({ local: true }).send(post(plain), never)).rejects.toMatchObject({
       kind: 'connect',
     });
     const untrusted = await listen(createSecureServer(selfSigned()), 'https');
-    await expect(upstreamTransport({ local: true }).send(post(untrusted), never)).rejects.toMatchObject({
+    await expect(httpsUpstreamTransport({ local: true }).send(post(untrusted), never)).rejects.toMatchObject({
       kind: 'connect',
     });
   });
@@ -200,7 +203,7 @@ describe('a failure to connect', () => {
     const pending = Promise.withResolvers<ServerResponse>();
     const server = createSecureServer({ key, cert }, (_request, response) => pending.resolve(response));
     const url = await listen(server, 'https');
-    const sent = upstreamTransport({ local: true }).send(post(url, { connectTimeoutMs: 1000 }), never);
+    const sent = httpsUpstreamTransport({ local: true }).send(post(url, { connectTimeoutMs: 1000 }), never);
     const response = await pending.promise;
     setTimeout(() => response.end('late'), 1200);
     expect(await read(await sent)).toBe('late');
@@ -209,7 +212,10 @@ describe('a failure to connect', () => {
 
 describe('giving up', () => {
   test('before anything was sent', async () => {
-    const sent = upstreamTransport({ local: true }).send(post('http://127.0.0.1:1/'), AbortSignal.abort());
+    const sent = httpsUpstreamTransport({ local: true }).send(
+      post('http://127.0.0.1:1/'),
+      AbortSignal.abort(),
+    );
     await expect(sent).rejects.toMatchObject({ kind: 'aborted' });
   });
 
@@ -220,7 +226,7 @@ describe('giving up', () => {
       response.once('close', onClosed);
       stop.abort();
     });
-    await expect(upstreamTransport({ local: true }).send(post(url), stop.signal)).rejects.toMatchObject({
+    await expect(httpsUpstreamTransport({ local: true }).send(post(url), stop.signal)).rejects.toMatchObject({
       kind: 'aborted',
     });
     await closed;
@@ -233,7 +239,7 @@ describe('giving up', () => {
       response.once('close', onClosed);
       response.write('first');
     });
-    const reply = await upstreamTransport({ local: true }).send(post(url), stop.signal);
+    const reply = await httpsUpstreamTransport({ local: true }).send(post(url), stop.signal);
     const reads = reply.body[Symbol.asyncIterator]();
     await reads.next();
     const waiting = reads.next();
@@ -260,7 +266,7 @@ async function serveOnce(onSecond: (request: IncomingMessage, response: ServerRe
 
 /** One answered request, its connection back in the pool. */
 async function warm(url: string) {
-  const transport = upstreamTransport({ local: true });
+  const transport = httpsUpstreamTransport({ local: true });
   await read(await transport.send(post(url), never));
   await new Promise(setImmediate);
   return transport;
@@ -284,7 +290,7 @@ describe('a kept connection', () => {
 
   test('that turns out dead is not replaced by another that is just as old', async () => {
     const { url, seen } = await serveOnce((request) => request.socket.destroy());
-    const transport = upstreamTransport({ local: true });
+    const transport = httpsUpstreamTransport({ local: true });
     const replies = await Promise.all([transport.send(post(url), never), transport.send(post(url), never)]);
     await Promise.all(replies.map(read));
     await new Promise(setImmediate);
@@ -305,7 +311,7 @@ describe('a kept connection', () => {
       requests += 1;
       request.socket.destroy();
     });
-    await expect(upstreamTransport({ local: true }).send(post(url), never)).rejects.toMatchObject({
+    await expect(httpsUpstreamTransport({ local: true }).send(post(url), never)).rejects.toMatchObject({
       kind: 'reset',
     });
     expect(requests).toBe(1);

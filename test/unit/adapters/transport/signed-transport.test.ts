@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { signedTransport } from '../../../../shared/adapters/transport/signed-transport.ts';
-import { upstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
 import type { UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 
 const never = new AbortController().signal;
@@ -27,7 +27,7 @@ async function send(more: Partial<UpstreamRequest>): Promise<{ headers: Incoming
     server.closeAllConnections();
   });
   const clock = { now: () => now, sleep: () => Promise.resolve() };
-  const transport = signedTransport({ transport: upstreamTransport({ local: true }), aws, clock });
+  const transport = signedTransport({ transport: httpsUpstreamTransport({ local: true }), aws, clock });
   await transport.send(
     {
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/openai/v1/chat/completions`,

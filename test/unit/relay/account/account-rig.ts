@@ -5,7 +5,7 @@ import { keyHash } from '../../../../shared/tables/key-hash.ts';
 import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/dynamo-key-store.ts';
 import { defaultSettings, type Settings } from '../../../../shared/config/rows/settings.ts';
 import type { PlanRow } from '../../../../shared/config/rows/plan-row.ts';
-import { account } from '../../../../shared/relay/account/account-handle.ts';
+import { accountHandle } from '../../../../shared/relay/account/account-handle.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import type { Clock } from '../../../../shared/relay/ports/clock.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
@@ -58,7 +58,7 @@ export class AccountRig {
 
   async get(path: string, key?: string, changes: Partial<RelayRequest> = {}): Promise<AccountAnswer> {
     const { pathname, searchParams } = new URL(path, 'https://relay.test');
-    const handle = account({
+    const handle = accountHandle({
       config: {
         current: async () => ({
           publishedAt: 0,

@@ -129,6 +129,17 @@ describe('GET /v1/account/usage over the real tables', () => {
     ['limit', '?limit='],
     ['cursor', '?cursor=nothing'],
     ['cursor', '?cursor=grant%23unknown'],
+    ['cursor', '?cursor=grant%23'],
+    // Ids that sort after those of grants.
+    ['cursor', `?cursor=${'z'.repeat(26)}`],
+    ['cursor', `?cursor=gs${'0'.repeat(24)}`],
+    ['cursor', `?cursor=${'z'.repeat(27)}`],
+    ['cursor', `?cursor=${idAt(dayMs).toUpperCase()}`],
+    ['cursor', `?cursor=${idAt(dayMs).slice(1)}`],
+    ['cursor', `?cursor=${idAt(dayMs)}%20`],
+    ['cursor', '?cursor=%25E0%25A4'],
+    ['cursor', '?cursor=%00'],
+    ['cursor', '?cursor=%F0%9F%92%A9'],
   ])('a bad %s is named: %s', async (param, query) => {
     const { status, body } = await rig.get(`/v1/account/usage${query}`, key);
     expect(status).toBe(400);

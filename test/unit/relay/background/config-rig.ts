@@ -1,14 +1,11 @@
 import { DeleteCommand, GetCommand } from '@aws-sdk/lib-dynamodb';
 import { configPublisher } from '../../../../shared/relay/background/config-publisher.ts';
-import { scanConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-config-tables.ts';
-import type { Pointer } from '../../../../shared/adapters/dynamodb/runtime/runtime-items.ts';
-import {
-  dynamoSnapshotStore,
-  type SnapshotStore,
-} from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
+import { dynamoConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-config-tables.ts';
+import type { Pointer, SnapshotStore } from '../../../../shared/relay/ports/config-store.ts';
+import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
 import { tableSchemas } from '../../../../shared/tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
-import { writeMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
+import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
 import type { ConfigRows } from '../../../../shared/config/config-rows.ts';
 import { recordedLog, type RecordedLog } from '../../adapters/telemetry/recorded-log.ts';
 import { countedClient, type CountedClient } from '../../adapters/dynamodb/store.ts';
@@ -36,7 +33,7 @@ export function startCompiler(options: CompilerOptions = {}): Compiler {
   const store = countedClient();
   const log = recordedLog();
   const clock = { now: () => Date.now() };
-  const real = dynamoSnapshotStore(store.client, 'relay', clock);
+  const real = dynamoConfigStore(store.client, 'relay', clock);
   const snapshots = options.snapshots?.(real) ?? real;
   const counted: object[] = [];
   const compiler: Compiler = { compile: () => keep(), store, snapshots, log, counted, pauses: 0 };
@@ -56,13 +53,15 @@ export function startCompiler(options: CompilerOptions = {}): Compiler {
     },
     local: false,
     snapshots,
-    async scan() {
-      const rows = await scanConfigTables(store.client, 'relay');
-      await options.afterScan?.(rows);
-      return rows;
+    tables: {
+      async rows() {
+        const rows = await dynamoConfigTables(store.client, 'relay').rows();
+        await options.afterScan?.(rows);
+        return rows;
+      },
     },
-    mark: (rows) => writeMarks(store.client, 'relay', rows),
-    unreadable: async () => options.unreadable ?? new Map(),
+    marks: dynamoRowMarks({ client: store.client, stack: 'relay', log }),
+    secretCheck: { unusable: async () => options.unreadable ?? new Map() },
   });
   return compiler;
 }

@@ -75,7 +75,7 @@ describe('a grant', () => {
     const records = await rig.nextRecords();
     const replies = await Promise.all(Array.from({ length: 8 }, () => rig.deliver(records)));
     expect(replies).toEqual(replies.map(() => ({ batchItemFailures: [] })));
-    await Promise.all([rig.run(), rig.applier.keepMissed()]);
+    await Promise.all([rig.run(), rig.applier.applyMissed()]);
     expect(await balance()).toEqual(both(7n * yuan));
     expect(await rig.ledger(account)).toHaveLength(1);
   });
@@ -170,7 +170,7 @@ describe('a grant for an item that cannot take it', () => {
     });
     expect(await rig.marks(`${account} other`, 'one')).toEqual({ applied: at });
     expect(await rig.ledger(account)).toEqual([]);
-    await rig.applier.keepMissed();
+    await rig.applier.applyMissed();
     expect(rig.metrics.counted).toHaveLength(2);
     await rig.remove(account, 'one');
     await rig.run();
@@ -182,7 +182,7 @@ describe('the schedule', () => {
     await rig.put(account, 'missed', { amount: '5' });
     await rig.put(account, 'bad', { amount: { S: 'x' } });
     await rig.nextRecords();
-    await rig.applier.keepMissed();
+    await rig.applier.applyMissed();
     expect(await balance()).toEqual(both(5n * yuan));
     expect(await rig.marks(account, 'missed')).toEqual({ applied: at });
     expect((await rig.marks(account, 'bad')).problem).toMatch(/^amount: /);
@@ -200,7 +200,7 @@ describe('over a failing network', () => {
     await rig.put(account, 'one', { amount: '5' });
     await using faulty = new FaultyDynamo(rig.endpoint);
     faulty.faults = [...faults];
-    const reply = await rig.deliver(await rig.nextRecords(), rig.keeperOn(faulty.client));
+    const reply = await rig.deliver(await rig.nextRecords(), rig.applierOn(faulty.client));
     expect(reply).toEqual({ batchItemFailures: [] });
     expect(faulty.faults).toEqual([]);
     expect(await balance()).toEqual(both(5n * yuan));
@@ -216,7 +216,7 @@ describe('over a failing network', () => {
     faulty.faults = ['none'];
     faulty.otherwise = () => 'TransactionCanceledException';
     const began = rig.clock.now();
-    const { batchItemFailures } = await rig.deliver(records, rig.keeperOn(faulty.client));
+    const { batchItemFailures } = await rig.deliver(records, rig.applierOn(faulty.client));
     expect(batchItemFailures).toEqual([{ itemIdentifier: records[0]?.dynamodb?.SequenceNumber }]);
     expect(rig.clock.now() - began).toBeLessThanOrEqual(5_000);
     await rig.deliver(records);
@@ -227,6 +227,6 @@ describe('over a failing network', () => {
   test('a schedule that finds the store away ends with its error', async () => {
     await using away = new FaultyDynamo('http://127.0.0.1:1');
     away.otherwise = () => 'unsent';
-    await expect(rig.keeperOn(away.client).keepMissed()).rejects.toThrow('connection');
+    await expect(rig.applierOn(away.client).applyMissed()).rejects.toThrow('connection');
   });
 });

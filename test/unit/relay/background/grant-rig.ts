@@ -10,7 +10,7 @@ import {
 import type { DynamoDBBatchResponse, DynamoDBRecord } from 'aws-lambda';
 import { dynamoGrantStore } from '../../../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
 import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
-import { streamHandler } from '../../../../shared/adapters/table-streams/table-stream-handler.ts';
+import { tableStreamHandler } from '../../../../shared/adapters/table-streams/table-stream-handler.ts';
 import { grantImageOf } from '../../../../shared/adapters/table-streams/table-stream-records.ts';
 import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { grantApplier, type GrantApplier } from '../../../../shared/relay/background/grant-applier.ts';
@@ -37,7 +37,7 @@ export class GrantRig implements AsyncDisposable {
     this.#emulator = emulator;
     this.#stream = stream;
     this.client = emulatorClient(emulator.endpoint);
-    this.applier = this.keeperOn(this.client);
+    this.applier = this.applierOn(this.client);
   }
 
   static async open(): Promise<GrantRig> {
@@ -57,10 +57,10 @@ export class GrantRig implements AsyncDisposable {
   forget(): void {
     this.log = recordedLog();
     this.metrics = countedMetrics();
-    this.applier = this.keeperOn(this.client);
+    this.applier = this.applierOn(this.client);
   }
 
-  keeperOn(client: DynamoDBClient): GrantApplier {
+  applierOn(client: DynamoDBClient): GrantApplier {
     const { clock, log, metrics } = this;
     const grants = dynamoGrantStore(client, 'relay');
     return grantApplier({ clock, random: { next: () => 0.5 }, grants, log, metrics });
@@ -85,7 +85,7 @@ export class GrantRig implements AsyncDisposable {
   deliver(records: DynamoDBRecord[], applier = this.applier): Promise<DynamoDBBatchResponse> {
     const { log, metrics } = this;
     const poisoned = { event: 'grant_poisoned', metric: 'GrantPoisoned' } as const;
-    return streamHandler({ read: grantImageOf, keep: applier.keep, poisoned, log, metrics })(
+    return tableStreamHandler(grantImageOf, { take: applier.apply, poisoned, log, metrics })(
       eventOf(records),
     );
   }

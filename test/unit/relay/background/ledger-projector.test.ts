@@ -5,8 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { dynamoLedgerStore } from '../../../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import {
-  streamHandler,
-  type StreamHandler,
+  tableStreamHandler,
+  type TableStreamHandler,
 } from '../../../../shared/adapters/table-streams/table-stream-handler.ts';
 import { quotaChangeOf } from '../../../../shared/adapters/table-streams/table-stream-records.ts';
 import type { CloseRecord, OpenEntry } from '../../../../shared/billing/quota-item.ts';
@@ -61,13 +61,13 @@ beforeEach(async () => {
 const put = (given: Parameters<typeof itemOf>[1]) =>
   client.send(new PutItemCommand({ TableName: 'relay-quotas', Item: attributesOf(itemOf(account, given)) }));
 
-function handlerOn(store: DynamoDBClient): StreamHandler {
-  const keep = ledgerProjector({ ledger: dynamoLedgerStore(store, 'relay'), log, metrics });
+function handlerOn(store: DynamoDBClient): TableStreamHandler {
+  const take = ledgerProjector({ ledger: dynamoLedgerStore(store, 'relay'), log, metrics });
   const poisoned = { event: 'ledger_poisoned', metric: 'LedgerPoisoned' } as const;
-  return streamHandler({ read: quotaChangeOf, keep, poisoned, log, metrics });
+  return tableStreamHandler(quotaChangeOf, { take, poisoned, log, metrics });
 }
 
-const keep = (records: DynamoDBRecord[]) => handlerOn(client)(eventOf(records));
+const project = (records: DynamoDBRecord[]) => handlerOn(client)(eventOf(records));
 const nothingFailed = { batchItemFailures: [] };
 
 /** The account's ledger as the table holds it: numbers as DynamoDB keeps them. */
@@ -105,7 +105,7 @@ describe('the ledger', () => {
     await close('call1', { charge: 10n ** 20n + 1n, ...said, estimated: true }, { amount: 2_500_000_000n });
     await close('call2', { kind: 'released' }, { slot: slot(5) });
     await close('call3', { kind: 'expired', charge: 1n }, { slot: slot(5) });
-    expect(await keep(await stream.next())).toEqual(nothingFailed);
+    expect(await project(await stream.next())).toEqual(nothingFailed);
     const common = {
       account,
       at: '2025-11-21T04:40:00Z',
@@ -135,17 +135,17 @@ describe('the ledger', () => {
     await put({ open: new Map([['call', entryOf({ official: true })]]) });
     const write = closeOf(account, { entry: entryOf({ official: true }) });
     await quotas.close({ ...write, closeRecord: { ...write.closeRecord, cost: 5_000_000n } });
-    await keep(await stream.next());
+    await project(await stream.next());
     expect(await rows()).toMatchObject([{ official: true, charge: '0', cost: '0.005' }]);
   });
 
   test('stays the same however often and in whatever order the stream comes', async () => {
     for (const id of ['call1', 'call2', 'call3']) await close(id, { charge: 3n });
     const records = await stream.next();
-    await keep(records);
+    await project(records);
     const once = await rows();
     expect(once).toHaveLength(3);
-    await Promise.all([keep(records.toReversed()), keep(records), keep([...records, ...records])]);
+    await Promise.all([project(records.toReversed()), project(records), project([...records, ...records])]);
     expect(await rows()).toEqual(once);
   });
 
@@ -157,14 +157,14 @@ describe('the ledger', () => {
       await quotas.tombstone(account, 'call', stone);
       await quotas.close(closeOf(account, { entry: stone, kind: 'cancelled' }));
       const records = await stream.next();
-      for (const record of backwards ? records.toReversed() : records) await keep([record]);
+      for (const record of backwards ? records.toReversed() : records) await project([record]);
       expect(await rows()).toMatchObject([{ id: 'call', kind: 'settled', charge: '0.000000007' }]);
     },
   );
 
   test('gets no row from reserves, new items and removed accounts', async () => {
     await reserve('call');
-    expect(await keep(await stream.next())).toEqual(nothingFailed);
+    expect(await project(await stream.next())).toEqual(nothingFailed);
     expect(await rows()).toEqual([]);
   });
 });
@@ -173,7 +173,7 @@ describe('every image is checked', () => {
   test('accounts that do not balance are reported, and their rows are kept all the same', async () => {
     await put({ available: 5n, granted: 1_000_000_004n });
     await close('call');
-    await keep(await stream.next());
+    await project(await stream.next());
     expect(metrics.counted).toEqual(['ConservationBroken', 'ConservationBroken', 'ConservationBroken']);
     expect(log.events.at(-1)).toEqual({
       name: 'conservation_broken',
@@ -186,7 +186,7 @@ describe('every image is checked', () => {
     const [record] = await stream.next();
     if (!record) throw new Error('no record');
     const { NewImage, ...rest } = record.dynamodb ?? {};
-    await keep([{ ...record, dynamodb: { ...rest, OldImage: NewImage ?? {} } }]);
+    await project([{ ...record, dynamodb: { ...rest, OldImage: NewImage ?? {} } }]);
     expect(metrics.counted).toEqual(['ConservationBroken']);
     expect(log.events).toMatchObject([{ fields: { account, why: 'the item was removed' } }]);
   });
@@ -211,7 +211,7 @@ describe('a record', () => {
     const records = await stream.next();
     const bad = records.find(({ dynamodb }) => dynamodb?.NewImage?.['last']?.L?.[0]?.S === 'call1');
     if (bad) spoil(bad);
-    expect(await keep(records)).toEqual(nothingFailed);
+    expect(await project(records)).toEqual(nothingFailed);
     expect((await rows()).map(({ id }) => id)).toEqual(['call2']);
     expect(metrics.counted).toEqual(['LedgerPoisoned']);
     const sequence = bad?.dynamodb?.SequenceNumber;
@@ -229,7 +229,7 @@ describe('a record', () => {
     });
     expect(metrics.counted).toEqual([]);
     expect(log.faults.length).toBeGreaterThan(0);
-    await keep(records);
+    await project(records);
     expect(await rows()).toHaveLength(3);
   });
 

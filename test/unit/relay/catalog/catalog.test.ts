@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import { defaultSettings } from '../../../../shared/config/rows/settings.ts';
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
-import { catalog } from '../../../../shared/relay/catalog/catalog-handle.ts';
+import { catalogHandle } from '../../../../shared/relay/catalog/catalog-handle.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
@@ -29,7 +29,7 @@ async function call(
   const logged: RequestLog[] = [];
   const faults: unknown[] = [];
   let nowMs = 1000;
-  const handle = catalog({
+  const handle = catalogHandle({
     config: { current: async () => current() },
     log: {
       request: (entry) => logged.push(entry),

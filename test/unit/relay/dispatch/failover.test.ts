@@ -1,4 +1,4 @@
-import { SecretMissing } from '../../../../shared/relay/ports/secret-store.ts';
+import { SecretUnusable } from '../../../../shared/relay/ports/secret-store.ts';
 import { describe, expect, it } from 'vitest';
 import {
   CoreRig,
@@ -212,7 +212,10 @@ describe('a secret', () => {
   const withSecret = { channels: [{ id: 'c', secret: 'ssm:/relay/relay/1' }] };
 
   it('that is missing cools its candidate; a store that does not answer cools nothing', async () => {
-    const missing = new CoreRig({ ...withSecret, secretError: new SecretMissing() }).upstream(good);
+    const missing = new CoreRig({
+      ...withSecret,
+      secretError: new SecretUnusable('missing'),
+    }).upstream(good);
     expect((await missing.post(ask)).status).toBe(502);
     expect(missing.health.writes).toEqual(['cool c|ssm:/relay/relay/1']);
     const silent = new CoreRig({ ...withSecret, secretError: new Error('throttled') }).upstream(good);

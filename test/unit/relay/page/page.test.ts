@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { page } from '../../../../shared/relay/page/page.ts';
-import type { PageFacts } from '../../../../shared/relay/page/page.ts';
+import type { PageFacts } from '../../../../shared/relay/page/page-facts.ts';
 import { pageStyle, pageStyleHash } from '../../../../shared/relay/page/page-style.ts';
 
 const facts: PageFacts = {

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { searchProviders } from '../../../../shared/adapters/search/search-providers.ts';
-import { upstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
 import { readSetting } from '../../../../shared/config/compile/read-setting.ts';
 import { defaultSettings, type SearchSettings } from '../../../../shared/config/rows/settings.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
@@ -65,7 +65,7 @@ const settingsOf = (value: Record<string, unknown>): SearchSettings => {
 };
 
 const realProviders = searchProviders({
-  transport: upstreamTransport({ local: true }),
+  transport: httpsUpstreamTransport({ local: true }),
   secrets: { read: (reference) => Promise.resolve(`value of ${reference}`) },
 });
 
@@ -202,7 +202,7 @@ describe('the request stays as it is', () => {
     expect(await withSearch(ports, down)).toEqual({ request, outcome: 'failed' });
     const secrets = { read: () => Promise.reject(new Error('gone')) };
     const unread = call(settingsOf({ type: 'tavily', endpoint: 'http://127.0.0.1:1', secret: 'env:X' }));
-    const transport = upstreamTransport({ local: true });
+    const transport = httpsUpstreamTransport({ local: true });
     const searchProvider = searchProviders({ transport, secrets });
     const searched = await withSearch({ ...ports, searchProvider }, unread);
     expect(searched).toEqual({ request, outcome: 'failed' });

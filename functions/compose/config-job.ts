@@ -1,0 +1,36 @@
+/** Publishes the configuration, and marks rows with mistakes. */
+import { backgroundClient, documentsOn } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { dynamoConfigTables } from '../../shared/adapters/dynamodb/dynamo-config-tables.ts';
+import { dynamoRowMarks } from '../../shared/adapters/dynamodb/dynamo-row-marks.ts';
+import { dynamoConfigStore } from '../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
+import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
+import { secretCheck } from '../../shared/adapters/secrets/secret-check.ts';
+import { readEnvironment } from '../../shared/adapters/system/environment.ts';
+import { systemClock as clock } from '../../shared/adapters/system/system-clock.ts';
+import { systemRandom } from '../../shared/adapters/system/system-random.ts';
+import { configMetrics } from '../../shared/adapters/telemetry/config-metrics.ts';
+import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
+import { configPublisher } from '../../shared/relay/background/config-publisher.ts';
+import { rowMarker } from '../../shared/relay/background/row-marker.ts';
+
+export function configJob() {
+  const environment = readEnvironment();
+  const { aws, local, stack, version } = environment;
+  const log = jsonLog(version);
+  const metrics = configMetrics(stack);
+  const client = documentsOn(backgroundClient(aws));
+  const secrets = cachedSecretStore({ environment, clock });
+  const marks = dynamoRowMarks({ client, stack, log });
+  const publish = configPublisher({
+    clock,
+    random: systemRandom,
+    log,
+    metrics,
+    tables: dynamoConfigTables(client, stack),
+    snapshots: dynamoConfigStore(client, stack, clock),
+    secretCheck: secretCheck({ secrets, clock, local }),
+    marks,
+    local,
+  });
+  return { stack, publish, markRows: rowMarker({ marks, metrics }) };
+}

@@ -1,0 +1,22 @@
+/** Puts the ledger row of every close, and checks that the account balances. */
+import { backgroundClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
+import { readEnvironment } from '../../shared/adapters/system/environment.ts';
+import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
+import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
+import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
+import type { ChangeJob } from '../../shared/relay/ports/change-job.ts';
+import type { QuotaChange } from '../../shared/relay/ports/ledger-store.ts';
+
+export function ledgerJob(): ChangeJob<QuotaChange> {
+  const { aws, stack, version } = readEnvironment();
+  const log = jsonLog(version);
+  const metrics = backgroundMetrics(stack);
+  const ledger = dynamoLedgerStore(backgroundClient(aws), stack);
+  return {
+    take: ledgerProjector({ ledger, metrics, log }),
+    poisoned: { event: 'ledger_poisoned', metric: 'LedgerPoisoned' },
+    log,
+    metrics,
+  };
+}

@@ -1,0 +1,28 @@
+/** Closes the reservations of invocations that can no longer live, and counts what is open. */
+import { backgroundClient, documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { dynamoQuotaScan } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-scan.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import { readEnvironment, readSweepGraceSeconds } from '../../shared/adapters/system/environment.ts';
+import { systemClock } from '../../shared/adapters/system/system-clock.ts';
+import { systemRandom } from '../../shared/adapters/system/system-random.ts';
+import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
+import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
+import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';
+import { sweeper } from '../../shared/relay/background/sweeper.ts';
+
+export function sweeperJob(): () => Promise<void> {
+  const { aws, stack, version } = readEnvironment();
+  const metrics = backgroundMetrics(stack);
+  const sweep = sweeper(
+    {
+      clock: systemClock,
+      random: systemRandom,
+      scan: dynamoQuotaScan(backgroundClient(aws), stack),
+      quotas: dynamoQuotaStore(documentClient(aws), stack),
+      metrics,
+      log: jsonLog(version, requestMetrics(stack)),
+    },
+    readSweepGraceSeconds(),
+  );
+  return async () => metrics.swept(await sweep());
+}

@@ -1,0 +1,13 @@
+/** A row of `grants` from its attributes, whether a scan or a table stream returned them. */
+import { unmarshall } from '@aws-sdk/util-dynamodb';
+import type { GrantImage } from '../../../relay/ports/grant-store.ts';
+import { Poisoned } from '../../../relay/ports/store-errors.ts';
+import type { Attributes } from '../attributes.ts';
+
+/** Numbers stay text: the schema of the row reads them exactly. Throws Poisoned when the row has not the table's key. */
+export function readGrantImage(attributes: Attributes): GrantImage {
+  const { account, grant_id, ...rest } = unmarshall(attributes, { wrapNumbers: (text) => text });
+  if (typeof account !== 'string' || typeof grant_id !== 'string')
+    throw new Poisoned('grants: a row without its key');
+  return { account, grant_id, ...rest };
+}

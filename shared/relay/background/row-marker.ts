@@ -1,0 +1,25 @@
+/** Validates the rows of keys and accounts that were just written, and marks them. */
+import { validateAccountRow, validateKeyRow } from '../../config/compile/validate-row.ts';
+import type { ValidationResult } from '../../config/validation-result.ts';
+import type { RowMarks, WrittenRow } from '../ports/row-marks.ts';
+import type { ConfigMetrics } from '../ports/telemetry.ts';
+
+const validations: Record<WrittenRow['table'], (raw: unknown) => ValidationResult> = {
+  keys: validateKeyRow,
+  accounts: validateAccountRow,
+};
+
+export interface RowMarkerPorts {
+  marks: RowMarks;
+  metrics: Pick<ConfigMetrics, 'badRows'>;
+}
+
+/** Throws MarksLost. */
+export function rowMarker({ marks, metrics }: RowMarkerPorts): (rows: WrittenRow[]) => Promise<void> {
+  return async (rows) => {
+    const validated = rows.map((row) => ({ ...row, result: validations[row.table](row.raw) }));
+    const bad = validated.filter(({ result }) => result.problem !== undefined);
+    if (bad.length > 0) metrics.badRows(bad.length);
+    await marks.write(validated);
+  };
+}

@@ -1,0 +1,35 @@
+/** The models that a caller can use, as `/v1/models` lists them. */
+import { pricedModels } from '../../billing/price.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
+import type { ModelEntry, ModelList } from '../../wire/catalog.ts';
+import type { RelayRequest } from '../http/http.ts';
+import { modelIdOf } from '../http/http-routes.ts';
+import { refuse } from '../http/refusal.ts';
+
+/** All models that are served, less the unpriced ones where those are refused. */
+export function offeredModels(snapshot: Snapshot): string[] {
+  if (snapshot.settings.unpricedModels === 'free') return snapshot.models;
+  const priced = pricedModels(snapshot.charges);
+  return snapshot.models.filter((model) => priced.has(model));
+}
+
+export const modelList = (snapshot: Snapshot, query: URLSearchParams): ModelList => ({
+  object: 'list',
+  data: offeredModels(snapshot).map((id) => modelEntry(id, snapshot.publishedAt)),
+  ...(query.has('client_version') && { models: [] }),
+});
+
+/** The model that the path names. Throws a Refusal when it is not offered. */
+export function oneModel(request: RelayRequest, snapshot: Snapshot): ModelEntry {
+  const id = modelIdOf(request);
+  if (offeredModels(snapshot).includes(id)) return modelEntry(id, snapshot.publishedAt);
+  const message = `There is no model of that name here. GET ${request.baseUrl}/models lists them.`;
+  throw refuse('model_not_found', message, { param: 'model' });
+}
+
+const modelEntry = (id: string, created: number): ModelEntry => ({
+  id,
+  object: 'model',
+  created,
+  owned_by: 'system',
+});

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import { bufferedHandler } from '../../../../shared/adapters/lambda/buffered-handler.ts';
+import type { Handle, HostedHandle, RelayRequest } from '../../../../shared/relay/http/http.ts';
+import { recordedLog } from '../telemetry/recorded-log.ts';
+import { steeredClock } from '../steered-clock.ts';
+import { invocation, urlEvent } from './url-event.ts';
+
+const headers = { 'x-relay-origin': 'current' };
+
+function hostedWith(handle: Handle) {
+  const clock = steeredClock();
+  const log = recordedLog();
+  const hosted: HostedHandle = {
+    handle,
+    originSecrets: ['current'],
+    local: false,
+    clock,
+    ids: { next: () => 'id-1' },
+    log,
+  };
+  return { hosted, clock, log };
+}
+
+async function* helloInTwo() {
+  yield 'hel';
+  yield 'lo';
+}
+
+const hello = (done: Promise<void> = Promise.resolve()) => ({
+  status: 201,
+  headers: { 'content-type': 'text/plain' },
+  body: helloInTwo(),
+  done,
+});
+
+describe('the buffered handler', () => {
+  test('returns status, headers and the whole text, after all work is done', async () => {
+    const { promise: done, resolve: finish } = Promise.withResolvers<void>();
+    const { hosted } = hostedWith(async () => hello(done));
+    let returned = false;
+    const result = bufferedHandler(hosted)(urlEvent({ headers }), invocation());
+    void result.then(() => (returned = true));
+    await new Promise(setImmediate);
+    expect(returned).toBe(false);
+    finish();
+    expect(await result).toEqual({
+      statusCode: 201,
+      headers: { 'content-type': 'text/plain', 'x-request-id': 'id-1' },
+      body: 'hello',
+    });
+  });
+
+  test('hands on the time that the invocation has left as a deadline', async () => {
+    const handled: RelayRequest[] = [];
+    const { hosted, clock } = hostedWith(async (request) => {
+      handled.push(request);
+      return hello();
+    });
+    await bufferedHandler(hosted)(urlEvent({ headers }), invocation(30_000));
+    expect(handled).toMatchObject([{ hostDeadlineMs: clock.now() + 30_000 }]);
+  });
+
+  test('answers an event of another kind with 500', async () => {
+    const { hosted, log } = hostedWith(async () => hello());
+    const result = await bufferedHandler(hosted)({ canary: true } as never, invocation());
+    expect(result).toMatchObject({ statusCode: 500, headers: { 'x-request-id': 'id-1' } });
+    expect(log.faults).toEqual([{ requestId: 'id-1', error: expect.any(TypeError) }]);
+  });
+});

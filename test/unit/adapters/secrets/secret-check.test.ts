@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { cachedSecretStore } from '../../../../shared/adapters/secrets/cached-secret-store.ts';
+import { secretCheck } from '../../../../shared/adapters/secrets/secret-check.ts';
+import { steeredClock } from '../steered-clock.ts';
+import { localAccess } from '../dynamodb/store.ts';
+import { SecretServer, type ErrorForm } from './secret-server.ts';
+
+const server = new SecretServer();
+
+beforeAll(() => server.start());
+afterAll(() => server.stop());
+beforeEach(() => server.reset());
+
+const parameter = 'ssm:/relay/relay/openai';
+
+/** The check over the store that functions have, and through the SDK. */
+function unusable(references: string[], local = false): Promise<ReadonlyMap<string, string>> {
+  const clock = steeredClock();
+  const environment = { stack: 'relay', version: '1', originSecrets: [], local, aws: localAccess };
+  const secrets = cachedSecretStore({ environment, clock, variables: {} });
+  return secretCheck({ secrets, clock, local }).unusable(references);
+}
+
+describe('a secret that cannot be used', () => {
+  test.each<[string, string]>([
+    ['ParameterNotFound', 'missing: there is nothing of this name'],
+    ['ParameterVersionNotFound', 'missing: there is nothing of this name'],
+    ['AccessDeniedException', 'access denied: this stack may not read or decrypt it'],
+    ['ValidationException', 'malformed'],
+  ])('by SSM’s answer %s is told as %s', async (type, words) => {
+    for (const form of ['type', 'type with namespace', 'header'] satisfies ErrorForm[]) {
+      server.failure = { status: 400, type, form };
+      expect(await unusable([parameter])).toEqual(new Map([[parameter, words]]));
+    }
+    expect(server.calls).toHaveLength(3);
+  });
+
+  test.each<[string, string]>([
+    ['ResourceNotFoundException', 'missing: there is nothing of this name'],
+    ['InvalidRequestException', 'missing: there is nothing of this name'],
+    ['AccessDeniedException', 'access denied: this stack may not read or decrypt it'],
+  ])('by Secrets Manager’s answer %s is told as %s', async (type, words) => {
+    server.failure = { status: 400, type };
+    expect(await unusable(['secretsmanager:relay/openai'])).toEqual(
+      new Map([['secretsmanager:relay/openai', words]]),
+    );
+  });
+
+  test('by its value is told as malformed, without the value', async () => {
+    server.value = 'sk-canary\nsk-canary';
+    expect(await unusable([parameter])).toEqual(
+      new Map([[parameter, 'malformed: the value has a character that no header can carry']]),
+    );
+    server.value = ' ';
+    expect([...(await unusable([parameter])).values()]).toEqual([
+      'malformed: the value is empty, or no text',
+    ]);
+  });
+
+  test('by its reference is told as malformed, without a call', async () => {
+    expect(await unusable(['ssm:/relay/other/openai', 'env:OPENAI_API_KEY'])).toEqual(
+      new Map([
+        ['ssm:/relay/other/openai', 'malformed: this stack reads secrets under /relay/relay/ only'],
+        ['env:OPENAI_API_KEY', 'malformed: env: works on the local stack only'],
+      ]),
+    );
+    expect(server.calls).toEqual([]);
+  });
+
+  test.each(['ThrottlingException', 'InternalServerError'])(
+    'is not told of while the store answers %s',
+    async (type) => {
+      server.failure = { status: type === 'ThrottlingException' ? 400 : 500, type };
+      expect(await unusable([parameter])).toEqual(new Map());
+    },
+  );
+
+  test('is not told of when it can be used', async () => {
+    expect(await unusable([parameter])).toEqual(new Map());
+  });
+
+  test('is looked for among environment variables alone on the local stack', async () => {
+    expect(await unusable([parameter, 'env:NONE'], true)).toEqual(
+      new Map([['env:NONE', 'missing: there is nothing of this name']]),
+    );
+    expect(server.calls).toEqual([]);
+  });
+});
+
+test('a store that does not answer delays the check for 10 s at most', async () => {
+  const clock = steeredClock();
+  const secrets = { read: () => new Promise<string>(() => {}) };
+  const found = secretCheck({ secrets, clock, local: false }).unusable([parameter]);
+  clock.advance(10_000);
+  expect([...(await found)]).toEqual([]);
+  expect(clock.sleeping()).toBe(0);
+});
