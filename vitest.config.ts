@@ -4,7 +4,6 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     exclude: ['test/long/**'],
-    globalSetup: [],
     testTimeout: 30_000,
     hookTimeout: 60_000,
   },

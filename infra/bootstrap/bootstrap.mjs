@@ -27,7 +27,7 @@ async function start(command, args) {
   const [file, first] = /\.[cm]?ts$/.test(command)
     ? [nodeOfRepository(), [command]]
     : [path.join(bin, command), []];
-  // The local stack watches this channel: it ends when we do, even when we are killed.
+  // The local stack listens on this channel: it ends when we do, even when we are killed.
   const stdio = command === 'infra/local/main.ts' ? ['inherit', 'inherit', 'inherit', 'ipc'] : 'inherit';
   const run = () => runCommand(file, [...first, ...args], stdio);
   if (command !== 'infra/stack/app.ts') return run();

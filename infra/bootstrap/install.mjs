@@ -1,7 +1,7 @@
 /** Installs the packages when they are not those of the lock file, and finds the Node that came with them. */
 import fs from 'node:fs';
 import path from 'node:path';
-import { Failure, print, runStep } from './processes.mjs';
+import { environment, Failure, print, runStep } from './processes.mjs';
 import { bin, digest, inRoot, read } from './repository.mjs';
 
 const stamp = inRoot('node_modules', '.relay-install');
@@ -25,20 +25,30 @@ export function isInstalled() {
 
 export async function install() {
   print('installing packages; the first time takes about a minute');
-  const args = ['ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'];
-  const npm = process.env.npm_execpath;
-  const [file, first] = npm?.endsWith('.js') ? [process.execPath, [npm]] : ['npm', []];
-  await runStep({ name: 'npm ci', file, args: [...first, ...args], env: process.env });
+  await npm(['ci', '--include=dev', '--include=optional'], process.execPath, process.env);
+  // npm leaves out optional packages that the Node it runs under is too old for: the linter's binary and others.
+  if (!isNewEnough()) await npm(['install', '--no-save'], nodeOfRepository(), environment());
   fs.mkdirSync(inRoot('node_modules'), { recursive: true });
   fs.writeFileSync(stamp, digest(readLock()));
+}
+
+function npm(command, node, env) {
+  const args = [...command, '--no-audit', '--no-fund', '--loglevel=error'];
+  const cli = process.env.npm_execpath;
+  const [file, first] = cli?.endsWith('.js') ? [node, [cli]] : ['npm', []];
+  return runStep({ name: `npm ${command[0]}`, file, args: [...first, ...args], env });
+}
+
+function isNewEnough() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  return major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1]);
 }
 
 /** The Node of `node_modules`; where no package holds one for this system, the Node that runs this, if it is new enough. */
 export function nodeOfRepository() {
   const own = path.join(bin, 'node');
   if (fs.existsSync(own)) return own;
-  const [major, minor] = process.versions.node.split('.').map(Number);
-  if (major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1])) return process.execPath;
+  if (isNewEnough()) return process.execPath;
   throw new Failure(
     `Node ${oldestNode.join('.')} or later is wanted here; this is ${process.versions.node}.`,
   );

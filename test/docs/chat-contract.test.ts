@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CoreRig, data, delta, done, finish, frames, hello, usage } from '../support/core-rig.ts';
 
-/** Every field of the contract's chat request, each with a value that it may have. */
+/** Every field of the contract's chat request, with a valid value. */
 const everyField = {
   model: 'm',
   messages: [
@@ -38,7 +38,7 @@ const everyField = {
 
 const piece = (call: object): string => data({ choices: [{ index: 0, delta: { tool_calls: [call] } }] });
 
-/** Answers of a size: millions of characters (of 1,048,576), choices, tool calls. */
+/** Answers of a given size: in units of 1,048,576 characters, in choices, in tool calls. */
 const text = (millions: number): string[] =>
   Array.from({ length: millions }, () => delta('x'.repeat(1 << 20)));
 const choices = (count: number): string =>

@@ -6,9 +6,10 @@ export const root = path.join(import.meta.dirname, '../..');
 /** A page of the repository, named from its root: `docs/tables.md`. */
 export const readPage = (name: string): string => readFileSync(path.join(root, name), 'utf8');
 
-/** The README and every page below `docs`. */
+/** The README, AGENTS.md and every page below `docs`. */
 export const pages: string[] = [
   'README.md',
+  'AGENTS.md',
   ...readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => path.join('docs', name)),

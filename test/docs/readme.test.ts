@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { statSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -27,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.stop());
 
-/** What an example prints, run as it stands but for the address and the place of the key. */
+/** Runs an example with the address and the key of this stack, and returns its output. */
 async function outputOf(command: string, parameters: string[], example: string): Promise<string> {
   const code = example.replace(/^export RELAY_KEY=.*\n/m, '').replaceAll(documentedUrl, stack.baseUrl);
   const environment = { ...process.env, RELAY_KEY: stack.key, NO_PROXY: '127.0.0.1', no_proxy: '127.0.0.1' };
@@ -42,7 +43,7 @@ const contentOf = (events: string): string =>
     .join('');
 
 describe('the examples of the README, against the running stack', () => {
-  // A machine with Node and npm alone has no curl; its tests still have to pass.
+  // The tests also have to pass on a machine that has Node and npm alone.
   test.skipIf(!hasCurl)('curl: a streamed answer, the models without a key, a whole answer', async () => {
     expect(curls).toHaveLength(3);
     const [streamed, models, whole] = await Promise.all(curls.map((code) => outputOf('sh', ['-c'], code)));
@@ -71,6 +72,29 @@ test('the Python example makes the call of the TypeScript example', () => {
   );
 });
 
+describe('the README', () => {
+  test('has fewer than 200 lines, in the order that readers expect', () => {
+    const lines = readPage('README.md').split('\n');
+    expect(lines.length).toBeLessThan(200);
+    expect(lines.filter((line) => line.startsWith('## ')).map((line) => line.slice(3))).toEqual([
+      'Quick start',
+      'Clients',
+      'Features and limits',
+      'Deploy',
+      'How it works',
+      'Money that survives a crash',
+      'Compared with others',
+      'Licence',
+    ]);
+  });
+
+  test('shows a picture that is there and small', () => {
+    const [picture, ...others] = [...readPage('README.md').matchAll(/^!\[[^\]]+\]\((\S+)\)$/gm)];
+    expect(others).toEqual([]);
+    expect(statSync(path.join(root, String(picture?.[1]))).size).toBeLessThan(200_000);
+  });
+});
+
 describe('the commands of the README', () => {
   const readme = readPage('README.md');
   const { scripts, devDependencies } = JSON.parse(readPage('package.json')) as {
@@ -78,25 +102,25 @@ describe('the commands of the README', () => {
     devDependencies: Record<string, string>;
   };
 
-  test('of npm are in package.json', () => {
-    const named = [...readme.matchAll(/npm (start|test)\b|npm run ([a-z:]+)/g)];
-    expect(named.length).toBeGreaterThan(4);
+  test('of npm are in package.json, like those of AGENTS.md', () => {
+    const text = readme + readPage('AGENTS.md');
+    const named = [...text.matchAll(/npm (start|test)\b|npm run ([a-z:]+)/g)];
+    expect(named.length).toBeGreaterThan(8);
     for (const [, plain, script] of named) expect(scripts).toHaveProperty([String(plain ?? script)]);
   });
 
   test('of CDK take the version that the repository pins, with options that it has', async () => {
-    const [deploy, ...rest] = [...readme.matchAll(/npx aws-cdk@(\S+) deploy (--[a-z-]+)/g)];
+    expect(readme.match(/aws-cdk@[\d.]+/g)).toEqual([`aws-cdk@${devDependencies['aws-cdk']}`]);
+    const [deploy, ...rest] = [...readme.matchAll(/npm run deploy -- (--[a-z-]+)/g)];
     expect(rest).toEqual([]);
-    expect(new Set(readme.match(/aws-cdk@[\d.]+/g))).toEqual(
-      new Set([`aws-cdk@${devDependencies['aws-cdk']}`]),
-    );
+    expect(scripts['deploy']).toMatch(/ cdk deploy$/);
     const cdk = path.join(root, 'node_modules/aws-cdk/bin/cdk');
     const { stdout } = await run(process.execPath, [cdk, 'deploy', '--help'], { cwd: root });
-    expect(stdout).toContain(` ${deploy?.[2]} `);
+    expect(stdout).toContain(` ${deploy?.[1]} `);
   });
 
   test('from clone to first answer on AWS are three', () => {
-    const block = fences.find(({ code }) => code.includes('aws-cdk@'));
+    const block = fences.find(({ code }) => code.includes('npm run deploy'));
     expect(block?.code.trim().split('\n')).toHaveLength(3);
     expect(block?.code).not.toMatch(/&&|;/);
   });

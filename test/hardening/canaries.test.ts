@@ -40,14 +40,15 @@ const row = (id: string, channel: object): [TableName, Record<string, unknown>] 
   { ...channel, id, models: [id], state: true },
 ];
 
-/** All that clients were told, heads included, and that was an error or the end of one. */
-const told: string[] = [];
+/** Every answer with an error that clients got, heads included. */
+const answered: string[] = [];
 const requestIds: string[] = [];
 
 async function read(response: Response): Promise<string> {
   const text = await response.text();
   const heads = JSON.stringify([...response.headers]);
-  if (response.status >= 400 || text.includes('"error"')) told.push(`${response.status} ${heads} ${text}`);
+  if (response.status >= 400 || text.includes('"error"'))
+    answered.push(`${response.status} ${heads} ${text}`);
   expect(heads).not.toContain(canaries.replyHeader);
   if (response.headers.has('x-request-id')) requestIds.push(response.headers.get('x-request-id') ?? '');
   return text;
@@ -212,7 +213,7 @@ describe('canaries are driven through', () => {
     const key = `${canaries.unknownKey}-${kind}`;
     const text = await post(fullRequest('plain', true), { headers: { authorization: `Bearer ${key}` } });
     stack.store.failWith(undefined);
-    expect(told.at(-1)).toMatch(new RegExp(`^${seen} `));
+    expect(answered.at(-1)).toMatch(new RegExp(`^${seen} `));
     expect(JSON.parse(text)).toHaveProperty('error.type', 'internal_error');
   });
 });
@@ -233,10 +234,10 @@ describe('afterwards', () => {
     }
   });
 
-  test('no client was told a secret, an address or the words of a failure', () => {
-    expect(told.length).toBeGreaterThan(50);
+  test('no client gets a secret, an address or the words of a failure', () => {
+    expect(answered.length).toBeGreaterThan(50);
     const { port } = new URL(upstream.endpoint);
-    for (const text of told) {
+    for (const text of answered) {
       for (const name of ['key', 'secret', 'store', 'html', 'junk', 'replyHeader'] as const)
         expect(text).not.toContain(canaries[name]);
       expect(text).not.toMatch(/hidden-upstream|sk-proj|10\.1\.2\.3|localhost|<html/);
@@ -245,8 +246,8 @@ describe('afterwards', () => {
     }
   });
 
-  test('the words of an upstream are told only when it refused the request itself', () => {
-    const withWords = told
+  test('the words of an upstream reach a client only when it refused the request itself', () => {
+    const withWords = answered
       .filter((text) => text.includes(canaries.errorMessage))
       .map((text) => text.slice(0, 3));
     expect([...new Set(withWords)].toSorted()).toEqual(['400', '404', '413', '422']);

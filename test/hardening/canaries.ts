@@ -3,7 +3,7 @@ export const canaries = {
   key: 'sk-canary-of-the-key-0123456789',
   unknownKey: 'sk-canary-of-an-unknown-key',
   malformedKey: 'canary-of-a-malformed-key',
-  // No form that could be told from a word: only who knows it can take it out.
+  // No form that could be distinguished from a word: only who knows it can take it out.
   secret: 'canaryofthesecret',
   header: 'canary-of-a-header',
   cookie: 'canary-of-a-cookie',

@@ -29,7 +29,7 @@ afterAll(async () => {
 
 const call = { model: 'plain', stream: true, messages: [{ role: 'user', content: 'Hello' }] };
 
-/** A client that reads only when it is told to. */
+/** A client that reads only when asked to. */
 async function open(): Promise<{ response: IncomingMessage; id: string }> {
   const request = send(`${stack.origin}/v1/chat/completions`, {
     method: 'POST',

@@ -74,7 +74,7 @@ describe('a path', () => {
     expect(answer).toContain('http://relay.example/v1/chat/completions');
   });
 
-  test('that is escaped is told so', async () => {
+  test('that is escaped is named in the answer', async () => {
     const response = await fetch(`${stack.origin}/v1%2Fchat%2Fcompletions`, { method: 'POST', body: '{}' });
     expect(await response.text()).toContain('%2F');
   });

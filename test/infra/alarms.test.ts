@@ -4,7 +4,7 @@ import { linesOf, metricsOf } from '../support/embedded-metrics.ts';
 import { metricPaths, setFunctionEnvironment } from './metric-paths.ts';
 import { resourcesOf, synthesize, type Resource } from './synthesize.ts';
 
-interface WatchedMetric {
+interface AlarmMetric {
   MetricName: string;
   Namespace: string;
   Dimensions: { Name: string; Value: unknown }[];
@@ -16,18 +16,18 @@ const alarms = resourcesOf(
 ).map(([, alarm]) => alarm.Properties);
 
 /** What an alarm looks at, one by one when it reckons with several. */
-function watchedBy(alarm: Resource['Properties']): WatchedMetric[] {
-  if (alarm.MetricName !== undefined) return [alarm as unknown as WatchedMetric];
-  const parts = alarm.Metrics as { MetricStat?: { Metric: WatchedMetric } }[];
+function metricsOfAlarm(alarm: Resource['Properties']): AlarmMetric[] {
+  if (alarm.MetricName !== undefined) return [alarm as unknown as AlarmMetric];
+  const parts = alarm.Metrics as { MetricStat?: { Metric: AlarmMetric } }[];
   return parts.flatMap(({ MetricStat }) => MetricStat?.Metric ?? []);
 }
 
-const own = alarms.flatMap(watchedBy).filter(({ Namespace }) => Namespace === 'relay');
+const own = alarms.flatMap(metricsOfAlarm).filter(({ Namespace }) => Namespace === 'relay');
 
-const watching = (name: string): Resource['Properties'] | undefined =>
-  alarms.find((alarm) => watchedBy(alarm).some(({ MetricName }) => MetricName === name));
+const alarmOn = (name: string): Resource['Properties'] | undefined =>
+  alarms.find((alarm) => metricsOfAlarm(alarm).some(({ MetricName }) => MetricName === name));
 
-describe('what the alarms watch', () => {
+describe('the metrics of alarms', () => {
   let emulator: Emulator;
 
   beforeAll(async () => {
@@ -36,7 +36,7 @@ describe('what the alarms watch', () => {
   });
   afterAll(() => emulator.stop());
 
-  test('is all emitted by code that is run here, and nothing else is in the table', () => {
+  test('are all emitted by code that is run here, and nothing else is in the table', () => {
     const names = new Set(own.map(({ MetricName }) => MetricName));
     expect(Object.keys(metricPaths).toSorted()).toEqual([...names].toSorted());
   });
@@ -64,23 +64,23 @@ describe('what the alarms watch', () => {
 });
 
 describe('an alarm', () => {
-  test('says what to look at, and tells the topic', () => {
+  test('says what to look at, and notifies the topic', () => {
     for (const { AlarmDescription, AlarmActions } of alarms) {
       expect(String(AlarmDescription).length).toBeGreaterThan(40);
       expect(AlarmActions).toHaveLength(1);
     }
   });
 
-  test('on failures rings from ten in a hundred requests on, and not for few', () => {
-    const alarm = watching('Failures');
+  test('on failures triggers from ten in a hundred requests on, and not for few', () => {
+    const alarm = alarmOn('Failures');
     const parts = alarm?.Metrics as { Expression?: string; ReturnData?: boolean }[];
     const shown = parts.find(({ ReturnData }) => ReturnData !== false);
     expect(shown?.Expression).toBe('IF(requests >= 20, 100 * failures / requests, 0)');
     expect(alarm).toMatchObject({ Threshold: 10, ComparisonOperator: 'GreaterThanOrEqualToThreshold' });
   });
 
-  test('on the sweeper rings when none of its runs came to an end for ten minutes', () => {
-    expect(watching('OpenReservations')).toMatchObject({
+  test('on the sweeper triggers when no run succeeded for ten minutes', () => {
+    expect(alarmOn('OpenReservations')).toMatchObject({
       Statistic: 'SampleCount',
       Threshold: 1,
       ComparisonOperator: 'LessThanThreshold',
@@ -94,7 +94,7 @@ describe('an alarm', () => {
     'adds up what DynamoDB refused of %s',
     (table) => {
       const watched = alarms
-        .map(watchedBy)
+        .map(metricsOfAlarm)
         .find((metrics) => metrics.some(({ Dimensions }) => Dimensions[0]?.Value === `relay-${table}`));
       expect(watched?.map(({ Namespace, MetricName }) => `${Namespace} ${MetricName}`)).toEqual([
         'AWS/DynamoDB ReadThrottleEvents',

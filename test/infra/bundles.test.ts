@@ -114,23 +114,77 @@ describe('a bundle', () => {
   });
 });
 
-test('the real functions carry no other provider, nothing that only operators need, and keep the limit of what is loaded at the start', async () => {
-  const outputFolder = join(root, 'real');
-  await buildFunctions({ functionsFolder: join(import.meta.dirname, '..', '..', 'functions'), outputFolder });
-  for (const name of functionNames) {
-    const built = JSON.parse(readFileSync(metaFile(outputFolder, name), 'utf8')) as Metafile;
-    expect(providerCode(built)).toEqual([]);
-    expect(firstLoadBytes(built).first).toBeLessThanOrEqual(firstLoadBytesMax);
-  }
-  // Only configuration and operators need a type's setup: the rules of its rows, its model list, its questions.
-  const setupWords = Object.values(channelSetups).flatMap(({ questions, models }) =>
-    [questions.map(({ question }) => question), 'unlisted' in models ? models.unlisted : []].flat(),
+const project = join(import.meta.dirname, '..', '..');
+
+/** `@aws-sdk/core/dist-es/index.js` is a file of `@aws-sdk/core`. */
+const packageOf = (path: string): string => /^(@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? path;
+
+/** The packages that the sources of these folders name, Node's own modules apart. */
+function packagesImportedBy(folders: string[]): Set<string> {
+  const files = folders.flatMap((folder) =>
+    readdirSync(join(project, folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => readFileSync(join(project, folder, name), 'utf8')),
   );
-  expect(setupWords.length).toBeGreaterThan(3);
-  for (const name of ['chat', 'responses']) {
-    const bundled = readdirSync(join(outputFolder, name)).map((file) =>
-      readFileSync(join(outputFolder, name, file), 'utf8'),
+  const specifiers = [...files.join('\n').matchAll(/(?:from |import\()'([^'.][^']*)'/g)];
+  const names = specifiers.map(([, name]) => String(name)).filter((name) => !name.startsWith('node:'));
+  return new Set(names.map(packageOf));
+}
+
+describe('the bundles of the functions', () => {
+  const built = new Map<string, Metafile>();
+
+  beforeAll(async () => {
+    const outputFolder = join(root, 'real');
+    await buildFunctions({ functionsFolder: join(project, 'functions'), outputFolder });
+    for (const name of functionNames)
+      built.set(name, JSON.parse(readFileSync(metaFile(outputFolder, name), 'utf8')) as Metafile);
+  });
+
+  test.each(functionNames)(
+    '%s carries no other provider and keeps the limit of what is loaded at the start',
+    (name) => {
+      const bundle = built.get(name) as Metafile;
+      expect(providerCode(bundle)).toEqual([]);
+      expect(firstLoadBytes(bundle).first).toBeLessThanOrEqual(firstLoadBytesMax);
+    },
+  );
+
+  test.each(functionNames)('%s holds nothing of operators, of infra, or of development', (name) => {
+    const inputs = Object.keys((built.get(name) as Metafile).inputs);
+    expect(inputs).toContain(`functions/${name}.ts`);
+    expect(inputs.filter((path) => /^(infra|shared\/operate)\//.test(path))).toEqual([]);
+
+    const bundled = new Set(
+      inputs
+        .filter((path) => path.includes('node_modules/'))
+        .map((path) => packageOf(String(path.split('node_modules/').at(-1)))),
     );
-    expect(setupWords.filter((words) => bundled.some((text) => text.includes(words)))).toEqual([]);
-  }
+    const served = readdirSync(join(project, 'shared')).filter((layer) => layer !== 'operate');
+    const ofFunctions = packagesImportedBy(['functions', ...served.map((layer) => `shared/${layer}`)]);
+    const ofTheCli = [...packagesImportedBy(['infra/ops', 'shared/operate'])].filter(
+      (each) => !ofFunctions.has(each),
+    );
+    expect(ofTheCli).toContain('commander');
+    expect(ofTheCli.filter((each) => bundled.has(each))).toEqual([]);
+
+    const { packages } = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { dev?: boolean }>;
+    };
+    expect([...bundled].filter((each) => packages[`node_modules/${each}`]?.dev === true)).toEqual([]);
+  });
+
+  test.each(['chat', 'responses'])(
+    '%s carries nothing of a channel type that only operators need',
+    (name) => {
+      // The rules of its rows, its model list, its questions.
+      const setupWords = Object.values(channelSetups).flatMap(({ questions, models }) =>
+        [questions.map(({ question }) => question), 'unlisted' in models ? models.unlisted : []].flat(),
+      );
+      expect(setupWords.length).toBeGreaterThan(3);
+      const folder = join(root, 'real', name);
+      const bundled = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
+      expect(setupWords.filter((words) => bundled.some((text) => text.includes(words)))).toEqual([]);
+    },
+  );
 });

@@ -64,7 +64,7 @@ describe('functions', () => {
     }
   });
 
-  test('are never told that they run on one machine', () => {
+  test('never get the variable of the local stack', () => {
     expect(JSON.stringify(template)).not.toContain('RELAY_LOCAL');
   });
 

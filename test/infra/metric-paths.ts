@@ -1,4 +1,4 @@
-/** For each of the relay's metrics that an alarm watches: the code of the relay that comes to emit it, and why. */
+/** For each of the relay's metrics with an alarm: runs the relay's code that emits it. */
 import { PutItemCommand, type AttributeValue, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
@@ -152,8 +152,12 @@ async function unclosable(): Promise<void> {
 
 async function unknownFormat(client: DynamoDBClient): Promise<void> {
   const numbers = { version: 1, format: 999, parts: 1, row_parts: 1, published_at: 1 };
-  const cells = Object.entries(numbers).map(([name, value]) => [name, { N: String(value) }]);
-  await put(client, 'runtime', { id: { S: 'config' }, digest: { S: 'x' }, ...Object.fromEntries(cells) });
+  const attributes = Object.entries(numbers).map(([name, value]) => [name, { N: String(value) }]);
+  await put(client, 'runtime', {
+    id: { S: 'config' },
+    digest: { S: 'x' },
+    ...Object.fromEntries(attributes),
+  });
   const own = countedClient();
   const clock = new VirtualClock();
   const config = dynamoConfigSource({ client: own.client, clock, log: functionLog(), stack: 'relay' });

@@ -60,7 +60,7 @@ describe('the streams', () => {
     });
   });
 
-  test('that are behind, and records that were given up, ring an alarm', () => {
+  test('that are behind, and records that were given up, trigger an alarm', () => {
     const alarms = propertiesOf('AWS::CloudWatch::Alarm');
     const ages = alarms.filter(({ MetricName }) => MetricName === 'IteratorAge');
     expect(ages.map(({ Threshold, Statistic }) => [Threshold, Statistic])).toEqual([
@@ -148,7 +148,7 @@ const ownAlarms = (): Resource['Properties'][] =>
 
 const alarmOf = (name: string) => ownAlarms().find(({ MetricName }) => MetricName === name);
 
-test('every metric of the keepers has an alarm for this stack', () => {
+test('every metric of the background jobs has an alarm for this stack', () => {
   const names: readonly unknown[] = metricNames;
   const alarms = ownAlarms().filter(({ MetricName }) => names.includes(MetricName));
   expect(alarms.map(({ MetricName }) => MetricName)).toEqual(metricNames);
@@ -162,7 +162,7 @@ test('every metric of the keepers has an alarm for this stack', () => {
   }
 });
 
-test('bad rows ring until a compile finds none, and so does a configuration that cannot be published', () => {
+test('bad rows keep their alarm until a compile finds none; a configuration that cannot be published has one too', () => {
   const ofThisStack = { Dimensions: [{ Name: 'stack', Value: 'relay-test' }], Threshold: 1 };
   expect(alarmOf('BadRows')).toMatchObject({
     ...ofThisStack,

@@ -48,15 +48,15 @@ beforeEach(() => {
   }
 });
 
-interface Told {
+interface ClientView {
   status: number;
   attempts: string | null;
   retryAfter: string | null;
   text: string;
 }
 
-/** One whole call: what the client is told of it, after all that the function had to write down. */
-async function ask(model: string, more: object = {}): Promise<Told> {
+/** One whole call as its client sees it, after the function has written everything down. */
+async function ask(model: string, more: object = {}): Promise<ClientView> {
   const response = await stack.post({ model, messages: [{ role: 'user', content: 'Hello' }], ...more });
   const text = await response.text();
   const { headers, status } = response;
@@ -102,10 +102,10 @@ describe('a channel that fails', () => {
     'is made up for by the next one, unseen by the client, stream %s',
     async (stream) => {
       first.script(errorStatus(500));
-      const told = await ask('pair', { stream });
-      expect(told).toMatchObject({ status: 200, attempts: '2' });
-      expect(told.text).not.toMatch(/error|upstream words/);
-      expect(told.text).toContain(stream ? '[DONE]' : 'Hello there.');
+      const view = await ask('pair', { stream });
+      expect(view).toMatchObject({ status: 200, attempts: '2' });
+      expect(view.text).not.toMatch(/error|upstream words/);
+      expect(view.text).toContain(stream ? '[DONE]' : 'Hello there.');
       expect([first.requests.length, second.requests.length]).toEqual([1, 1]);
     },
   );

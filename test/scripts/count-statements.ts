@@ -71,8 +71,8 @@ const refs = process.argv.length > 2 ? process.argv.slice(2) : [undefined];
 const columns = refs.map(countLayers);
 const layers = new Set(columns.flatMap((column) => [...column.keys()]));
 layers.delete('total');
-const print = (name: string, cells: unknown[]): void =>
-  console.log(name.padEnd(24) + cells.map((cell) => String(cell).padStart(12)).join(''));
+const print = (name: string, columns: unknown[]): void =>
+  console.log(name.padEnd(24) + columns.map((column) => String(column).padStart(12)).join(''));
 
 print(
   'layer',

@@ -8,7 +8,7 @@ const Module = require('node:module');
 const [hostname, port] = process.env.AWS_LAMBDA_RUNTIME_API.split(':');
 const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
 
-function call(method, path, body, headers) {
+function call(method, path, { body, headers } = {}) {
   return new Promise((resolve, reject) => {
     const request = http.request(
       { agent, hostname, port, method, path: `/2018-06-01/runtime/invocation/${path}`, headers },
@@ -37,15 +37,19 @@ const client = {
     return call('GET', 'next');
   },
   done(id, body) {
-    posted = call('POST', `${id}/response`, body, { ...json, 'content-length': Buffer.byteLength(body) });
+    posted = call('POST', `${id}/response`, {
+      body,
+      headers: { ...json, 'content-length': Buffer.byteLength(body) },
+    });
   },
   error(id, body, xrayCause) {
-    posted = call('POST', `${id}/error`, body, {
+    const headers = {
       ...json,
       'content-length': Buffer.byteLength(body),
       'lambda-runtime-function-error-type': String(JSON.parse(body).errorType ?? 'Error'),
       'lambda-runtime-function-xray-error-cause': xrayCause,
-    });
+    };
+    posted = call('POST', `${id}/error`, { body, headers });
   },
 };
 

@@ -31,7 +31,7 @@ const oneIsTooMany = {
   SettleLost:
     'A charge could not be written: look for settle_lost, and replay the lines with npm run ops -- audit --repair',
   ReserveUnknown:
-    'Nobody knows whether a reservation landed: look for reserve_unknown; function sweeper closes it if it did',
+    'It is not known whether a reservation was applied: look for reserve_unknown; function sweeper closes it if it was',
   SweepFailed:
     'An expired reservation could not be closed: look for sweep_failed in the log of function sweeper, which tries again each minute',
 };

@@ -3,8 +3,8 @@
  * one typed object. The CLI passes every value as text, `cdk.json` may hold the real types: both are read.
  */
 import type { Node } from 'constructs';
-import { readBedrockModels, readOriginSecrets } from './context-lists.ts';
-import { readSwitch, readText, type TextRule } from './context.ts';
+import { readSwitch, readText, refuse, type TextRule } from './context.ts';
+import { readOriginSecrets } from './origin-secret-numbers.ts';
 
 export interface StackOptions {
   /** Stack name and prefix of everything that has a name: `relay`, or `relay-<stage>`. */
@@ -34,6 +34,10 @@ const certificateRule: TextRule = {
 };
 const emailRule: TextRule = { pattern: /^[^\s@]+@[^\s@]+\.[^\s@]+$/, wanted: 'an e-mail address' };
 
+/** A foundation model, or an inference profile together with the models that it leads to. */
+const bedrockModelPattern =
+  /^arn:aws[a-z-]*:bedrock:[a-z0-9-]+:(\d{12})?:(foundation-model|inference-profile|application-inference-profile)\/[A-Za-z0-9._:-]+$/;
+
 /** Reads and checks the context. Throws an Error that names the context key, what was found and what is wanted. */
 export function readStackOptions(node: Node): StackOptions {
   const stage = readText(node, 'stage', stageRule);
@@ -58,4 +62,21 @@ function readDomain(node: Node): StackOptions['domain'] {
   throw new Error(
     `context ${given} needs context ${missing}: -c domain=... -c certificateArn=arn:aws:acm:...`,
   );
+}
+
+/** Joined by commas, as the CLI passes them, or a list. Without wildcards: a new model is a decision. */
+function readBedrockModels(node: Node): string[] {
+  const found: unknown = node.tryGetContext('bedrockModels') ?? [];
+  const list: unknown[] = typeof found === 'string' ? found.split(',') : [found].flat();
+  return list
+    .filter((item) => item !== '')
+    .map((item) => {
+      const arn = typeof item === 'string' ? item.trim() : item;
+      if (typeof arn === 'string' && bedrockModelPattern.test(arn)) return arn;
+      return refuse(
+        'bedrockModels',
+        arn,
+        'ARNs of Bedrock models without wildcards, such as arn:aws:bedrock:us-west-2::foundation-model/openai.gpt-oss-120b-1:0',
+      );
+    });
 }

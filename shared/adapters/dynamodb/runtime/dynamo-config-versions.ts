@@ -1,7 +1,7 @@
 /** The published versions of the configuration, for operators: the relay's own snapshot store, with errors explained. */
 import type { ConfigVersions } from '../../../operate/config-versions.ts';
-import { dynamoConfigStore } from './dynamo-config-store.ts';
 import type { Pointer } from '../../../relay/ports/config-store.ts';
+import { dynamoConfigStore } from './dynamo-config-store.ts';
 import { usageFailure } from '../../../operate/operator-failure.ts';
 import type { Store } from '../operator-client.ts';
 import type { RowTables } from '../../../operate/row-tables.ts';

@@ -81,7 +81,7 @@ describe('docs/billing.md', () => {
   it.each<[string, Partial<AnswerOutcome>, string, string]>([
     ['a whole answer', {}, 'what was used', 'once'],
     ['a whole answer, but empty', { anyContent: false }, 'what was used', 'nothing'],
-    ['the provider tells no counts', {}, "the relay's estimate", 'once'],
+    ['the provider reports no counts', {}, "the relay's estimate", 'once'],
     ['the answer breaks off after content', { failed: true }, "the provider's counts", 'once'],
     ['before any content', { failed: true, anyContent: false }, 'nothing', 'nothing'],
   ])('says of %s what the relay charges', (ending, changes, byTokens, byCall) => {

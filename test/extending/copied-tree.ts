@@ -1,0 +1,69 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+const root = path.join(import.meta.dirname, '..', '..');
+interface TestReport {
+  testResults: { name: string; assertionResults: { fullName: string; status: string }[] }[];
+}
+
+const leftOut = new Set(['node_modules', 'dist', 'cdk.out', 'coverage']);
+
+/** A copy of the sources with a change applied: what somebody who follows a page of docs has before them. */
+export class CopiedTree {
+  readonly #folder = mkdtempSync(path.join(tmpdir(), 'relay-extended-'));
+
+  constructor() {
+    for (const name of readdirSync(root))
+      if (!leftOut.has(name) && !name.startsWith('.'))
+        cpSync(path.join(root, name), path.join(this.#folder, name), { recursive: true });
+    symlinkSync(path.join(root, 'node_modules'), path.join(this.#folder, 'node_modules'));
+  }
+
+  /** `fixture`: a diff as `git diff` writes it. Rejects with git's words when it no longer fits. */
+  async apply(fixture: string): Promise<void> {
+    await this.#run('git', ['apply', path.join(import.meta.dirname, 'fixtures', fixture)]);
+  }
+
+  /** Rejects with the output of a tool that fails. */
+  async tool(name: string, ...parameters: string[]): Promise<string> {
+    return this.#run(path.join(root, 'node_modules', '.bin', name), parameters);
+  }
+
+  /** Runs tests of the copy. */
+  async tests(...files: string[]): Promise<{ failed: string[]; passed: string[] }> {
+    const report = path.join(this.#folder, 'report.json');
+    // A failed test is told by the report, and ends the run with a failure too.
+    await this.tool('vitest', 'run', '--reporter=json', `--outputFile=${report}`, ...files).catch(() => {});
+    const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as TestReport;
+    const tests = testResults.flatMap(({ name, assertionResults }) =>
+      assertionResults.map(({ fullName, status }) => ({
+        text: `${path.basename(name)} ${fullName}`,
+        status,
+      })),
+    );
+    const textsOf = (wanted: boolean): string[] =>
+      tests.filter(({ status }) => (status === 'passed') === wanted).map(({ text }) => text);
+    return { failed: textsOf(false), passed: textsOf(true) };
+  }
+
+  async node(...parameters: string[]): Promise<string> {
+    return this.#run(process.execPath, parameters);
+  }
+
+  remove(): void {
+    rmSync(this.#folder, { recursive: true });
+  }
+
+  async #run(file: string, parameters: string[]): Promise<string> {
+    const run = promisify(execFile)(file, parameters, { cwd: this.#folder, maxBuffer: 16 * 1024 * 1024 });
+    return run.then(
+      ({ stdout }) => stdout,
+      (error: { stdout: string; stderr: string }) => {
+        throw new Error(`${file} ${parameters.join(' ')}\n${error.stdout}\n${error.stderr}`);
+      },
+    );
+  }
+}

@@ -1,0 +1,51 @@
+/** What the rules about folders and names have to know: sets of parallel folders, and the exceptions with their reasons. */
+
+export interface ParallelSet {
+  parent: string;
+  /** Files that each member has; `*` stands for the member's own name. */
+  names: string[];
+}
+
+export const parallelSets: ParallelSet[] = [
+  { parent: 'shared/endpoints', names: ['*-endpoint', 'render'] },
+  { parent: 'shared/upstreams/dialects', names: ['*-dialect', 'request', 'events', 'usage', 'failure'] },
+];
+
+/** Folders that may have fewer than three files. */
+export const smallFolders: Record<string, string> = {
+  'shared/relay': 'the top of its layer',
+  'shared/upstreams/dialects': 'a plug-in point: one line for each dialect',
+};
+
+/** Files of shared/relay/ports and shared/operate that no single adapter answers. */
+export const notPorts: Record<string, string> = {
+  'shared/relay/ports/change-job.ts': 'jobs implement it, hosts call it',
+  'shared/relay/ports/store-errors.ts': 'errors that several stores throw',
+  'shared/relay/ports/telemetry.ts':
+    'several sinks: json-log, request-metrics, config-metrics, background-metrics',
+  'shared/relay/ports/search-provider.ts': 'a plug-in point: one adapter for each provider',
+  'shared/operate/operator-failure.ts': 'the error of an action that cannot be carried out',
+  'shared/operate/operator-ports.ts': 'ports of several kinds, bound together by the session',
+  'shared/operate/plan.ts': 'the form of an action',
+  'shared/operate/row-writes.ts': 'writes as data, carried out through row-tables',
+};
+
+/** Where a channel type's name may stand as a value. */
+export const typeNameHolders: Record<string, string> = {
+  'infra/local/demo/seed-rows.ts': 'rows are data',
+};
+
+/** Where a channel type's name may stand inside a longer text alone. */
+export const typeNameExamples: Record<string, string> = {
+  'shared/relay/page/page-snippets.ts': 'the client libraries of OpenAI are called openai',
+  'infra/ops/cli/channel-commands.ts': 'examples in help texts',
+  'infra/ops/cli/secret-commands.ts': 'examples in help texts',
+  'infra/stack/constructs/bedrock-access.ts': "the stack's Bedrock option",
+  'infra/stack/options/stack-options.ts': "the stack's Bedrock option",
+};
+
+/** Where a dialect's name may stand as a value. */
+export const dialectNameHolders: Record<string, string> = {
+  'shared/upstreams/types/gemini.ts': '`messages` is a field of chat requests',
+  'shared/operate/prices/price-list.ts': "the modes of LiteLLM's price list",
+};
