@@ -10,6 +10,15 @@ export interface Grant {
   reason?: string | undefined;
 }
 
+/** A row of `grants`, with its amount as it was written. */
+export interface WrittenGrant {
+  account: string;
+  grantId: string;
+  amount: string;
+  applied: string | undefined;
+  problem: string | undefined;
+}
+
 /** The ledger id of a grant. */
 export const grantLedgerId = (grantId: string): string => `grant#${grantId}`;
 

@@ -1,5 +1,5 @@
 /** Port: what operators read of money: account items, ledger rows, grants. Writes nothing but a lost close. */
-import type { WrittenGrant } from '../billing/audit/account-audit.ts';
+import type { WrittenGrant } from '../billing/grant.ts';
 import type { LedgerRow } from '../billing/ledger-row.ts';
 import type { QuotaItem } from '../billing/quota-item.ts';
 import type { QuotaStore } from '../relay/ports/quota-store.ts';

@@ -16,6 +16,14 @@ export class ExactNumber {
 /** The partition key's value, or all key attributes of a table that has a sort key. */
 export type Key = string | RawRow;
 
+/** A change of some attributes. */
+export interface RowUpdate {
+  /** Those that are undefined are taken away. */
+  attributes: RawRow;
+  /** What the row must still have; undefined stands for an absent attribute. */
+  unchanged?: RawRow;
+}
+
 /** All that operators' actions do to rows that operators edit. Every method throws a Failure that says what to do next. */
 export interface RowTables {
   get(table: TableName, key: Key): Promise<RawRow | undefined>;
@@ -25,15 +33,14 @@ export interface RowTables {
   /** Writes the whole row, over the one that may be there. */
   replace(table: TableName, row: RawRow): Promise<void>;
   /**
-   * Sets attributes of a row; takes away those that are undefined.
+   * Changes a row that exists.
    * @returns false when the row is gone (an update must not bring it back), or no longer has the values of `unchanged`
    */
-  update(table: TableName, key: Key, attributes: RawRow, unchanged?: RawRow): Promise<boolean>;
+  update(table: TableName, key: Key, update: RowUpdate): Promise<boolean>;
   /** @returns false when the row is gone, or no longer has the values of `unchanged` */
   remove(table: TableName, key: Key, unchanged: RawRow): Promise<boolean>;
   /**
-   * One step, or none: writes the new `row`, and sets attributes of the row at `key` if it still has the
-   * values of `unchanged` (undefined: the attribute is absent).
+   * One step, or none: writes the new `row`, and changes the row at `key` if it still has the values of `unchanged`.
    */
-  succeed(table: TableName, row: RawRow, key: string, attributes: RawRow, unchanged: RawRow): Promise<void>;
+  succeed(table: TableName, row: RawRow, update: RowUpdate & { key: string }): Promise<void>;
 }

@@ -21,7 +21,7 @@ export type RowWrite =
 export async function writeRow(tables: RowTables, write: RowWrite): Promise<boolean> {
   const { kind, table } = write;
   if (kind === 'create') return tables.create(table, write.row);
-  if (kind === 'update') return tables.update(table, write.key, write.attributes, write.unchanged);
+  if (kind === 'update') return tables.update(table, write.key, write);
   if (kind === 'remove') return tables.remove(table, write.key, write.unchanged);
   await tables.replace(table, write.row);
   return true;

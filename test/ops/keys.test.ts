@@ -219,7 +219,7 @@ describe('key rotate', () => {
     expect(await rowOf(next.hash)).toHaveProperty('expires_at', end);
   });
 
-  it('makes no key for one that is refused, or without a grace unless told to', async () => {
+  it('makes no key for one that is refused, nor without a grace unless that is confirmed', async () => {
     const { hash, hint } = await makeKey();
     expect(await ops(['key', 'rotate', hint, '--grace', '0'])).toMatchObject({ code: 1 });
     expect(await ops(['key', 'rotate', hint, '--grace', '-1'])).toMatchObject({ code: 2 });

@@ -48,7 +48,7 @@ describe('a plan only reads, says what it is going to do, and returns what it di
     const graceless = await planRotateKey(reading, { written: hash, graceHours: 0 });
     expect(graceless.questions).toEqual([expect.stringMatching(/^Refuse sk-.* at once\?$/)]);
     const plan = await planRotateKey(reading, { written: hash, graceHours: 1 });
-    expect(plan).toMatchObject({ changes: [{ oldHash: hash }], questions: [] });
+    expect(plan).toMatchObject({ changes: [{ old: { key: hash } }], questions: [] });
     const made = await carryOutRotateKey(ports, plan);
     expect(await rig.row('keys', { hash: made.hash })).toMatchObject({ account: 'turned', _replaces: hash });
 

@@ -59,7 +59,7 @@ class Kept extends Writable {
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
     this.text += chunk.toString();
     done();
-    // What a terminal is told beyond the text: where the cursor goes, what is erased.
+    // Without control sequences: where the cursor goes, what is erased.
     this.#onText(stripVTControlCharacters(this.text));
   }
 }

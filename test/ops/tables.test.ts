@@ -16,7 +16,7 @@ afterAll(async () => emulator.stop());
 
 describe('writing to a row that somebody else changes', () => {
   it('an update of a deleted row does not bring it back', async () => {
-    expect(await tables.update('keys', 'gone', { enabled: false })).toBe(false);
+    expect(await tables.update('keys', 'gone', { attributes: { enabled: false } })).toBe(false);
     expect(await tables.get('keys', 'gone')).toBeUndefined();
   });
 
@@ -29,13 +29,14 @@ describe('writing to a row that somebody else changes', () => {
   it('a succession writes both rows, or neither once the old row changed', async () => {
     await tables.create('keys', { hash: 'old', enabled: true });
     const ended = { expires_at: '2027-01-01T00:00:00Z' };
-    await tables.succeed('keys', { hash: 'new' }, 'old', ended, { enabled: true });
+    const update = { key: 'old', attributes: ended, unchanged: { enabled: true } };
+    await tables.succeed('keys', { hash: 'new' }, update);
     expect(await tables.get('keys', 'old')).toEqual({ hash: 'old', enabled: true, ...ended });
     expect(await tables.get('keys', 'new')).toEqual({ hash: 'new' });
 
-    await tables.update('keys', 'old', { enabled: false });
+    await tables.update('keys', 'old', { attributes: { enabled: false } });
     for (const unchanged of [{ enabled: true }, { enabled: undefined }]) {
-      await expect(tables.succeed('keys', { hash: 'newer' }, 'old', ended, unchanged)).rejects.toThrow(
+      await expect(tables.succeed('keys', { hash: 'newer' }, { ...update, unchanged })).rejects.toThrow(
         'the row changed meanwhile and nothing was written',
       );
     }
@@ -46,11 +47,18 @@ describe('writing to a row that somebody else changes', () => {
     const row = { id: 'seen', models: new Set(['a']), priority: 1 };
     await tables.create('channels', row);
     const key = { id: 'seen' };
-    expect(await tables.update('channels', key, { priority: 2 }, { priority: 9 })).toBe(false);
+    expect(
+      await tables.update('channels', key, { attributes: { priority: 2 }, unchanged: { priority: 9 } }),
+    ).toBe(false);
     expect(await tables.remove('channels', key, { models: new Set(['b']) })).toBe(false);
     expect(await tables.remove('channels', key, { models: row.models, mapper: { a: 'b' } })).toBe(false);
     expect(await tables.get('channels', key)).toEqual(row);
-    expect(await tables.update('channels', key, { priority: undefined }, { priority: 1 })).toBe(true);
+    expect(
+      await tables.update('channels', key, {
+        attributes: { priority: undefined },
+        unchanged: { priority: 1 },
+      }),
+    ).toBe(true);
     expect(await tables.remove('channels', key, { models: row.models, priority: undefined })).toBe(true);
     expect(await tables.get('channels', key)).toBeUndefined();
   });

@@ -13,7 +13,7 @@ afterAll(async () => emulator.stop());
 const firstLine = (output: string) => output.split('\n')[0];
 
 describe('where the tool works', () => {
-  it('is the local stack unless told otherwise: never a real account', () => {
+  it('is the local stack by default: never a real account', () => {
     expect(resolveTarget(undefined, { AWS_PROFILE: 'prod', AWS_REGION: 'eu-west-1' })).toEqual({
       stack: 'relay',
       endpoint: 'http://127.0.0.1:8000',
@@ -42,7 +42,7 @@ describe('where the tool works', () => {
   });
 });
 
-describe('what goes wrong is said in one line', () => {
+describe('a failure is one line', () => {
   it.each([
     [
       'no stack runs',

@@ -1,4 +1,4 @@
-/** `account ...`: balances, top-ups and plans. */
+/** The commands of `account`: balances, top-ups and plans. */
 import type { Command } from 'commander';
 import { viewAccount } from '../../../shared/operate/accounts/account-view.ts';
 import {
@@ -53,7 +53,7 @@ export function addAccountCommands(program: Command, { terminal, open }: Command
       printAccount(terminal, await viewAccount(await open(command), name), options),
     );
 
-  account
+  const grant = account
     .command('grant')
     .description('add to a balance, exactly once')
     .argument('<account>', 'as in the table accounts')
@@ -61,16 +61,16 @@ export function addAccountCommands(program: Command, { terminal, open }: Command
     .option('--reason <text>', 'shown to the customer in their usage')
     .option('--id <id>', 'names the grant: the same id is applied once (default: a new one)')
     .option('--new', 'make the account when there is none')
-    .option('--wait <seconds>', 'how long to wait until it is applied', parseNumber, 15)
-    .action(async (account: string, amount: string, options: GrantOptions, command: Command) => {
-      const { reason, id, new: isNew, wait } = options;
-      const ports = await open(command);
-      const plan = await planGrantAmount(ports, { account, amount, reason, id, isNew });
-      printGrant(terminal, await carryOutGrantAmount(ports, plan));
-      const { grantId } = plan;
-      const applied = await awaitApplied(ports, { account, grantId, waitMs: wait * 1000 });
-      printApplied(terminal, account, applied);
-    });
+    .option('--wait <seconds>', 'how long to wait until it is applied', parseNumber, 15);
+  grant.action(async (name: string, amount: string, options: GrantOptions) => {
+    const { reason, id, new: isNew, wait } = options;
+    const ports = await open(grant);
+    const plan = await planGrantAmount(ports, { account: name, amount, reason, id, isNew });
+    printGrant(terminal, await carryOutGrantAmount(ports, plan));
+    const { grantId } = plan;
+    const applied = await awaitApplied(ports, { account: name, grantId, waitMs: wait * 1000 });
+    printApplied(terminal, name, applied);
+  });
 
   account
     .command('plan')

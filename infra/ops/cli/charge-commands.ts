@@ -12,7 +12,7 @@ import { printCharges, printImportPlan, remarkCharges } from './print/prices.ts'
 import { parseCsv } from './terminal/csv.ts';
 import { parseDecimalText } from './terminal/option-values.ts';
 import { countProgress } from './terminal/progress.ts';
-import { readTextFile } from './text-files.ts';
+import { readTextFile } from './terminal/text-files.ts';
 
 const examples = `
 FILE is LiteLLM's price list (model_prices_and_context_window.json) or a CSV with the columns model,

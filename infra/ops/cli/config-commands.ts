@@ -28,7 +28,7 @@ import {
 import { parseNumber } from './terminal/option-values.ts';
 import { countProgress } from './terminal/progress.ts';
 import type { Terminal } from './terminal/terminal.ts';
-import { readTextFile, writeTextFile } from './text-files.ts';
+import { readTextFile, writeTextFile } from './terminal/text-files.ts';
 
 const examples = `
 The tables channels, charges, plans and settings are the configuration. Each edit of them is published as a numbered
@@ -67,19 +67,19 @@ export function addConfigCommands(program: Command, { terminal, open }: CommandC
     .option('--json', 'print JSON')
     .action(async (options: ShowOptions, command: Command) => show(terminal, await open(command), options));
 
-  config
+  const diff = config
     .command('diff')
     .description(
       'show what changed: from version A to B, from A to the newest, or from the newest to the tables',
     )
     .argument('[A]', 'number of a version', parseNumber)
     .argument('[B]', 'number of a version (default: the newest)', parseNumber)
-    .option('--json', 'print JSON')
-    .action(async (from: number | undefined, to: number | undefined, options: Json, command: Command) => {
-      const diff = await diffConfig(await open(command), { from, to });
-      if (options.json) terminal.printJson(diff.differences);
-      else printDiff(terminal, diff);
-    });
+    .option('--json', 'print JSON');
+  diff.action(async (from: number | undefined, to: number | undefined, options: Json) => {
+    const found = await diffConfig(await open(diff), { from, to });
+    if (options.json) terminal.printJson(found.differences);
+    else printDiff(terminal, found);
+  });
 
   config
     .command('export')

@@ -1,4 +1,4 @@
-/** `key ...`: API keys of clients. */
+/** The commands of `key`: API keys of clients. A new key is printed once and stored nowhere. */
 import type { Command } from 'commander';
 import { checkKey } from '../../../shared/operate/keys/check-key.ts';
 import {

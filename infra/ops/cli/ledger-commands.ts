@@ -1,4 +1,4 @@
-/** `ledger ...`, `request` and `audit`: what was charged, and whether it adds up. */
+/** The commands of `ledger`, `request` and `audit`: what was charged, and whether it adds up. */
 import { InvalidArgumentError, type Command } from 'commander';
 import { auditLedger } from '../../../shared/operate/ledger/audit-ledger.ts';
 import { listLedger } from '../../../shared/operate/ledger/list-ledger.ts';
@@ -22,7 +22,7 @@ import { printRequest } from './print/requests.ts';
 import { parseList, parseNumber, parseTime } from './terminal/option-values.ts';
 import { countProgress } from './terminal/progress.ts';
 import type { Terminal } from './terminal/terminal.ts';
-import { readTextFile } from './text-files.ts';
+import { readTextFile } from './terminal/text-files.ts';
 
 const examples = `
 Times are ISO 8601; a date means its first moment, UTC. --from is included, --to is not. A row's time is the

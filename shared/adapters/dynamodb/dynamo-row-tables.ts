@@ -1,6 +1,11 @@
 /** The rows of the tables that operators edit, over DynamoDB: every write but `replace` has its condition. */
-import { ExactNumber, type Key, type RawRow, type RowTables } from '../../operate/row-tables.ts';
-import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb';
+import {
+  ExactNumber,
+  type Key,
+  type RawRow,
+  type RowTables,
+  type RowUpdate,
+} from '../../operate/row-tables.ts';
 import {
   DeleteCommand,
   GetCommand,
@@ -12,6 +17,7 @@ import {
 } from '@aws-sdk/lib-dynamodb';
 import { tableSchemas } from '../../tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
+import { conditionalCall } from './dynamo-client.ts';
 import type { Store } from './operator-client.ts';
 
 const keyNameOf = (table: TableName): string => tableSchemas[table].partitionKey.name;
@@ -35,11 +41,13 @@ export function dynamoRowTables({ target, documents, explained }: Store): RowTab
     ConditionExpression: 'attribute_not_exists(#key)',
     ExpressionAttributeNames: { '#key': keyNameOf(table) },
   });
-  const set = (table: TableName, key: Key, attributes: RawRow, unchanged: RawRow = {}) => ({
+  const set = (table: TableName, key: Key, update: RowUpdate) => ({
     ...at(table),
     Key: keyOf(table, key),
-    ...setExpression(keyNameOf(table), attributes, unchanged),
+    ...setExpression(keyNameOf(table), update),
   });
+  const isDone = async (write: () => Promise<unknown>): Promise<boolean> =>
+    (await explained(conditionalCall(write))).done;
 
   return {
     async get(table, key) {
@@ -61,26 +69,26 @@ export function dynamoRowTables({ target, documents, explained }: Store): RowTab
       } while (from);
       return rows;
     },
-    create: async (table, row) => explained(unlessRefused(documents.send(new PutCommand(put(table, row))))),
+    create: async (table, row) => isDone(() => documents.send(new PutCommand(put(table, row)))),
     async replace(table, row) {
       await explained(documents.send(new PutCommand({ ...at(table), Item: itemOf(row) })));
     },
-    update: async (table, key, attributes, unchanged) =>
-      explained(unlessRefused(documents.send(new UpdateCommand(set(table, key, attributes, unchanged))))),
+    update: async (table, key, update) =>
+      isDone(() => documents.send(new UpdateCommand(set(table, key, update)))),
     async remove(table, key, unchanged) {
       const condition = conditionOn(keyNameOf(table), unchanged);
       const command = new DeleteCommand({ ...at(table), Key: keyOf(table, key), ...condition });
-      return explained(unlessRefused(documents.send(command)));
+      return isDone(() => documents.send(command));
     },
-    async succeed(table, row, key, attributes, unchanged) {
-      const steps = [{ Put: put(table, row) }, { Update: set(table, key, attributes, unchanged) }];
+    async succeed(table, row, update) {
+      const steps = [{ Put: put(table, row) }, { Update: set(table, update.key, update) }];
       await explained(documents.send(new TransactWriteCommand({ TransactItems: steps })));
     },
   };
 }
 
 /** Sets attributes of a row that exists and has not changed: an update of a deleted row would bring it back. */
-function setExpression(keyName: string, attributes: RawRow, unchanged: RawRow) {
+function setExpression(keyName: string, { attributes, unchanged = {} }: RowUpdate) {
   const condition = conditionOn(keyName, unchanged);
   const changes = Object.entries(attributes).map(([name, value], index) => ({ name, value, index }));
   const set = changes.filter(({ value }) => value !== undefined);
@@ -121,14 +129,4 @@ function conditionOn(keyName: string, unchanged: RawRow) {
     },
     ...(values.length > 0 && { ExpressionAttributeValues: Object.fromEntries(values) as RawRow }),
   };
-}
-
-async function unlessRefused(write: Promise<unknown>): Promise<boolean> {
-  try {
-    await write;
-    return true;
-  } catch (error) {
-    if (error instanceof ConditionalCheckFailedException) return false;
-    throw error;
-  }
 }

@@ -2,17 +2,8 @@
 import { formatYuan, parseYuan, type NanoYuan } from '../amount.ts';
 import { imbalance, reservedOf, type QuotaItem } from '../quota-item.ts';
 import { type LedgerRow, ledgerTimeMs } from '../ledger-row.ts';
-import { grantLedgerId } from '../grant.ts';
+import { grantLedgerId, type WrittenGrant } from '../grant.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-
-/** A row of `grants`, with its amount as it was written. */
-export interface WrittenGrant {
-  account: string;
-  grantId: string;
-  amount: string;
-  applied: string | undefined;
-  problem: string | undefined;
-}
 
 /** All that was read of an account; the item was read at `readMs`, the rows after it. */
 export interface AccountRecords {

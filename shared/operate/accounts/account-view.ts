@@ -1,6 +1,6 @@
 /** View: all that the tables say of an account. */
 import { accountPlan } from '../../billing/account-plan.ts';
-import type { WrittenGrant } from '../../billing/audit/account-audit.ts';
+import type { WrittenGrant } from '../../billing/grant.ts';
 import { emptyQuota, imbalance, type QuotaItem } from '../../billing/quota-item.ts';
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';

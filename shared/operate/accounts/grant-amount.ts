@@ -1,6 +1,6 @@
 /** Writes a grant, once whatever happens, and waits until the relay has applied it. */
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/amount.ts';
-import type { WrittenGrant } from '../../billing/audit/account-audit.ts';
+import type { WrittenGrant } from '../../billing/grant.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';

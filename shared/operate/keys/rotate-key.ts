@@ -14,10 +14,7 @@ const graceHoursMax = 24 * 366;
 /** The new row, which gets hash and hint when the key is made, and the end of the old one. */
 export interface RotateKeyChange {
   row: RawRow;
-  oldHash: string;
-  oldAttributes: { expires_at: string };
-  /** What the old row must still have. */
-  unchanged: RawRow;
+  old: { key: string; attributes: { expires_at: string }; unchanged: RawRow };
 }
 
 export interface RotateKeyPlan extends Plan<RotateKeyChange> {
@@ -51,10 +48,8 @@ export async function planRotateKey(
   const end = isoTime(Math.min(nowMs + graceHours * hourMs, read.expires_at ?? Infinity));
   const change = {
     row: { ...Object.fromEntries(kept), _created: isoTime(nowMs), _replaces: old.hash },
-    oldHash: old.hash,
-    oldAttributes: { expires_at: end },
     // Somebody may disable the old key at this moment: then there must be no new one.
-    unchanged: { enabled: old.row['enabled'] },
+    old: { key: old.hash, attributes: { expires_at: end }, unchanged: { enabled: old.row['enabled'] } },
   };
   return {
     changes: [change],
@@ -70,9 +65,8 @@ export async function carryOutRotateKey(
   ports: OperatorPorts,
   { changes: [change], account, rights, oldName }: RotateKeyPlan,
 ): Promise<RotatedKey> {
-  const { row, oldHash, oldAttributes, unchanged } = change;
+  const { row, old } = change;
   const made = makeKey(ports);
-  const newRow = { ...row, hash: made.hash, hint: made.hint };
-  await ports.tables.succeed('keys', newRow, oldHash, oldAttributes, unchanged);
-  return { ...made, account, rights, oldName, oldWorksUntil: oldAttributes.expires_at };
+  await ports.tables.succeed('keys', { ...row, hash: made.hash, hint: made.hint }, old);
+  return { ...made, account, rights, oldName, oldWorksUntil: old.attributes.expires_at };
 }

@@ -1,6 +1,6 @@
 /** What accounts, grants and plans look like at a terminal. */
 import { formatYuan, type NanoYuan } from '../../../../shared/billing/amount.ts';
-import type { WrittenGrant } from '../../../../shared/billing/audit/account-audit.ts';
+import type { WrittenGrant } from '../../../../shared/billing/grant.ts';
 import { reservedOf } from '../../../../shared/billing/quota-item.ts';
 import type { AccountView } from '../../../../shared/operate/accounts/account-view.ts';
 import type { WrittenGrantResult } from '../../../../shared/operate/accounts/grant-amount.ts';

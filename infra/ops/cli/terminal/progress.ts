@@ -6,11 +6,11 @@ const everyMs = 2000;
 /** @param what what is counted: `ledger rows read` */
 export function countProgress(terminal: Terminal, what: string): (count: number) => void {
   let total = 0;
-  let toldMs = performance.now();
+  let remarkedMs = performance.now();
   return (count) => {
     total += count;
-    if (performance.now() - toldMs < everyMs) return;
-    toldMs = performance.now();
+    if (performance.now() - remarkedMs < everyMs) return;
+    remarkedMs = performance.now();
     terminal.remark(`... ${total} ${what}`);
   };
 }

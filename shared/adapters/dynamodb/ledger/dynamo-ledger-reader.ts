@@ -1,5 +1,5 @@
 /** What operators read of money, from DynamoDB: consistently, with exact numbers. */
-import type { WrittenGrant } from '../../../billing/audit/account-audit.ts';
+import type { WrittenGrant } from '../../../billing/grant.ts';
 import type { LedgerReader, LedgerSelection, Reading } from '../../../operate/ledger-reader.ts';
 import {
   GetItemCommand,

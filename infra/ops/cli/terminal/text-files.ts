@@ -1,6 +1,6 @@
 /** Files that commands read and write. Messages name the file and never quote it. */
 import { readFile, writeFile } from 'node:fs/promises';
-import { Failure, usageFailure } from '../../../shared/operate/operator-failure.ts';
+import { Failure, usageFailure } from '../../../../shared/operate/operator-failure.ts';
 
 export async function readTextFile(path: string): Promise<string> {
   return readFile(path, 'utf8').catch(() => {
