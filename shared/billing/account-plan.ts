@@ -1,15 +1,10 @@
 import type { AccountPlan } from '../wire/account.ts';
-import type { PlanEntry } from '../wire/catalog.ts';
-import { isHeld, planSlots, type HeldPlan } from './plan-slots.ts';
+import { isHeld, planSlots, type SlotQuery } from './plan-slots.ts';
 import type { QuotaItem } from './quota-item.ts';
 
-interface PlanFacts {
-  /** What the account's row says that it holds. */
-  held: HeldPlan | undefined;
+interface PlanFacts extends Omit<SlotQuery, 'model'> {
   /** The account's item, which counts the calls. */
   item: QuotaItem;
-  plans: readonly PlanEntry[];
-  nowMs: number;
 }
 
 /** The plan that covers calls now, with its counts; null when none does. */
@@ -18,7 +13,7 @@ export function accountPlan({ held, item, plans, nowMs }: PlanFacts): AccountPla
   return {
     level: held.level,
     until: held.until === undefined ? null : seconds(held.until),
-    items: planSlots(plans, held, nowMs).map((slot) => ({
+    items: planSlots({ plans, held, nowMs }).map((slot) => ({
       id: slot.itemId,
       name: slot.name,
       used: item.plan.get(slot.key) ?? 0,

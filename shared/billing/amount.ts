@@ -1,6 +1,6 @@
 /**
- * Money. Inside it is a whole number of nano-yuan (10^-9 yuan) in a bigint, so sums are exact; yuan appear only at
- * the edges, as decimals.
+ * Money is a whole number of nano-yuan (10^-9 yuan) in a bigint, so sums are exact. Decimal yuan are read and written
+ * only at the edges.
  */
 export type NanoYuan = bigint;
 
@@ -41,10 +41,10 @@ export function formatDecimal(value: bigint, decimals: number): string {
 
 export const formatYuan = (amount: NanoYuan): string => formatDecimal(amount, yuanDecimals);
 
-/** Yuan as a JSON number, for answers; a float, so not for sums. */
+/** Yuan as a JSON number, for answers. It is a float: not for sums. */
 export const yuanNumber = (amount: NanoYuan): number => Number(formatYuan(amount));
 
-/** Division of a value that is not negative, half up: the one rounding that money meets. */
+/** Divides a value that is not negative, rounding half up: the only rounding of money. */
 export const divideHalfUp = (value: bigint, divisor: bigint): bigint => (value + divisor / 2n) / divisor;
 
 export const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);

@@ -5,15 +5,15 @@ import { costOf, type Price, type TokenCounts } from './price.ts';
 export interface AnswerOutcome {
   /** The upstream failed, refused, or was cut off before the answer was whole. */
   failed: boolean;
-  /** The client could see something of an answer. */
+  /** The client received some content. */
   anyContent: boolean;
   /** The upstream's counts, else the relay's estimate of input and streamed output. */
   usage: TokenCounts;
 }
 
 /**
- * What a call costs. An upstream that failed without output costs nothing, even if it reported a usage; everything else
- * costs what was used, also above what was reserved. A price per call is due once, with the first content.
+ * What a call costs. An upstream that failed without output costs nothing, even if it reported usage; everything
+ * else costs what was used, also above what was reserved. A price per call is due once, with the first content.
  */
 export function chargeOf(price: Price, outcome: AnswerOutcome): NanoYuan {
   if (costsNothing(outcome)) return 0n;
@@ -21,5 +21,5 @@ export function chargeOf(price: Price, outcome: AnswerOutcome): NanoYuan {
   return costOf(price, outcome.usage);
 }
 
-/** Whether the call counts as not made: nothing is charged, and a plan slot gets it back. */
+/** Whether the call counts as not made: nothing is charged, and its plan slot is released. */
 export const costsNothing = ({ failed, anyContent }: AnswerOutcome): boolean => failed && !anyContent;

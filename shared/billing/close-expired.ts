@@ -2,9 +2,9 @@ import type { CloseRecord, OpenEntry, QuotaItem } from './quota-item.ts';
 import type { CloseWrite } from './quota-writes.ts';
 
 /**
- * The closes of all reservations of an account that nobody can come back for: their invocation's last moment is more
- * than the grace ago. Made from the item alone. What was sent upstream is charged, so the input is; a call that was
- * counted on a plan stays counted. `nowSeconds`: Unix time.
+ * Closes the reservations of an account whose invocations ended without closing them: their end is more than the grace
+ * ago. Needs the item alone. The input is charged, since it was sent upstream; a call that was counted on a plan stays
+ * counted. `nowSeconds`: Unix time.
  */
 export function closeExpired(item: QuotaItem, nowSeconds: number, graceSeconds: number): CloseWrite[] {
   return [...item.open]

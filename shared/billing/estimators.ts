@@ -1,7 +1,7 @@
 /**
- * About how many tokens a text is (fractional, so that pieces add up), without a tokenizer: loading one takes longer
- * than most first tokens. A token is about 4 characters of ASCII text, or 1.3 of anything else; measured 5 to
- * 16 % off. Not for bills when the upstream says what it counted.
+ * Estimates the tokens of a text (a fraction, so that pieces add up) without a tokenizer, which takes longer to load than
+ * most first tokens take to arrive. A token is about 4 characters of ASCII text, or 1.3 of other text; measured 5 to 16 %
+ * off. Bills use it only where the upstream reports no counts.
  */
 export function estimateTokens(text: string): number {
   let ascii = 0;

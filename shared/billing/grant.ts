@@ -1,7 +1,7 @@
 import { formatYuan, type NanoYuan } from './amount.ts';
 import type { GrantLedgerRow } from './ledger-row.ts';
 
-/** A top-up as it is to be applied. */
+/** A top-up to be applied. */
 export interface Grant {
   account: string;
   grant_id: string;
@@ -23,7 +23,7 @@ export const grantLedgerRow = ({ account, grant_id, amount, reason }: Grant, at:
   reason: reason ?? '',
 });
 
-/** What is wrong with a grant that was applied with another amount; undefined when nothing is. */
+/** The problem of a grant whose amount was changed after it was applied; undefined: it was not changed. */
 export const changedAfterwards = (amount: NanoYuan, applied: NanoYuan): string | undefined =>
   amount === applied
     ? undefined

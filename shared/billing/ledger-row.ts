@@ -9,7 +9,7 @@ import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from './quota-item.
  */
 export type LedgerRow = CloseRow | GrantLedgerRow;
 
-/** What became of one reservation. Carries its price, so that the charge can be computed again. */
+/** The outcome of one reservation, with its price, so that the charge can be recomputed. */
 export interface CloseRow {
   account: string;
   /** The request id. */
@@ -37,7 +37,7 @@ export interface CloseRow {
   cost?: NanoYuan | undefined;
 }
 
-/** A grant that was applied. Its being there is what keeps the grant from being applied again. */
+/** A grant that was applied. The row itself prevents that the grant is applied again. */
 export interface GrantLedgerRow {
   account: string;
   /** `grant#<grant_id>`: sorts after every request id. */
@@ -53,7 +53,7 @@ export const ledgerTime = (unixSeconds: number): string => isoTime(unixSeconds *
 
 /**
  * The row of the reservation that a write on an account's item closed; undefined when it closed none. Throws an Error
- * when the two images are not those of one write of the reservations.
+ * when the two images are not those of one write to the item.
  */
 export function closeRowBetween(
   before: QuotaItem | undefined,
@@ -91,6 +91,6 @@ function closeRow(account: string, entry: OpenEntry, closeRecord: CloseRecord): 
   };
 }
 
-/** What rows are ordered by: when the call began, for it is in the id; a grant has only the time it was booked. */
+/** The time by which rows are ordered: when the call began, which its id tells; for a grant, when it was booked. */
 export const ledgerTimeMs = (row: Pick<LedgerRow, 'id' | 'at'>): number =>
   requestTimeMs(row.id) ?? Date.parse(row.at);

@@ -8,15 +8,15 @@ export interface HeldPlan {
   until?: number | undefined;
 }
 
-/** A plan entry's counter for the current month: what one call can be counted on. */
+/** A plan entry's counter for the current month. A call that the plan covers is counted on one. */
 export interface PlanSlot {
   itemId: string;
   name: string;
   /** `<item>@<first day of the month>`: an item's count survives renewals and changes of level. */
   key: string;
-  /** The counter of two months ago, which nothing refers to any more. */
+  /** The counter of two months ago, to be removed: nothing reads it any more. */
   staleKey: string;
-  /** Calls a month; null: unlimited, and counted all the same. */
+  /** Calls a month; null: unlimited, but counted. */
   limit: number | null;
   resetsAtMs: number;
 }
@@ -25,13 +25,16 @@ export interface PlanSlot {
 export const isHeld = (held: HeldPlan | undefined, nowMs: number): held is HeldPlan =>
   held !== undefined && held.since <= nowMs && (held.until === undefined || nowMs < held.until);
 
-/** The counters that the held plan offers, in row order; with a model only those that cover it. */
-export function planSlots(
-  plans: readonly PlanEntry[],
-  held: HeldPlan | undefined,
-  nowMs: number,
-  model?: string,
-): PlanSlot[] {
+export interface SlotQuery {
+  plans: readonly PlanEntry[];
+  held: HeldPlan | undefined;
+  nowMs: number;
+  /** Absent: the slots of all models. */
+  model?: string | undefined;
+}
+
+/** The counters that the held plan offers, in row order. */
+export function planSlots({ plans, held, nowMs, model }: SlotQuery): PlanSlot[] {
   if (!isHeld(held, nowMs)) return [];
   const plan = plans.find(({ level }) => level === held.level);
   const period = planPeriod(held.since, nowMs);

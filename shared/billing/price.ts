@@ -16,7 +16,7 @@ export interface TokenCounts {
   completion_tokens: number;
 }
 
-/** The rule that prices a model: the one with the lowest id that names it. `charges` are sorted by id. */
+/** The rule that prices a model: of those that name it, the one with the lowest id. `charges` are sorted by id. */
 export const ruleOf = <Rule extends Pick<ChargeEntry, 'models'>>(
   charges: readonly Rule[],
   model: string,
@@ -26,7 +26,7 @@ export const ruleOf = <Rule extends Pick<ChargeEntry, 'models'>>(
 export const pricedModels = (charges: readonly Pick<ChargeEntry, 'models'>[]): ReadonlySet<string> =>
   new Set(charges.flatMap((charge) => charge.models));
 
-/** What a model's calls cost; without a rule: nothing. */
+/** What a model's calls cost. Without a rule they are free. */
 export function priceOf(charges: readonly ChargeEntry[], model: string): Price {
   const rule = ruleOf(charges, model);
   if (!rule || rule.type === 'non-billing') return { type: 'non-billing', rule: rule?.id ?? null };
@@ -43,7 +43,7 @@ export function costOf(price: Price, tokens: TokenCounts): NanoYuan {
   return divideHalfUp(pico, 1_000_000n);
 }
 
-/** A price in short: what an open reservation and a ledger row carry, so that a bill can be recomputed. */
+/** A price as short text: open reservations and ledger rows carry it, so that a bill can be recomputed. */
 export function formatPrice(price: Price): string {
   if (price.type === 'non-billing') return `${price.rule ?? '-'}:free`;
   if (price.type === 'times-billing')
@@ -52,7 +52,7 @@ export function formatPrice(price: Price): string {
   return `${price.rule}:tokens:${input}:${output}`;
 }
 
-/** The other way; undefined when the text is not such a price. */
+/** Reads what `formatPrice` writes; undefined: the text is no price. */
 export function parsePrice(text: string): Price | undefined {
   const [ruleText = '', type, first = '', second = ''] = text.split(':');
   const rule = ruleText === '-' ? null : Number(ruleText);

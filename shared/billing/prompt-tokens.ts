@@ -1,12 +1,12 @@
 import { estimateTokens } from './estimators.ts';
 import type { ChatContentPart, ChatMessage, ChatRequest } from '../wire/chat-request.ts';
 
-/** What a message costs beside its text: role and separators. Source: OpenAI's token counting guide. */
+/** Tokens of a message beside its text: role and separators. Source: OpenAI's token counting guide. */
 const tokensPerMessage = 4;
 /** An image at low detail is 85 tokens at OpenAI, at high detail about 765 for a common size. */
 const tokensPerImage = 765;
 
-/** An estimate of a request's prompt tokens, for answers whose upstream does not tell. Whole tokens. */
+/** An estimate of a request's prompt tokens, for upstreams that report no usage. Whole tokens. */
 export function promptTokens(request: ChatRequest): number {
   const { messages, ...fields } = request;
   let tokens = structuresTokens(fields);
@@ -27,13 +27,13 @@ function partTokens(part: ChatContentPart): number {
   return part.type === 'image_url' ? tokensPerImage : estimateTokens(JSON.stringify(part));
 }
 
-/** Tools, schemas and whatever else is more than a plain value may all become prompt: all of it counts. */
+/** Tools, schemas and any other structured field may become part of the prompt, so all of them count. */
 const structuresTokens = (fields: object): number =>
   Object.values(fields)
     .filter((value) => typeof value === 'object' && value !== null)
     .reduce((sum: number, value) => sum + estimateTokens(JSON.stringify(value)), 0);
 
-/** Fields such as `reasoning_content`; roles, names and ids are within what a message costs anyway. */
+/** Fields such as `reasoning_content`. Roles, names and ids are covered by the tokens per message. */
 const longTextTokens = (fields: object): number =>
   Object.values(fields)
     .filter((value) => typeof value === 'string' && value.length > 100)

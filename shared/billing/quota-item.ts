@@ -9,16 +9,16 @@ export interface QuotaItem {
   available: NanoYuan;
   spent: NanoYuan;
   granted: NanoYuan;
-  /** How many reservations were closed: as many as the ledger has rows for them. */
+  /** The number of closed reservations. The ledger has one row for each. */
   settled: number;
   open: Map<string, OpenEntry>;
   /** Calls counted on plan slots: `<item>@<first day>` -> calls. */
   plan: Map<string, number>;
-  /** Calls under way of keys with a concurrency limit: key -> calls. */
+  /** Calls in flight of keys with a concurrency limit: key -> calls. */
   busy: Map<string, number>;
   /** Calls of this minute of keys with a rate limit. */
   rate: Map<string, RateCount>;
-  /** The last close: what the ledger row of that write is made from. */
+  /** The last close, from which the ledger row of that write is made. */
   last: CloseRecord | undefined;
 }
 
@@ -28,13 +28,13 @@ export interface RateCount {
   count: number;
 }
 
-/** An open reservation: all that is needed to close it without asking anybody. */
+/** An open reservation, with everything that is needed to close it. */
 export interface OpenEntry {
-  /** Unix seconds: when the invocation that holds it can no longer live. */
+  /** Unix seconds: the end of the invocation that holds it. */
   until: number;
   /** What was taken from `available`. */
   amount: NanoYuan;
-  /** What the input costs: charged when nobody comes back. */
+  /** The cost of the input: charged when the reservation expires. */
   input: NanoYuan;
   /** First 12 hex digits of the key's hash. */
   key: string;
@@ -43,16 +43,16 @@ export interface OpenEntry {
   price: string;
   /** The plan slot that this call is counted on; empty: none. */
   slot: string;
-  /** The key has a concurrency limit: a close frees its place. */
+  /** The key has a concurrency limit: a close decrements its count. */
   busy: boolean;
   official: boolean;
-  /** Stands only so that a late reserve of the same id fails. */
+  /** Holds the id only, so that a late reserve under it fails. */
   tombstone: boolean;
 }
 
 export type CloseKind = 'settled' | 'released' | 'expired' | 'cancelled';
 
-/** What a close says of itself. */
+/** How a reservation was closed. */
 export interface CloseRecord {
   id: string;
   kind: CloseKind;
@@ -62,7 +62,7 @@ export interface CloseRecord {
   endpoint?: string | undefined;
   promptTokens?: number | undefined;
   completionTokens?: number | undefined;
-  /** The upstream told no usage, or told nonsense: token counts are the relay's own. */
+  /** The upstream reported no usage, or an impossible one: token counts are the relay's own. */
   estimated?: boolean | undefined;
   /** How the answer ended: `completed`, `failed`, `client_gone`. */
   end?: string | undefined;
@@ -85,14 +85,14 @@ export const emptyQuota = (account: string): QuotaItem => ({
   last: undefined,
 });
 
-/** What is held for calls under way. */
+/** The amount that is held for calls in flight. */
 export function reservedOf(item: QuotaItem): NanoYuan {
   let open = 0n;
   for (const entry of item.open.values()) open += entry.amount;
   return open;
 }
 
-/** Undefined when the reservations balance, else by how much they do not. */
+/** By how much the item is out of balance; undefined: it is balanced. */
 export function imbalance(item: QuotaItem): NanoYuan | undefined {
   const difference = item.available + reservedOf(item) + item.spent - item.granted;
   return difference === 0n ? undefined : difference;

@@ -1,7 +1,7 @@
 import type { NanoYuan } from './amount.ts';
 import type { CloseRecord, OpenEntry } from './quota-item.ts';
 
-/** One conditional write that opens a reservation. Done, or refused as a whole. */
+/** One conditional write that opens a reservation. It is done or refused as a whole. */
 export interface ReserveWrite {
   account: string;
   id: string;
@@ -10,11 +10,11 @@ export interface ReserveWrite {
   slot?: { key: string; staleKey: string; limit: number | null } | undefined;
   /** The key's concurrency limit. */
   busy?: { key: string; max: number } | undefined;
-  /** The key's rate limit. `starts`: this call is taken for the first of its minute. */
+  /** The key's rate limit. `starts`: the write assumes that this call is the first of its minute. */
   rate?: { key: string; minute: number; max: number; starts: boolean } | undefined;
 }
 
-/** One conditional write that closes a reservation: undoes exactly what its entry names, and books the charge. */
+/** One conditional write that closes a reservation: undoes exactly what its entry names, and adds the charge to what was spent. */
 export interface CloseWrite {
   account: string;
   id: string;

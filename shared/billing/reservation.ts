@@ -3,19 +3,19 @@ import type { PlanSlot } from './plan-slots.ts';
 import { costOf, type Price } from './price.ts';
 import { openEntriesMax, type QuotaItem } from './quota-item.ts';
 
-/** What a call may come to, before the upstream was asked. Token counts are whole. */
+/** The estimated size of a call, before the upstream is called. Token counts are whole. */
 export interface CallEstimate {
-  /** The input, as well as it can be told. */
+  /** The best estimate of the input. */
   inputTokens: number;
-  /** The input at most. */
+  /** An upper bound of the input. */
   inputTokensMax: number;
-  /** Answers asked for. */
+  /** The number of answers that the client asks for. */
   n: number;
-  /** Output tokens of one answer at most. */
+  /** An upper bound of the output tokens of one answer. */
   outputTokensMax: number;
 }
 
-/** What a call needs of the account's item. */
+/** What a call asks of the account's item. */
 export interface ReserveNeed {
   id: string;
   price: Price;
@@ -27,11 +27,11 @@ export interface ReserveNeed {
   rpm?: number | undefined;
   /** Minutes since the epoch. */
   minute: number;
-  /** Takes nothing and counts nowhere: official calls, and free calls of keys with limits. */
+  /** No amount and no plan slot is taken: official calls, and free calls of keys with limits. */
   takesNothing: boolean;
 }
 
-/** How a call can be paid: a plan slot, or an amount of which the output limit may be a consequence. */
+/** How a call is paid: by a plan slot, or by an amount, which may lower the output limit. */
 export interface Payment {
   slot?: PlanSlot | undefined;
   amount: NanoYuan;
@@ -45,15 +45,15 @@ export type ReserveRefusal =
   | { reason: 'rate' }
   | { reason: 'open_entries' };
 
-/** Fewer output tokens than this are not worth an answer, unless the caller asked for fewer. */
+/** A call that could pay for fewer output tokens is refused, unless the caller asked for fewer. */
 const outputTokensFloor = 64;
 
-/** What the whole call may cost: taken from the balance while it runs. */
+/** The most that the whole call may cost: held back from the balance while it runs. */
 export function amountOf(price: Price, { inputTokensMax, n, outputTokensMax }: CallEstimate): NanoYuan {
   return costOf(price, { prompt_tokens: inputTokensMax, completion_tokens: n * outputTokensMax });
 }
 
-/** How to pay for a call by what is known of the item, or why it cannot be paid. */
+/** How to pay for a call, given what is known of the item; or why it cannot be paid. */
 export function planReserve(need: ReserveNeed, item: QuotaItem): Payment | ReserveRefusal {
   if (item.open.size >= openEntriesMax) return { reason: 'open_entries' };
   if (need.maxConcurrency !== undefined && (item.busy.get(need.key) ?? 0) >= need.maxConcurrency)
@@ -80,6 +80,6 @@ function payFromBalance({ price, estimate }: ReserveNeed, available: NanoYuan): 
 
 export const isRefusal = (plan: Payment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;
 
-/** What the input alone costs. */
+/** The cost of the input alone. */
 export const inputCost = (price: Price, inputTokens: number): NanoYuan =>
   price.type === 'token-billing' ? divideHalfUp(price.input * BigInt(inputTokens), 1_000_000n) : 0n;

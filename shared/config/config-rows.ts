@@ -5,7 +5,7 @@ export type ConfigRows = Record<ConfigTable, unknown[]>;
 
 export const emptyRows: ConfigRows = { channels: [], charges: [], plans: [], settings: [] };
 
-/** The attribute that tells the rows of a table apart. */
+/** The key attribute of each table. */
 export const keyAttributes: Record<ConfigTable, string> = {
   channels: 'id',
   charges: 'id',

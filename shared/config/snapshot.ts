@@ -4,12 +4,12 @@ import type { PlanRow } from './rows/plan-row.ts';
 import { defaultSettings, type Settings } from './rows/settings.ts';
 
 /**
- * Number of the form in which snapshots are stored. It goes up with every change that an older function would
- * misread: a function that does not know the form keeps the snapshot it has.
+ * The version of the stored form of snapshots. It is raised with every change that an older function would misread: a
+ * function that does not know the form keeps the snapshot that it has.
  */
 export const snapshotFormat = 1;
 
-/** The whole configuration at one moment, all JSON; a request keeps the one it started with. */
+/** The whole configuration at one moment, as JSON. A request keeps the snapshot that it started with. */
 export interface Snapshot {
   /** The number under which it was published; absent: nothing was ever published. */
   version?: number;
@@ -27,7 +27,7 @@ export interface Snapshot {
 }
 
 /**
- * What a relay serves before its first configuration: empty lists, no model.
+ * The snapshot of a relay before its first configuration: empty lists, no model.
  * @param publishedAt Unix seconds
  */
 export const emptySnapshot = (publishedAt: number): Snapshot => ({

@@ -23,6 +23,6 @@ export interface EndpointRequest {
   outputTokensMax?: number | undefined;
   /** Declared tools that no chat upstream can have, for the log. */
   droppedTools?: number | undefined;
-  /** `now`: Unix seconds, for what only the end of the answer knows. */
+  /** `now`: Unix seconds, for times that are set when the answer ends. */
   renderer(identity: AnswerIdentity, now: () => number): Renderer;
 }

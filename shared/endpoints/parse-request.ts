@@ -25,7 +25,7 @@ export function parseRequest<T>(schema: z.ZodMiniType<T>, body: unknown): T {
   );
 }
 
-/** In a union the branch that came furthest is the one that was meant. */
+/** In a union, the branch that matched furthest is taken to be the intended one. */
 function deepest(
   issue: Issue | undefined,
   base: PropertyKey[],
@@ -66,7 +66,7 @@ function wantedText(issue: Issue | undefined): string {
 
 const article = (type: string): string => (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`);
 
-/** Kind of what was sent; a short plain value is shown as it is, so that a typo can be seen. */
+/** The kind of the value that was sent. Short plain values are quoted, so that a typo can be seen. */
 function foundText(value: unknown): string {
   if (typeof value === 'string') return value.length <= 40 ? JSON.stringify(value) : 'a long string';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array';

@@ -1,4 +1,4 @@
-/** A request's checks in their order, as steps that return what they learned. Each throws what the caller is told. */
+/** A request's checks in their order, as steps that return what they learned. Each throws a Refusal or an InvalidRequest. */
 import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import { Answer } from './answer/answer.ts';
@@ -62,7 +62,10 @@ export async function payAndAnswer(
   const claim =
     idempotencyKey === undefined
       ? undefined
-      : await claimIdempotencyKey(ports, call, idempotencyKey, [call.endpoint, asked.body]);
+      : await claimIdempotencyKey(ports, call, {
+          header: idempotencyKey,
+          body: [call.endpoint, asked.body],
+        });
   try {
     const bill = await Bill.open(reservations, ports.clock, call);
     const paid = Object.freeze({ ...call, outputTokensLimit: bill.limitedTo ?? call.outputTokensAsked });

@@ -16,9 +16,9 @@ export interface BodyLimits {
 }
 
 /**
- * The bytes of an upstream's answer to JSON values. What the answer is, is read from its first character and not
- * from its content type, which proxies and upstreams get wrong: `{` or `[` is one JSON document, `<` a web page,
- * anything else server-sent events. Lines that are not JSON, or nest too deep, are passed over.
+ * The first character tells the form of the answer, not the content type, which proxies and upstreams get wrong: `{` or
+ * `[` is one JSON document, `<` a web page, anything else server-sent events. Lines that are not JSON, or nest too deep,
+ * are skipped.
  */
 export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
   readonly #limits: BodyLimits;
@@ -95,10 +95,10 @@ function parse(text: string): unknown {
   }
 }
 
-/** Far deeper than any answer nests. What is passed on is written by recursion, which overflows the stack at some 5,000. */
+/** Far deeper than any answer nests. JSON.stringify is recursive and overflows the stack at about 5,000 levels. */
 const levelsMax = 200;
 
-/** A level takes two characters, so short texts need no look. */
+/** A level takes two characters, so short texts are not walked. */
 const isTooDeep = (value: unknown, text: string): boolean =>
   text.length > 2 * levelsMax && isDeeperThan(levelsMax, value);
 

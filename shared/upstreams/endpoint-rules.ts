@@ -15,7 +15,7 @@ export function endpointProblem(
   rules: EndpointRules,
   paths: readonly string[] = [],
 ): string | undefined {
-  // The address itself is not quoted: what is wrong with it may be a password or a key in it.
+  // The address is not quoted: it may hold a password or a key.
   const url = URL.parse(endpoint);
   if (url === null) return 'found no address, wanted one such as https://api.example.com/v1';
   if (url.username !== '' || url.password !== '') {
@@ -32,7 +32,7 @@ export function endpointProblem(
   return hostProblem(url, rules);
 }
 
-/** The address as requests are built from it: without slashes at the end. */
+/** The form from which requests are built: without slashes at the end. */
 export const normaliseEndpoint = (endpoint: string): string => endpoint.replace(/\/+$/, '');
 
 function hostProblem(url: URL, rules: EndpointRules): string | undefined {

@@ -1,6 +1,6 @@
 /** One exchange with an upstream over HTTP: what is sent and what comes back, before any dialect reads it. */
 
-/** What a signature of AWS is good for. */
+/** The service and region that a request is signed for. */
 export interface AwsScope {
   service: string;
   region: string;
@@ -25,7 +25,7 @@ export interface UpstreamReply {
   body: AsyncIterable<Uint8Array>;
 }
 
-/** `kind` says how far the request came: nothing was sent after a `connect` failure. */
+/** `kind`: how far the request came. After a `connect` failure nothing was sent. */
 export class TransportError extends Error {
   readonly kind: 'connect' | 'reset' | 'aborted';
   /** The system's, such as ECONNREFUSED. */

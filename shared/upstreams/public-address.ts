@@ -1,4 +1,4 @@
-/** Which IP addresses are public. Asked twice: of a row's endpoint, and of what its name resolves to at connect time. */
+/** Which IP addresses are public. Checked twice: of a row, and of what its host name resolves to at connect time. */
 
 /** IPv4 networks that no public host is in. Source: IANA's registry of special-purpose addresses, and multicast. */
 const reservedNetworks: [network: number, bits: number][] = [
@@ -21,7 +21,7 @@ const reservedNetworks: [network: number, bits: number][] = [
   return [ipv4Number(network) ?? 0, Number(bits)];
 });
 
-/** A bare address, as a resolver gives it, IPv6 without brackets. What cannot be read is not public. */
+/** Takes a bare address, as a resolver gives it, IPv6 without brackets. An unreadable one is not public. */
 export function isPublicAddress(address: string): boolean {
   const ipv4 = ipv4Number(address);
   if (ipv4 === undefined) return isPublicIpv6(address);

@@ -1,4 +1,4 @@
-/** Reads an upstream's answer that is not a 2xx: whose fault it is, and what the caller may be told of it. */
+/** Reads an upstream's answer that is not a 2xx: whose fault it is, and what of it may be shown to the caller. */
 import type { ChannelType } from './channel-type.ts';
 import type { Dialect } from './dialect.ts';
 import { scrub } from './error-text.ts';

@@ -1,4 +1,4 @@
-/** How an attempt on a channel ends without an answer, as data. What a client is told of it is the relay's matter. */
+/** How an attempt on a channel ends without an answer, as data. The relay decides what a client is shown of it. */
 import { TransportError } from './exchange.ts';
 
 export type UpstreamFailureKind =

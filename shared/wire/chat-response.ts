@@ -1,5 +1,5 @@
 /**
- * What POST /v1/chat/completions answers with. Only types: the relay builds these field by field and never
+ * The answers of POST /v1/chat/completions. Only types: the relay builds these field by field and never
  * parses its own output; `test/support/wire-schemas.ts` holds the schemas that tests validate against.
  * Source: the relay's client contract, "Chat response" and "Chat stream chunk", and OpenAI's required fields.
  */
@@ -49,7 +49,7 @@ export interface ChunkChoice {
 /**
  * One piece of a streamed answer, and the canonical form in which every answer travels through the relay,
  * streaming or not. In canonical form a finish chunk has an empty delta, and usage comes last in a chunk
- * of its own whose `choices` is empty; how usage and `quota` reach the client is the renderer's matter.
+ * of its own whose `choices` is empty; the renderer decides how usage and `quota` reach the client.
  */
 export interface ChatChunk {
   id: string;

@@ -1,10 +1,10 @@
 import type { ChatChunk, ChatDelta } from './chat-response.ts';
 
-/** A chunk that a client would see something of: it opens the answer. */
+/** Whether a chunk has content that a client sees. The first such chunk opens the answer. */
 export const hasContent = (chunk: ChatChunk): boolean =>
   chunk.choices.some(({ delta }) => deltaText(delta) !== '' || (delta.tool_calls?.length ?? 0) > 0);
 
-/** All text of a delta that the upstream wrote, names and arguments of calls included. */
+/** All text of a delta, including names and arguments of calls. */
 export function deltaText(delta: ChatDelta): string {
   const calls = (delta.tool_calls ?? []).map(
     (call) => (call.function.name ?? '') + (call.function.arguments ?? ''),

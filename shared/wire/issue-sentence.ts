@@ -1,4 +1,4 @@
-/** Turns what a row schema says into a sentence for the operator who typed the row. */
+/** Turns the issues of a row's schema into a sentence for the operator who typed the row. */
 import type * as z from 'zod/mini';
 
 type Issue = z.core.$ZodIssue;
@@ -57,7 +57,7 @@ function foundAt(row: unknown, path: Path): unknown {
   return value;
 }
 
-/** A found value in few words: quoted when short and harmless, else only its kind. */
+/** A value in few words: quoted when it is short and no secret, else only its kind. */
 function describe(value: unknown): string {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   if (typeof value === 'string') return describeText(value);

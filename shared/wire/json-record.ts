@@ -1,4 +1,4 @@
-/** A JSON object: what foreign JSON is tested for before a field of it is read. */
+/** A JSON object. Foreign JSON is tested to be one before its fields are read. */
 export type JsonRecord = Record<string, unknown>;
 
 export const isRecord = (value: unknown): value is JsonRecord =>

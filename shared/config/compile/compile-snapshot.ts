@@ -15,7 +15,7 @@ export interface CompileOptions {
   local: boolean;
   /** Unix seconds. */
   publishedAt: number;
-  /** The rows of the newest snapshot: where a bad row finds its last good version. */
+  /** The rows of the newest snapshot: the last good versions of bad rows. */
   earlier?: ConfigRows;
   /** Secret references that could not be read, each with why. */
   unreadableSecrets?: ReadonlyMap<string, string>;
@@ -23,15 +23,15 @@ export interface CompileOptions {
 
 export interface Compiled {
   snapshot: Snapshot;
-  /** The rows that the snapshot was made of, as JSON, by key: those that are off included. */
+  /** The rows that the snapshot was made of, as JSON, by key, including those that are off. */
   rows: ConfigRows;
-  /** One for each row that was given, in that order. */
+  /** One for each given row, in the given order. */
   results: RowResult[];
 }
 
 /**
- * Turns the rows of the ops-edited tables into the one configuration that requests are served with, and a
- * result for each row. Never throws: a row that does not fit is told why, and its last good version is used.
+ * Compiles the rows of the ops-edited tables into the snapshot that requests are served with, and a validation result
+ * for each row. Never throws: a bad row gets a problem, and its last good version is used.
  */
 export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compiled {
   const earlier = options.earlier ?? emptyRows;

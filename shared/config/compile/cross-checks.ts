@@ -1,4 +1,4 @@
-/** What only shows when the tables are looked at together. None of it takes a row out of use. */
+/** Warnings that need several tables. None of them takes a row out of use. */
 import { pricedModels } from '../../billing/price.ts';
 import type { ChargeRow } from '../rows/charge-row.ts';
 import type { PlanRow } from '../rows/plan-row.ts';
@@ -48,7 +48,7 @@ export function crossWarnings(config: Config, unreadableSecrets: ReadonlyMap<str
   return warnings;
 }
 
-/** The results with the warnings added; a row with a problem has worse to hear. */
+/** Adds the warnings to the results. Warnings are not added to a row that already has a problem. */
 export function withWarnings(results: RowResult[], warnings: Warnings): RowResult[] {
   return results.map((result) => {
     const found = warnings.get(nameOf(result.table, result.key));

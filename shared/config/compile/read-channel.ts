@@ -8,7 +8,7 @@ import type { TableReader } from './read-table.ts';
 import { referenceProblem } from '../rows/secret-reference.ts';
 
 /**
- * Reads one row of `channels`: its shape, then what a shape cannot say (address, secret references).
+ * Reads one row of `channels`: its schema, then the rules beyond it (type, address, secret references).
  * @param rules `local`: loopback addresses and `env:` secrets are allowed
  */
 export function readChannel(raw: unknown, rules: { local: boolean }): RowReading<ChannelRow> {
@@ -29,7 +29,7 @@ export function readChannel(raw: unknown, rules: { local: boolean }): RowReading
   return warning ? { row: served, warning } : { row: served };
 }
 
-/** Off means off, even in a row with mistakes; and so does a switch that cannot be read. */
+/** A channel is off when its row says so, even in a bad row, and when `state` cannot be read. */
 function validateSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
   const state = z.safeParse(ChannelRow.shape.state, attributeOf(raw, 'state'));
   if (!state.success)

@@ -2,7 +2,7 @@ import { ChargeRow } from '../rows/charge-row.ts';
 import { lastGoodVersion, readRow, type RowReading } from '../rows/read-row.ts';
 import type { TableReader } from './read-table.ts';
 
-/** Yuan per 1,000 tokens. The dearest models cost a few; a price that was meant per million is mostly above. */
+/** Yuan per 1,000 tokens. Few models cost more; most prices that were meant per million do. */
 const perMillionFrom = 1;
 
 /** Reads one row of `charges`. */

@@ -15,7 +15,7 @@ interface SettingRules {
   local: boolean;
 }
 
-/** A reading that is more than its value says why it is not used. */
+/** The settings that a value changes, or why it is not used. */
 type ReadValue<Value> = (value: Value, rules: SettingRules) => Partial<Settings> | { problem: string };
 
 const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
@@ -52,8 +52,8 @@ export const settingReader = (rules: SettingRules): TableReader<Partial<Settings
 });
 
 /**
- * What holds while the row of a switch cannot be read: whoever wrote it may have meant to close the relay, so
- * it must not stay open. Undefined for a row that is no switch.
+ * The safe value of a switch whose row cannot be read: the operator may have meant to close the relay, so it must not
+ * stay open. Undefined for a setting that is no switch.
  */
 function safeSetting(name: unknown): StandIn | undefined {
   if (name === 'relay_closed') {

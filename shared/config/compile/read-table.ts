@@ -6,14 +6,14 @@ import type { ConfigTable, RowResult } from '../validation-result.ts';
 export interface TableReader<Row> {
   table: ConfigTable;
   read(raw: unknown): RowReading<Row>;
-  /** What is served instead of a bad row. */
+  /** The replacement of a bad row. */
   standIn(bad: { problem: RowProblem; raw: unknown; lastGood: unknown }): StandIn;
 }
 
 export interface StandIn {
-  /** A row, read like any other; undefined: the row is left out. */
+  /** A row that is read like any other; undefined: nothing replaces the bad row. */
   raw: unknown;
-  /** What the result adds when it is used. */
+  /** Appended to the row's problem when the replacement is used. */
   said?: string;
 }
 
@@ -31,7 +31,8 @@ export interface TableReading<Row> {
 }
 
 /**
- * Reads all rows of a table. A bad row that is still there keeps its last good version, if today's rules still accept that.
+ * Reads all rows of a table. A bad row is replaced by its last good version, if today's rules still accept that. Deleted
+ * rows are not.
  * @param earlier the rows of the newest snapshot
  */
 export function readTable<Row>(
@@ -58,7 +59,7 @@ export function readTable<Row>(
   return { used: used.toSorted((a, b) => compareCodeUnits(a.key, b.key)), results };
 }
 
-/** As the table has it, so that the result can be written back to that very row. */
+/** The key as the table has it, so that the result can be written on that row. */
 function keyOf(table: ConfigTable, raw: unknown): string | number {
   const key = attributeOf(raw, keyAttributes[table]);
   return typeof key === 'string' || typeof key === 'number' ? key : '';

@@ -17,7 +17,7 @@ export function validateKeyRow(raw: unknown): ValidationResult {
     : {};
 }
 
-/** A row of `accounts` with a problem holds no plan; the balance still pays. */
+/** A row of `accounts` with a problem holds no plan; the balance still pays for calls. */
 export function validateAccountRow(raw: unknown): ValidationResult {
   const reading = readRow(AccountRow, raw);
   return 'problem' in reading

@@ -1,6 +1,6 @@
 /**
- * The attribute types that the ops-edited tables share. Rows are typed by hand in a console, so a number may
- * arrive as "5", a flag as "true", and a list of strings as a string set; anything else is a problem, named.
+ * Schemas of attributes that the ops-edited tables share. Rows are typed by hand in a console, so a number may arrive as
+ * "5", a flag as "true", and a list of strings as a string set; everything else is refused with a reason.
  *
  * Every message here is the end of a sentence that issue-sentence.ts starts: `priority: found "high", wanted <message>`.
  */
@@ -75,7 +75,7 @@ export const time = z.pipe(
   z.transform((value: string) => Date.parse(value)),
 );
 
-/** Date.parse moves a 30 February on into March: whoever typed that did not mean March. */
+/** Date.parse reads 30 February as a day in March, which is refused as a mistake. */
 function isOnTheCalendar(value: string): boolean {
   const day = value.slice(0, 10);
   const midnight = Date.parse(day);

@@ -19,7 +19,7 @@ const grantAmount = z.pipe(
     ),
 );
 
-/** A row of the table `grants`: a top-up, applied once and never again, whatever becomes of the row. */
+/** A row of the table `grants`: a top-up. It is applied once, whatever happens to the row afterwards. */
 export const GrantRow = z.strictObject({
   account: rowId,
   // Becomes part of a ledger id, of which DynamoDB takes 1 KB.

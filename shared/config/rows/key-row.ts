@@ -17,7 +17,7 @@ export const KeyRow = z.strictObject({
   expires_at: z.optional(time),
   max_concurrency: z.optional(positiveInteger),
   rpm: z.optional(positiveInteger),
-  /** What lists and logs show of the key: its first and last characters. */
+  /** The first and last characters of the key, for lists and logs. */
   hint: z._default(z.string('a text'), ''),
 });
 export type KeyRow = z.infer<typeof KeyRow>;

@@ -1,11 +1,11 @@
 import * as z from 'zod/mini';
 import { explainIssues } from '../../wire/issue-sentence.ts';
 
-/** A row that is used, perhaps with a remark; or why it is not. */
+/** A row that is used, perhaps with a warning; or why it is not used. */
 export type RowReading<Row> = { row: Row; warning?: string } | RowProblem;
 
 export interface RowProblem {
-  /** Says in words what was found and what is wanted. */
+  /** What was found and what is wanted, in words. */
   problem: string;
   /** true: the row's switch is off or unreadable, so not even an earlier version of the row may be served. */
   off?: boolean;
@@ -36,7 +36,7 @@ export function plainRow(raw: unknown): unknown {
   return plainValue(Object.fromEntries(Object.entries(raw).filter(([name]) => !name.startsWith('_'))));
 }
 
-/** What JSON cannot hold stays as it is: no schema accepts it. */
+/** Values that JSON cannot hold stay as they are: no schema accepts them. */
 function plainValue(value: unknown): unknown {
   if (value instanceof Set && [...value].every((item) => typeof item === 'string'))
     return [...(value as Set<string>)].toSorted();
@@ -46,7 +46,7 @@ function plainValue(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plainValue(inner)]));
 }
 
-/** What most tables serve instead of a bad row. */
+/** The replacement of a bad row in most tables. */
 export const lastGoodVersion = (lastGood: unknown): { raw: unknown; said: string } => ({
   raw: lastGood,
   said: 'until this is mended, the last good version is used',

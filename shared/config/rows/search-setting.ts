@@ -7,7 +7,7 @@ import type { SearchSettings } from './settings.ts';
 const wantedLanguage = 'a language code such as "en" or "zh-CN"';
 const resultsWanted = 'a whole number from 1 to 10';
 
-/** The setting `search`: who is asked for models whose name starts with `web-`. */
+/** The setting `search`: the search provider for models whose name starts with `web-`. */
 export const SearchValue = z.strictObject(
   {
     type: z.enum(['searxng', 'tavily'], '"searxng" or "tavily"'),
@@ -15,7 +15,7 @@ export const SearchValue = z.strictObject(
     endpoint: z.optional(text),
     /** A reference, as in channels. Absent: no credentials are sent. */
     secret: z.optional(text),
-    /** How many results go into the prompt, as far as they fit. */
+    /** The number of results that go into the prompt, as far as they fit. */
     results: z._default(integerBetween(1, 10, resultsWanted), 5),
     /** SearXNG alone. */
     language: z.optional(
@@ -28,7 +28,7 @@ type SearchValue = z.infer<typeof SearchValue>;
 
 const tavilyEndpoint = 'https://api.tavily.com';
 
-/** What a shape cannot say; the address and the secret are held to the same rules as a channel's. */
+/** The rules beyond the schema. Address and secret follow the same rules as a channel's. */
 export function readSearch(
   { endpoint, ...value }: SearchValue,
   rules: { local: boolean },

@@ -97,7 +97,7 @@ function addLogprobs(parts: ChoiceParts, value: unknown): void {
   if (Array.isArray(refusal)) parts.logprobs.refusal.push(...refusal);
 }
 
-/** `content` is null only when the answer is nothing but tool calls or a refusal, as OpenAI has it. */
+/** As OpenAI does, `content` is null only when the answer consists of tool calls or a refusal. */
 function messageOf(parts: ChoiceParts): AssistantMessage {
   const content = parts.content.join('');
   const refusal = parts.refusal.join('');

@@ -41,7 +41,7 @@ export class ChatStreamRenderer implements Renderer {
     return commentFrame('ping');
   }
 
-  /** No `choices`: clients that see them beside an error overlook the error. */
+  /** Without `choices`: clients overlook an error beside them. */
   failed(error: ErrorObject): string {
     const { requestId, created, model } = this.#identity;
     const id = `chatcmpl-${requestId}`;

@@ -109,7 +109,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     const outputIndex = this.#items++;
     const name = piece.function.name ?? '';
     const tool = this.#declared.get(name) ?? { kind: 'function', name, namespace: undefined };
-    const open = new OpenCall(`${this.#suffix}_${outputIndex}`, outputIndex, piece, tool);
+    const open = new OpenCall(`${this.#suffix}_${outputIndex}`, { outputIndex, first: piece, tool });
     this.#calls.set(piece.index, { open, outputIndex });
     return [...events, ...open.added(), ...open.push(text)];
   }

@@ -62,6 +62,12 @@ export class OpenMessage {
   }
 }
 
+interface OpenedCall {
+  outputIndex: number;
+  first: ToolCallDelta;
+  tool: DeclaredTool;
+}
+
 /** An open tool call of the answer. A custom tool's input is unwrapped at its end, when its JSON is whole. */
 export class OpenCall {
   readonly #id: string;
@@ -71,7 +77,7 @@ export class OpenCall {
   #arguments = '';
 
   /** `suffix` makes the item's id; `first` is the delta that opened the call. */
-  constructor(suffix: string, outputIndex: number, first: ToolCallDelta, tool: DeclaredTool) {
+  constructor(suffix: string, { outputIndex, first, tool }: OpenedCall) {
     this.#id = `${tool.kind === 'custom' ? 'ctc' : 'fc'}_${suffix}`;
     this.#outputIndex = outputIndex;
     this.#callId = first.id ?? '';
@@ -132,7 +138,7 @@ export class OpenCall {
   }
 }
 
-/** `{"input": "..."}` as the text that it holds; models that sent plain text are taken at their word. */
+/** The text in `{"input": "..."}`; plain text is accepted as it is. */
 function unwrapInput(text: string): string {
   try {
     const value: unknown = JSON.parse(text);

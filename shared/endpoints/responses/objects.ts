@@ -21,7 +21,7 @@ export function startedResponse(identity: AnswerIdentity, request: ResponsesRequ
   };
 }
 
-/** What OpenAI's and Open Responses' schemas want to see of the request, with OpenAI's defaults. */
+/** The fields of the request that OpenAI's and Open Responses' schemas require in the answer, with OpenAI's defaults. */
 function echoOf(request: ResponsesRequest): Record<string, unknown> {
   return {
     background: false,
@@ -50,7 +50,7 @@ function echoOf(request: ResponsesRequest): Record<string, unknown> {
 
 const isWhole = ({ type, name }: JsonRecord): boolean => type !== 'function' || typeof name === 'string';
 
-/** OpenAI's schema wants all keys of a function tool. */
+/** OpenAI's schema requires all keys of a function tool. */
 function echoedTool(tool: JsonRecord): JsonRecord {
   if (tool['type'] !== 'function') return tool;
   const { description, parameters, strict } = tool;
@@ -64,7 +64,7 @@ function echoedTool(tool: JsonRecord): JsonRecord {
 
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
-/** A choice without a type is no choice of OpenAI's schema. */
+/** OpenAI's schema has no choice without a type. */
 const echoedChoice = (choice: unknown): unknown =>
   typeof choice === 'string' || (isRecord(choice) && typeof choice['type'] === 'string') ? choice : 'auto';
 
@@ -95,7 +95,7 @@ export interface AnswerEnd {
   endedAt: number;
 }
 
-/** The response at its end. */
+/** The response when the answer has ended. */
 export function finishedResponse(started: ResponseObject, end: AnswerEnd): ResponseObject {
   const reason = incompleteReason(end.finish);
   return {

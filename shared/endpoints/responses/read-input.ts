@@ -9,13 +9,13 @@ interface Output {
   param: string;
 }
 
-/** The outputs of one call id; the first `used` of them have found their call. */
+/** The outputs of one call id; the first `used` of them are matched with a call. */
 interface OutputQueue {
   outputs: Output[];
   used: number;
 }
 
-/** What the model said and called at one time: one assistant message in chat. */
+/** Text and calls of one turn of the model: one assistant message in chat. */
 interface CallTurn {
   said: ChatMessage[];
   calls: ChatToolCall[];
@@ -25,7 +25,7 @@ const callTypes = new Set(['function_call', 'custom_tool_call']);
 const outputTypes = new Set(['function_call_output', 'custom_tool_call_output']);
 const roles = new Set(['system', 'developer', 'user', 'assistant']);
 
-/** What an item is; one without a type but with a role is a message. */
+/** The type of an item; one without a type but with a role is a message. */
 export const itemType = (item: InputItem): string =>
   item.type ?? (typeof item.role === 'string' ? 'message' : '');
 
@@ -117,7 +117,7 @@ function answeredTurn({ said, calls }: CallTurn, queues: Map<string, OutputQueue
     messages.push({ role: 'tool', tool_call_id: call.id, content: textOfParts(output.parts) });
     for (const part of output.parts) if (part.type !== 'text') images.push(part);
   }
-  // Tool messages hold text alone: what a tool saw is shown by the user's side.
+  // Tool messages hold text alone, so images of a tool's output go into a user message.
   if (images.length > 0) messages.push({ role: 'user', content: images });
   return messages;
 }
@@ -137,7 +137,7 @@ function toolCall(item: InputItem, param: string, declared: ReadonlyMap<string, 
   };
 }
 
-/** A call without a name can only mean the one tool that there is. */
+/** A call without a name can only mean the one declared tool. */
 function calledName(item: InputItem, param: string, declared: ReadonlyMap<string, DeclaredTool>): string {
   const { name, namespace } = item;
   if (typeof name === 'string' && name !== '')

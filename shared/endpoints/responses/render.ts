@@ -5,7 +5,7 @@ import type { ErrorObject } from '../../wire/error-body.ts';
 import type { ResponsesEvent } from '../../wire/responses-response.ts';
 import { jsonCommitMs, streamCommitMs, type Renderer } from '../renderer.ts';
 
-/** Every so many signs of life one is an event: clients that do not count comments give up after minutes. */
+/** One sign of life in this many is an event: some clients ignore comments and give up after minutes. */
 const idlesPerEvent = 4;
 
 /** Responses, `stream: true`: numbered events, then the stream closes. */

@@ -96,9 +96,9 @@ export class Answer {
 
   #fail(refusal: Refusal, error: unknown): void {
     this.#refusal = refusal;
-    const told = refusal.body.error;
-    if (told.code === 'internal') this.#ports.log.fault(this.#call.identity.requestId, error);
-    if (this.#queue.committed) this.#queue.push(this.#parts.renderer.failed(told));
+    const { error: shown } = refusal.body;
+    if (shown.code === 'internal') this.#ports.log.fault(this.#call.identity.requestId, error);
+    if (this.#queue.committed) this.#queue.push(this.#parts.renderer.failed(shown));
   }
 
   /** A client that takes nothing for too long counts as gone; the stream is then read on without it. */

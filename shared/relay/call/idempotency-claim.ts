@@ -22,8 +22,7 @@ export interface HeldKey {
 export async function claimIdempotencyKey(
   ports: { idempotency: IdempotencyStore; log: Log },
   call: ChatCall,
-  header: string,
-  body: unknown,
+  { header, body }: { header: string; body: unknown },
 ): Promise<HeldKey> {
   if (!keyPattern.test(header)) throw malformed();
   const { requestId } = call.identity;

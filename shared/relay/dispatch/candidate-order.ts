@@ -1,6 +1,6 @@
 /** In which order the candidates of a call are tried. Reads health, never writes it. */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
-import type { CandidateHealth, ChannelHealth } from '../ports/channel-health.ts';
+import type { ChannelHealth } from '../ports/channel-health.ts';
 import type { Random } from '../ports/ids.ts';
 
 /** A channel with the secret that it would be called with. */
@@ -12,6 +12,12 @@ export interface Candidate {
   readonly probe: boolean;
 }
 
+export interface OrderPorts {
+  health: Pick<ChannelHealth, 'of'>;
+  random: Random;
+  nowMs: number;
+}
+
 export interface Route {
   /** Each channel at most once, in the order in which they are to be tried. */
   candidates: Candidate[];
@@ -19,7 +25,7 @@ export interface Route {
   soonestMs: number | undefined;
 }
 
-/** Secrets are told apart by their references, which are no secrets. */
+/** Secrets are named by their references, which are no secrets. */
 export const candidateId = (channel: ChannelRow, secret: string | undefined): string =>
   secret === undefined ? channel.id : `${channel.id}|${secret}`;
 
@@ -27,49 +33,42 @@ export const candidateId = (channel: ChannelRow, secret: string | undefined): st
  * By priority; within a priority at random, each channel first as often as its weight says. Channels all of whose secrets
  * are in cooldown are left out. `channels`: those that serve the model, by priority.
  */
-export function orderCandidates(
-  channels: readonly ChannelRow[],
-  health: Pick<ChannelHealth, 'of'>,
-  nowMs: number,
-  random: Random,
-): Route {
-  const route: Route = { candidates: [], soonestMs: undefined };
+export function orderCandidates(channels: readonly ChannelRow[], ports: OrderPorts): Route {
+  const candidates: Candidate[] = [];
+  const cooldownEndsMs: number[] = [];
   const priorities = [...new Set(channels.map((channel) => channel.priority))].toSorted((a, b) => b - a);
   for (const priority of priorities) {
     const siblings = channels.filter((channel) => channel.priority === priority);
-    for (const channel of shuffleByWeight(siblings, random)) {
-      const usable = usableCandidates(channel, health, nowMs, route);
-      const pick = usable[Math.floor(random.next() * usable.length)];
-      if (pick) route.candidates.push(pick);
+    for (const channel of shuffleByWeight(siblings, ports.random)) {
+      const { usable, blockedUntilMs } = candidatesOf(channel, ports);
+      const pick = usable[Math.floor(ports.random.next() * usable.length)];
+      if (pick) candidates.push(pick);
+      cooldownEndsMs.push(...blockedUntilMs);
     }
   }
-  return route;
+  return { candidates, soonestMs: cooldownEndsMs.length > 0 ? Math.min(...cooldownEndsMs) : undefined };
 }
 
-/** Those not in cooldown; where there are none, those that wait for a probe. */
-function usableCandidates(
+/** `usable`: those not in cooldown; where there are none, those that wait for a probe. */
+function candidatesOf(
   channel: ChannelRow,
-  health: Pick<ChannelHealth, 'of'>,
-  nowMs: number,
-  route: Route,
-): Candidate[] {
+  { health, nowMs }: OrderPorts,
+): { usable: Candidate[]; blockedUntilMs: number[] } {
   const secrets = typeof channel.secret === 'string' ? [channel.secret] : (channel.secret ?? [undefined]);
-  const fresh: Candidate[] = [];
-  const probes: Candidate[] = [];
-  for (const secret of secrets) {
+  const known = secrets.map((secret) => {
     const id = candidateId(channel, secret);
-    const known = health.of(id);
-    const blockedUntilMs = blockedUntil(known);
-    if (blockedUntilMs > nowMs) route.soonestMs = Math.min(route.soonestMs ?? Infinity, blockedUntilMs);
-    else if (known?.coolUntilMs === undefined)
-      fresh.push(Object.freeze({ id, channel, secret, probe: false }));
-    else probes.push(Object.freeze({ id, channel, secret, probe: true }));
-  }
-  return fresh.length > 0 ? fresh : probes;
+    const { coolUntilMs, probeUntilMs = 0 } = health.of(id) ?? {};
+    const probe = coolUntilMs !== undefined;
+    const untilMs = Math.max(coolUntilMs ?? 0, probeUntilMs);
+    return { untilMs, candidate: Object.freeze({ id, channel, secret, probe }) };
+  });
+  const free = known.filter(({ untilMs }) => untilMs <= nowMs).map(({ candidate }) => candidate);
+  const fresh = free.filter(({ probe }) => !probe);
+  return {
+    usable: fresh.length > 0 ? fresh : free,
+    blockedUntilMs: known.map(({ untilMs }) => untilMs).filter((untilMs) => untilMs > nowMs),
+  };
 }
-
-const blockedUntil = (health: CandidateHealth | undefined): number =>
-  Math.max(health?.coolUntilMs ?? 0, health?.probeUntilMs ?? 0);
 
 /** Weighted draws without replacement. A weight of 0 comes after all others. */
 function shuffleByWeight(channels: ChannelRow[], random: Random): ChannelRow[] {

@@ -15,7 +15,7 @@ import { hasContent } from '../../wire/chunk-content.ts';
 import { orderCandidates, type Candidate } from './candidate-order.ts';
 import { withSearch } from '../search/search.ts';
 import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
-import { coolingRefusal, refusalOfFailures } from './failure-refusals.ts';
+import { cooldownRefusal, refusalOfFailures } from './failure-refusals.ts';
 
 const attemptsMax = 3;
 
@@ -66,7 +66,7 @@ export class Dispatch implements DispatchedCall {
   async *#run(): AsyncGenerator<ChatChunk[], void, undefined> {
     const call = this.#call.model.web ? await this.#searched() : this.#call;
     const { health, clock, random } = this.#ports;
-    const { candidates, soonestMs } = orderCandidates(call.channels, health, clock.now(), random);
+    const { candidates, soonestMs } = orderCandidates(call.channels, { health, random, nowMs: clock.now() });
     const failures: UpstreamFailure[] = [];
     for (const candidate of candidates) {
       if (failures.length >= attemptsMax || call.signal.aborted) break;
@@ -80,7 +80,7 @@ export class Dispatch implements DispatchedCall {
       }
     }
     if (failures.length === 0 && call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
-    throw failures.length > 0 ? refusalOfFailures(failures) : coolingRefusal(soonestMs, clock.now());
+    throw failures.length > 0 ? refusalOfFailures(failures) : cooldownRefusal(soonestMs, clock.now());
   }
 
   /** The call with the results of the web in its request. */

@@ -1,4 +1,4 @@
-/** What a client is told when no channel answered: failures of upstreams, as data, to refusals of the relay. */
+/** The refusal that a client gets when no channel answered, made from the failures of its upstreams. */
 import type { CallerFault, UpstreamFailure, UpstreamFailureKind } from '../../upstreams/upstream-failure.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
 
@@ -8,8 +8,8 @@ const defaultRetrySeconds = 5;
 const chargedNothing = new Set<UpstreamFailureKind>(['connect', 'secret', 'secret_store', 'status']);
 
 /**
- * What the client is told when no channel could serve it: a rate limit when all of them said so, else what the last
- * other one did. SDKs retry unless told not to, which they are when an upstream may have charged. Never empty.
+ * A rate limit when every failure was one, else what the last other failure was. `x-should-retry: false` when an upstream
+ * may have charged, since SDKs retry otherwise. `failures` is never empty.
  */
 export function refusalOfFailures(failures: readonly UpstreamFailure[]): Refusal {
   const reason = failures.map((failure) => failure.reason).join(' ');
@@ -37,8 +37,8 @@ export function refusalOfCaller({ status, message, param, code }: CallerFault): 
   return new Refusal(status, error, { reason: `upstream_refused_${status}` });
 }
 
-/** All channels of the model are cooling down. Times in epoch milliseconds. */
-export function coolingRefusal(soonestMs: number | undefined, nowMs: number): Refusal {
+/** All channels of the model are in cooldown. Times in epoch milliseconds. */
+export function cooldownRefusal(soonestMs: number | undefined, nowMs: number): Refusal {
   const seconds = soonestMs === undefined ? defaultRetrySeconds : (soonestMs - nowMs) / 1000;
   return rateRefusal(seconds, 'all_channels_cooling');
 }

@@ -1,4 +1,4 @@
-/** The money side of one call. Never decides what an answer was: it is told the outcome. */
+/** The money side of one call. The outcome of the answer is an input. */
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/call-charge.ts';
 import { costOf, type Price } from '../../billing/price.ts';

@@ -45,7 +45,7 @@ export function reservationRequestOf(
   if (free && !limited && !model.official) return undefined;
 
   const held = snapshot.settings.subscriptionEnabled ? account?.plan : undefined;
-  const slots = planSlots(snapshot.plans, held, nowMs, model.base);
+  const slots = planSlots({ plans: snapshot.plans, held, nowMs, model: model.base });
   const inputTokens = promptTokens(call.request);
   const searchTokens = model.web ? searchTokensOf(snapshot) : 0;
   const need: ReserveNeed = {

@@ -28,7 +28,7 @@ export interface ReservationRequest {
   account: string;
   need: ReserveNeed;
   entry: Omit<OpenEntry, 'amount' | 'slot'>;
-  /** What the caller is told when the reserve is refused; `item`: the account's as it was then. */
+  /** The refusal that the caller gets; `item`: the account's as it was then. */
   refused(reason: ReserveRefusal, item: QuotaItem): Refusal;
 }
 
@@ -66,7 +66,7 @@ export class Reservations {
     this.#guesses = new QuotaGuesses(ports.clock);
   }
 
-  /** Throws a Refusal: what the caller is told, or 503 when the store cannot be reached. Then nothing is reserved. */
+  /** Throws a Refusal: the reserve's own, or 503 when the store cannot be reached. Then nothing is reserved. */
   async reserve(request: ReservationRequest): Promise<Reservation> {
     const backoff = new Backoff(this.#ports, reserveBudgetMs);
     try {

@@ -1,4 +1,4 @@
-/** What the caller is told when a reserve is refused, and the headers of a key's rate limit. */
+/** The refusals of a reserve, and the headers of a key's rate limit. */
 import { formatYuan } from '../../billing/amount.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';

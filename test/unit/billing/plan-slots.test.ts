@@ -22,7 +22,7 @@ const held = (level: number, more: Partial<HeldPlan> = {}): HeldPlan => ({
   ...more,
 });
 const keys = (plan: HeldPlan | undefined, atMs = now, model: string | undefined = 'm'): string[] =>
-  planSlots(plans, plan, atMs, model).map((slot) => slot.key);
+  planSlots({ plans, held: plan, nowMs: atMs, model }).map((slot) => slot.key);
 
 describe('a plan', () => {
   const cases: [string, HeldPlan | undefined, boolean][] = [
@@ -39,7 +39,7 @@ describe('a plan', () => {
   });
 
   it('of a level that is not sold any more offers nothing', () => {
-    expect(planSlots(plans.slice(1), held(1), now, 'm')).toEqual([]);
+    expect(planSlots({ plans: plans.slice(1), held: held(1), nowMs: now, model: 'm' })).toEqual([]);
   });
 });
 
@@ -51,12 +51,12 @@ describe('the entries of a plan', () => {
   });
 
   it('are all there when nobody asks for a model', () => {
-    expect(planSlots(plans, held(2), now)).toHaveLength(3);
+    expect(planSlots({ plans, held: held(2), nowMs: now })).toHaveLength(3);
   });
 
   it('keep their count over a change of level: it goes by the id of the entry', () => {
     const slots = [1, 2].map((level) =>
-      planSlots(plans, held(level), now, 'm').find((s) => s.itemId === 'small'),
+      planSlots({ plans, held: held(level), nowMs: now, model: 'm' }).find((s) => s.itemId === 'small'),
     );
     expect(slots.map((slot) => [slot?.key, slot?.limit])).toEqual([
       ['small@2026-11-10', 5],
@@ -69,18 +69,18 @@ describe('the entries of a plan', () => {
   });
 
   it('count anew each month, and say when', () => {
-    const [november] = planSlots(plans, held(1), now, 'm');
+    const [november] = planSlots({ plans, held: held(1), nowMs: now, model: 'm' });
     expect(november?.resetsAtMs).toBe(Date.UTC(2026, 11, 10));
     expect(keys(held(1), november?.resetsAtMs)).toEqual(['small@2026-12-10']);
   });
 
   it('name the count of two months ago as one that can go', () => {
-    const [slot] = planSlots(plans, held(1), now, 'm');
+    const [slot] = planSlots({ plans, held: held(1), nowMs: now, model: 'm' });
     expect(slot?.staleKey).toBe('small@2026-09-10');
   });
 
   it('may be unlimited, and are counted all the same; 0 is a limit', () => {
-    const slots = planSlots(plans, held(3), now, 'm');
+    const slots = planSlots({ plans, held: held(3), nowMs: now, model: 'm' });
     expect(slots.map(({ itemId, limit, key }) => [itemId, limit, key])).toEqual([
       ['endless', null, 'endless@2026-11-10'],
       ['none', 0, 'none@2026-11-10'],
@@ -89,7 +89,7 @@ describe('the entries of a plan', () => {
   });
 
   it('are called by their name, else by their id', () => {
-    expect(planSlots(plans, held(3), now, 'm').map((slot) => slot.name)).toEqual([
+    expect(planSlots({ plans, held: held(3), nowMs: now, model: 'm' }).map((slot) => slot.name)).toEqual([
       'name of endless',
       'name of none',
       'unnamed',

@@ -14,7 +14,7 @@ import { UpstreamFailure } from '../../upstream-failure.ts';
 import { readUsage, type ReadUsage } from './usage.ts';
 import { UpstreamToolCalls } from './tool-calls.ts';
 
-/** Far more than a model says. What an answer gathers has to fit into the memory of the function that serves it. */
+/** Far more than a model writes. Bounds the memory that an answer takes. */
 const textLengthMax = 4 * 1024 * 1024;
 const choicesMax = 128;
 
@@ -55,7 +55,7 @@ export class ChatReader implements AnswerReader {
     return this.#usage?.clamped ?? false;
   }
 
-  /** Every choice that began has its finish reason, or `[DONE]` said so for all. */
+  /** Every choice that began has its finish reason, or `[DONE]` ended all of them. */
   get #whole(): boolean {
     return this.#done || (this.#choices.size > 0 && this.finishedChoices === this.#choices.size);
   }
@@ -154,7 +154,7 @@ export class ChatReader implements AnswerReader {
   }
 }
 
-/** A delta (or a whole message) with only what it really adds: an empty string is not content. */
+/** A delta (or a whole message) without fields that add nothing: an empty string is not content. */
 function readDelta(source: JsonRecord, tools: UpstreamToolCalls): ChatDelta {
   const delta: ChatDelta = {};
   const content = textOf(source['content'], 'text');
@@ -205,13 +205,13 @@ const knownReasons = new Map<string, FinishReason>(
   } as const),
 );
 
-/** Null and empty mean running; a word that is not known still says that the answer ended. */
+/** Null and empty: the choice goes on. An unknown word: it ended. */
 function finishReason(value: unknown): FinishReason | undefined {
   if (typeof value !== 'string' || value === '') return undefined;
   return knownReasons.get(value.toLowerCase()) ?? 'stop';
 }
 
-/** Clients act on `tool_calls`: it has to stand exactly when there are calls and the answer was not cut short. */
+/** Clients act on `tool_calls`: it is given if and only if there are calls and the answer was not cut short. */
 function agree(reason: FinishReason, anyToolCalls: boolean): FinishReason {
   if (anyToolCalls) return reason === 'stop' ? 'tool_calls' : reason;
   return reason === 'tool_calls' ? 'stop' : reason;

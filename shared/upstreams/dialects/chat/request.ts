@@ -3,7 +3,7 @@ import type { ChatMessage, ChatRequest } from '../../../wire/chat-request.ts';
 import type { JsonRecord } from '../../../wire/json-record.ts';
 import { limitFields, type RequestSettings } from '../../dialect.ts';
 
-/** Fields with which a caller could move a call to another model or price tier than the one that is billed. */
+/** Fields that could move a call to another model or price tier than the billed one. */
 const priceFields = [
   'service_tier',
   'speed',
@@ -20,7 +20,7 @@ const priceFields = [
   'audio',
   'extra_body',
 ];
-/** Tools that the caller runs. All others run at the upstream, and cost there. */
+/** Tools that the caller runs. All others run at the upstream, which charges for them. */
 const callersTools = new Set(['function', 'custom']);
 
 /**

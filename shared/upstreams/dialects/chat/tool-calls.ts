@@ -1,13 +1,14 @@
-/** Tool calls in the answers of Chat Completions upstreams, which disagree on how a call is told in pieces. */
+/** Tool calls in the answers of Chat Completions upstreams, which disagree on how a call is cut into pieces. */
 import type { ToolCallDelta } from '../../../wire/chat-response.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 
-/** Eight times what OpenAI allows; every new call is compared with all that came before. */
+/** Eight times what OpenAI allows. Bounds the work, since every new call is compared with all before it. */
 const callsMax = 1024;
 
-/** What a piece says, and where in its delta it stands. */
+/** The content of a piece, and its place in the delta. */
 interface PieceReading {
+  id: string | undefined;
   name: string | undefined;
   text: string;
   position: number;
@@ -59,7 +60,8 @@ export class UpstreamToolCalls {
     const source = asRecord(piece['function']);
     const name = nonEmpty(source['name']);
     const text = argumentsText(source['arguments']);
-    const call = this.#find(piece, { name, text, position, count });
+    const index = typeof piece['index'] === 'number' ? piece['index'] : undefined;
+    const call = this.#find(index, { id: nonEmpty(piece['id']), name, text, position, count });
     call.text += text;
     if (call.name !== undefined) {
       return text === '' ? [] : [{ index: call.index, function: { arguments: text } }];
@@ -73,11 +75,10 @@ export class UpstreamToolCalls {
   }
 
   /** By index, unless it stands for a second call (some upstreams send 0 for all); else by id; else by position. */
-  #find(piece: JsonRecord, { name, text, position, count }: PieceReading): OpenCall {
-    const id = nonEmpty(piece['id']);
-    const index = typeof piece['index'] === 'number' ? piece['index'] : undefined;
+  #find(index: number | undefined, piece: PieceReading): OpenCall {
+    const { id, position, count } = piece;
     const same = this.#same(index, id, count > 1 ? position : -1);
-    return same && !startsAnother(same, id, name, text) ? same : this.#add(index, id);
+    return same && !startsAnother(same, piece) ? same : this.#add(index, id);
   }
 
   #same(index: number | undefined, id: string | undefined, position: number): OpenCall | undefined {
@@ -107,12 +108,7 @@ export class UpstreamToolCalls {
  * Whether a piece that repeats a name begins a second call. Not while the first one's arguments are incomplete: some
  * upstreams repeat name, id or both on every piece.
  */
-function startsAnother(
-  call: OpenCall,
-  id: string | undefined,
-  name: string | undefined,
-  text: string,
-): boolean {
+function startsAnother(call: OpenCall, { id, name, text }: PieceReading): boolean {
   if (name === undefined || call.name === undefined) return false;
   if (call.text === '') return name !== call.name;
   if (!isJson(call.text)) return false;

@@ -2,19 +2,19 @@
 import type { ChatUsage } from '../../../wire/chat-response.ts';
 import { asRecord, isRecord } from '../../../wire/json-record.ts';
 
-/** More than any model can read or write in one call: a counter that broke. */
+/** More than any model can read or write in one call. */
 const tokensMax = 100_000_000;
 
 export interface ReadUsage {
   usage: ChatUsage;
-  /** A count was negative, fractional or beyond belief and was clamped. */
+  /** A count was negative, fractional or impossibly large and was clamped. */
   clamped: boolean;
 }
 
 /**
  * An upstream's usage object in the relay's form; undefined when it names no count. Totals include cached and
- * reasoning tokens. Some upstreams count reasoning beside `completion_tokens`; their own total tells, and the
- * reasoning is then added to the completion, where it is paid for.
+ * reasoning tokens. Some upstreams count reasoning beside `completion_tokens`; their own total shows it, and
+ * the reasoning is then added to the completion, where it is paid for.
  */
 export function readUsage(value: unknown): ReadUsage | undefined {
   if (!isRecord(value)) return undefined;

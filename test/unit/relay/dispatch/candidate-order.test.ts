@@ -27,7 +27,11 @@ describe('the order in which channels are tried', () => {
         const channels = rows
           .map((more, i) => channel(`c${i}`, more))
           .toSorted((a, b) => b.priority - a.priority);
-        const { candidates } = orderCandidates(channels, new MemoryHealth(), nowMs, seeded(seed));
+        const { candidates } = orderCandidates(channels, {
+          health: new MemoryHealth(),
+          random: seeded(seed),
+          nowMs,
+        });
         const order = candidates.map((candidate) => candidate.channel.priority);
         expect(order).toEqual(order.toSorted((a, b) => b - a));
         expect(new Set(candidates.map(({ id }) => id))).toEqual(new Set(channels.map(({ id }) => id)));
@@ -47,7 +51,7 @@ describe('the order in which channels are tried', () => {
     const first: Record<string, number> = {};
     const draws = 20_000;
     for (let i = 0; i < draws; i += 1) {
-      const { candidates } = orderCandidates(channels, new MemoryHealth(), nowMs, random);
+      const { candidates } = orderCandidates(channels, { health: new MemoryHealth(), random, nowMs });
       expect(candidates.at(-1)?.id).toBe('never');
       const id = candidates[0]?.id ?? '';
       first[id] = (first[id] ?? 0) + 1;
@@ -62,7 +66,11 @@ describe('the order in which channels are tried', () => {
     const health = new MemoryHealth();
     health.known.set('a', { coolUntilMs: nowMs + 9_000, failures: 0 });
     health.known.set('b', { coolUntilMs: nowMs + 4_000, failures: 0 });
-    const { candidates, soonestMs } = orderCandidates([channel('a'), channel('b')], health, nowMs, seeded(1));
+    const { candidates, soonestMs } = orderCandidates([channel('a'), channel('b')], {
+      health,
+      random: seeded(1),
+      nowMs,
+    });
     expect(candidates).toEqual([]);
     expect(soonestMs).toBe(nowMs + 4_000);
   });
@@ -70,11 +78,11 @@ describe('the order in which channels are tried', () => {
   it('offers a candidate whose cooling is over as a probe, and nobody else while the probe runs', () => {
     const health = new MemoryHealth();
     health.known.set('a', { coolUntilMs: nowMs - 1, failures: 0 });
-    expect(orderCandidates([channel('a')], health, nowMs, seeded(1)).candidates).toMatchObject([
+    expect(orderCandidates([channel('a')], { health, random: seeded(1), nowMs }).candidates).toMatchObject([
       { id: 'a', probe: true },
     ]);
     health.known.set('a', { coolUntilMs: nowMs - 1, probeUntilMs: nowMs + 5, failures: 0 });
-    expect(orderCandidates([channel('a')], health, nowMs, seeded(1))).toEqual({
+    expect(orderCandidates([channel('a')], { health, random: seeded(1), nowMs })).toEqual({
       candidates: [],
       soonestMs: nowMs + 5,
     });
@@ -89,7 +97,7 @@ describe('the order in which channels are tried', () => {
     const used = new Set<string | undefined>();
     const random = seeded(3);
     for (let i = 0; i < 50; i += 1)
-      used.add(orderCandidates([three], health, nowMs, random).candidates[0]?.secret);
+      used.add(orderCandidates([three], { health, random, nowMs }).candidates[0]?.secret);
     expect(used).toEqual(new Set(['ssm:/relay/relay/1', 'ssm:/relay/relay/3']));
   });
 });
