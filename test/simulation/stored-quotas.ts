@@ -45,7 +45,7 @@ export class StoredQuotas extends MemoryQuotaStore {
         this.items.set(write.account, afterClose(item, write));
         return Promise.resolve({ done: true });
       }
-      if (this.#mutant === 'no_give_back') return super.close({ ...write, releaseSlot: false });
+      if (this.#mutant === 'slot_not_released') return super.close({ ...write, releaseSlot: false });
       if (this.#mutant === 'no_place_freed')
         return super.close({ ...write, entry: { ...write.entry, busy: false } });
       return super.close(write);
