@@ -45,8 +45,5 @@ export function explainStoreError(
   if (error.message === 'Region is missing') {
     return new Failure('no AWS region: set AWS_REGION, or AWS_PROFILE to a profile that has one');
   }
-  if (error.name === 'TransactionCanceledException') {
-    return new Failure('the row changed meanwhile and nothing was written: look at it again, then repeat');
-  }
   return new Failure(`${where}: ${error.name}: ${error.message}`);
 }

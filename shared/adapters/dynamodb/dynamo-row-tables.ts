@@ -1,4 +1,5 @@
 /** The rows of the tables that operators edit, over DynamoDB: every write but `replace` has its condition. */
+import { Failure } from '../../operate/operator-failure.ts';
 import {
   ExactNumber,
   type Key,
@@ -17,7 +18,7 @@ import {
 } from '@aws-sdk/lib-dynamodb';
 import { tableSchemas } from '../../tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
-import { conditionalCall } from './dynamo-client.ts';
+import { conditionalCall, transactionCall } from './dynamo-client.ts';
 import type { Store } from './operator-client.ts';
 
 const keyNameOf = (table: TableName): string => tableSchemas[table].partitionKey.name;
@@ -82,7 +83,11 @@ export function dynamoRowTables({ target, documents, explained }: Store): RowTab
     },
     async succeed(table, row, update) {
       const steps = [{ Put: put(table, row) }, { Update: set(table, update.key, update) }];
-      await explained(documents.send(new TransactWriteCommand({ TransactItems: steps })));
+      const command = new TransactWriteCommand({ TransactItems: steps });
+      const reply = await explained(transactionCall(() => documents.send(command)));
+      if (reply.done) return;
+      if (reply.invalid) await explained(Promise.reject(reply.error));
+      throw new Failure('the row changed meanwhile and nothing was written: look at it again, then repeat');
     },
   };
 }

@@ -1,14 +1,17 @@
 /** Puts a snapshot, or the rows it was made of, together from its parts. */
-import type { Snapshot } from '../../../config/snapshot.ts';
+import { emptySnapshot, type Snapshot } from '../../../config/snapshot.ts';
 import { SnapshotBroken, type Pointer } from '../../../relay/ports/config-store.ts';
 import { getItems, snapshotPartIds, type RuntimeTable } from './runtime-items.ts';
 import { fromParts } from './snapshot-parts.ts';
 
 /** The snapshot that the pointer names; its format must be known. Throws SnapshotBroken. */
 export async function readSnapshot(table: RuntimeTable, pointer: Pointer): Promise<Snapshot> {
-  const content = await readParts(table, snapshotPartIds(pointer));
+  const { version, publishedAt } = pointer;
   // Every row was validated before it was published, and only functions write snapshots.
-  return { ...(content as Snapshot), version: pointer.version, publishedAt: pointer.publishedAt };
+  const content = (await readParts(table, snapshotPartIds(pointer))) as Snapshot;
+  // A snapshot that the version before this one published lacks the settings that came since.
+  const settings = { ...emptySnapshot(publishedAt).settings, ...content.settings };
+  return { ...content, settings, version, publishedAt };
 }
 
 /** Throws SnapshotBroken. */

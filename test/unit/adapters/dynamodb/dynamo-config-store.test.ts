@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { getItems } from '../../../../shared/adapters/dynamodb/runtime/runtime-items.ts';
 import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
 import { emptyRows } from '../../../../shared/config/config-rows.ts';
+import { defaultSettings, type Settings } from '../../../../shared/config/rows/settings.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { countedClient, type CountedClient } from './store.ts';
@@ -119,10 +120,22 @@ describe('published snapshots', () => {
     expect(await snapshots.snapshot(newest)).toMatchObject({ version: newest.version });
   });
 
-  test.each(['config', 'snapshot#60#0'])(
+  test('have the default of a setting that came after they were published', async () => {
+    const snapshots = open();
+    const newest = await snapshots.newest();
+    const { page: _page, ...older } = defaultSettings;
+    const content = contentOf(59);
+    const snapshot = { ...content.snapshot, settings: { ...older, contact: 'ops' } as Settings };
+    expect(await snapshots.publish(newest, 59, { ...content, snapshot })).toBe('published');
+    const pointer = await snapshots.newest();
+    if (!pointer) throw new Error('nothing was published');
+    expect((await snapshots.snapshot(pointer)).settings).toEqual({ ...defaultSettings, contact: 'ops' });
+  });
+
+  test.each(['config', 'snapshot#61#0'])(
     'are published, and stay, when the reply to the put of %s was lost',
     async (id) => {
-      const version = id === 'config' ? 59 : 60;
+      const version = id === 'config' ? 60 : 61;
       const { snapshots, attempts } = openWithLostReply(id);
       const newest = await snapshots.newest();
       expect(await snapshots.publish(newest, version, contentOf(version))).toBe('published');
@@ -135,13 +148,13 @@ describe('published snapshots', () => {
   test('are published, and stay, when the reply to the very first put of the pointer was lost', async () => {
     await store.client.send(new DeleteCommand({ TableName: 'relay-runtime', Key: { id: 'config' } }));
     const { snapshots, attempts } = openWithLostReply('config');
-    expect(await snapshots.publish(undefined, 61, contentOf(61))).toBe('published');
+    expect(await snapshots.publish(undefined, 62, contentOf(62))).toBe('published');
     expect(attempts()).toBe(2);
-    expect(await expiresOf('snapshot#61#0', 'rows#61#0')).toEqual([undefined, undefined]);
+    expect(await expiresOf('snapshot#62#0', 'rows#62#0')).toEqual([undefined, undefined]);
   });
 
   test('leave their number to whoever has it, even with the same content', async () => {
     const snapshots = open();
-    expect(await snapshots.publish(await snapshots.newest(), 61, contentOf(61))).toBe('taken');
+    expect(await snapshots.publish(await snapshots.newest(), 62, contentOf(62))).toBe('taken');
   });
 });
