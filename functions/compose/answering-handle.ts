@@ -14,7 +14,7 @@ import { timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';
 import { httpsUpstreamTransport } from '../../shared/adapters/transport/https-upstream-transport.ts';
-import { signedTransport } from '../../shared/adapters/transport/signed-transport.ts';
+import { requestSigner } from '../../shared/adapters/transport/request-signer.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { withCors } from '../../shared/relay/http/cors.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
@@ -27,7 +27,7 @@ export function answeringHandle(endpoint: Endpoint): HostedHandle {
   const client = documentClient(aws);
   const config = dynamoConfigSource({ client, clock, log, stack });
   const secrets = cachedSecretStore({ environment, clock });
-  const transport = signedTransport({ transport: httpsUpstreamTransport({ local }), aws, clock });
+  const transport = httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) });
   const ports = {
     clock,
     log,
@@ -37,7 +37,7 @@ export function answeringHandle(endpoint: Endpoint): HostedHandle {
     transport,
     searchProvider: searchProviders({ transport, secrets }),
     quotas: dynamoQuotaStore(client, stack),
-    health: new DynamoChannelHealth({ client, clock, stack, cooldowns: () => config.cooldowns() }),
+    health: new DynamoChannelHealth({ client, clock, stack, cooldowns: config.cooldowns }),
     idempotency: dynamoIdempotencyStore(client, clock, stack),
     random: systemRandom,
   };

@@ -11,7 +11,7 @@ export interface Dialect {
   /** The canonical call as one channel is to be sent it. The call stays as it is. */
   body(request: ChatRequest, settings: RequestSettings): JsonRecord;
   /** Reads one answer. */
-  reader(identity: AnswerIdentity): AnswerReader;
+  Reader: new (identity: AnswerIdentity) => AnswerReader;
   /**
    * The error in the body of an answer that is not a 2xx, with `message`, and where there are any `code` and `param`;
    * undefined: the body holds none, so what answered is not the API.

@@ -3,9 +3,10 @@ import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import {
   entryAttribute,
   closeRecordAttribute,
+  numberAttribute,
   quotaOf,
 } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
-import { numberAttribute, type Attributes } from '../../shared/adapters/dynamodb/attributes.ts';
+import type { Attributes } from '../../shared/adapters/dynamodb/attributes.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';

@@ -54,10 +54,12 @@ export async function storeCall<Result>(call: () => Promise<Result>): Promise<Re
   try {
     return await call();
   } catch (error) {
-    if (isUnavailable(error)) throw new StoreUnavailable('The store did not answer.', { cause: error });
-    throw error;
+    throw storeError(error);
   }
 }
+
+const storeError = (error: unknown): unknown =>
+  isUnavailable(error) ? new StoreUnavailable('The store did not answer.', { cause: error }) : error;
 
 /** Not done: the condition did not hold. `item`: as it stood, when the write asks for it and there was one. */
 export type ConditionalReply<Reply> =
@@ -67,10 +69,10 @@ export type ConditionalReply<Reply> =
 /** Runs a conditional write like `storeCall`. */
 export async function conditionalCall<Reply>(call: () => Promise<Reply>): Promise<ConditionalReply<Reply>> {
   try {
-    return { done: true, reply: await storeCall(call) };
+    return { done: true, reply: await call() };
   } catch (error) {
     if (error instanceof ConditionalCheckFailedException) return { done: false, item: error.Item };
-    throw error;
+    throw storeError(error);
   }
 }
 

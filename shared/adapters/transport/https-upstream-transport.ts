@@ -9,6 +9,7 @@ import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts'
 import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../upstreams/exchange.ts';
 import { isLoopbackAddress } from '../../upstreams/public-address.ts';
 import { isAllowedAddress, publicLookup, type AddressRules, type Resolve } from './public-lookup.ts';
+import type { RequestSigner } from './request-signer.ts';
 import { StaleConnection, watchConnection } from './upstream-connection.ts';
 import { replyBody } from './upstream-body.ts';
 
@@ -18,9 +19,11 @@ const idleConnectionMs = 60_000;
 export interface TransportOptions extends AddressRules {
   /** How names are resolved; by the system if absent. */
   resolve?: Resolve;
+  /** Signs the requests that ask for it; absent: they are sent as they are. */
+  sign?: RequestSigner;
 }
 
-export function httpsUpstreamTransport({ local, resolve }: TransportOptions): UpstreamTransport {
+export function httpsUpstreamTransport({ local, resolve, sign }: TransportOptions): UpstreamTransport {
   const lookup = publicLookup({ local }, resolve);
   const agentOptions = { keepAlive: true, timeout: idleConnectionMs, lookup };
   const agents = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) };
@@ -28,7 +31,9 @@ export function httpsUpstreamTransport({ local, resolve }: TransportOptions): Up
     async send(request, signal) {
       const url = checkedUrl(request.url, { local });
       const agent = url.protocol === 'https:' ? agents.https : agents.http;
-      const call = { ...request, url, agent, bytes: Buffer.from(request.body) };
+      const { awsScope: scope } = request;
+      const headers = scope && sign ? await sign(request, scope) : request.headers;
+      const call = { ...request, url, agent, headers, bytes: Buffer.from(request.body) };
       try {
         return await attempt(call, signal);
       } catch (error) {
@@ -58,18 +63,18 @@ function attempt(call: Call, signal: AbortSignal): Promise<UpstreamReply> {
     // Stays for the life of the request: after the head it only catches a late error.
     request.on('error', (error) => reject(signal.aborted ? givenUp() : connection.explain(error)));
     // Node closes without an error when the reply is a 101, which the request did not ask for.
-    request.once('close', () =>
-      reject(new TransportError('reset', 'The connection closed without a reply.')),
-    );
-    request.once('response', (reply) =>
+    const unanswered = () => reject(new TransportError('reset', 'The connection closed without a reply.'));
+    request.once('close', unanswered);
+    request.once('response', (reply) => {
+      request.off('close', unanswered);
       resolve({
         status: reply.statusCode ?? 0,
         headers: Object.fromEntries(
           Object.entries(reply.headers).map(([name, value]) => [name, value?.toString()]),
         ),
         body: replyBody(reply, signal),
-      }),
-    );
+      });
+    });
     request.end(call.bytes);
   });
 }

@@ -1,9 +1,7 @@
 /** Where clients reach a relay: locally its distribution's emulator, else an output of the deployed stack. */
-import { text } from 'node:stream/consumers';
 import { systemClock } from '../system/system-clock.ts';
 import type { AwsAccess } from '../system/environment.ts';
-import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts';
-import { signedTransport } from './signed-transport.ts';
+import { requestSigner } from './request-signer.ts';
 
 const timeoutMs = 10_000;
 const defaultPort = '8787';
@@ -29,30 +27,19 @@ async function describeStack({ stack, environment, ...address }: StackAddress): 
   const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
   const endpoint =
     environment['AWS_ENDPOINT_URL_CLOUDFORMATION'] ?? `https://cloudformation.${region}.${domain}`;
-  const transport = signedTransport({ transport: fetchTransport, aws, clock: systemClock });
   const request = {
     url: `${endpoint}/`,
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: `Action=DescribeStacks&StackName=${stack}&Version=2010-05-15`,
-    connectTimeoutMs: timeoutMs,
-    awsScope: { service: 'cloudformation', region },
   };
-  return text((await transport.send(request, AbortSignal.timeout(timeoutMs))).body);
+  const sign = requestSigner({ aws, clock: systemClock });
+  const headers = await sign(request, { service: 'cloudformation', region });
+  const signal = AbortSignal.timeout(timeoutMs);
+  const options = { method: 'POST', headers, body: request.body, signal, redirect: 'manual' } as const;
+  const reply = await fetch(request.url, options);
+  if (reply.status !== 200) throw new Error(`status ${reply.status}`);
+  return reply.text();
 }
-
-const fetchTransport: UpstreamTransport = {
-  async send({ url, headers, body }, signal) {
-    const { status, body: reply } = await fetch(url, {
-      method: 'POST',
-      headers,
-      body,
-      signal,
-      redirect: 'manual',
-    });
-    if (status !== 200 || !reply) throw new Error(`status ${status}`);
-    return { status, headers: {}, body: reply };
-  },
-};
 
 function baseUrlIn(xml: string): string | undefined {
   const outputs = xml.matchAll(/<member>((?:(?!<member>).)*?<OutputKey>.*?)<\/member>/gs);

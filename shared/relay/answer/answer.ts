@@ -5,7 +5,7 @@
  */
 import { run } from '../../stream/machine.ts';
 import { costsNothing } from '../../billing/call-charge.ts';
-import { promptTokens } from '../../billing/prompt-tokens.ts';
+import { promptTokens } from '../../billing/estimators.ts';
 import type { Renderer } from '../../endpoints/renderer.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';

@@ -63,7 +63,7 @@ export class Attempt {
       graceMs,
     };
     const dialect = await loadDialect();
-    const reader = dialect.reader(this.#call.identity);
+    const reader = new dialect.Reader(this.#call.identity);
     this.#reader = reader;
     const watchdog = new Watchdog(this.#ports.clock, limits, this.#call.signal);
     try {

@@ -5,7 +5,7 @@ import type { QuotaItem } from '../../billing/quota-item.ts';
 import { inputCost, type ReserveNeed, type ReserveRefusal } from '../../billing/reservation.ts';
 import type { ReservationRequest } from './reservations.ts';
 import type { ChatCall } from '../call/chat-call.ts';
-import { promptTokens } from '../../billing/prompt-tokens.ts';
+import { promptTokens } from '../../billing/estimators.ts';
 import { searchTokensOf } from '../search/search.ts';
 import type { Refusal } from '../http/refusal.ts';
 import { reserveRefusal } from './reserve-refusals.ts';

@@ -9,8 +9,8 @@ import {
   type AttributeValue,
 } from '@aws-sdk/client-dynamodb';
 import { ledgerRowOf } from './ledger-attributes.ts';
-import { textAttribute, type Attributes } from '../attributes.ts';
-import { quotaOf } from '../quotas/quota-attributes.ts';
+import type { Attributes } from '../attributes.ts';
+import { quotaOf, textAttribute } from '../quotas/quota-attributes.ts';
 import { dynamoQuotaStore } from '../quotas/dynamo-quota-store.ts';
 import { physicalTableName, type TableName } from '../../../tables/table-names.ts';
 import { type LedgerRow, ledgerTimeMs } from '../../../billing/ledger-row.ts';

@@ -8,9 +8,9 @@ import { openEntriesMax } from '../../../billing/quota-item.ts';
 import { refundOf, type CloseWrite, type ReserveWrite } from '../../../billing/quota-writes.ts';
 import { StoreUnavailable, StoreBusy } from '../../../relay/ports/store-errors.ts';
 import { type ReturnedItem, type QuotaStore, type WriteReply } from '../../../relay/ports/quota-store.ts';
-import { numberAttribute, textAttribute, type Attributes } from '../attributes.ts';
+import type { Attributes } from '../attributes.ts';
 import { attributesOn, conditionalCall, isBusy, type ConditionalReply } from '../dynamo-client.ts';
-import { entryAttribute, quotaOf } from './quota-attributes.ts';
+import { entryAttribute, numberAttribute, quotaOf, textAttribute } from './quota-attributes.ts';
 import {
   closeExpression,
   reserveExpression,

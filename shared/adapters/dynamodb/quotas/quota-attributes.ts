@@ -6,7 +6,11 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from '../../../billing/quota-item.ts';
 import { Poisoned } from '../../../relay/ports/store-errors.ts';
-import { numberAttribute, textAttribute, type Attributes } from '../attributes.ts';
+import type { Attributes } from '../attributes.ts';
+
+// Built by hand, not by the SDK's marshalling: every call waits for two writes of these.
+export const numberAttribute = (value: bigint | number): AttributeValue => ({ N: String(value) });
+export const textAttribute = (value: string): AttributeValue => ({ S: value });
 
 /** The index of the flags in an entry's list. */
 export const flagsIndex = 7;

@@ -8,8 +8,13 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { OpenEntry } from '../../../billing/quota-item.ts';
 import type { CloseWrite, ReserveWrite } from '../../../billing/quota-writes.ts';
-import { numberAttribute } from '../attributes.ts';
-import { entryAttribute, flagsAttribute, flagsIndex, closeRecordAttribute } from './quota-attributes.ts';
+import {
+  closeRecordAttribute,
+  entryAttribute,
+  flagsAttribute,
+  flagsIndex,
+  numberAttribute,
+} from './quota-attributes.ts';
 
 /** The expression part of an UpdateItem. */
 export interface Expression {

@@ -30,7 +30,7 @@ export interface ConfigSourceParts {
 /** `current` reads when the last read is 8 s old, which also renews the cooldowns. */
 export interface DynamoConfigSource extends ConfigSource {
   /** The item `cooldowns` as last read; undefined: there was none. */
-  cooldowns(): RuntimeItem | undefined;
+  readonly cooldowns: () => RuntimeItem | undefined;
   /** Reads now, whatever the age; waits 300 ms at most. Never rejects. */
   refresh(): Promise<void>;
 }

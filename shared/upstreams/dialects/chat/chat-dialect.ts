@@ -7,6 +7,6 @@ import { chatBody } from './request.ts';
 export const chat: Dialect = {
   path: '/chat/completions',
   body: chatBody,
-  reader: (identity) => new ChatReader(identity),
+  Reader: ChatReader,
   error: chatError,
 };

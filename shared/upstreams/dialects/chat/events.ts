@@ -6,6 +6,7 @@ import type {
   ChatUsage,
   ChunkChoice,
   FinishReason,
+  ToolCallDelta,
 } from '../../../wire/chat-response.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader } from '../../dialect.ts';
@@ -22,7 +23,8 @@ interface ChoiceState {
   index: number;
   roleSent: boolean;
   finish: FinishReason | undefined;
-  tools: UpstreamToolCalls;
+  /** Made with the first piece of a tool call. */
+  tools: UpstreamToolCalls | undefined;
 }
 
 /**
@@ -107,7 +109,7 @@ export class ChatReader implements AnswerReader {
     choice.finish = finishReason(source['finish_reason']) ?? choice.finish;
 
     const piece = source['delta'] ?? source['message'];
-    const delta = isRecord(piece) ? readDelta(piece, choice.tools) : {};
+    const delta = isRecord(piece) ? readDelta(piece, (calls) => this.#pushCalls(choice, calls)) : {};
     const logprobs = readLogprobs(source['logprobs']);
     this.#textLength += textLength(delta);
     if (this.#textLength > textLengthMax) throw new UpstreamFailure('too_large');
@@ -119,18 +121,22 @@ export class ChatReader implements AnswerReader {
     const known = this.#choices.get(index);
     if (known) return known;
     if (this.#choices.size >= choicesMax) throw new UpstreamFailure('too_large');
-    const idPrefix = `call_${this.#identity.requestId}_${index}_`;
-    const choice = { index, roleSent: false, finish: undefined, tools: new UpstreamToolCalls(idPrefix) };
+    const choice = { index, roleSent: false, finish: undefined, tools: undefined };
     this.#choices.set(index, choice);
     return choice;
   }
 
+  #pushCalls(choice: ChoiceState, pieces: unknown[]): ToolCallDelta[] {
+    choice.tools ??= new UpstreamToolCalls(`call_${this.#identity.requestId}_${choice.index}_`);
+    return choice.tools.push(pieces);
+  }
+
   #finish(choice: ChoiceState): ChatChunk[] {
     const chunks: ChatChunk[] = [];
-    const pieces = choice.tools.end();
+    const pieces = choice.tools?.end() ?? [];
     if (pieces.length > 0) chunks.push(this.#delta(choice, { tool_calls: pieces }, null));
     if (!choice.roleSent) chunks.push(this.#delta(choice, { content: '' }, null));
-    const reason = agree(choice.finish ?? 'stop', choice.tools.any);
+    const reason = agree(choice.finish ?? 'stop', choice.tools?.any ?? false);
     chunks.push(this.#chunk([{ index: choice.index, delta: {}, logprobs: null, finish_reason: reason }]));
     return chunks;
   }
@@ -155,7 +161,7 @@ export class ChatReader implements AnswerReader {
 }
 
 /** A delta (or a whole message) without fields that add nothing: an empty string is not content. */
-function readDelta(source: JsonRecord, tools: UpstreamToolCalls): ChatDelta {
+function readDelta(source: JsonRecord, pushCalls: (pieces: unknown[]) => ToolCallDelta[]): ChatDelta {
   const delta: ChatDelta = {};
   const content = textOf(source['content'], 'text');
   const reasoning =
@@ -168,7 +174,8 @@ function readDelta(source: JsonRecord, tools: UpstreamToolCalls): ChatDelta {
 
   const pieces = Array.isArray(source['tool_calls']) ? source['tool_calls'] : [];
   const legacy = isRecord(source['function_call']) ? [{ index: 0, function: source['function_call'] }] : [];
-  const calls = tools.push(pieces.length > 0 ? pieces : legacy);
+  const called = pieces.length > 0 ? pieces : legacy;
+  const calls = called.length > 0 ? pushCalls(called) : [];
   if (calls.length > 0) delta.tool_calls = calls;
   return delta;
 }

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { promptTokens } from '../../../../shared/billing/prompt-tokens.ts';
+import { promptTokens } from '../../../../shared/billing/estimators.ts';
 import { searchMessage, searchTokensMax } from '../../../../shared/relay/search/search-message.ts';
 import { searchQuery } from '../../../../shared/relay/search/search-query.ts';
 

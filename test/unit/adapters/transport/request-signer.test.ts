@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { signedTransport } from '../../../../shared/adapters/transport/signed-transport.ts';
+import { requestSigner } from '../../../../shared/adapters/transport/request-signer.ts';
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
 import type { UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 
@@ -26,8 +26,8 @@ async function send(more: Partial<UpstreamRequest>): Promise<{ headers: Incoming
     server.close();
     server.closeAllConnections();
   });
-  const clock = { now: () => now, sleep: () => Promise.resolve() };
-  const transport = signedTransport({ transport: httpsUpstreamTransport({ local: true }), aws, clock });
+  const clock = { now: () => now };
+  const transport = httpsUpstreamTransport({ local: true, sign: requestSigner({ aws, clock }) });
   await transport.send(
     {
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/openai/v1/chat/completions`,

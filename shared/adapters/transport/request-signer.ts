@@ -1,0 +1,45 @@
+/**
+ * AWS Signature Version 4 for upstreams that authenticate by the function's own role. The signer loads with the first
+ * request that needs it.
+ */
+import type { Clock } from '../../relay/ports/clock.ts';
+import type { AwsScope, UpstreamRequest } from '../../upstreams/exchange.ts';
+import type { AwsAccess } from '../system/environment.ts';
+
+/** The request's headers with those of its signature. */
+export type RequestSigner = (
+  request: Pick<UpstreamRequest, 'url' | 'headers' | 'body'>,
+  scope: AwsScope,
+) => Promise<Record<string, string>>;
+
+export interface SigningParts {
+  /** The credentials of the function's own role. */
+  aws: AwsAccess;
+  clock: Pick<Clock, 'now'>;
+}
+
+export const requestSigner =
+  ({ aws: { credentials }, clock }: SigningParts): RequestSigner =>
+  async ({ url, headers, body }, { service, region }) => {
+    const [{ SignatureV4 }, { Sha256 }] = await Promise.all([
+      import('@smithy/signature-v4'),
+      import('./sha256.ts'),
+    ]);
+    const { protocol, hostname, host, pathname, searchParams } = new URL(url);
+    const signer = new SignatureV4({ service, region, credentials, sha256: Sha256 });
+    const signed = await signer.sign(
+      {
+        method: 'POST',
+        protocol,
+        hostname,
+        path: pathname,
+        query: Object.fromEntries(searchParams),
+        // As Node will write it.
+        headers: { ...headers, host },
+        body,
+      },
+      { signingDate: new Date(clock.now()) },
+    );
+    const { host: _host, ...sent } = signed.headers;
+    return sent;
+  };
