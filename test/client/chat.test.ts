@@ -161,7 +161,7 @@ describe('aborting', () => {
     expect(next.choices[0]?.message.content).toBe('Still here.');
   });
 
-  test('before the first word: the client is told at once', async () => {
+  test('before the first word: the client gets the error at once', async () => {
     stack.upstream.script(silence);
     const abort = new AbortController();
     const call = client.chat.completions.create(hello, { signal: abort.signal });

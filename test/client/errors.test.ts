@@ -64,7 +64,7 @@ async function refused(call: Promise<unknown>): Promise<APIError> {
   return error as APIError;
 }
 
-describe('the caller is told what is wrong', () => {
+describe('the error names what is wrong', () => {
   test.each(['sk-unknown', 'not-a-key', disabledKey])('key %s is an AuthenticationError', async (apiKey) => {
     const error = await refused(stack.client({ apiKey }).chat.completions.create(hello));
     expect(error).toBeInstanceOf(AuthenticationError);

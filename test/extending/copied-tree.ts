@@ -35,7 +35,7 @@ export class CopiedTree {
   /** Runs tests of the copy. */
   async tests(...files: string[]): Promise<{ failed: string[]; passed: string[] }> {
     const report = path.join(this.#folder, 'report.json');
-    // A failed test is told by the report, and ends the run with a failure too.
+    // The report shows a failed test, and ends the run with a failure too.
     await this.tool('vitest', 'run', '--reporter=json', `--outputFile=${report}`, ...files).catch(() => {});
     const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as TestReport;
     const tests = testResults.flatMap(({ name, assertionResults }) =>

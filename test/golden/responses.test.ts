@@ -30,9 +30,9 @@ describe.each(Object.entries(cases))('%s', (name, one) => {
   });
 
   it('keeps the grammar, and what the deltas tell is the answer of a request that does not stream', async () => {
-    const told = readByGrammar(readEvents((await ask(one, true)).text));
+    const streamed = readByGrammar(readEvents((await ask(one, true)).text));
     const whole = await ask(one, false);
     expect(whole.status).toBe(one.fails ? 502 : 200);
-    expect(one.fails ? told.status : JSON.parse(whole.text)).toEqual(one.fails ? 'failed' : told);
+    expect(one.fails ? streamed.status : JSON.parse(whole.text)).toEqual(one.fails ? 'failed' : streamed);
   });
 });

@@ -23,7 +23,7 @@ export class Environment implements Clock {
   stoodStill = false;
   /** A try of a reserve may still arrive: no second misfortune for this call, see `networked-store.ts`. */
   spared = false;
-  /** Told when it dies. */
+  /** Called when it dies. */
   died: () => void = () => {};
 
   constructor(scheduler: Scheduler, random: SeededRandom, hazards: Hazards, skewMs: number) {

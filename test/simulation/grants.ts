@@ -67,7 +67,7 @@ export class StoredGrants {
   }
 }
 
-export const grantKeeperIn = (
+export const grantApplierIn = (
   environment: Environment,
   network: Network,
   grants: StoredGrants,

@@ -11,7 +11,7 @@ export const mutants = {
   grant_marker_ignored: 'a grant does not test whether it was applied',
   no_tombstone: 'a reserve of unknown outcome is not guarded against its late arrival',
   no_entry_check: 'a close does not test what is open under its id',
-  no_give_back: 'a failed call keeps its plan slot',
+  slot_not_released: 'a failed call keeps its plan slot',
   no_place_freed: "a close does not free the place of a key's limit",
   no_slot_limit: 'a reserve does not test whether the plan slot is full',
 } as const;

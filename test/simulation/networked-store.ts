@@ -52,11 +52,11 @@ export class Network {
         this.#scheduler.after(requestTimeoutMs + this.#random.integer(0, lateMsMax), () => void act());
         timeOut();
       } else {
-        const landed = (): void => {
+        const applied = (): void => {
           const reply = act();
           if (fault === undefined) environment.after(this.#delay(), () => resolve(reply));
         };
-        this.#scheduler.after(this.#delay(), landed);
+        this.#scheduler.after(this.#delay(), applied);
         if (fault === 'lost') timeOut();
       }
     });

@@ -86,7 +86,7 @@ function checkAccount({ quotas, ledger, watch }: World, account: string): void {
   hold(item.granted === watch.tally(account).granted, `${account} has not got every grant once`);
 }
 
-/** What a call was told is what the reservations have. */
+/** The charge that a call reported is the charge of its ledger row. */
 function checkReport(
   { watch, ledger, logged }: World,
   { id, account, refused, stoodStill, charge }: World['reports'][number],
@@ -98,7 +98,7 @@ function checkReport(
   if (refused && knows) hold(charged === 0n, `${id} was refused and charged ${charged}`);
   if (charge === undefined || loggedIt('settle_lost') || loggedIt('settle_late')) return;
   const row = ledger.rows.get(`${account} ${id}`);
-  hold(row?.charge === charge, `${id} was told a charge of ${charge}, the ledger says ${row?.charge}`);
+  hold(row?.charge === charge, `${id} reported a charge of ${charge}, the ledger says ${row?.charge}`);
 }
 
 function taleOf({ watch, logged, reports, scheduler }: World): Tale {

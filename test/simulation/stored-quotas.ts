@@ -26,7 +26,7 @@ export class StoredQuotas extends MemoryQuotaStore {
   }
 
   override reserve(write: ReserveWrite): ReturnType<QuotaStore['reserve']> {
-    return this.#told({ account: write.account, reserve: write }, () => {
+    return this.#recorded({ account: write.account, reserve: write }, () => {
       const item = this.items.get(write.account);
       if (item && mayReserve(this.#loosened(item, write), write) && !mayReserve(item, write)) {
         const next = afterReserve(item, write);
@@ -38,14 +38,14 @@ export class StoredQuotas extends MemoryQuotaStore {
   }
 
   override close(write: CloseWrite): ReturnType<QuotaStore['close']> {
-    return this.#told({ account: write.account, close: write }, () => {
+    return this.#recorded({ account: write.account, close: write }, () => {
       const item = this.items.get(write.account);
       const open = item?.open.has(write.id) ?? false;
       if (item && (this.#mutant === 'no_settle_condition' || (this.#mutant === 'no_entry_check' && open))) {
         this.items.set(write.account, afterClose(item, write));
         return Promise.resolve({ done: true });
       }
-      if (this.#mutant === 'no_give_back') return super.close({ ...write, releaseSlot: false });
+      if (this.#mutant === 'slot_not_released') return super.close({ ...write, releaseSlot: false });
       if (this.#mutant === 'no_place_freed')
         return super.close({ ...write, entry: { ...write.entry, busy: false } });
       return super.close(write);
@@ -54,15 +54,15 @@ export class StoredQuotas extends MemoryQuotaStore {
 
   override tombstone(account: string, id: string, entry: OpenEntry): ReturnType<QuotaStore['tombstone']> {
     if (this.#mutant === 'no_tombstone') return Promise.resolve({ done: true });
-    return this.#told({ account }, () => super.tombstone(account, id, entry));
+    return this.#recorded({ account }, () => super.tombstone(account, id, entry));
   }
 
   override create(account: string): Promise<void> {
-    return this.#told({ account }, () => super.create(account));
+    return this.#recorded({ account }, () => super.create(account));
   }
 
   override grant(account: string, amount: bigint): void {
-    this.#told({ account }, () => super.grant(account, amount));
+    this.#recorded({ account }, () => super.grant(account, amount));
   }
 
   /** The item as a store that lacks a condition would see it. */
@@ -76,7 +76,7 @@ export class StoredQuotas extends MemoryQuotaStore {
   }
 
   /** Every write of the base class is done before it first waits. */
-  #told<T>(change: Omit<Change, 'before' | 'after'>, write: () => T): T {
+  #recorded<T>(change: Omit<Change, 'before' | 'after'>, write: () => T): T {
     const before = this.items.get(change.account);
     const reply = write();
     const after = this.items.get(change.account);

@@ -16,7 +16,7 @@ export interface Close {
   entry: OpenEntry;
 }
 
-/** What one account may have come to, told apart from the item that the store keeps. */
+/** What one account may have come to, kept apart from the item that the store keeps. */
 class Tally {
   granted = 0n;
   /** How far the balance may be below zero: charges above what was reserved, and corrections. */

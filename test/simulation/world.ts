@@ -4,7 +4,7 @@ import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/store-erro
 import { makeCustomers, startMs, type Customer } from './accounts.ts';
 import { makeCall, requestSeconds, type CallReport } from './call.ts';
 import { Environment, type Hazards } from './environment.ts';
-import { grantKeeperIn, StoredGrants } from './grants.ts';
+import { grantApplierIn, StoredGrants } from './grants.ts';
 import { LedgerStream, StoredLedger } from './ledger-stream.ts';
 import type { Mutant } from './mutant.ts';
 import { Network, networkedQuotas, smooth, type Roughness } from './networked-store.ts';
@@ -81,7 +81,7 @@ export class World {
     for (let time = 0; time < times; time += 1) {
       this.scheduler.after(this.random.integer(0, 5_000), () => {
         const [environment, network] = this.place(this.hazards, this.roughness);
-        const keeper = grantKeeperIn(
+        const applier = grantApplierIn(
           environment,
           network,
           this.grants,
@@ -89,14 +89,14 @@ export class World {
           this.#metrics,
           this.#log(environment),
         );
-        this.watched(keeper.apply({ ...image }));
+        this.watched(applier.apply({ ...image }));
       });
     }
   }
 
   keepMissedGrants(hazards = this.hazards, roughness = this.roughness): void {
     const [environment, network] = this.place(hazards, roughness);
-    const keeper = grantKeeperIn(
+    const applier = grantApplierIn(
       environment,
       network,
       this.grants,
@@ -104,7 +104,7 @@ export class World {
       this.#metrics,
       this.#log(environment),
     );
-    this.watched(keeper.applyMissed());
+    this.watched(applier.applyMissed());
   }
 
   takeBatch(hazards = this.hazards, roughness = this.roughness): void {

@@ -20,12 +20,14 @@ export function hostWidgets(
     names: readonly FunctionName[] = [...functions.byName.keys()],
   ): IMetric[] =>
     names.map((name) => functions.get(name).lambda.metric(metricName, { statistic, label: name, period }));
-  const throttledTables = tableNames.map((name) => tableThrottles(stackName, name));
-  const concurrent = ofEach('ConcurrentExecutions', Stats.MAXIMUM, ['chat', 'responses']);
   return [
     [
       graph({ title: 'Throttled calls of functions', width: 8, left: ofEach('Throttles', Stats.SUM) }),
-      graph({ title: 'Throttled calls of tables', width: 8, left: throttledTables }),
+      graph({
+        title: 'Throttled calls of tables',
+        width: 8,
+        left: tableNames.map((name) => tableThrottles(stackName, name)),
+      }),
       graph({
         title: 'Age of streams (ms)',
         width: 8,
@@ -34,7 +36,11 @@ export function hostWidgets(
     ],
     [
       graph({ title: 'Errors of functions', width: 8, left: ofEach('Errors', Stats.SUM) }),
-      graph({ title: 'Answers under way', width: 8, left: concurrent }),
+      graph({
+        title: 'Answers under way',
+        width: 8,
+        left: ofEach('ConcurrentExecutions', Stats.MAXIMUM, ['chat', 'responses']),
+      }),
       graph({
         title: 'Run time of functions, p95 (ms)',
         width: 8,

@@ -21,9 +21,12 @@ const outcomes = {
   failed: '#d62728',
 };
 
-const minuteMetrics =
-  (stackName: string) =>
-  (name: string, statistic: string, label: string): IMetric =>
+/** A metric of the whole stack, by the minute. */
+export type MinuteMetric = (name: string, statistic: string, label: string) => IMetric;
+
+export const minuteMetrics =
+  (stackName: string): MinuteMetric =>
+  (name, statistic, label) =>
     relayMetric(stackName, name, statistic).with({ label, period: minute });
 
 export const graph = (props: GraphWidgetProps): IWidget =>
@@ -41,81 +44,86 @@ function total(title: string, metric: IMetric): IWidget {
 }
 
 /** Totals of the time range on show. */
-export function totalWidgets(stackName: string): IWidget[] {
-  const metric = minuteMetrics(stackName);
-  return [
-    total('Requests', metric('Requests', Stats.SUM, 'requests')),
-    total('Failures', metric('Failures', Stats.SUM, 'failed or limited')),
-    total('Revenue', metric('ChargeYuan', Stats.SUM, 'yuan')),
-    total('Time to first content', metric('FirstContentMs', Stats.percentile(50), 'ms, p50')),
-  ];
-}
+export const totalWidgets = (metric: MinuteMetric): IWidget[] => [
+  total('Requests', metric('Requests', Stats.SUM, 'requests')),
+  total('Failures', metric('Failures', Stats.SUM, 'failed or limited')),
+  total('Revenue', metric('ChargeYuan', Stats.SUM, 'yuan')),
+  total('Time to first content', metric('FirstContentMs', Stats.percentile(50), 'ms, p50')),
+];
 
-export function requestWidgets(stackName: string): IWidget[][] {
-  const metric = minuteMetrics(stackName);
-  const firstContent = (statistic: string) => [ofEachChannel(stackName, 'FirstContentMs', statistic)];
-  const byOutcome = Object.entries(outcomes).map(([outcome, color]) =>
-    requestsThat(stackName, outcome).with({ color }),
-  );
-  const failed = [
-    metric('Failures', Stats.SUM, 'requests that failed'),
-    metric('FailedAttempts', Stats.SUM, 'attempts on a channel that failed'),
-    metric('InternalErrors', Stats.SUM, 'bugs of the relay'),
-  ];
-  return [
-    [
-      graph({ title: 'Requests by outcome', width: 12, left: byOutcome, stacked: true }),
-      graph({ title: 'Failed requests and attempts', width: 12, left: failed }),
-    ],
-    [
-      graph({ title: 'Time to first content by channel, p50 (ms)', width: 8, left: firstContent('p50') }),
-      graph({ title: 'Time to first content by channel, p95 (ms)', width: 8, left: firstContent('p95') }),
-      graph({ title: 'Answers by channel', width: 8, left: firstContent('SampleCount'), stacked: true }),
-    ],
-  ];
-}
-
-export function earningWidgets(stackName: string): IWidget[] {
-  const metric = minuteMetrics(stackName);
-  const tokens = [
-    metric('PromptTokens', Stats.SUM, 'prompt'),
-    metric('CompletionTokens', Stats.SUM, 'completion'),
-  ];
-  return [
-    graph({ title: 'Revenue (yuan)', width: 8, left: [metric('ChargeYuan', Stats.SUM, 'charged')] }),
-    graph({ title: 'Tokens', width: 8, left: tokens }),
-    graph({
-      title: 'Share of answers with estimated usage',
-      width: 8,
-      left: [metric('EstimatedUsage', Stats.AVERAGE, 'estimated')],
-      leftYAxis: { min: 0, max: 1, showUnits: false },
-    }),
-  ];
-}
-
-export function reservationWidgets(stackName: string): IWidget[] {
-  const metric = minuteMetrics(stackName);
-  const open = [
-    metric('OpenReservations', Stats.MAXIMUM, 'open'),
-    metric('ExpiredReservations', Stats.SUM, 'expired'),
-  ];
-  const broken = [
-    metric('ConservationBroken', Stats.SUM, 'does not balance'),
-    metric('SettleLost', Stats.SUM, 'settle lost'),
-    metric('ReserveUnknown', Stats.SUM, 'reserve unknown'),
-    ...['LedgerPoisoned', 'GrantPoisoned', 'ReservationPoisoned'].map((name) =>
-      metric(name, Stats.SUM, name.replace('Poisoned', ' unreadable').toLowerCase()),
+export const outcomeWidgets = (metric: MinuteMetric, stackName: string): IWidget[] => [
+  graph({
+    title: 'Requests by outcome',
+    width: 12,
+    left: Object.entries(outcomes).map(([outcome, color]) =>
+      requestsThat(stackName, outcome).with({ color }),
     ),
-  ];
-  const rows = [
-    metric('BadRows', Stats.MAXIMUM, 'rows with a problem'),
-    metric('WarnedRows', Stats.MAXIMUM, 'rows with a warning'),
-    metric('UnpricedModels', Stats.MAXIMUM, 'models without a price'),
-    metric('ConfigCompileFailed', Stats.SUM, 'compiles that failed'),
-  ];
+    stacked: true,
+  }),
+  graph({
+    title: 'Failed requests and attempts',
+    width: 12,
+    left: [
+      metric('Failures', Stats.SUM, 'requests that failed'),
+      metric('FailedAttempts', Stats.SUM, 'attempts on a channel that failed'),
+      metric('InternalErrors', Stats.SUM, 'bugs of the relay'),
+    ],
+  }),
+];
+
+export function channelWidgets(stackName: string): IWidget[] {
+  const firstContent = (statistic: string) => [ofEachChannel(stackName, 'FirstContentMs', statistic)];
   return [
-    graph({ title: 'Open reservations', width: 8, left: open }),
-    graph({ title: 'Money: anything above zero needs a person', width: 8, left: broken }),
-    graph({ title: 'Rows that operators edit', width: 8, left: rows }),
+    graph({ title: 'Time to first content by channel, p50 (ms)', width: 8, left: firstContent('p50') }),
+    graph({ title: 'Time to first content by channel, p95 (ms)', width: 8, left: firstContent('p95') }),
+    graph({ title: 'Answers by channel', width: 8, left: firstContent('SampleCount'), stacked: true }),
   ];
 }
+
+export const earningWidgets = (metric: MinuteMetric): IWidget[] => [
+  graph({ title: 'Revenue (yuan)', width: 8, left: [metric('ChargeYuan', Stats.SUM, 'charged')] }),
+  graph({
+    title: 'Tokens',
+    width: 8,
+    left: [metric('PromptTokens', Stats.SUM, 'prompt'), metric('CompletionTokens', Stats.SUM, 'completion')],
+  }),
+  graph({
+    title: 'Share of answers with estimated usage',
+    width: 8,
+    left: [metric('EstimatedUsage', Stats.AVERAGE, 'estimated')],
+    leftYAxis: { min: 0, max: 1, showUnits: false },
+  }),
+];
+
+export const reservationWidgets = (metric: MinuteMetric): IWidget[] => [
+  graph({
+    title: 'Open reservations',
+    width: 8,
+    left: [
+      metric('OpenReservations', Stats.MAXIMUM, 'open'),
+      metric('ExpiredReservations', Stats.SUM, 'expired'),
+    ],
+  }),
+  graph({
+    title: 'Money: anything above zero needs a person',
+    width: 8,
+    left: [
+      metric('ConservationBroken', Stats.SUM, 'does not balance'),
+      metric('SettleLost', Stats.SUM, 'settle lost'),
+      metric('ReserveUnknown', Stats.SUM, 'reserve unknown'),
+      ...['LedgerPoisoned', 'GrantPoisoned', 'ReservationPoisoned'].map((name) =>
+        metric(name, Stats.SUM, name.replace('Poisoned', ' unreadable').toLowerCase()),
+      ),
+    ],
+  }),
+  graph({
+    title: 'Rows that operators edit',
+    width: 8,
+    left: [
+      metric('BadRows', Stats.MAXIMUM, 'rows with a problem'),
+      metric('WarnedRows', Stats.MAXIMUM, 'rows with a warning'),
+      metric('UnpricedModels', Stats.MAXIMUM, 'models without a price'),
+      metric('ConfigCompileFailed', Stats.SUM, 'compiles that failed'),
+    ],
+  }),
+];

@@ -7,7 +7,14 @@ import {
 } from 'aws-cdk-lib/aws-cloudwatch';
 import { Construct } from 'constructs';
 import type { Alarms } from './alarms.ts';
-import { reservationWidgets, earningWidgets, requestWidgets, totalWidgets } from './dashboard-relay.ts';
+import {
+  channelWidgets,
+  earningWidgets,
+  minuteMetrics,
+  outcomeWidgets,
+  reservationWidgets,
+  totalWidgets,
+} from './dashboard-relay.ts';
 import { hostWidgets } from './dashboard-host.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { Triggers } from '../constructs/triggers.ts';
@@ -26,11 +33,13 @@ export class Dashboard extends Construct {
     super(scope, id);
     const streamReaders = [...new Set(triggers.mappings.map((mapping) => mapping.function))];
     const states = new AlarmStatusWidget({ title: 'Alarms', alarms: alarms.all, width: 24, height: 4 });
+    const metric = minuteMetrics(stackName);
     const rows: IWidget[][] = [
-      totalWidgets(stackName),
-      ...requestWidgets(stackName),
-      earningWidgets(stackName),
-      reservationWidgets(stackName),
+      totalWidgets(metric),
+      outcomeWidgets(metric, stackName),
+      channelWidgets(stackName),
+      earningWidgets(metric),
+      reservationWidgets(metric),
       ...hostWidgets(stackName, functions, streamReaders),
       [states],
     ];

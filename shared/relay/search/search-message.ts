@@ -1,27 +1,14 @@
 /** Search query and results as messages. Bounded in tokens, because a reservation has counted them. */
+import { cut, oneLine } from './search-text.ts';
 import type { SearchResult } from '../ports/search-provider.ts';
 import { estimateTokens } from '../../billing/estimators.ts';
-import type { ChatMessage } from '../../wire/chat-request.ts';
 
 /** The most that a search adds to a prompt, by our own estimate: what a reservation counts. */
 export const searchTokensMax = 2_000;
 
-/** Providers refuse or misread long questions. */
-const queryLengthMax = 400;
 const titleLengthMax = 200;
 const urlLengthMax = 500;
 const dateLengthMax = 40;
-/** The rest of a longer text is ignored. */
-const readLengthMax = 20_000;
-
-/** The search query, in one line: the last text of the user. Empty: there is nothing to search for. */
-export function searchQuery(messages: readonly ChatMessage[]): string {
-  for (const message of messages.toReversed()) {
-    const text = message.role === 'user' ? oneLine(textOf(message)) : '';
-    if (text !== '') return cut(text, queryLengthMax);
-  }
-  return '';
-}
 
 /**
  * The results as one system message, never more than `searchTokensMax`: what does not fit is cut, the last results
@@ -53,24 +40,6 @@ const messageTokens = 4;
 function describe({ title, url, text, date }: SearchResult): string {
   const dated = date === undefined || date === '' ? '' : `\nDate: ${cut(oneLine(date), dateLengthMax)}`;
   return `${cut(oneLine(title), titleLengthMax)}\n${cut(url, urlLengthMax)}${dated}\n${oneLine(text)}`;
-}
-
-function textOf({ content }: ChatMessage): string {
-  if (typeof content === 'string') return content;
-  return (content ?? []).map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join(' ');
-}
-
-/** Without the tags that providers mark hits with, and without control characters. */
-const oneLine = (text: string): string =>
-  cut(text, readLengthMax)
-    .replace(/<\/?[a-z][^<>]{0,200}>/gi, '')
-    .replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ')
-    .trim();
-
-/** Cuts between characters, never inside a pair of UTF-16 surrogates. */
-function cut(text: string, lengthMax: number): string {
-  const kept = text.slice(0, lengthMax);
-  return /[\uD800-\uDBFF]$/.test(kept) ? kept.slice(0, -1) : kept;
 }
 
 function cutToTokens(text: string, tokensMax: number): string {

@@ -6,7 +6,8 @@ import type { Snapshot } from '../../config/snapshot.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { SearchOutcome } from '../call/dispatch-report.ts';
 import type { Clock } from '../ports/clock.ts';
-import { searchMessage, searchQuery, searchTokensMax } from './search-message.ts';
+import { searchMessage, searchTokensMax } from './search-message.ts';
+import { searchQuery } from './search-query.ts';
 import type { SearchResult } from '../ports/search-provider.ts';
 
 export interface SearchPorts {

@@ -24,7 +24,7 @@ test('a grant without a reason has an empty one', () => {
   expect(grantLedgerRow({ account: 'a', grant_id: 'g', amount: 1n }, '').reason).toBe('');
 });
 
-test('a changed amount is told in yuan, found and wanted', () => {
+test('a changed amount is shown in yuan, found and wanted', () => {
   expect(changedAfterwards(5n, 5n)).toBeUndefined();
   expect(changedAfterwards(2_500_000_000n, -1n)).toBe(
     'amount: found 2.5, wanted -0.000000001, which was applied; grant the difference in a row of its own',

@@ -77,7 +77,7 @@ describe('the row of a close', () => {
     expect(rowOf()?.estimated).toBeUndefined();
   });
 
-  test('names the plan slot of a call that stays counted, and none when it was given back', () => {
+  test('names the plan slot of a call that stays counted, and none when it was released', () => {
     const counted = { slot: 'demo@2026-11-01' };
     expect(rowOf({ entry: counted })).toMatchObject({ plan_slot: 'demo@2026-11-01' });
     expect(rowOf({ entry: counted, closeRecord: { kind: 'expired' } })).toMatchObject({

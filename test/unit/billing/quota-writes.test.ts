@@ -127,7 +127,7 @@ describe('a close', () => {
     [7n, 43n],
     [20n, 30n],
     [120n, -70n],
-  ])('books a charge of %s in full and returns the rest: %s are left', (charge, available) => {
+  ])('charges %s in full and returns the rest: %s are left', (charge, available) => {
     const [item, write] = open();
     const after = afterClose(item, closeWrite(write, charge));
     expect(after).toMatchObject({ available, spent: charge, granted: 50n, settled: 1 });
@@ -144,13 +144,13 @@ describe('a close', () => {
     expect(after.rate.get('key1')).toEqual({ minute: 7, count: 1 });
   });
 
-  it('gives a slot back only when it is told to', () => {
+  it('releases a slot only when the close says so', () => {
     const [item, write] = open({ slot });
     expect(afterClose(item, closeWrite(write, 0n, true)).plan.get(slot.key)).toBe(0);
     expect(afterClose(item, closeWrite(write, 0n, false)).plan.get(slot.key)).toBe(1);
   });
 
-  it('gives back nothing that was not taken', () => {
+  it('releases nothing that was not taken', () => {
     const [item, write] = open();
     const after = afterClose(item, closeWrite(write, 0n, true));
     expect([...after.plan, ...after.busy]).toEqual([]);

@@ -95,14 +95,14 @@ describe('a row that is used but deserves a look', () => {
     ]);
   });
 
-  it('is told all at once', () => {
+  it('lists all of them', () => {
     const channels = [channel({ mapper: { dead: 'x' } })];
     expect(warningsOf({ channels })).toEqual([
       'channels main: mapper: maps dead, which is not in models; models: no row of charges prices gpt-4o, so calls are free',
     ]);
   });
 
-  it('is told of its problem alone when it has one', () => {
+  it('names the problem alone when there is one', () => {
     const { rows } = compile({ channels: [channel()] });
     const { results } = compile({ channels: [channel({ weight: -1 })] }, { earlier: rows });
     expect(results).toEqual([

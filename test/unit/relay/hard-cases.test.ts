@@ -82,7 +82,7 @@ describe('one caller cannot take a channel from the others', () => {
     expect(rig.health.writes).toEqual([]);
   });
 
-  it('an older stream that ends well does not undo a cooling that came since', async () => {
+  it('an older stream that ends well does not end a cooldown that began since', async () => {
     const rig = new CoreRig().upstream(
       { steps: [delta('a'), 10_000, finish(), done] },
       { status: 429, headers: { 'retry-after': '30' } },

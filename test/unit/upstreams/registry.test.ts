@@ -26,7 +26,7 @@ describe('a channel type', () => {
   it('has its line and its section in docs/channels.md, and its name in docs/tables.md', () => {
     const [channels, tables] = ['docs/channels.md', 'docs/tables.md'].map(read);
     for (const name of channelTypeNames) {
-      expect(channels).toMatch(new RegExp(`\n\\| \`${name}\` +\\| `));
+      expect(channels).toMatch(new RegExp(`\\n\\| \`${name}\` +\\| `));
       expect(tables).toContain(`\`"${name}"\``);
     }
   });

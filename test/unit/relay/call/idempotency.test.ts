@@ -10,7 +10,7 @@ const withKey = (key: string): { id: string; headers: Record<string, string> } =
 const codeOf = (text: string): string => JSON.parse(text).error.code;
 
 describe('an Idempotency-Key', () => {
-  it('lets a request run once: a repeat is told the id of the first', async () => {
+  it('lets a request run once: a repeat gets the id of the first', async () => {
     const rig = new CoreRig().upstream({ steps: hello });
     const first = await rig.post(ask, withKey('k'));
     const repeat = await rig.post(ask, withKey('k'));

@@ -62,7 +62,7 @@ describe('the order in which channels are tried', () => {
     expect(first['never']).toBeUndefined();
   });
 
-  it('leaves out what is cooling and tells when the first of it is back', () => {
+  it('leaves out candidates in cooldown and returns when the first of them ends', () => {
     const health = new MemoryHealth();
     health.known.set('a', { coolUntilMs: nowMs + 9_000, failures: 0 });
     health.known.set('b', { coolUntilMs: nowMs + 4_000, failures: 0 });
@@ -75,7 +75,7 @@ describe('the order in which channels are tried', () => {
     expect(soonestMs).toBe(nowMs + 4_000);
   });
 
-  it('offers a candidate whose cooling is over as a probe, and nobody else while the probe runs', () => {
+  it('offers a candidate whose cooldown is over as a probe, and nobody else while the probe runs', () => {
     const health = new MemoryHealth();
     health.known.set('a', { coolUntilMs: nowMs - 1, failures: 0 });
     expect(orderCandidates([channel('a')], { health, random: seeded(1), nowMs }).candidates).toMatchObject([
@@ -88,7 +88,7 @@ describe('the order in which channels are tried', () => {
     });
   });
 
-  it('uses the secrets of a channel that are not cooling, each in turn', () => {
+  it('uses the secrets of a channel that are not in cooldown, each in turn', () => {
     const health = new MemoryHealth();
     const three = channel('a', {
       secret: ['ssm:/relay/relay/1', 'ssm:/relay/relay/2', 'ssm:/relay/relay/3'],

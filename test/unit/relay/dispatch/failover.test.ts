@@ -100,11 +100,11 @@ describe('failover before the first content', () => {
   });
 });
 
-describe('cooling', () => {
+describe('a cooldown', () => {
   const one = { channels: [{ id: 'c', secret: ['ssm:/relay/relay/1'] }] };
   const candidate = 'c|ssm:/relay/relay/1';
 
-  it('cools after a 429 for as long as the upstream says, and refuses with the time that is left', async () => {
+  it('starts a cooldown after a 429 for as long as the upstream says, and refuses with the time that is left', async () => {
     const rig = new CoreRig(one).upstream({ status: 429, headers: { 'retry-after': '30' } }, good);
     await rig.post(ask);
     expect(rig.health.of(candidate)?.coolUntilMs).toBe(rig.clock.now() + 30_000);
@@ -113,7 +113,7 @@ describe('cooling', () => {
     expect(rig.sent).toHaveLength(1);
   });
 
-  it('sends one probe when the time is over, and forgets the cooling when it succeeds', async () => {
+  it('sends one probe when the time is over, and ends the cooldown when it succeeds', async () => {
     const rig = new CoreRig(one).upstream({ status: 429 }, good);
     await rig.post(ask);
     await rig.clock.run(rig.clock.sleep(15_001));
@@ -184,7 +184,7 @@ describe('an upstream that puts its error into a list', () => {
     steps: [JSON.stringify([{ error: { code: 400, message: `${code} found`, status: 'INVALID_ARGUMENT' } }])],
   });
 
-  it("is understood: a caller's mistake is told, a refused key of ours cools", async () => {
+  it("is understood: a caller's mistake is answered, a refused key of ours starts a cooldown", async () => {
     const gemini = { channels: [{ id: 'g', type: 'gemini', secret: 'ssm:/relay/relay/g' }] };
     const mistake = await new CoreRig(gemini).upstream(listed('Bad field')).post(ask);
     expect(mistake.status).toBe(400);

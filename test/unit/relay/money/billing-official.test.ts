@@ -96,7 +96,7 @@ describe('outside official mode', () => {
     expect(rig.item?.last?.cost).toBeUndefined();
   });
 
-  it('estimated usage is told like counted usage', async () => {
+  it('estimated usage is shown like counted usage', async () => {
     const rig = rigOf().upstream({ steps: [delta('a'), finish(), done] });
     const answer = await rig.call(official);
     expect(JSON.parse(answer.text)).toMatchObject({ quota: 0.007 });

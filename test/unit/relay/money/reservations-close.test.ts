@@ -19,7 +19,7 @@ describe('a close', () => {
     ['arrives again after its repeat', [{ kind: 'late', afterMs: 2_000 }]],
     ['meets all of it', ['busy', 'dropped', 'lost', 'busy']],
   ];
-  it.each(rough)('books the charge exactly once when it %s', async (_case, faults) => {
+  it.each(rough)('charges exactly once when it %s', async (_case, faults) => {
     const { rig, reservation } = await reserved();
     rig.store.meets('close', ...faults);
     await rig.close(reservation, 4n);
@@ -37,7 +37,7 @@ describe('a close', () => {
     expect(rig.item).toMatchObject({ available: 996n, spent: 4n, settled: 1 });
   });
 
-  it('books more than was reserved in full, below zero if need be', async () => {
+  it('charges more than was reserved in full, below zero if need be', async () => {
     const { rig, reservation } = await reserved();
     await rig.close(reservation, 1500n);
     expect(rig.item).toMatchObject({ available: -500n, spent: 1500n, granted: 1000n });

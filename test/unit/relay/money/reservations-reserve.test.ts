@@ -80,8 +80,8 @@ describe('a reserve', () => {
 
   it('of two first calls at once admits both with one item', async () => {
     const rig = new ReservationsRig();
-    const bookings = [1, 2].map(() => rig.reservationRequest({ slots: [slot('free', 5)] }));
-    await Promise.all(bookings.map((reservationRequest) => rig.reserve(reservationRequest)));
+    const requests = [1, 2].map(() => rig.reservationRequest({ slots: [slot('free', 5)] }));
+    await Promise.all(requests.map((request) => rig.reserve(request)));
     expect(rig.item?.open.size).toBe(2);
   });
 
@@ -159,7 +159,7 @@ describe('a reserve whose outcome stays unknown', () => {
     expect(rig.events).toEqual([]);
   });
 
-  it('is released when it had landed: money, plan slot and place come back', async () => {
+  it('is released when it was applied: money, plan slot and place come back', async () => {
     const rig = funded();
     rig.store.always('lost', 'reserve');
     await expect(rig.reserve({ maxConcurrency: 3, slots: [slot('free', 5)] })).rejects.toMatchObject({

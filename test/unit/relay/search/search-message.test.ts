@@ -1,11 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { promptTokens } from '../../../../shared/billing/prompt-tokens.ts';
-import {
-  searchMessage,
-  searchQuery,
-  searchTokensMax,
-} from '../../../../shared/relay/search/search-message.ts';
+import { searchMessage, searchTokensMax } from '../../../../shared/relay/search/search-message.ts';
+import { searchQuery } from '../../../../shared/relay/search/search-query.ts';
 
 const day = '2026-11-21';
 const result = { title: 'Title', url: 'https://a.example.com/x', text: 'What it says.', date: '2026-11-20' };
