@@ -66,6 +66,7 @@ describe('the snapshot', () => {
     });
     expect(results.every((result) => result.problem === undefined)).toBe(true);
     expect(snapshot.settings).toEqual({
+      ...defaultSettings,
       relayClosed: true,
       subscriptionEnabled: true,
       unpricedModels: 'refuse',
