@@ -25,7 +25,7 @@ export interface CloseRow {
   reserved: NanoYuan;
   prompt_tokens?: number | undefined;
   completion_tokens?: number | undefined;
-  /** Only when the token counts are the relay's own. */
+  /** Present when the charged counts are the relay's estimate, or the upstream's after clamping. */
   estimated?: true | undefined;
   end?: string | undefined;
   /** As `formatPrice` writes it. */

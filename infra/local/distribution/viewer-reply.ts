@@ -1,3 +1,4 @@
+/** CloudFront's side of an answer, its time-outs included: 504 before the first byte, a cut connection after it. */
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { UrlReply } from '../lambda/url-reply.ts';
 
