@@ -65,7 +65,7 @@ export interface UsageEntry {
   charge: number;
   prompt_tokens: number | null;
   completion_tokens: number | null;
-  /** The tokens are the relay's estimate, because the upstream reported none. */
+  /** The tokens are the relay's estimate, or counts of the upstream after clamping. */
   estimated: boolean;
   /** `completed`, `failed` or `client_gone`. */
   end: string | null;

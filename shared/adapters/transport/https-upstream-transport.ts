@@ -35,11 +35,11 @@ export function httpsUpstreamTransport({ local, resolve, sign }: TransportOption
       const headers = scope && sign ? await sign(request, scope) : request.headers;
       const call = { ...request, url, agent, headers, bytes: Buffer.from(request.body) };
       try {
-        return await attempt(call, signal);
+        return await sendOnce(call, signal);
       } catch (error) {
         if (!(error instanceof StaleConnection)) throw error;
         dropIdleConnections(agent, url);
-        return await attempt(call, signal);
+        return await sendOnce(call, signal);
       }
     },
   };
@@ -51,7 +51,7 @@ interface Call extends Pick<UpstreamRequest, 'method' | 'headers' | 'connectTime
   bytes: Buffer;
 }
 
-function attempt(call: Call, signal: AbortSignal): Promise<UpstreamReply> {
+function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) throw givenUp();
     const secure = call.url.protocol === 'https:';
