@@ -7,6 +7,7 @@ import type {
   ChunkChoice,
   FinishReason,
 } from '../../../wire/chat-response.ts';
+import { deltaText } from '../../../wire/chunk-content.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader } from '../../dialect.ts';
 import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
@@ -31,20 +32,16 @@ interface ChoiceState {
  * them.
  */
 export class ChatReader implements AnswerReader {
+  done = false;
   readonly #identity: AnswerIdentity;
   readonly #choices = new Map<number, ChoiceState>();
   #usage: ReadUsage | undefined;
-  #done = false;
   #understood = false;
   /** UTF-16 code units of all texts so far. */
   #textLength = 0;
 
   constructor(identity: AnswerIdentity) {
     this.#identity = identity;
-  }
-
-  get done(): boolean {
-    return this.#done;
   }
 
   get usage(): ChatUsage | undefined {
@@ -57,19 +54,17 @@ export class ChatReader implements AnswerReader {
 
   /** Every choice that began has its finish reason, or `[DONE]` ended all of them. */
   get #whole(): boolean {
-    return this.#done || (this.#choices.size > 0 && this.finishedChoices === this.#choices.size);
+    return this.done || (this.#choices.size > 0 && this.finishedChoices === this.#choices.size);
   }
 
   get finishedChoices(): number {
-    let finished = 0;
-    for (const choice of this.#choices.values()) if (choice.finish) finished += 1;
-    return finished;
+    return [...this.#choices.values()].filter(({ finish }) => finish).length;
   }
 
   push(event: UpstreamEvent): ChatChunk[] {
-    if (this.#done) return [];
+    if (this.done) return [];
     if (event.kind === 'done') {
-      this.#done = true;
+      this.done = true;
       return [];
     }
     const value = event.value;
@@ -109,7 +104,7 @@ export class ChatReader implements AnswerReader {
     const piece = source['delta'] ?? source['message'];
     const delta = isRecord(piece) ? readDelta(piece, choice.tools) : {};
     const logprobs = readLogprobs(source['logprobs']);
-    this.#textLength += textLength(delta);
+    this.#textLength += deltaText(delta).length;
     if (this.#textLength > textLengthMax) throw new UpstreamFailure('too_large');
     if (Object.keys(delta).length === 0 && logprobs === null) return [];
     return [this.#delta(choice, delta, logprobs)];
@@ -126,13 +121,12 @@ export class ChatReader implements AnswerReader {
   }
 
   #finish(choice: ChoiceState): ChatChunk[] {
-    const chunks: ChatChunk[] = [];
     const pieces = choice.tools.end();
-    if (pieces.length > 0) chunks.push(this.#delta(choice, { tool_calls: pieces }, null));
-    if (!choice.roleSent) chunks.push(this.#delta(choice, { content: '' }, null));
+    const calls = pieces.length > 0 ? [this.#delta(choice, { tool_calls: pieces }, null)] : [];
+    const opening = choice.roleSent ? [] : [this.#delta(choice, { content: '' }, null)];
     const reason = agree(choice.finish ?? 'stop', choice.tools.any);
-    chunks.push(this.#chunk([{ index: choice.index, delta: {}, logprobs: null, finish_reason: reason }]));
-    return chunks;
+    const finish = { index: choice.index, delta: {}, logprobs: null, finish_reason: reason };
+    return [...calls, ...opening, this.#chunk([finish])];
   }
 
   #delta(choice: ChoiceState, delta: ChatDelta, logprobs: unknown): ChatChunk {
@@ -156,27 +150,20 @@ export class ChatReader implements AnswerReader {
 
 /** A delta (or a whole message) without fields that add nothing: an empty string is not content. */
 function readDelta(source: JsonRecord, tools: UpstreamToolCalls): ChatDelta {
-  const delta: ChatDelta = {};
   const content = textOf(source['content'], 'text');
   const reasoning =
     textOf(source['reasoning_content'] ?? source['reasoning'], 'text') ||
     textOf(source['content'], 'thinking');
   const refusal = textOf(source['refusal'], 'text');
-  if (content !== '') delta.content = content;
-  if (reasoning !== '') delta.reasoning_content = reasoning;
-  if (refusal !== '') delta.refusal = refusal;
-
   const pieces = Array.isArray(source['tool_calls']) ? source['tool_calls'] : [];
   const legacy = isRecord(source['function_call']) ? [{ index: 0, function: source['function_call'] }] : [];
   const calls = tools.push(pieces.length > 0 ? pieces : legacy);
-  if (calls.length > 0) delta.tool_calls = calls;
-  return delta;
-}
-
-function textLength({ content, reasoning_content, refusal, tool_calls = [] }: ChatDelta): number {
-  let length = (content?.length ?? 0) + (reasoning_content?.length ?? 0) + (refusal?.length ?? 0);
-  for (const call of tool_calls ?? []) length += call.function.arguments?.length ?? 0;
-  return length;
+  return {
+    ...(content !== '' && { content }),
+    ...(reasoning !== '' && { reasoning_content: reasoning }),
+    ...(refusal !== '' && { refusal }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
 }
 
 /** Text of a string or, as Mistral sends it, of a list of typed parts. */
