@@ -1,9 +1,9 @@
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { startDemoUpstream } from './demo/upstream.ts';
 import { startEmulator, type Emulator } from './host/emulator.ts';
-import { Checkpoints } from './events/checkpoints.ts';
+import { openCheckpoints } from './events/checkpoints.ts';
 import { EventSourceMapping } from './events/event-source-mapping.ts';
-import { Schedules } from './events/schedules.ts';
+import { startSchedules } from './events/schedules.ts';
 import { readBehaviours, type DistributionConfig } from './distribution/behaviours.ts';
 import { LocalDistribution } from './distribution/distribution.ts';
 import { explainingTakenPort } from './host/free-port.ts';
@@ -60,12 +60,10 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
     await Promise.all([...functions.values()].map((target) => target.close()));
   });
   const streams = new DynamoDBStreamsClient(localClientSettings(emulator.endpoint));
-  const checkpoints = new Checkpoints(settings.dataFolder);
+  const checkpoints = openCheckpoints(settings.dataFolder);
   const mappings = buildMappings(references, functions).map(
     (mapping) => new EventSourceMapping({ settings: mapping, client: streams, checkpoints, log }),
   );
-  const schedules = new Schedules(buildSchedules(references, functions), log);
-  started.defer(() => schedules.stop());
   for (const mapping of mappings) {
     await mapping.start();
     started.defer(() => mapping.stop());
@@ -74,7 +72,9 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   if (upstream && key !== undefined) await seedDemo(client, `http://127.0.0.1:${upstream.port}/v1`, key);
   if (settings.openaiKey) await seedOpenai(client);
   await publishConfiguration(functions, log);
-  schedules.start();
+  const schedules = started.adopt(startSchedules(buildSchedules(references, functions), log), (running) =>
+    running.stop(),
+  );
   distribution.open(readBehaviours(distributionConfig(references)), buildFunctionUrls(template, functions));
 
   // Registered again, since disposal runs in reverse: the distribution closes first, so no request meets a half-closed stack.
