@@ -5,7 +5,7 @@ import { openCheckpoints } from './events/checkpoints.ts';
 import { EventSourceMapping } from './events/event-source-mapping.ts';
 import { startSchedules } from './events/schedules.ts';
 import { readBehaviours, type DistributionConfig } from './distribution/behaviours.ts';
-import { LocalDistribution } from './distribution/distribution.ts';
+import { createDistribution } from './distribution/distribution.ts';
 import { explainingTakenPort } from './host/free-port.ts';
 import type { Log } from './host/log.ts';
 import type { LocalOptions } from './host/local-options.ts';
@@ -43,7 +43,7 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   const template = readTemplate(settings.templateFolder, localStackName);
   const references = createReferences(template);
 
-  const distribution = new LocalDistribution();
+  const distribution = createDistribution();
   const port = await explainingTakenPort('PORT', settings.port, distribution.listen(settings.port));
   started.defer(() => distribution.close());
   const [emulator, upstream] = await Promise.all([
