@@ -25,30 +25,19 @@ export interface RelayTablesProps {
 }
 
 export class RelayTables extends Construct {
-  readonly byName: ReadonlyMap<TableName, TableV2>;
+  readonly byName: Readonly<Record<TableName, TableV2>>;
 
   constructor(scope: Construct, id: string, props: RelayTablesProps) {
     super(scope, id);
-    this.byName = new Map(
+    this.byName = Object.fromEntries(
       tableNames.map((name) => [name, new TableV2(this, name, tableProps(name, tableSchemas[name], props))]),
-    );
-  }
-
-  /** The table's ARN, without its indexes and stream. */
-  arn(name: TableName): string {
-    return this.table(name).tableArn;
+    ) as Record<TableName, TableV2>;
   }
 
   streamArn(name: TableName): string {
-    const arn = this.table(name).tableStreamArn;
+    const arn = this.byName[name].tableStreamArn;
     if (arn === undefined) throw new Error(`table ${name} has no stream`);
     return arn;
-  }
-
-  private table(name: TableName): TableV2 {
-    const table = this.byName.get(name);
-    if (table === undefined) throw new Error(`no table ${name}`);
-    return table;
   }
 }
 
