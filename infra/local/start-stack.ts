@@ -1,6 +1,6 @@
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { startDemoUpstream } from './demo/upstream.ts';
-import { startEmulator, type Emulator } from './host/emulator.ts';
+import { startEmulator } from './host/emulator.ts';
 import { openCheckpoints } from './events/checkpoints.ts';
 import { EventSourceMapping } from './events/event-source-mapping.ts';
 import { startSchedules } from './events/schedules.ts';
@@ -55,7 +55,9 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   const client = createDynamoClient(emulator.endpoint);
   await createTables(client, references);
 
-  const functions = buildFunctions(references, functionOptions(settings, emulator), log);
+  const { functionEnvironment: environment, environmentsMax } = settings;
+  const localEnvironment = { RELAY_LOCAL: '1', AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint };
+  const functions = buildFunctions(references, { environment, localEnvironment, environmentsMax }, log);
   started.defer(async () => {
     await Promise.all([...functions.values()].map((target) => target.close()));
   });
@@ -115,12 +117,6 @@ export async function publishConfiguration(
   });
 }
 
-const functionOptions = (settings: StackSettings, emulator: Emulator) => ({
-  environment: settings.functionEnvironment,
-  localEnvironment: { RELAY_LOCAL: '1', AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint },
-  environmentsMax: settings.environmentsMax,
-});
-
 /** Only the parts that are emulated: aliases, certificates and edge functions stay unresolved. */
 function distributionConfig(references: LocalReferences): DistributionConfig {
   const [first, ...others] = resourcesOf(references.template, 'AWS::CloudFront::Distribution');
@@ -138,8 +134,4 @@ const behaviour = ({
   PathPattern,
   TargetOriginId,
   AllowedMethods,
-}: DistributionConfig['DefaultCacheBehavior']) => ({
-  PathPattern,
-  TargetOriginId,
-  AllowedMethods,
-});
+}: DistributionConfig['DefaultCacheBehavior']) => ({ PathPattern, TargetOriginId, AllowedMethods });
