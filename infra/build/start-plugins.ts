@@ -31,65 +31,39 @@ function replaceFile(file: string, contents: string): Plugin {
   };
 }
 
-/**
- * Lambda hands credentials over by environment variables (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
- * AWS_SESSION_TOKEN). The SDK's default chain would add files, processes, SSO and metadata services: a third of the
- * bundle that can only make a start slower.
- */
-const credentialsFromEnvironment = replacePackage(
-  '@aws-sdk/credential-provider-node',
-  `export { fromEnv as defaultProvider } from '@aws-sdk/credential-provider-env';`,
-);
-
-/** DynamoDB has endpoint discovery, off by default and off here: nothing ever looks into its cache. */
-const noEndpointCache = replacePackage('@aws-sdk/endpoint-cache', 'export class EndpointCache {}');
-
-/** No call of a function streams events: not of DynamoDB, not of the secret stores. */
-const noEventStreams = replacePackage(
-  '@smithy/core/event-streams',
-  `throw new Error('Event streams are left out of the bundles: infra/build/start-plugins.ts');
+const replacedPackages: Record<string, string> = {
+  // Lambda hands credentials over by environment variables (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
+  // AWS_SESSION_TOKEN). The SDK's default chain would add files, processes, SSO and metadata services: a third of the
+  // bundle that can only make a start slower.
+  '@aws-sdk/credential-provider-node': `export { fromEnv as defaultProvider } from '@aws-sdk/credential-provider-env';`,
+  // DynamoDB has endpoint discovery, off by default and off here: nothing ever looks into its cache.
+  '@aws-sdk/endpoint-cache': 'export class EndpointCache {}',
+  // No call of a function streams events: not of DynamoDB, not of the secret stores.
+  '@smithy/core/event-streams': `throw new Error('Event streams are left out of the bundles: infra/build/start-plugins.ts');
   export const EventStreamSerde = undefined, eventStreamSerdeProvider = undefined;`,
-);
-
-/** Names browsers, of which there is none. */
-const noBrowserNames = replacePackage('bowser', 'export const parse = undefined;');
+  // Names browsers, of which there is none.
+  bowser: 'export const parse = undefined;',
+};
 
 const serde = '@smithy/core/dist-es/submodules/serde';
 
-/** There is no ~/.aws on Lambda, and on a developer's machine it must not change how a function works. */
-const noSharedConfigFiles = replaceFile(
-  '@smithy/core/dist-es/submodules/config/shared-ini-file-loader/loadSharedConfigFiles.js',
-  `export { CONFIG_PREFIX_SEPARATOR } from './constants';
+const replacedFiles: Record<string, string> = {
+  // There is no ~/.aws on Lambda, and on a developer's machine it must not change how a function works.
+  '@smithy/core/dist-es/submodules/config/shared-ini-file-loader/loadSharedConfigFiles.js': `export { CONFIG_PREFIX_SEPARATOR } from './constants';
   export const loadSharedConfigFiles = async () => ({ configFile: {}, credentialsFile: {} });`,
-);
-
-/** No function sends a file as a body; the SDK's question whether it does loads half of `node:fs`. */
-const bodiesAreNotFiles = replaceFile(
-  `${serde}/util-body-length/calculateBodyLength.js`,
-  `export const calculateBodyLength = (body) =>
+  // No function sends a file as a body; the SDK's question whether it does loads half of `node:fs`.
+  [`${serde}/util-body-length/calculateBodyLength.js`]: `export const calculateBodyLength = (body) =>
     !body ? 0 : typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;`,
-);
-
-/** The SDK asks the global `crypto` for ids, which loads all of WebCrypto. */
-const idsFromNode = replaceFile(
-  `${serde}/uuid/v4.js`,
-  `import { randomUUID } from 'node:crypto';
+  // The SDK asks the global `crypto` for ids, which loads all of WebCrypto.
+  [`${serde}/uuid/v4.js`]: `import { randomUUID } from 'node:crypto';
   export const bindV4 = () => randomUUID;`,
-);
-
-/** The SDK's own log is silent, and yet each call's input and output are copied for it, by schema. */
-const noCopiesForTheLog = replaceFile(
-  '@aws-sdk/core/dist-es/submodules/client/middleware-logger/loggerMiddleware.js',
-  `export const loggerMiddleware = () => (next) => next;
+  // The SDK's own log is silent, and yet each call's input and output are copied for it, by schema.
+  '@aws-sdk/core/dist-es/submodules/client/middleware-logger/loggerMiddleware.js': `export const loggerMiddleware = () => (next) => next;
   export const loggerMiddlewareOptions = { name: 'loggerMiddleware', step: 'initialize', override: true };
   export const getLoggerPlugin = () => ({ applyToStack() {} });`,
-);
-
-/** Node's own SHA-256 is always there. */
-const noHashInJavascript = replaceFile(
-  '@smithy/core/dist-es/submodules/checksum/sha256/Sha256Js.js',
-  'export const Sha256Js = undefined;',
-);
+  // Node's own SHA-256 is always there.
+  '@smithy/core/dist-es/submodules/checksum/sha256/Sha256Js.js': 'export const Sha256Js = undefined;',
+};
 
 /**
  * The SDK's rules for endpoints are an interpreter and tables of 22 KB. Ours know the plain endpoint of each region, and
@@ -228,15 +202,8 @@ function builtinModule(path: string, isWanted: (property: PropertyDescriptor) =>
 }
 
 export const startPlugins: Plugin[] = [
-  credentialsFromEnvironment,
-  noEndpointCache,
-  noEventStreams,
-  noBrowserNames,
-  noSharedConfigFiles,
-  bodiesAreNotFiles,
-  idsFromNode,
-  noCopiesForTheLog,
-  noHashInJavascript,
+  ...Object.entries(replacedPackages).map(([name, contents]) => replacePackage(name, contents)),
+  ...Object.entries(replacedFiles).map(([file, contents]) => replaceFile(file, contents)),
   plainEndpoint('client-dynamodb', 'dynamodb'),
   plainEndpoint('client-ssm', 'ssm'),
   plainEndpoint('client-secrets-manager', 'secretsmanager'),

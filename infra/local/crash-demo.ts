@@ -22,6 +22,14 @@ interface Balance {
   granted: number;
 }
 
+interface LedgerLine {
+  at: string;
+  kind: string;
+  model?: string;
+  charge?: number;
+  amount?: number;
+}
+
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const yuan = (nano: number): string => `${Number((nano / nanoPerYuan).toFixed(9))} yuan`;
 
@@ -80,7 +88,7 @@ async function crash(
   print(`5. The next call is served by a new process.   ${await shown(documents)}`);
   print('6. The ledger, oldest first:');
   for (const row of await ledgerRows(documents))
-    print(`   ${text(row, 'kind').padEnd(12)}${text(row, 'model').padEnd(12)}${amountOf(row)}`);
+    print(`   ${row.kind.padEnd(12)}${(row.model ?? '').padEnd(12)}${amountOf(row)}`);
   report(await balanceOf(documents), await ledgerRows(documents));
 }
 
@@ -124,7 +132,7 @@ async function shown(documents: DynamoDBDocumentClient): Promise<string> {
 }
 
 /** By id, which begins with the time; the grant sorts after all calls but came first. */
-async function ledgerRows(documents: DynamoDBDocumentClient): Promise<Record<string, unknown>[]> {
+async function ledgerRows(documents: DynamoDBDocumentClient): Promise<LedgerLine[]> {
   const { Items = [] } = await documents.send(
     new QueryCommand({
       TableName: 'relay-ledger',
@@ -132,19 +140,14 @@ async function ledgerRows(documents: DynamoDBDocumentClient): Promise<Record<str
       ExpressionAttributeValues: { ':account': account },
     }),
   );
-  return Items.toSorted((a, b) => String(a['at']).localeCompare(String(b['at'])));
+  return (Items as LedgerLine[]).toSorted((a, b) => a.at.localeCompare(b.at));
 }
 
-const text = (row: Record<string, unknown>, field: string): string => {
-  const value = row[field];
-  return typeof value === 'string' ? value : '';
-};
+const amountOf = ({ amount, charge }: LedgerLine): string =>
+  charge === undefined ? `+${amount} yuan` : `-${charge} yuan`;
 
-const amountOf = (row: Record<string, unknown>): string =>
-  row['kind'] === 'grant' ? `+${String(row['amount'])} yuan` : `-${String(row['charge'])} yuan`;
-
-function report(end: Balance, rows: Record<string, unknown>[]): void {
-  const charged = rows.reduce((sum, row) => sum + Number(row['charge'] ?? 0), 0);
+function report(end: Balance, rows: LedgerLine[]): void {
+  const charged = rows.reduce((sum, { charge = 0 }) => sum + charge, 0);
   const balanced = end.available + end.reserved + end.spent === end.granted;
   const agrees = Math.round(charged * nanoPerYuan) === end.spent;
   print(

@@ -1,11 +1,11 @@
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { startDemoUpstream } from './demo/upstream.ts';
-import { startEmulator, type Emulator } from './host/emulator.ts';
-import { Checkpoints } from './events/checkpoints.ts';
+import { startEmulator } from './host/emulator.ts';
+import { openCheckpoints } from './events/checkpoints.ts';
 import { EventSourceMapping } from './events/event-source-mapping.ts';
-import { Schedules } from './events/schedules.ts';
+import { startSchedules } from './events/schedules.ts';
 import { readBehaviours, type DistributionConfig } from './distribution/behaviours.ts';
-import { LocalDistribution } from './distribution/distribution.ts';
+import { createDistribution } from './distribution/distribution.ts';
 import { explainingTakenPort } from './host/free-port.ts';
 import type { Log } from './host/log.ts';
 import type { LocalOptions } from './host/local-options.ts';
@@ -43,7 +43,7 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   const template = readTemplate(settings.templateFolder, localStackName);
   const references = createReferences(template);
 
-  const distribution = new LocalDistribution();
+  const distribution = createDistribution();
   const port = await explainingTakenPort('PORT', settings.port, distribution.listen(settings.port));
   started.defer(() => distribution.close());
   const [emulator, upstream] = await Promise.all([
@@ -55,17 +55,17 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   const client = createDynamoClient(emulator.endpoint);
   await createTables(client, references);
 
-  const functions = buildFunctions(references, functionOptions(settings, emulator), log);
+  const { functionEnvironment: environment, environmentsMax } = settings;
+  const localEnvironment = { RELAY_LOCAL: '1', AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint };
+  const functions = buildFunctions(references, { environment, localEnvironment, environmentsMax }, log);
   started.defer(async () => {
     await Promise.all([...functions.values()].map((target) => target.close()));
   });
   const streams = new DynamoDBStreamsClient(localClientSettings(emulator.endpoint));
-  const checkpoints = new Checkpoints(settings.dataFolder);
+  const checkpoints = openCheckpoints(settings.dataFolder);
   const mappings = buildMappings(references, functions).map(
     (mapping) => new EventSourceMapping({ settings: mapping, client: streams, checkpoints, log }),
   );
-  const schedules = new Schedules(buildSchedules(references, functions), log);
-  started.defer(() => schedules.stop());
   for (const mapping of mappings) {
     await mapping.start();
     started.defer(() => mapping.stop());
@@ -74,7 +74,9 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   if (upstream && key !== undefined) await seedDemo(client, `http://127.0.0.1:${upstream.port}/v1`, key);
   if (settings.openaiKey) await seedOpenai(client);
   await publishConfiguration(functions, log);
-  schedules.start();
+  const schedules = started.adopt(startSchedules(buildSchedules(references, functions), log), (running) =>
+    running.stop(),
+  );
   distribution.open(readBehaviours(distributionConfig(references)), buildFunctionUrls(template, functions));
 
   // Registered again, since disposal runs in reverse: the distribution closes first, so no request meets a half-closed stack.
@@ -115,12 +117,6 @@ export async function publishConfiguration(
   });
 }
 
-const functionOptions = (settings: StackSettings, emulator: Emulator) => ({
-  environment: settings.functionEnvironment,
-  localEnvironment: { RELAY_LOCAL: '1', AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint },
-  environmentsMax: settings.environmentsMax,
-});
-
 /** Only the parts that are emulated: aliases, certificates and edge functions stay unresolved. */
 function distributionConfig(references: LocalReferences): DistributionConfig {
   const [first, ...others] = resourcesOf(references.template, 'AWS::CloudFront::Distribution');
@@ -138,8 +134,4 @@ const behaviour = ({
   PathPattern,
   TargetOriginId,
   AllowedMethods,
-}: DistributionConfig['DefaultCacheBehavior']) => ({
-  PathPattern,
-  TargetOriginId,
-  AllowedMethods,
-});
+}: DistributionConfig['DefaultCacheBehavior']) => ({ PathPattern, TargetOriginId, AllowedMethods });

@@ -16,14 +16,10 @@ export function parseDecimal(value: string | number, decimals: number, exact = f
   if (!match) return undefined;
   const [, sign, whole = '', fraction = '', exponent = '0'] = match;
   const shift = decimals + Number(exponent) - fraction.length;
-  const digits = BigInt(whole + fraction);
-  let scaled = digits;
-  if (shift >= 0) scaled = digits * 10n ** BigInt(shift);
-  else {
-    const divisor = 10n ** BigInt(-shift);
-    if (exact && digits % divisor !== 0n) return undefined;
-    scaled = divideHalfUp(digits, divisor);
-  }
+  const digits = BigInt(whole + fraction) * 10n ** BigInt(Math.max(shift, 0));
+  const divisor = 10n ** BigInt(Math.max(-shift, 0));
+  if (exact && digits % divisor !== 0n) return undefined;
+  const scaled = divideHalfUp(digits, divisor);
   return sign === '-' ? -scaled : scaled;
 }
 
@@ -48,4 +44,3 @@ export const yuanNumber = (amount: NanoYuan): number => Number(formatYuan(amount
 export const divideHalfUp = (value: bigint, divisor: bigint): bigint => (value + divisor / 2n) / divisor;
 
 export const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
-export const larger = (a: bigint, b: bigint): bigint => (a > b ? a : b);

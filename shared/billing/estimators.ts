@@ -19,17 +19,13 @@ const tokensPerImage = 765;
 /** An estimate of a request's prompt tokens, for upstreams that report no usage. Whole tokens. */
 export function promptTokens(request: ChatRequest): number {
   const { messages, ...fields } = request;
-  let tokens = structuresTokens(fields);
-  for (const message of messages) tokens += tokensPerMessage + messageTokens(message);
-  return Math.ceil(tokens);
+  return Math.ceil(structuresTokens(fields) + sumOf(messages, messageTokens));
 }
 
 function messageTokens({ content, ...fields }: ChatMessage): number {
-  const beside = structuresTokens(fields) + longTextTokens(fields);
+  const beside = tokensPerMessage + structuresTokens(fields) + longTextTokens(fields);
   if (typeof content === 'string') return beside + estimateTokens(content);
-  let tokens = beside;
-  for (const part of content ?? []) tokens += partTokens(part);
-  return tokens;
+  return beside + sumOf(content ?? [], partTokens);
 }
 
 function partTokens(part: ChatContentPart): number {
@@ -39,12 +35,15 @@ function partTokens(part: ChatContentPart): number {
 
 /** Tools, schemas and any other structured field may become part of the prompt, so all of them count. */
 const structuresTokens = (fields: object): number =>
-  Object.values(fields)
-    .filter((value) => typeof value === 'object' && value !== null)
-    .reduce((sum: number, value) => sum + estimateTokens(JSON.stringify(value)), 0);
+  sumOf(Object.values(fields), (value) =>
+    typeof value === 'object' && value !== null ? estimateTokens(JSON.stringify(value)) : 0,
+  );
 
 /** Fields such as `reasoning_content`. Roles, names and ids are covered by the tokens per message. */
 const longTextTokens = (fields: object): number =>
-  Object.values(fields)
-    .filter((value) => typeof value === 'string' && value.length > 100)
-    .reduce((sum: number, value) => sum + estimateTokens(String(value)), 0);
+  sumOf(Object.values(fields), (value) =>
+    typeof value === 'string' && value.length > 100 ? estimateTokens(value) : 0,
+  );
+
+const sumOf = <Item>(items: readonly Item[], tokensOf: (item: Item) => number): number =>
+  items.reduce((sum, item) => sum + tokensOf(item), 0);

@@ -86,11 +86,8 @@ export const emptyQuota = (account: string): QuotaItem => ({
 });
 
 /** The amount that is held for calls in flight. */
-export function reservedOf(item: QuotaItem): NanoYuan {
-  let open = 0n;
-  for (const entry of item.open.values()) open += entry.amount;
-  return open;
-}
+export const reservedOf = ({ open }: QuotaItem): NanoYuan =>
+  [...open.values()].reduce((sum, { amount }) => sum + amount, 0n);
 
 /** By how much the item is out of balance; undefined: it is balanced. */
 export function imbalance(item: QuotaItem): NanoYuan | undefined {

@@ -1,6 +1,6 @@
 import type * as z from 'zod/mini';
 import { InvalidRequest } from '../wire/invalid-request.ts';
-import { isRecord } from '../wire/json-record.ts';
+import { isRecord, valueAt } from '../wire/json-record.ts';
 
 type Issue = z.core.$ZodIssue;
 
@@ -42,15 +42,6 @@ function pathText(path: PropertyKey[]): string {
     .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
     .join('')
     .replace(/^\./, '');
-}
-
-function valueAt(body: unknown, path: PropertyKey[]): unknown {
-  let value = body;
-  for (const step of path) {
-    if (typeof value !== 'object' || value === null) return undefined;
-    value = Object.hasOwn(value, step) ? (value as Record<PropertyKey, unknown>)[step] : undefined;
-  }
-  return value;
 }
 
 function wantedText(issue: Issue | undefined): string {

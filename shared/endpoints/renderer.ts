@@ -18,7 +18,17 @@ export interface Renderer extends Machine<ChatChunk, string> {
 
 /** Silence between two signs of life. The edge cuts a connection after 60 s without a byte. */
 export const idleMs = 15_000;
-/** How long the status of a stream is held for its first content. */
-export const streamCommitMs = 20_000;
-/** How long the status of a JSON answer is held for the whole answer. */
-export const jsonCommitMs = 45_000;
+
+/** The status of a stream is held for its first content. */
+export const streamedAnswer = {
+  contentType: 'text/event-stream; charset=utf-8',
+  commitAfterMs: 20_000,
+};
+
+/** The status of a JSON answer is held for the whole answer. White space before a JSON document is part of JSON. */
+export const jsonAnswer = {
+  contentType: 'application/json',
+  commitAfterMs: 45_000,
+  idle: () => ' ',
+  failed: (error: ErrorObject) => JSON.stringify({ error }),
+};

@@ -1,6 +1,7 @@
 /** Bytes of an upstream's answer to JSON values, whatever the dialect. Bounded in size and depth. */
 import type { Machine } from '../stream/machine.ts';
 import { SseDecoder, SseTooLong } from '../stream/sse-decode.ts';
+import { parseJson } from '../wire/json-record.ts';
 import { UpstreamFailure } from './upstream-failure.ts';
 
 /** One JSON value of an upstream's answer, or its end mark. */
@@ -73,7 +74,7 @@ function formOf(text: string): 'unknown' | 'json' | 'sse' {
 }
 
 function parseDocument(text: string): unknown {
-  const value = parse(text);
+  const value = parseJson(text);
   if (value === undefined) throw new UpstreamFailure('cut');
   if (isTooDeep(value, text)) throw new UpstreamFailure('junk');
   return value;
@@ -82,17 +83,9 @@ function parseDocument(text: string): unknown {
 /** An event is one JSON value; upstreams that forget the blank line between events put several into one. */
 function readEvent(data: string): UpstreamEvent[] {
   if (data.trim() === '[DONE]') return [{ kind: 'done' }];
-  const value = parse(data);
+  const value = parseJson(data);
   if (value === undefined) return data.includes('\n') ? data.split('\n').flatMap(readEvent) : [];
   return isTooDeep(value, data) ? [] : [{ kind: 'value', value }];
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Far deeper than any answer nests. JSON.stringify is recursive and overflows the stack at about 5,000 levels. */

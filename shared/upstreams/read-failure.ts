@@ -1,4 +1,5 @@
 /** Reads an upstream's answer that is not a 2xx: whose fault it is, and what of it may be shown to the caller. */
+import { parseJson } from '../wire/json-record.ts';
 import type { ChannelType } from './channel-type.ts';
 import type { Dialect } from './dialect.ts';
 import { scrub } from './error-text.ts';
@@ -29,7 +30,7 @@ export async function readFailure(
     await reply.body[Symbol.asyncIterator]().return?.();
     return failure;
   }
-  const error = dialect.error(parse(await readText(reply)));
+  const error = dialect.error(parseJson(await readText(reply)));
   if (!error) return failure;
   const own = type.ownFault?.(status, error);
   if (own) return own === 'secret' ? new UpstreamFailure('secret', status) : failure;
@@ -64,12 +65,4 @@ async function readText(reply: UpstreamReply): Promise<string> {
     text += utf8.decode(piece, { stream: true });
   }
   return text + utf8.decode();
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

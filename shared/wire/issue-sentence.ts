@@ -1,5 +1,6 @@
 /** Turns the issues of a row's schema into a sentence for the operator who typed the row. */
 import type * as z from 'zod/mini';
+import { valueAt } from './json-record.ts';
 
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
@@ -29,7 +30,7 @@ function explainIssue(issue: Issue, row: unknown): string {
   if (issue.path.length === 0) return `found ${describe(row)}, wanted a row of attributes`;
   const where = writePath(issue.path);
   if (issue.code === 'invalid_key') return `${where}: found this name, wanted ${wantedOf(issue.issues[0])}`;
-  const found = foundAt(row, issue.path);
+  const found = valueAt(row, issue.path);
   return `${where}: found ${quotable(issue.path) ? describe(found) : kindOf(found)}, wanted ${wantedOf(issue)}`;
 }
 
@@ -45,16 +46,6 @@ function writePath(path: Path): string {
       return position === 0 ? name : `.${name}`;
     })
     .join('');
-}
-
-function foundAt(row: unknown, path: Path): unknown {
-  let value = row;
-  for (const step of path) {
-    if (value instanceof Set) return [...value][Number(step)];
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return undefined;
-    value = (value as Record<PropertyKey, unknown>)[step];
-  }
-  return value;
 }
 
 /** A value in few words: quoted when it is short and no secret, else only its kind. */

@@ -5,3 +5,20 @@ export const isRecord = (value: unknown): value is JsonRecord =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 export const asRecord = (value: unknown): JsonRecord => (isRecord(value) ? value : {});
+
+/** What stands at a path inside a value; undefined: nothing does. */
+export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  const [step, ...rest] = path;
+  if (step === undefined) return value;
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return undefined;
+  return valueAt((value as Record<PropertyKey, unknown>)[step], rest);
+}
+
+/** Undefined: the text is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

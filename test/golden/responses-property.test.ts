@@ -5,7 +5,7 @@ import { ChunksToCompletion } from '../../shared/endpoints/chat/fold.ts';
 import { startedResponse } from '../../shared/endpoints/responses/objects.ts';
 import { responsesToChat } from '../../shared/endpoints/responses/read.ts';
 import { ChatReader } from '../../shared/upstreams/dialects/chat/events.ts';
-import { ResponsesJsonRenderer, ResponsesStreamRenderer } from '../../shared/endpoints/responses/render.ts';
+import { responsesJsonRenderer, responsesStreamRenderer } from '../../shared/endpoints/responses/render.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
 import type { OutputItem } from '../../shared/wire/responses-response.ts';
 import { responsesEvent } from '../support/wire-schemas.ts';
@@ -71,7 +71,7 @@ function machine(): ChatToResponses {
 
 /** The whole stream, with signs of life after some of the chunks. */
 function streamed(chunks: ChatChunk[], idleAfter: number[]): string {
-  const renderer = new ResponsesStreamRenderer(machine());
+  const renderer = responsesStreamRenderer(machine());
   const texts = chunks.flatMap((chunk, i) => [
     ...renderer.push(chunk),
     ...idleAfter.filter((at) => at === i).map(() => renderer.idle()),
@@ -90,7 +90,7 @@ describe('any answer of an upstream, on Responses', () => {
         const chunks = chunksOf(list, end);
         const events = readEvents(streamed(chunks, idleAfter));
         for (const event of events) responsesEvent.parse(event);
-        const json = new ResponsesJsonRenderer(machine());
+        const json = responsesJsonRenderer(machine());
         for (const chunk of chunks) json.push(chunk);
         expect(readByGrammar(events)).toEqual(JSON.parse(json.end().join('')));
       }),
@@ -126,7 +126,7 @@ describe('any answer of an upstream, on Responses', () => {
     } as const;
     fc.assert(
       fc.property(pieces, ending, fc.nat(25), (list, end, length) => {
-        const renderer = new ResponsesStreamRenderer(machine());
+        const renderer = responsesStreamRenderer(machine());
         const texts = chunksOf(list, end)
           .slice(0, length)
           .flatMap((chunk) => renderer.push(chunk));

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { OriginTimeouts } from '../../infra/local/distribution/viewer-reply.ts';
-import { LocalDistribution } from '../../infra/local/distribution/distribution.ts';
-import { FunctionUrl } from '../../infra/local/lambda/function-url.ts';
+import { createDistribution } from '../../infra/local/distribution/distribution.ts';
+import { functionUrl } from '../../infra/local/lambda/function-url.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import type { InvokeMode } from '../../infra/local/lambda/url-reply.ts';
 
@@ -43,7 +43,7 @@ export async function startHost(options: HostOptions): Promise<FunctionHost> {
     (line) => log.push(line),
   );
   const domain = 'fixture.lambda-url.us-east-1.on.aws';
-  const distribution = new LocalDistribution();
+  const distribution = createDistribution();
   const behaviour = {
     matches: () => true,
     methods: new Set(options.methods ?? everyMethod),
@@ -56,7 +56,7 @@ export async function startHost(options: HostOptions): Promise<FunctionHost> {
   };
   distribution.open(
     [behaviour],
-    new Map([[domain, new FunctionUrl(target, options.mode ?? 'RESPONSE_STREAM', domain)]]),
+    new Map([[domain, functionUrl(target, options.mode ?? 'RESPONSE_STREAM', domain)]]),
   );
   const port = await distribution.listen(0);
   return {

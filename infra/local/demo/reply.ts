@@ -38,12 +38,11 @@ export async function sendJsonAnswer(
     logprobs: null,
     finish_reason: choice.finishReason,
   }));
-  const { model } = request;
   sendJson(response, 200, {
     id,
     object: 'chat.completion',
     created: nowSeconds(),
-    model,
+    model: request.model,
     choices,
     usage: answer.usage,
   });

@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
+import { closeServer, listenOnLoopback } from '../host/free-port.ts';
 import { demoAnswer } from './answer.ts';
 import { fail } from './failures.ts';
 import { demoModels, isDemoRequest, lastUserText } from './request.ts';
@@ -16,15 +15,7 @@ export async function startDemoUpstream(port = 0): Promise<{ port: number; close
   const server = createServer((request, response) => {
     serve(request, response).catch(() => response.destroy());
   });
-  await once(server.listen(port, '127.0.0.1'), 'listening');
-  return {
-    port: (server.address() as AddressInfo).port,
-    async close() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
+  return { port: await listenOnLoopback(server, port), close: () => closeServer(server) };
 }
 
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

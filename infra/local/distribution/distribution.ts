@@ -1,12 +1,5 @@
-import { once } from 'node:events';
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
-import { listenOnLoopback } from '../host/free-port.ts';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import { closeServer, listenOnLoopback } from '../host/free-port.ts';
 import type { FunctionUrl } from '../lambda/function-url.ts';
 import type { Behaviour, Origin } from './behaviours.ts';
 import { ViewerReply } from './viewer-reply.ts';
@@ -30,58 +23,52 @@ const methodPage = `<!DOCTYPE html><html><head><title>403 ERROR</title></head><b
 <p>This distribution does not allow the HTTP request method that was used for this request.</p></body></html>
 `;
 
-/** CloudFront on one port. It answers 503 until `open` gives it behaviours. */
-export class LocalDistribution {
-  readonly server: Server;
-  #behaviours: Behaviour[] = [];
-  #urls: ReadonlyMap<string, FunctionUrl> = new Map();
-
-  constructor() {
-    this.server = createServer((request, response) => this.#serve(request, response));
-    // Longer than clients keep idle connections, so that no request meets a closing one.
-    this.server.keepAliveTimeout = 75_000;
-    this.server.on('clientError', (_, socket) => {
-      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
-    });
-  }
-
-  /** `urls`: the Function URLs by their host names. */
-  open(behaviours: Behaviour[], urls: ReadonlyMap<string, FunctionUrl>): void {
-    this.#behaviours = behaviours;
-    this.#urls = urls;
-  }
-
+export interface LocalDistribution {
   /** Resolves with the port; rejects when it is in use. */
-  listen(port: number): Promise<number> {
-    return listenOnLoopback(this.server, port);
-  }
+  listen(port: number): Promise<number>;
+  /** `urls`: the Function URLs by their host names. */
+  open(behaviours: Behaviour[], urls: ReadonlyMap<string, FunctionUrl>): void;
+  close(): Promise<void>;
+}
 
-  async close(): Promise<void> {
-    if (!this.server.listening) return;
-    this.server.close();
-    this.server.closeAllConnections();
-    await once(this.server, 'close');
-  }
+/** CloudFront on one port. It answers 503 until `open` gives it behaviours. */
+export function createDistribution(): LocalDistribution {
+  let serve = serveBy([], new Map());
+  const server = createServer((request, response) => serve(request, response));
+  // Longer than clients keep idle connections, so that no request meets a closing one.
+  server.keepAliveTimeout = 75_000;
+  server.on('clientError', (_, socket) => {
+    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
+  });
+  return {
+    listen: (port) => listenOnLoopback(server, port),
+    open(behaviours, urls) {
+      serve = serveBy(behaviours, urls);
+    },
+    close: () => closeServer(server),
+  };
+}
 
-  #serve(request: IncomingMessage, response: ServerResponse): void {
-    const target = request.url ?? '/';
-    const path = target.split('?')[0] ?? '/';
-    const behaviour = this.#behaviours.find((candidate) => candidate.matches(path));
-    const url = behaviour && this.#urls.get(behaviour.origin.domain);
+const serveBy =
+  (behaviours: Behaviour[], urls: ReadonlyMap<string, FunctionUrl>) =>
+  (request: IncomingMessage, response: ServerResponse): void => {
     const refuse = (status: number, page: string) => {
       request.resume();
       response.writeHead(status, { 'content-type': 'text/html' }).end(page);
     };
+    const target = request.url ?? '/';
+    const path = target.split('?')[0] ?? '/';
+    const behaviour = behaviours.find((candidate) => candidate.matches(path));
+    const url = behaviour && urls.get(behaviour.origin.domain);
     if (behaviour === undefined || url === undefined) return refuse(503, 'The stack is starting.\n');
     if (!behaviour.methods.has(request.method ?? 'GET')) return refuse(403, methodPage);
     const { origin } = behaviour;
-    url.serve(request, {
+    url(request, {
       target: origin.pathPrefix + target,
       headers: originHeaders(request.headers, origin),
       reply: new ViewerReply(response, origin.timeouts),
     });
-  }
-}
+  };
 
 /** The headers that the origin gets: the viewer's without its host, which the edge function keeps in another header. */
 function originHeaders(viewer: IncomingHttpHeaders, origin: Origin): IncomingHttpHeaders {

@@ -1,34 +1,31 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** How far each mapping has read each shard. Kept in a file, as on AWS positions survive a restart. */
-export class Checkpoints {
-  readonly #file: string | undefined;
-  readonly #positions: Map<string, string>;
+/** How far each mapping has read each shard: the sequence number of the last record. */
+export interface Checkpoints {
+  get(mapping: string, shard: string): string | undefined;
+  set(mapping: string, shard: string, sequenceNumber: string): void;
+}
 
-  constructor(folder: string | undefined) {
-    this.#file = folder === undefined ? undefined : path.join(folder, 'stream-positions.json');
-    this.#positions = new Map(Object.entries(this.#read()));
-  }
+/** Kept in a file of the folder, as on AWS positions survive a restart; undefined keeps nothing. */
+export function openCheckpoints(folder: string | undefined): Checkpoints {
+  const file = folder === undefined ? undefined : path.join(folder, 'stream-positions.json');
+  const positions = new Map(Object.entries(file === undefined ? {} : readPositions(file)));
+  return {
+    get: (mapping, shard) => positions.get(`${mapping} ${shard}`),
+    set(mapping, shard, sequenceNumber) {
+      positions.set(`${mapping} ${shard}`, sequenceNumber);
+      if (file === undefined) return;
+      writeFileSync(`${file}.new`, JSON.stringify(Object.fromEntries(positions)));
+      renameSync(`${file}.new`, file);
+    },
+  };
+}
 
-  get(mapping: string, shard: string): string | undefined {
-    return this.#positions.get(`${mapping} ${shard}`);
-  }
-
-  set(mapping: string, shard: string, sequenceNumber: string): void {
-    this.#positions.set(`${mapping} ${shard}`, sequenceNumber);
-    if (this.#file === undefined) return;
-    const temporary = `${this.#file}.new`;
-    writeFileSync(temporary, JSON.stringify(Object.fromEntries(this.#positions)));
-    renameSync(temporary, this.#file);
-  }
-
-  #read(): Record<string, string> {
-    if (this.#file === undefined) return {};
-    try {
-      return JSON.parse(readFileSync(this.#file, 'utf8')) as Record<string, string>;
-    } catch {
-      return {};
-    }
+function readPositions(file: string): Record<string, string> {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Record<string, string>;
+  } catch {
+    return {};
   }
 }

@@ -3,6 +3,7 @@ import {
   DynamoDBStreamsClient,
   GetRecordsCommand,
   GetShardIteratorCommand,
+  type GetShardIteratorInput,
 } from '@aws-sdk/client-dynamodb-streams';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../host/log.ts';
@@ -25,24 +26,18 @@ export interface MappingParts {
 
 /** Reads one table's stream and calls its function, shard by shard, batch by batch, in order. */
 export class EventSourceMapping {
-  readonly #settings: MappingSettings;
-  readonly #client: DynamoDBStreamsClient;
-  readonly #checkpoints: Checkpoints;
-  readonly #log: Log;
+  readonly #parts: MappingParts;
   readonly #stopping = new AbortController();
   readonly #shards = new Map<string, Promise<void>>();
   #polling: Promise<void> | undefined;
 
-  constructor({ settings, client, checkpoints, log }: MappingParts) {
-    this.#settings = settings;
-    this.#client = client;
-    this.#checkpoints = checkpoints;
-    this.#log = log;
+  constructor(parts: MappingParts) {
+    this.#parts = parts;
   }
 
   /** Resolves when the positions are fixed: a record written after that is delivered, wherever reading starts. */
   async start(): Promise<void> {
-    await this.#findShards(this.#settings.startingPosition);
+    await this.#findShards(this.#parts.settings.startingPosition);
     this.#polling = this.#watchShards();
   }
 
@@ -60,9 +55,9 @@ export class EventSourceMapping {
   }
 
   async #findShards(startingPosition: StartingPosition): Promise<void> {
-    const { streamArn } = this.#settings;
-    const { StreamDescription } = await this.#client.send(
-      new DescribeStreamCommand({ StreamArn: streamArn }),
+    const { client, settings } = this.#parts;
+    const { StreamDescription } = await client.send(
+      new DescribeStreamCommand({ StreamArn: settings.streamArn }),
     );
     for (const { ShardId: shard } of StreamDescription?.Shards ?? []) {
       if (shard === undefined || this.#shards.has(shard)) continue;
@@ -72,33 +67,28 @@ export class EventSourceMapping {
   }
 
   async #firstIterator(shard: string, startingPosition: StartingPosition): Promise<string | undefined> {
-    const position = this.#checkpoints.get(this.#settings.id, shard);
-    const base = { StreamArn: this.#settings.streamArn, ShardId: shard };
-    const start = { ...base, ShardIteratorType: startingPosition };
-    try {
-      const from =
-        position === undefined
-          ? start
-          : { ...base, ShardIteratorType: 'AFTER_SEQUENCE_NUMBER' as const, SequenceNumber: position };
-      return (await this.#client.send(new GetShardIteratorCommand(from))).ShardIterator;
-    } catch (error) {
-      if (position === undefined) throw error;
-      // The position is older than what the stream keeps: read everything that is left.
-      const oldest = { ...base, ShardIteratorType: 'TRIM_HORIZON' as const };
-      return (await this.#client.send(new GetShardIteratorCommand(oldest))).ShardIterator;
-    }
+    const { client, checkpoints, settings } = this.#parts;
+    const position = checkpoints.get(settings.id, shard);
+    const iterator = async (from: Pick<GetShardIteratorInput, 'ShardIteratorType' | 'SequenceNumber'>) => {
+      const place = { StreamArn: settings.streamArn, ShardId: shard, ...from };
+      return (await client.send(new GetShardIteratorCommand(place))).ShardIterator;
+    };
+    if (position === undefined) return iterator({ ShardIteratorType: startingPosition });
+    // A position that is older than what the stream keeps is refused: then everything that is left is read.
+    return iterator({ ShardIteratorType: 'AFTER_SEQUENCE_NUMBER', SequenceNumber: position }).catch(() =>
+      iterator({ ShardIteratorType: 'TRIM_HORIZON' }),
+    );
   }
 
   async #readShard(shard: string, first: string | undefined): Promise<void> {
+    const { client, settings } = this.#parts;
     let iterator = first;
     while (iterator !== undefined && !this.#stopping.signal.aborted) {
       try {
-        const read = await this.#client.send(
-          new GetRecordsCommand({ ShardIterator: iterator, Limit: this.#settings.batchSize }),
+        const read = await client.send(
+          new GetRecordsCommand({ ShardIterator: iterator, Limit: settings.batchSize }),
         );
-        const records = (read.Records ?? []).map((record) =>
-          toStreamRecord(record, this.#settings.streamArn),
-        );
+        const records = (read.Records ?? []).map((record) => toStreamRecord(record, settings.streamArn));
         await this.#deliver(shard, records);
         iterator = read.NextShardIterator;
         if (records.length === 0) await this.#wait(pollIntervalMs);
@@ -113,20 +103,20 @@ export class EventSourceMapping {
   async #deliver(shard: string, records: StreamRecord[]): Promise<void> {
     const last = records.at(-1);
     if (last === undefined) return;
-    const wanted = records.filter(this.#settings.filter);
+    const { settings, checkpoints } = this.#parts;
+    const wanted = records.filter(settings.filter);
     if (wanted.length > 0) await deliverBatch(this.#delivery(), wanted);
-    if (!this.#stopping.signal.aborted)
-      this.#checkpoints.set(this.#settings.id, shard, last.dynamodb.SequenceNumber);
+    if (!this.#stopping.signal.aborted) checkpoints.set(settings.id, shard, last.dynamodb.SequenceNumber);
   }
 
   #delivery(): Delivery {
-    const { target, policy } = this.#settings;
+    const { target, policy } = this.#parts.settings;
     return {
       policy,
       invoke: (records) => target.call({ Records: records }),
       pause: (attempt) => this.#wait(Math.min(firstRetryMs * 2 ** (attempt - 1), longestRetryMs)),
       discard: (records, reason) =>
-        this.#log(
+        this.#parts.log(
           `[${target.settings.name}] gave up ${records.length} stream records ` +
             `(${records[0]?.dynamodb.SequenceNumber} to ${records.at(-1)?.dynamodb.SequenceNumber}): ${reason}`,
         ),
@@ -141,9 +131,8 @@ export class EventSourceMapping {
   }
 
   #complain(error: unknown): void {
+    const { settings, log } = this.#parts;
     if (!this.#stopping.signal.aborted)
-      this.#log(
-        `[${this.#settings.target.settings.name}] reading the stream failed: ${(error as Error).message}`,
-      );
+      log(`[${settings.target.settings.name}] reading the stream failed: ${(error as Error).message}`);
   }
 }

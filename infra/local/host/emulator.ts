@@ -53,11 +53,8 @@ export async function startEmulator(options: LocalOptions): Promise<Emulator> {
 }
 
 async function launch(binary: string, port: number, dataFolder: string | undefined): Promise<Emulator> {
-  const storage: string[] = [];
-  if (dataFolder !== undefined) {
-    mkdirSync(dataFolder, { recursive: true });
-    storage.push('--db-path', path.join(dataFolder, 'dynamodb.sqlite'));
-  }
+  if (dataFolder !== undefined) mkdirSync(dataFolder, { recursive: true });
+  const storage = dataFolder === undefined ? [] : ['--db-path', path.join(dataFolder, 'dynamodb.sqlite')];
   const serve = ['serve', '--host', '127.0.0.1', '--port', String(port), ...storage];
   const child = spawn('/bin/sh', ['-c', endsWithStdin, 'sh', binary, ...serve], {
     stdio: ['pipe', 'ignore', 'pipe'],

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { Server as HttpServer } from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { StartError } from './start-error.ts';
 
@@ -7,6 +8,14 @@ export async function listenOnLoopback(server: Server, port: number): Promise<nu
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   return (server.address() as AddressInfo).port;
+}
+
+/** Cuts the connections that are open. */
+export async function closeServer(server: HttpServer): Promise<void> {
+  if (!server.listening) return;
+  server.close();
+  server.closeAllConnections();
+  await once(server, 'close');
 }
 
 /** Resolves with the port when nobody listens on it, or with any free one for 0; rejects with EADDRINUSE. */

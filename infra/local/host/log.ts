@@ -1,3 +1,5 @@
+import type { Readable } from 'node:stream';
+
 /** The log goes to stderr; stdout holds only what `npm start` reports once it is ready. */
 export type Log = (line: string) => void;
 
@@ -5,18 +7,17 @@ export const logToStderr: Log = (line) => {
   process.stderr.write(`${line}\n`);
 };
 
-/** Splits what a process writes into lines, each one logged with its prefix; the last may lack its line end. */
-export function logLines(log: Log, prefix: string): { push(text: string): void; end(): void } {
+/** Logs what a process writes line by line; the last line may lack its end. */
+export function logLines(stream: Readable, log: Log): void {
   let rest = '';
-  return {
-    push(text) {
+  stream
+    .setEncoding('utf8')
+    .on('data', (text: string) => {
       const lines = (rest + text).split('\n');
       rest = lines.pop() ?? '';
-      for (const line of lines) log(`${prefix} ${line}`);
-    },
-    end() {
-      if (rest !== '') log(`${prefix} ${rest}`);
-      rest = '';
-    },
-  };
+      for (const line of lines) log(line);
+    })
+    .on('end', () => {
+      if (rest !== '') log(rest);
+    });
 }

@@ -36,27 +36,23 @@ export interface EnvironmentParts {
 export class Environment {
   readonly label: string;
   state: 'starting' | 'idle' | 'busy' | 'dead' = 'starting';
-  readonly #settings: FunctionSettings;
-  readonly #events: EnvironmentEvents;
-  readonly #log: Log;
+  readonly #parts: EnvironmentParts;
   readonly #server: Server;
   #process: ChildProcess | undefined;
   #waiting: ServerResponse | undefined;
   #invocation: Invocation | undefined;
   #answered = false;
-  #answerComplete = false;
-  #answeredAt = 0;
+  /** When it had sent its last byte; undefined until then. */
+  #completeAt: number | undefined;
   #everIdle = false;
   #initError: FunctionError | undefined;
   #timer: NodeJS.Timeout | undefined;
   #killed = false;
   readonly #ended = Promise.withResolvers<void>();
 
-  constructor({ settings, serial, events, log }: EnvironmentParts) {
-    this.label = `${settings.name}#${serial}`;
-    this.#settings = settings;
-    this.#events = events;
-    this.#log = log;
+  constructor(parts: EnvironmentParts) {
+    this.label = `${parts.settings.name}#${parts.serial}`;
+    this.#parts = parts;
     this.#server = createRuntimeApi({
       next: (response) => this.#becomeIdle(response),
       initFailed: (error) => {
@@ -78,32 +74,30 @@ export class Environment {
       },
     });
     this.#server.listen(0, '127.0.0.1', () => this.#spawn());
-    this.#timer = setTimeout(() => this.#timedOut('Init'), initTimeoutMs);
+    this.#timer = setTimeout(() => this.#timedOut('Init', initTimeoutMs), initTimeoutMs);
   }
 
   /** It has just sent its last byte. Most handlers end with that, so it will be idle at once. */
   get isFinishing(): boolean {
-    return (
-      this.state === 'busy' && this.#answerComplete && performance.now() - this.#answeredAt < finishingMs
-    );
+    return this.state === 'busy' && performance.now() - (this.#completeAt ?? -Infinity) < finishingMs;
   }
 
   /** Only while idle. */
   run(invocation: Invocation): void {
-    const response = this.#waiting;
-    this.#waiting = undefined;
+    const { timeoutMs, arn } = this.#parts.settings;
     this.#invocation = invocation;
     this.#answered = false;
-    this.#answerComplete = false;
+    this.#completeAt = undefined;
     this.state = 'busy';
-    this.#timer = setTimeout(() => this.#timedOut('Task'), this.#settings.timeoutMs);
-    response?.writeHead(200, {
+    this.#timer = setTimeout(() => this.#timedOut('Task', timeoutMs), timeoutMs);
+    const headers = {
       'content-type': 'application/json',
       'lambda-runtime-aws-request-id': invocation.id,
-      'lambda-runtime-deadline-ms': String(Date.now() + this.#settings.timeoutMs),
-      'lambda-runtime-invoked-function-arn': this.#settings.arn,
-    });
-    response?.end(invocation.event);
+      'lambda-runtime-deadline-ms': String(Date.now() + timeoutMs),
+      'lambda-runtime-invoked-function-arn': arn,
+    };
+    this.#waiting?.writeHead(200, headers).end(invocation.event);
+    this.#waiting = undefined;
   }
 
   /** Kills the process as Lambda does, without notice to the function. Resolves when it has ended. */
@@ -117,27 +111,23 @@ export class Environment {
 
   #spawn(): void {
     if (this.#killed) return;
+    const { settings, log } = this.#parts;
     const { port } = this.#server.address() as AddressInfo;
-    const heap = `--max-old-space-size=${Math.floor(this.#settings.memoryMegabytes * 0.9)}`;
+    const heap = `--max-old-space-size=${Math.floor(settings.memoryMegabytes * 0.9)}`;
     const child = spawn(process.execPath, [heap, '-r', shim, runtimeClient], {
-      cwd: this.#settings.folder,
+      cwd: settings.folder,
       // An open stdin tells the shim that this process still lives.
       stdio: ['pipe', 'pipe', 'pipe'],
-      env: runtimeEnvironment(this.#settings, this.label, `127.0.0.1:${port}`),
+      env: runtimeEnvironment(settings, this.label, `127.0.0.1:${port}`),
     });
     this.#process = child;
-    this.#log(`environment ${this.label} pid ${child.pid}`);
-    for (const stream of [child.stdout, child.stderr]) {
-      const lines = logLines(this.#log, `[${this.#settings.name}]`);
-      stream
-        .setEncoding('utf8')
-        .on('data', (text: string) => lines.push(text))
-        .on('end', () => lines.end());
-    }
+    log(`environment ${this.label} pid ${child.pid}`);
+    for (const stream of [child.stdout, child.stderr])
+      logLines(stream, (line) => log(`[${settings.name}] ${line}`));
     child.stdin.on('error', () => {});
     child.on('error', (error) => this.#die({ errorType: 'Runtime.ExitError', errorMessage: error.message }));
     child.on('exit', (code, signal) => {
-      if (!this.#killed) this.#log(`environment ${this.label} pid ${child.pid} ended (${signal ?? code})`);
+      if (!this.#killed) log(`environment ${this.label} pid ${child.pid} ended (${signal ?? code})`);
       this.#die({ errorType: 'Runtime.ExitError', errorMessage: `Runtime exited (${signal ?? code})` });
     });
   }
@@ -145,17 +135,16 @@ export class Environment {
   #becomeIdle(response: ServerResponse): void {
     // A streaming handler that threw asks for work on one connection while its answer is on the way on another.
     this.#waiting = response;
-    if (this.#invocation !== undefined && !this.#answerComplete) return;
+    if (this.#invocation !== undefined && this.#completeAt === undefined) return;
     clearTimeout(this.#timer);
     this.#everIdle = true;
     this.#invocation = undefined;
     this.state = 'idle';
-    this.#events.idle();
+    this.#parts.events.idle();
   }
 
   #answerEnded(): void {
-    this.#answerComplete = true;
-    this.#answeredAt = performance.now();
+    this.#completeAt = performance.now();
     if (this.#waiting !== undefined) this.#becomeIdle(this.#waiting);
   }
 
@@ -165,13 +154,13 @@ export class Environment {
     return this.#invocation?.responder;
   }
 
-  #timedOut(what: 'Task' | 'Init'): void {
-    const seconds = ((what === 'Task' ? this.#settings.timeoutMs : initTimeoutMs) / 1000).toFixed(2);
+  #timedOut(what: 'Task' | 'Init', timeoutMs: number): void {
+    const seconds = (timeoutMs / 1000).toFixed(2);
     const message = `${this.#invocation?.id ?? ''} ${what} timed out after ${seconds} seconds`.trim();
-    this.#log(`[${this.#settings.name}] ${message}`);
-    if (this.#invocation === undefined)
-      this.#initError = { errorType: 'Sandbox.Timedout', errorMessage: message };
-    else this.#take()?.failed({ errorType: 'Sandbox.Timedout', errorMessage: message });
+    this.#parts.log(`[${this.#parts.settings.name}] ${message}`);
+    const error = { errorType: 'Sandbox.Timedout', errorMessage: message };
+    if (this.#invocation === undefined) this.#initError = error;
+    else this.#take()?.failed(error);
     void this.kill();
   }
 
@@ -182,7 +171,7 @@ export class Environment {
     // Connections stay: what the process wrote before it died is still to be read.
     this.#server.close();
     if (this.#invocation !== undefined) this.#take()?.failed(error);
-    this.#events.dead(this, this.#everIdle ? undefined : (this.#initError ?? error));
+    this.#parts.events.dead(this, this.#everIdle ? undefined : (this.#initError ?? error));
     this.#ended.resolve();
   }
 }

@@ -14,20 +14,13 @@ export interface OriginRequest {
   reply: UrlReply;
 }
 
+/** Answers a request by invoking a function once the body of the request is complete. */
+export type FunctionUrl = (request: IncomingMessage, origin: OriginRequest) => void;
+
 /** The URL of a function. Lambda itself refuses a body that is too large; everything else is left to the function. */
-export class FunctionUrl {
-  readonly #function: LocalFunction;
-  readonly #mode: InvokeMode;
-  readonly #domain: string;
-
-  constructor(target: LocalFunction, mode: InvokeMode, domain: string) {
-    this.#function = target;
-    this.#mode = mode;
-    this.#domain = domain;
-  }
-
-  /** Invokes the function once the body of the request is complete. */
-  serve(request: IncomingMessage, { target, headers, reply }: OriginRequest): void {
+export const functionUrl =
+  (target: LocalFunction, mode: InvokeMode, domain: string): FunctionUrl =>
+  (request, { target: pathAndQuery, headers, reply }) =>
     readBody(request, (body) => {
       if (body === undefined) {
         reply.begin(413, { 'content-type': 'application/json' });
@@ -37,19 +30,17 @@ export class FunctionUrl {
       const event = toUrlEvent(
         {
           method: request.method ?? 'GET',
-          target,
+          target: pathAndQuery,
           headers,
           body,
           sourceIp: request.socket.remoteAddress?.replace('::ffff:', '') ?? '127.0.0.1',
-          domain: this.#domain,
+          domain,
         },
         requestId,
       );
       reply.startWaiting();
-      this.#function.invoke(event, respondTo(reply, this.#mode, requestId), requestId);
+      target.invoke(event, respondTo(reply, mode, requestId), requestId);
     });
-  }
-}
 
 /** Calls back once with the whole body, or undefined as soon as it is too large; never, when the viewer gives up. */
 function readBody(request: IncomingMessage, done: (body: Buffer | undefined) => void): void {
@@ -57,10 +48,8 @@ function readBody(request: IncomingMessage, done: (body: Buffer | undefined) => 
   let size = 0;
   const take = (bytes: Buffer) => {
     size += bytes.length;
-    if (size <= requestBytesMax) {
-      pieces.push(bytes);
-      return;
-    }
+    pieces.push(bytes);
+    if (size <= requestBytesMax) return;
     request.off('data', take).off('end', end).resume();
     done(undefined);
   };

@@ -35,28 +35,27 @@ async function route(calls: RuntimeCalls, request: IncomingMessage, response: Se
   if (request.method === 'GET' && path === 'invocation/next') return calls.next(response);
   if (path === 'init/error') {
     calls.initFailed(parseError(await buffer(request)));
-    return accept(response);
+    return answer(response, 202, accepted);
   }
   const match = invocationPath.exec(path);
   const id = decodeURIComponent(match?.[1] ?? '');
   if (match === null || !calls.isRunning(id)) {
     request.resume();
-    response.writeHead(400, { 'content-type': 'application/json' });
-    response.end('{"errorType":"InvalidRequestID","errorMessage":"Invalid request ID"}');
-    return;
+    return answer(response, 400, '{"errorType":"InvalidRequestID","errorMessage":"Invalid request ID"}');
   }
   if (match[2] === 'error') calls.failed(id, parseError(await buffer(request)));
   else if (request.headers['lambda-runtime-function-response-mode'] === 'streaming') {
-    request.once('end', () => accept(response));
+    request.once('end', () => answer(response, 202, accepted));
     calls.streaming(id, request, request.headers['content-type'] ?? 'application/octet-stream');
     return;
   } else calls.answered(id, await buffer(request));
-  accept(response);
+  answer(response, 202, accepted);
 }
 
-function accept(response: ServerResponse): void {
-  response.writeHead(202, { 'content-type': 'application/json' });
-  response.end('{"status":"OK"}');
+const accepted = '{"status":"OK"}';
+
+function answer(response: ServerResponse, status: number, json: string): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(json);
 }
 
 function parseError(body: Buffer): FunctionError {

@@ -13,7 +13,6 @@ export interface UrlRequest {
 }
 
 const textual = /^(text\/|application\/(json|javascript|xml|[\w.-]+\+(json|xml))\b)/i;
-const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
 /** The event that a Function URL makes of a request: payload format 2.0. The path stays percent-encoded. */
 export function toUrlEvent(request: UrlRequest, requestId: string): Record<string, unknown> {
@@ -65,17 +64,12 @@ function eventHeaders(request: UrlRequest): { headers: Record<string, string>; c
 }
 
 function queryParameters(query: string): Record<string, string> {
-  const parameters = new Map<string, string>();
-  for (const [name, value] of new URLSearchParams(query)) {
-    const before = parameters.get(name);
-    parameters.set(name, before === undefined ? value : `${before},${value}`);
-  }
-  return Object.fromEntries(parameters);
+  const parameters = new URLSearchParams(query);
+  return Object.fromEntries([...parameters.keys()].map((name) => [name, parameters.getAll(name).join(',')]));
 }
 
-const two = (value: number): string => String(value).padStart(2, '0');
-
+/** `21/Nov/2026:09:43:00 +0000` */
 function commonLogTime(date: Date): string {
-  const time = [date.getUTCHours(), date.getUTCMinutes(), date.getUTCSeconds()].map(two).join(':');
-  return `${two(date.getUTCDate())}/${months[date.getUTCMonth()]}/${date.getUTCFullYear()}:${time} +0000`;
+  const [, day, month, year, time] = date.toUTCString().split(' ');
+  return `${day}/${month}/${year}:${time} +0000`;
 }

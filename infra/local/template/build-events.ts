@@ -25,38 +25,31 @@ interface Target {
   Input?: string;
 }
 
-interface RuleProperties {
+/** Of a rule and of a schedule. */
+interface ScheduledProperties {
   ScheduleExpression?: string;
   State?: string;
+  /** Of a rule. */
   Targets?: Target[];
-}
-
-interface ScheduleProperties {
-  ScheduleExpression: string;
-  State?: string;
-  Target: Target;
+  /** Of a schedule. */
+  Target?: Target;
 }
 
 /** Rules with a schedule, and schedules, one for each function they call. Rules on events are not emulated. */
 export function buildSchedules(references: LocalReferences, functions: Functions): Schedule[] {
   const { template, resolve } = references;
-  const rules = resourcesOf(template, 'AWS::Events::Rule').flatMap(([id, { Properties }]) => {
-    const { ScheduleExpression: expression, State: state, Targets } = Properties as unknown as RuleProperties;
-    return (Targets ?? []).map((target) => ({ id, expression, state, target, source: 'aws.events' }));
-  });
-  const schedules = resourcesOf(template, 'AWS::Scheduler::Schedule').map(([id, { Properties }]) => {
-    const {
-      ScheduleExpression: expression,
-      State: state,
-      Target: target,
-    } = Properties as unknown as ScheduleProperties;
-    return { id, expression, state, target, source: 'aws.scheduler' };
-  });
-  return [...rules, ...schedules].flatMap(({ id, expression, state, target, source }) => {
-    if (expression === undefined || state === 'DISABLED') return [];
-    const event: unknown =
-      target.Input === undefined ? scheduledEvent(source, id) : JSON.parse(String(resolve(target.Input)));
-    return [{ id, expression, event, target: functionNamed(functions, functionOf(target.Arn)) }];
+  const scheduled = resourcesOf(template, 'AWS::Events::Rule', 'AWS::Scheduler::Schedule');
+  return scheduled.flatMap(([id, { Type, Properties }]) => {
+    const { ScheduleExpression: expression, State, Targets, Target } = Properties as ScheduledProperties;
+    if (expression === undefined || State === 'DISABLED') return [];
+    const source = Type === 'AWS::Events::Rule' ? 'aws.events' : 'aws.scheduler';
+    return [Targets ?? [], Target ?? []].flat().map(({ Input, Arn }) => ({
+      id,
+      expression,
+      event:
+        Input === undefined ? scheduledEvent(source, id) : (JSON.parse(String(resolve(Input))) as unknown),
+      target: functionNamed(functions, functionOf(Arn)),
+    }));
   });
 }
 

@@ -1,6 +1,6 @@
 import type { Log } from '../host/log.ts';
 import type { FunctionSettings } from '../lambda/invocation.ts';
-import { FunctionUrl } from '../lambda/function-url.ts';
+import { functionUrl, type FunctionUrl } from '../lambda/function-url.ts';
 import { LocalFunction } from '../lambda/local-function.ts';
 import type { InvokeMode } from '../lambda/url-reply.ts';
 import { StartError } from '../host/start-error.ts';
@@ -100,7 +100,7 @@ export function buildFunctionUrls(
       const id = functionOf(Properties['TargetFunctionArn']);
       const mode = (Properties['InvokeMode'] ?? 'BUFFERED') as InvokeMode;
       const host = functionUrlHost(id);
-      return [host, new FunctionUrl(functionNamed(functions, id), mode, host)];
+      return [host, functionUrl(functionNamed(functions, id), mode, host)];
     }),
   );
 }

@@ -80,22 +80,16 @@ async function existingTable(
   wanted: TableProperties,
 ): Promise<TableDescription> {
   const { Table } = await client.send(new DescribeTableCommand({ TableName: name }));
-  const found = shape(
-    Table?.KeySchema,
-    Table?.StreamSpecification?.StreamViewType,
-    Table?.GlobalSecondaryIndexes?.length ?? 0,
-  );
-  const expected = shape(
-    wanted.KeySchema,
-    wanted.StreamSpecification?.StreamViewType,
-    wanted.GlobalSecondaryIndexes?.length ?? 0,
-  );
-  if (found !== expected)
+  if (shapeOf(Table ?? {}) !== shapeOf(wanted))
     throw new StartError(
       `table ${name} has another shape than the stack's; remove RELAY_DATA or name another folder`,
     );
   return Table ?? {};
 }
 
-const shape = (keys: KeySchemaElement[] | undefined, stream: string | undefined, indexes: number): string =>
-  JSON.stringify([keys?.map((key) => [key.AttributeName, key.KeyType]), stream ?? null, indexes]);
+const shapeOf = (table: TableDescription | TableProperties): string =>
+  JSON.stringify([
+    table.KeySchema?.map((key) => [key.AttributeName, key.KeyType]),
+    table.StreamSpecification?.StreamViewType ?? null,
+    table.GlobalSecondaryIndexes?.length ?? 0,
+  ]);

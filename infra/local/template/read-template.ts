@@ -25,34 +25,29 @@ export interface Asset {
   displayName: string;
 }
 
+interface Body {
+  Resources?: Record<string, Resource>;
+  Parameters?: Template['parameters'];
+}
+
 interface AssetManifest {
-  files?: Record<string, AssetEntry>;
+  files?: Record<
+    string,
+    {
+      displayName?: string;
+      source: { path: string };
+      destinations: Record<string, { objectKey: string }>;
+    }
+  >;
 }
-
-interface AssetEntry {
-  displayName?: string;
-  source: { path: string };
-  destinations: Record<string, { objectKey: string }>;
-}
-
-const readJson = (file: string): unknown => JSON.parse(readFileSync(file, 'utf8'));
 
 /**
  * Reads `<folder>/<stack>.template.json` and its asset manifest. Throws StartError when the template is missing,
  * or holds a resource type or an intrinsic function that the local stack does not know.
  */
 export function readTemplate(folder: string, stackName: string): Template {
-  const file = path.join(folder, `${stackName}.template.json`);
-  let body: { Resources?: Record<string, Resource>; Parameters?: Template['parameters'] };
-  let manifest: AssetManifest;
-  try {
-    body = readJson(file) as typeof body;
-    manifest = readJson(path.join(folder, `${stackName}.assets.json`)) as AssetManifest;
-  } catch (error) {
-    throw new StartError(
-      `no synthesized stack in ${folder} (${(error as Error).message}); run it with npm start`,
-    );
-  }
+  const body = readJson(folder, `${stackName}.template.json`) as Body;
+  const manifest = readJson(folder, `${stackName}.assets.json`) as AssetManifest;
   const assets = new Map<string, Asset>();
   for (const { source, destinations, displayName = '' } of Object.values(manifest.files ?? {}))
     for (const { objectKey } of Object.values(destinations))
@@ -71,25 +66,29 @@ export function readTemplate(folder: string, stackName: string): Template {
   };
 }
 
+function readJson(folder: string, name: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path.join(folder, name), 'utf8'));
+  } catch (error) {
+    throw new StartError(
+      `no synthesized stack in ${folder} (${(error as Error).message}); run it with npm start`,
+    );
+  }
+}
+
 /** Throws StartError for the first part of a template that the local stack does not support. */
 export function checkResources(resources: Record<string, Resource>): void {
   for (const [id, resource] of Object.entries(resources)) {
     if (resource.Type in ignoredTypes) continue;
     if (!isRunType(resource.Type)) throw new StartError(`unknown resource type ${resource.Type} (${id})`);
     if (resource.Condition !== undefined) throw new StartError(`conditional resources are not known (${id})`);
-    checkIntrinsics(id, resource.Properties);
+    for (const [, name = ''] of JSON.stringify(resource.Properties ?? {}).matchAll(intrinsicKey))
+      if (!intrinsicNames.includes(name)) throw new StartError(`unknown intrinsic function ${name} (${id})`);
   }
 }
 
-function checkIntrinsics(id: string, value: unknown): void {
-  if (Array.isArray(value)) for (const item of value) checkIntrinsics(id, item);
-  else if (typeof value === 'object' && value !== null)
-    for (const [key, inner] of Object.entries(value)) {
-      if (key.startsWith('Fn::') && !intrinsicNames.includes(key))
-        throw new StartError(`unknown intrinsic function ${key} (${id})`);
-      checkIntrinsics(id, inner);
-    }
-}
+/** A key in JSON: inside a text its quotes would be escaped. */
+const intrinsicKey = /"(Fn::[^"\\]*)":/g;
 
 /** The resources of one type, in the template's order. */
 export function resourcesOf(template: Template, ...types: RunType[]): [id: string, resource: Resource][] {

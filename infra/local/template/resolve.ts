@@ -65,8 +65,8 @@ export function createResolver(references: References): Resolve {
         return substitute(argument);
       case 'Fn::Join': {
         const [separator, items] = argument as [string, unknown];
-        // A dynamic reference is often put together by a join, so it is looked for after joining.
-        return secrets((joinable(items) as unknown[]).map(String).join(separator));
+        // A dynamic reference is often put together by a join, so it is looked for after joining: its pieces alone are none.
+        return secrets((resolve(items) as unknown[]).map(String).join(separator));
       }
       case 'Fn::Select': {
         const [index, items] = argument as [string | number, unknown];
@@ -80,12 +80,6 @@ export function createResolver(references: References): Resolve {
         throw new StartError(`unknown intrinsic function ${name}`);
     }
   };
-
-  // The pieces of a join are resolved one by one, but a piece such as `{{resolve:` is left as it is.
-  const joinable = (items: unknown): unknown =>
-    Array.isArray(items)
-      ? items.map((item) => (typeof item === 'string' ? item : resolve(item)))
-      : resolve(items);
 
   return resolve;
 }

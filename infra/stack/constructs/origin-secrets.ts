@@ -21,17 +21,14 @@ export class OriginSecrets extends Construct {
 
   constructor(scope: Construct, id: string, props: OriginSecretsProps) {
     super(scope, id);
-    const values = props.numbers.map((number) => this.secretValue(number));
+    const values = props.numbers.map((number) =>
+      new Secret(this, `Secret${number}`, {
+        description: `Origin secret ${number}: what CloudFront shows to the relay's functions`,
+        generateSecretString: { excludePunctuation: true, passwordLength: 48 },
+        // Unwrapping leaves a `{{resolve:...}}` reference in the template, never the value.
+      }).secretValue.unsafeUnwrap(),
+    );
     this.sent = values.at(-1) ?? '';
     this.accepted = values.join(',');
-  }
-
-  /** Unwrapping leaves a `{{resolve:...}}` reference in the template, never the value. */
-  private secretValue(number: number): string {
-    const secret = new Secret(this, `Secret${number}`, {
-      description: `Origin secret ${number}: what CloudFront shows to the relay's functions`,
-      generateSecretString: { excludePunctuation: true, passwordLength: 48 },
-    });
-    return secret.secretValue.unsafeUnwrap();
   }
 }

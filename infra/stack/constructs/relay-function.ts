@@ -75,7 +75,7 @@ export class RelayFunction extends Construct {
 function tableGrants(props: RelayFunctionProps): PolicyStatement[] {
   return tableNames.flatMap((name) => {
     const actions = props.description.tables[name] ?? [];
-    return actions.length === 0 ? [] : allow('dynamodb', actions, props.tables.arn(name));
+    return actions.length === 0 ? [] : allow('dynamodb', actions, props.tables.byName[name].tableArn);
   });
 }
 

@@ -25,18 +25,13 @@ export interface RelayTablesProps {
 }
 
 export class RelayTables extends Construct {
-  private readonly byName: Record<TableName, TableV2>;
+  readonly byName: Readonly<Record<TableName, TableV2>>;
 
   constructor(scope: Construct, id: string, props: RelayTablesProps) {
     super(scope, id);
     this.byName = Object.fromEntries(
       tableNames.map((name) => [name, new TableV2(this, name, tableProps(name, tableSchemas[name], props))]),
     ) as Record<TableName, TableV2>;
-  }
-
-  /** The table's ARN, without its indexes and stream. */
-  arn(name: TableName): string {
-    return this.byName[name].tableArn;
   }
 
   streamArn(name: TableName): string {

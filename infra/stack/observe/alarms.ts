@@ -26,21 +26,22 @@ export interface AlarmsProps {
 
 export class Alarms extends Construct {
   readonly topic?: Topic;
-  readonly all: Alarm[] = [];
+  readonly all: Alarm[];
 
   constructor(scope: Construct, id: string, props: AlarmsProps) {
     super(scope, id);
     if (props.email !== undefined) this.topic = this.alarmTopic(props.email);
-    for (const [name, relayFunction] of props.functions.byName) {
-      for (const alarm of functionAlarms(name, relayFunction)) this.addAlarm(alarm);
+    const ofFunctions = [...props.functions.byName].flatMap(([name, relayFunction]) => {
       const mappings = props.triggers.mappings.filter((mapping) => mapping.function === name);
-      for (const alarm of streamAlarms(name, relayFunction, mappings)) this.addAlarm(alarm);
-    }
-    for (const alarmsOf of [requestAlarms, moneyAlarms, configAlarms, tableAlarms])
-      for (const alarm of alarmsOf(props.stackName)) this.addAlarm(alarm);
+      return functionAlarms(name, relayFunction).concat(streamAlarms(name, relayFunction, mappings));
+    });
+    const ofStack = [requestAlarms, moneyAlarms, configAlarms, tableAlarms].flatMap((alarmsOf) =>
+      alarmsOf(props.stackName),
+    );
+    this.all = [...ofFunctions, ...ofStack].map((definition) => this.alarm(definition));
   }
 
-  private addAlarm(definition: AlarmDefinition): void {
+  private alarm(definition: AlarmDefinition): Alarm {
     const alarm = new Alarm(this, definition.id, {
       alarmDescription: definition.description,
       metric: definition.metric,
@@ -53,7 +54,7 @@ export class Alarms extends Construct {
       treatMissingData: missingData(definition),
     });
     if (this.topic) alarm.addAlarmAction(new SnsAction(this.topic));
-    this.all.push(alarm);
+    return alarm;
   }
 
   private alarmTopic(email: string): Topic {

@@ -24,7 +24,13 @@ const iteratorAgeMax = Duration.minutes(5);
 
 export function functionAlarms(name: string, relayFunction: RelayFunction): AlarmDefinition[] {
   const { lambda } = relayFunction;
-  const alarms: AlarmDefinition[] = [
+  const serverErrors = {
+    id: `${name}ServerErrors`,
+    description: `Function ${name} answered with many 5xx: upstreams or tables cannot be reached`,
+    metric: lambda.metric('Url5xxCount', { period, statistic: Stats.SUM }),
+    threshold: 20,
+  };
+  return [
     {
       id: `${name}Errors`,
       description: `Function ${name} crashed or timed out: its log group says why`,
@@ -37,15 +43,8 @@ export function functionAlarms(name: string, relayFunction: RelayFunction): Alar
       metric: lambda.metricThrottles({ period, statistic: Stats.SUM }),
       threshold: 1,
     },
+    ...(relayFunction.url === undefined ? [] : [serverErrors]),
   ];
-  if (relayFunction.url === undefined) return alarms;
-  const serverErrors: AlarmDefinition = {
-    id: `${name}ServerErrors`,
-    description: `Function ${name} answered with many 5xx: upstreams or tables cannot be reached`,
-    metric: lambda.metric('Url5xxCount', { period, statistic: Stats.SUM }),
-    threshold: 20,
-  };
-  return [...alarms, serverErrors];
 }
 
 /** Streams that are not read in time, and records that were given up. */

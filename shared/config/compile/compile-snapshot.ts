@@ -2,8 +2,8 @@ import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { emptyRows, type ConfigRows } from '../config-rows.ts';
 import { crossWarnings, withWarnings } from './cross-checks.ts';
 import { channelReader } from './read-channel.ts';
-import { chargeReader } from './read-charge.ts';
-import { planReader } from './read-plan.ts';
+import { readCharge } from './read-charge.ts';
+import { readPlan } from './read-plan.ts';
 import { settingReader } from './read-setting.ts';
 import { readTable } from './read-table.ts';
 import { defaultSettings } from '../rows/settings.ts';
@@ -36,20 +36,19 @@ export interface Compiled {
 export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compiled {
   const earlier = options.earlier ?? emptyRows;
   const channels = readTable(channelReader(options), raw.channels, earlier.channels);
-  const charges = readTable(chargeReader, raw.charges, earlier.charges);
-  const plans = readTable(planReader, raw.plans, earlier.plans);
+  const charges = readTable({ table: 'charges', read: readCharge }, raw.charges, earlier.charges);
+  const plans = readTable({ table: 'plans', read: readPlan }, raw.plans, earlier.plans);
   const settings = readTable(settingReader(options), raw.settings, earlier.settings);
 
-  const enabled = channels.used
-    .map(({ row }) => row)
+  const enabled = channels.rows
     .filter((channel) => channel.state)
     .toSorted((a, b) => b.priority - a.priority || compareCodeUnits(a.id, b.id));
   const snapshot: Snapshot = {
     publishedAt: options.publishedAt,
     channels: enabled,
-    charges: charges.used.map(({ row }) => row),
-    plans: plans.used.map(({ row }) => row),
-    settings: Object.assign(structuredClone(defaultSettings), ...settings.used.map(({ row }) => row)),
+    charges: charges.rows,
+    plans: plans.rows,
+    settings: Object.assign(structuredClone(defaultSettings), ...settings.rows),
     models: [...new Set(enabled.flatMap((channel) => channel.models))],
   };
   const tables = [channels, charges, plans, settings];
@@ -57,10 +56,10 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
   return {
     snapshot,
     rows: {
-      channels: channels.used.map(({ plain }) => plain),
-      charges: charges.used.map(({ plain }) => plain),
-      plans: plans.used.map(({ plain }) => plain),
-      settings: settings.used.map(({ plain }) => plain),
+      channels: channels.plainRows,
+      charges: charges.plainRows,
+      plans: plans.plainRows,
+      settings: settings.plainRows,
     },
     results: withWarnings(
       tables.flatMap(({ results }) => results),

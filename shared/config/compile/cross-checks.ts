@@ -1,5 +1,5 @@
 /** Warnings that need several tables. None of them takes a row out of use. */
-import { pricedModels } from '../../billing/price.ts';
+import { pricedModels, ruleOf } from '../../billing/price.ts';
 import type { ChargeRow } from '../rows/charge-row.ts';
 import type { PlanRow } from '../rows/plan-row.ts';
 import { secretsOf } from './read-channel.ts';
@@ -22,29 +22,24 @@ export function unpricedModels({ models, charges }: Pick<Config, 'models' | 'cha
  * @param unreadableSecrets references that could not be read, each with why
  */
 export function crossWarnings(config: Config, unreadableSecrets: ReadonlyMap<string, string>): Warnings {
-  const warnings: Warnings = new Map();
-  const add = (table: ConfigTable, key: string | number, found: string[]): void => {
-    if (found.length > 0) warnings.set(nameOf(table, key), found);
-  };
   const unpriced = new Set(unpricedModels(config));
-  for (const channel of config.channels) {
-    add('channels', channel.id, [
+  const warnings: Warnings = new Map();
+  for (const channel of config.channels)
+    warnings.set(nameOf('channels', channel.id), [
       ...unpricedWarning(
         channel.models.filter((model) => unpriced.has(model)),
         config,
       ),
-      ...secretsOf(channel).flatMap((reference) => {
-        const why = unreadableSecrets.get(reference);
-        return why === undefined ? [] : [`secret: ${reference} cannot be read: ${why}`];
-      }),
+      ...secretsOf(channel)
+        .filter((reference) => unreadableSecrets.has(reference))
+        .map((reference) => `secret: ${reference} cannot be read: ${unreadableSecrets.get(reference)}`),
     ]);
-  }
-  const pricedBy = new Map<string, number>();
-  for (const charge of config.charges) {
-    add('charges', charge.id, [...shadowed(charge, pricedBy), ...unservedCharge(charge, config)]);
-    for (const model of charge.models) if (!pricedBy.has(model)) pricedBy.set(model, charge.id);
-  }
-  for (const plan of config.plans) add('plans', plan.level, unservedPlanItems(plan, config));
+  for (const charge of config.charges)
+    warnings.set(nameOf('charges', charge.id), [
+      ...shadowed(charge, config),
+      ...unservedCharge(charge, config),
+    ]);
+  for (const plan of config.plans) warnings.set(nameOf('plans', plan.level), unservedPlanItems(plan, config));
   return warnings;
 }
 
@@ -52,7 +47,7 @@ export function crossWarnings(config: Config, unreadableSecrets: ReadonlyMap<str
 export function withWarnings(results: RowResult[], warnings: Warnings): RowResult[] {
   return results.map((result) => {
     const found = warnings.get(nameOf(result.table, result.key));
-    if (!found || result.problem !== undefined) return result;
+    if (!found?.length || result.problem !== undefined) return result;
     return { ...result, warning: [result.warning ?? [], found].flat(2).join('; ') };
   });
 }
@@ -68,20 +63,17 @@ function unpricedWarning(unpriced: string[], { settings }: Config): string[] {
   return [`models: no row of charges prices ${list(unpriced)}, ${consequence}`];
 }
 
-function shadowed({ models }: ChargeRow, pricedBy: ReadonlyMap<string, number>): string[] {
-  const lower = new Map<number, string[]>();
-  for (const model of new Set(models)) {
-    const id = pricedBy.get(model);
-    if (id !== undefined) lower.set(id, [...(lower.get(id) ?? []), model]);
-  }
-  return [...lower].map(
-    ([id, names]) =>
-      `models: rule ${id} has the lower id and already prices ${list(names)}, so that one counts`,
+function shadowed({ id, models }: ChargeRow, { charges }: Config): string[] {
+  const byRule = Map.groupBy(new Set(models), (model) => ruleOf(charges, model)?.id);
+  byRule.delete(id);
+  return [...byRule].map(
+    ([lower, names]) =>
+      `models: rule ${lower} has the lower id and already prices ${list(names)}, so that one counts`,
   );
 }
 
 function unservedCharge({ models }: ChargeRow, config: Config): string[] {
-  const unserved = models.filter((model) => !config.models.includes(model));
+  const unserved = unservedOf(models, config);
   if (unserved.length === 0) return [];
   const publicNames = config.channels.flatMap((channel) =>
     Object.entries(channel.mapper).flatMap(([name, upstreamName]) =>
@@ -92,9 +84,12 @@ function unservedCharge({ models }: ChargeRow, config: Config): string[] {
   return [`models: no channel that is on serves ${list(unserved)}${hint}`];
 }
 
+const unservedOf = (models: string[], config: Config): string[] =>
+  models.filter((model) => !config.models.includes(model));
+
 const unservedPlanItems = ({ items }: PlanRow, config: Config): string[] =>
   items.flatMap(({ models }, index) => {
-    const unserved = models.filter((model) => !config.models.includes(model));
+    const unserved = unservedOf(models, config);
     return unserved.length > 0
       ? [`items[${index}].models: no channel that is on serves ${list(unserved)}`]
       : [];

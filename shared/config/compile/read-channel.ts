@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { ChannelRow } from '../rows/channel-row.ts';
 import { endpointOf, typeProblems } from '../../upstreams/types/channel-attributes.ts';
 import { normaliseEndpoint } from '../../upstreams/endpoint-rules.ts';
-import { attributeOf, lastGoodVersion, readRow } from '../rows/read-row.ts';
+import { attributeOf, readRow, usedRow } from '../rows/read-row.ts';
 import type { RowProblem, RowReading } from '../rows/read-row.ts';
 import type { TableReader } from './read-table.ts';
 import { referenceProblem } from '../rows/secret-reference.ts';
@@ -24,9 +24,7 @@ export function readChannel(raw: unknown, rules: { local: boolean }): RowReading
     row.secret?.length === 0 ? 'secret: found an empty list, wanted a reference or no attribute' : undefined,
   ].filter((problem) => problem !== undefined);
   if (problems.length > 0) return validateSwitch(raw, { problem: [...new Set(problems)].join('; ') });
-  const warning = channelWarning(row);
-  const served = { ...row, endpoint: normaliseEndpoint(row.endpoint) };
-  return warning ? { row: served, warning } : { row: served };
+  return usedRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, channelWarnings(row));
 }
 
 /** A channel is off when its row says so, even in a bad row, and when `state` cannot be read. */
@@ -41,19 +39,14 @@ export const channelReader = (rules: { local: boolean }): TableReader<ChannelRow
   table: 'channels',
   read: (raw) => readChannel(raw, rules),
   standIn: ({ problem, lastGood }) =>
-    problem.off && lastGood !== undefined
-      ? { raw: { ...(lastGood as object), state: false } }
-      : lastGoodVersion(lastGood),
+    problem.off && lastGood !== undefined ? { raw: { ...(lastGood as object), state: false } } : undefined,
 });
 
 /** The references of a row as a list, in the order written. */
-export function secretsOf(row: ChannelRow): string[] {
-  if (row.secret === undefined) return [];
-  return typeof row.secret === 'string' ? [row.secret] : row.secret;
-}
+export const secretsOf = ({ secret }: ChannelRow): string[] => [secret ?? []].flat();
 
-function channelWarning(row: ChannelRow): string | undefined {
-  const warnings = [
+const channelWarnings = (row: ChannelRow): string[] =>
+  [
     row.models.length === 0 ? 'models: empty, so this channel serves nothing' : undefined,
     new URL(row.endpoint).pathname === '/'
       ? 'endpoint: has no path; most upstreams want /v1 at the end'
@@ -67,5 +60,3 @@ function channelWarning(row: ChannelRow): string | undefined {
         (name) => `models: ${name} is out of reach, since web- and -official are cut from what clients ask`,
       ),
   ].filter((warning) => warning !== undefined);
-  return warnings.length > 0 ? warnings.join('; ') : undefined;
-}

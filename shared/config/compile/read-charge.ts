@@ -1,23 +1,11 @@
 import { ChargeRow } from '../rows/charge-row.ts';
-import { lastGoodVersion, readRow, type RowReading } from '../rows/read-row.ts';
-import type { TableReader } from './read-table.ts';
+import { readRow, type RowReading } from '../rows/read-row.ts';
 
 /** Yuan per 1,000 tokens. Few models cost more; most prices that were meant per million do. */
 const perMillionFrom = 1;
 
 /** Reads one row of `charges`. */
-export function readCharge(raw: unknown): RowReading<ChargeRow> {
-  const reading = readRow(ChargeRow, raw);
-  if ('problem' in reading) return reading;
-  const warnings = chargeWarnings(reading.row);
-  return warnings.length > 0 ? { ...reading, warning: warnings.join('; ') } : reading;
-}
-
-export const chargeReader: TableReader<ChargeRow> = {
-  table: 'charges',
-  read: readCharge,
-  standIn: ({ lastGood }) => lastGoodVersion(lastGood),
-};
+export const readCharge = (raw: unknown): RowReading<ChargeRow> => readRow(ChargeRow, raw, chargeWarnings);
 
 function chargeWarnings({ type, models, input, output }: ChargeRow): string[] {
   const empty = models.length === 0 ? ['models: empty, so this rule prices nothing'] : [];

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { explainIssues } from '../../wire/issue-sentence.ts';
-import { attributeOf, lastGoodVersion, readRow } from '../rows/read-row.ts';
+import { attributeOf, readRow } from '../rows/read-row.ts';
 import type { RowReading } from '../rows/read-row.ts';
 import type { StandIn, TableReader } from './read-table.ts';
 import { readSearch } from '../rows/search-setting.ts';
@@ -42,30 +42,6 @@ export function readSetting(
   if (!isSettingName(name)) {
     return { problem: `name: not a setting; the settings are ${Object.keys(settingValues).join(', ')}` };
   }
-  return readValue(name, value, rules);
-}
-
-export const settingReader = (rules: SettingRules): TableReader<Partial<Settings>> => ({
-  table: 'settings',
-  read: (raw) => readSetting(raw, rules),
-  standIn: ({ raw, lastGood }) => safeSetting(attributeOf(raw, 'name')) ?? lastGoodVersion(lastGood),
-});
-
-/**
- * The safe value of a switch whose row cannot be read: the operator may have meant to close the relay, so it must not
- * stay open. Undefined for a setting that is no switch.
- */
-function safeSetting(name: unknown): StandIn | undefined {
-  if (name === 'relay_closed') {
-    return { raw: { name, value: true }, said: 'until this can be read, the relay is closed' };
-  }
-  if (name === 'subscription.enabled') {
-    return { raw: { name, value: false }, said: 'until this can be read, subscriptions are off' };
-  }
-  return undefined;
-}
-
-function readValue(name: SettingName, value: unknown, rules: SettingRules): RowReading<Partial<Settings>> {
   const schema: z.ZodMiniType<{ value: unknown }> = z.strictObject({ value: settingValues[name] });
   const parsed = z.safeParse(schema, { value });
   if (!parsed.success) return { problem: explainIssues(parsed.error.issues, { value }) };
@@ -74,3 +50,30 @@ function readValue(name: SettingName, value: unknown, rules: SettingRules): RowR
 }
 
 const isSettingName = (name: string): name is SettingName => Object.hasOwn(settingValues, name);
+
+export const settingReader = (rules: SettingRules): TableReader<Partial<Settings>> => ({
+  table: 'settings',
+  read: (raw) => readSetting(raw, rules),
+  standIn: ({ raw }) => safeSettings.get(attributeOf(raw, 'name')),
+});
+
+/**
+ * The safe values of switches whose row cannot be read: the operator may have meant to close the relay, so it must not
+ * stay open.
+ */
+const safeSettings = new Map<unknown, StandIn>([
+  [
+    'relay_closed',
+    {
+      raw: { name: 'relay_closed', value: true },
+      said: 'until this can be read, the relay is closed',
+    },
+  ],
+  [
+    'subscription.enabled',
+    {
+      raw: { name: 'subscription.enabled', value: false },
+      said: 'until this can be read, subscriptions are off',
+    },
+  ],
+]);

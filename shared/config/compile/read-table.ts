@@ -6,8 +6,8 @@ import type { ConfigTable, RowResult } from '../validation-result.ts';
 export interface TableReader<Row> {
   table: ConfigTable;
   read(raw: unknown): RowReading<Row>;
-  /** The replacement of a bad row. */
-  standIn(bad: { problem: RowProblem; raw: unknown; lastGood: unknown }): StandIn;
+  /** The replacement of a bad row; absent or undefined: its last good version. */
+  standIn?(bad: { problem: RowProblem; raw: unknown; lastGood: unknown }): StandIn | undefined;
 }
 
 export interface StandIn {
@@ -17,16 +17,12 @@ export interface StandIn {
   said?: string;
 }
 
-/** One row that is served. */
-export interface UsedRow<Row> {
-  key: string | number;
-  row: Row;
-  /** What was read, as JSON. */
-  plain: unknown;
-}
-
 export interface TableReading<Row> {
-  used: UsedRow<Row>[];
+  /** Those that are served, by key. */
+  rows: Row[];
+  /** What the rows were read from, as JSON. */
+  plainRows: unknown[];
+  /** One for each given row, in the given order. */
   results: RowResult[];
 }
 
@@ -42,7 +38,7 @@ export function readTable<Row>(
 ): TableReading<Row> {
   const { table } = reader;
   const lastGoodRows = new Map(earlier.map((raw) => [keyOf(table, raw), raw]));
-  const used: UsedRow<Row>[] = [];
+  const used: { key: string | number; row: Row; plain: unknown }[] = [];
   const results = rawRows.map((raw): RowResult => {
     const key = keyOf(table, raw);
     const reading = reader.read(raw);
@@ -50,13 +46,18 @@ export function readTable<Row>(
       used.push({ key, row: reading.row, plain: plainRow(raw) });
       return { table, key, ...(reading.warning !== undefined && { warning: reading.warning }) };
     }
-    const standIn = reader.standIn({ problem: reading, raw, lastGood: lastGoodRows.get(key) });
+    const lastGood = lastGoodRows.get(key);
+    const standIn = reader.standIn?.({ problem: reading, raw, lastGood }) ?? {
+      raw: lastGood,
+      said: 'until this is mended, the last good version is used',
+    };
     const instead = standIn.raw === undefined ? undefined : reader.read(standIn.raw);
     if (!instead || 'problem' in instead) return { table, key, problem: reading.problem };
     used.push({ key, row: instead.row, plain: plainRow(standIn.raw) });
     return { table, key, problem: [reading.problem, standIn.said ?? []].flat().join('; ') };
   });
-  return { used: used.toSorted((a, b) => compareCodeUnits(a.key, b.key)), results };
+  const sorted = used.toSorted((a, b) => compareCodeUnits(a.key, b.key));
+  return { rows: sorted.map(({ row }) => row), plainRows: sorted.map(({ plain }) => plain), results };
 }
 
 /** The key as the table has it, so that the result can be written on that row. */

@@ -15,11 +15,19 @@ export interface RowProblem {
  * Reads one row of a table as the SDK's document client returns it (numbers, JavaScript sets). Attributes that
  * start with `_` are notes and marks and never break a row.
  */
-export function readRow<Row>(schema: z.ZodMiniType<Row>, raw: unknown): RowReading<Row> {
+export function readRow<Row>(
+  schema: z.ZodMiniType<Row>,
+  raw: unknown,
+  warningsOf: (row: Row) => string[] = () => [],
+): RowReading<Row> {
   const row = plainRow(raw);
   const parsed = z.safeParse(schema, row);
-  return parsed.success ? { row: parsed.data } : { problem: explainIssues(parsed.error.issues, row) };
+  if (!parsed.success) return { problem: explainIssues(parsed.error.issues, row) };
+  return usedRow(parsed.data, warningsOf(parsed.data));
 }
+
+export const usedRow = <Row>(row: Row, warnings: string[]): RowReading<Row> =>
+  warnings.length > 0 ? { row, warning: warnings.join('; ') } : { row };
 
 /** One attribute of a row of unknown shape; undefined when there is none. */
 export function attributeOf(raw: unknown, name: string): unknown {
@@ -45,9 +53,3 @@ function plainValue(value: unknown): unknown {
     return value;
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plainValue(inner)]));
 }
-
-/** The replacement of a bad row in most tables. */
-export const lastGoodVersion = (lastGood: unknown): { raw: unknown; said: string } => ({
-  raw: lastGood,
-  said: 'until this is mended, the last good version is used',
-});

@@ -2,7 +2,7 @@ import { parseRequest } from '../parse-request.ts';
 import { ChatRequest } from '../../wire/chat-request.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { chatRoute } from './route.ts';
-import { ChatJsonRenderer, ChatStreamRenderer } from './render.ts';
+import { chatJsonRenderer, chatStreamRenderer } from './render.ts';
 
 /** Chat Completions: what a client sends is the canonical call. */
 export const chatEndpoint: Endpoint = {
@@ -13,7 +13,7 @@ export const chatEndpoint: Endpoint = {
     return {
       request,
       renderer: (identity) =>
-        request.stream === true ? new ChatStreamRenderer(identity, includeUsage) : new ChatJsonRenderer(),
+        request.stream === true ? chatStreamRenderer(identity, includeUsage) : chatJsonRenderer(),
     };
   },
 };

@@ -1,9 +1,14 @@
 import type { Machine } from '../../stream/machine.ts';
 import type { ChatChunk, ChatDelta, ChatUsage, ToolCallDelta } from '../../wire/chat-response.ts';
 import type { ErrorObject } from '../../wire/error-body.ts';
-import type { OutputItem, ResponseObject, ResponsesEvent } from '../../wire/responses-response.ts';
+import type {
+  ItemStatus,
+  OutputItem,
+  ResponseObject,
+  ResponsesEvent,
+} from '../../wire/responses-response.ts';
 import { finishedResponse, incompleteReason } from './objects.ts';
-import { OpenCall, OpenMessage } from './items.ts';
+import { openCall, openMessage, type OpenItem } from './items.ts';
 import type { DeclaredTool } from './tool-names.ts';
 
 const noUsage: ChatUsage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
@@ -20,8 +25,8 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   readonly #suffix: string;
   readonly #output: OutputItem[] = [];
   readonly #now: () => number;
-  readonly #calls = new Map<number, { open: OpenCall; outputIndex: number }>();
-  #message: { open: OpenMessage; outputIndex: number } | undefined;
+  /** The open message, and open calls by their index in the canonical stream; in the order of the output. */
+  readonly #open = new Map<'message' | number, OpenItem>();
   #items = 0;
   #started = false;
   /** Some upstreams count their choices from 1. */
@@ -65,11 +70,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   end(): ResponsesEvent[] {
     const status = incompleteReason(this.#finish) ? 'incomplete' : 'completed';
     const events = this.start();
-    const left = [...this.#calls.values(), ...(this.#message ? [this.#message] : [])];
-    for (const { open, outputIndex } of left.toSorted((a, b) => a.outputIndex - b.outputIndex)) {
-      events.push(...open.done(status));
-      this.#output[outputIndex] = open.item(status);
-    }
+    for (const place of this.#open.keys()) events.push(...this.#close(place, status));
     const response = finishedResponse(this.#response, {
       output: this.#output,
       usage: this.#usage,
@@ -94,31 +95,33 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   }
 
   #pushText(text: string): ResponsesEvent[] {
-    if (this.#message) return this.#message.open.push(text);
+    const known = this.#open.get('message');
+    if (known) return known.push(text);
     const outputIndex = this.#items++;
-    const open = new OpenMessage(`msg_${this.#suffix}_${outputIndex}`, outputIndex);
-    this.#message = { open, outputIndex };
+    const open = openMessage(`msg_${this.#suffix}_${outputIndex}`, outputIndex);
+    this.#open.set('message', open);
     return [...open.added(), ...open.push(text)];
   }
 
   #pushCall(piece: ToolCallDelta): ResponsesEvent[] {
     const text = piece.function.arguments ?? '';
-    const known = this.#calls.get(piece.index);
-    if (known) return known.open.push(text);
-    const events = this.#closeMessage();
+    const known = this.#open.get(piece.index);
+    if (known) return known.push(text);
+    const closing = this.#close('message', 'completed');
     const outputIndex = this.#items++;
     const name = piece.function.name ?? '';
     const tool = this.#declared.get(name) ?? { kind: 'function', name, namespace: undefined };
-    const open = new OpenCall(`${this.#suffix}_${outputIndex}`, { outputIndex, first: piece, tool });
-    this.#calls.set(piece.index, { open, outputIndex });
-    return [...events, ...open.added(), ...open.push(text)];
+    const open = openCall(`${this.#suffix}_${outputIndex}`, { outputIndex, first: piece, tool });
+    this.#open.set(piece.index, open);
+    return [...closing, ...open.added(), ...open.push(text)];
   }
 
-  #closeMessage(): ResponsesEvent[] {
-    if (!this.#message) return [];
-    const { open, outputIndex } = this.#message;
-    this.#message = undefined;
-    this.#output[outputIndex] = open.item('completed');
-    return open.done('completed');
+  /** Nothing when no such item is open. */
+  #close(place: 'message' | number, status: ItemStatus): ResponsesEvent[] {
+    const open = this.#open.get(place);
+    if (!open) return [];
+    this.#open.delete(place);
+    this.#output[open.outputIndex] = open.item(status);
+    return open.done(status);
   }
 }

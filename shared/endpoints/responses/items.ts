@@ -3,11 +3,11 @@ import type {
   CustomToolCallItem,
   FunctionCallItem,
   ItemStatus,
-  MessageItem,
+  OutputItem,
   OutputText,
   ResponsesEvent,
 } from '../../wire/responses-response.ts';
-import { isRecord } from '../../wire/json-record.ts';
+import { asRecord, parseJson } from '../../wire/json-record.ts';
 import type { DeclaredTool } from './tool-names.ts';
 
 const outputText = (text: string): OutputText => ({
@@ -17,49 +17,42 @@ const outputText = (text: string): OutputText => ({
   logprobs: [],
 });
 
-/** An open message of the answer: its events from added to done. */
-export class OpenMessage {
-  readonly #id: string;
-  readonly #outputIndex: number;
-  #text = '';
+/** An item of the answer that is being written: its events from added to done. */
+export interface OpenItem {
+  readonly outputIndex: number;
+  added(): ResponsesEvent[];
+  push(delta: string): ResponsesEvent[];
+  done(status: ItemStatus): ResponsesEvent[];
+  item(status: ItemStatus): OutputItem;
+}
 
-  constructor(id: string, outputIndex: number) {
-    this.#id = id;
-    this.#outputIndex = outputIndex;
-  }
-
-  added(): ResponsesEvent[] {
-    return [
-      {
-        type: 'response.output_item.added',
-        output_index: this.#outputIndex,
-        item: this.item('in_progress', []),
-      },
-      { type: 'response.content_part.added', ...this.#place(), part: outputText('') },
-    ];
-  }
-
-  push(delta: string): ResponsesEvent[] {
-    this.#text += delta;
-    return [{ type: 'response.output_text.delta', ...this.#place(), delta, logprobs: [] }];
-  }
-
-  done(status: ItemStatus): ResponsesEvent[] {
-    const part = outputText(this.#text);
-    return [
-      { type: 'response.output_text.done', ...this.#place(), text: this.#text, logprobs: [] },
-      { type: 'response.content_part.done', ...this.#place(), part },
-      { type: 'response.output_item.done', output_index: this.#outputIndex, item: this.item(status) },
-    ];
-  }
-
-  item(status: ItemStatus, content = [outputText(this.#text)]): MessageItem {
-    return { id: this.#id, type: 'message', status, role: 'assistant', content };
-  }
-
-  #place(): { item_id: string; output_index: number; content_index: number } {
-    return { item_id: this.#id, output_index: this.#outputIndex, content_index: 0 };
-  }
+export function openMessage(id: string, outputIndex: number): OpenItem {
+  let text = '';
+  const place = { item_id: id, output_index: outputIndex, content_index: 0 };
+  const item = (status: ItemStatus, content = [outputText(text)]): OutputItem => ({
+    id,
+    type: 'message',
+    status,
+    role: 'assistant',
+    content,
+  });
+  return {
+    outputIndex,
+    added: () => [
+      { type: 'response.output_item.added', output_index: outputIndex, item: item('in_progress', []) },
+      { type: 'response.content_part.added', ...place, part: outputText('') },
+    ],
+    push(delta) {
+      text += delta;
+      return [{ type: 'response.output_text.delta', ...place, delta, logprobs: [] }];
+    },
+    done: (status) => [
+      { type: 'response.output_text.done', ...place, text, logprobs: [] },
+      { type: 'response.content_part.done', ...place, part: outputText(text) },
+      { type: 'response.output_item.done', output_index: outputIndex, item: item(status) },
+    ],
+    item,
+  };
 }
 
 interface OpenedCall {
@@ -68,83 +61,57 @@ interface OpenedCall {
   tool: DeclaredTool;
 }
 
-/** An open tool call of the answer. A custom tool's input is unwrapped at its end, when its JSON is whole. */
-export class OpenCall {
-  readonly #id: string;
-  readonly #outputIndex: number;
-  readonly #callId: string;
-  readonly #tool: DeclaredTool;
-  #arguments = '';
-
-  /** `suffix` makes the item's id; `first` is the delta that opened the call. */
-  constructor(suffix: string, { outputIndex, first, tool }: OpenedCall) {
-    this.#id = `${tool.kind === 'custom' ? 'ctc' : 'fc'}_${suffix}`;
-    this.#outputIndex = outputIndex;
-    this.#callId = first.id ?? '';
-    this.#tool = tool;
-  }
-
-  added(): ResponsesEvent[] {
-    return [
-      { type: 'response.output_item.added', output_index: this.#outputIndex, item: this.item('in_progress') },
-    ];
-  }
-
-  push(delta: string): ResponsesEvent[] {
-    if (delta === '') return [];
-    this.#arguments += delta;
-    if (this.#tool.kind === 'custom') return [];
-    return [{ type: 'response.function_call_arguments.delta', ...this.#place(), delta }];
-  }
-
-  done(status: ItemStatus): ResponsesEvent[] {
-    const item = this.item(status);
-    const place = this.#place();
-    const last =
-      item.type === 'custom_tool_call'
-        ? [
-            ...(item.input === ''
-              ? []
-              : [{ type: 'response.custom_tool_call_input.delta', ...place, delta: item.input }]),
-            { type: 'response.custom_tool_call_input.done', ...place, input: item.input },
-          ]
-        : [
-            {
-              type: 'response.function_call_arguments.done',
-              ...place,
-              name: item.name,
-              arguments: item.arguments,
-            },
-          ];
-    return [...last, { type: 'response.output_item.done', output_index: this.#outputIndex, item }];
-  }
-
-  item(status: ItemStatus): FunctionCallItem | CustomToolCallItem {
-    const { name, namespace, kind } = this.#tool;
+/**
+ * A tool call. A custom tool's input is unwrapped at its end, when its JSON is whole. `suffix` makes the item's id;
+ * `first` is the delta that opened the call.
+ */
+export function openCall(suffix: string, { outputIndex, first, tool }: OpenedCall): OpenItem {
+  let input = '';
+  const { name, namespace, kind } = tool;
+  const id = `${kind === 'custom' ? 'ctc' : 'fc'}_${suffix}`;
+  const place = { item_id: id, output_index: outputIndex };
+  const item = (status: ItemStatus): FunctionCallItem | CustomToolCallItem => {
     const common = {
-      id: this.#id,
+      id,
       status,
       name,
       ...(namespace === undefined ? {} : { namespace }),
-      call_id: this.#callId,
+      call_id: first.id ?? '',
     };
     return kind === 'custom'
-      ? { ...common, type: 'custom_tool_call', input: unwrapInput(this.#arguments) }
-      : { ...common, type: 'function_call', arguments: this.#arguments };
-  }
-
-  #place(): { item_id: string; output_index: number } {
-    return { item_id: this.#id, output_index: this.#outputIndex };
-  }
+      ? { ...common, type: 'custom_tool_call', input: unwrapInput(input) }
+      : { ...common, type: 'function_call', arguments: input };
+  };
+  const lastDeltas = (whole: FunctionCallItem | CustomToolCallItem): ResponsesEvent[] => {
+    if (whole.type === 'function_call')
+      return [{ type: 'response.function_call_arguments.done', ...place, name, arguments: whole.arguments }];
+    const end = { type: 'response.custom_tool_call_input.done', ...place, input: whole.input };
+    if (whole.input === '') return [end];
+    return [{ type: 'response.custom_tool_call_input.delta', ...place, delta: whole.input }, end];
+  };
+  return {
+    outputIndex,
+    added: () => [
+      { type: 'response.output_item.added', output_index: outputIndex, item: item('in_progress') },
+    ],
+    push(delta) {
+      input += delta;
+      if (delta === '' || kind === 'custom') return [];
+      return [{ type: 'response.function_call_arguments.delta', ...place, delta }];
+    },
+    done(status) {
+      const whole = item(status);
+      return [
+        ...lastDeltas(whole),
+        { type: 'response.output_item.done', output_index: outputIndex, item: whole },
+      ];
+    },
+    item,
+  };
 }
 
 /** The text in `{"input": "..."}`; plain text is accepted as it is. */
 function unwrapInput(text: string): string {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (isRecord(value) && typeof value['input'] === 'string') return value['input'];
-  } catch {
-    // Not JSON: the text is the input.
-  }
-  return text;
+  const { input } = asRecord(parseJson(text));
+  return typeof input === 'string' ? input : text;
 }

@@ -5,15 +5,13 @@ import { contentOfParts, contentParts, partsOfContent, textOfParts } from './rea
 import { flatToolName, type DeclaredTool } from './tool-names.ts';
 
 interface Output {
+  callId: string;
   parts: ChatContentPart[];
   param: string;
 }
 
-/** The outputs of one call id; the first `used` of them are matched with a call. */
-interface OutputQueue {
-  outputs: Output[];
-  used: number;
-}
+/** Outputs that no call has taken yet, by call id. */
+type OutputQueues = ReadonlyMap<string, Output[]>;
 
 /** Text and calls of one turn of the model: one assistant message in chat. */
 interface CallTurn {
@@ -69,29 +67,24 @@ export function responsesInputToChat(
 }
 
 /** By call id, in order: some upstreams use an id again in a later turn. */
-function collectOutputs(items: readonly InputItem[]): Map<string, OutputQueue> {
-  const queues = new Map<string, OutputQueue>();
-  for (const [i, item] of items.entries()) {
-    if (!outputTypes.has(itemType(item))) continue;
+function collectOutputs(items: readonly InputItem[]): OutputQueues {
+  const outputs = items.flatMap((item, i): Output[] => {
     const param = `input[${i}]`;
+    if (!outputTypes.has(itemType(item))) return [];
     const callId = requiredText(item, 'call_id', param);
-    const queue = queues.get(callId) ?? { outputs: [], used: 0 };
-    queue.outputs.push({ parts: contentParts(item['output'], `${param}.output`), param });
-    queues.set(callId, queue);
-  }
-  return queues;
+    return [{ callId, parts: contentParts(item['output'], `${param}.output`), param }];
+  });
+  return Map.groupBy(outputs, ({ callId }) => callId);
 }
 
-function refuseOrphans(queues: ReadonlyMap<string, OutputQueue>): void {
-  for (const [callId, { outputs, used }] of queues) {
-    const orphan = outputs[used];
-    if (orphan === undefined) continue;
-    throw new InvalidRequest(
-      'invalid_value',
-      `${orphan.param}.call_id`,
-      `No call with the call_id ${JSON.stringify(callId.slice(0, 60))} stands in the input for this output.`,
-    );
-  }
+function refuseOrphans(queues: OutputQueues): void {
+  const [orphan] = [...queues.values()].flat();
+  if (orphan === undefined) return;
+  throw new InvalidRequest(
+    'invalid_value',
+    `${orphan.param}.call_id`,
+    `No call with the call_id ${JSON.stringify(orphan.callId.slice(0, 60))} stands in the input for this output.`,
+  );
 }
 
 /** Takes the assistant message that stands last, if it has no calls yet: it belongs to the calls that follow. */
@@ -103,17 +96,15 @@ function takeAssistant(messages: ChatMessage[]): ChatMessage[] {
 }
 
 /** The assistant message with its calls, then a tool message for each call that has an output. */
-function answeredTurn({ said, calls }: CallTurn, queues: Map<string, OutputQueue>): ChatMessage[] {
+function answeredTurn({ said, calls }: CallTurn, queues: OutputQueues): ChatMessage[] {
   const content = contentOfParts(said.flatMap((message) => partsOfContent(message.content)));
   const messages: ChatMessage[] = [
     { ...said[0], role: 'assistant', content: content === '' ? null : content, tool_calls: calls },
   ];
   const images: ChatContentPart[] = [];
   for (const call of calls) {
-    const queue = queues.get(call.id ?? '');
-    const output = queue?.outputs[queue.used];
-    if (!queue || !output) continue;
-    queue.used += 1;
+    const output = queues.get(call.id ?? '')?.shift();
+    if (!output) continue;
     messages.push({ role: 'tool', tool_call_id: call.id, content: textOfParts(output.parts) });
     for (const part of output.parts) if (part.type !== 'text') images.push(part);
   }
@@ -140,15 +131,9 @@ function toolCall(item: InputItem, param: string, declared: ReadonlyMap<string, 
 /** A call without a name can only mean the one declared tool. */
 function calledName(item: InputItem, param: string, declared: ReadonlyMap<string, DeclaredTool>): string {
   const { name, namespace } = item;
-  if (typeof name === 'string' && name !== '')
-    return flatToolName(name, typeof namespace === 'string' && namespace !== '' ? namespace : undefined);
+  if (typeof name === 'string' && name !== '') return flatToolName(name, namespace);
   const [only] = declared.keys();
-  if (only !== undefined && declared.size === 1) return only;
-  throw new InvalidRequest(
-    'missing_required_parameter',
-    `${param}.name`,
-    `Missing required parameter: '${param}.name'.`,
-  );
+  return only !== undefined && declared.size === 1 ? only : requiredText(item, 'name', param);
 }
 
 function message(item: InputItem, param: string): ChatMessage {

@@ -108,6 +108,5 @@ function allowedTools(choice: JsonRecord, tools: ChatTool[]): ConvertedChoice {
 
 function chosenName(choice: JsonRecord): string | undefined {
   const { name, namespace } = plainTool(choice);
-  if (typeof name !== 'string') return undefined;
-  return flatToolName(name, typeof namespace === 'string' && namespace !== '' ? namespace : undefined);
+  return typeof name === 'string' ? flatToolName(name, namespace) : undefined;
 }

@@ -1,5 +1,5 @@
 import type { ChatMessage, ChatRequest } from '../../wire/chat-request.ts';
-import type { ResponsesRequest, ResponsesTool } from '../../wire/responses-request.ts';
+import type { InputItem, ResponsesRequest, ResponsesTool } from '../../wire/responses-request.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
 import { itemType, responsesInputToChat } from './read-input.ts';
@@ -51,13 +51,11 @@ function refuseStored({ previous_response_id: previous, conversation }: Response
 }
 
 /** Newer coding agents declare their tools in an input item. */
-function laterTools(items: ResponsesRequest['input']): ResponsesTool[] {
-  if (typeof items === 'string') return [];
-  return items
+const laterTools = (items: readonly InputItem[]): ResponsesTool[] =>
+  items
     .filter((item) => itemType(item) === 'additional_tools')
     .flatMap((item) => (Array.isArray(item['tools']) ? item['tools'] : []))
     .filter((tool): tool is ResponsesTool => isRecord(tool));
-}
 
 function sampling(request: ResponsesRequest): Partial<ChatRequest> {
   const { temperature, top_p: topP, official, reasoning } = request;

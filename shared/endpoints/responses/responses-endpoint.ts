@@ -5,7 +5,7 @@ import { responsesToChat } from './read.ts';
 import { ResponsesRequest } from '../../wire/responses-request.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { responsesRoute } from './route.ts';
-import { ResponsesJsonRenderer, ResponsesStreamRenderer } from './render.ts';
+import { responsesJsonRenderer, responsesStreamRenderer } from './render.ts';
 
 /** Responses: converted to the canonical call, answered from the same canonical stream. */
 export const responsesEndpoint: Endpoint = {
@@ -19,9 +19,7 @@ export const responsesEndpoint: Endpoint = {
       droppedTools,
       renderer: (identity, now) => {
         const events = new ChatToResponses(startedResponse(identity, request), declared, now);
-        return request.stream === true
-          ? new ResponsesStreamRenderer(events)
-          : new ResponsesJsonRenderer(events);
+        return request.stream === true ? responsesStreamRenderer(events) : responsesJsonRenderer(events);
       },
     };
   },

@@ -9,10 +9,10 @@ const nameLengthMax = 64;
 
 /**
  * The function name of a tool for a chat upstream: `namespace__name`, within the characters and the length that
- * upstreams accept. The same tool gets the same name in every turn of a conversation.
+ * upstreams accept; without a namespace `name` alone. The same tool gets the same name in every turn of a conversation.
  */
-export function flatToolName(name: string, namespace: string | undefined): string {
-  const whole = namespace === undefined ? name : `${namespace}__${name}`;
+export function flatToolName(name: string, namespace: unknown): string {
+  const whole = typeof namespace === 'string' && namespace !== '' ? `${namespace}__${name}` : name;
   const plain = whole.replaceAll(/[^A-Za-z0-9_-]/g, '_');
   if (plain === whole && whole.length <= nameLengthMax) return whole;
   const mark = `_${fingerprint(whole)}`;

@@ -24,23 +24,16 @@ export const bedrockSetup: ChannelSetup<'region'> = {
     },
   },
   ownEndpoint: ({ region }) => region && `https://bedrock-runtime.${region}.amazonaws.com/openai/v1`,
-  problems(row, rules) {
-    const problems: string[] = [];
-    if (row.region === undefined) {
-      problems.push('region: found nothing, wanted the AWS region of the models, such as "us-east-1"');
-    }
-    if (row.secret !== undefined) {
-      problems.push(
+  problems: (row, rules) =>
+    [
+      row.region === undefined &&
+        'region: found nothing, wanted the AWS region of the models, such as "us-east-1"',
+      row.secret !== undefined &&
         "secret: found one, but the type bedrock signs with the function's own role; take it out (a Bedrock API key works with the type openai)",
-      );
-    }
-    if (row.endpoint !== '' && !isBedrockHost(row, rules)) {
-      problems.push(
+      row.endpoint !== '' &&
+        !isBedrockHost(row, rules) &&
         "endpoint: found another host than Bedrock's in the region, wanted no endpoint, since requests are signed",
-      );
-    }
-    return problems;
-  },
+    ].filter((problem) => problem !== false),
   models: { unlisted: "Bedrock is called with the functions' own role, which this tool does not have" },
   questions: [{ attribute: 'region', question: 'AWS region of the models' }],
 };

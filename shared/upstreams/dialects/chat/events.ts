@@ -8,6 +8,7 @@ import type {
   FinishReason,
   ToolCallDelta,
 } from '../../../wire/chat-response.ts';
+import { deltaText } from '../../../wire/chunk-content.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader } from '../../dialect.ts';
 import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
@@ -33,20 +34,16 @@ interface ChoiceState {
  * them.
  */
 export class ChatReader implements AnswerReader {
+  done = false;
   readonly #identity: AnswerIdentity;
   readonly #choices = new Map<number, ChoiceState>();
   #usage: ReadUsage | undefined;
-  #done = false;
   #understood = false;
   /** UTF-16 code units of all texts so far. */
   #textLength = 0;
 
   constructor(identity: AnswerIdentity) {
     this.#identity = identity;
-  }
-
-  get done(): boolean {
-    return this.#done;
   }
 
   get usage(): ChatUsage | undefined {
@@ -59,19 +56,17 @@ export class ChatReader implements AnswerReader {
 
   /** Every choice that began has its finish reason, or `[DONE]` ended all of them. */
   get #whole(): boolean {
-    return this.#done || (this.#choices.size > 0 && this.finishedChoices === this.#choices.size);
+    return this.done || (this.#choices.size > 0 && this.finishedChoices === this.#choices.size);
   }
 
   get finishedChoices(): number {
-    let finished = 0;
-    for (const choice of this.#choices.values()) if (choice.finish) finished += 1;
-    return finished;
+    return [...this.#choices.values()].filter(({ finish }) => finish).length;
   }
 
   push(event: UpstreamEvent): ChatChunk[] {
-    if (this.#done) return [];
+    if (this.done) return [];
     if (event.kind === 'done') {
-      this.#done = true;
+      this.done = true;
       return [];
     }
     const value = event.value;
@@ -111,7 +106,7 @@ export class ChatReader implements AnswerReader {
     const piece = source['delta'] ?? source['message'];
     const delta = isRecord(piece) ? readDelta(piece, (calls) => this.#pushCalls(choice, calls)) : {};
     const logprobs = readLogprobs(source['logprobs']);
-    this.#textLength += textLength(delta);
+    this.#textLength += deltaText(delta).length;
     if (this.#textLength > textLengthMax) throw new UpstreamFailure('too_large');
     if (Object.keys(delta).length === 0 && logprobs === null) return [];
     return [this.#delta(choice, delta, logprobs)];
@@ -132,13 +127,12 @@ export class ChatReader implements AnswerReader {
   }
 
   #finish(choice: ChoiceState): ChatChunk[] {
-    const chunks: ChatChunk[] = [];
     const pieces = choice.tools?.end() ?? [];
-    if (pieces.length > 0) chunks.push(this.#delta(choice, { tool_calls: pieces }, null));
-    if (!choice.roleSent) chunks.push(this.#delta(choice, { content: '' }, null));
+    const calls = pieces.length > 0 ? [this.#delta(choice, { tool_calls: pieces }, null)] : [];
+    const opening = choice.roleSent ? [] : [this.#delta(choice, { content: '' }, null)];
     const reason = agree(choice.finish ?? 'stop', choice.tools?.any ?? false);
-    chunks.push(this.#chunk([{ index: choice.index, delta: {}, logprobs: null, finish_reason: reason }]));
-    return chunks;
+    const finish = { index: choice.index, delta: {}, logprobs: null, finish_reason: reason };
+    return [...calls, ...opening, this.#chunk([finish])];
   }
 
   #delta(choice: ChoiceState, delta: ChatDelta, logprobs: unknown): ChatChunk {
@@ -178,12 +172,6 @@ function readDelta(source: JsonRecord, pushCalls: (pieces: unknown[]) => ToolCal
   const calls = called.length > 0 ? pushCalls(called) : [];
   if (calls.length > 0) delta.tool_calls = calls;
   return delta;
-}
-
-function textLength({ content, reasoning_content, refusal, tool_calls = [] }: ChatDelta): number {
-  let length = (content?.length ?? 0) + (reasoning_content?.length ?? 0) + (refusal?.length ?? 0);
-  for (const call of tool_calls ?? []) length += call.function.arguments?.length ?? 0;
-  return length;
 }
 
 /** Text of a string or, as Mistral sends it, of a list of typed parts. */

@@ -1,6 +1,6 @@
 /** Tool calls in the answers of Chat Completions upstreams, which disagree on how a call is cut into pieces. */
 import type { ToolCallDelta } from '../../../wire/chat-response.ts';
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { asRecord, isRecord, parseJson, type JsonRecord } from '../../../wire/json-record.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 
 /** Eight times what OpenAI allows. Bounds the work, since every new call is compared with all before it. */
@@ -111,18 +111,9 @@ export class UpstreamToolCalls {
 function startsAnother(call: OpenCall, { id, name, text }: PieceReading): boolean {
   if (name === undefined || call.name === undefined) return false;
   if (call.text === '') return name !== call.name;
-  if (!isJson(call.text)) return false;
+  if (parseJson(call.text) === undefined) return false;
   const otherId = id !== undefined && id !== call.upstreamId;
   return otherId || name !== call.name || text.trimStart().startsWith('{');
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function argumentsText(value: unknown): string {

@@ -23,23 +23,21 @@ export function readUsage(value: unknown): ReadUsage | undefined {
   if (typeof promptRaw !== 'number' && typeof completionRaw !== 'number') return undefined;
 
   const prompt = count(promptRaw);
-  let completion = count(completionRaw);
+  const counted = count(completionRaw);
   const reasoning = count(asRecord(value['completion_tokens_details'])['reasoning_tokens']);
   const total = count(value['total_tokens']);
-  const reasoningBeside =
-    reasoning.value > 0 && total.value === prompt.value + completion.value + reasoning.value;
-  if (reasoningBeside)
-    completion = { value: completion.value + reasoning.value, clamped: completion.clamped };
+  const isBeside = total.value === prompt.value + counted.value + reasoning.value;
+  const completion = counted.value + (isBeside ? reasoning.value : 0);
   const cached = count(asRecord(value['prompt_tokens_details'])['cached_tokens']);
 
   return {
-    clamped: prompt.clamped || completion.clamped,
+    clamped: prompt.clamped || counted.clamped,
     usage: {
       prompt_tokens: prompt.value,
-      completion_tokens: completion.value,
-      total_tokens: prompt.value + completion.value,
+      completion_tokens: completion,
+      total_tokens: prompt.value + completion,
       prompt_tokens_details: { cached_tokens: Math.min(cached.value, prompt.value) },
-      completion_tokens_details: { reasoning_tokens: Math.min(reasoning.value, completion.value) },
+      completion_tokens_details: { reasoning_tokens: Math.min(reasoning.value, completion) },
     },
   };
 }
