@@ -6,9 +6,10 @@ import {
   carryOutGrantAmount,
   planGrantAmount,
 } from '../../../shared/operate/accounts/grant-amount.ts';
-import { carryOutSetPlan, planSetPlan } from '../../../shared/operate/accounts/set-plan.ts';
+import { planSetPlan } from '../../../shared/operate/accounts/set-plan.ts';
+import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import type { CommandContext } from './command-context.ts';
-import { printAccount, printApplied, printGrant, printPlanSet } from './print/accounts.ts';
+import { printAccount, printApplied, printGrant, printNewAccount, printPlanSet } from './print/accounts.ts';
 import { parseNumber } from './terminal/option-values.ts';
 
 const examples = `
@@ -66,10 +67,8 @@ export function addAccountCommands(program: Command, { terminal, open }: Command
     const { reason, id, new: isNew, wait } = options;
     const ports = await open(grant);
     const plan = await planGrantAmount(ports, { account: name, amount, reason, id, isNew });
-    printGrant(terminal, await carryOutGrantAmount(ports, plan));
-    const { grantId } = plan;
-    const applied = await awaitApplied(ports, { account: name, grantId, waitMs: wait * 1000 });
-    printApplied(terminal, name, applied);
+    printGrant(terminal, plan, await carryOutGrantAmount(ports, plan));
+    printApplied(terminal, plan, await awaitApplied(ports, plan, wait * 1000));
   });
 
   account
@@ -85,7 +84,8 @@ export function addAccountCommands(program: Command, { terminal, open }: Command
       const { level, since, until, none, new: isNew } = options;
       const ports = await open(command);
       const plan = await planSetPlan(ports, { account, level, since, until, none, isNew });
-      printPlanSet(terminal, await carryOutSetPlan(ports, plan));
+      printNewAccount(terminal, await carryOutWrites(ports, plan));
+      printPlanSet(terminal, plan);
       for (const warning of plan.warnings) terminal.remark(`warning: ${warning}`);
     });
 }

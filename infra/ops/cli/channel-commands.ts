@@ -1,12 +1,8 @@
 /** The commands of `channel`: upstreams that the relay calls. */
 import type { Command } from 'commander';
-import {
-  carryOutAddChannel,
-  planAddChannel,
-  type ChannelInput,
-} from '../../../shared/operate/channels/add-channel.ts';
+import { planAddChannel, type ChannelInput } from '../../../shared/operate/channels/add-channel.ts';
 import { listChannels } from '../../../shared/operate/channels/list-channels.ts';
-import { carryOutSync, planSync, type SyncInput } from '../../../shared/operate/channels/sync-models.ts';
+import { planSync, type SyncInput } from '../../../shared/operate/channels/sync-models.ts';
 import {
   carryOutChannelTest,
   planChannelTest,
@@ -14,6 +10,7 @@ import {
 } from '../../../shared/operate/channels/test-channel.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
+import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
 import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
 import { approve, type ApproveOptions } from './approve.ts';
@@ -116,7 +113,7 @@ async function add(
   const plan = await planAddChannel(ports, input, replace ? 'replace' : 'refuse');
   if (plan.warning !== undefined) terminal.remark(`warning: ${plan.warning}`);
   if (!(await approve(terminal, plan, { yes }))) return;
-  await carryOutAddChannel(ports, plan);
+  await carryOutWrites(ports, plan);
   plan.effect.forEach(terminal.print);
   terminal.print(`Try it: npm run ops -- channel test ${input.id}`);
 }
@@ -144,5 +141,6 @@ async function sync(terminal: Terminal, ports: OperatorPorts, options: SyncOptio
   for (const warning of warnings) terminal.remark(`warning: ${warning}`);
   // With --json, standard output is for a program.
   if (!(await approve({ ...terminal, print: terminal.remark }, plan, options))) return;
-  terminal.remark(`${await carryOutSync(ports, plan)} models are written; live within 10 seconds.`);
+  await carryOutWrites(ports, plan);
+  terminal.remark(`${models.length} models are written; live within 10 seconds.`);
 }

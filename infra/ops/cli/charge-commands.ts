@@ -1,11 +1,8 @@
 /** The commands of `charge`: billing rules. */
 import type { Command } from 'commander';
-import {
-  carryOutImport,
-  planImport,
-  type ImportInput,
-} from '../../../shared/operate/prices/import-charges.ts';
+import { planImport, type ImportInput } from '../../../shared/operate/prices/import-charges.ts';
 import { listCharges } from '../../../shared/operate/prices/list-charges.ts';
+import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { approve, type ApproveOptions } from './approve.ts';
 import type { CommandContext } from './command-context.ts';
 import { printCharges, printImportPlan, remarkCharges } from './print/prices.ts';
@@ -60,8 +57,8 @@ export function addChargeCommands(program: Command, { terminal, open }: CommandC
       const plan = await planImport(ports, { list, rate, markup, onlyServed });
       printImportPlan(terminal, plan);
       if (!(await approve(terminal, plan, options))) return;
-      const written = await carryOutImport(ports, plan, countProgress(terminal, 'rules written'));
-      terminal.print(`${written} rules are written; live within 10 seconds.`);
+      const written = await carryOutWrites(ports, plan, countProgress(terminal, 'rules written'));
+      terminal.print(`${written.length} rules are written; live within 10 seconds.`);
     });
 }
 

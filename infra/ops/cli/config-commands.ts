@@ -1,11 +1,6 @@
 /** The commands `check` and `config`: the rows that operators edit, and their published versions. */
 import type { Command } from 'commander';
-import {
-  carryOutConfig,
-  planApply,
-  planRollback,
-  type ConfigPlan,
-} from '../../../shared/operate/config/apply-rows.ts';
+import { planApply, planRollback, type ConfigPlan } from '../../../shared/operate/config/apply-rows.ts';
 import { checkFile, checkTables } from '../../../shared/operate/config/check-rows.ts';
 import { diffConfig } from '../../../shared/operate/config/diff-rows.ts';
 import { exportRows } from '../../../shared/operate/config/export-rows.ts';
@@ -13,6 +8,7 @@ import { listVersions, showVersion } from '../../../shared/operate/config/show-v
 import { awaitPublished } from '../../../shared/operate/config/write-rows.ts';
 import { Failure, usageFailure } from '../../../shared/operate/operator-failure.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
+import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { approve, type ApproveOptions } from './approve.ts';
 import type { CommandContext } from './command-context.ts';
 import {
@@ -178,8 +174,8 @@ interface Writing {
 async function write({ terminal, ports, plan, options }: Writing): Promise<void> {
   printConfigPlan(terminal, plan);
   if (!(await approve(terminal, plan, options))) return;
-  const written = await carryOutConfig(ports, plan, countProgress(terminal, 'rows written'));
-  terminal.print(`${written} rows are written.`);
+  const written = await carryOutWrites(ports, plan, countProgress(terminal, 'rows written'));
+  terminal.print(`${written.length} rows are written.`);
   printPublished(terminal, await awaitPublished(ports, options.wait));
 }
 

@@ -6,8 +6,6 @@ import {
   type GrantPlan,
 } from '../../../shared/operate/accounts/grant-amount.ts';
 import {
-  carryOutAddChannel,
-  ChannelTaken,
   planAddChannel,
   type AddChannelPlan,
   type ChannelInput,
@@ -22,6 +20,7 @@ import {
 } from '../../../shared/operate/keys/create-key.ts';
 import { Failure, usageFailure } from '../../../shared/operate/operator-failure.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
+import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { SecretTaken } from '../../../shared/operate/secret-writer.ts';
 import { namesLike } from '../../../shared/upstreams/model-listing.ts';
 import {
@@ -57,7 +56,8 @@ export async function initialise(
   const { reference, value } = secret;
   const facts = { ...upstream, ...(reference !== undefined && { secret: reference }) };
   const input = { ...facts, models: options.models ?? (await askModels(terminal, ports, { facts, value })) };
-  const channel = await planChannel(ports, input);
+  // An identical row was left by an earlier, interrupted run.
+  const channel = await planAddChannel(ports, input, 'keep-same');
   const account = await answer(options.account, { name: '--account', question: 'Name of the first account' });
   const question = 'Yuan on its balance (0: none yet)';
   const amount = await answer(options.amount, { name: '--amount', question, usual: '0' });
@@ -96,16 +96,6 @@ async function askModels(
   }
 }
 
-/** An identical row was left by an earlier, interrupted run. */
-async function planChannel(ports: OperatorPorts, input: ChannelInput): Promise<AddChannelPlan> {
-  try {
-    return await planAddChannel(ports, input, 'keep-same');
-  } catch (error) {
-    if (!(error instanceof ChannelTaken)) throw error;
-    throw usageFailure(`nothing was written: there is a channel ${input.id} already; choose another --id`);
-  }
-}
-
 /** @returns the new key of the account */
 async function write(
   terminal: Terminal,
@@ -115,13 +105,10 @@ async function write(
   const { input, secret, channel, grant, key } = plan;
   await storeSecret(terminal, ports, secret);
   if (grant) {
-    const written = await carryOutGrantAmount(ports, grant);
-    printGrant(terminal, written);
-    const { account, grantId } = written;
-    const applied = await awaitApplied(ports, { account, grantId, waitMs: options.wait * 1000 });
-    printApplied(terminal, account, applied);
+    printGrant(terminal, grant, await carryOutGrantAmount(ports, grant));
+    printApplied(terminal, grant, await awaitApplied(ports, grant, options.wait * 1000));
   }
-  await carryOutAddChannel(ports, channel);
+  await carryOutWrites(ports, channel);
   terminal.print(`channel ${input.id} is written.`);
   try {
     printPublished(terminal, await awaitPublished(ports, options.wait));
@@ -130,10 +117,10 @@ async function write(
     if (!(error instanceof Failure)) throw error;
     terminal.remark(error.message);
   }
-  const made = await carryOutCreateKey(ports, key);
-  printNewAccount(terminal, made);
-  printNewKey(terminal, made, {});
-  return made.secretKey;
+  const created = await carryOutCreateKey(ports, key);
+  printNewAccount(terminal, created.made);
+  printNewKey(terminal, { ...key, ...created }, {});
+  return created.secretKey;
 }
 
 async function storeSecret(

@@ -6,10 +6,11 @@ import {
   planCreateKey,
   type NewKeyInput,
 } from '../../../shared/operate/keys/create-key.ts';
-import { carryOutDisableKey, planDisableKey } from '../../../shared/operate/keys/disable-key.ts';
+import { planDisableKey } from '../../../shared/operate/keys/disable-key.ts';
 import { listKeys } from '../../../shared/operate/keys/list-keys.ts';
 import { carryOutRotateKey, planRotateKey } from '../../../shared/operate/keys/rotate-key.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
+import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { approve } from './approve.ts';
 import type { CommandContext } from './command-context.ts';
 import { printNewAccount } from './print/accounts.ts';
@@ -49,9 +50,10 @@ export function addKeyCommands(program: Command, { terminal, open }: CommandCont
     .option('--json', 'print JSON')
     .action(async (options: NewKeyInput & JsonOption, command: Command) => {
       const ports = await open(command);
-      const made = await carryOutCreateKey(ports, await planCreateKey(ports, options));
-      printNewAccount(terminal, made);
-      printNewKey(terminal, made, options);
+      const plan = await planCreateKey(ports, options);
+      const key = await carryOutCreateKey(ports, plan);
+      printNewAccount(terminal, key.made);
+      printNewKey(terminal, { ...plan, ...key }, options);
     });
 
   key
@@ -84,8 +86,8 @@ export function addKeyCommands(program: Command, { terminal, open }: CommandCont
       const ports = await open(command);
       const plan = await planDisableKey(ports, written);
       await approve(terminal, plan, options);
-      const { name } = await carryOutDisableKey(ports, plan);
-      terminal.print(`${name} is disabled; the relay refuses it within 30 seconds.`);
+      await carryOutWrites(ports, plan);
+      terminal.print(`${plan.name} is disabled; the relay refuses it within 30 seconds.`);
     });
 
   key
@@ -99,8 +101,7 @@ export function addKeyCommands(program: Command, { terminal, open }: CommandCont
       const ports = await open(command);
       const plan = await planRotateKey(ports, { written, graceHours: options.grace });
       await approve(terminal, plan, options);
-      const made = await carryOutRotateKey(ports, plan);
-      printNewKey(terminal, made, options);
-      terminal.remark(`${made.oldName} works until ${made.oldWorksUntil}.`);
+      printNewKey(terminal, { ...plan, ...(await carryOutRotateKey(ports, plan)) }, options);
+      terminal.remark(`${plan.oldName} works until ${plan.oldWorksUntil}.`);
     });
 }

@@ -7,9 +7,9 @@ import { isoTime } from '../../wire/iso-time.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
-import { ExactNumber } from '../row-tables.ts';
-import type { NewRow } from '../row-writes.ts';
-import { findAccount } from './find-account.ts';
+import { ExactNumber, type RowWrite } from '../row-tables.ts';
+import { carryOutWrites } from '../row-writes.ts';
+import { findAccount } from '../find-account.ts';
 
 export interface GrantInput {
   account: string;
@@ -22,19 +22,10 @@ export interface GrantInput {
   isNew?: boolean | undefined;
 }
 
-export interface GrantPlan extends Plan<NewRow> {
+export interface GrantPlan extends Plan<RowWrite> {
   account: string;
   grantId: string;
   amount: NanoYuan;
-}
-
-export interface WrittenGrantResult {
-  account: string;
-  grantId: string;
-  amount: NanoYuan;
-  isNewAccount: boolean;
-  /** The same grant was there: an earlier run wrote it. */
-  wasWritten: boolean;
 }
 
 export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): Promise<GrantPlan> {
@@ -45,13 +36,12 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
   const reading = readRow(GrantRow, { ...facts, amount: input.amount });
   if ('problem' in reading) throw usageFailure(`nothing was written: ${reading.problem}`);
   const { amount } = reading.row;
-  const { row, isMissing } = await findAccount(ports, account, input.isNew);
-  const grant = { ...facts, amount: new ExactNumber(formatYuan(amount)), _created: isoTime(nowMs) };
-  const newGrant: NewRow = { kind: 'create', table: 'grants', row: grant };
+  const found = await findAccount(ports, account, input.isNew);
+  const row = { ...facts, amount: new ExactNumber(formatYuan(amount)), _created: isoTime(nowMs) };
   return {
-    changes: isMissing ? [{ kind: 'create', table: 'accounts', row }, newGrant] : [newGrant],
+    changes: [...found.changes, { kind: 'create', table: 'grants', row }],
     effect: [
-      ...(isMissing ? [`account ${account} is new`] : []),
+      ...found.effect,
       `account ${account} is granted ${formatYuan(amount)} yuan, once, as ${grantId}`,
     ],
     questions: [],
@@ -65,22 +55,14 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
 const newGrantId = (nowMs: number, { random }: OperatorPorts): string =>
   `${isoTime(nowMs).replaceAll(/[-:]/g, '')}-${random.hex(4)}`;
 
-export async function carryOutGrantAmount(
-  ports: OperatorPorts,
-  { changes, account, grantId, amount }: GrantPlan,
-): Promise<WrittenGrantResult> {
-  let isNewAccount = false;
-  let wasWritten = false;
-  for (const { table, row } of changes) {
-    const isCreated = await ports.tables.create(table, row);
-    if (table === 'accounts') isNewAccount = isCreated;
-    else wasWritten = !isCreated;
-  }
-  const result = { account, grantId, amount, isNewAccount, wasWritten };
-  if (!wasWritten) return result;
+/** @returns the writes that were made; without that of the grant when the same grant was there: an earlier run wrote it */
+export async function carryOutGrantAmount(ports: OperatorPorts, plan: GrantPlan): Promise<RowWrite[]> {
+  const { account, grantId, amount } = plan;
+  const made = await carryOutWrites(ports, plan);
+  if (made.some(({ table }) => table === 'grants')) return made;
   // A command that is repeated with its id finds its own row.
   const there = await grantOf(ports, account, grantId);
-  if (there && parseYuan(there.amount) === amount) return result;
+  if (there && parseYuan(there.amount) === amount) return made;
   throw new Failure(
     `there is a grant ${grantId} of ${there?.amount ?? 'another amount'} already: choose another --id`,
   );
@@ -103,7 +85,8 @@ const pauseMs = 300;
 /** @returns the balance after it; undefined: it is not applied yet, or the account's item cannot be read */
 export async function awaitApplied(
   ports: OperatorPorts,
-  { account, grantId, waitMs }: { account: string; grantId: string; waitMs: number },
+  { account, grantId }: Pick<GrantPlan, 'account' | 'grantId'>,
+  waitMs: number,
 ): Promise<{ isApplied: boolean; available?: NanoYuan }> {
   const { clock, ledger } = ports;
   const untilMs = clock.now() + waitMs;

@@ -4,11 +4,10 @@ import { plainRow } from '../../config/rows/read-row.ts';
 import { isOfStack } from '../../config/rows/secret-reference.ts';
 import type { OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
+import { usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts, Target } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
-import type { RawRow } from '../row-tables.ts';
-import { writeRow, type RowWrite } from '../row-writes.ts';
+import type { RawRow, RowWrite } from '../row-tables.ts';
 
 export interface ChannelInput {
   id: string;
@@ -33,12 +32,6 @@ export interface AddChannelPlan extends Plan<RowWrite> {
   warning: string | undefined;
 }
 
-/** Another channel has the id. */
-export class ChannelTaken extends Failure {}
-
-const taken = (id: string): ChannelTaken =>
-  new ChannelTaken(`there is a channel ${id} already: choose another --id, or add --replace`, 2);
-
 export async function planAddChannel(
   { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
   input: ChannelInput,
@@ -47,24 +40,21 @@ export async function planAddChannel(
   const { id } = input;
   const row = channelRowOf(input);
   const { state, warning } = checkRow(target, row);
+  const conflict = usageFailure(
+    whenTaken === 'keep-same'
+      ? `nothing was written: there is a channel ${id} already; choose another --id`
+      : `there is a channel ${id} already: choose another --id, or add --replace`,
+  );
   const replace = whenTaken === 'replace';
   const there = replace ? undefined : await tables.get('channels', id);
   const isSame = there !== undefined && canonicalJson(plainRow(there)) === canonicalJson(row);
-  if (there !== undefined && !(whenTaken === 'keep-same' && isSame)) throw taken(id);
+  if (there !== undefined && !(whenTaken === 'keep-same' && isSame)) throw conflict;
   return {
-    changes: isSame ? [] : [{ kind: replace ? 'replace' : 'create', table: 'channels', row }],
+    changes: isSame ? [] : [{ kind: replace ? 'replace' : 'create', table: 'channels', row, conflict }],
     effect: [`channel ${id} is written, switched ${state ? 'on' : 'off'}; live within 10 seconds.`],
     questions: replace ? [`Write over the channel ${id}, if there is one, with all its attributes?`] : [],
     warning,
   };
-}
-
-export async function carryOutAddChannel(
-  { tables }: Pick<OperatorPorts, 'tables'>,
-  { changes }: AddChannelPlan,
-): Promise<void> {
-  for (const write of changes)
-    if (!(await writeRow(tables, write)) && write.kind === 'create') throw taken(String(write.row['id']));
 }
 
 export function channelRowOf(input: ChannelInput): RawRow {

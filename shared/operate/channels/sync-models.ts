@@ -7,8 +7,7 @@ import { putOver } from '../config/rows-file.ts';
 import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
-import type { RawRow } from '../row-tables.ts';
-import { writeRow, type RowWrite } from '../row-writes.ts';
+import type { RawRow, RowWrite } from '../row-tables.ts';
 import { channelSecret, findChannel } from './find-channel.ts';
 import { listUpstreamModels } from './upstream-models.ts';
 
@@ -58,6 +57,7 @@ export async function planSync(
         key: { id: raw['id'] },
         attributes,
         unchanged: { models: raw['models'], mapper: raw['mapper'] },
+        conflict: new Failure('nothing was written: somebody changed the row meanwhile; repeat the command'),
       },
     ],
     effect: [`${summary}.`],
@@ -68,18 +68,6 @@ export async function planSync(
     warnings: isEmpty ? [] : await warningsOf(ports, { ...raw, ...attributes }),
     ...shown,
   };
-}
-
-/** @returns how many models the channel has now */
-export async function carryOutSync(
-  { tables }: Pick<OperatorPorts, 'tables'>,
-  { changes, models, refusal }: SyncPlan,
-): Promise<number> {
-  if (refusal !== undefined) throw new Failure(refusal);
-  for (const write of changes)
-    if (!(await writeRow(tables, write)))
-      throw new Failure('nothing was written: somebody changed the row meanwhile; repeat the command');
-  return models.length;
 }
 
 /** A public name stays as long as the upstream lists its own name for it. */

@@ -6,7 +6,7 @@ import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
-import { writeRow, type RowWrite } from '../row-writes.ts';
+import type { RowWrite } from '../row-tables.ts';
 import { readCharges } from './list-charges.ts';
 import { dollarDecimals, readPriceList, type ListedPrice, type PriceSource } from './price-list.ts';
 
@@ -51,7 +51,14 @@ export async function planImport(
   const wanted = named.filter(({ model }) => !priced.has(model));
   const charges = group(wanted, factor, nextId(rows.map((row) => Number(row['id']))));
   return {
-    changes: charges.map((charge) => ({ kind: 'create', table: 'charges', row: rowOf(charge) })),
+    changes: charges.map((charge) => ({
+      kind: 'create',
+      table: 'charges',
+      row: rowOf(charge),
+      conflict: new Failure(
+        `rule ${charge.id} was made by somebody else meanwhile: look at \`charge list\`, then repeat`,
+      ),
+    })),
     effect: [
       `1 US dollar = ${input.rate} yuan, plus ${input.markup} %. Prices are yuan per 1,000 tokens.`,
       `${wanted.length} models in ${charges.length} rules; ${named.length - wanted.length} are priced already, ${skipped} entries are no chat prices.`,
@@ -63,22 +70,6 @@ export async function planImport(
       ({ input: cost, output }) => cost > suspiciousDollars || output > suspiciousDollars,
     )?.model,
   };
-}
-
-/** @returns how many rules are written */
-export async function carryOutImport(
-  { tables }: Pick<OperatorPorts, 'tables'>,
-  { changes, charges }: ImportPlan,
-  onProgress: (count: number) => void,
-): Promise<number> {
-  for (const [index, write] of changes.entries()) {
-    if (!(await writeRow(tables, write)))
-      throw new Failure(
-        `rule ${charges[index]?.id} was made by somebody else meanwhile: look at \`charge list\`, then repeat`,
-      );
-    onProgress(1);
-  }
-  return changes.length;
 }
 
 function factorOf({ rate, markup }: ImportInput): bigint {

@@ -1,6 +1,6 @@
 /** What keys look like at a terminal. The only place where a new key is shown: once, when it is made. */
 import type { KeyCheck } from '../../../../shared/operate/keys/check-key.ts';
-import type { MadeKey } from '../../../../shared/operate/keys/create-key.ts';
+import type { MadeKey, NewKeyPlan } from '../../../../shared/operate/keys/create-key.ts';
 import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
@@ -11,8 +11,11 @@ export interface JsonOption {
   json?: boolean;
 }
 
-export function printNewKey(terminal: Terminal, made: MadeKey, { json }: JsonOption): void {
-  const { secretKey, hash, hint, account, rights } = made;
+export function printNewKey(
+  terminal: Terminal,
+  { secretKey, hash, hint, account, rights }: MadeKey & Pick<NewKeyPlan, 'account' | 'rights'>,
+  { json }: JsonOption,
+): void {
   if (json) return terminal.printJson({ key: secretKey, hash, hint, account });
   terminal.print('');
   terminal.print(`  ${secretKey}`);
