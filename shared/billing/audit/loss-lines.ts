@@ -1,5 +1,6 @@
 /** The closes that `settle_lost` log lines say could not be written, read from what a log service returns. */
 import * as z from 'zod/mini';
+import { parseJson } from '../../wire/json-record.ts';
 import type { CloseRecord } from '../quota-item.ts';
 
 /** A close that is to be written after all. */
@@ -43,14 +44,6 @@ function eventMessages(text: string): string[] | undefined {
   const Events = z.object({ events: z.array(z.object({ message: z.string() })) });
   const parsed = z.safeParse(Events, parseJson(text));
   return parsed.success ? parsed.data.events.map((event) => event.message) : undefined;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }
 
 const lostClose = (line: z.infer<typeof LossLine>): LostClose => ({

@@ -1,4 +1,5 @@
 /** Which models an upstream says that it serves. */
+import { parseJson } from '../../wire/json-record.ts';
 import { modelNamePattern } from '../../wire/name-patterns.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { channelSetups, channelTypes } from '../../upstreams/types/channel-types.ts';
@@ -70,12 +71,4 @@ async function readPage(ports: ListPorts, { channel, list, secret, after }: Page
   if (page) return page;
   const said = cleanText(answer.body, secret) || 'an empty body';
   throw new Failure(`GET ${url.split('?')[0]}: no list of models came back (${answer.status}): ${said}`);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }
