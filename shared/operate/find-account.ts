@@ -1,7 +1,7 @@
 /** Finds the row of an account that is to get something: a name with a typing error must not become a customer. */
 import { AccountRow } from '../config/rows/account-row.ts';
 import { readRow } from '../config/rows/read-row.ts';
-import { usageFailure } from './operator-failure.ts';
+import { usable, usageFailure } from './operator-failure.ts';
 import type { OperatorPorts } from './operator-ports.ts';
 import type { RawRow, RowWrite } from './row-tables.ts';
 
@@ -19,8 +19,7 @@ export async function findAccount(
   isNew = false,
 ): Promise<FoundAccount> {
   const row = { account };
-  const reading = readRow(AccountRow, row);
-  if ('problem' in reading) throw usageFailure(reading.problem);
+  usable(readRow(AccountRow, row));
   const found = await tables.get('accounts', account);
   if (found) return { row: found, changes: [], effect: [] };
   if (!isNew) throw usageFailure(`there is no account ${account}: make a key for it first, or add --new`);

@@ -83,7 +83,7 @@ export function operatorRig({
       snapshot: unused,
     },
     secrets: {
-      put: async (reference) => void (await write('put', 'channels', reference)),
+      put: async ({ reference }) => void (await write('put', 'channels', reference)),
       read: async (reference) => `value of ${reference}`,
     },
     upstreams: {

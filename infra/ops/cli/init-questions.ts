@@ -112,7 +112,8 @@ export async function askSecret(
   if (isSigned(channel.type) || secret === false) return {};
   if (secret !== undefined) return { reference: secret, ...(await readValue(ports, secret)) };
   if (ports.target.local) return askVariable(answerFrom(terminal), ports, options);
-  const storing = planStoreSecret(ports, { name: channel.id, managed: false, replace: false });
+  const wanted = { name: channel.id, managed: false, replace: false, isOfNewChannel: true };
+  const storing = planStoreSecret(ports, wanted);
   const value =
     secretEnv === undefined ? await readSecret(terminal) : await ports.secrets.read(`env:${secretEnv}`);
   if (value === '') throw usageFailure('no key was given on standard input; without one, say --no-secret');

@@ -21,7 +21,6 @@ import {
 import { Failure, usageFailure } from '../../../shared/operate/operator-failure.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
-import { SecretTaken } from '../../../shared/operate/secret-writer.ts';
 import { namesLike } from '../../../shared/upstreams/model-listing.ts';
 import {
   answerFrom,
@@ -103,7 +102,8 @@ async function write(
   { plan, options }: { plan: InitPlan; options: InitOptions },
 ): Promise<string> {
   const { input, secret, channel, grant, key } = plan;
-  await storeSecret(terminal, ports, secret);
+  const { storing, value = '' } = secret;
+  if (storing) terminal.print(`the key is stored: ${await carryOutStoreSecret(ports, storing, value)}`);
   if (grant) {
     printGrant(terminal, grant, await carryOutGrantAmount(ports, grant));
     printApplied(terminal, grant, await awaitApplied(ports, grant, options.wait * 1000));
@@ -121,23 +121,6 @@ async function write(
   printNewAccount(terminal, created.made);
   printNewKey(terminal, { ...key, ...created }, {});
   return created.secretKey;
-}
-
-async function storeSecret(
-  { print }: Terminal,
-  ports: OperatorPorts,
-  { storing, value = '' }: UpstreamSecret,
-): Promise<void> {
-  if (!storing) return;
-  try {
-    print(`the key is stored: ${await carryOutStoreSecret(ports, storing, value)}`);
-  } catch (error) {
-    if (!(error instanceof SecretTaken)) throw error;
-    const { reference } = storing;
-    throw usageFailure(
-      `there is a key at ${reference} already: repeat with --secret ${reference}, or choose another --id`,
-    );
-  }
 }
 
 async function printCurlLine(

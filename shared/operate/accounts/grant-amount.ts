@@ -4,7 +4,7 @@ import type { WrittenGrant } from '../../billing/grant.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
+import { Failure, usable } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
 import { ExactNumber, type RowWrite } from '../row-tables.ts';
@@ -34,8 +34,7 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
   const grantId = input.id ?? newGrantId(nowMs, ports);
   const facts = { account, grant_id: grantId, ...(reason !== undefined && { reason }) };
   const reading = readRow(GrantRow, { ...facts, amount: input.amount });
-  if ('problem' in reading) throw usageFailure(`nothing was written: ${reading.problem}`);
-  const { amount } = reading.row;
+  const { amount } = usable(reading, 'nothing was written: ').row;
   const found = await findAccount(ports, account, input.isNew);
   const row = { ...facts, amount: new ExactNumber(formatYuan(amount)), _created: isoTime(nowMs) };
   return {
@@ -73,11 +72,8 @@ async function grantOf(
   account: string,
   grantId: string,
 ): Promise<WrittenGrant | undefined> {
-  for await (const page of ledger.grants(account)) {
-    const found = page.find((grant) => grant.grantId === grantId);
-    if (found) return found;
-  }
-  return undefined;
+  const grants = (await Array.fromAsync(ledger.grants(account))).flat();
+  return grants.find((grant) => grant.grantId === grantId);
 }
 
 const pauseMs = 300;

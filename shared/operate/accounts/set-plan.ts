@@ -2,7 +2,7 @@
 import { readSetting } from '../../config/compile/read-setting.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
+import { Failure, usable, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
 import type { RawRow, RowWrite } from '../row-tables.ts';
@@ -46,8 +46,7 @@ export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Pr
       ? undefined
       : { level, since: since ?? sinceOf(found.row, ports), ...(until !== undefined && { until }) };
   const reading = readRow(AccountRow, { account, ...(plan && { plan }) });
-  if ('problem' in reading) throw usageFailure(`nothing was written: ${reading.problem}`);
-  const held = reading.row.plan;
+  const held = usable(reading, 'nothing was written: ').row.plan;
   if (held?.until !== undefined && held.until <= held.since)
     throw usageFailure('nothing was written: --until must be after --since');
   const update: RowWrite = {

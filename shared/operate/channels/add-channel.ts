@@ -1,10 +1,11 @@
 /** Writes a new channel, or writes over one. Refuses a row that the relay would not use. */
 import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
+import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { plainRow } from '../../config/rows/read-row.ts';
 import { isOfStack } from '../../config/rows/secret-reference.ts';
 import type { OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
-import { usageFailure } from '../operator-failure.ts';
+import { usable, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts, Target } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
 import type { RawRow, RowWrite } from '../row-tables.ts';
@@ -39,7 +40,7 @@ export async function planAddChannel(
 ): Promise<AddChannelPlan> {
   const { id } = input;
   const row = channelRowOf(input);
-  const { state, warning } = checkRow(target, row);
+  const { row: read, warning } = checkRow(target, row);
   const conflict = usageFailure(
     whenTaken === 'keep-same'
       ? `nothing was written: there is a channel ${id} already; choose another --id`
@@ -51,7 +52,7 @@ export async function planAddChannel(
   if (there !== undefined && !(whenTaken === 'keep-same' && isSame)) throw conflict;
   return {
     changes: isSame ? [] : [{ kind: replace ? 'replace' : 'create', table: 'channels', row, conflict }],
-    effect: [`channel ${id} is written, switched ${state ? 'on' : 'off'}; live within 10 seconds.`],
+    effect: [`channel ${id} is written, switched ${read.state ? 'on' : 'off'}; live within 10 seconds.`],
     questions: replace ? [`Write over the channel ${id}, if there is one, with all its attributes?`] : [],
     warning,
   };
@@ -69,15 +70,11 @@ export function channelRowOf(input: ChannelInput): RawRow {
 }
 
 /** What the relay reads from a new row. Throws a Failure for one that it would not use. */
-function checkRow(target: Target, row: RawRow): { state: boolean; warning: string | undefined } {
-  const reading = readChannel(row, target);
-  if ('problem' in reading) throw usageFailure(`nothing was written: ${reading.problem}`);
-  const foreign = secretsOf(reading.row).find((reference) => !isOfStack(reference, target.stack));
-  if (foreign !== undefined) {
-    const { stack } = target;
-    throw usageFailure(
-      `nothing was written: stack ${stack} may not read ${foreign}, only ssm:/relay/${stack}/... and secretsmanager:${stack}/...`,
-    );
-  }
-  return { state: reading.row.state, warning: reading.warning };
+function checkRow({ stack, ...target }: Target, row: RawRow): { row: ChannelRow; warning?: string } {
+  const reading = usable(readChannel(row, target), 'nothing was written: ');
+  const foreign = secretsOf(reading.row).find((reference) => !isOfStack(reference, stack));
+  if (foreign === undefined) return reading;
+  throw usageFailure(
+    `nothing was written: stack ${stack} may not read ${foreign}, only ssm:/relay/${stack}/... and secretsmanager:${stack}/...`,
+  );
 }
