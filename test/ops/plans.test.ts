@@ -64,7 +64,7 @@ describe('a plan only reads, says what it is going to do, and returns what it di
   });
 
   it('when an account is granted an amount, and when it gets a plan', async () => {
-    const grant = { account: 'granted', amount: '123456789012.123456789', id: 'first', isNew: true };
+    const grant = { account: 'granted', amount: '123456789012.123456789', id: 'first', new: true };
     const plan = await planGrantAmount(reading, grant);
     expect(plan.effect).toEqual([
       'account granted is new',
@@ -82,7 +82,7 @@ describe('a plan only reads, says what it is going to do, and returns what it di
   });
 
   it('when a plan for a new account cannot be: then the account is not made either', async () => {
-    const wrong = { account: 'unmade', level: 9, isNew: true };
+    const wrong = { account: 'unmade', level: 9, new: true };
     await expect(planSetPlan(reading, wrong)).rejects.toThrow('nothing was written: plan.level');
     expect(await rig.row('accounts', { account: 'unmade' })).toBeUndefined();
   });

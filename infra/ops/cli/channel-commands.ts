@@ -17,7 +17,7 @@ import { approve, type ApproveOptions } from './approve.ts';
 import type { CommandContext } from './command-context.ts';
 import { answerWords, printChannels, printSyncPlan } from './print/channels.ts';
 import { addOwnAttributes, ownAttributesIn } from './own-attributes.ts';
-import { parseList, parseMapper, parseNumber } from './terminal/option-values.ts';
+import { parseList, parseMapper, parseNumber, type JsonOption } from './terminal/option-values.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
 const examples = `
@@ -34,7 +34,7 @@ Examples:
   npm run ops -- channel test openai --model gpt-4o-mini
   npm run ops -- channel sync openai --only 'gpt-5*,o4*'`;
 
-export function addChannelCommands(program: Command, { terminal, open }: CommandContext): void {
+export function addChannelCommands(program: Command, { terminal, onTables }: CommandContext): void {
   const channel = program
     .command('channel')
     .description('upstreams that the relay calls')
@@ -59,19 +59,21 @@ export function addChannelCommands(program: Command, { terminal, open }: Command
     .option('--disabled', 'switched off (state false)')
     .option('--replace', 'write over the row with this id, all its attributes')
     .option('--yes', 'do not ask before a row is replaced')
-    .action(async (options: AddOptions, command: Command) =>
-      add(terminal, await open(command), { ...options, attributes: ownAttributesIn(command) }),
+    .action(
+      onTables((ports, options: AddOptions, command: Command) =>
+        add(terminal, ports, { ...options, attributes: ownAttributesIn(command) }),
+      ),
     );
 
   channel
     .command('list')
     .description('list channels in the order in which they are tried')
     .option('--json', 'print JSON')
-    .action(async ({ json }: { json?: boolean }, command: Command) => {
-      const channels = await listChannels(await open(command));
-      if (json) terminal.printJson(channels);
-      else printChannels(terminal, channels);
-    });
+    .action(
+      onTables(async (ports, options: JsonOption) =>
+        printChannels(terminal, await listChannels(ports), options),
+      ),
+    );
 
   channel
     .command('test')
@@ -79,8 +81,10 @@ export function addChannelCommands(program: Command, { terminal, open }: Command
     .argument('<id>', 'id of the channel; it may be switched off')
     .option('--model <name>', 'public model name (default: the first of the channel)')
     .option('--secret-env <NAME>', 'take the key from this environment variable instead of the reference')
-    .action(async (id: string, options: Omit<TestInput, 'id'>, command: Command) =>
-      test(terminal, await open(command), { ...options, id }),
+    .action(
+      onTables(async (ports, id: string, options: Omit<TestInput, 'id'>) =>
+        test(terminal, ports, { ...options, id }),
+      ),
     );
 
   channel
@@ -95,32 +99,28 @@ export function addChannelCommands(program: Command, { terminal, open }: Command
     .option('--dry-run', 'show the difference and write nothing')
     .option('--yes', 'do not ask')
     .option('--json', 'print JSON')
-    .action(async (id: string, options: Omit<SyncOptions, 'id'>, command: Command) =>
-      sync(terminal, await open(command), { ...options, id }),
+    .action(
+      onTables(async (ports, id: string, options: Omit<SyncOptions, 'id'>) =>
+        sync(terminal, ports, { ...options, id }),
+      ),
     );
 }
 
-interface AddOptions extends ChannelInput {
-  replace?: boolean;
-  yes?: boolean;
-}
+type AddOptions = ChannelInput & { replace?: boolean; yes?: boolean };
 
-async function add(
-  terminal: Terminal,
-  ports: OperatorPorts,
-  { replace, yes, ...input }: AddOptions,
-): Promise<void> {
+async function add(terminal: Terminal, ports: OperatorPorts, options: AddOptions): Promise<void> {
+  const { replace, yes, ...input } = options;
   const plan = await planAddChannel(ports, input, replace ? 'replace' : 'refuse');
-  if (plan.warning !== undefined) terminal.remark(`warning: ${plan.warning}`);
+  terminal.warn(plan.warnings);
   if (!(await approve(terminal, plan, { yes }))) return;
   await carryOutWrites(ports, plan);
   plan.effect.forEach(terminal.print);
   terminal.print(`Try it: npm run ops -- channel test ${input.id}`);
 }
 
-async function test({ print, remark }: Terminal, ports: OperatorPorts, input: TestInput): Promise<void> {
+async function test({ print, warn }: Terminal, ports: OperatorPorts, input: TestInput): Promise<void> {
   const plan = await planChannelTest(ports, input);
-  if (plan.warning !== undefined) remark(`warning: ${plan.warning}`);
+  warn(plan.warnings);
   plan.effect.forEach(print);
   const { status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
   print(`status ${status} after ${elapsedMs} ms`);
@@ -128,9 +128,7 @@ async function test({ print, remark }: Terminal, ports: OperatorPorts, input: Te
   print(answerWords(answer));
 }
 
-interface SyncOptions extends SyncInput, ApproveOptions {
-  json?: boolean;
-}
+type SyncOptions = SyncInput & ApproveOptions & JsonOption;
 
 async function sync(terminal: Terminal, ports: OperatorPorts, options: SyncOptions): Promise<void> {
   const plan = await planSync(ports, options);
@@ -138,7 +136,7 @@ async function sync(terminal: Terminal, ports: OperatorPorts, options: SyncOptio
   listWarnings.forEach(terminal.remark);
   if (options.json) terminal.printJson({ added, removed, models });
   else printSyncPlan(terminal, plan);
-  for (const warning of warnings) terminal.remark(`warning: ${warning}`);
+  terminal.warn(warnings);
   // With --json, standard output is for a program.
   if (!(await approve({ ...terminal, print: terminal.remark }, plan, options))) return;
   await carryOutWrites(ports, plan);

@@ -63,12 +63,12 @@ export async function initialise(
   const grant =
     Number(amount) === 0
       ? undefined
-      : await planGrantAmount(ports, { account, amount, id: 'init', reason: 'first amount', isNew: true });
+      : await planGrantAmount(ports, { account, amount, id: 'init', reason: 'first amount', new: true });
   const key = await planCreateKey(ports, { account });
 
   terminal.print(`channel ${input.id}: ${input.models.length} models, ${reference ?? 'no secret'}`);
   terminal.print(`account ${account}: ${amount} yuan, one new key`);
-  if (channel.warning !== undefined) terminal.remark(`warning: ${channel.warning}`);
+  terminal.warn(channel.warnings);
   await terminal.confirm('Write this?', options);
   const secretKey = await write(terminal, ports, { plan: { input, secret, channel, grant, key }, options });
   await printCurlLine(terminal, ports, { secretKey, model: String(input.models[0]) });

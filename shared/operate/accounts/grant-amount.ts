@@ -19,7 +19,7 @@ export interface GrantInput {
   /** Names the grant: the same id is never applied twice. Default: a new one. */
   id?: string | undefined;
   /** Makes the account when there is none. */
-  isNew?: boolean | undefined;
+  new?: boolean | undefined;
 }
 
 export interface GrantPlan extends Plan<RowWrite> {
@@ -35,7 +35,7 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
   const facts = { account, grant_id: grantId, ...(reason !== undefined && { reason }) };
   const reading = readRow(GrantRow, { ...facts, amount: input.amount });
   const { amount } = usable(reading, 'nothing was written: ').row;
-  const found = await findAccount(ports, account, input.isNew);
+  const found = await findAccount(ports, account, input.new);
   const row = { ...facts, amount: new ExactNumber(formatYuan(amount)), _created: isoTime(nowMs) };
   return {
     changes: [...found.changes, { kind: 'create', table: 'grants', row }],

@@ -17,7 +17,7 @@ export interface SetPlanInput {
   /** Takes the plan away. */
   none?: boolean | undefined;
   /** Makes the account when there is none. */
-  isNew?: boolean | undefined;
+  new?: boolean | undefined;
 }
 
 /** A plan as the row holds it. */
@@ -40,7 +40,7 @@ export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Pr
   if ((none === true) === (level !== undefined)) throw usageFailure('give either --level or --none');
   if (none && (since !== undefined || until !== undefined))
     throw usageFailure('--none takes neither --since nor --until');
-  const found = await findAccount(ports, account, input.isNew);
+  const found = await findAccount(ports, account, input.new);
   const plan =
     level === undefined
       ? undefined

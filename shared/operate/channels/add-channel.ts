@@ -30,7 +30,7 @@ export type WhenTaken = 'refuse' | 'replace' | 'keep-same';
 
 export interface AddChannelPlan extends Plan<RowWrite> {
   /** What the relay warns of in the new row. */
-  warning: string | undefined;
+  warnings: string[];
 }
 
 export async function planAddChannel(
@@ -54,7 +54,7 @@ export async function planAddChannel(
     changes: isSame ? [] : [{ kind: replace ? 'replace' : 'create', table: 'channels', row, conflict }],
     effect: [`channel ${id} is written, switched ${read.state ? 'on' : 'off'}; live within 10 seconds.`],
     questions: replace ? [`Write over the channel ${id}, if there is one, with all its attributes?`] : [],
-    warning,
+    warnings: warning === undefined ? [] : [warning],
   };
 }
 

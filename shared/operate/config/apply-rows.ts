@@ -27,7 +27,7 @@ type ConfigPorts = Pick<OperatorPorts, 'config' | 'target'>;
 export async function planApply(
   { config, target }: ConfigPorts,
   file: RowsFile,
-  { prune }: { prune: boolean },
+  { prune }: { prune?: boolean },
 ): Promise<ConfigPlan> {
   const rows = readRowsFile(file, configTables);
   const tables = await config.tables();

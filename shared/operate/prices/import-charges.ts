@@ -17,7 +17,7 @@ export interface ImportInput {
   /** Percent, a decimal as text. */
   markup: string;
   /** Only models that a channel serves, under their public names. */
-  onlyServed: boolean;
+  onlyServed?: boolean;
 }
 
 export type NewCharge = Omit<ChargeRow, 'anonymous'>;

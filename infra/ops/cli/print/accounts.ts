@@ -10,15 +10,16 @@ import type { RowWrite } from '../../../../shared/operate/row-tables.ts';
 import type { AccountPlan } from '../../../../shared/wire/account.ts';
 import { compareCodeUnits } from '../../../../shared/wire/canonical-json.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { hintText, shortHash } from './keys.ts';
 
 const grantsShown = 5;
 
-export function printAccount(terminal: Terminal, view: AccountView, { json }: { json?: boolean }): void {
+export function printAccount(terminal: Terminal, view: AccountView, { json }: JsonOption): void {
   if (json) terminal.printJson(accountJson(view));
   else printFacts(terminal, view);
-  for (const warning of view.warnings) terminal.remark(`warning: ${warning}`);
+  terminal.warn(view.warnings);
 }
 
 function accountJson({ account, item, plan, keys, grants }: AccountView) {

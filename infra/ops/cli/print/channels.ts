@@ -2,9 +2,15 @@
 import type { ListedChannel } from '../../../../shared/operate/channels/list-channels.ts';
 import type { SyncPlan } from '../../../../shared/operate/channels/sync-models.ts';
 import type { ReplyText } from '../../../../shared/operate/channels/reply-text.ts';
+import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
-export function printChannels({ print, printTable, remark }: Terminal, channels: ListedChannel[]): void {
+export function printChannels(
+  { print, printJson, printTable, remark }: Terminal,
+  channels: ListedChannel[],
+  { json }: JsonOption,
+): void {
+  if (json) return printJson(channels);
   if (channels.length === 0) return print('no channels: see `npm run ops -- channel add --help`');
   printTable([
     ['ID', 'STATE', 'PRIORITY', 'WEIGHT', 'ENDPOINT', 'SECRET', 'MODELS'],

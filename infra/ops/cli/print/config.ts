@@ -8,6 +8,7 @@ import { nameOf, type Finding } from '../../../../shared/operate/config/findings
 import type { AttributeChange, RowDifference } from '../../../../shared/operate/config/row-changes.ts';
 import type { ListedVersions, ShownVersion } from '../../../../shared/operate/config/show-versions.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { chargeTable } from './prices.ts';
 
@@ -18,7 +19,12 @@ export function printChecked({ print }: Terminal, { problems, warnings }: Checke
   for (const finding of warnings) print(`warning  ${nameOf(finding)}: ${finding.warning}`);
 }
 
-export function printDiff(terminal: Terminal, { from, to, differences }: ConfigDiff): void {
+export function printDiff(
+  terminal: Terminal,
+  { from, to, differences }: ConfigDiff,
+  { json }: JsonOption,
+): void {
+  if (json) return terminal.printJson(differences);
   terminal.print(`from ${from} to ${to}:`);
   printDifferences(terminal, differences);
   if (differences.length === 0) terminal.print('no difference.');
@@ -26,7 +32,7 @@ export function printDiff(terminal: Terminal, { from, to, differences }: ConfigD
 
 export function printConfigPlan(terminal: Terminal, plan: ConfigPlan): void {
   printDifferences(terminal, plan.differences);
-  for (const finding of plan.warnings) terminal.remark(`warning: ${nameOf(finding)}: ${finding.warning}`);
+  terminal.warn(plan.warnings.map((finding) => `${nameOf(finding)}: ${finding.warning}`));
   for (const { finding, written } of plan.problems)
     terminal.remark(`${problemWords(finding)}${written ? '' : ' (in the tables already)'}`);
   if (plan.refusal === undefined) plan.effect.forEach(terminal.print);

@@ -2,14 +2,12 @@
 import type { KeyCheck } from '../../../../shared/operate/keys/check-key.ts';
 import type { MadeKey, NewKeyPlan } from '../../../../shared/operate/keys/create-key.ts';
 import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
+import { Failure } from '../../../../shared/operate/operator-failure.ts';
+import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 /** Enough of a hash to name a key by. */
 const shownHashCharacters = 12;
-
-export interface JsonOption {
-  json?: boolean;
-}
 
 export function printNewKey(
   terminal: Terminal,
@@ -50,16 +48,15 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 export const hintText = (hint: unknown): string => textOf(hint) || '-';
 export const shortHash = (hash: unknown): string => textOf(hash).slice(0, shownHashCharacters);
 
-/** A usable key; any other is a failure: see `keyRefusal`. */
+/** Throws a Failure for a key that is not usable. */
 export function printKeyCheck(
   terminal: Terminal,
   { state, why, name }: KeyCheck,
   { json }: JsonOption,
 ): void {
   if (json) terminal.printJson({ state, why });
-  else if (state === 'usable') terminal.print(`${name} is usable: ${why}`);
+  if (state !== 'usable')
+    throw new Failure(`${name ?? 'this'} is ${state === 'kind' ? 'of the wrong kind' : state}: ${why}
+The relay answers 401 invalid_api_key.`);
+  if (!json) terminal.print(`${name} is usable: ${why}`);
 }
-
-export const keyRefusal = ({ state, why, name }: KeyCheck): string =>
-  `${name ?? 'this'} is ${state === 'kind' ? 'of the wrong kind' : state}: ${why}
-The relay answers 401 invalid_api_key.`;
