@@ -107,28 +107,20 @@ function pricesOfServed(
 
 /** One rule for all models of one price, free ones first. */
 function group(prices: ListedPrice[], factor: bigint, firstId: number): NewCharge[] {
-  const groups = Map.groupBy(
-    prices,
-    ({ input, output }) => `${yuanOf(input, factor)} ${yuanOf(output, factor)}`,
-  );
-  return [...groups.values()]
-    .toSorted(
-      (a, b) =>
-        Number((a[0]?.output ?? 0n) - (b[0]?.output ?? 0n)) ||
-        Number((a[0]?.input ?? 0n) - (b[0]?.input ?? 0n)),
-    )
-    .map((same, at) => {
-      const [input, output] = [same[0]?.input ?? 0n, same[0]?.output ?? 0n].map((cost) =>
-        yuanOf(cost, factor),
-      );
-      return {
-        id: firstId + at,
-        type: input === 0 && output === 0 ? 'non-billing' : 'token-billing',
-        models: same.map(({ model }) => model).toSorted(),
-        input: input ?? 0,
-        output: output ?? 0,
-      };
-    });
+  const inYuan = prices.map(({ model, input, output }) => ({
+    model,
+    input: yuanOf(input, factor),
+    output: yuanOf(output, factor),
+  }));
+  return [...Map.groupBy(inYuan, ({ input, output }) => `${input} ${output}`).values()]
+    .toSorted(([a], [b]) => Number(a?.output) - Number(b?.output) || Number(a?.input) - Number(b?.input))
+    .map((same, at) => ({
+      id: firstId + at,
+      type: same[0]?.input === 0 && same[0].output === 0 ? 'non-billing' : 'token-billing',
+      models: same.map(({ model }) => model).toSorted(),
+      input: same[0]?.input ?? 0,
+      output: same[0]?.output ?? 0,
+    }));
 }
 
 /** Dollars per token as yuan per 1,000 tokens. */

@@ -63,12 +63,9 @@ function printDifferences({ print }: Terminal, differences: RowDifference[]): vo
 }
 
 function changeWords({ before, after }: AttributeChange): string {
-  if (before === undefined && after === undefined) return 'not shown, as the row has a problem';
-  if (before === undefined) return shorten(JSON.stringify(after));
-  if (after === undefined) return `${shorten(JSON.stringify(before))} -> (gone)`;
-  return (
-    listWords(before, after) ?? `${shorten(JSON.stringify(before))} -> ${shorten(JSON.stringify(after))}`
-  );
+  const [old, next] = [before, after].map((value) => value !== undefined && shorten(JSON.stringify(value)));
+  if (!old) return next || 'not shown, as the row has a problem';
+  return listWords(before, after) ?? `${old} -> ${next || '(gone)'}`;
 }
 
 /** Long lists of models differ by a few: those are named. undefined: no lists of texts, or another order. */
@@ -114,22 +111,26 @@ export function printVersion(terminal: Terminal, { snapshot, settings }: ShownVe
   const { print, printTable } = terminal;
   print(`version ${version}, published ${isoTime(publishedAt * 1000)}`);
   print(`models: ${models.join(' ') || 'none'}`);
-  print('');
-  printTable(channelTable(snapshot));
-  print('');
-  printTable(chargeTable(charges));
-  print('');
-  printTable([
-    ['PLAN', 'PRICE', 'ENTRIES'],
-    ...plans.map(({ level, price, items }) => [
-      String(level),
-      String(price),
-      items.map(({ id, value }) => `${id} ${value < 0 ? 'unlimited' : value}`).join(', '),
-    ]),
-  ]);
-  print('');
-  printTable([['SETTING', 'VALUE'], ...settings.map(({ name, value }) => [name, JSON.stringify(value)])]);
+  const tables = [
+    channelTable(snapshot),
+    chargeTable(charges),
+    planTable(plans),
+    [['SETTING', 'VALUE'], ...settings.map(({ name, value }) => [name, JSON.stringify(value)])],
+  ];
+  for (const table of tables) {
+    print('');
+    printTable(table);
+  }
 }
+
+const planTable = (plans: Snapshot['plans']): string[][] => [
+  ['PLAN', 'PRICE', 'ENTRIES'],
+  ...plans.map(({ level, price, items }) => [
+    String(level),
+    String(price),
+    items.map(({ id, value }) => `${id} ${value < 0 ? 'unlimited' : value}`).join(', '),
+  ]),
+];
 
 const channelTable = ({ channels }: Snapshot): string[][] => [
   ['CHANNEL', 'TYPE', 'PRIORITY', 'WEIGHT', 'ENDPOINT', 'SECRET', 'MODELS'],

@@ -94,12 +94,12 @@ const sumCells = (sum: LedgerSum): string[] => [
 /** Those that could not be written are findings of the audit. */
 export function printRepaired(terminal: Terminal, outcomes: LossOutcome[]): void {
   for (const each of outcomes) {
-    if (each.outcome === 'closed')
-      terminal.remark(
-        `${each.account}: request ${each.id} is closed now, charged ${formatYuan(each.charge)} yuan`,
-      );
-    if (each.outcome === 'closed before')
-      terminal.remark(`${each.account}: request ${each.id} was closed already, as it should be`);
+    if (each.outcome === 'not closed') continue;
+    const closed =
+      each.outcome === 'closed'
+        ? `is closed now, charged ${formatYuan(each.charge)} yuan`
+        : 'was closed already, as it should be';
+    terminal.remark(`${each.account}: request ${each.id} ${closed}`);
   }
 }
 
