@@ -19,7 +19,6 @@ import {
   printVersion,
   printVersions,
   problemWords,
-  versionsJson,
 } from './print/config.ts';
 import { parseNumber, type JsonOption } from './terminal/option-values.ts';
 import { countProgress } from './terminal/progress.ts';
@@ -101,7 +100,7 @@ export function addConfigCommands(program: Command, { terminal, onTables }: Comm
     .action(
       onTables(async (ports, path: string, options: WriteOptions & { prune?: boolean }) => {
         const file = { name: path, text: await readTextFile(path) };
-        await write({ terminal, ports, plan: await planApply(ports, file, options), options });
+        await write(terminal, ports, { plan: await planApply(ports, file, options), options });
       }),
     );
 
@@ -109,7 +108,7 @@ export function addConfigCommands(program: Command, { terminal, onTables }: Comm
     .argument('<version>', 'as `config show` lists them', parseNumber)
     .action(
       onTables(async (ports, version: number, options: WriteOptions) =>
-        write({ terminal, ports, plan: await planRollback(ports, version), options }),
+        write(terminal, ports, { plan: await planRollback(ports, version), options }),
       ),
     );
 }
@@ -120,18 +119,13 @@ interface CheckOptions extends JsonOption {
 }
 
 async function check(terminal: Terminal, ports: OperatorPorts, options: CheckOptions): Promise<void> {
-  const { file, alone = false, json } = options;
+  const { file, alone = false } = options;
   if (alone && file === undefined) throw usageFailure('--alone goes with --file');
   const checked =
     file === undefined
       ? await checkTables(ports, countProgress(terminal, 'rows of customers read'))
       : await checkFile(ports, { name: file, text: await readTextFile(file) }, { alone });
-  if (json) terminal.printJson(checked);
-  else printChecked(terminal, checked);
-  const { rows, problems, warnings } = checked;
-  const summary = `${rows} rows, ${problems.length} with a problem, ${warnings.length} with a warning`;
-  if (problems.length > 0) throw new Failure(summary);
-  if (!json) terminal.print(`${summary}.`);
+  printChecked(terminal, checked, options);
 }
 
 interface ShowOptions extends JsonOption {
@@ -141,21 +135,10 @@ interface ShowOptions extends JsonOption {
 }
 
 async function show(terminal: Terminal, ports: OperatorPorts, options: ShowOptions): Promise<void> {
-  const { version, limit, json } = options;
-  if (version !== undefined) {
-    const shown = await showVersion(ports, version);
-    if (json) terminal.printJson(shown.snapshot);
-    else printVersion(terminal, shown);
-    return;
-  }
-  const listed = await listVersions(ports, limit, countProgress(terminal, 'versions read'));
-  if (json) terminal.printJson(versionsJson(listed));
-  else printVersions(terminal, listed);
-  if (listed.kept > limit) terminal.remark(`${listed.kept} versions are kept: see --limit`);
-  if (listed.edited)
-    terminal.remark(
-      'The tables hold edits that are not published: within seconds they are, see `config diff`.',
-    );
+  const { version, limit } = options;
+  if (version !== undefined) return printVersion(terminal, await showVersion(ports, version), options);
+  const onProgress = countProgress(terminal, 'versions read');
+  printVersions(terminal, await listVersions(ports, limit, onProgress), options);
 }
 
 interface WriteOptions extends ApproveOptions {
@@ -163,14 +146,11 @@ interface WriteOptions extends ApproveOptions {
   wait: number;
 }
 
-interface Writing {
-  terminal: Terminal;
-  ports: OperatorPorts;
-  plan: ConfigPlan;
-  options: WriteOptions;
-}
-
-async function write({ terminal, ports, plan, options }: Writing): Promise<void> {
+async function write(
+  terminal: Terminal,
+  ports: OperatorPorts,
+  { plan, options }: { plan: ConfigPlan; options: WriteOptions },
+): Promise<void> {
   printConfigPlan(terminal, plan);
   if (!(await approve(terminal, plan, options))) return;
   const written = await carryOutWrites(ports, plan, countProgress(terminal, 'rows written'));

@@ -35,7 +35,7 @@ import { printNewKey } from './print/keys.ts';
 import { parseList } from './terminal/option-values.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
-interface InitPlan {
+interface InitPlan extends Pick<InitOptions, 'wait'> {
   input: ChannelInput;
   secret: UpstreamSecret;
   channel: AddChannelPlan;
@@ -53,7 +53,7 @@ export async function initialise(
   const upstream = await askUpstream(answer, options);
   const secret = await askSecret(terminal, ports, { channel: upstream, options });
   const { reference, value } = secret;
-  const facts = { ...upstream, ...(reference !== undefined && { secret: reference }) };
+  const facts = { ...upstream, secret: reference };
   const input = { ...facts, models: options.models ?? (await askModels(terminal, ports, { facts, value })) };
   // An identical row was left by an earlier, interrupted run.
   const channel = await planAddChannel(ports, input, 'keep-same');
@@ -70,7 +70,7 @@ export async function initialise(
   terminal.print(`account ${account}: ${amount} yuan, one new key`);
   terminal.warn(channel.warnings);
   await terminal.confirm('Write this?', options);
-  const secretKey = await write(terminal, ports, { plan: { input, secret, channel, grant, key }, options });
+  const secretKey = await write(terminal, ports, { ...options, input, secret, channel, grant, key });
   await printCurlLine(terminal, ports, { secretKey, model: String(input.models[0]) });
 }
 
@@ -99,19 +99,18 @@ async function askModels(
 async function write(
   terminal: Terminal,
   ports: OperatorPorts,
-  { plan, options }: { plan: InitPlan; options: InitOptions },
+  { input, secret, channel, grant, key, wait }: InitPlan,
 ): Promise<string> {
-  const { input, secret, channel, grant, key } = plan;
   const { storing, value = '' } = secret;
   if (storing) terminal.print(`the key is stored: ${await carryOutStoreSecret(ports, storing, value)}`);
   if (grant) {
     printGrant(terminal, grant, await carryOutGrantAmount(ports, grant));
-    printApplied(terminal, grant, await awaitApplied(ports, grant, options.wait * 1000));
+    printApplied(terminal, grant, await awaitApplied(ports, grant, wait * 1000));
   }
   await carryOutWrites(ports, channel);
   terminal.print(`channel ${input.id} is written.`);
   try {
-    printPublished(terminal, await awaitPublished(ports, options.wait));
+    printPublished(terminal, await awaitPublished(ports, wait));
   } catch (error) {
     // Without the compiler nothing is served, but what was written is right, and the key is still to come.
     if (!(error instanceof Failure)) throw error;
@@ -131,8 +130,7 @@ async function printCurlLine(
   const found = await ports.baseUrl();
   if (found === undefined) remark('BASE_URL is the output BaseUrl of the stack.');
   const body = { model, stream: true, messages: [{ role: 'user', content: 'Hello!' }] };
-  print('');
   print(
-    `curl -N ${found ?? 'BASE_URL'}/chat/completions -H "Authorization: Bearer ${secretKey}" -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`,
+    `\ncurl -N ${found ?? 'BASE_URL'}/chat/completions -H "Authorization: Bearer ${secretKey}" -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`,
   );
 }

@@ -3,7 +3,7 @@ import { readChannel } from '../../config/compile/read-channel.ts';
 import { Failure, usable } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { channelRowOf, type ChannelInput } from './add-channel.ts';
-import { listUpstreamModels, whyUnlisted, type UpstreamModels } from './upstream-models.ts';
+import { listUpstreamModels, type UpstreamModels } from './upstream-models.ts';
 
 /**
  * No names, and a warning why, where they cannot be listed.
@@ -15,9 +15,6 @@ export async function offeredModels(
   secret: string | undefined,
 ): Promise<UpstreamModels> {
   const { row } = usable(readChannel(channelRowOf({ ...input, models: [] }), ports.target));
-  const unread = input.secret !== undefined && secret === undefined;
-  const why = whyUnlisted(row) ?? (unread ? 'without the key, its models cannot be listed' : undefined);
-  if (why !== undefined) return { names: [], warnings: [why] };
   try {
     return await listUpstreamModels(ports, row, secret);
   } catch (error) {

@@ -15,9 +15,7 @@ export function printNewKey(
   { json }: JsonOption,
 ): void {
   if (json) return terminal.printJson({ key: secretKey, hash, hint, account });
-  terminal.print('');
-  terminal.print(`  ${secretKey}`);
-  terminal.print('');
+  terminal.print(`\n  ${secretKey}\n`);
   terminal.print('Copy it now: only its hash is stored, so nobody can show it again.');
   terminal.print(`Account ${account}; ${rights}. It works within 5 seconds.`);
 }
