@@ -15,7 +15,7 @@ import { channelTypeNames } from '../../../shared/upstreams/types/channel-attrib
 import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
 import { approve, type ApproveOptions } from './approve.ts';
 import type { CommandContext } from './command-context.ts';
-import { answerWords, printChannels, printSyncPlan } from './print/channels.ts';
+import { printChannels, printSyncPlan } from './print/channels.ts';
 import { addOwnAttributes, ownAttributesIn } from './own-attributes.ts';
 import { parseList, parseMapper, parseNumber, type JsonOption } from './terminal/option-values.ts';
 import type { Terminal } from './terminal/terminal.ts';
@@ -125,7 +125,7 @@ async function test({ print, warn }: Terminal, ports: OperatorPorts, input: Test
   const { status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
   print(`status ${status} after ${elapsedMs} ms`);
   if (answer === undefined) throw new Failure(`no chat completion came back: ${body || 'an empty body'}`);
-  print(answerWords(answer));
+  print(`answer (${answer.model}): ${answer.text || `nothing (${answer.ending})`}`);
 }
 
 type SyncOptions = SyncInput & ApproveOptions & JsonOption;

@@ -12,11 +12,6 @@ Examples:
   printf %s "$OPENAI_API_KEY" | npm run ops -- secret put openai --stack relay
   npm run ops -- secret put openai --replace --stack relay`;
 
-interface PutOptions {
-  secretsmanager?: boolean;
-  replace?: boolean;
-}
-
 export function addSecretCommands(program: Command, { terminal, onTables }: CommandContext): void {
   const secret = program
     .command('secret')
@@ -30,7 +25,7 @@ export function addSecretCommands(program: Command, { terminal, onTables }: Comm
     .option('--secretsmanager', 'in Secrets Manager (default: SSM Parameter Store, which costs nothing)')
     .option('--replace', 'write over the value that is there')
     .action(
-      onTables(async (ports, name: string, options: PutOptions) => {
+      onTables(async (ports, name: string, options: { secretsmanager?: boolean; replace?: boolean }) => {
         const { secretsmanager: managed = false, replace = false } = options;
         const plan = planStoreSecret(ports, { name, managed, replace });
         terminal.print(await carryOutStoreSecret(ports, plan, await readSecret(terminal)));

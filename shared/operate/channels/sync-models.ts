@@ -21,14 +21,11 @@ export interface SyncInput {
   secretEnv?: string;
 }
 
-interface Difference {
+export interface SyncPlan extends Plan<RowWrite> {
   /** Public names. */
   added: string[];
   removed: string[];
   models: string[];
-}
-
-export interface SyncPlan extends Plan<RowWrite>, Difference {
   /** Of the upstream's list. */
   listWarnings: string[];
   /** What the relay would warn of in the row. */
@@ -44,29 +41,29 @@ export async function planSync(
   const { names, warnings: listWarnings } = await listUpstreamModels(ports, channel, secret);
   const { added, removed, models, mapper } = differenceOf(channel, names, input);
   const summary = `the upstream lists ${names.length} models: ${added.length} to add, ${removed.length} to remove`;
-  const shown = { added, removed, models, listWarnings };
-  if (added.length + removed.length === 0)
-    return { changes: [], effect: [`${summary}; nothing to write.`], questions: [], warnings: [], ...shown };
+  const isSame = added.length + removed.length === 0;
+  const isRefused = !isSame && models.length === 0;
   const attributes = { models, ...(mapper && { mapper }) };
-  const isEmpty = models.length === 0;
+  const write: RowWrite = {
+    kind: 'update',
+    table: 'channels',
+    key: { id: raw['id'] },
+    attributes,
+    unchanged: { models: raw['models'], mapper: raw['mapper'] },
+    conflict: new Failure('nothing was written: somebody changed the row meanwhile; repeat the command'),
+  };
   return {
-    changes: [
-      {
-        kind: 'update',
-        table: 'channels',
-        key: { id: raw['id'] },
-        attributes,
-        unchanged: { models: raw['models'], mapper: raw['mapper'] },
-        conflict: new Failure('nothing was written: somebody changed the row meanwhile; repeat the command'),
-      },
-    ],
-    effect: [`${summary}.`],
-    questions: [`Write these models to the channel ${input.id}?`],
-    ...(isEmpty && {
+    changes: isSame ? [] : [write],
+    effect: [isSame ? `${summary}; nothing to write.` : `${summary}.`],
+    questions: isSame ? [] : [`Write these models to the channel ${input.id}?`],
+    ...(isRefused && {
       refusal: 'nothing was written: no model would be left; is this the right upstream and key?',
     }),
-    warnings: isEmpty ? [] : await warningsOf(ports, { ...raw, ...attributes }),
-    ...shown,
+    added,
+    removed,
+    models,
+    listWarnings,
+    warnings: isSame || isRefused ? [] : await warningsOf(ports, { ...raw, ...attributes }),
   };
 }
 
@@ -75,7 +72,7 @@ function differenceOf(
   channel: ChannelRow,
   listed: string[],
   { only = ['*'], keep = false }: SyncInput,
-): Difference & { mapper: ChannelRow['mapper'] | undefined } {
+): Pick<SyncPlan, 'added' | 'removed' | 'models'> & { mapper: ChannelRow['mapper'] | undefined } {
   const { models, mapper } = channel;
   const upstreamName = (model: string): string => upstreamModel(channel, model);
   const served = new Set([...models, ...models.map(upstreamName)]);

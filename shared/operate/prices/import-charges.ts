@@ -49,7 +49,8 @@ export async function planImport(
     : { named: prices, missing: [] };
   const priced = pricedModels(readCharges(rows).charges);
   const wanted = named.filter(({ model }) => !priced.has(model));
-  const charges = group(wanted, factor, nextId(rows.map((row) => Number(row['id']))));
+  const ids = rows.map((row) => Number(row['id'])).filter(Number.isSafeInteger);
+  const charges = group(wanted, factor, Math.max(0, ...ids) + 1);
   return {
     changes: charges.map((charge) => ({
       kind: 'create',
@@ -128,8 +129,6 @@ function yuanOf(dollars: bigint, factor: bigint): number {
   const scale = 10n ** BigInt(dollarDecimals + factorDecimals - priceDecimals);
   return Number(formatDecimal(divideHalfUp(dollars * 1000n * factor, scale), priceDecimals));
 }
-
-const nextId = (ids: number[]): number => Math.max(0, ...ids.filter(Number.isSafeInteger)) + 1;
 
 const rowOf = ({ id, type, models, input, output }: NewCharge) =>
   type === 'non-billing' ? { id, type, models } : { id, type, models, input, output };

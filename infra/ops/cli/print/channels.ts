@@ -1,7 +1,6 @@
 /** Prints channels, and what their upstreams said. */
 import type { ListedChannel } from '../../../../shared/operate/channels/list-channels.ts';
 import type { SyncPlan } from '../../../../shared/operate/channels/sync-models.ts';
-import type { ReplyText } from '../../../../shared/operate/channels/reply-text.ts';
 import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
@@ -29,9 +28,6 @@ export function printChannels(
     if (warning !== undefined) remark(`${id}: ${warning}`);
   }
 }
-
-export const answerWords = ({ model, text, ending }: ReplyText): string =>
-  `answer (${model}): ${text || `nothing (${ending})`}`;
 
 export function printSyncPlan({ print }: Terminal, { added, removed, effect }: SyncPlan): void {
   for (const model of added) print(`+ ${model}`);
