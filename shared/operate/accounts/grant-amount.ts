@@ -31,7 +31,8 @@ export interface GrantPlan extends Plan<RowWrite> {
 export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): Promise<GrantPlan> {
   const { account, reason } = input;
   const nowMs = ports.clock.now();
-  const grantId = input.id ?? newGrantId(nowMs, ports);
+  // New ids sort by time.
+  const grantId = input.id ?? `${isoTime(nowMs).replaceAll(/[-:]/g, '')}-${ports.random.hex(4)}`;
   const facts = { account, grant_id: grantId, ...(reason !== undefined && { reason }) };
   const reading = readRow(GrantRow, { ...facts, amount: input.amount });
   const { amount } = usable(reading, 'nothing was written: ').row;
@@ -49,10 +50,6 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
     amount,
   };
 }
-
-/** Sorts by time. */
-const newGrantId = (nowMs: number, { random }: OperatorPorts): string =>
-  `${isoTime(nowMs).replaceAll(/[-:]/g, '')}-${random.hex(4)}`;
 
 /** @returns the writes that were made; without that of the grant when the same grant was there: an earlier run wrote it */
 export async function carryOutGrantAmount(ports: OperatorPorts, plan: GrantPlan): Promise<RowWrite[]> {

@@ -13,17 +13,16 @@ import { attributeChanges, changesBetween, type RowChange } from './row-changes.
 /** Prices come before the channels whose models they price: in between, a call would be free. */
 const writeOrder: ConfigTable[] = ['charges', 'plans', 'settings', 'channels'];
 
+/** Removals come last, in the opposite order. */
+const rankOf = ({ table, after }: RowChange): number =>
+  after ? writeOrder.indexOf(table) : 2 * writeOrder.length - writeOrder.indexOf(table);
+
 /**
  * The writes that change what differs and nothing else of a row, as long as nobody changed that meanwhile.
  * @param raw the rows that the changes start from, as the tables have them
  */
 export function writesOf(changes: RowChange[], raw: ConfigRows): RowWrite[] {
-  const kept = changes.filter(({ after }) => after !== undefined);
-  const removed = changes.filter(({ after }) => after === undefined);
-  const ordered = [
-    ...writeOrder.flatMap((table) => kept.filter((each) => each.table === table)),
-    ...writeOrder.toReversed().flatMap((table) => removed.filter((each) => each.table === table)),
-  ];
+  const ordered = changes.toSorted((a, b) => rankOf(a) - rankOf(b));
   return ordered.map((change, index) => {
     const conflict = new Failure(
       `${nameOf(change)} was changed by somebody else meanwhile; ${index} of ${ordered.length} rows are written. ` +
