@@ -40,12 +40,6 @@ function balanceFindings({ item }: AccountRecords): Finding[] {
   ];
 }
 
-interface Sums {
-  closes: number;
-  charged: NanoYuan;
-  granted: NanoYuan;
-}
-
 /** Rows that may or may not be in the item widen the tolerance; a quiet account has none. */
 function ledgerFindings(records: AccountRecords): Finding[] {
   const { item } = records;
@@ -78,8 +72,8 @@ const sureRows = (records: AccountRecords): LedgerRow[] =>
 const isBetween = (value: NanoYuan, a: NanoYuan, b: NanoYuan): boolean =>
   a < b ? a <= value && value <= b : b <= value && value <= a;
 
-function sumsOf(rows: LedgerRow[]): Sums {
-  const sums: Sums = { closes: 0, charged: 0n, granted: 0n };
+function sumsOf(rows: LedgerRow[]) {
+  const sums = { closes: 0, charged: 0n, granted: 0n };
   for (const row of rows) {
     if (row.kind === 'grant') sums.granted += row.amount;
     else {

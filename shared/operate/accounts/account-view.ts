@@ -38,8 +38,10 @@ export async function viewAccount(ports: OperatorPorts, account: string): Promis
   const item = quota?.row ?? emptyQuota(account);
   const reading = raw && readRow(AccountRow, raw);
   const held = reading && 'row' in reading ? reading.row.plan : undefined;
-  const rows = { channels: [], charges: [], plans, settings };
-  const { snapshot } = compileSnapshot(rows, { local: target.local, publishedAt: 0 });
+  const { snapshot } = compileSnapshot(
+    { channels: [], charges: [], plans, settings },
+    { local: target.local, publishedAt: 0 },
+  );
   const facts = { held, item, plans: snapshot.plans, nowMs: ports.clock.now() };
   const plan = snapshot.settings.subscriptionEnabled ? accountPlan(facts) : null;
   const warnings = [

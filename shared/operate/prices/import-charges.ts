@@ -52,12 +52,12 @@ export async function planImport(
   const ids = rows.map((row) => Number(row['id'])).filter(Number.isSafeInteger);
   const charges = group(wanted, factor, Math.max(0, ...ids) + 1);
   return {
-    changes: charges.map((charge) => ({
+    changes: charges.map(({ input: inputPrice, output, ...free }) => ({
       kind: 'create',
       table: 'charges',
-      row: rowOf(charge),
+      row: free.type === 'non-billing' ? free : { ...free, input: inputPrice, output },
       conflict: new Failure(
-        `rule ${charge.id} was made by somebody else meanwhile: look at \`charge list\`, then repeat`,
+        `rule ${free.id} was made by somebody else meanwhile: look at \`charge list\`, then repeat`,
       ),
     })),
     effect: [
@@ -129,6 +129,3 @@ function yuanOf(dollars: bigint, factor: bigint): number {
   const scale = 10n ** BigInt(dollarDecimals + factorDecimals - priceDecimals);
   return Number(formatDecimal(divideHalfUp(dollars * 1000n * factor, scale), priceDecimals));
 }
-
-const rowOf = ({ id, type, models, input, output }: NewCharge) =>
-  type === 'non-billing' ? { id, type, models } : { id, type, models, input, output };
