@@ -1,5 +1,6 @@
 /** Port: the rows of the tables that operators edit, written one by one and never blindly. */
 import type { TableName } from '../tables/table-names.ts';
+import type { Failure } from './operator-failure.ts';
 
 /** A row as the table has it, before any schema has read it; written ones may hold an ExactNumber. */
 export type RawRow = Record<string, unknown>;
@@ -13,34 +14,28 @@ export class ExactNumber {
   }
 }
 
-/** The partition key's value, or all key attributes of a table that has a sort key. */
-export type Key = string | RawRow;
-
-/** A change of some attributes. */
-export interface RowUpdate {
-  /** Those that are undefined are taken away. */
-  attributes: RawRow;
-  /** What the row must still have; undefined stands for an absent attribute. */
-  unchanged?: RawRow;
-}
+/** One write, as data: what plans consist of. Only `replace` overwrites blindly. */
+export type RowWrite = {
+  table: TableName;
+  /** Thrown when somebody else wrote the row since the plan was made. Absent: then the row may stay as it is. */
+  conflict?: Failure;
+} & (
+  | { kind: 'create' | 'replace'; row: RawRow }
+  /** An attribute that is undefined is taken away. `unchanged`: what the row must still have; undefined: no such attribute. */
+  | { kind: 'update'; key: RawRow; attributes: RawRow; unchanged: RawRow }
+  | { kind: 'remove'; key: RawRow; unchanged: RawRow }
+);
 
 /** All that operators' actions do to rows that operators edit. Every method throws a Failure that says what to do next. */
 export interface RowTables {
-  get(table: TableName, key: Key): Promise<RawRow | undefined>;
+  /** @param key the partition key's value */
+  get(table: TableName, key: string): Promise<RawRow | undefined>;
   scan(table: TableName): Promise<RawRow[]>;
-  /** Writes a new row. @returns false when there is one with this key already, which stays as it is. */
-  create(table: TableName, row: RawRow): Promise<boolean>;
-  /** Writes the whole row, over the one that may be there. */
-  replace(table: TableName, row: RawRow): Promise<void>;
   /**
-   * Changes a row that exists.
-   * @returns false when the row is gone (an update must not bring it back), or no longer has the values of `unchanged`
+   * @returns false when there is a row that was to be new, or when one that was to be changed is gone (an update must not
+   * bring it back) or not `unchanged`; it then stays as it is
    */
-  update(table: TableName, key: Key, update: RowUpdate): Promise<boolean>;
-  /** @returns false when the row is gone, or no longer has the values of `unchanged` */
-  remove(table: TableName, key: Key, unchanged: RawRow): Promise<boolean>;
-  /**
-   * One step, or none: writes the new `row`, and changes the row at `key` if it still has the values of `unchanged`.
-   */
-  succeed(table: TableName, row: RawRow, update: RowUpdate & { key: string }): Promise<void>;
+  write(write: RowWrite): Promise<boolean>;
+  /** All of them in one step, or none. */
+  writeTogether(writes: RowWrite[]): Promise<void>;
 }

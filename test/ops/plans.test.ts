@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { carryOutGrantAmount, planGrantAmount } from '../../shared/operate/accounts/grant-amount.ts';
-import { carryOutSetPlan, planSetPlan } from '../../shared/operate/accounts/set-plan.ts';
+import { planSetPlan } from '../../shared/operate/accounts/set-plan.ts';
 import { carryOutCreateKey, planCreateKey } from '../../shared/operate/keys/create-key.ts';
-import { carryOutDisableKey, planDisableKey } from '../../shared/operate/keys/disable-key.ts';
+import { planDisableKey } from '../../shared/operate/keys/disable-key.ts';
 import { carryOutRotateKey, planRotateKey } from '../../shared/operate/keys/rotate-key.ts';
 import { carryOutRepairLosses, planRepairLosses } from '../../shared/operate/ledger/repair-losses.ts';
 import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
+import { carryOutWrites } from '../../shared/operate/row-writes.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 let rig: LedgerRig;
@@ -16,7 +17,7 @@ beforeAll(async () => {
   rig = await LedgerRig.start();
   ports = await rig.ports();
   const refuse = async (): Promise<never> => Promise.reject(new Error('a plan wrote'));
-  const writes = { create: refuse, replace: refuse, update: refuse, remove: refuse, succeed: refuse };
+  const writes = { write: refuse, writeTogether: refuse };
   reading = {
     ...ports,
     tables: { ...ports.tables, ...writes },
@@ -38,7 +39,8 @@ describe('a plan only reads, says what it is going to do, and returns what it di
       questions: [],
     });
     const made = await carryOutCreateKey(ports, plan);
-    expect(made).toMatchObject({ account: 'planned', isNewAccount: true, rights: 'models: m' });
+    expect(made.made.map(({ table }) => table)).toEqual(['accounts', 'keys']);
+    expect(plan).toMatchObject({ account: 'planned', rights: 'models: m' });
     expect(JSON.stringify(plan)).not.toContain(made.secretKey);
     expect((await planCreateKey(reading, { account: 'planned' })).changes).toHaveLength(1);
   });
@@ -48,41 +50,39 @@ describe('a plan only reads, says what it is going to do, and returns what it di
     const graceless = await planRotateKey(reading, { written: hash, graceHours: 0 });
     expect(graceless.questions).toEqual([expect.stringMatching(/^Refuse sk-.* at once\?$/)]);
     const plan = await planRotateKey(reading, { written: hash, graceHours: 1 });
-    expect(plan).toMatchObject({ changes: [{ old: { key: hash } }], questions: [] });
+    expect(plan).toMatchObject({
+      changes: [{ kind: 'create' }, { kind: 'update', key: { hash } }],
+      questions: [],
+    });
     const made = await carryOutRotateKey(ports, plan);
     expect(await rig.row('keys', { hash: made.hash })).toMatchObject({ account: 'turned', _replaces: hash });
 
     const disabling = await planDisableKey(reading, made.hash);
     expect(disabling.questions).toEqual([`Disable ${disabling.name}?`]);
-    await carryOutDisableKey(ports, disabling);
+    await carryOutWrites(ports, disabling);
     expect(await rig.row('keys', { hash: made.hash })).toMatchObject({ enabled: false });
   });
 
   it('when an account is granted an amount, and when it gets a plan', async () => {
-    const grant = { account: 'granted', amount: '123456789012.123456789', id: 'first', isNew: true };
+    const grant = { account: 'granted', amount: '123456789012.123456789', id: 'first', new: true };
     const plan = await planGrantAmount(reading, grant);
     expect(plan.effect).toEqual([
       'account granted is new',
       'account granted is granted 123456789012.123456789 yuan, once, as first',
     ]);
-    expect(await carryOutGrantAmount(ports, plan)).toEqual({
-      account: 'granted',
-      grantId: 'first',
-      amount: yuan(grant.amount),
-      isNewAccount: true,
-      wasWritten: false,
-    });
-    expect(await carryOutGrantAmount(ports, plan)).toMatchObject({ isNewAccount: false, wasWritten: true });
+    expect(plan).toMatchObject({ account: 'granted', grantId: 'first', amount: yuan(grant.amount) });
+    expect(await carryOutGrantAmount(ports, plan)).toEqual(plan.changes);
+    expect(await carryOutGrantAmount(ports, plan)).toEqual([]);
 
     const held = await planSetPlan(reading, { account: 'granted', level: 2, since: '2026-11-01' });
     expect(held).toMatchObject({ effect: ['account granted holds plan 2'], questions: [] });
     expect(held.warnings).toHaveLength(2);
-    await carryOutSetPlan(ports, held);
+    await carryOutWrites(ports, held);
     expect(await rig.row('accounts', { account: 'granted' })).toMatchObject({ plan: { level: 2 } });
   });
 
   it('when a plan for a new account cannot be: then the account is not made either', async () => {
-    const wrong = { account: 'unmade', level: 9, isNew: true };
+    const wrong = { account: 'unmade', level: 9, new: true };
     await expect(planSetPlan(reading, wrong)).rejects.toThrow('nothing was written: plan.level');
     expect(await rig.row('accounts', { account: 'unmade' })).toBeUndefined();
   });

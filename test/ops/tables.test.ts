@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { explainStoreError } from '../../infra/ops/session/store-error.ts';
 import { openStore } from '../../shared/adapters/dynamodb/operator-client.ts';
 import { dynamoRowTables } from '../../shared/adapters/dynamodb/dynamo-row-tables.ts';
-import type { RowTables } from '../../shared/operate/row-tables.ts';
+import type { RawRow, RowTables } from '../../shared/operate/row-tables.ts';
+import type { TableName } from '../../shared/tables/table-names.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 
 let emulator: Emulator;
@@ -14,29 +15,39 @@ beforeAll(async () => {
 });
 afterAll(async () => emulator.stop());
 
+const create = (table: TableName, row: RawRow) => tables.write({ kind: 'create', table, row });
+const update = (table: TableName, key: RawRow, change: { attributes: RawRow; unchanged?: RawRow }) =>
+  tables.write({ kind: 'update', table, key, unchanged: {}, ...change });
+const remove = (table: TableName, key: RawRow, unchanged: RawRow) =>
+  tables.write({ kind: 'remove', table, key, unchanged });
+
 describe('writing to a row that somebody else changes', () => {
   it('an update of a deleted row does not bring it back', async () => {
-    expect(await tables.update('keys', 'gone', { attributes: { enabled: false } })).toBe(false);
+    expect(await update('keys', { hash: 'gone' }, { attributes: { enabled: false } })).toBe(false);
     expect(await tables.get('keys', 'gone')).toBeUndefined();
   });
 
   it('a new row does not replace one with its key', async () => {
-    expect(await tables.create('keys', { hash: 'taken', account: 'first' })).toBe(true);
-    expect(await tables.create('keys', { hash: 'taken', account: 'second' })).toBe(false);
+    expect(await create('keys', { hash: 'taken', account: 'first' })).toBe(true);
+    expect(await create('keys', { hash: 'taken', account: 'second' })).toBe(false);
     expect(await tables.get('keys', 'taken')).toEqual({ hash: 'taken', account: 'first' });
   });
 
   it('a succession writes both rows, or neither once the old row changed', async () => {
-    await tables.create('keys', { hash: 'old', enabled: true });
+    await create('keys', { hash: 'old', enabled: true });
     const ended = { expires_at: '2027-01-01T00:00:00Z' };
-    const update = { key: 'old', attributes: ended, unchanged: { enabled: true } };
-    await tables.succeed('keys', { hash: 'new' }, update);
+    const succeed = (hash: string, unchanged: RawRow) =>
+      tables.writeTogether([
+        { kind: 'create', table: 'keys', row: { hash } },
+        { kind: 'update', table: 'keys', key: { hash: 'old' }, attributes: ended, unchanged },
+      ]);
+    await succeed('new', { enabled: true });
     expect(await tables.get('keys', 'old')).toEqual({ hash: 'old', enabled: true, ...ended });
     expect(await tables.get('keys', 'new')).toEqual({ hash: 'new' });
 
-    await tables.update('keys', 'old', { attributes: { enabled: false } });
+    await update('keys', { hash: 'old' }, { attributes: { enabled: false } });
     for (const unchanged of [{ enabled: true }, { enabled: undefined }]) {
-      await expect(tables.succeed('keys', { hash: 'newer' }, { ...update, unchanged })).rejects.toThrow(
+      await expect(succeed('newer', unchanged)).rejects.toThrow(
         'the row changed meanwhile and nothing was written',
       );
     }
@@ -45,28 +56,26 @@ describe('writing to a row that somebody else changes', () => {
 
   it('a change or a removal that was decided on other values is not made', async () => {
     const row = { id: 'seen', models: new Set(['a']), priority: 1 };
-    await tables.create('channels', row);
+    await create('channels', row);
     const key = { id: 'seen' };
+    expect(await update('channels', key, { attributes: { priority: 2 }, unchanged: { priority: 9 } })).toBe(
+      false,
+    );
+    expect(await remove('channels', key, { models: new Set(['b']) })).toBe(false);
+    expect(await remove('channels', key, { models: row.models, mapper: { a: 'b' } })).toBe(false);
+    expect(await tables.get('channels', 'seen')).toEqual(row);
     expect(
-      await tables.update('channels', key, { attributes: { priority: 2 }, unchanged: { priority: 9 } }),
-    ).toBe(false);
-    expect(await tables.remove('channels', key, { models: new Set(['b']) })).toBe(false);
-    expect(await tables.remove('channels', key, { models: row.models, mapper: { a: 'b' } })).toBe(false);
-    expect(await tables.get('channels', key)).toEqual(row);
-    expect(
-      await tables.update('channels', key, {
-        attributes: { priority: undefined },
-        unchanged: { priority: 1 },
-      }),
+      await update('channels', key, { attributes: { priority: undefined }, unchanged: { priority: 1 } }),
     ).toBe(true);
-    expect(await tables.remove('channels', key, { models: row.models, priority: undefined })).toBe(true);
-    expect(await tables.get('channels', key)).toBeUndefined();
+    expect(await remove('channels', key, { models: row.models, priority: undefined })).toBe(true);
+    expect(await tables.get('channels', 'seen')).toBeUndefined();
   });
 
   it('a scan reads beyond the first page', async () => {
     const padding = 'x'.repeat(200_000);
     const ids = Array.from({ length: 8 }, (_, index) => `c${index}`);
-    for (const id of ids) await tables.replace('channels', { id, _padding: padding });
+    for (const id of ids)
+      await tables.write({ kind: 'replace', table: 'channels', row: { id, _padding: padding } });
     const rows = await tables.scan('channels');
     expect(rows.map((row) => row['id'])).toEqual(expect.arrayContaining(ids));
   });

@@ -43,23 +43,21 @@ export function operatorRig({
     writes.push(name);
     return !overtaken.includes(name);
   };
+  const unused = () => {
+    throw new Error('not part of this rig');
+  };
   const keyOf = (table: TableName, row: RawRow): unknown => row[tableSchemas[table].partitionKey.name];
   const tables: RowTables = {
     get: async (table, key) => rows[table]?.find((row) => keyOf(table, row) === key),
     scan: async (table) => rows[table] ?? [],
-    create: (table, row) => write('create', table, keyOf(table, row)),
-    replace: async (table, row) => void (await write('replace', table, keyOf(table, row))),
-    update: (table, key) => write('update', table, typeof key === 'string' ? key : keyOf(table, key)),
-    remove: (table, key) => write('remove', table, typeof key === 'string' ? key : keyOf(table, key)),
-    succeed: async (table, row) => void (await write('succeed', table, keyOf(table, row))),
+    write: ({ kind, table, ...rest }) =>
+      write(kind, table, keyOf(table, 'key' in rest ? rest.key : rest.row)),
+    writeTogether: unused,
   };
   const versions = published.map((_, at): PublishedVersion => {
     const version = at + 1;
     return { version, format: 1, parts: 1, rowParts: 1, digest: '', publishedAt: version };
   });
-  const unused = () => {
-    throw new Error('not part of this rig');
-  };
   const ports: Ports = {
     target: { stack: 'relay', local },
     clock: new VirtualClock(),
@@ -85,7 +83,7 @@ export function operatorRig({
       snapshot: unused,
     },
     secrets: {
-      put: async (reference) => void (await write('put', 'channels', reference)),
+      put: async ({ reference }) => void (await write('put', 'channels', reference)),
       read: async (reference) => `value of ${reference}`,
     },
     upstreams: {

@@ -5,11 +5,13 @@ import {
   awaitApplied,
   carryOutGrantAmount,
   planGrantAmount,
+  type GrantInput,
 } from '../../../shared/operate/accounts/grant-amount.ts';
-import { carryOutSetPlan, planSetPlan } from '../../../shared/operate/accounts/set-plan.ts';
+import { planSetPlan, type SetPlanInput } from '../../../shared/operate/accounts/set-plan.ts';
+import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import type { CommandContext } from './command-context.ts';
-import { printAccount, printApplied, printGrant, printPlanSet } from './print/accounts.ts';
-import { parseNumber } from './terminal/option-values.ts';
+import { printAccount, printApplied, printGrant, printNewAccount, printPlanSet } from './print/accounts.ts';
+import { parseNumber, type JsonOption } from './terminal/option-values.ts';
 
 const examples = `
 Amounts are yuan with at most 9 decimals. A negative amount is a correction. The same --id is never applied twice,
@@ -22,23 +24,7 @@ Examples:
   npm run ops -- account plan acme --level 1 --since 2026-11-01 --until 2027-11-01
   npm run ops -- account plan acme --none`;
 
-interface GrantOptions {
-  reason?: string;
-  id?: string;
-  new?: boolean;
-  /** Seconds. */
-  wait: number;
-}
-
-interface PlanOptions {
-  level?: number;
-  since?: string;
-  until?: string;
-  none?: boolean;
-  new?: boolean;
-}
-
-export function addAccountCommands(program: Command, { terminal, open }: CommandContext): void {
+export function addAccountCommands(program: Command, { terminal, onTables }: CommandContext): void {
   const account = program
     .command('account')
     .description('who pays: balances, top-ups and plans')
@@ -49,11 +35,13 @@ export function addAccountCommands(program: Command, { terminal, open }: Command
     .description('show balance, plan use, calls under way, keys and the last grants')
     .argument('<account>', 'as in the table accounts')
     .option('--json', 'print JSON')
-    .action(async (name: string, options: { json?: boolean }, command: Command) =>
-      printAccount(terminal, await viewAccount(await open(command), name), options),
+    .action(
+      onTables(async (ports, name: string, options: JsonOption) =>
+        printAccount(terminal, await viewAccount(ports, name), options),
+      ),
     );
 
-  const grant = account
+  account
     .command('grant')
     .description('add to a balance, exactly once')
     .argument('<account>', 'as in the table accounts')
@@ -61,16 +49,14 @@ export function addAccountCommands(program: Command, { terminal, open }: Command
     .option('--reason <text>', 'shown to the customer in their usage')
     .option('--id <id>', 'names the grant: the same id is applied once (default: a new one)')
     .option('--new', 'make the account when there is none')
-    .option('--wait <seconds>', 'how long to wait until it is applied', parseNumber, 15);
-  grant.action(async (name: string, amount: string, options: GrantOptions) => {
-    const { reason, id, new: isNew, wait } = options;
-    const ports = await open(grant);
-    const plan = await planGrantAmount(ports, { account: name, amount, reason, id, isNew });
-    printGrant(terminal, await carryOutGrantAmount(ports, plan));
-    const { grantId } = plan;
-    const applied = await awaitApplied(ports, { account: name, grantId, waitMs: wait * 1000 });
-    printApplied(terminal, name, applied);
-  });
+    .option('--wait <seconds>', 'how long to wait until it is applied', parseNumber, 15)
+    .action(
+      onTables(async (ports, ...[account, amount, options]: [string, string, GrantOptions]) => {
+        const plan = await planGrantAmount(ports, { account, amount, ...options });
+        printGrant(terminal, plan, await carryOutGrantAmount(ports, plan));
+        printApplied(terminal, plan, await awaitApplied(ports, plan, options.wait * 1000));
+      }),
+    );
 
   account
     .command('plan')
@@ -81,11 +67,15 @@ export function addAccountCommands(program: Command, { terminal, open }: Command
     .option('--until <time>', 'covers no call from then on (default: no end)')
     .option('--none', 'take the plan away')
     .option('--new', 'make the account when there is none')
-    .action(async (account: string, options: PlanOptions, command: Command) => {
-      const { level, since, until, none, new: isNew } = options;
-      const ports = await open(command);
-      const plan = await planSetPlan(ports, { account, level, since, until, none, isNew });
-      printPlanSet(terminal, await carryOutSetPlan(ports, plan));
-      for (const warning of plan.warnings) terminal.remark(`warning: ${warning}`);
-    });
+    .action(
+      onTables(async (ports, account: string, options: Omit<SetPlanInput, 'account'>) => {
+        const plan = await planSetPlan(ports, { account, ...options });
+        printNewAccount(terminal, await carryOutWrites(ports, plan));
+        printPlanSet(terminal, plan);
+        terminal.warn(plan.warnings);
+      }),
+    );
 }
+
+/** `wait`: seconds. */
+type GrantOptions = Omit<GrantInput, 'account' | 'amount'> & { wait: number };

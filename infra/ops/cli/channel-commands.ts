@@ -1,12 +1,8 @@
 /** The commands of `channel`: upstreams that the relay calls. */
 import type { Command } from 'commander';
-import {
-  carryOutAddChannel,
-  planAddChannel,
-  type ChannelInput,
-} from '../../../shared/operate/channels/add-channel.ts';
+import { planAddChannel, type ChannelInput } from '../../../shared/operate/channels/add-channel.ts';
 import { listChannels } from '../../../shared/operate/channels/list-channels.ts';
-import { carryOutSync, planSync, type SyncInput } from '../../../shared/operate/channels/sync-models.ts';
+import { planSync, type SyncInput } from '../../../shared/operate/channels/sync-models.ts';
 import {
   carryOutChannelTest,
   planChannelTest,
@@ -14,13 +10,14 @@ import {
 } from '../../../shared/operate/channels/test-channel.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
+import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
 import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
 import { approve, type ApproveOptions } from './approve.ts';
 import type { CommandContext } from './command-context.ts';
-import { answerWords, printChannels, printSyncPlan } from './print/channels.ts';
+import { printChannels, printSyncPlan } from './print/channels.ts';
 import { addOwnAttributes, ownAttributesIn } from './own-attributes.ts';
-import { parseList, parseMapper, parseNumber } from './terminal/option-values.ts';
+import { parseList, parseMapper, parseNumber, type JsonOption } from './terminal/option-values.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
 const examples = `
@@ -37,7 +34,7 @@ Examples:
   npm run ops -- channel test openai --model gpt-4o-mini
   npm run ops -- channel sync openai --only 'gpt-5*,o4*'`;
 
-export function addChannelCommands(program: Command, { terminal, open }: CommandContext): void {
+export function addChannelCommands(program: Command, { terminal, onTables }: CommandContext): void {
   const channel = program
     .command('channel')
     .description('upstreams that the relay calls')
@@ -62,19 +59,21 @@ export function addChannelCommands(program: Command, { terminal, open }: Command
     .option('--disabled', 'switched off (state false)')
     .option('--replace', 'write over the row with this id, all its attributes')
     .option('--yes', 'do not ask before a row is replaced')
-    .action(async (options: AddOptions, command: Command) =>
-      add(terminal, await open(command), { ...options, attributes: ownAttributesIn(command) }),
+    .action(
+      onTables((ports, options: AddOptions, command: Command) =>
+        add(terminal, ports, { ...options, attributes: ownAttributesIn(command) }),
+      ),
     );
 
   channel
     .command('list')
     .description('list channels in the order in which they are tried')
     .option('--json', 'print JSON')
-    .action(async ({ json }: { json?: boolean }, command: Command) => {
-      const channels = await listChannels(await open(command));
-      if (json) terminal.printJson(channels);
-      else printChannels(terminal, channels);
-    });
+    .action(
+      onTables(async (ports, options: JsonOption) =>
+        printChannels(terminal, await listChannels(ports), options),
+      ),
+    );
 
   channel
     .command('test')
@@ -82,8 +81,10 @@ export function addChannelCommands(program: Command, { terminal, open }: Command
     .argument('<id>', 'id of the channel; it may be switched off')
     .option('--model <name>', 'public model name (default: the first of the channel)')
     .option('--secret-env <NAME>', 'take the key from this environment variable instead of the reference')
-    .action(async (id: string, options: Omit<TestInput, 'id'>, command: Command) =>
-      test(terminal, await open(command), { ...options, id }),
+    .action(
+      onTables(async (ports, id: string, options: Omit<TestInput, 'id'>) =>
+        test(terminal, ports, { ...options, id }),
+      ),
     );
 
   channel
@@ -98,42 +99,36 @@ export function addChannelCommands(program: Command, { terminal, open }: Command
     .option('--dry-run', 'show the difference and write nothing')
     .option('--yes', 'do not ask')
     .option('--json', 'print JSON')
-    .action(async (id: string, options: Omit<SyncOptions, 'id'>, command: Command) =>
-      sync(terminal, await open(command), { ...options, id }),
+    .action(
+      onTables(async (ports, id: string, options: Omit<SyncOptions, 'id'>) =>
+        sync(terminal, ports, { ...options, id }),
+      ),
     );
 }
 
-interface AddOptions extends ChannelInput {
-  replace?: boolean;
-  yes?: boolean;
-}
+type AddOptions = ChannelInput & { replace?: boolean; yes?: boolean };
 
-async function add(
-  terminal: Terminal,
-  ports: OperatorPorts,
-  { replace, yes, ...input }: AddOptions,
-): Promise<void> {
+async function add(terminal: Terminal, ports: OperatorPorts, options: AddOptions): Promise<void> {
+  const { replace, yes, ...input } = options;
   const plan = await planAddChannel(ports, input, replace ? 'replace' : 'refuse');
-  if (plan.warning !== undefined) terminal.remark(`warning: ${plan.warning}`);
+  terminal.warn(plan.warnings);
   if (!(await approve(terminal, plan, { yes }))) return;
-  await carryOutAddChannel(ports, plan);
+  await carryOutWrites(ports, plan);
   plan.effect.forEach(terminal.print);
   terminal.print(`Try it: npm run ops -- channel test ${input.id}`);
 }
 
-async function test({ print, remark }: Terminal, ports: OperatorPorts, input: TestInput): Promise<void> {
+async function test({ print, warn }: Terminal, ports: OperatorPorts, input: TestInput): Promise<void> {
   const plan = await planChannelTest(ports, input);
-  if (plan.warning !== undefined) remark(`warning: ${plan.warning}`);
+  warn(plan.warnings);
   plan.effect.forEach(print);
   const { status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
   print(`status ${status} after ${elapsedMs} ms`);
   if (answer === undefined) throw new Failure(`no chat completion came back: ${body || 'an empty body'}`);
-  print(answerWords(answer));
+  print(`answer (${answer.model}): ${answer.text || `nothing (${answer.ending})`}`);
 }
 
-interface SyncOptions extends SyncInput, ApproveOptions {
-  json?: boolean;
-}
+type SyncOptions = SyncInput & ApproveOptions & JsonOption;
 
 async function sync(terminal: Terminal, ports: OperatorPorts, options: SyncOptions): Promise<void> {
   const plan = await planSync(ports, options);
@@ -141,8 +136,9 @@ async function sync(terminal: Terminal, ports: OperatorPorts, options: SyncOptio
   listWarnings.forEach(terminal.remark);
   if (options.json) terminal.printJson({ added, removed, models });
   else printSyncPlan(terminal, plan);
-  for (const warning of warnings) terminal.remark(`warning: ${warning}`);
+  terminal.warn(warnings);
   // With --json, standard output is for a program.
   if (!(await approve({ ...terminal, print: terminal.remark }, plan, options))) return;
-  terminal.remark(`${await carryOutSync(ports, plan)} models are written; live within 10 seconds.`);
+  await carryOutWrites(ports, plan);
+  terminal.remark(`${models.length} models are written; live within 10 seconds.`);
 }

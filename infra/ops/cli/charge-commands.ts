@@ -1,16 +1,13 @@
 /** The commands of `charge`: billing rules. */
 import type { Command } from 'commander';
-import {
-  carryOutImport,
-  planImport,
-  type ImportInput,
-} from '../../../shared/operate/prices/import-charges.ts';
+import { planImport, type ImportInput } from '../../../shared/operate/prices/import-charges.ts';
 import { listCharges } from '../../../shared/operate/prices/list-charges.ts';
+import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { approve, type ApproveOptions } from './approve.ts';
 import type { CommandContext } from './command-context.ts';
-import { printCharges, printImportPlan, remarkCharges } from './print/prices.ts';
+import { printCharges, printImportPlan } from './print/prices.ts';
 import { parseCsv } from './terminal/csv.ts';
-import { parseDecimalText } from './terminal/option-values.ts';
+import { parseDecimalText, type JsonOption } from './terminal/option-values.ts';
 import { countProgress } from './terminal/progress.ts';
 import { readTextFile } from './terminal/text-files.ts';
 
@@ -23,7 +20,7 @@ Examples:
   npm run ops -- charge import prices.json --rate 7.2 --markup 20 --only-served --dry-run
   npm run ops -- charge import prices.csv --rate 7.2 --yes`;
 
-export function addChargeCommands(program: Command, { terminal, open }: CommandContext): void {
+export function addChargeCommands(program: Command, { terminal, onTables }: CommandContext): void {
   const charge = program
     .command('charge')
     .description('billing rules: what models cost')
@@ -33,12 +30,11 @@ export function addChargeCommands(program: Command, { terminal, open }: CommandC
     .command('list')
     .description('list the rules in the order in which they are looked at')
     .option('--json', 'print JSON')
-    .action(async ({ json }: { json?: boolean }, command: Command) => {
-      const list = await listCharges(await open(command));
-      if (json) terminal.printJson(list.charges);
-      else printCharges(terminal, list);
-      remarkCharges(terminal, list);
-    });
+    .action(
+      onTables(async (ports, options: JsonOption) =>
+        printCharges(terminal, await listCharges(ports), options),
+      ),
+    );
 
   charge
     .command('import')
@@ -52,19 +48,15 @@ export function addChargeCommands(program: Command, { terminal, open }: CommandC
     )
     .option('--dry-run', 'show the rules and write nothing')
     .option('--yes', 'do not ask')
-    .action(async (file: string, options: ImportOptions, command: Command) => {
-      const ports = await open(command);
-      const { onlyServed = false, rate, markup } = options;
-      const text = await readTextFile(file);
-      const list = text.trimStart().startsWith('{') ? text : parseCsv(text);
-      const plan = await planImport(ports, { list, rate, markup, onlyServed });
-      printImportPlan(terminal, plan);
-      if (!(await approve(terminal, plan, options))) return;
-      const written = await carryOutImport(ports, plan, countProgress(terminal, 'rules written'));
-      terminal.print(`${written} rules are written; live within 10 seconds.`);
-    });
-}
-
-interface ImportOptions extends ApproveOptions, Pick<ImportInput, 'rate' | 'markup'> {
-  onlyServed?: boolean;
+    .action(
+      onTables(async (ports, file: string, options: Omit<ImportInput, 'list'> & ApproveOptions) => {
+        const text = await readTextFile(file);
+        const list = text.trimStart().startsWith('{') ? text : parseCsv(text);
+        const plan = await planImport(ports, { list, ...options });
+        printImportPlan(terminal, plan);
+        if (!(await approve(terminal, plan, options))) return;
+        const written = await carryOutWrites(ports, plan, countProgress(terminal, 'rules written'));
+        terminal.print(`${written.length} rules are written; live within 10 seconds.`);
+      }),
+    );
 }

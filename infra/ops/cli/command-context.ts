@@ -1,4 +1,4 @@
-/** What every command is handed: the terminal, the environment, and the way to the tables of its target. */
+/** What every command is handed: the terminal, and the way to the tables of its target. */
 import type { Command } from 'commander';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { openSession } from '../session/session.ts';
@@ -8,9 +8,13 @@ import { openTerminal, type Terminal } from './terminal/terminal.ts';
 
 export interface CommandContext {
   terminal: Terminal;
-  environment: NodeJS.ProcessEnv;
-  /** Opens the tables that the options of a command name, and prints where they are before anything is read or written. */
-  readonly open: (command: Command) => Promise<OperatorPorts>;
+  /**
+   * The action of a command: opens the tables that its options name, and prints where they are before anything is read
+   * or written. `run` gets what commander gives to actions: arguments, options, the command.
+   */
+  readonly onTables: <Words extends unknown[]>(
+    run: (ports: OperatorPorts, ...words: Words) => Promise<void>,
+  ) => (...words: Words) => Promise<void>;
 }
 
 export function commandContext(context: ProcessContext): CommandContext {
@@ -18,15 +22,17 @@ export function commandContext(context: ProcessContext): CommandContext {
   const terminal = openTerminal(context);
   return {
     terminal,
-    environment,
-    async open(command) {
-      const options = command.optsWithGlobals<{ stack?: string; json?: boolean; csv?: boolean }>();
-      const target = resolveTarget(options.stack, environment);
-      const { ports, region } = await openSession(target, environment);
-      // With --json and --csv, standard output is for a program.
-      const tell = options.json || options.csv ? terminal.remark : terminal.print;
-      tell(describeTarget(target, region, environment));
-      return ports;
-    },
+    onTables:
+      (run) =>
+      async (...words) => {
+        const command = words.at(-1) as Command;
+        const options = command.optsWithGlobals<{ stack?: string; json?: boolean; csv?: boolean }>();
+        const target = resolveTarget(options.stack, environment);
+        const { ports, region } = await openSession(target, environment);
+        // With --json and --csv, standard output is for a program.
+        const tell = options.json || options.csv ? terminal.remark : terminal.print;
+        tell(describeTarget(target, region, environment));
+        await run(ports, ...words);
+      },
   };
 }

@@ -1,11 +1,6 @@
 /** The commands `check` and `config`: the rows that operators edit, and their published versions. */
 import type { Command } from 'commander';
-import {
-  carryOutConfig,
-  planApply,
-  planRollback,
-  type ConfigPlan,
-} from '../../../shared/operate/config/apply-rows.ts';
+import { planApply, planRollback, type ConfigPlan } from '../../../shared/operate/config/apply-rows.ts';
 import { checkFile, checkTables } from '../../../shared/operate/config/check-rows.ts';
 import { diffConfig } from '../../../shared/operate/config/diff-rows.ts';
 import { exportRows } from '../../../shared/operate/config/export-rows.ts';
@@ -13,6 +8,7 @@ import { listVersions, showVersion } from '../../../shared/operate/config/show-v
 import { awaitPublished } from '../../../shared/operate/config/write-rows.ts';
 import { Failure, usageFailure } from '../../../shared/operate/operator-failure.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
+import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { approve, type ApproveOptions } from './approve.ts';
 import type { CommandContext } from './command-context.ts';
 import {
@@ -23,9 +19,8 @@ import {
   printVersion,
   printVersions,
   problemWords,
-  versionsJson,
 } from './print/config.ts';
-import { parseNumber } from './terminal/option-values.ts';
+import { parseNumber, type JsonOption } from './terminal/option-values.ts';
 import { countProgress } from './terminal/progress.ts';
 import type { Terminal } from './terminal/terminal.ts';
 import { readTextFile, writeTextFile } from './terminal/text-files.ts';
@@ -44,7 +39,7 @@ Examples:
   npm run ops -- config apply relay.json --dry-run
   npm run ops -- config rollback 11`;
 
-export function addConfigCommands(program: Command, { terminal, open }: CommandContext): void {
+export function addConfigCommands(program: Command, { terminal, onTables }: CommandContext): void {
   program
     .command('check')
     .description('say which rows have problems or warnings; exit code 1 when a row has a problem')
@@ -52,7 +47,7 @@ export function addConfigCommands(program: Command, { terminal, open }: CommandC
     .option('--alone', 'the rows of the file alone; reads no table')
     .option('--json', 'print JSON')
     .addHelpText('after', examples)
-    .action(async (options: CheckOptions, command: Command) => check(terminal, await open(command), options));
+    .action(onTables((ports, options: CheckOptions) => check(terminal, ports, options)));
 
   const config = program
     .command('config')
@@ -65,102 +60,85 @@ export function addConfigCommands(program: Command, { terminal, open }: CommandC
     .option('--version <n>', 'what this version serves', parseNumber)
     .option('--limit <n>', 'versions at most', parseNumber, 10)
     .option('--json', 'print JSON')
-    .action(async (options: ShowOptions, command: Command) => show(terminal, await open(command), options));
+    .action(onTables((ports, options: ShowOptions) => show(terminal, ports, options)));
 
-  const diff = config
+  config
     .command('diff')
     .description(
       'show what changed: from version A to B, from A to the newest, or from the newest to the tables',
     )
     .argument('[A]', 'number of a version', parseNumber)
     .argument('[B]', 'number of a version (default: the newest)', parseNumber)
-    .option('--json', 'print JSON');
-  diff.action(async (from: number | undefined, to: number | undefined, options: Json) => {
-    const found = await diffConfig(await open(diff), { from, to });
-    if (options.json) terminal.printJson(found.differences);
-    else printDiff(terminal, found);
-  });
+    .option('--json', 'print JSON')
+    .action(
+      onTables(async (ports, ...[from, to, options]: [number | undefined, number | undefined, JsonOption]) =>
+        printDiff(terminal, await diffConfig(ports, { from, to }), options),
+      ),
+    );
 
   config
     .command('export')
     .description('write the four tables to one JSON file, for version control')
     .argument('<file>', 'the file, which is written over')
     .option('--skip-bad', 'leave rows with a problem out')
-    .action(async (path: string, options: { skipBad?: boolean }, command: Command) => {
-      const { text, rows, problems } = await exportRows(await open(command));
-      problems.map(problemWords).forEach(terminal.remark);
-      if (problems.length > 0 && !options.skipBad)
-        throw new Failure('nothing was exported: mend these rows, or leave them out with --skip-bad');
-      await writeTextFile(path, text);
-      terminal.print(`${rows} rows are in ${path}.`);
-    });
+    .action(
+      onTables(async (ports, path: string, options: { skipBad?: boolean }) => {
+        const { text, rows, problems } = await exportRows(ports);
+        problems.map(problemWords).forEach(terminal.remark);
+        if (problems.length > 0 && !options.skipBad)
+          throw new Failure('nothing was exported: mend these rows, or leave them out with --skip-bad');
+        await writeTextFile(path, text);
+        terminal.print(`${rows} rows are in ${path}.`);
+      }),
+    );
 
   writing(
     config.command('apply').description('make the tables hold the rows of a file; writes only what differs'),
   )
     .argument('<file>', 'JSON, as `config export` writes it')
     .option('--prune', 'delete rows that the file does not have, of the tables that it names')
-    .action(async (path: string, options: WriteOptions & { prune?: boolean }, command: Command) => {
-      const ports = await open(command);
-      const file = { name: path, text: await readTextFile(path) };
-      const plan = await planApply(ports, file, { prune: options.prune === true });
-      await write({ terminal, ports, plan, options });
-    });
+    .action(
+      onTables(async (ports, path: string, options: WriteOptions & { prune?: boolean }) => {
+        const file = { name: path, text: await readTextFile(path) };
+        await write(terminal, ports, { plan: await planApply(ports, file, options), options });
+      }),
+    );
 
   writing(config.command('rollback').description('write the rows of an earlier version back to the tables'))
     .argument('<version>', 'as `config show` lists them', parseNumber)
-    .action(async (version: number, options: WriteOptions, command: Command) => {
-      const ports = await open(command);
-      await write({ terminal, ports, plan: await planRollback(ports, version), options });
-    });
+    .action(
+      onTables(async (ports, version: number, options: WriteOptions) =>
+        write(terminal, ports, { plan: await planRollback(ports, version), options }),
+      ),
+    );
 }
 
-interface Json {
-  json?: boolean;
-}
-
-interface CheckOptions extends Json {
+interface CheckOptions extends JsonOption {
   file?: string;
   alone?: boolean;
 }
 
 async function check(terminal: Terminal, ports: OperatorPorts, options: CheckOptions): Promise<void> {
-  const { file, alone = false, json } = options;
+  const { file, alone = false } = options;
   if (alone && file === undefined) throw usageFailure('--alone goes with --file');
   const checked =
     file === undefined
       ? await checkTables(ports, countProgress(terminal, 'rows of customers read'))
       : await checkFile(ports, { name: file, text: await readTextFile(file) }, { alone });
-  if (json) terminal.printJson(checked);
-  else printChecked(terminal, checked);
-  const { rows, problems, warnings } = checked;
-  const summary = `${rows} rows, ${problems.length} with a problem, ${warnings.length} with a warning`;
-  if (problems.length > 0) throw new Failure(summary);
-  if (!json) terminal.print(`${summary}.`);
+  printChecked(terminal, checked, options);
 }
 
-interface ShowOptions extends Json {
+interface ShowOptions extends JsonOption {
   version?: number;
   /** How many versions are listed. */
   limit: number;
 }
 
 async function show(terminal: Terminal, ports: OperatorPorts, options: ShowOptions): Promise<void> {
-  const { version, limit, json } = options;
-  if (version !== undefined) {
-    const shown = await showVersion(ports, version);
-    if (json) terminal.printJson(shown.snapshot);
-    else printVersion(terminal, shown);
-    return;
-  }
-  const listed = await listVersions(ports, limit, countProgress(terminal, 'versions read'));
-  if (json) terminal.printJson(versionsJson(listed));
-  else printVersions(terminal, listed);
-  if (listed.kept > limit) terminal.remark(`${listed.kept} versions are kept: see --limit`);
-  if (listed.edited)
-    terminal.remark(
-      'The tables hold edits that are not published: within seconds they are, see `config diff`.',
-    );
+  const { version, limit } = options;
+  if (version !== undefined) return printVersion(terminal, await showVersion(ports, version), options);
+  const onProgress = countProgress(terminal, 'versions read');
+  printVersions(terminal, await listVersions(ports, limit, onProgress), options);
 }
 
 interface WriteOptions extends ApproveOptions {
@@ -168,18 +146,15 @@ interface WriteOptions extends ApproveOptions {
   wait: number;
 }
 
-interface Writing {
-  terminal: Terminal;
-  ports: OperatorPorts;
-  plan: ConfigPlan;
-  options: WriteOptions;
-}
-
-async function write({ terminal, ports, plan, options }: Writing): Promise<void> {
+async function write(
+  terminal: Terminal,
+  ports: OperatorPorts,
+  { plan, options }: { plan: ConfigPlan; options: WriteOptions },
+): Promise<void> {
   printConfigPlan(terminal, plan);
   if (!(await approve(terminal, plan, options))) return;
-  const written = await carryOutConfig(ports, plan, countProgress(terminal, 'rows written'));
-  terminal.print(`${written} rows are written.`);
+  const written = await carryOutWrites(ports, plan, countProgress(terminal, 'rows written'));
+  terminal.print(`${written.length} rows are written.`);
   printPublished(terminal, await awaitPublished(ports, options.wait));
 }
 

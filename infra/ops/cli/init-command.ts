@@ -16,7 +16,7 @@ Examples:
   printf %s "$OPENAI_API_KEY" | npm run ops -- init --stack relay --models gpt-4o-mini --account me --amount 10 --yes
   npm run ops -- init --secret-env OPENAI_API_KEY --models gpt-4o-mini --account me --yes`;
 
-export function addInitCommand(program: Command, { terminal, open }: CommandContext): void {
+export function addInitCommand(program: Command, { terminal, onTables }: CommandContext): void {
   const init = program
     .command('init')
     .description('set up a first upstream, account and key; prints the key and a curl line')
@@ -36,7 +36,9 @@ export function addInitCommand(program: Command, { terminal, open }: CommandCont
     .option('--wait <seconds>', 'how long to wait until it is live', parseNumber, 30)
     .option('--yes', 'do not ask before writing')
     .addHelpText('after', examples)
-    .action(async (options: InitOptions, command: Command) =>
-      initialise(terminal, await open(command), { ...options, attributes: ownAttributesIn(command) }),
+    .action(
+      onTables((ports, options: InitOptions, command: Command) =>
+        initialise(terminal, ports, { ...options, attributes: ownAttributesIn(command) }),
+      ),
     );
 }

@@ -92,52 +92,33 @@ export interface UpstreamSecret {
   /** Undefined: the upstream wants no key. */
   reference?: string;
   /** Undefined: it cannot be read here. */
-  value?: string;
+  value?: string | undefined;
   /** How the value is to be stored under the reference; undefined: it is stored already. */
   storing?: StoreSecretPlan;
-}
-
-interface SecretQuestion {
-  channel: { id: string; type?: string };
-  options: InitOptions;
 }
 
 /** The upstream's key: its reference, and where it is new, its value. */
 export async function askSecret(
   terminal: Terminal,
-  ports: Pick<OperatorPorts, 'secrets' | 'target'>,
-  { channel, options }: SecretQuestion,
+  { secrets, target }: Pick<OperatorPorts, 'secrets' | 'target'>,
+  { channel, options }: { channel: Pick<ChannelInput, 'id' | 'type'>; options: InitOptions },
 ): Promise<UpstreamSecret> {
   const { secret, secretEnv } = options;
-  if (isSigned(channel.type) || secret === false) return {};
-  if (secret !== undefined) return { reference: secret, ...(await readValue(ports, secret)) };
-  if (ports.target.local) return askVariable(answerFrom(terminal), ports, options);
-  const storing = planStoreSecret(ports, { name: channel.id, managed: false, replace: false });
-  const value =
-    secretEnv === undefined ? await readSecret(terminal) : await ports.secrets.read(`env:${secretEnv}`);
+  const type = (channel.type ?? defaultChannelType) as ChannelTypeName;
+  // Requests that are signed with the functions' own role carry no key.
+  if (channelTypes[type].awsScope || secret === false) return {};
+  const variable = {
+    name: '--secret-env (or --no-secret)',
+    question: "Variable of the shell of `npm start` that has the upstream's key",
+  };
+  // A local stack has no store: its functions see the variables of `npm start`.
+  const reference =
+    secret ?? (target.local ? `env:${await answerFrom(terminal)(secretEnv, variable)}` : undefined);
+  if (reference !== undefined)
+    return { reference, value: await secrets.read(reference).catch(() => undefined) };
+  const wanted = { name: channel.id, managed: false, replace: false, isOfNewChannel: true };
+  const storing = planStoreSecret({ target }, wanted);
+  const value = secretEnv === undefined ? await readSecret(terminal) : await secrets.read(`env:${secretEnv}`);
   if (value === '') throw usageFailure('no key was given on standard input; without one, say --no-secret');
   return { reference: storing.reference, value, storing };
-}
-
-/** Requests that are signed with the functions' own role carry no key. */
-const isSigned = (type: string = defaultChannelType): boolean =>
-  channelTypes[type as ChannelTypeName].awsScope !== undefined;
-
-/** A local stack has no store: its functions see the variables of `npm start`. */
-async function askVariable(
-  answer: Answer,
-  ports: Pick<OperatorPorts, 'secrets'>,
-  { secretEnv }: InitOptions,
-): Promise<UpstreamSecret> {
-  const question = "Variable of the shell of `npm start` that has the upstream's key";
-  const reference = `env:${await answer(secretEnv, { name: '--secret-env (or --no-secret)', question })}`;
-  return { reference, ...(await readValue(ports, reference)) };
-}
-
-async function readValue(
-  { secrets }: Pick<OperatorPorts, 'secrets'>,
-  reference: string,
-): Promise<{ value?: string }> {
-  const value = await secrets.read(reference).catch(() => undefined);
-  return value === undefined ? {} : { value };
 }

@@ -6,8 +6,6 @@ import {
   type GrantPlan,
 } from '../../../shared/operate/accounts/grant-amount.ts';
 import {
-  carryOutAddChannel,
-  ChannelTaken,
   planAddChannel,
   type AddChannelPlan,
   type ChannelInput,
@@ -22,7 +20,7 @@ import {
 } from '../../../shared/operate/keys/create-key.ts';
 import { Failure, usageFailure } from '../../../shared/operate/operator-failure.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
-import { SecretTaken } from '../../../shared/operate/secret-writer.ts';
+import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { namesLike } from '../../../shared/upstreams/model-listing.ts';
 import {
   answerFrom,
@@ -37,7 +35,7 @@ import { printNewKey } from './print/keys.ts';
 import { parseList } from './terminal/option-values.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
-interface InitPlan {
+interface InitPlan extends Pick<InitOptions, 'wait'> {
   input: ChannelInput;
   secret: UpstreamSecret;
   channel: AddChannelPlan;
@@ -55,23 +53,24 @@ export async function initialise(
   const upstream = await askUpstream(answer, options);
   const secret = await askSecret(terminal, ports, { channel: upstream, options });
   const { reference, value } = secret;
-  const facts = { ...upstream, ...(reference !== undefined && { secret: reference }) };
+  const facts = { ...upstream, secret: reference };
   const input = { ...facts, models: options.models ?? (await askModels(terminal, ports, { facts, value })) };
-  const channel = await planChannel(ports, input);
+  // An identical row was left by an earlier, interrupted run.
+  const channel = await planAddChannel(ports, input, 'keep-same');
   const account = await answer(options.account, { name: '--account', question: 'Name of the first account' });
   const question = 'Yuan on its balance (0: none yet)';
   const amount = await answer(options.amount, { name: '--amount', question, usual: '0' });
   const grant =
     Number(amount) === 0
       ? undefined
-      : await planGrantAmount(ports, { account, amount, id: 'init', reason: 'first amount', isNew: true });
+      : await planGrantAmount(ports, { account, amount, id: 'init', reason: 'first amount', new: true });
   const key = await planCreateKey(ports, { account });
 
   terminal.print(`channel ${input.id}: ${input.models.length} models, ${reference ?? 'no secret'}`);
   terminal.print(`account ${account}: ${amount} yuan, one new key`);
-  if (channel.warning !== undefined) terminal.remark(`warning: ${channel.warning}`);
+  terminal.warn(channel.warnings);
   await terminal.confirm('Write this?', options);
-  const secretKey = await write(terminal, ports, { plan: { input, secret, channel, grant, key }, options });
+  const secretKey = await write(terminal, ports, { ...options, input, secret, channel, grant, key });
   await printCurlLine(terminal, ports, { secretKey, model: String(input.models[0]) });
 }
 
@@ -96,61 +95,31 @@ async function askModels(
   }
 }
 
-/** An identical row was left by an earlier, interrupted run. */
-async function planChannel(ports: OperatorPorts, input: ChannelInput): Promise<AddChannelPlan> {
-  try {
-    return await planAddChannel(ports, input, 'keep-same');
-  } catch (error) {
-    if (!(error instanceof ChannelTaken)) throw error;
-    throw usageFailure(`nothing was written: there is a channel ${input.id} already; choose another --id`);
-  }
-}
-
 /** @returns the new key of the account */
 async function write(
   terminal: Terminal,
   ports: OperatorPorts,
-  { plan, options }: { plan: InitPlan; options: InitOptions },
+  { input, secret, channel, grant, key, wait }: InitPlan,
 ): Promise<string> {
-  const { input, secret, channel, grant, key } = plan;
-  await storeSecret(terminal, ports, secret);
+  const { storing, value = '' } = secret;
+  if (storing) terminal.print(`the key is stored: ${await carryOutStoreSecret(ports, storing, value)}`);
   if (grant) {
-    const written = await carryOutGrantAmount(ports, grant);
-    printGrant(terminal, written);
-    const { account, grantId } = written;
-    const applied = await awaitApplied(ports, { account, grantId, waitMs: options.wait * 1000 });
-    printApplied(terminal, account, applied);
+    printGrant(terminal, grant, await carryOutGrantAmount(ports, grant));
+    printApplied(terminal, grant, await awaitApplied(ports, grant, wait * 1000));
   }
-  await carryOutAddChannel(ports, channel);
+  await carryOutWrites(ports, channel);
   terminal.print(`channel ${input.id} is written.`);
   try {
-    printPublished(terminal, await awaitPublished(ports, options.wait));
+    printPublished(terminal, await awaitPublished(ports, wait));
   } catch (error) {
     // Without the compiler nothing is served, but what was written is right, and the key is still to come.
     if (!(error instanceof Failure)) throw error;
     terminal.remark(error.message);
   }
-  const made = await carryOutCreateKey(ports, key);
-  printNewAccount(terminal, made);
-  printNewKey(terminal, made, {});
-  return made.secretKey;
-}
-
-async function storeSecret(
-  { print }: Terminal,
-  ports: OperatorPorts,
-  { storing, value = '' }: UpstreamSecret,
-): Promise<void> {
-  if (!storing) return;
-  try {
-    print(`the key is stored: ${await carryOutStoreSecret(ports, storing, value)}`);
-  } catch (error) {
-    if (!(error instanceof SecretTaken)) throw error;
-    const { reference } = storing;
-    throw usageFailure(
-      `there is a key at ${reference} already: repeat with --secret ${reference}, or choose another --id`,
-    );
-  }
+  const created = await carryOutCreateKey(ports, key);
+  printNewAccount(terminal, created.made);
+  printNewKey(terminal, { ...key, ...created }, {});
+  return created.secretKey;
 }
 
 async function printCurlLine(
@@ -161,8 +130,7 @@ async function printCurlLine(
   const found = await ports.baseUrl();
   if (found === undefined) remark('BASE_URL is the output BaseUrl of the stack.');
   const body = { model, stream: true, messages: [{ role: 'user', content: 'Hello!' }] };
-  print('');
   print(
-    `curl -N ${found ?? 'BASE_URL'}/chat/completions -H "Authorization: Bearer ${secretKey}" -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`,
+    `\ncurl -N ${found ?? 'BASE_URL'}/chat/completions -H "Authorization: Bearer ${secretKey}" -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`,
   );
 }

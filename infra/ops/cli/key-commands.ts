@@ -6,15 +6,15 @@ import {
   planCreateKey,
   type NewKeyInput,
 } from '../../../shared/operate/keys/create-key.ts';
-import { carryOutDisableKey, planDisableKey } from '../../../shared/operate/keys/disable-key.ts';
+import { planDisableKey } from '../../../shared/operate/keys/disable-key.ts';
 import { listKeys } from '../../../shared/operate/keys/list-keys.ts';
 import { carryOutRotateKey, planRotateKey } from '../../../shared/operate/keys/rotate-key.ts';
-import { Failure } from '../../../shared/operate/operator-failure.ts';
+import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { approve } from './approve.ts';
 import type { CommandContext } from './command-context.ts';
 import { printNewAccount } from './print/accounts.ts';
-import { keyRefusal, printKeyCheck, printKeys, printNewKey, type JsonOption } from './print/keys.ts';
-import { parseList, parseNumber } from './terminal/option-values.ts';
+import { printKeyCheck, printKeys, printNewKey } from './print/keys.ts';
+import { parseList, parseNumber, type JsonOption } from './terminal/option-values.ts';
 
 const examples = `
 A key is shown once, when it is made; the tables hold only its hash.
@@ -34,7 +34,7 @@ interface RotateOptions extends JsonOption {
   yes?: boolean;
 }
 
-export function addKeyCommands(program: Command, { terminal, open }: CommandContext): void {
+export function addKeyCommands(program: Command, { terminal, onTables }: CommandContext): void {
   const key = program.command('key').description('API keys of clients').addHelpText('after', examples);
 
   key
@@ -47,20 +47,24 @@ export function addKeyCommands(program: Command, { terminal, open }: CommandCont
     .option('--max-concurrency <n>', 'requests at the same time', parseNumber)
     .option('--rpm <n>', 'requests a minute', parseNumber)
     .option('--json', 'print JSON')
-    .action(async (options: NewKeyInput & JsonOption, command: Command) => {
-      const ports = await open(command);
-      const made = await carryOutCreateKey(ports, await planCreateKey(ports, options));
-      printNewAccount(terminal, made);
-      printNewKey(terminal, made, options);
-    });
+    .action(
+      onTables(async (ports, options: NewKeyInput & JsonOption) => {
+        const plan = await planCreateKey(ports, options);
+        const key = await carryOutCreateKey(ports, plan);
+        printNewAccount(terminal, key.made);
+        printNewKey(terminal, { ...plan, ...key }, options);
+      }),
+    );
 
   key
     .command('list')
     .description('list keys and what the relay makes of them')
     .option('--account <name>', 'only those of this account')
     .option('--json', 'print JSON')
-    .action(async (options: { account?: string } & JsonOption, command: Command) =>
-      printKeys(terminal, await listKeys(await open(command), options), options),
+    .action(
+      onTables(async (ports, options: { account?: string } & JsonOption) =>
+        printKeys(terminal, await listKeys(ports, options), options),
+      ),
     );
 
   key
@@ -68,25 +72,26 @@ export function addKeyCommands(program: Command, { terminal, open }: CommandCont
     .description('say what the relay answers to a key, and why; exit code 0 when it is usable, else 1')
     .argument('[key]', 'the whole key (default: read from standard input, which keeps it out of the history)')
     .option('--json', 'print JSON')
-    .action(async (written: string | undefined, options: JsonOption, command: Command) => {
-      const ports = await open(command);
-      const check = await checkKey(ports, written ?? (await terminal.readInput('Paste the key')));
-      printKeyCheck(terminal, check, options);
-      if (check.state !== 'usable') throw new Failure(keyRefusal(check));
-    });
+    .action(
+      onTables(async (ports, written: string | undefined, options: JsonOption) => {
+        const secretKey = written ?? (await terminal.readInput('Paste the key'));
+        printKeyCheck(terminal, await checkKey(ports, secretKey), options);
+      }),
+    );
 
   key
     .command('disable')
     .description('refuse a key from now on (within 30 s)')
     .argument('<key>', 'hash or hint')
     .option('--yes', 'do not ask')
-    .action(async (written: string, options: { yes?: boolean }, command: Command) => {
-      const ports = await open(command);
-      const plan = await planDisableKey(ports, written);
-      await approve(terminal, plan, options);
-      const { name } = await carryOutDisableKey(ports, plan);
-      terminal.print(`${name} is disabled; the relay refuses it within 30 seconds.`);
-    });
+    .action(
+      onTables(async (ports, written: string, options: { yes?: boolean }) => {
+        const plan = await planDisableKey(ports, written);
+        await approve(terminal, plan, options);
+        await carryOutWrites(ports, plan);
+        terminal.print(`${plan.name} is disabled; the relay refuses it within 30 seconds.`);
+      }),
+    );
 
   key
     .command('rotate')
@@ -95,12 +100,12 @@ export function addKeyCommands(program: Command, { terminal, open }: CommandCont
     .option('--grace <hours>', 'how long the old key still works', parseNumber, 24)
     .option('--yes', 'do not ask (it asks only when --grace is 0)')
     .option('--json', 'print JSON')
-    .action(async (written: string, options: RotateOptions, command: Command) => {
-      const ports = await open(command);
-      const plan = await planRotateKey(ports, { written, graceHours: options.grace });
-      await approve(terminal, plan, options);
-      const made = await carryOutRotateKey(ports, plan);
-      printNewKey(terminal, made, options);
-      terminal.remark(`${made.oldName} works until ${made.oldWorksUntil}.`);
-    });
+    .action(
+      onTables(async (ports, written: string, options: RotateOptions) => {
+        const plan = await planRotateKey(ports, { written, graceHours: options.grace });
+        await approve(terminal, plan, options);
+        printNewKey(terminal, { ...plan, ...(await carryOutRotateKey(ports, plan)) }, options);
+        terminal.remark(`${plan.oldName} works until ${plan.oldWorksUntil}.`);
+      }),
+    );
 }

@@ -7,8 +7,10 @@ export const optionOf = (attribute: string): string => `--${attribute.replaceAll
 
 export function addOwnAttributes(command: Command): Command {
   for (const { name, attribute } of ownAttributes()) {
-    const [value] = name.split('_').slice(-1);
-    command.option(`${optionOf(name)} <${value}>`, `${attribute.about} (${typesWith(name).join(', ')})`);
+    command.option(
+      `${optionOf(name)} <${name.split('_').at(-1)}>`,
+      `${attribute.about} (${typesWith(name).join(', ')})`,
+    );
   }
   return command;
 }

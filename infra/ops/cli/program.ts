@@ -30,6 +30,18 @@ Examples:
   npm run ops -- audit
   AWS_PROFILE=prod npm run ops -- key list --stack relay`;
 
+/** In the order in which the help lists them. */
+const commandGroups = [
+  addInitCommand,
+  addKeyCommands,
+  addChannelCommands,
+  addChargeCommands,
+  addAccountCommands,
+  addLedgerCommands,
+  addConfigCommands,
+  addSecretCommands,
+];
+
 function createProgram({ output, errors }: ProcessContext, context: CommandContext): Command {
   const program = new Command('npm run ops --')
     .description("The operators' tool: keys, channels, prices, accounts and ledger of a relay.")
@@ -41,14 +53,7 @@ function createProgram({ output, errors }: ProcessContext, context: CommandConte
       writeErr: (text) => void errors.write(text),
     })
     .addHelpText('after', help);
-  addInitCommand(program, context);
-  addKeyCommands(program, context);
-  addChannelCommands(program, context);
-  addChargeCommands(program, context);
-  addAccountCommands(program, context);
-  addLedgerCommands(program, context);
-  addConfigCommands(program, context);
-  addSecretCommands(program, context);
+  for (const addCommands of commandGroups) addCommands(program, context);
   return program;
 }
 

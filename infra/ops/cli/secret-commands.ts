@@ -12,12 +12,7 @@ Examples:
   printf %s "$OPENAI_API_KEY" | npm run ops -- secret put openai --stack relay
   npm run ops -- secret put openai --replace --stack relay`;
 
-interface PutOptions {
-  secretsmanager?: boolean;
-  replace?: boolean;
-}
-
-export function addSecretCommands(program: Command, { terminal, open }: CommandContext): void {
+export function addSecretCommands(program: Command, { terminal, onTables }: CommandContext): void {
   const secret = program
     .command('secret')
     .description('keys of upstreams, stored in AWS')
@@ -29,13 +24,14 @@ export function addSecretCommands(program: Command, { terminal, open }: CommandC
     .argument('<name>', 'what it is called within the stack')
     .option('--secretsmanager', 'in Secrets Manager (default: SSM Parameter Store, which costs nothing)')
     .option('--replace', 'write over the value that is there')
-    .action(async (name: string, options: PutOptions, command: Command) => {
-      const ports = await open(command);
-      const { secretsmanager: managed = false, replace = false } = options;
-      const plan = planStoreSecret(ports, { name, managed, replace });
-      terminal.print(await carryOutStoreSecret(ports, plan, await readSecret(terminal)));
-      plan.effect.forEach(terminal.remark);
-    });
+    .action(
+      onTables(async (ports, name: string, options: { secretsmanager?: boolean; replace?: boolean }) => {
+        const { secretsmanager: managed = false, replace = false } = options;
+        const plan = planStoreSecret(ports, { name, managed, replace });
+        terminal.print(await carryOutStoreSecret(ports, plan, await readSecret(terminal)));
+        plan.effect.forEach(terminal.remark);
+      }),
+    );
 }
 
 /** From the terminal without an echo, else all of standard input. */

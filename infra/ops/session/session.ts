@@ -20,14 +20,13 @@ export interface OpenedSession {
 export async function openSession(target: Target, environment: NodeJS.ProcessEnv): Promise<OpenedSession> {
   const explain = (error: unknown, where?: string) => explainStoreError(error, target, where);
   const store = await openStore(target, explain);
-  const tables = dynamoRowTables(store);
   const ports: OperatorPorts = {
     target,
     clock: systemClock,
     random: { secretKey: newSecretKey, hex: randomHex },
-    tables,
+    tables: dynamoRowTables(store),
     ledger: dynamoLedgerReader(store),
-    config: dynamoConfigVersions(store, tables),
+    config: dynamoConfigVersions(store),
     secrets: awsSecretWriter({ target, environment, explain }),
     upstreams: httpsUpstreamTransport(target),
     baseUrl: () => findBaseUrl({ ...target, environment, aws: () => awsAccessOf(store) }),

@@ -1,89 +1,42 @@
 /** The rows of the tables that operators edit, over DynamoDB: every write but `replace` has its condition. */
 import { Failure } from '../../operate/operator-failure.ts';
-import {
-  ExactNumber,
-  type Key,
-  type RawRow,
-  type RowTables,
-  type RowUpdate,
-} from '../../operate/row-tables.ts';
+import { ExactNumber, type RawRow, type RowTables, type RowWrite } from '../../operate/row-tables.ts';
 import {
   DeleteCommand,
   GetCommand,
   NumberValue,
   PutCommand,
-  ScanCommand,
   TransactWriteCommand,
   UpdateCommand,
+  paginateScan,
 } from '@aws-sdk/lib-dynamodb';
 import { tableSchemas } from '../../tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import { conditionalCall, transactionCall } from './dynamo-client.ts';
 import type { Store } from './operator-client.ts';
 
-const keyNameOf = (table: TableName): string => tableSchemas[table].partitionKey.name;
-
-const keyOf = (table: TableName, key: Key): RawRow =>
-  typeof key === 'string' ? { [keyNameOf(table)]: key } : key;
-
-const itemOf = (row: RawRow): RawRow =>
-  Object.fromEntries(
-    Object.entries(row).map(([name, value]) => [
-      name,
-      value instanceof ExactNumber ? NumberValue.from(value.text) : value,
-    ]),
-  );
-
 export function dynamoRowTables({ target, documents, explained }: Store): RowTables {
   const at = (table: TableName) => ({ TableName: physicalTableName(target.stack, table) });
-  const put = (table: TableName, row: RawRow) => ({
-    ...at(table),
-    Item: itemOf(row),
-    ConditionExpression: 'attribute_not_exists(#key)',
-    ExpressionAttributeNames: { '#key': keyNameOf(table) },
-  });
-  const set = (table: TableName, key: Key, update: RowUpdate) => ({
-    ...at(table),
-    Key: keyOf(table, key),
-    ...setExpression(keyNameOf(table), update),
-  });
-  const isDone = async (write: () => Promise<unknown>): Promise<boolean> =>
-    (await explained(conditionalCall(write))).done;
-
+  const send = async (write: RowWrite): Promise<unknown> => {
+    const step = stepOf(at(write.table), write);
+    if (step.Put) return documents.send(new PutCommand(step.Put));
+    if (step.Update) return documents.send(new UpdateCommand(step.Update));
+    return documents.send(new DeleteCommand(step.Delete));
+  };
   return {
     async get(table, key) {
-      const command = new GetCommand({
-        ...at(table),
-        Key: keyOf(table, key),
-        ConsistentRead: true,
-      });
+      const Key = { [tableSchemas[table].partitionKey.name]: key };
+      const command = new GetCommand({ ...at(table), Key, ConsistentRead: true });
       return (await explained(documents.send(command))).Item;
     },
     async scan(table) {
-      const rows: RawRow[] = [];
-      let from: RawRow | undefined;
-      do {
-        const command = new ScanCommand({ ...at(table), ConsistentRead: true, ExclusiveStartKey: from });
-        const page = await explained(documents.send(command));
-        rows.push(...(page.Items ?? []));
-        from = page.LastEvaluatedKey;
-      } while (from);
-      return rows;
+      const pages = paginateScan({ client: documents }, { ...at(table), ConsistentRead: true });
+      return (await explained(Array.fromAsync(pages))).flatMap(({ Items = [] }) => Items);
     },
-    create: async (table, row) => isDone(() => documents.send(new PutCommand(put(table, row)))),
-    async replace(table, row) {
-      await explained(documents.send(new PutCommand({ ...at(table), Item: itemOf(row) })));
-    },
-    update: async (table, key, update) =>
-      isDone(() => documents.send(new UpdateCommand(set(table, key, update)))),
-    async remove(table, key, unchanged) {
-      const condition = conditionOn(keyNameOf(table), unchanged);
-      const command = new DeleteCommand({ ...at(table), Key: keyOf(table, key), ...condition });
-      return isDone(() => documents.send(command));
-    },
-    async succeed(table, row, update) {
-      const steps = [{ Put: put(table, row) }, { Update: set(table, update.key, update) }];
-      const command = new TransactWriteCommand({ TransactItems: steps });
+    write: async (write) => (await explained(conditionalCall(() => send(write)))).done,
+    async writeTogether(writes) {
+      const TransactItems = writes.map((write) => stepOf(at(write.table), write));
+      const command = new TransactWriteCommand({ TransactItems });
       const reply = await explained(transactionCall(() => documents.send(command)));
       if (reply.done) return;
       if (reply.invalid) await explained(Promise.reject(reply.error));
@@ -92,46 +45,50 @@ export function dynamoRowTables({ target, documents, explained }: Store): RowTab
   };
 }
 
-/** Sets attributes of a row that exists and has not changed: an update of a deleted row would bring it back. */
-function setExpression(keyName: string, { attributes, unchanged = {} }: RowUpdate) {
-  const condition = conditionOn(keyName, unchanged);
-  const changes = Object.entries(attributes).map(([name, value], index) => ({ name, value, index }));
-  const set = changes.filter(({ value }) => value !== undefined);
-  const remove = changes.filter(({ value }) => value === undefined);
-  const setText =
-    set.length > 0 ? `SET ${set.map(({ index }) => `#new${index} = :new${index}`).join(', ')}` : '';
-  const removeText =
-    remove.length > 0 ? ` REMOVE ${remove.map(({ index }) => `#new${index}`).join(', ')}` : '';
-  const values = {
-    ...condition.ExpressionAttributeValues,
-    ...Object.fromEntries(set.map(({ index, value }) => [`:new${index}`, value])),
-  };
-  return {
-    ...condition,
-    UpdateExpression: setText + removeText,
-    ExpressionAttributeNames: {
-      ...condition.ExpressionAttributeNames,
-      ...Object.fromEntries(changes.map(({ index, name }) => [`#new${index}`, name])),
-    },
-    ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: values }),
-  };
-}
-
-/** The row is there and has these values still; undefined: the attribute is absent. */
-function conditionOn(keyName: string, unchanged: RawRow) {
-  const expected = Object.entries(unchanged);
-  const conditions = expected.map(([, value], index) =>
-    value === undefined ? `attribute_not_exists(#old${index})` : `#old${index} = :old${index}`,
+/** A write as a transaction has it; alone, it has the same input. */
+function stepOf(at: { TableName: string }, write: RowWrite) {
+  const names = { '#key': tableSchemas[write.table].partitionKey.name };
+  if ('row' in write) {
+    const isNew = { ConditionExpression: 'attribute_not_exists(#key)', ExpressionAttributeNames: names };
+    return { Put: { ...at, Item: itemOf(write.row), ...(write.kind === 'create' && isNew) } };
+  }
+  const old = placeholders('old', write.unchanged);
+  const set = placeholders('new', write.kind === 'update' ? write.attributes : {});
+  const conditions = old.map(({ at, value }) =>
+    value === undefined ? `attribute_not_exists(#${at})` : `#${at} = :${at}`,
   );
-  const values = expected.flatMap(([, value], index) =>
-    value === undefined ? [] : [[`:old${index}`, value]],
-  );
-  return {
+  const values = [...old, ...set].filter(({ value }) => value !== undefined);
+  const input = {
+    ...at,
+    Key: write.key,
+    // An update of a deleted row would bring it back.
     ConditionExpression: ['attribute_exists(#key)', ...conditions].join(' AND '),
     ExpressionAttributeNames: {
-      '#key': keyName,
-      ...Object.fromEntries(expected.map(([name], index) => [`#old${index}`, name])),
+      ...names,
+      ...Object.fromEntries([...old, ...set].map(({ at, name }) => [`#${at}`, name])),
     },
-    ...(values.length > 0 && { ExpressionAttributeValues: Object.fromEntries(values) as RawRow }),
+    ...(values.length > 0 && {
+      ExpressionAttributeValues: Object.fromEntries(values.map(({ at, value }) => [`:${at}`, value])),
+    }),
   };
+  if (write.kind === 'remove') return { Delete: input };
+  const assigned = set.filter(({ value }) => value !== undefined).map(({ at }) => `#${at} = :${at}`);
+  const removed = set.filter(({ value }) => value === undefined).map(({ at }) => `#${at}`);
+  const UpdateExpression = [
+    assigned.length > 0 ? `SET ${assigned.join(', ')}` : '',
+    removed.length > 0 ? `REMOVE ${removed.join(', ')}` : '',
+  ].join(' ');
+  return { Update: { ...input, UpdateExpression } };
 }
+
+/** Attributes, each with the name by which an expression calls it and its value: `#old0`, `:old0`. */
+const placeholders = (prefix: string, attributes: RawRow) =>
+  Object.entries(attributes).map(([name, value], index) => ({ name, value, at: `${prefix}${index}` }));
+
+const itemOf = (row: RawRow): RawRow =>
+  Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [
+      name,
+      value instanceof ExactNumber ? NumberValue.from(value.text) : value,
+    ]),
+  );

@@ -42,9 +42,7 @@ async function describeStack({ stack, environment, ...address }: StackAddress): 
 }
 
 function baseUrlIn(xml: string): string | undefined {
-  const outputs = xml.matchAll(/<member>((?:(?!<member>).)*?<OutputKey>.*?)<\/member>/gs);
-  for (const [, output = ''] of outputs)
-    if (output.includes('<OutputKey>BaseUrl</OutputKey>'))
-      return /<OutputValue>(https:\/\/[^<\s]+)<\/OutputValue>/.exec(output)?.[1];
-  return undefined;
+  const outputs = xml.match(/<member>((?:(?!<member>).)*?<OutputKey>.*?)<\/member>/gs) ?? [];
+  const output = outputs.find((each) => each.includes('<OutputKey>BaseUrl</OutputKey>')) ?? '';
+  return /<OutputValue>(https:\/\/[^<\s]+)<\/OutputValue>/.exec(output)?.[1];
 }

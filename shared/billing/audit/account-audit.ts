@@ -19,49 +19,39 @@ const overdueMs = 10 * 60_000;
 /** A call that began this shortly before the item was read, or later, may not be in the item. */
 const doubtMs = 10_000;
 
+/** A sentence where something does not fit. */
+type Finding = string | false;
+
 /** What does not add up, each in one line; empty when everything does. */
 export function auditAccount(records: AccountRecords): string[] {
-  const { account, item } = records;
-  return [
-    ...balanceFindings(item),
-    ...ledgerFindings(records),
-    ...openFindings(records),
-    ...countFindings(records),
-    ...grantFindings(records),
-  ].map((finding) => `${account}: ${finding}`);
+  const { account } = records;
+  const findings = [balanceFindings, ledgerFindings, openFindings, countFindings, grantFindings].flatMap(
+    (find): Finding[] => find(records),
+  );
+  return findings.flatMap((finding) => (finding ? [`${account}: ${finding}`] : []));
 }
 
-function balanceFindings(item: QuotaItem): string[] {
-  const difference = imbalance(item);
-  if (difference === undefined) return [];
+function balanceFindings({ item }: AccountRecords): Finding[] {
+  const difference = imbalance(item) ?? 0n;
   const parts = `available ${formatYuan(item.available)} + reserved ${formatYuan(reservedOf(item))} + spent ${formatYuan(item.spent)}`;
-  return [`${parts} is not the granted ${formatYuan(item.granted)}: ${formatYuan(difference)} too much`];
-}
-
-interface Sums {
-  closes: number;
-  charged: NanoYuan;
-  granted: NanoYuan;
+  return [
+    difference !== 0n &&
+      `${parts} is not the granted ${formatYuan(item.granted)}: ${formatYuan(difference)} too much`,
+  ];
 }
 
 /** Rows that may or may not be in the item widen the tolerance; a quiet account has none. */
-function ledgerFindings(records: AccountRecords): string[] {
+function ledgerFindings(records: AccountRecords): Finding[] {
   const { item } = records;
   const [sure, all] = [sumsOf(sureRows(records)), sumsOf(closedRows(records))];
-  const findings: string[] = [];
-  if (item.settled < sure.closes)
-    findings.push(
+  return [
+    item.settled < sure.closes &&
       `${item.settled} reservations were closed, but the ledger has ${sure.closes} rows of closes`,
-    );
-  if (!isBetween(item.spent, sure.charged, all.charged))
-    findings.push(
+    !isBetween(item.spent, sure.charged, all.charged) &&
       `spent is ${formatYuan(item.spent)}, but the ledger's charges add up to ${formatYuan(all.charged)}`,
-    );
-  if (!isBetween(item.granted, sure.granted, all.granted))
-    findings.push(
+    !isBetween(item.granted, sure.granted, all.granted) &&
       `granted is ${formatYuan(item.granted)}, but the ledger's grants add up to ${formatYuan(all.granted)}`,
-    );
-  return findings;
+  ];
 }
 
 /**
@@ -82,8 +72,8 @@ const sureRows = (records: AccountRecords): LedgerRow[] =>
 const isBetween = (value: NanoYuan, a: NanoYuan, b: NanoYuan): boolean =>
   a < b ? a <= value && value <= b : b <= value && value <= a;
 
-function sumsOf(rows: LedgerRow[]): Sums {
-  const sums: Sums = { closes: 0, charged: 0n, granted: 0n };
+function sumsOf(rows: LedgerRow[]) {
+  const sums = { closes: 0, charged: 0n, granted: 0n };
   for (const row of rows) {
     if (row.kind === 'grant') sums.granted += row.amount;
     else {
@@ -94,45 +84,45 @@ function sumsOf(rows: LedgerRow[]): Sums {
   return sums;
 }
 
-function openFindings({ item, readMs }: AccountRecords): string[] {
-  return [...item.open]
-    .filter(([, entry]) => entry.until * 1000 + overdueMs < readMs)
-    .map(
-      ([id, entry]) =>
-        `request ${id} is open, though it ended by ${isoTime(entry.until * 1000)}: does the sweeper run?`,
-    );
-}
+const openFindings = ({ item, readMs }: AccountRecords): Finding[] =>
+  [...item.open].map(
+    ([id, { until }]) =>
+      until * 1000 + overdueMs < readMs &&
+      `request ${id} is open, though it ended by ${isoTime(until * 1000)}: does the sweeper run?`,
+  );
 
 /** The item's counters, counted again from its open entries and from ledger rows. */
-function countFindings(records: AccountRecords): string[] {
+function countFindings(records: AccountRecords): Finding[] {
   const { item } = records;
-  const findings: string[] = [];
   const entries = [...item.open.values()];
-  for (const [key, count] of item.busy) {
+  const ofKeys = [...item.busy].map(([key, count]) => {
     const open = entries.filter((entry) => entry.busy && entry.key === key).length;
-    if (open !== count) findings.push(`key ${key} counts ${count} calls under way, but ${open} are open`);
-  }
-  for (const [slot, count] of item.plan) {
+    return open !== count && `key ${key} counts ${count} calls under way, but ${open} are open`;
+  });
+  const ofSlots = [...item.plan].map(([slot, count]) => {
     const open = entries.filter((entry) => entry.slot === slot).length;
-    const [sure, all] = [sureRows(records), closedRows(records)].map((rows) => open + countedOn(slot, rows));
-    if (count < (sure ?? 0) || count > (all ?? 0))
-      findings.push(`the plan counts ${count} calls of ${slot}, but the ledger and open calls show ${all}`);
-  }
-  return findings;
+    const sure = open + countedOn(slot, sureRows(records));
+    const all = open + countedOn(slot, closedRows(records));
+    return (
+      (count < sure || count > all) &&
+      `the plan counts ${count} calls of ${slot}, but the ledger and open calls show ${all}`
+    );
+  });
+  return [...ofKeys, ...ofSlots];
 }
 
 const countedOn = (slot: string, rows: LedgerRow[]): number =>
   rows.filter((row) => row.kind !== 'grant' && row.plan_slot === slot).length;
 
-function grantFindings({ rows, grants }: AccountRecords): string[] {
+function grantFindings({ rows, grants }: AccountRecords): Finding[] {
   const booked = new Map(rows.flatMap((row) => (row.kind === 'grant' ? [[row.id, row.amount]] : [])));
-  return grants.flatMap((grant) => {
-    const amount = booked.get(grantLedgerId(grant.grantId));
-    const name = `grant ${grant.grantId}`;
-    if (amount === undefined) return [`${name} is not applied: ${grant.problem ?? 'no ledger row names it'}`];
-    if (parseYuan(grant.amount) === amount) return [];
-    return [
-      `${name} says ${grant.amount}, but ${formatYuan(amount)} was applied: changing it afterwards does nothing`,
-    ];
+  return grants.map(({ grantId, amount, problem }) => {
+    const applied = booked.get(grantLedgerId(grantId));
+    if (applied === undefined)
+      return `grant ${grantId} is not applied: ${problem ?? 'no ledger row names it'}`;
+    return (
+      parseYuan(amount) !== applied &&
+      `grant ${grantId} says ${amount}, but ${formatYuan(applied)} was applied: changing it afterwards does nothing`
+    );
   });
 }

@@ -1,5 +1,6 @@
 /** The closes that `settle_lost` log lines say could not be written, read from what a log service returns. */
 import * as z from 'zod/mini';
+import { parseJson } from '../../wire/json-record.ts';
 import type { CloseRecord } from '../quota-item.ts';
 
 /** A close that is to be written after all. */
@@ -28,29 +29,19 @@ const LossLine = z.object({
   cost_nano: z.optional(wholeNumber),
 });
 
+/** The answer of `aws logs filter-log-events`. */
+const LogEvents = z.object({ events: z.array(z.object({ message: z.string() })) });
+
 /** Takes raw lines, lines with a time before the JSON, and the answer of `aws logs filter-log-events`; each close once. */
 export function lossesIn(text: string): LostClose[] {
-  const messages = eventMessages(text) ?? text.split('\n');
+  const { data } = z.safeParse(LogEvents, parseJson(text));
+  const messages = data ? data.events.map(({ message }) => message) : text.split('\n');
   const found = messages.flatMap((line) => {
     const start = line.indexOf('{');
     const parsed = start < 0 ? undefined : z.safeParse(LossLine, parseJson(line.slice(start)));
     return parsed?.success ? [lostClose(parsed.data)] : [];
   });
   return [...new Map(found.map((loss) => [loss.closeRecord.id, loss])).values()];
-}
-
-function eventMessages(text: string): string[] | undefined {
-  const Events = z.object({ events: z.array(z.object({ message: z.string() })) });
-  const parsed = z.safeParse(Events, parseJson(text));
-  return parsed.success ? parsed.data.events.map((event) => event.message) : undefined;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }
 
 const lostClose = (line: z.infer<typeof LossLine>): LostClose => ({

@@ -22,15 +22,15 @@ export interface AccountView {
 
 export async function viewAccount(ports: OperatorPorts, account: string): Promise<AccountView> {
   const { tables, ledger, target } = ports;
-  const [raw, quota, plans, settings, keys] = await Promise.all([
+  const [raw, quota, plans, settings, keys, pages] = await Promise.all([
     tables.get('accounts', account),
     ledger.quota(account),
     tables.scan('plans'),
     tables.scan('settings'),
     listKeys(ports, { account }),
+    Array.fromAsync(ledger.grants(account)),
   ]);
-  const grants: WrittenGrant[] = [];
-  for await (const page of ledger.grants(account)) grants.push(...page);
+  const grants = pages.flat();
   if (!raw && !quota && grants.length === 0 && keys.length === 0)
     throw new Failure(`nothing is known of an account ${account}`);
   if (quota && 'problem' in quota) throw new Failure(quota.problem);
@@ -38,8 +38,10 @@ export async function viewAccount(ports: OperatorPorts, account: string): Promis
   const item = quota?.row ?? emptyQuota(account);
   const reading = raw && readRow(AccountRow, raw);
   const held = reading && 'row' in reading ? reading.row.plan : undefined;
-  const rows = { channels: [], charges: [], plans, settings };
-  const { snapshot } = compileSnapshot(rows, { local: target.local, publishedAt: 0 });
+  const { snapshot } = compileSnapshot(
+    { channels: [], charges: [], plans, settings },
+    { local: target.local, publishedAt: 0 },
+  );
   const facts = { held, item, plans: snapshot.plans, nowMs: ports.clock.now() };
   const plan = snapshot.settings.subscriptionEnabled ? accountPlan(facts) : null;
   const warnings = [

@@ -4,12 +4,12 @@ import type { WrittenGrant } from '../../billing/grant.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
+import { Failure, usable } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
-import { ExactNumber } from '../row-tables.ts';
-import type { NewRow } from '../row-writes.ts';
-import { findAccount } from './find-account.ts';
+import { ExactNumber, type RowWrite } from '../row-tables.ts';
+import { carryOutWrites } from '../row-writes.ts';
+import { findAccount } from '../find-account.ts';
 
 export interface GrantInput {
   account: string;
@@ -19,39 +19,29 @@ export interface GrantInput {
   /** Names the grant: the same id is never applied twice. Default: a new one. */
   id?: string | undefined;
   /** Makes the account when there is none. */
-  isNew?: boolean | undefined;
+  new?: boolean | undefined;
 }
 
-export interface GrantPlan extends Plan<NewRow> {
+export interface GrantPlan extends Plan<RowWrite> {
   account: string;
   grantId: string;
   amount: NanoYuan;
-}
-
-export interface WrittenGrantResult {
-  account: string;
-  grantId: string;
-  amount: NanoYuan;
-  isNewAccount: boolean;
-  /** The same grant was there: an earlier run wrote it. */
-  wasWritten: boolean;
 }
 
 export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): Promise<GrantPlan> {
   const { account, reason } = input;
   const nowMs = ports.clock.now();
-  const grantId = input.id ?? newGrantId(nowMs, ports);
+  // New ids sort by time.
+  const grantId = input.id ?? `${isoTime(nowMs).replaceAll(/[-:]/g, '')}-${ports.random.hex(4)}`;
   const facts = { account, grant_id: grantId, ...(reason !== undefined && { reason }) };
   const reading = readRow(GrantRow, { ...facts, amount: input.amount });
-  if ('problem' in reading) throw usageFailure(`nothing was written: ${reading.problem}`);
-  const { amount } = reading.row;
-  const { row, isMissing } = await findAccount(ports, account, input.isNew);
-  const grant = { ...facts, amount: new ExactNumber(formatYuan(amount)), _created: isoTime(nowMs) };
-  const newGrant: NewRow = { kind: 'create', table: 'grants', row: grant };
+  const { amount } = usable(reading, 'nothing was written: ').row;
+  const found = await findAccount(ports, account, input.new);
+  const row = { ...facts, amount: new ExactNumber(formatYuan(amount)), _created: isoTime(nowMs) };
   return {
-    changes: isMissing ? [{ kind: 'create', table: 'accounts', row }, newGrant] : [newGrant],
+    changes: [...found.changes, { kind: 'create', table: 'grants', row }],
     effect: [
-      ...(isMissing ? [`account ${account} is new`] : []),
+      ...found.effect,
       `account ${account} is granted ${formatYuan(amount)} yuan, once, as ${grantId}`,
     ],
     questions: [],
@@ -61,26 +51,14 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
   };
 }
 
-/** Sorts by time. */
-const newGrantId = (nowMs: number, { random }: OperatorPorts): string =>
-  `${isoTime(nowMs).replaceAll(/[-:]/g, '')}-${random.hex(4)}`;
-
-export async function carryOutGrantAmount(
-  ports: OperatorPorts,
-  { changes, account, grantId, amount }: GrantPlan,
-): Promise<WrittenGrantResult> {
-  let isNewAccount = false;
-  let wasWritten = false;
-  for (const { table, row } of changes) {
-    const isCreated = await ports.tables.create(table, row);
-    if (table === 'accounts') isNewAccount = isCreated;
-    else wasWritten = !isCreated;
-  }
-  const result = { account, grantId, amount, isNewAccount, wasWritten };
-  if (!wasWritten) return result;
+/** @returns the writes that were made; without that of the grant when the same grant was there: an earlier run wrote it */
+export async function carryOutGrantAmount(ports: OperatorPorts, plan: GrantPlan): Promise<RowWrite[]> {
+  const { account, grantId, amount } = plan;
+  const made = await carryOutWrites(ports, plan);
+  if (made.some(({ table }) => table === 'grants')) return made;
   // A command that is repeated with its id finds its own row.
   const there = await grantOf(ports, account, grantId);
-  if (there && parseYuan(there.amount) === amount) return result;
+  if (there && parseYuan(there.amount) === amount) return made;
   throw new Failure(
     `there is a grant ${grantId} of ${there?.amount ?? 'another amount'} already: choose another --id`,
   );
@@ -91,11 +69,8 @@ async function grantOf(
   account: string,
   grantId: string,
 ): Promise<WrittenGrant | undefined> {
-  for await (const page of ledger.grants(account)) {
-    const found = page.find((grant) => grant.grantId === grantId);
-    if (found) return found;
-  }
-  return undefined;
+  const grants = (await Array.fromAsync(ledger.grants(account))).flat();
+  return grants.find((grant) => grant.grantId === grantId);
 }
 
 const pauseMs = 300;
@@ -103,7 +78,8 @@ const pauseMs = 300;
 /** @returns the balance after it; undefined: it is not applied yet, or the account's item cannot be read */
 export async function awaitApplied(
   ports: OperatorPorts,
-  { account, grantId, waitMs }: { account: string; grantId: string; waitMs: number },
+  { account, grantId }: Pick<GrantPlan, 'account' | 'grantId'>,
+  waitMs: number,
 ): Promise<{ isApplied: boolean; available?: NanoYuan }> {
   const { clock, ledger } = ports;
   const untilMs = clock.now() + waitMs;

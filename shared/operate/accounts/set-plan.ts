@@ -1,13 +1,12 @@
-/** Writes the plan of an account's row, or takes it away; all else of the row stays. */
+/** Writes the plan of an account's row, or takes it away; all else of the row stays. `carryOutWrites` carries it out. */
 import { readSetting } from '../../config/compile/read-setting.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
+import { Failure, usable, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
-import type { RawRow } from '../row-tables.ts';
-import { writeRow, type RowWrite } from '../row-writes.ts';
-import { findAccount } from './find-account.ts';
+import type { RawRow, RowWrite } from '../row-tables.ts';
+import { findAccount } from '../find-account.ts';
 
 export interface SetPlanInput {
   account: string;
@@ -18,7 +17,7 @@ export interface SetPlanInput {
   /** Takes the plan away. */
   none?: boolean | undefined;
   /** Makes the account when there is none. */
-  isNew?: boolean | undefined;
+  new?: boolean | undefined;
 }
 
 /** A plan as the row holds it. */
@@ -36,25 +35,18 @@ export interface SetPlanPlan extends Plan<RowWrite> {
   warnings: string[];
 }
 
-export interface SetPlanResult {
-  account: string;
-  plan: WrittenPlan | undefined;
-  isNewAccount: boolean;
-}
-
 export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Promise<SetPlanPlan> {
   const { account, level, since, until, none } = input;
   if ((none === true) === (level !== undefined)) throw usageFailure('give either --level or --none');
   if (none && (since !== undefined || until !== undefined))
     throw usageFailure('--none takes neither --since nor --until');
-  const { row, isMissing } = await findAccount(ports, account, input.isNew);
+  const found = await findAccount(ports, account, input.new);
   const plan =
     level === undefined
       ? undefined
-      : { level, since: since ?? sinceOf(row, ports), ...(until !== undefined && { until }) };
+      : { level, since: since ?? sinceOf(found.row, ports), ...(until !== undefined && { until }) };
   const reading = readRow(AccountRow, { account, ...(plan && { plan }) });
-  if ('problem' in reading) throw usageFailure(`nothing was written: ${reading.problem}`);
-  const held = reading.row.plan;
+  const held = usable(reading, 'nothing was written: ').row.plan;
   if (held?.until !== undefined && held.until <= held.since)
     throw usageFailure('nothing was written: --until must be after --since');
   const update: RowWrite = {
@@ -63,11 +55,12 @@ export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Pr
     key: { account },
     attributes: { plan },
     unchanged: {},
+    conflict: new Failure('the row is gone: somebody deleted it meanwhile'),
   };
   return {
-    changes: isMissing ? [{ kind: 'create', table: 'accounts', row }, update] : [update],
+    changes: [...found.changes, update],
     effect: [
-      ...(isMissing ? [`account ${account} is new`] : []),
+      ...found.effect,
       plan ? `account ${account} holds plan ${plan.level}` : `account ${account} holds no plan`,
     ],
     questions: [],
@@ -97,17 +90,4 @@ async function warningsOf({ tables }: OperatorPorts, level: number): Promise<str
       : [`the table plans has no level ${level}, so this plan covers nothing`]),
     ...(isEnabled ? [] : ['the setting subscription.enabled is not true, so plans cover nothing']),
   ];
-}
-
-export async function carryOutSetPlan(
-  { tables }: OperatorPorts,
-  { changes, account, plan }: SetPlanPlan,
-): Promise<SetPlanResult> {
-  let isNewAccount = false;
-  for (const write of changes) {
-    const isWritten = await writeRow(tables, write);
-    if (write.kind === 'create') isNewAccount = isWritten;
-    else if (!isWritten) throw new Failure('the row is gone: somebody deleted it meanwhile');
-  }
-  return { account, plan, isNewAccount };
 }

@@ -1,14 +1,14 @@
 /** Writes a new channel, or writes over one. Refuses a row that the relay would not use. */
 import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
+import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { plainRow } from '../../config/rows/read-row.ts';
 import { isOfStack } from '../../config/rows/secret-reference.ts';
 import type { OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
+import { usable, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts, Target } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
-import type { RawRow } from '../row-tables.ts';
-import { writeRow, type RowWrite } from '../row-writes.ts';
+import type { RawRow, RowWrite } from '../row-tables.ts';
 
 export interface ChannelInput {
   id: string;
@@ -30,14 +30,8 @@ export type WhenTaken = 'refuse' | 'replace' | 'keep-same';
 
 export interface AddChannelPlan extends Plan<RowWrite> {
   /** What the relay warns of in the new row. */
-  warning: string | undefined;
+  warnings: string[];
 }
-
-/** Another channel has the id. */
-export class ChannelTaken extends Failure {}
-
-const taken = (id: string): ChannelTaken =>
-  new ChannelTaken(`there is a channel ${id} already: choose another --id, or add --replace`, 2);
 
 export async function planAddChannel(
   { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
@@ -46,25 +40,22 @@ export async function planAddChannel(
 ): Promise<AddChannelPlan> {
   const { id } = input;
   const row = channelRowOf(input);
-  const { state, warning } = checkRow(target, row);
+  const { row: read, warning } = checkRow(target, row);
+  const conflict = usageFailure(
+    whenTaken === 'keep-same'
+      ? `nothing was written: there is a channel ${id} already; choose another --id`
+      : `there is a channel ${id} already: choose another --id, or add --replace`,
+  );
   const replace = whenTaken === 'replace';
   const there = replace ? undefined : await tables.get('channels', id);
   const isSame = there !== undefined && canonicalJson(plainRow(there)) === canonicalJson(row);
-  if (there !== undefined && !(whenTaken === 'keep-same' && isSame)) throw taken(id);
+  if (there !== undefined && !(whenTaken === 'keep-same' && isSame)) throw conflict;
   return {
-    changes: isSame ? [] : [{ kind: replace ? 'replace' : 'create', table: 'channels', row }],
-    effect: [`channel ${id} is written, switched ${state ? 'on' : 'off'}; live within 10 seconds.`],
+    changes: isSame ? [] : [{ kind: replace ? 'replace' : 'create', table: 'channels', row, conflict }],
+    effect: [`channel ${id} is written, switched ${read.state ? 'on' : 'off'}; live within 10 seconds.`],
     questions: replace ? [`Write over the channel ${id}, if there is one, with all its attributes?`] : [],
-    warning,
+    warnings: warning === undefined ? [] : [warning],
   };
-}
-
-export async function carryOutAddChannel(
-  { tables }: Pick<OperatorPorts, 'tables'>,
-  { changes }: AddChannelPlan,
-): Promise<void> {
-  for (const write of changes)
-    if (!(await writeRow(tables, write)) && write.kind === 'create') throw taken(String(write.row['id']));
 }
 
 export function channelRowOf(input: ChannelInput): RawRow {
@@ -79,15 +70,11 @@ export function channelRowOf(input: ChannelInput): RawRow {
 }
 
 /** What the relay reads from a new row. Throws a Failure for one that it would not use. */
-function checkRow(target: Target, row: RawRow): { state: boolean; warning: string | undefined } {
-  const reading = readChannel(row, target);
-  if ('problem' in reading) throw usageFailure(`nothing was written: ${reading.problem}`);
-  const foreign = secretsOf(reading.row).find((reference) => !isOfStack(reference, target.stack));
-  if (foreign !== undefined) {
-    const { stack } = target;
-    throw usageFailure(
-      `nothing was written: stack ${stack} may not read ${foreign}, only ssm:/relay/${stack}/... and secretsmanager:${stack}/...`,
-    );
-  }
-  return { state: reading.row.state, warning: reading.warning };
+function checkRow({ stack, ...target }: Target, row: RawRow): { row: ChannelRow; warning?: string } {
+  const reading = usable(readChannel(row, target), 'nothing was written: ');
+  const foreign = secretsOf(reading.row).find((reference) => !isOfStack(reference, stack));
+  if (foreign === undefined) return reading;
+  throw usageFailure(
+    `nothing was written: stack ${stack} may not read ${foreign}, only ssm:/relay/${stack}/... and secretsmanager:${stack}/...`,
+  );
 }

@@ -9,7 +9,7 @@ export interface FoundChannel {
   /** As the table has it. */
   raw: RawRow;
   channel: ChannelRow;
-  warning: string | undefined;
+  warnings: string[];
 }
 
 /** Throws a Failure when there is no such channel, or when the relay would not use its row. */
@@ -21,7 +21,7 @@ export async function findChannel(
   if (raw === undefined) throw usageFailure(`there is no channel ${id}: see \`channel list\``);
   const reading = readChannel(raw, target);
   if ('problem' in reading) throw new Failure(`channel ${id} is not used: ${reading.problem}`);
-  return { raw, channel: reading.row, warning: reading.warning };
+  return { raw, channel: reading.row, warnings: reading.warning === undefined ? [] : [reading.warning] };
 }
 
 /**

@@ -22,7 +22,13 @@ export async function listChannels({
   target,
 }: Pick<OperatorPorts, 'tables' | 'target'>): Promise<ListedChannel[]> {
   const rows = await tables.scan('channels');
-  return rows.map((raw) => listed(raw, target)).toSorted(inOrderOfTrial);
+  return rows
+    .map((raw) => listed(raw, target))
+    .toSorted(
+      (a, b) =>
+        // Between two rows with a problem the difference is NaN: their ids decide.
+        (b.priority ?? -Infinity) - (a.priority ?? -Infinity) || compareCodeUnits(a.id, b.id),
+    );
 }
 
 function listed(raw: RawRow, rules: { local: boolean }): ListedChannel {
@@ -41,10 +47,4 @@ function listed(raw: RawRow, rules: { local: boolean }): ListedChannel {
     secret: secretsOf(row),
     ...(warning !== undefined && { warning }),
   };
-}
-
-function inOrderOfTrial(a: ListedChannel, b: ListedChannel): number {
-  const difference = (b.priority ?? -Infinity) - (a.priority ?? -Infinity);
-  if (difference !== 0 && !Number.isNaN(difference)) return difference;
-  return compareCodeUnits(a.id, b.id);
 }

@@ -1,9 +1,9 @@
 /** What the upstream of a channel that is not written yet offers, for the operator to choose from. */
 import { readChannel } from '../../config/compile/read-channel.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
+import { Failure, usable } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { channelRowOf, type ChannelInput } from './add-channel.ts';
-import { listUpstreamModels, whyUnlisted, type UpstreamModels } from './upstream-models.ts';
+import { listUpstreamModels, type UpstreamModels } from './upstream-models.ts';
 
 /**
  * No names, and a warning why, where they cannot be listed.
@@ -14,14 +14,9 @@ export async function offeredModels(
   input: Omit<ChannelInput, 'models'>,
   secret: string | undefined,
 ): Promise<UpstreamModels> {
-  const reading = readChannel(channelRowOf({ ...input, models: [] }), ports.target);
-  if ('problem' in reading) throw usageFailure(reading.problem);
-  const unread = input.secret !== undefined && secret === undefined;
-  const why =
-    whyUnlisted(reading.row) ?? (unread ? 'without the key, its models cannot be listed' : undefined);
-  if (why !== undefined) return { names: [], warnings: [why] };
+  const { row } = usable(readChannel(channelRowOf({ ...input, models: [] }), ports.target));
   try {
-    return await listUpstreamModels(ports, reading.row, secret);
+    return await listUpstreamModels(ports, row, secret);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     return { names: [], warnings: [error.message] };

@@ -1,5 +1,6 @@
 /** Reads what an upstream's answer to a test says, leniently: it is shown to a person and never billed. */
 import * as z from 'zod/mini';
+import { parseJson } from '../../wire/json-record.ts';
 
 export interface ReplyText {
   model: string;
@@ -18,7 +19,10 @@ const Reply = z.object({
 
 /** Reads a chat completion, streamed or not; undefined when the body is neither. */
 export function firstWords(body: string): ReplyText | undefined {
-  const replies = [body, ...eventData(body)].map(parseReply).filter((reply) => reply !== undefined);
+  const events = body.split(/\r\n|\r|\n/).filter((line) => line.startsWith('data:'));
+  const replies = [body, ...events.map((line) => line.slice('data:'.length))].flatMap(
+    (text) => z.safeParse(Reply, parseJson(text)).data ?? [],
+  );
   if (replies.length === 0) return undefined;
   const choices = replies.flatMap((reply) => reply.choices.slice(0, 1));
   const textOf = (field: 'content' | 'reasoning_content'): string =>
@@ -28,20 +32,4 @@ export function firstWords(body: string): ReplyText | undefined {
     text: textOf('content') || textOf('reasoning_content'),
     ending: choices.findLast((choice) => choice.finish_reason)?.finish_reason ?? 'no finish_reason',
   };
-}
-
-function eventData(body: string): string[] {
-  return body
-    .split(/\r\n|\r|\n/)
-    .filter((line) => line.startsWith('data:'))
-    .map((line) => line.slice('data:'.length));
-}
-
-function parseReply(text: string): z.infer<typeof Reply> | undefined {
-  try {
-    const parsed = z.safeParse(Reply, JSON.parse(text));
-    return parsed.success ? parsed.data : undefined;
-  } catch {
-    return undefined;
-  }
 }

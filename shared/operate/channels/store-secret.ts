@@ -3,6 +3,7 @@ import { isSecretName, managedSecretName, parameterName } from '../../config/row
 import { usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
+import type { SecretWrite } from '../secret-writer.ts';
 
 export interface SecretInput {
   name: string;
@@ -10,9 +11,11 @@ export interface SecretInput {
   managed: boolean;
   /** Write over the value that is there. */
   replace: boolean;
+  /** It is the key of a channel that is being set up, whose id it has for a name. */
+  isOfNewChannel?: boolean;
 }
 
-export interface StoreSecretPlan extends Plan<{ reference: string; replace: boolean }> {
+export interface StoreSecretPlan extends Plan<SecretWrite> {
   /** How rows will name the value. */
   reference: string;
 }
@@ -23,7 +26,7 @@ const valueCharactersMax = 4096;
 /** Throws a Failure where there is no store, and for a name that cannot be. */
 export function planStoreSecret(
   { target }: Pick<OperatorPorts, 'target'>,
-  { name, managed, replace }: SecretInput,
+  { name, managed, replace, isOfNewChannel }: SecretInput,
 ): StoreSecretPlan {
   if (target.local)
     throw usageFailure(
@@ -33,11 +36,15 @@ export function planStoreSecret(
   if (!isSecretName(name))
     throw usageFailure('a name has the characters A-Z a-z 0-9 . _ - and / between parts');
   const { stack } = target;
-  const reference = managed
-    ? `secretsmanager:${managedSecretName(stack, name)}`
-    : `ssm:${parameterName(stack, name)}`;
+  const stored = managed ? managedSecretName(stack, name) : parameterName(stack, name);
+  const reference = `${managed ? 'secretsmanager' : 'ssm'}:${stored}`;
+  const conflict = usageFailure(
+    isOfNewChannel
+      ? `there is a key at ${reference} already: repeat with --secret ${reference}, or choose another --id`
+      : `there is a secret ${stored} already: choose another name, or add --replace`,
+  );
   return {
-    changes: [{ reference, replace }],
+    changes: [{ reference, replace, conflict }],
     effect: [
       replace
         ? 'It is stored. Functions read it anew within 5 minutes, and at once after the upstream refused the old one.'
@@ -49,7 +56,7 @@ export function planStoreSecret(
 }
 
 /**
- * Throws SecretTaken when there is a value already and the plan does not replace it.
+ * Fails when there is a value already and the plan does not replace it.
  * @returns the reference
  */
 export async function carryOutStoreSecret(
@@ -58,7 +65,7 @@ export async function carryOutStoreSecret(
   value: string,
 ): Promise<string> {
   checkValue(value);
-  for (const { reference: each, replace } of changes) await secrets.put(each, value, { replace });
+  for (const write of changes) await secrets.put(write, value);
   return reference;
 }
 

@@ -7,8 +7,7 @@ import { putOver } from '../config/rows-file.ts';
 import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
-import type { RawRow } from '../row-tables.ts';
-import { writeRow, type RowWrite } from '../row-writes.ts';
+import type { RawRow, RowWrite } from '../row-tables.ts';
 import { channelSecret, findChannel } from './find-channel.ts';
 import { listUpstreamModels } from './upstream-models.ts';
 
@@ -22,14 +21,11 @@ export interface SyncInput {
   secretEnv?: string;
 }
 
-interface Difference {
+export interface SyncPlan extends Plan<RowWrite> {
   /** Public names. */
   added: string[];
   removed: string[];
   models: string[];
-}
-
-export interface SyncPlan extends Plan<RowWrite>, Difference {
   /** Of the upstream's list. */
   listWarnings: string[];
   /** What the relay would warn of in the row. */
@@ -45,41 +41,30 @@ export async function planSync(
   const { names, warnings: listWarnings } = await listUpstreamModels(ports, channel, secret);
   const { added, removed, models, mapper } = differenceOf(channel, names, input);
   const summary = `the upstream lists ${names.length} models: ${added.length} to add, ${removed.length} to remove`;
-  const shown = { added, removed, models, listWarnings };
-  if (added.length + removed.length === 0)
-    return { changes: [], effect: [`${summary}; nothing to write.`], questions: [], warnings: [], ...shown };
+  const isSame = added.length + removed.length === 0;
+  const isRefused = !isSame && models.length === 0;
   const attributes = { models, ...(mapper && { mapper }) };
-  const isEmpty = models.length === 0;
+  const write: RowWrite = {
+    kind: 'update',
+    table: 'channels',
+    key: { id: raw['id'] },
+    attributes,
+    unchanged: { models: raw['models'], mapper: raw['mapper'] },
+    conflict: new Failure('nothing was written: somebody changed the row meanwhile; repeat the command'),
+  };
   return {
-    changes: [
-      {
-        kind: 'update',
-        table: 'channels',
-        key: { id: raw['id'] },
-        attributes,
-        unchanged: { models: raw['models'], mapper: raw['mapper'] },
-      },
-    ],
-    effect: [`${summary}.`],
-    questions: [`Write these models to the channel ${input.id}?`],
-    ...(isEmpty && {
+    changes: isSame ? [] : [write],
+    effect: [isSame ? `${summary}; nothing to write.` : `${summary}.`],
+    questions: isSame ? [] : [`Write these models to the channel ${input.id}?`],
+    ...(isRefused && {
       refusal: 'nothing was written: no model would be left; is this the right upstream and key?',
     }),
-    warnings: isEmpty ? [] : await warningsOf(ports, { ...raw, ...attributes }),
-    ...shown,
+    added,
+    removed,
+    models,
+    listWarnings,
+    warnings: isSame || isRefused ? [] : await warningsOf(ports, { ...raw, ...attributes }),
   };
-}
-
-/** @returns how many models the channel has now */
-export async function carryOutSync(
-  { tables }: Pick<OperatorPorts, 'tables'>,
-  { changes, models, refusal }: SyncPlan,
-): Promise<number> {
-  if (refusal !== undefined) throw new Failure(refusal);
-  for (const write of changes)
-    if (!(await writeRow(tables, write)))
-      throw new Failure('nothing was written: somebody changed the row meanwhile; repeat the command');
-  return models.length;
 }
 
 /** A public name stays as long as the upstream lists its own name for it. */
@@ -87,7 +72,7 @@ function differenceOf(
   channel: ChannelRow,
   listed: string[],
   { only = ['*'], keep = false }: SyncInput,
-): Difference & { mapper: ChannelRow['mapper'] | undefined } {
+): Pick<SyncPlan, 'added' | 'removed' | 'models'> & { mapper: ChannelRow['mapper'] | undefined } {
   const { models, mapper } = channel;
   const upstreamName = (model: string): string => upstreamModel(channel, model);
   const served = new Set([...models, ...models.map(upstreamName)]);

@@ -22,7 +22,8 @@ export interface TestInput {
 }
 
 export interface ChannelTestPlan extends Plan<Pick<UpstreamRequest, 'url'>> {
-  warning: string | undefined;
+  /** What the relay warns of in the row. */
+  warnings: string[];
   /** What is sent. Holds the secret, so it must not be shown. */
   call: { request: UpstreamRequest; secret: string | undefined; timeoutMs: number };
 }
@@ -42,7 +43,7 @@ export async function planChannelTest(
   ports: Pick<OperatorPorts, 'secrets' | 'tables' | 'target'>,
   { id, model: wanted, secretEnv }: TestInput,
 ): Promise<ChannelTestPlan> {
-  const { channel, warning } = await findChannel(ports, id);
+  const { channel, warnings } = await findChannel(ports, id);
   const model = wanted ?? channel.models[0];
   if (model === undefined || !channel.models.includes(model))
     throw usageFailure(
@@ -65,7 +66,7 @@ export async function planChannelTest(
     changes: [{ url: request.url }],
     effect: [`POST ${request.url}, model ${upstreamModel(channel, model)}`],
     questions: [],
-    warning,
+    warnings,
     call: { request, secret, timeoutMs: channel.total_seconds * 1000 },
   };
 }

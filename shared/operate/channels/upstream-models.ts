@@ -1,4 +1,5 @@
 /** Which models an upstream says that it serves. */
+import { parseJson } from '../../wire/json-record.ts';
 import { modelNamePattern } from '../../wire/name-patterns.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { channelSetups, channelTypes } from '../../upstreams/types/channel-types.ts';
@@ -19,13 +20,10 @@ export interface UpstreamModels {
 
 type ListPorts = Pick<OperatorPorts, 'clock' | 'upstreams'>;
 
-/** Why the models of this type cannot be listed; undefined: they can. */
-export function whyUnlisted({ type }: Pick<ChannelRow, 'type'>): string | undefined {
-  const { models } = channelSetups[type];
-  return 'unlisted' in models ? models.unlisted : undefined;
-}
-
-/** Throws a Failure when there is no such list. */
+/**
+ * Throws a Failure when there is no such list.
+ * @param secret the upstream's key; undefined: it wants none, or the key cannot be read here
+ */
 export async function listUpstreamModels(
   ports: ListPorts,
   channel: ChannelRow,
@@ -33,10 +31,12 @@ export async function listUpstreamModels(
 ): Promise<UpstreamModels> {
   const { models: list } = channelSetups[channel.type];
   if ('unlisted' in list) throw new Failure(list.unlisted);
+  if (channel.secret !== undefined && secret === undefined)
+    throw new Failure('without the key, its models cannot be listed');
   const found = new Set<string>();
   let after: string | undefined;
   for (let pages = 0; pages < pagesMax; pages += 1) {
-    const page = await readPage(ports, { channel, list, secret, after });
+    const page = await readPage(ports, list, { channel, secret, after });
     for (const name of page.models) found.add(name);
     after = page.after;
     if (after === undefined) break;
@@ -48,14 +48,11 @@ export async function listUpstreamModels(
   return { names: names.toSorted(), warnings };
 }
 
-interface PageWish {
-  channel: ChannelRow;
-  list: ModelList;
-  secret: string | undefined;
-  after: string | undefined;
-}
-
-async function readPage(ports: ListPorts, { channel, list, secret, after }: PageWish): Promise<ModelPage> {
+async function readPage(
+  ports: ListPorts,
+  list: ModelList,
+  { channel, secret, after }: { channel: ChannelRow; secret: string | undefined; after: string | undefined },
+): Promise<ModelPage> {
   const url = list.address(channel, after);
   const headers = list.headers ?? channelTypes[channel.type].credentials;
   const request = {
@@ -70,12 +67,4 @@ async function readPage(ports: ListPorts, { channel, list, secret, after }: Page
   if (page) return page;
   const said = cleanText(answer.body, secret) || 'an empty body';
   throw new Failure(`GET ${url.split('?')[0]}: no list of models came back (${answer.status}): ${said}`);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }

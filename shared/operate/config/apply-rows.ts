@@ -4,10 +4,9 @@
  */
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import type { ConfigRows } from '../../config/config-rows.ts';
-import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
-import { nameOfWrite, writeRow, type RowWrite } from '../row-writes.ts';
+import type { RowWrite } from '../row-tables.ts';
 import { badRows, findingsIn, nameOf, problemsOf, warningsOf, type Finding } from './findings.ts';
 import { changesBetween, configTables, differencesOf, rowsByKey, type RowDifference } from './row-changes.ts';
 import { putOver, readRowsFile, type RowsFile } from './rows-file.ts';
@@ -28,7 +27,7 @@ type ConfigPorts = Pick<OperatorPorts, 'config' | 'target'>;
 export async function planApply(
   { config, target }: ConfigPorts,
   file: RowsFile,
-  { prune }: { prune: boolean },
+  { prune }: { prune?: boolean },
 ): Promise<ConfigPlan> {
   const rows = readRowsFile(file, configTables);
   const tables = await config.tables();
@@ -78,25 +77,4 @@ function planOf(tables: ConfigRows, wanted: ConfigRows, target: OperatorPorts['t
     warnings: warningsOf(findings),
     problems,
   };
-}
-
-/**
- * Stops at the first row that somebody else changed since the plan was made.
- * @returns how many rows are written
- */
-export async function carryOutConfig(
-  { tables }: Pick<OperatorPorts, 'tables'>,
-  { changes, refusal }: ConfigPlan,
-  onProgress: (count: number) => void,
-): Promise<number> {
-  if (refusal !== undefined) throw new Failure(refusal);
-  for (const [index, write] of changes.entries()) {
-    if (!(await writeRow(tables, write)))
-      throw new Failure(
-        `${nameOfWrite(write)} was changed by somebody else meanwhile; ${index} of ${changes.length} rows are written. ` +
-          'Repeat the command: it shows what still differs',
-      );
-    onProgress(1);
-  }
-  return changes.length;
 }

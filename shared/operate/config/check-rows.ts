@@ -71,20 +71,17 @@ const checked = (rows: number, findings: Finding[]): CheckedRows => ({
 const validators: Record<'keys' | 'accounts' | 'grants', (raw: unknown) => ValidationResult> = {
   keys: validateKeyRow,
   accounts: validateAccountRow,
-  grants(raw) {
-    const reading = readRow(GrantRow, raw);
-    return 'problem' in reading ? { problem: reading.problem } : {};
-  },
+  grants: (raw) => readRow(GrantRow, raw),
 };
 
 const keyNames = { keys: ['hash'], accounts: ['account'], grants: ['account', 'grant_id'] };
 
 const validated = (table: keyof typeof validators, rows: RawRow[]): Finding[] =>
   rows.flatMap((row) => {
-    const result = validators[table](row);
-    if (result.problem === undefined && result.warning === undefined) return [];
+    const { problem, warning }: ValidationResult = validators[table](row);
+    if (problem === undefined && warning === undefined) return [];
     const key = keyNames[table].map((name) => String(row[name])).join(' ');
-    return [{ table, key, ...result }];
+    return [{ table, key, problem, warning }];
   });
 
 const count = (rows: ConfigRows): number => Object.values(rows).flat().length;

@@ -38,7 +38,7 @@ export async function exportRows({
   };
 }
 
-const keyFirst = (keyName: string, row: RawRow): RawRow => {
-  const sorted = JSON.parse(canonicalJson(row)) as RawRow;
-  return { [keyName]: row[keyName], ...sorted };
-};
+const keyFirst = (keyName: string, row: RawRow): RawRow => ({
+  [keyName]: row[keyName],
+  ...(JSON.parse(canonicalJson(row)) as RawRow),
+});

@@ -10,8 +10,8 @@ export interface Finding {
   table: string;
   /** As texts write it. */
   key: string;
-  problem?: string;
-  warning?: string;
+  problem?: string | undefined;
+  warning?: string | undefined;
 }
 
 /**

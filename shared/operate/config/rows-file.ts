@@ -40,14 +40,11 @@ export function readRowsFile<Table extends TableName>(
 
 /** The rows as they will be once those of the file are written. */
 export function putOver(rows: ConfigRows, file: FileRows<keyof ConfigRows>): ConfigRows {
-  const result = { ...rows };
-  for (const table of configTables) {
-    const written = file[table];
-    if (written === undefined) continue;
-    const kept = [...rowsByKey(table, rows[table])];
-    result[table] = [...new Map([...kept, ...rowsByKey(table, written)]).values()];
-  }
-  return result;
+  const tables = configTables.map((table) => {
+    const all = [...rowsByKey(table, rows[table]), ...rowsByKey(table, file[table] ?? [])];
+    return [table, [...new Map(all).values()]];
+  });
+  return Object.fromEntries(tables) as ConfigRows;
 }
 
 function parseJson(name: string, text: string): unknown {
@@ -68,11 +65,12 @@ function checkKeys(file: string, table: TableName, rows: RawRow[]): void {
   for (const [index, row] of rows.entries()) {
     const where = `${file}: ${table}[${index}]`;
     for (const { name, type } of [partitionKey, ...(sortKey ? [sortKey] : [])]) {
-      const wanted = type === 'N' ? 'number' : 'string';
-      if (typeof row[name] === wanted && row[name] !== '') continue;
-      throw usageFailure(
-        `${where}.${name}: found no ${wanted === 'number' ? 'number' : 'text'}, which is its key`,
-      );
+      const isKey =
+        type === 'N' ? typeof row[name] === 'number' : typeof row[name] === 'string' && row[name] !== '';
+      if (!isKey)
+        throw usageFailure(
+          `${where}.${name}: found no ${type === 'N' ? 'number' : 'text'}, which is its key`,
+        );
     }
     const key = JSON.stringify([row[partitionKey.name], sortKey && row[sortKey.name]]);
     if (seen.has(key)) throw usageFailure(`${where}: the row with this key stands there twice`);

@@ -6,41 +6,47 @@ import type { ConfigTable } from '../../config/validation-result.ts';
 import type { PublishedVersion } from '../config-versions.ts';
 import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
-import type { RawRow } from '../row-tables.ts';
-import type { RowWrite } from '../row-writes.ts';
+import type { RawRow, RowWrite } from '../row-tables.ts';
+import { nameOf } from './findings.ts';
 import { attributeChanges, changesBetween, type RowChange } from './row-changes.ts';
 
 /** Prices come before the channels whose models they price: in between, a call would be free. */
 const writeOrder: ConfigTable[] = ['charges', 'plans', 'settings', 'channels'];
+
+/** Removals come last, in the opposite order. */
+const rankOf = ({ table, after }: RowChange): number =>
+  after ? writeOrder.indexOf(table) : 2 * writeOrder.length - writeOrder.indexOf(table);
 
 /**
  * The writes that change what differs and nothing else of a row, as long as nobody changed that meanwhile.
  * @param raw the rows that the changes start from, as the tables have them
  */
 export function writesOf(changes: RowChange[], raw: ConfigRows): RowWrite[] {
-  const kept = changes.filter(({ after }) => after !== undefined);
-  const removed = changes.filter(({ after }) => after === undefined);
-  return [
-    ...writeOrder.flatMap((table) => kept.filter((each) => each.table === table)),
-    ...writeOrder.toReversed().flatMap((table) => removed.filter((each) => each.table === table)),
-  ].map((change) => writeOf(change, raw));
+  const ordered = changes.toSorted((a, b) => rankOf(a) - rankOf(b));
+  return ordered.map((change, index) => {
+    const conflict = new Failure(
+      `${nameOf(change)} was changed by somebody else meanwhile; ${index} of ${ordered.length} rows are written. ` +
+        'Repeat the command: it shows what still differs',
+    );
+    return writeOf(change, raw, conflict);
+  });
 }
 
-function writeOf(change: RowChange, raw: ConfigRows): RowWrite {
+function writeOf(change: RowChange, raw: ConfigRows, conflict: Failure): RowWrite {
   const { table, before, after } = change;
   const keyName = keyAttributes[table];
   const key = { [keyName]: change.key };
-  if (before === undefined) return { kind: 'create', table, row: after ?? key };
+  if (before === undefined) return { kind: 'create', table, row: after ?? key, conflict };
   const row = raw[table].find((each) => attributeOf(each, keyName) === change.key) as RawRow;
   const valuesOf = (names: string[]): RawRow => Object.fromEntries(names.map((name) => [name, row[name]]));
   if (after === undefined) {
     const names = Object.keys(row).filter((name) => name !== keyName && !name.startsWith('_'));
-    return { kind: 'remove', table, key, unchanged: valuesOf(names) };
+    return { kind: 'remove', table, key, unchanged: valuesOf(names), conflict };
   }
   const attributes = Object.fromEntries(
     attributeChanges(change).map(({ name, after: value }) => [name, value]),
   );
-  return { kind: 'update', table, key, attributes, unchanged: valuesOf(Object.keys(attributes)) };
+  return { kind: 'update', table, key, attributes, unchanged: valuesOf(Object.keys(attributes)), conflict };
 }
 
 const pauseMs = 300;

@@ -2,7 +2,7 @@
 import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
-import { writeRow, type RowWrite } from '../row-writes.ts';
+import type { RowWrite } from '../row-tables.ts';
 import { findKey } from './find-key.ts';
 
 export interface DisableKeyPlan extends Plan<RowWrite> {
@@ -15,20 +15,17 @@ export async function planDisableKey(ports: OperatorPorts, written: string): Pro
   const { hash, name } = await findKey(ports, written);
   return {
     changes: [
-      { kind: 'update', table: 'keys', key: { hash }, attributes: { enabled: false }, unchanged: {} },
+      {
+        kind: 'update',
+        table: 'keys',
+        key: { hash },
+        attributes: { enabled: false },
+        unchanged: {},
+        conflict: new Failure('the row is gone: somebody deleted it, so the key is refused already'),
+      },
     ],
     effect: [`the relay refuses ${name} within 30 seconds`],
     questions: [`Disable ${name}?`],
     name,
   };
-}
-
-export async function carryOutDisableKey(
-  { tables }: OperatorPorts,
-  { changes, name }: DisableKeyPlan,
-): Promise<{ name: string }> {
-  for (const write of changes)
-    if (!(await writeRow(tables, write)))
-      throw new Failure('the row is gone: somebody deleted it, so the key is refused already');
-  return { name };
 }

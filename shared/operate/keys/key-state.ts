@@ -32,12 +32,11 @@ const reasons: Record<NonNullable<ReturnType<typeof refusedFor>> | 'usable', (ro
 };
 
 function describeRights(row: KeyRow): string {
-  const rights = [
+  return [
     row.models === undefined ? 'every model' : `models: ${row.models.join(', ') || 'none'}`,
     ...(row.official ? ['official mode'] : []),
     ...(row.expires_at === undefined ? [] : [`until ${isoTime(row.expires_at)}`]),
     ...(row.max_concurrency === undefined ? [] : [`${row.max_concurrency} at once`]),
     ...(row.rpm === undefined ? [] : [`${row.rpm} a minute`]),
-  ];
-  return rights.join('; ');
+  ].join('; ');
 }

@@ -2,31 +2,15 @@
 import { isoTime } from '../../wire/iso-time.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
-import type { Plan } from '../plan.ts';
-import type { RawRow } from '../row-tables.ts';
-import { makeKey, type MadeKey } from './create-key.ts';
+import { makeKey, type MadeKey, type NewKeyPlan } from './create-key.ts';
 import { findKey } from './find-key.ts';
 import { keyState } from './key-state.ts';
 
 const hourMs = 3_600_000;
 const graceHoursMax = 24 * 366;
 
-/** The new row, which gets hash and hint when the key is made, and the end of the old one. */
-export interface RotateKeyChange {
-  row: RawRow;
-  old: { key: string; attributes: { expires_at: string }; unchanged: RawRow };
-}
-
-export interface RotateKeyPlan extends Plan<RotateKeyChange> {
-  changes: [RotateKeyChange];
-  account: string;
-  /** What the key may do, in words. */
-  rights: string;
+export interface RotateKeyPlan extends NewKeyPlan {
   /** How to call the old key in a message. */
-  oldName: string;
-}
-
-export interface RotatedKey extends MadeKey {
   oldName: string;
   /** ISO 8601. */
   oldWorksUntil: string;
@@ -46,27 +30,33 @@ export async function planRotateKey(
     throw new Failure(`${old.name} does not work (${why}), so a copy would not either`);
   const kept = Object.entries(old.row).filter(([name]) => !name.startsWith('_'));
   const end = isoTime(Math.min(nowMs + graceHours * hourMs, read.expires_at ?? Infinity));
-  const change = {
-    row: { ...Object.fromEntries(kept), _created: isoTime(nowMs), _replaces: old.hash },
-    // Somebody may disable the old key at this moment: then there must be no new one.
-    old: { key: old.hash, attributes: { expires_at: end }, unchanged: { enabled: old.row['enabled'] } },
-  };
   return {
-    changes: [change],
+    changes: [
+      {
+        kind: 'create',
+        table: 'keys',
+        row: { ...Object.fromEntries(kept), _created: isoTime(nowMs), _replaces: old.hash },
+      },
+      {
+        kind: 'update',
+        table: 'keys',
+        key: { hash: old.hash },
+        attributes: { expires_at: end },
+        // Somebody may disable the old key at this moment: then there must be no new one.
+        unchanged: { enabled: old.row['enabled'] },
+      },
+    ],
     effect: [`a new key of account ${read.account}: ${why}`, `${old.name} works until ${end}`],
     questions: graceHours === 0 ? [`Refuse ${old.name} at once?`] : [],
     account: read.account,
     rights: why,
     oldName: old.name,
+    oldWorksUntil: end,
   };
 }
 
-export async function carryOutRotateKey(
-  ports: OperatorPorts,
-  { changes: [change], account, rights, oldName }: RotateKeyPlan,
-): Promise<RotatedKey> {
-  const { row, old } = change;
-  const made = makeKey(ports);
-  await ports.tables.succeed('keys', { ...row, hash: made.hash, hint: made.hint }, old);
-  return { ...made, account, rights, oldName, oldWorksUntil: old.attributes.expires_at };
+export async function carryOutRotateKey(ports: OperatorPorts, plan: RotateKeyPlan): Promise<MadeKey> {
+  const { changes, ...key } = makeKey(ports, plan);
+  await ports.tables.writeTogether(changes);
+  return key;
 }

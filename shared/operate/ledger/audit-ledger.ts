@@ -4,6 +4,7 @@ import { problemOf } from '../../billing/audit/recompute.ts';
 import type { LedgerRow } from '../../billing/ledger-row.ts';
 import { emptyQuota } from '../../billing/quota-item.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
+import { readingsOf } from './select-rows.ts';
 
 export interface AuditInput {
   /** Only this account. */
@@ -55,9 +56,9 @@ export async function auditLedger(
 
 /** Every account of which there is an item, a grant or a ledger row. */
 async function knownAccounts({ ledger }: OperatorPorts, { rowsRead }: AuditProgress): Promise<string[]> {
-  const accounts = new Set<string>();
-  for await (const page of ledger.accounts()) for (const account of page) accounts.add(account);
-  for await (const page of ledger.grants()) for (const { account } of page) accounts.add(account);
+  const items = await Array.fromAsync(ledger.accounts());
+  const grants = await Array.fromAsync(ledger.grants(), (page) => page.map(({ account }) => account));
+  const accounts = new Set([...items, ...grants].flat());
   for await (const page of ledger.ledger({})) {
     for (const reading of page) if ('row' in reading) accounts.add(reading.row.account);
     rowsRead(page.length);
@@ -87,18 +88,12 @@ async function auditOnce({ ledger, clock }: OperatorPorts, account: string): Pro
   if (reading && 'problem' in reading)
     return { findings: [`${account}: ${reading.problem}`], rows: 0, closesWithoutRow: 0 };
   const item = reading?.row ?? emptyQuota(account);
-  const records: AccountRecords = { account, item, readMs, rows: [], grants: [] };
-  const unread: string[] = [];
-  for await (const page of ledger.ledger({ account })) {
-    for (const each of page) {
-      if ('problem' in each) unread.push(`${each.key}: ${each.problem}`);
-      else records.rows.push(each.row);
-    }
-  }
-  for await (const page of ledger.grants(account)) records.grants.push(...page);
+  const { rows, problems } = readingsOf((await Array.fromAsync(ledger.ledger({ account }))).flat());
+  const grants = (await Array.fromAsync(ledger.grants(account))).flat();
+  const records: AccountRecords = { account, item, readMs, rows, grants };
   return {
-    findings: [...unread, ...records.rows.flatMap(rowFinding), ...auditAccount(records)],
-    rows: records.rows.length,
+    findings: [...problems, ...rows.flatMap(rowFinding), ...auditAccount(records)],
+    rows: rows.length,
     closesWithoutRow: closesWithoutRow(records),
   };
 }

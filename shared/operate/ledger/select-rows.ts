@@ -1,6 +1,7 @@
 /** Reads the ledger rows that were asked for, page by page. */
 import type { LedgerRow } from '../../billing/ledger-row.ts';
 import { usageFailure } from '../operator-failure.ts';
+import type { Reading } from '../ledger-reader.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 
 export interface LedgerFilter {
@@ -27,11 +28,16 @@ export async function* selectRows(
   if (fromMs !== undefined && toMs !== undefined && fromMs >= toMs)
     throw usageFailure('--from must be before --to, which is not included');
   for await (const page of ledger.ledger({ account, fromMs, toMs })) {
-    const rows = page.flatMap((reading) => ('row' in reading ? [reading.row] : []));
+    const { rows, problems } = readingsOf(page);
     onProgress(page.length);
     yield {
       rows: model === undefined ? rows : rows.filter((row) => row.kind !== 'grant' && row.model === model),
-      problems: page.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])),
+      problems,
     };
   }
 }
+
+export const readingsOf = (readings: Reading<LedgerRow>[]): LedgerPage => ({
+  rows: readings.flatMap((reading) => ('row' in reading ? [reading.row] : [])),
+  problems: readings.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])),
+});

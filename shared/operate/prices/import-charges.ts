@@ -6,7 +6,7 @@ import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
-import { writeRow, type RowWrite } from '../row-writes.ts';
+import type { RowWrite } from '../row-tables.ts';
 import { readCharges } from './list-charges.ts';
 import { dollarDecimals, readPriceList, type ListedPrice, type PriceSource } from './price-list.ts';
 
@@ -17,7 +17,7 @@ export interface ImportInput {
   /** Percent, a decimal as text. */
   markup: string;
   /** Only models that a channel serves, under their public names. */
-  onlyServed: boolean;
+  onlyServed?: boolean;
 }
 
 export type NewCharge = Omit<ChargeRow, 'anonymous'>;
@@ -49,9 +49,17 @@ export async function planImport(
     : { named: prices, missing: [] };
   const priced = pricedModels(readCharges(rows).charges);
   const wanted = named.filter(({ model }) => !priced.has(model));
-  const charges = group(wanted, factor, nextId(rows.map((row) => Number(row['id']))));
+  const ids = rows.map((row) => Number(row['id'])).filter(Number.isSafeInteger);
+  const charges = group(wanted, factor, Math.max(0, ...ids) + 1);
   return {
-    changes: charges.map((charge) => ({ kind: 'create', table: 'charges', row: rowOf(charge) })),
+    changes: charges.map(({ input: inputPrice, output, ...free }) => ({
+      kind: 'create',
+      table: 'charges',
+      row: free.type === 'non-billing' ? free : { ...free, input: inputPrice, output },
+      conflict: new Failure(
+        `rule ${free.id} was made by somebody else meanwhile: look at \`charge list\`, then repeat`,
+      ),
+    })),
     effect: [
       `1 US dollar = ${input.rate} yuan, plus ${input.markup} %. Prices are yuan per 1,000 tokens.`,
       `${wanted.length} models in ${charges.length} rules; ${named.length - wanted.length} are priced already, ${skipped} entries are no chat prices.`,
@@ -63,22 +71,6 @@ export async function planImport(
       ({ input: cost, output }) => cost > suspiciousDollars || output > suspiciousDollars,
     )?.model,
   };
-}
-
-/** @returns how many rules are written */
-export async function carryOutImport(
-  { tables }: Pick<OperatorPorts, 'tables'>,
-  { changes, charges }: ImportPlan,
-  onProgress: (count: number) => void,
-): Promise<number> {
-  for (const [index, write] of changes.entries()) {
-    if (!(await writeRow(tables, write)))
-      throw new Failure(
-        `rule ${charges[index]?.id} was made by somebody else meanwhile: look at \`charge list\`, then repeat`,
-      );
-    onProgress(1);
-  }
-  return changes.length;
 }
 
 function factorOf({ rate, markup }: ImportInput): bigint {
@@ -116,28 +108,20 @@ function pricesOfServed(
 
 /** One rule for all models of one price, free ones first. */
 function group(prices: ListedPrice[], factor: bigint, firstId: number): NewCharge[] {
-  const groups = Map.groupBy(
-    prices,
-    ({ input, output }) => `${yuanOf(input, factor)} ${yuanOf(output, factor)}`,
-  );
-  return [...groups.values()]
-    .toSorted(
-      (a, b) =>
-        Number((a[0]?.output ?? 0n) - (b[0]?.output ?? 0n)) ||
-        Number((a[0]?.input ?? 0n) - (b[0]?.input ?? 0n)),
-    )
-    .map((same, at) => {
-      const [input, output] = [same[0]?.input ?? 0n, same[0]?.output ?? 0n].map((cost) =>
-        yuanOf(cost, factor),
-      );
-      return {
-        id: firstId + at,
-        type: input === 0 && output === 0 ? 'non-billing' : 'token-billing',
-        models: same.map(({ model }) => model).toSorted(),
-        input: input ?? 0,
-        output: output ?? 0,
-      };
-    });
+  const inYuan = prices.map(({ model, input, output }) => ({
+    model,
+    input: yuanOf(input, factor),
+    output: yuanOf(output, factor),
+  }));
+  return [...Map.groupBy(inYuan, ({ input, output }) => `${input} ${output}`).values()]
+    .toSorted(([a], [b]) => Number(a?.output) - Number(b?.output) || Number(a?.input) - Number(b?.input))
+    .map((same, at) => ({
+      id: firstId + at,
+      type: same[0]?.input === 0 && same[0].output === 0 ? 'non-billing' : 'token-billing',
+      models: same.map(({ model }) => model).toSorted(),
+      input: same[0]?.input ?? 0,
+      output: same[0]?.output ?? 0,
+    }));
 }
 
 /** Dollars per token as yuan per 1,000 tokens. */
@@ -145,8 +129,3 @@ function yuanOf(dollars: bigint, factor: bigint): number {
   const scale = 10n ** BigInt(dollarDecimals + factorDecimals - priceDecimals);
   return Number(formatDecimal(divideHalfUp(dollars * 1000n * factor, scale), priceDecimals));
 }
-
-const nextId = (ids: number[]): number => Math.max(0, ...ids.filter(Number.isSafeInteger)) + 1;
-
-const rowOf = ({ id, type, models, input, output }: NewCharge) =>
-  type === 'non-billing' ? { id, type, models } : { id, type, models, input, output };

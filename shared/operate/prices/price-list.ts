@@ -2,6 +2,7 @@
 import * as z from 'zod/mini';
 import { parseDecimal } from '../../billing/amount.ts';
 import { modelName } from '../../config/rows/attribute-schemas.ts';
+import { isRecord, parseJson } from '../../wire/json-record.ts';
 import { usageFailure } from '../operator-failure.ts';
 
 /** The text of a JSON, or the rows of a CSV with their head. */
@@ -28,23 +29,20 @@ const Entry = z.object({
   input_cost_per_token: Cost,
   output_cost_per_token: Cost,
 });
-type Entry = z.infer<typeof Entry>;
 const chatModes = new Set(['chat', 'completion', 'responses']);
 
 /** Throws a Failure when there is no price in it. */
 export function readPriceList(source: PriceSource): PriceList {
   const entries = typeof source === 'string' ? jsonEntries(source) : csvEntries(source);
-  const prices = entries.flatMap(([model, entry]) => priceOf(model, entry) ?? []);
+  const prices = entries.flatMap(([model, entry]) => priceOf(model, entry));
   if (prices.length === 0) throw usageFailure('this file has no price of a chat model');
   return { prices, skipped: entries.length - prices.length };
 }
 
 function jsonEntries(text: string): [string, unknown][] {
-  try {
-    return Object.entries(JSON.parse(text) as Record<string, unknown>);
-  } catch {
-    throw usageFailure('this file is not readable as JSON');
-  }
+  const prices = parseJson(text);
+  if (!isRecord(prices)) throw usageFailure('this file is not readable as JSON');
+  return Object.entries(prices);
 }
 
 function csvEntries([head = [], ...rows]: string[][]): [string, unknown][] {
@@ -57,21 +55,12 @@ function csvEntries([head = [], ...rows]: string[][]): [string, unknown][] {
   });
 }
 
-function priceOf(model: string, raw: unknown): ListedPrice | undefined {
-  const entry = z.safeParse(Entry, raw);
-  if (!entry.success || !z.safeParse(modelName, model).success) return undefined;
-  const { mode } = entry.data;
-  if (mode && !chatModes.has(mode)) return undefined;
-  const [input, output] = costsOf(entry.data);
-  return input === undefined || output === undefined ? undefined : { model, input, output };
-}
-
-/** If only one cost is written, the other is 0; without both there is no price. */
-function costsOf(entry: Entry): (bigint | undefined)[] {
-  const written = [entry.input_cost_per_token, entry.output_cost_per_token];
-  if (written.every((cost) => cost === null || cost === undefined)) return [];
-  return written.map((cost) => {
-    const dollars = parseDecimal(cost ?? 0, dollarDecimals);
-    return dollars === undefined || dollars < 0n ? undefined : dollars;
-  });
+function priceOf(model: string, raw: unknown): ListedPrice[] {
+  const { data: entry } = z.safeParse(Entry, raw);
+  if (!entry || !chatModes.has(entry.mode || 'chat') || !z.safeParse(modelName, model).success) return [];
+  const costs = [entry.input_cost_per_token, entry.output_cost_per_token];
+  if (costs.every((cost) => cost === null || cost === undefined)) return [];
+  // If only one cost is written, the other is 0.
+  const [input = -1n, output = -1n] = costs.map((cost) => parseDecimal(cost ?? 0, dollarDecimals));
+  return input < 0n || output < 0n ? [] : [{ model, input, output }];
 }

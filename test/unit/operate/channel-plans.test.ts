@@ -1,13 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import {
-  carryOutAddChannel,
-  ChannelTaken,
-  planAddChannel,
-} from '../../../shared/operate/channels/add-channel.ts';
+import { planAddChannel } from '../../../shared/operate/channels/add-channel.ts';
 import { carryOutStoreSecret, planStoreSecret } from '../../../shared/operate/channels/store-secret.ts';
-import { carryOutSync, planSync } from '../../../shared/operate/channels/sync-models.ts';
+import { planSync } from '../../../shared/operate/channels/sync-models.ts';
 import { carryOutChannelTest, planChannelTest } from '../../../shared/operate/channels/test-channel.ts';
-import { carryOutImport, planImport } from '../../../shared/operate/prices/import-charges.ts';
+import { planImport } from '../../../shared/operate/prices/import-charges.ts';
+import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { TransportError } from '../../../shared/upstreams/exchange.ts';
 import { operatorRig } from '../../support/operator-rig.ts';
 
@@ -20,7 +17,10 @@ describe('the plan to add a channel', () => {
     const plan = await planAddChannel(ports, input, 'refuse');
     expect(plan).toMatchObject({ changes: [{ kind: 'create', row }], questions: [] });
     expect(writes).toEqual([]);
-    await expect(carryOutAddChannel(ports, plan)).rejects.toThrow(ChannelTaken);
+    await expect(carryOutWrites(ports, plan)).rejects.toMatchObject({
+      message: expect.stringContaining('there is a channel a already'),
+      exitCode: 2,
+    });
   });
 
   it('asks before it writes over a row', async () => {
@@ -32,9 +32,9 @@ describe('the plan to add a channel', () => {
     const { ports } = operatorRig({ rows: { channels: [{ ...row, _warning: 'unpriced' }] } });
     expect(await planAddChannel(ports, input, 'keep-same')).toMatchObject({ changes: [] });
     await expect(planAddChannel(ports, { ...input, models: ['other'] }, 'keep-same')).rejects.toThrow(
-      ChannelTaken,
+      'there is a channel a already; choose another --id',
     );
-    await expect(planAddChannel(ports, input, 'refuse')).rejects.toThrow(ChannelTaken);
+    await expect(planAddChannel(ports, input, 'refuse')).rejects.toThrow('or add --replace');
   });
 });
 
@@ -52,7 +52,8 @@ describe('the plan to sync a channel', () => {
       warnings: [expect.stringContaining('prices m, new')],
     });
     expect(writes).toEqual([]);
-    expect(await carryOutSync(ports, plan)).toBe(2);
+    expect(plan.models).toHaveLength(2);
+    expect(await carryOutWrites(ports, plan)).toHaveLength(1);
     expect(writes).toEqual(['update channels a']);
   });
 
@@ -63,7 +64,7 @@ describe('the plan to sync a channel', () => {
     });
     const plan = await planSync(ports, { id: 'a' });
     expect(plan).toMatchObject({ removed: ['m'], models: [] });
-    await expect(carryOutSync(ports, plan)).rejects.toThrow('no model would be left');
+    await expect(carryOutWrites(ports, plan)).rejects.toThrow('no model would be left');
     expect(writes).toEqual([]);
   });
 });
@@ -178,7 +179,7 @@ describe('the plan to import prices', () => {
       ['a', '0.000001', '0.000002'],
     ];
     const plan = await planImport(ports, { list, rate: '7', markup: '0', onlyServed: false });
-    expect(plan.changes).toEqual([
+    expect(plan.changes).toMatchObject([
       {
         kind: 'create',
         table: 'charges',
@@ -188,7 +189,7 @@ describe('the plan to import prices', () => {
     expect(plan.effect[1]).toContain('2 models in 1 rules; 1 are priced already');
     expect(writes).toEqual([]);
     const counted: number[] = [];
-    expect(await carryOutImport(ports, plan, (count) => counted.push(count))).toBe(1);
+    expect(await carryOutWrites(ports, plan, (count) => counted.push(count))).toHaveLength(1);
     expect(counted).toEqual([1]);
   });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { carryOutConfig, planApply, planRollback } from '../../../shared/operate/config/apply-rows.ts';
+import { planApply, planRollback } from '../../../shared/operate/config/apply-rows.ts';
 import { diffConfig } from '../../../shared/operate/config/diff-rows.ts';
 import { awaitPublished } from '../../../shared/operate/config/write-rows.ts';
+import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { operatorRig } from '../../support/operator-rig.ts';
 
 const channel = { id: 'a', endpoint: 'https://api.example.com/v1', models: ['m'], state: true };
@@ -10,7 +11,6 @@ const pasted = 'sk-canary0123456789canary0123456789';
 const bad = { ...channel, id: 'bad', secret: pasted };
 
 const fileOf = (rows: object) => ({ name: 'rows.json', text: JSON.stringify(rows) });
-const silent = () => undefined;
 
 describe('the plan to apply a file', () => {
   it('holds the writes as data, prices before channels, and writes nothing', async () => {
@@ -32,7 +32,7 @@ describe('the plan to apply a file', () => {
       questions: ['Write this?'],
     });
     expect(writes).toEqual([]);
-    expect(await carryOutConfig(ports, plan, silent)).toBe(2);
+    expect(await carryOutWrites(ports, plan)).toHaveLength(2);
     expect(writes).toEqual(['create charges 1', 'update channels a']);
   });
 
@@ -52,7 +52,7 @@ describe('the plan to apply a file', () => {
     expect(plan.refusal).toContain('1 of these rows have a problem');
     expect(plan.problems).toMatchObject([{ written: true, finding: { key: 'bad' } }]);
     expect(JSON.stringify([plan.differences, plan.problems])).not.toContain(pasted);
-    await expect(carryOutConfig(ports, plan, silent)).rejects.toThrow('nothing was written');
+    await expect(carryOutWrites(ports, plan)).rejects.toThrow('nothing was written');
     expect(writes).toEqual([]);
   });
 
@@ -74,7 +74,7 @@ describe('the plan to apply a file', () => {
     const { ports, writes } = operatorRig({ overtaken: ['create channels a'] });
     const file = fileOf({ channels: [channel, { ...channel, id: 'b' }], charges: [charge] });
     const plan = await planApply(ports, file, { prune: false });
-    await expect(carryOutConfig(ports, plan, silent)).rejects.toThrow(
+    await expect(carryOutWrites(ports, plan)).rejects.toThrow(
       'channels a was changed by somebody else meanwhile; 1 of 3 rows are written',
     );
     expect(writes).toEqual(['create charges 1', 'create channels a']);

@@ -3,21 +3,23 @@ import { formatYuan, type NanoYuan } from '../../../../shared/billing/amount.ts'
 import type { WrittenGrant } from '../../../../shared/billing/grant.ts';
 import { reservedOf } from '../../../../shared/billing/quota-item.ts';
 import type { AccountView } from '../../../../shared/operate/accounts/account-view.ts';
-import type { WrittenGrantResult } from '../../../../shared/operate/accounts/grant-amount.ts';
-import type { SetPlanResult } from '../../../../shared/operate/accounts/set-plan.ts';
+import type { GrantPlan } from '../../../../shared/operate/accounts/grant-amount.ts';
+import type { SetPlanPlan } from '../../../../shared/operate/accounts/set-plan.ts';
 import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
+import type { RowWrite } from '../../../../shared/operate/row-tables.ts';
 import type { AccountPlan } from '../../../../shared/wire/account.ts';
 import { compareCodeUnits } from '../../../../shared/wire/canonical-json.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { hintText, shortHash } from './keys.ts';
 
 const grantsShown = 5;
 
-export function printAccount(terminal: Terminal, view: AccountView, { json }: { json?: boolean }): void {
+export function printAccount(terminal: Terminal, view: AccountView, { json }: JsonOption): void {
   if (json) terminal.printJson(accountJson(view));
   else printFacts(terminal, view);
-  for (const warning of view.warnings) terminal.remark(`warning: ${warning}`);
+  terminal.warn(view.warnings);
 }
 
 function accountJson({ account, item, plan, keys, grants }: AccountView) {
@@ -68,15 +70,17 @@ function grantText({ grantId, amount, applied, problem }: WrittenGrant): string 
   return `${grantId}: ${amount} yuan, ${applied === undefined ? 'not applied yet' : `applied ${applied}`}`;
 }
 
-export function printGrant(terminal: Terminal, { grantId, amount, ...result }: WrittenGrantResult): void {
-  printNewAccount(terminal, result);
-  if (result.wasWritten) terminal.remark(`grant ${grantId} was written before; nothing is written again`);
-  else terminal.print(`grant ${grantId} of ${formatYuan(amount)} yuan is written.`);
+/** @param made without the grant when an earlier run wrote it */
+export function printGrant(terminal: Terminal, { grantId, amount }: GrantPlan, made: RowWrite[]): void {
+  printNewAccount(terminal, made);
+  if (made.some(({ table }) => table === 'grants'))
+    terminal.print(`grant ${grantId} of ${formatYuan(amount)} yuan is written.`);
+  else terminal.remark(`grant ${grantId} was written before; nothing is written again`);
 }
 
 export function printApplied(
   terminal: Terminal,
-  account: string,
+  { account }: GrantPlan,
   { isApplied, available }: { isApplied: boolean; available?: NanoYuan },
 ): void {
   if (!isApplied) return terminal.remark('Not applied yet. It will be within minutes: see `account show`.');
@@ -84,9 +88,7 @@ export function printApplied(
   terminal.print(`It is applied. ${account}: ${balance}.`);
 }
 
-export function printPlanSet(terminal: Terminal, { plan, ...result }: SetPlanResult): void {
-  const { account } = result;
-  printNewAccount(terminal, result);
+export function printPlanSet(terminal: Terminal, { account, plan }: SetPlanPlan): void {
   if (!plan) return terminal.print(`${account} holds no plan; live within 30 seconds.`);
   const end = plan.until === undefined ? 'without an end' : `until ${plan.until}`;
   terminal.print(
@@ -94,9 +96,8 @@ export function printPlanSet(terminal: Terminal, { plan, ...result }: SetPlanRes
   );
 }
 
-export function printNewAccount(
-  terminal: Terminal,
-  { account, isNewAccount }: { account: string; isNewAccount: boolean },
-): void {
-  if (isNewAccount) terminal.remark(`account ${account} is new`);
+export function printNewAccount({ remark }: Terminal, made: RowWrite[]): void {
+  for (const write of made)
+    if (write.kind === 'create' && write.table === 'accounts')
+      remark(`account ${String(write.row['account'])} is new`);
 }

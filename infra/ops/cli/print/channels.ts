@@ -1,10 +1,15 @@
 /** Prints channels, and what their upstreams said. */
 import type { ListedChannel } from '../../../../shared/operate/channels/list-channels.ts';
 import type { SyncPlan } from '../../../../shared/operate/channels/sync-models.ts';
-import type { ReplyText } from '../../../../shared/operate/channels/reply-text.ts';
+import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
-export function printChannels({ print, printTable, remark }: Terminal, channels: ListedChannel[]): void {
+export function printChannels(
+  { print, printJson, printTable, remark }: Terminal,
+  channels: ListedChannel[],
+  { json }: JsonOption,
+): void {
+  if (json) return printJson(channels);
   if (channels.length === 0) return print('no channels: see `npm run ops -- channel add --help`');
   printTable([
     ['ID', 'STATE', 'PRIORITY', 'WEIGHT', 'ENDPOINT', 'SECRET', 'MODELS'],
@@ -23,9 +28,6 @@ export function printChannels({ print, printTable, remark }: Terminal, channels:
     if (warning !== undefined) remark(`${id}: ${warning}`);
   }
 }
-
-export const answerWords = ({ model, text, ending }: ReplyText): string =>
-  `answer (${model}): ${text || `nothing (${ending})`}`;
 
 export function printSyncPlan({ print }: Terminal, { added, removed, effect }: SyncPlan): void {
   for (const model of added) print(`+ ${model}`);

@@ -7,18 +7,37 @@ import type { ConfigDiff } from '../../../../shared/operate/config/diff-rows.ts'
 import { nameOf, type Finding } from '../../../../shared/operate/config/findings.ts';
 import type { AttributeChange, RowDifference } from '../../../../shared/operate/config/row-changes.ts';
 import type { ListedVersions, ShownVersion } from '../../../../shared/operate/config/show-versions.ts';
+import { Failure } from '../../../../shared/operate/operator-failure.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { chargeTable } from './prices.ts';
 
 const shownCharactersMax = 160;
 
-export function printChecked({ print }: Terminal, { problems, warnings }: CheckedRows): void {
-  for (const finding of problems) print(`problem  ${nameOf(finding)}: ${finding.problem}`);
-  for (const finding of warnings) print(`warning  ${nameOf(finding)}: ${finding.warning}`);
+/** Throws a Failure when there are problems. */
+export function printChecked(
+  { print, printJson }: Terminal,
+  checked: CheckedRows,
+  { json }: JsonOption,
+): void {
+  const { rows, problems, warnings } = checked;
+  if (json) printJson(checked);
+  else {
+    for (const finding of problems) print(`problem  ${nameOf(finding)}: ${finding.problem}`);
+    for (const finding of warnings) print(`warning  ${nameOf(finding)}: ${finding.warning}`);
+  }
+  const summary = `${rows} rows, ${problems.length} with a problem, ${warnings.length} with a warning`;
+  if (problems.length > 0) throw new Failure(summary);
+  if (!json) print(`${summary}.`);
 }
 
-export function printDiff(terminal: Terminal, { from, to, differences }: ConfigDiff): void {
+export function printDiff(
+  terminal: Terminal,
+  { from, to, differences }: ConfigDiff,
+  { json }: JsonOption,
+): void {
+  if (json) return terminal.printJson(differences);
   terminal.print(`from ${from} to ${to}:`);
   printDifferences(terminal, differences);
   if (differences.length === 0) terminal.print('no difference.');
@@ -26,7 +45,7 @@ export function printDiff(terminal: Terminal, { from, to, differences }: ConfigD
 
 export function printConfigPlan(terminal: Terminal, plan: ConfigPlan): void {
   printDifferences(terminal, plan.differences);
-  for (const finding of plan.warnings) terminal.remark(`warning: ${nameOf(finding)}: ${finding.warning}`);
+  terminal.warn(plan.warnings.map((finding) => `${nameOf(finding)}: ${finding.warning}`));
   for (const { finding, written } of plan.problems)
     terminal.remark(`${problemWords(finding)}${written ? '' : ' (in the tables already)'}`);
   if (plan.refusal === undefined) plan.effect.forEach(terminal.print);
@@ -57,12 +76,9 @@ function printDifferences({ print }: Terminal, differences: RowDifference[]): vo
 }
 
 function changeWords({ before, after }: AttributeChange): string {
-  if (before === undefined && after === undefined) return 'not shown, as the row has a problem';
-  if (before === undefined) return shorten(JSON.stringify(after));
-  if (after === undefined) return `${shorten(JSON.stringify(before))} -> (gone)`;
-  return (
-    listWords(before, after) ?? `${shorten(JSON.stringify(before))} -> ${shorten(JSON.stringify(after))}`
-  );
+  const [old, next] = [before, after].map((value) => value !== undefined && shorten(JSON.stringify(value)));
+  if (!old) return next || 'not shown, as the row has a problem';
+  return listWords(before, after) ?? `${old} -> ${next || '(gone)'}`;
 }
 
 /** Long lists of models differ by a few: those are named. undefined: no lists of texts, or another order. */
@@ -81,49 +97,67 @@ const isTexts = (value: unknown): value is string[] =>
 const shorten = (text: string): string =>
   text.length > shownCharactersMax ? `${text.slice(0, shownCharactersMax)}…` : text;
 
-export const versionsJson = ({ versions }: ListedVersions) =>
-  versions.map(({ version, publishedAt, format, digest, rows }) => ({
-    version,
-    published_at: publishedAt,
-    format,
-    digest,
-    rows,
-  }));
-
-export function printVersions({ print, printTable }: Terminal, { served, versions }: ListedVersions): void {
-  if (served === undefined) return print('nothing was published yet: the relay serves no model');
-  printTable([
-    ['VERSION', 'PUBLISHED', 'CHANNELS', 'CHARGES', 'PLANS', 'SETTINGS'],
-    ...versions.map(({ version, publishedAt, rows: { channels, charges, plans, settings } }) => [
-      String(version),
-      isoTime(publishedAt * 1000),
-      ...[channels, charges, plans, settings].map(String),
-    ]),
-  ]);
-  print(`version ${served} is served.`);
+export function printVersions(
+  { print, printJson, printTable, remark }: Terminal,
+  { served, versions, kept, edited }: ListedVersions,
+  { json }: JsonOption,
+): void {
+  if (json)
+    printJson(
+      versions.map(({ version, publishedAt, format, digest, rows }) => ({
+        version,
+        published_at: publishedAt,
+        format,
+        digest,
+        rows,
+      })),
+    );
+  else if (served === undefined) print('nothing was published yet: the relay serves no model');
+  else {
+    printTable([
+      ['VERSION', 'PUBLISHED', 'CHANNELS', 'CHARGES', 'PLANS', 'SETTINGS'],
+      ...versions.map(({ version, publishedAt, rows: { channels, charges, plans, settings } }) => [
+        String(version),
+        isoTime(publishedAt * 1000),
+        ...[channels, charges, plans, settings].map(String),
+      ]),
+    ]);
+    print(`version ${served} is served.`);
+  }
+  if (kept > versions.length) remark(`${kept} versions are kept: see --limit`);
+  if (edited)
+    remark('The tables hold edits that are not published: within seconds they are, see `config diff`.');
 }
 
-export function printVersion(terminal: Terminal, { snapshot, settings }: ShownVersion): void {
+export function printVersion(
+  { print, printJson, printTable }: Terminal,
+  { snapshot, settings }: ShownVersion,
+  { json }: JsonOption,
+): void {
+  if (json) return printJson(snapshot);
   const { version, publishedAt, charges, plans, models } = snapshot;
-  const { print, printTable } = terminal;
   print(`version ${version}, published ${isoTime(publishedAt * 1000)}`);
   print(`models: ${models.join(' ') || 'none'}`);
-  print('');
-  printTable(channelTable(snapshot));
-  print('');
-  printTable(chargeTable(charges));
-  print('');
-  printTable([
-    ['PLAN', 'PRICE', 'ENTRIES'],
-    ...plans.map(({ level, price, items }) => [
-      String(level),
-      String(price),
-      items.map(({ id, value }) => `${id} ${value < 0 ? 'unlimited' : value}`).join(', '),
-    ]),
-  ]);
-  print('');
-  printTable([['SETTING', 'VALUE'], ...settings.map(({ name, value }) => [name, JSON.stringify(value)])]);
+  const tables = [
+    channelTable(snapshot),
+    chargeTable(charges),
+    planTable(plans),
+    [['SETTING', 'VALUE'], ...settings.map(({ name, value }) => [name, JSON.stringify(value)])],
+  ];
+  for (const table of tables) {
+    print('');
+    printTable(table);
+  }
 }
+
+const planTable = (plans: Snapshot['plans']): string[][] => [
+  ['PLAN', 'PRICE', 'ENTRIES'],
+  ...plans.map(({ level, price, items }) => [
+    String(level),
+    String(price),
+    items.map(({ id, value }) => `${id} ${value < 0 ? 'unlimited' : value}`).join(', '),
+  ]),
+];
 
 const channelTable = ({ channels }: Snapshot): string[][] => [
   ['CHANNEL', 'TYPE', 'PRIORITY', 'WEIGHT', 'ENDPOINT', 'SECRET', 'MODELS'],

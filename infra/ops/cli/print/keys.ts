@@ -1,22 +1,21 @@
 /** What keys look like at a terminal. The only place where a new key is shown: once, when it is made. */
 import type { KeyCheck } from '../../../../shared/operate/keys/check-key.ts';
-import type { MadeKey } from '../../../../shared/operate/keys/create-key.ts';
+import type { MadeKey, NewKeyPlan } from '../../../../shared/operate/keys/create-key.ts';
 import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
+import { Failure } from '../../../../shared/operate/operator-failure.ts';
+import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 /** Enough of a hash to name a key by. */
 const shownHashCharacters = 12;
 
-export interface JsonOption {
-  json?: boolean;
-}
-
-export function printNewKey(terminal: Terminal, made: MadeKey, { json }: JsonOption): void {
-  const { secretKey, hash, hint, account, rights } = made;
+export function printNewKey(
+  terminal: Terminal,
+  { secretKey, hash, hint, account, rights }: MadeKey & Pick<NewKeyPlan, 'account' | 'rights'>,
+  { json }: JsonOption,
+): void {
   if (json) return terminal.printJson({ key: secretKey, hash, hint, account });
-  terminal.print('');
-  terminal.print(`  ${secretKey}`);
-  terminal.print('');
+  terminal.print(`\n  ${secretKey}\n`);
   terminal.print('Copy it now: only its hash is stored, so nobody can show it again.');
   terminal.print(`Account ${account}; ${rights}. It works within 5 seconds.`);
 }
@@ -47,16 +46,15 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 export const hintText = (hint: unknown): string => textOf(hint) || '-';
 export const shortHash = (hash: unknown): string => textOf(hash).slice(0, shownHashCharacters);
 
-/** A usable key; any other is a failure: see `keyRefusal`. */
+/** Throws a Failure for a key that is not usable. */
 export function printKeyCheck(
   terminal: Terminal,
   { state, why, name }: KeyCheck,
   { json }: JsonOption,
 ): void {
   if (json) terminal.printJson({ state, why });
-  else if (state === 'usable') terminal.print(`${name} is usable: ${why}`);
+  if (state !== 'usable')
+    throw new Failure(`${name ?? 'this'} is ${state === 'kind' ? 'of the wrong kind' : state}: ${why}
+The relay answers 401 invalid_api_key.`);
+  if (!json) terminal.print(`${name} is usable: ${why}`);
 }
-
-export const keyRefusal = ({ state, why, name }: KeyCheck): string =>
-  `${name ?? 'this'} is ${state === 'kind' ? 'of the wrong kind' : state}: ${why}
-The relay answers 401 invalid_api_key.`;

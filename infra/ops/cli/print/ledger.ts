@@ -8,10 +8,11 @@ import type { LossOutcome } from '../../../../shared/operate/ledger/repair-losse
 import type { LedgerPage } from '../../../../shared/operate/ledger/select-rows.ts';
 import type { LedgerSum, LedgerTotals } from '../../../../shared/operate/ledger/total-ledger.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { Failure } from '../../../../shared/operate/operator-failure.ts';
+import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
-export interface LedgerFormat {
-  json?: boolean;
+export interface LedgerFormat extends JsonOption {
   csv?: boolean;
 }
 
@@ -93,17 +94,17 @@ const sumCells = (sum: LedgerSum): string[] => [
 /** Those that could not be written are findings of the audit. */
 export function printRepaired(terminal: Terminal, outcomes: LossOutcome[]): void {
   for (const each of outcomes) {
-    if (each.outcome === 'closed')
-      terminal.remark(
-        `${each.account}: request ${each.id} is closed now, charged ${formatYuan(each.charge)} yuan`,
-      );
-    if (each.outcome === 'closed before')
-      terminal.remark(`${each.account}: request ${each.id} was closed already, as it should be`);
+    if (each.outcome === 'not closed') continue;
+    const closed =
+      each.outcome === 'closed'
+        ? `is closed now, charged ${formatYuan(each.charge)} yuan`
+        : 'was closed already, as it should be';
+    terminal.remark(`${each.account}: request ${each.id} ${closed}`);
   }
 }
 
-/** Findings are a failure: see `findingsCount`. */
-export function printAudit(terminal: Terminal, audit: LedgerAudit, { json }: LedgerFormat): void {
+/** Throws a Failure when there are findings. */
+export function printAudit(terminal: Terminal, audit: LedgerAudit, { json }: JsonOption): void {
   const { accounts, rows, findings, closesWithoutRow } = audit;
   if (json) terminal.printJson({ accounts, rows, findings, closes_without_row: closesWithoutRow });
   else findings.forEach(terminal.print);
@@ -111,11 +112,7 @@ export function printAudit(terminal: Terminal, audit: LedgerAudit, { json }: Led
     terminal.remark(
       `${closesWithoutRow} closes have no row of their own: guards of lost replies, which cost nothing`,
     );
-  if (!json && findings.length === 0) terminal.print(`${auditedText(audit)}: everything adds up.`);
+  const audited = `${accounts} accounts and ${rows} ledger rows`;
+  if (findings.length > 0) throw new Failure(`${findings.length} findings in ${audited}`);
+  if (!json) terminal.print(`${audited}: everything adds up.`);
 }
-
-export const findingsCount = (audit: LedgerAudit): string =>
-  `${audit.findings.length} findings in ${auditedText(audit)}`;
-
-const auditedText = ({ accounts, rows }: LedgerAudit): string =>
-  `${accounts} accounts and ${rows} ledger rows`;

@@ -1,6 +1,7 @@
 /** Prints billing rules, and plans that make them. */
 import type { ImportPlan, NewCharge } from '../../../../shared/operate/prices/import-charges.ts';
 import type { ChargeList } from '../../../../shared/operate/prices/list-charges.ts';
+import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 const modelsShown = 6;
@@ -19,13 +20,14 @@ export const chargeTable = (charges: NewCharge[]): string[][] => [
   }),
 ];
 
-export function printCharges(terminal: Terminal, { charges }: ChargeList): void {
-  if (charges.length === 0) terminal.print('no rules: every model is free');
-  else terminal.printTable(chargeTable(charges));
-}
-
-/** What is odd about the rules, beside the list of them. */
-export function remarkCharges({ remark }: Terminal, { shadowed, problems }: ChargeList): void {
+export function printCharges(
+  { print, printJson, printTable, remark }: Terminal,
+  { charges, shadowed, problems }: ChargeList,
+  { json }: JsonOption,
+): void {
+  if (json) printJson(charges);
+  else if (charges.length === 0) print('no rules: every model is free');
+  else printTable(chargeTable(charges));
   for (const { id, models } of shadowed) remark(`${id}: a rule with a lower id prices ${models.join(', ')}`);
   problems.forEach(remark);
 }
@@ -38,8 +40,6 @@ export function printImportPlan(
   if (charges.length > 0) terminal.printTable(chargeTable(charges));
   effect.forEach(terminal.remark);
   if (suspicious !== undefined)
-    terminal.remark(
-      `warning: more than a dollar per 1,000 tokens, is the list per token? ${suspicious} and others`,
-    );
+    terminal.warn([`more than a dollar per 1,000 tokens, is the list per token? ${suspicious} and others`]);
   if (charges.length === 0) terminal.print('nothing to write');
 }

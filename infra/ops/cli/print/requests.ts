@@ -1,20 +1,25 @@
 /** What a request looks like at a terminal. */
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import { ledgerJson } from '../../../../shared/operate/ledger/ledger-view.ts';
+import { Failure } from '../../../../shared/operate/operator-failure.ts';
 import type { FoundRequest } from '../../../../shared/operate/requests/find-request.ts';
 import { requestSteps } from '../../../../shared/operate/requests/request-view.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
-/** A charge that does not add up is a failure, which the command ends with. */
-export function printRequest(terminal: Terminal, found: FoundRequest, { json }: { json?: boolean }): void {
+/** Throws a Failure for a charge that does not add up. */
+export function printRequest(terminal: Terminal, found: FoundRequest, { json }: JsonOption): void {
   if (found.kind === 'open') return printOpen(terminal, found, json);
   const { row, problem } = found;
   const steps = requestSteps(row);
-  if (json) return terminal.printJson({ ...ledgerJson(row), steps, problem: problem ?? null });
-  terminal.print(`${row.kind === 'grant' ? 'grant' : 'request'} ${row.id} of account ${row.account}`);
-  terminal.printTable(steps.map(([what, words]) => [`  ${what}`, words]));
-  if (problem === undefined) terminal.print('The charge follows from the row: it adds up.');
+  if (json) terminal.printJson({ ...ledgerJson(row), steps, problem: problem ?? null });
+  else {
+    terminal.print(`${row.kind === 'grant' ? 'grant' : 'request'} ${row.id} of account ${row.account}`);
+    terminal.printTable(steps.map(([what, words]) => [`  ${what}`, words]));
+  }
+  if (problem !== undefined) throw new Failure(`this row does not add up: ${problem}`);
+  if (!json) terminal.print('The charge follows from the row: it adds up.');
 }
 
 function printOpen(

@@ -3,6 +3,11 @@ import * as z from 'zod/mini';
 import { InvalidArgumentError } from 'commander';
 import { time } from '../../../../shared/config/rows/attribute-schemas.ts';
 
+/** Where a command can print for programs. */
+export interface JsonOption {
+  json?: boolean;
+}
+
 export function parseList(written: string): string[] {
   const items = written
     .split(',')

@@ -12,6 +12,8 @@ export interface Terminal {
   readonly print: (line: string) => void;
   /** A line that is no part of the result: a program that reads the result does not see it. */
   readonly remark: (line: string) => void;
+  /** Remarks, each as a warning. */
+  readonly warn: (warnings: string[]) => void;
   readonly printJson: (value: unknown) => void;
   /** Aligned columns; the first row is the head. */
   readonly printTable: (rows: string[][]) => void;
@@ -36,6 +38,7 @@ export function openTerminal({ input, output, errors }: ProcessContext): Termina
   return {
     print,
     remark,
+    warn: (warnings) => warnings.forEach((warning) => remark(`warning: ${warning}`)),
     printJson: (value) => print(JSON.stringify(value, null, 2)),
     printTable: (rows) => alignColumns(rows).forEach(print),
     printCsv: (rows) => void output.write(csvText(rows)),

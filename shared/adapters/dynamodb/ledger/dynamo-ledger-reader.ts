@@ -1,13 +1,7 @@
 /** What operators read of money, from DynamoDB: consistently, with exact numbers. */
 import type { WrittenGrant } from '../../../billing/grant.ts';
 import type { LedgerReader, LedgerSelection, Reading } from '../../../operate/ledger-reader.ts';
-import {
-  GetItemCommand,
-  QueryCommand,
-  paginateQuery,
-  paginateScan,
-  type AttributeValue,
-} from '@aws-sdk/client-dynamodb';
+import { GetItemCommand, QueryCommand, paginateQuery, paginateScan } from '@aws-sdk/client-dynamodb';
 import { ledgerRowOf } from './ledger-attributes.ts';
 import type { Attributes } from '../attributes.ts';
 import { quotaOf, textAttribute } from '../quotas/quota-attributes.ts';
@@ -49,10 +43,9 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
       for await (const page of scan('quotas')) yield page.map((item) => item['account']?.S ?? '');
     },
     async *ledger(selection) {
-      const read = (page: Attributes[]): Reading<LedgerRow>[] =>
-        page.map((item) => reading(item, rowName(item), ledgerRowOf)).filter(inTime(selection));
       for (const rows of ledgerSources(selection, query, scan))
-        for await (const page of rows) yield read(page);
+        for await (const page of rows)
+          yield page.map((item) => reading(item, rowName(item), ledgerRowOf)).filter(inTime(selection));
     },
     async request(id) {
       const found = await explained(
@@ -131,9 +124,7 @@ const inTime =
 const writtenGrant = (item: Attributes): WrittenGrant => ({
   account: item['account']?.S ?? '',
   grantId: item['grant_id']?.S ?? '',
-  amount: written(item['amount']),
+  amount: item['amount']?.N ?? item['amount']?.S ?? 'nothing',
   applied: item['_applied']?.S,
   problem: item['_problem']?.S,
 });
-
-const written = (value: AttributeValue | undefined): string => value?.N ?? value?.S ?? 'nothing';

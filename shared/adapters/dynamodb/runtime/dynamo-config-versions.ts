@@ -2,14 +2,11 @@
 import type { ConfigVersions } from '../../../operate/config-versions.ts';
 import type { Pointer } from '../../../relay/ports/config-store.ts';
 import { dynamoConfigStore } from './dynamo-config-store.ts';
+import { dynamoConfigTables } from '../dynamo-config-tables.ts';
 import { usageFailure } from '../../../operate/operator-failure.ts';
 import type { Store } from '../operator-client.ts';
-import type { RowTables } from '../../../operate/row-tables.ts';
 
-export function dynamoConfigVersions(
-  { documents, target, explained }: Store,
-  tables: RowTables,
-): ConfigVersions {
+export function dynamoConfigVersions({ documents, target, explained }: Store): ConfigVersions {
   const snapshots = dynamoConfigStore(documents, target.stack, { now: () => Date.now() });
   const newest = () => explained(snapshots.newest());
   const versions = async (): Promise<Pointer[]> => {
@@ -17,15 +14,7 @@ export function dynamoConfigVersions(
     return pointer ? explained(snapshots.history(pointer)) : [];
   };
   return {
-    async tables() {
-      const [channels, charges, plans, settings] = await Promise.all([
-        tables.scan('channels'),
-        tables.scan('charges'),
-        tables.scan('plans'),
-        tables.scan('settings'),
-      ]);
-      return { channels, charges, plans, settings };
-    },
+    tables: () => explained(dynamoConfigTables(documents, target.stack).rows()),
     newest,
     versions,
     async version(number) {
