@@ -44,10 +44,7 @@ function isNewEnough() {
   return major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1]);
 }
 
-/**
- * The Node in `node_modules`. If no package provides one for this system: the current Node, if it is new
- * enough.
- */
+/** The Node in `node_modules`; if there is none for this system, the current Node if it is new enough. */
 export function nodeOfRepository() {
   const own = path.join(bin, 'node');
   if (fs.existsSync(own)) return own;

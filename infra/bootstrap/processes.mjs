@@ -1,7 +1,4 @@
-/**
- * Runs child processes one after the other, forwards signals to them, and ends when npm, its parent, has
- * ended.
- */
+/** Runs child processes in turn, forwards signals to them, and ends when npm, its parent, has ended. */
 import { spawn } from 'node:child_process';
 import os from 'node:os';
 import path from 'node:path';

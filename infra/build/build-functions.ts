@@ -31,7 +31,7 @@ const defaultFolders: BuildFolders = {
 };
 
 /**
- * Builds all functions. Throws esbuild's BuildFailure, or an Error for a bundle that fails to load on Lambda.
+ * Builds all functions. Throws esbuild's BuildFailure, or an Error for a bundle that cannot load on Lambda.
  */
 export async function buildFunctions(folders: BuildFolders = defaultFolders): Promise<BuiltFunction[]> {
   const names = readdirSync(folders.functionsFolder)

@@ -1,7 +1,4 @@
-/**
- * esbuild plugins that make functions start faster: they leave out unused code and load some modules
- * differently.
- */
+/** esbuild plugins for faster starts: they leave out unused code and load some modules differently. */
 import { existsSync, readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
@@ -21,9 +18,7 @@ function replacePackage(name: string, contents: string): Plugin {
   };
 }
 
-/**
- * Replaces one file of a package by the given source text. Fails the build when the file no longer exists.
- */
+/** Replaces one file of a package by the given source text. Fails the build when the file is missing. */
 function replaceFile(file: string, contents: string): Plugin {
   const path = join(projectFolder, 'node_modules', file);
   return {
@@ -87,10 +82,7 @@ function plainEndpoint(client: string, service: string): Plugin {
   );
 }
 
-/**
- * Matches regions to partitions by the pattern of their names. Only regions that do not match the pattern are
- * listed.
- */
+/** Matches regions to partitions by the pattern of their names; lists only regions that do not match. */
 const partitionsByPattern: Plugin = {
   name: 'partitions by pattern',
   setup(plugin) {
