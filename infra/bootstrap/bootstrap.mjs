@@ -1,7 +1,7 @@
 /**
  * Starts every npm script. Installs when the lock file has changed, builds and synthesizes when the command
- * needs that and the inputs have changed, then runs the command under the repository's Node. Plain JavaScript,
- * because the Node that starts it may be 18.
+ * needs that and the inputs have changed, then runs the command under the repository's Node. Plain
+ * JavaScript, because the Node that starts it may be 18.
  *
  *     node infra/bootstrap/bootstrap.mjs [--built] <file.ts | tool of node_modules/.bin> [argument...]
  *

@@ -2,9 +2,9 @@
  * Completes package-lock.json after a change of dependencies: `npm run lock`.
  *
  * Tools with native parts (oxlint, oxfmt, knip, esbuild) depend on one optional package per platform. If the
- * registry has only some of them, npm omits the others from the lock file, and `npm ci` then rejects the file.
- * The entries added here contain only version and platform: npm skips those of other platforms, and downloads
- * the one of its own platform from the registry that it is configured to use.
+ * registry has only some of them, npm omits the others from the lock file, and `npm ci` then rejects the
+ * file. The entries added here contain only version and platform: npm skips those of other platforms, and
+ * downloads the one of its own platform from the registry that it is configured to use.
  */
 import fs from 'node:fs';
 

@@ -38,7 +38,9 @@ const emailRule: TextRule = { pattern: /^[^\s@]+@[^\s@]+\.[^\s@]+$/, wanted: 'an
 const bedrockModelPattern =
   /^arn:aws[a-z-]*:bedrock:[a-z0-9-]+:(\d{12})?:(foundation-model|inference-profile|application-inference-profile)\/[A-Za-z0-9._:-]+$/;
 
-/** Reads and checks the context. Throws an Error that names the context key, what was found and what is wanted. */
+/**
+ * Reads and checks the context. Throws an Error with the context key, the found value and the wanted form.
+ */
 export function readStackOptions(node: Node): StackOptions {
   const stage = readText(node, 'stage', stageRule);
   const domain = readDomain(node);
