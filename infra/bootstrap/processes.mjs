@@ -30,7 +30,7 @@ function pass(signal) {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => pass(signal));
 
 // A signal to npm may end npm's shell, which does not forward it. This process is then an orphan that
-// receives no signal, so it watches for a changed parent.
+// receives no signal, so it checks for a changed parent.
 if (process.env.npm_lifecycle_event !== undefined) {
   const parent = process.ppid;
   const watch = setInterval(() => {

@@ -93,10 +93,7 @@ async function crash(
   report(await balanceOf(documents), await ledgerRows(documents));
 }
 
-/**
- * Writes rows: an account with a balance and without a plan, a price for the demo model, and a short time
- * limit.
- */
+/** Writes an account with a balance and no plan, a price for the demo model, and a short time limit. */
 async function prepare(documents: DynamoDBDocumentClient): Promise<void> {
   const rows: [string, Record<string, unknown>][] = [
     ['settings', { name: 'limits', value: { request_seconds: requestSeconds } }],

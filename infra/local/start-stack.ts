@@ -38,8 +38,7 @@ export interface RunningStack {
 }
 
 /**
- * Runs the synthesized template. Throws StartError for errors that the caller can fix; everything started is
- * then stopped.
+ * Runs the synthesized template. On an error that the caller can fix, stops everything and throws StartError.
  */
 export async function startStack(settings: StackSettings, log: Log): Promise<RunningStack> {
   await using started = new AsyncDisposableStack();

@@ -9,7 +9,7 @@ export interface DemoAnswer {
   firstTokenMs: number;
 }
 
-/** Each word includes its space; joining them gives the text. One word counts as one token. */
+/** Each word includes the space before it; joining them gives the text. One word counts as one token. */
 export interface DemoChoice {
   words: string[];
   toolCall?: { id: string; name: string; arguments: string };
@@ -48,9 +48,7 @@ function choiceOf(request: DemoRequest, index: number): DemoChoice {
   return { words, finishReason: 'stop' };
 }
 
-/**
- * The forced tool, or the first tool when the user's text mentions a tool. None right after a tool's result.
- */
+/** The forced tool, or the first one when the user's text mentions a tool. None after a tool's result. */
 function toolToCall({ tools, tool_choice: choice, messages }: DemoRequest): DemoTool | undefined {
   const last = messages.at(-1);
   if (!tools?.[0] || choice === 'none' || last?.role !== 'user') return undefined;

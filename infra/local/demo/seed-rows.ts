@@ -19,10 +19,7 @@ export function keyRow(key: string): Record<string, unknown> {
   };
 }
 
-/**
- * Rows for a working relay: a channel to the demo upstream, a price, a plan, the demo key, and its account
- * with a balance.
- */
+/** Rows for a working relay: channel to the demo upstream, price, plan, demo key, account with a balance. */
 export function demoRows(upstreamEndpoint: string, key: string): SeedRow[] {
   return [
     {

@@ -18,10 +18,7 @@ const timeoutPage = `<!DOCTYPE html><html><head><title>504 Gateway Timeout</titl
 for too long.</p></body></html>
 `;
 
-/**
- * The answer to the viewer. After the viewer has disconnected or CloudFront has timed out, all writes are
- * dropped.
- */
+/** The answer to the viewer. Drops all writes after the viewer has disconnected or CloudFront timed out. */
 export class ViewerReply implements UrlReply {
   readonly #response: ServerResponse;
   readonly #timeouts: OriginTimeouts;

@@ -7,10 +7,7 @@ export interface Checkpoints {
   set(mapping: string, shard: string, sequenceNumber: string): void;
 }
 
-/**
- * Stores positions in a file of the folder, because on AWS they survive a restart. Undefined: nothing is
- * stored.
- */
+/** Stores positions in a file, because on AWS they survive a restart. No folder: nothing is stored. */
 export function openCheckpoints(folder: string | undefined): Checkpoints {
   const file = folder === undefined ? undefined : path.join(folder, 'stream-positions.json');
   const positions = new Map(Object.entries(file === undefined ? {} : readPositions(file)));

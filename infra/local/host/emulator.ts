@@ -34,10 +34,7 @@ const missing =
   'no DynamoDB emulator for this system: put dynoxide (https://github.com/nubo-db/dynoxide) on the PATH, ' +
   'or set DYNAMODB_ENDPOINT to a running DynamoDB Local';
 
-/**
- * Starts dynoxide, or uses the configured endpoint. Throws StartError when the port is in use or no emulator
- * is found.
- */
+/** Starts dynoxide, or uses the configured endpoint. Throws StartError: port in use, no emulator found. */
 export async function startEmulator(options: LocalOptions): Promise<Emulator> {
   if (options.dynamodbEndpoint !== undefined)
     return { endpoint: options.dynamodbEndpoint, ended: new Promise(() => {}), stop: async () => {} };

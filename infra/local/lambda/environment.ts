@@ -18,10 +18,7 @@ const initTimeoutMs = 30_000;
 export const finishingMs = 100;
 
 export interface EnvironmentEvents {
-  /**
-   * Called when the environment waits for work: after loading, and after the handler of an invocation has
-   * returned.
-   */
+  /** Called when it waits for work: after loading, and after the handler of an invocation has returned. */
   idle(): void;
   /** Called when its process has ended. `initError` is set if it was never idle. */
   dead(environment: Environment, initError?: FunctionError): void;
@@ -80,9 +77,7 @@ export class Environment {
     this.#timer = setTimeout(() => this.#timedOut('Init', initTimeoutMs), initTimeoutMs);
   }
 
-  /**
-   * True shortly after the last byte was sent. Most handlers then return, so the environment is idle soon.
-   */
+  /** True just after the last byte was sent. Most handlers then return, so it is idle soon. */
   get isFinishing(): boolean {
     return this.state === 'busy' && performance.now() - (this.#completeAt ?? -Infinity) < finishingMs;
   }
@@ -105,9 +100,7 @@ export class Environment {
     this.#waiting = undefined;
   }
 
-  /**
-   * Kills the process without notice to the function, as Lambda does. Resolves when the process has ended.
-   */
+  /** Kills the process without notice to the function, as Lambda does. Resolves when it has ended. */
   async kill(): Promise<void> {
     this.#killed = true;
     this.#process?.kill('SIGKILL');

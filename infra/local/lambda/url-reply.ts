@@ -75,10 +75,7 @@ interface StreamSink {
   failed(error: FunctionError): void;
 }
 
-/**
- * Reads a streamed answer to its end, even after the viewer has disconnected, so that the invocation does not
- * block.
- */
+/** Reads a streamed answer to its end, even without a viewer, so that the invocation does not block. */
 function relay(body: IncomingMessage, hasPrelude: boolean, sink: StreamSink): void {
   let prelude: Buffer | undefined = hasPrelude ? Buffer.alloc(0) : undefined;
   let begun = false;

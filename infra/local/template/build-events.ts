@@ -8,10 +8,7 @@ import { localAccount, localRegion } from '../host/identity.ts';
 
 type Functions = ReadonlyMap<string, LocalFunction>;
 
-/**
- * Returns the enabled event source mappings; their tables must exist. Destinations of failed batches are
- * ignored.
- */
+/** Returns the enabled mappings; their tables must exist. Destinations of failed batches are ignored. */
 export function buildMappings(references: LocalReferences, functions: Functions): MappingSettings[] {
   return resourcesOf(references.template, 'AWS::Lambda::EventSourceMapping').flatMap(
     ([id, { Properties = {} }]) => {

@@ -77,10 +77,7 @@ function functionSettings(
   };
 }
 
-/**
- * Keeps the properties used locally. Others refer to roles, log groups and the like, which cannot be
- * resolved.
- */
+/** Keeps the properties used locally. Others refer to roles and log groups, which cannot be resolved. */
 function runnable(properties: Record<string, unknown> = {}): Record<string, unknown> {
   const { Code, Handler, Timeout, MemorySize, Environment, FunctionName } = properties;
   const { LogFormat } = (properties['LoggingConfig'] ?? {}) as { LogFormat?: string };
