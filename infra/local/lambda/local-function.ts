@@ -56,7 +56,7 @@ export class LocalFunction {
   #pump(): void {
     if (this.#closed) return;
     const environments = [...this.#environments];
-    // The one used last is the warmest.
+    // Prefers the environment that was started last.
     for (const environment of environments.toReversed()) {
       if (environment.state !== 'idle') continue;
       const next = this.#queue.shift();

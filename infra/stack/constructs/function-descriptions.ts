@@ -43,7 +43,7 @@ const configurationStream = (table: TableName): StreamTrigger => ({
   keepsFailures: false,
 });
 
-/** What chat and responses have in common. */
+/** The settings that chat and responses share. */
 const answering = {
   url: 'RESPONSE_STREAM',
   // Lambda's maximum. The request deadline inside is shorter and ends the answer with a protocol error.
