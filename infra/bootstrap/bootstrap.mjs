@@ -1,11 +1,11 @@
 /**
- * What every npm script runs through: installs when the lock file changed, builds and synthesizes when a command needs
- * that and its inputs changed, then runs the command under the repository's Node. Plain JavaScript: the Node that starts
- * it may be 18.
+ * Starts every npm script. Installs when the lock file has changed, builds and synthesizes when the command
+ * needs that and the inputs have changed, then runs the command under the repository's Node. Plain
+ * JavaScript, because the Node that starts it may be 18.
  *
  *     node infra/bootstrap/bootstrap.mjs [--built] <file.ts | tool of node_modules/.bin> [argument...]
  *
- * Writes nothing on stdout: `npm run app` hands that to CDK.
+ * Writes nothing on stdout: CDK reads the stdout of `npm run app`.
  */
 import path from 'node:path';
 import { build, buildAndSynthesize, isBuilt } from './build-state.mjs';
@@ -27,11 +27,11 @@ async function start(command, args) {
   const [file, first] = /\.[cm]?ts$/.test(command)
     ? [nodeOfRepository(), [command]]
     : [path.join(bin, command), []];
-  // The local stack listens on this channel: it ends when we do, even when we are killed.
+  // The channel closes when this process ends, even by `kill -9`; the local stack then ends too.
   const stdio = command === 'infra/local/main.ts' ? ['inherit', 'inherit', 'inherit', 'ipc'] : 'inherit';
   const run = () => runCommand(file, [...first, ...args], stdio);
   if (command !== 'infra/stack/app.ts') return run();
-  // CDK reads the template that this writes: nobody else may build meanwhile.
+  // CDK reads the template that this command writes, so no other process may build at the same time.
   return withLock(async () => {
     await build();
     return run();

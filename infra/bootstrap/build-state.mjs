@@ -9,7 +9,7 @@ import { digest, inRoot, read } from './repository.mjs';
 const stamp = inRoot('dist', 'meta', 'build.stamp');
 const template = inRoot('cdk.out', 'relay.template.json');
 
-/** What `infra/build/build-functions.ts` and `infra/stack/app.ts` read. */
+/** The files and folders that `infra/build/build-functions.ts` and `infra/stack/app.ts` read. */
 const inputs = [
   'functions',
   'shared',
@@ -19,10 +19,10 @@ const inputs = [
   'cdk.json',
   'tsconfig.json',
 ];
-/** The local runner and the operators' tool are no inputs of the build. */
+/** Folders inside `infra` that the build does not read: the local stack and the operators' tool. */
 const notInputs = new Set(['infra/local', 'infra/ops']);
 
-/** Every input file below a folder, in a fixed order. */
+/** Lists every input file below a folder, in a fixed order. */
 function filesOf(name) {
   const stat = fs.statSync(inRoot(name), { throwIfNoEntry: false });
   if (stat === undefined || notInputs.has(name)) return [];
@@ -32,7 +32,10 @@ function filesOf(name) {
   return entries.flatMap((entry) => filesOf(`${name}/${entry}`));
 }
 
-/** Identifies the build's inputs and its outcome: the template may have been overwritten with another stage's. */
+/**
+ * Hashes the inputs of the build and the template. The template is included because a synthesis for another
+ * stage overwrites it.
+ */
 function buildState() {
   const hash = createHash('sha256');
   for (const file of inputs.flatMap(filesOf))
@@ -71,7 +74,10 @@ export async function buildAndSynthesize() {
   fs.writeFileSync(stamp, buildState());
 }
 
-/** Adds to the folder: a running stack still reads its own assets. The template comes after its assets. */
+/**
+ * Moves new files into the folder and keeps the others, because a running stack still reads its own assets.
+ * Moves assets before the template that refers to them.
+ */
 function moveInto(from, to) {
   fs.mkdirSync(to, { recursive: true });
   const entries = fs.readdirSync(from, { withFileTypes: true });

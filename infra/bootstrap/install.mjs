@@ -1,4 +1,4 @@
-/** Installs the packages when they are not those of the lock file, and finds the Node that came with them. */
+/** Installs the packages when they differ from the lock file, and finds the Node that is one of them. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { environment, Failure, print, runStep } from './processes.mjs';
@@ -8,7 +8,7 @@ const stamp = inRoot('node_modules', '.relay-install');
 const oldestNode = [22, 19];
 const readLock = () => fs.readFileSync(inRoot('package-lock.json'), 'utf8');
 
-/** True when the installed packages are those of the lock file, however they were installed. */
+/** True when the installed packages match the lock file, no matter which command installed them. */
 export function isInstalled() {
   const lock = readLock();
   if (read(stamp) === digest(lock)) return true;
@@ -26,7 +26,7 @@ export function isInstalled() {
 export async function install() {
   print('installing packages; the first time takes about a minute');
   await npm(['ci', '--include=dev', '--include=optional'], process.execPath, process.env);
-  // npm leaves out optional packages that the Node it runs under is too old for: the linter's binary and others.
+  // Under an old Node, npm skips optional packages that need a newer one, such as the linter's binary.
   if (!isNewEnough()) await npm(['install', '--no-save'], nodeOfRepository(), environment());
   fs.mkdirSync(inRoot('node_modules'), { recursive: true });
   fs.writeFileSync(stamp, digest(readLock()));
@@ -44,7 +44,7 @@ function isNewEnough() {
   return major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1]);
 }
 
-/** The Node of `node_modules`; where no package holds one for this system, the Node that runs this, if it is new enough. */
+/** The Node in `node_modules`; if there is none for this system, the current Node if it is new enough. */
 export function nodeOfRepository() {
   const own = path.join(bin, 'node');
   if (fs.existsSync(own)) return own;

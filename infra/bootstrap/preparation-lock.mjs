@@ -1,4 +1,4 @@
-/** One process of a repository prepares at a time; the others wait. */
+/** Lock file that lets one process at a time install or build in a repository; the others wait. */
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -24,7 +24,10 @@ export async function withLock(work) {
   }
 }
 
-/** The lock of a process that has died is removed: the next try takes it. */
+/**
+ * Returns false while another process holds the lock. Removes the lock of a dead process, so that the next
+ * try succeeds.
+ */
 function takeLock() {
   try {
     fs.writeFileSync(file, String(process.pid), { flag: 'wx' });

@@ -1,16 +1,16 @@
-/** Runs child processes one after the other, passes signals on to them, and ends when nobody is left to wait for us. */
+/** Runs child processes in turn, forwards signals to them, and ends when npm, its parent, has ended. */
 import { spawn } from 'node:child_process';
 import os from 'node:os';
 import path from 'node:path';
 import { bin, root } from './repository.mjs';
 
-/** Shown as it is, without a stack trace. */
+/** An error whose message is printed without a stack trace. */
 export class Failure extends Error {}
 
-/** Prints on stderr: stdout belongs to the command. */
+/** Prints on stderr, because stdout is reserved for the output of the command. */
 export const print = (line) => process.stderr.write(`${line}\n`);
 
-/** The tools of `node_modules` come first on the PATH, its Node among them. */
+/** The environment with `node_modules/.bin` first on the PATH, so that its tools and its Node are used. */
 export const environment = (extra) => ({
   ...process.env,
   PATH: [bin, process.env.PATH ?? ''].join(path.delimiter),
@@ -21,7 +21,7 @@ let child;
 let isCommand = false;
 
 function pass(signal) {
-  // Ctrl-C in a terminal has reached the whole process group already.
+  // Ctrl-C in a terminal sends SIGINT to the whole process group, so the child already has it.
   const delivered = signal === 'SIGINT' && process.stdin.isTTY;
   if (child !== undefined && !delivered && (isCommand || signal !== 'SIGUSR2')) child.kill(signal);
   if (!isCommand && signal !== 'SIGUSR2') process.exit(128 + os.constants.signals[signal]);
@@ -29,7 +29,8 @@ function pass(signal) {
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => pass(signal));
 
-// A signal to npm may end npm's shell, which passes nothing on: then we are orphans that no signal reaches any more.
+// A signal to npm may end npm's shell, which does not forward it. This process is then an orphan that
+// receives no signal, so it checks for a changed parent.
 if (process.env.npm_lifecycle_event !== undefined) {
   const parent = process.ppid;
   const watch = setInterval(() => {
@@ -50,13 +51,13 @@ function run(file, args, options) {
   });
 }
 
-/** The command that the caller asked for: from here on every signal is for it. */
+/** Runs the command that the caller asked for. From here on every signal is forwarded to it. */
 export function runCommand(file, args, stdio) {
   isCommand = true;
   return run(file, args, { env: environment(), stdio });
 }
 
-/** A preparing step: what it prints is shown only when it fails. */
+/** Runs a preparation step. Its output is shown only when it fails. */
 export async function runStep({ name, file, args, env }) {
   let printed = '';
   const collect = (text) => {
@@ -67,7 +68,7 @@ export async function runStep({ name, file, args, env }) {
     stdio: ['ignore', 'pipe', 'pipe'],
     output: ({ stdout, stderr }) => [stdout, stderr].forEach((stream) => stream.on('data', collect)),
   });
-  // The first lines say what is wrong; npm's go on with all its options.
+  // The first lines contain the error; after them npm lists all its options.
   const lines = printed.trimEnd().split('\n').slice(0, 40);
   if (code !== 0) throw new Failure([...lines, `${name} failed (exit ${code}).`].join('\n'));
 }

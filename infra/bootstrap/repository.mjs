@@ -1,4 +1,4 @@
-/** Where things are in the repository, and how its files are read and compared. */
+/** Paths in the repository, and functions that read and hash its files. */
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';

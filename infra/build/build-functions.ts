@@ -1,6 +1,6 @@
 /**
- * Bundles every file of `functions/` into `dist/<name>/index.mjs`: one artefact for the local stack, the tests
- * and the deployment. Same sources, same bytes: an unchanged function is not deployed again.
+ * Bundles every file of `functions/` into `dist/<name>/index.mjs`. The local stack, the tests and the
+ * deployment use the same bundle. Builds are reproducible: an unchanged function is not deployed again.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,15 +13,15 @@ const projectFolder = resolve(import.meta.dirname, '..', '..');
 export interface BuildFolders {
   /** Each `.ts` file in it is one function. */
   functionsFolder: string;
-  /** Gets one folder per function, and `meta/<name>.json` with what went into each bundle. */
+  /** Receives one folder per function, and `meta/<name>.json` with the inputs of each bundle. */
   outputFolder: string;
 }
 
 export interface BuiltFunction {
   name: string;
-  /** All files of the bundle, those loaded later included. */
+  /** Size of all files of the bundle, including those that are loaded later. */
   bytes: number;
-  /** False when the bundle on disk was the same already and was left alone. */
+  /** False when the bundle on disk was already identical and was not written. */
   changed: boolean;
 }
 
@@ -30,7 +30,9 @@ const defaultFolders: BuildFolders = {
   outputFolder: join(projectFolder, 'dist'),
 };
 
-/** Builds all functions. Throws esbuild's BuildFailure, or an Error for a bundle that would not load on Lambda. */
+/**
+ * Builds all functions. Throws esbuild's BuildFailure, or an Error for a bundle that cannot load on Lambda.
+ */
 export async function buildFunctions(folders: BuildFolders = defaultFolders): Promise<BuiltFunction[]> {
   const names = readdirSync(folders.functionsFolder)
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
@@ -51,7 +53,7 @@ async function buildFunction(name: string, folders: BuildFolders): Promise<Built
     outExtension: { '.js': '.mjs' },
     chunkNames: 'chunk-[hash]',
     bundle: true,
-    // `import()` stays a file of its own that is read when it is first needed.
+    // Code behind `import()` becomes a separate file that is read on first use.
     splitting: true,
     format: 'esm',
     platform: 'node',
@@ -60,7 +62,7 @@ async function buildFunction(name: string, folders: BuildFolders): Promise<Built
     minify: true,
     legalComments: 'none',
     plugins: startPlugins,
-    // A function outside the project (a test's) still finds the project's packages.
+    // Lets a function outside the project, such as one of a test, resolve the project's packages.
     nodePaths: [join(projectFolder, 'node_modules')],
     metafile: true,
     write: false,
@@ -73,14 +75,14 @@ async function buildFunction(name: string, folders: BuildFolders): Promise<Built
   return { name, bytes, changed };
 }
 
-/** Where the build says what went into a bundle: esbuild's metafile, output paths relative to the bundle. */
+/** Path of esbuild's metafile for a bundle. Its output paths are relative to the bundle. */
 export function metaFile(outputFolder: string, name: string): string {
   return join(outputFolder, 'meta', `${name}.json`);
 }
 
 type MemoryBuild = BuildResult<{ metafile: true; write: false }>;
 
-/** esbuild leaves a stub that throws when it is called: better no bundle than one that fails at its first request. */
+/** Fails the build when esbuild has replaced a `require()` by a stub that throws when it is called. */
 function refuseDynamicRequire(name: string, result: MemoryBuild): void {
   for (const file of result.outputFiles) {
     if (file.text.includes('Dynamic require of')) {
@@ -91,7 +93,10 @@ function refuseDynamicRequire(name: string, result: MemoryBuild): void {
   }
 }
 
-/** Swaps the bundle as a whole: nobody reads half of an old one and half of a new one. Two builds may run at once. */
+/**
+ * Replaces the whole folder by renaming, so that no reader sees a mix of old and new files. Two builds may
+ * run at once.
+ */
 function replaceFolder(target: string, result: MemoryBuild): boolean {
   const files = result.outputFiles.map((file) => ({
     name: relative(target, file.path),
@@ -109,7 +114,7 @@ function replaceFolder(target: string, result: MemoryBuild): boolean {
     if (existsSync(target)) renameSync(target, old);
     renameSync(fresh, target);
   } catch (error) {
-    // Another build was quicker; when it built the same there is nothing left to do.
+    // Another build has replaced the folder first. That is no error when its files are identical.
     if (digest(filesOnDisk(target)) !== wanted) throw error;
   } finally {
     for (const folder of [fresh, old]) rmSync(folder, { recursive: true, force: true });
@@ -156,7 +161,10 @@ function writeAtomically(path: string, text: string): void {
   renameSync(fresh, path);
 }
 
-/** Removes bundles of functions that are gone; the folders of a build under way have a process id in the name. */
+/**
+ * Removes bundles of deleted functions. Keeps the temporary folders of running builds: their names contain a
+ * process id.
+ */
 function removeOthers(outputFolder: string, keep: Set<string>): void {
   for (const entry of readdirSync(outputFolder)) {
     if (!keep.has(entry) && !/\.\d+\.(new|old)$/.test(entry))

@@ -1,10 +1,10 @@
 /**
  * Completes package-lock.json after a change of dependencies: `npm run lock`.
  *
- * Tools with native parts (oxlint, oxfmt, knip, esbuild) name one optional package per platform. A registry that
- * holds only some of them makes npm leave the others out of the lock file, and `npm ci` then refuses the file. The
- * entries added here name version and platform alone: npm passes over those of other platforms, and fetches the one
- * of its own platform from whatever registry it uses.
+ * Tools with native parts (oxlint, oxfmt, knip, esbuild) depend on one optional package per platform. If the
+ * registry has only some of them, npm omits the others from the lock file, and `npm ci` then rejects the
+ * file. The entries added here contain only version and platform: npm skips those of other platforms, and
+ * downloads the one of its own platform from the registry that it is configured to use.
  */
 import fs from 'node:fs';
 
@@ -12,7 +12,10 @@ const file = new URL('../../package-lock.json', import.meta.url);
 const lock = JSON.parse(fs.readFileSync(file, 'utf8'));
 const platforms = new Set(['android', 'darwin', 'freebsd', 'linux', 'openharmony', 'win32']);
 
-/** `@oxlint/binding-linux-x64-musl` -> its platform, as a lock entry says it; undefined when the name says none. */
+/**
+ * The platform in a package name such as `@oxlint/binding-linux-x64-musl`, in the fields of a lock entry.
+ * Undefined when the name contains none.
+ */
 function platformOf(name) {
   const [os, cpu, abi] = name
     .split('/')

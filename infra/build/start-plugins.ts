@@ -1,4 +1,4 @@
-/** What the bundles leave out or load differently, so that a function starts sooner. */
+/** esbuild plugins for faster starts: they leave out unused code and load some modules differently. */
 import { existsSync, readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
@@ -6,7 +6,7 @@ import type { ImportKind, Plugin } from 'esbuild';
 
 const projectFolder = resolve(import.meta.dirname, '..', '..');
 
-/** Puts a few lines of ours in the place of a package. */
+/** Replaces a package by the given source text. */
 function replacePackage(name: string, contents: string): Plugin {
   return {
     name: `replace ${name}`,
@@ -18,7 +18,7 @@ function replacePackage(name: string, contents: string): Plugin {
   };
 }
 
-/** Puts a few lines of ours in the place of one file of a package. A file that has moved fails the build. */
+/** Replaces one file of a package by the given source text. Fails the build when the file is missing. */
 function replaceFile(file: string, contents: string): Plugin {
   const path = join(projectFolder, 'node_modules', file);
   return {
@@ -32,42 +32,43 @@ function replaceFile(file: string, contents: string): Plugin {
 }
 
 const replacedPackages: Record<string, string> = {
-  // Lambda hands credentials over by environment variables (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
-  // AWS_SESSION_TOKEN). The SDK's default chain would add files, processes, SSO and metadata services: a third of the
-  // bundle that can only make a start slower.
+  // Lambda passes credentials in environment variables (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
+  // AWS_SESSION_TOKEN). The SDK's default chain adds files, processes, SSO and metadata services: a third of
+  // the bundle, never used on Lambda, which slows every start.
   '@aws-sdk/credential-provider-node': `export { fromEnv as defaultProvider } from '@aws-sdk/credential-provider-env';`,
-  // DynamoDB has endpoint discovery, off by default and off here: nothing ever looks into its cache.
+  // Endpoint discovery of DynamoDB is off by default and off here, so its cache is never used.
   '@aws-sdk/endpoint-cache': 'export class EndpointCache {}',
-  // No call of a function streams events: not of DynamoDB, not of the secret stores.
+  // No SDK call of a function uses event streams, neither for DynamoDB nor for the secret stores.
   '@smithy/core/event-streams': `throw new Error('Event streams are left out of the bundles: infra/build/start-plugins.ts');
   export const EventStreamSerde = undefined, eventStreamSerdeProvider = undefined;`,
-  // Names browsers, of which there is none.
+  // Detects browsers; functions do not run in one.
   bowser: 'export const parse = undefined;',
 };
 
 const serde = '@smithy/core/dist-es/submodules/serde';
 
 const replacedFiles: Record<string, string> = {
-  // There is no ~/.aws on Lambda, and on a developer's machine it must not change how a function works.
+  // Lambda has no ~/.aws, and a developer's ~/.aws must not change how a function works.
   '@smithy/core/dist-es/submodules/config/shared-ini-file-loader/loadSharedConfigFiles.js': `export { CONFIG_PREFIX_SEPARATOR } from './constants';
   export const loadSharedConfigFiles = async () => ({ configFile: {}, credentialsFile: {} });`,
-  // No function sends a file as a body; the SDK's question whether it does loads half of `node:fs`.
+  // No function sends a file as a body. The SDK's check for file bodies loads half of `node:fs`.
   [`${serde}/util-body-length/calculateBodyLength.js`]: `export const calculateBodyLength = (body) =>
     !body ? 0 : typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;`,
-  // The SDK asks the global `crypto` for ids, which loads all of WebCrypto.
+  // The SDK generates ids with the global `crypto`, which loads all of WebCrypto.
   [`${serde}/uuid/v4.js`]: `import { randomUUID } from 'node:crypto';
   export const bindV4 = () => randomUUID;`,
-  // The SDK's own log is silent, and yet each call's input and output are copied for it, by schema.
+  // The SDK copies the input and output of each call, by schema, for its own log, which is off.
   '@aws-sdk/core/dist-es/submodules/client/middleware-logger/loggerMiddleware.js': `export const loggerMiddleware = () => (next) => next;
   export const loggerMiddlewareOptions = { name: 'loggerMiddleware', step: 'initialize', override: true };
   export const getLoggerPlugin = () => ({ applyToStack() {} });`,
-  // Node's own SHA-256 is always there.
+  // Node's built-in SHA-256 is always available.
   '@smithy/core/dist-es/submodules/checksum/sha256/Sha256Js.js': 'export const Sha256Js = undefined;',
 };
 
 /**
- * The SDK's rules for endpoints are an interpreter and tables of 22 KB. Ours know the plain endpoint of each region, and
- * the configured one. A wish for another kind of endpoint is refused: who asks for FIPS must not get less.
+ * Replaces the SDK's endpoint rules, an interpreter and tables of 22 KB, by the plain endpoint of each region
+ * and the configured endpoint. Throws when FIPS or dual-stack is requested, so that a request for FIPS never
+ * silently gets a plain endpoint.
  */
 function plainEndpoint(client: string, service: string): Plugin {
   return replaceFile(
@@ -81,7 +82,7 @@ function plainEndpoint(client: string, service: string): Plugin {
   );
 }
 
-/** What all regions of a partition share is known by the pattern of their names; only odd names are listed. */
+/** Matches regions to partitions by the pattern of their names; lists only regions that do not match. */
 const partitionsByPattern: Plugin = {
   name: 'partitions by pattern',
   setup(plugin) {
@@ -106,7 +107,10 @@ interface AwsPartition {
   regions: Record<string, object>;
 }
 
-/** middy compares bodies with this class and loads web streams for it; ours are streams of Node's own kind. */
+/**
+ * middy imports this class only for `instanceof` checks of bodies, and the import loads web streams. Bodies
+ * here are Node.js streams.
+ */
 const webStreamsWhenCompared: Plugin = {
   name: 'web streams when compared',
   setup(plugin) {
@@ -121,7 +125,7 @@ const webStreamsWhenCompared: Plugin = {
   },
 };
 
-/** Of its own package.json a client reads the version. */
+/** Reduces the package.json of an SDK client to its version, the only field that the client reads. */
 const versionAlone: Plugin = {
   name: 'version alone',
   setup(plugin) {
@@ -135,8 +139,8 @@ const versionAlone: Plugin = {
 };
 
 /**
- * esbuild takes the whole of a package that is loaded by `const { A, B } = await import('...')`: of an SDK client all
- * its commands, ten times the code. This takes the names that stand there.
+ * For `const { A, B } = await import('...')` esbuild bundles the whole package. For an SDK client that is
+ * every command: ten times the code. This plugin bundles only the destructured names.
  */
 const namesOfLaterImports: Plugin = {
   name: 'names of later imports',
@@ -157,9 +161,9 @@ const namesOfLaterImports: Plugin = {
 };
 
 /**
- * An `import` of a Node module makes Node read every one of its exports, and `node:http` has one that loads all of
- * undici: 20 ms of a start for nothing. The same module object asked for by call costs nothing extra, and of its
- * properties only those are read that the bundle uses.
+ * An `import` of a Node module makes Node read all its exports, and one export of `node:http` loads all of
+ * undici: 20 ms of each start. `process.getBuiltinModule` returns the same module object without that, and
+ * the bundle then reads only the properties that it uses.
  */
 const builtinsWithoutFacade: Plugin = {
   name: 'builtins without facade',
@@ -172,7 +176,8 @@ const builtinsWithoutFacade: Plugin = {
     plugin.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => ({
       contents: builtinModule(path, () => true),
     }));
-    // Nobody knows which exports an `import()` is after: all but those that load more when they are read.
+    // The exports that an `import()` uses are not known here. All are exported except getters, which load
+    // more code when they are read.
     plugin.onLoad({ filter: /.*/, namespace: 'builtin-later' }, ({ path }) => ({
       contents: builtinModule(path, (property) => property.get === undefined),
     }));
@@ -187,7 +192,7 @@ const builtinNamespaces: Partial<Record<ImportKind, string>> = {
   'require-call': 'builtin-object',
 };
 
-/** Each export is marked as free of side effects, so that esbuild drops those that nobody imports. */
+/** Marks each export as free of side effects, so that esbuild drops unused exports. */
 function builtinModule(path: string, isWanted: (property: PropertyDescriptor) => boolean): string {
   const properties = Object.entries(Object.getOwnPropertyDescriptors(process.getBuiltinModule(path) ?? {}));
   const names = properties.flatMap(([name, property]) =>

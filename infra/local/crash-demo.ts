@@ -1,7 +1,8 @@
 /**
- * `npm run demo:crash`: half a minute that shows what a `kill -9` in mid-stream does to the reservations. Everything is the
- * real stack: distribution, bundled functions under AWS's runtime client, table streams, sweeper. Only the time limit
- * of a request is a few seconds instead of ten minutes, so that the sweeper acts at once.
+ * `npm run demo:crash`: shows in half a minute what `kill -9` during a streamed answer does to the
+ * reservations. It runs the real stack: distribution, bundled functions under AWS's runtime client, table
+ * streams, sweeper. Only the time limit of a request differs: a few seconds instead of ten minutes, so that
+ * the sweeper acts soon.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DynamoDBDocumentClient, GetCommand, PutCommand, QueryCommand } from '@aws-sdk/lib-dynamodb';
@@ -92,7 +93,7 @@ async function crash(
   report(await balanceOf(documents), await ledgerRows(documents));
 }
 
-/** The account has a balance and no plan; the demo model costs something; requests end after seconds. */
+/** Writes an account with a balance and no plan, a price for the demo model, and a short time limit. */
 async function prepare(documents: DynamoDBDocumentClient): Promise<void> {
   const rows: [string, Record<string, unknown>][] = [
     ['settings', { name: 'limits', value: { request_seconds: requestSeconds } }],
@@ -103,7 +104,7 @@ async function prepare(documents: DynamoDBDocumentClient): Promise<void> {
   for (const [table, Item] of rows)
     await documents.send(new PutCommand({ TableName: `relay-${table}`, Item }));
   while ((await balanceOf(documents)).granted === 0) await sleep(50);
-  // The functions read the configuration again after this time.
+  // Functions reload the configuration within this time.
   await sleep(1000);
 }
 
@@ -131,7 +132,7 @@ async function shown(documents: DynamoDBDocumentClient): Promise<string> {
   return `available ${yuan(available)}, reserved ${yuan(reserved)}, spent ${yuan(spent)}`;
 }
 
-/** By id, which begins with the time; the grant sorts after all calls but came first. */
+/** Sorts by `at`: the query's order is by id, which puts the grant last although it came first. */
 async function ledgerRows(documents: DynamoDBDocumentClient): Promise<LedgerLine[]> {
   const { Items = [] } = await documents.send(
     new QueryCommand({

@@ -1,4 +1,4 @@
-/** `npm start`: the synthesized stack on this machine, until Ctrl-C. */
+/** `npm start`: runs the synthesized stack on this machine until Ctrl-C. */
 import { logToStderr } from './host/log.ts';
 import { readOptions } from './host/local-options.ts';
 import { StartError } from './host/start-error.ts';
@@ -6,7 +6,7 @@ import { startStack, type RunningStack } from './start-stack.ts';
 
 const environmentsMax = 16;
 
-// The reader of the output may have gone (`npm start | head`); the stack must still end in order.
+// The reader of the output may close its pipe (`npm start | head`). The stack must still shut down in order.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 let start: Promise<RunningStack> | undefined;
@@ -22,9 +22,10 @@ async function finish(exitCode: number): Promise<void> {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(0));
-// Without a handler the signal would end the process; before the stack is up it waits for it.
+// Runs the schedules, after the start if the stack is still starting. Without a handler the signal would end
+// the process.
 process.on('SIGUSR2', () => void start?.then((stack) => stack.runSchedules()).catch(() => {}));
-// The parent that opened the channel, bootstrap or a test, has died.
+// The parent that opened the channel (bootstrap or a test) has ended.
 process.once('disconnect', () => end(1));
 
 function describe(stack: RunningStack): string {

@@ -21,23 +21,25 @@ import { localClientSettings } from './host/identity.ts';
 const localStackName = 'relay';
 
 export interface StackSettings extends LocalOptions {
-  /** Processes of one function that answers. */
+  /** Maximum number of processes per function that has a URL. */
   environmentsMax: number;
 }
 
 export interface RunningStack {
-  /** The distribution's emulator: `http://127.0.0.1:8787`. */
+  /** Address of the emulated distribution: `http://127.0.0.1:8787`. */
   origin: string;
   dynamodbEndpoint: string;
   /** The demo key; undefined when nothing was seeded. */
   key: string | undefined;
-  /** Resolves with the reason when the emulator stops without being asked to. */
+  /** Resolves with the reason when the DynamoDB emulator stops unexpectedly. */
   emulatorEnded: Promise<string>;
   runSchedules(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Runs the synthesized template. Throws StartError for what the caller can mend; nothing is left behind then. */
+/**
+ * Runs the synthesized template. On an error that the caller can fix, stops everything and throws StartError.
+ */
 export async function startStack(settings: StackSettings, log: Log): Promise<RunningStack> {
   await using started = new AsyncDisposableStack();
   const template = readTemplate(settings.templateFolder, localStackName);
@@ -79,7 +81,8 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   );
   distribution.open(readBehaviours(distributionConfig(references)), buildFunctionUrls(template, functions));
 
-  // Registered again, since disposal runs in reverse: the distribution closes first, so no request meets a half-closed stack.
+  // Registered a second time because disposal runs in reverse: the distribution closes first, so that no
+  // request reaches a half-closed stack.
   started.defer(() => distribution.close());
   const running = started.move();
   return {
@@ -97,12 +100,14 @@ interface CalledFunction {
   call(event: object): Promise<unknown>;
 }
 
-/** The type of the function's error when only marks were lost: MarksLost in shared/relay/ports/config-store.ts. */
+/**
+ * Type of the function's error when only marks were lost: MarksLost in shared/relay/ports/config-store.ts.
+ */
 const marksLost = 'MarksLost';
 
 /**
- * Publishes the rows that exist at the start: the first requests must not wait for the streams to invoke the function.
- * Throws StartError when they cannot be published.
+ * Publishes the rows that exist at the start, so that first requests need not wait for the streams to invoke
+ * the function. Throws StartError when they cannot be published.
  */
 export async function publishConfiguration(
   functions: ReadonlyMap<string, CalledFunction>,
@@ -112,12 +117,12 @@ export async function publishConfiguration(
   await config?.call({ 'detail-type': 'Scheduled Event', source: 'relay.start' }).catch((error: unknown) => {
     const { message, errorType } = error as Error & { errorType?: string };
     if (errorType !== marksLost) throw new StartError(`the configuration cannot be published: ${message}`);
-    // Rows are marked once the configuration is published; the schedule marks them again.
+    // The configuration is published before rows are marked, and the schedule retries the marks.
     log(`[start] ${message}`);
   });
 }
 
-/** Only the parts that are emulated: aliases, certificates and edge functions stay unresolved. */
+/** Resolves only the emulated parts, without aliases, certificates and edge functions. */
 function distributionConfig(references: LocalReferences): DistributionConfig {
   const [first, ...others] = resourcesOf(references.template, 'AWS::CloudFront::Distribution');
   if (first === undefined || others.length > 0)

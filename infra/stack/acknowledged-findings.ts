@@ -1,4 +1,4 @@
-/** cdk-nag findings that we accept, each with the reason. Anything not named here fails the synthesis. */
+/** Accepted cdk-nag findings, each with the reason. A finding that is not listed here fails the synthesis. */
 import { CfnElement, Stack, Validations, type Acknowledgment } from 'aws-cdk-lib';
 import type { Bucket } from 'aws-cdk-lib/aws-s3';
 import type { IConstruct } from 'constructs';
@@ -47,7 +47,7 @@ const failuresAreFewAndRead: Acknowledgment = {
     'Holds what an alarm has named, for weeks, readable by the account alone; a bucket of access logs would hold more than it',
 };
 
-/** The wildcards by which a function may read the secrets of channels, which operators name. */
+/** Findings about the wildcards that let functions read channel secrets, whose names operators choose. */
 function channelSecretFindings(stackName: string): Acknowledgment[] {
   const account = 'arn:<AWS::Partition>:SERVICE:<AWS::Region>:<AWS::AccountId>';
   const resources = [
@@ -61,7 +61,7 @@ function channelSecretFindings(stackName: string): Acknowledgment[] {
   }));
 }
 
-/** An event source mapping names the objects that it puts. */
+/** The finding about the wildcard for object names, which the event source mapping chooses. */
 const failureObjectsFinding = (failures: Bucket): Acknowledgment => ({
   id: `AwsSolutions::AwsSolutions-IAM5[Resource::<${logicalIdOf(failures)}.Arn>/*]`,
   reason: 'One bucket that holds nothing else, and only PutObject',
@@ -73,7 +73,7 @@ function logicalIdOf(construct: Bucket): string {
   return Stack.of(construct).getLogicalId(defaultChild);
 }
 
-/** Records the accepted findings on the constructs that they are about. */
+/** Acknowledges the accepted findings on their constructs. */
 export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   Validations.of(constructs.originSecrets).acknowledge(rotatedByDeploying);
   Validations.of(constructs.distribution).acknowledge(...edgeFindings);

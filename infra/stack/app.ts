@@ -1,4 +1,6 @@
-/** The CDK app: `cdk` runs it through `npm run app`; `node infra/stack/app.ts` synthesizes into cdk.out by itself. */
+/**
+ * The CDK app. `cdk` runs it through `npm run app`; `node infra/stack/app.ts` alone synthesizes into cdk.out.
+ */
 import { createApp } from './create-app.ts';
 
 try {

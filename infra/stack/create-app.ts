@@ -1,4 +1,4 @@
-/** Makes the CDK app with the one relay stack in it; synthesizing is up to the caller. */
+/** Creates the CDK app with its single relay stack. The caller synthesizes it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { App, Validations } from 'aws-cdk-lib';
@@ -9,22 +9,22 @@ import { RelayStack } from './relay-stack.ts';
 const projectFolder = join(import.meta.dirname, '..', '..');
 
 export interface AppSettings {
-  /** Where templates and assets go. */
+  /** Receives templates and assets. */
   outputFolder: string;
   /** The build's output: one folder per function. */
   bundlesFolder?: string;
-  /** Stronger than `cdk.json`; what the CLI passes is stronger still. */
+  /** Overrides `cdk.json`; context values of the CLI override both. */
   context?: Record<string, unknown>;
-  /** CloudFormation's rules and cdk-nag: most of the time of a synthesis. On unless said otherwise. */
+  /** Runs CloudFormation's rules and cdk-nag, which take most of the time of a synthesis. Default: true. */
   validate?: boolean;
 }
 
-/** Throws an Error in plain words when the context is wrong. */
+/** Throws an Error for people to read when a context value is invalid. */
 export function createApp(settings: AppSettings): { app: App; stack: RelayStack } {
   const validate = settings.validate ?? true;
   const app = new App({
     outdir: settings.outputFolder,
-    // The CLI passes the context of cdk.json by itself; without the CLI the feature flags come from here.
+    // The CLI passes the context of cdk.json itself. Without the CLI this line supplies its feature flags.
     context: { ...readJson('cdk.json').context, ...settings.context },
     analyticsReporting: false,
     builtinCloudFormationValidation: validate,

@@ -1,4 +1,4 @@
-/** The whole relay as one stack: composes the constructs, decides nothing else. */
+/** The whole relay as one stack: only composes the constructs. */
 import { CfnOutput, Stack } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
@@ -24,7 +24,7 @@ export class RelayStack extends Stack {
   readonly alarms: Alarms;
   readonly dashboard: Dashboard;
   readonly savedQueries: SavedQueries;
-  /** What clients set as base_url. */
+  /** The value that clients set as base_url. */
   readonly baseUrl: CfnOutput;
 
   constructor(scope: Construct, props: RelayStackProps) {
@@ -42,7 +42,8 @@ export class RelayStack extends Stack {
     });
     allowBedrockModels(functions, props.options.bedrockModels);
     const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
-    // Logical ids are made of the id, and a deployed distribution must not be replaced: it keeps its first name.
+    // The logical id is derived from this id. A new id would replace the deployed distribution, so the old
+    // one stays.
     const distribution = new RelayDistribution(this, 'FrontDoor', {
       stackName,
       functions,

@@ -5,11 +5,11 @@ import type { DemoRequest, DemoTool } from './request.ts';
 export interface DemoAnswer {
   choices: DemoChoice[];
   usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
-  /** How long the model seems to think before its first word. */
+  /** Pause before the first word. */
   firstTokenMs: number;
 }
 
-/** Words carry their space, so that joined they are the text. One word counts as one token. */
+/** Each word includes the space before it; joining them gives the text. One word counts as one token. */
 export interface DemoChoice {
   words: string[];
   toolCall?: { id: string; name: string; arguments: string };
@@ -48,7 +48,7 @@ function choiceOf(request: DemoRequest, index: number): DemoChoice {
   return { words, finishReason: 'stop' };
 }
 
-/** A forced tool, else the first one when the user speaks of a tool; never right after a tool's result. */
+/** The forced tool, or the first one when the user's text mentions a tool. None after a tool's result. */
 function toolToCall({ tools, tool_choice: choice, messages }: DemoRequest): DemoTool | undefined {
   const last = messages.at(-1);
   if (!tools?.[0] || choice === 'none' || last?.role !== 'user') return undefined;
@@ -90,7 +90,7 @@ function beforeStop(text: string, stop: DemoRequest['stop']): string {
   return text.slice(0, Math.min(text.length, ...ends));
 }
 
-/** Plausible, not exact: four characters to a token, a few for each message, 85 for an image. */
+/** A rough estimate: 4 characters per token, plus 4 tokens per message and 85 per image. */
 function promptTokensOf(request: DemoRequest): number {
   const characters = request.messages.reduce((sum, message) => sum + textOf(message).length, 0);
   const tools = request.tools?.length ? JSON.stringify(request.tools).length : 0;

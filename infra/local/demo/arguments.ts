@@ -1,6 +1,6 @@
 import type { JsonSchema } from './request.ts';
 
-/** Arguments (JSON text) that fit a schema, made from what the user said. */
+/** Arguments (JSON text) that match a schema, made from the user's text. */
 export const argumentsFor = (schema: JsonSchema | undefined, said: string): string =>
   JSON.stringify(schema === undefined ? {} : objectOf(schema, said, 0));
 
@@ -18,7 +18,7 @@ function objectOf(
 }
 
 interface Place {
-  /** The property that gets the value. */
+  /** Name of the property whose value is made. */
   name: string;
   said: string;
   depth: number;
@@ -52,7 +52,7 @@ function valueOf(schema: JsonSchema, place: Place): unknown {
 function textFor(name: string, said: string): string {
   if (/city|place|location|country/i.test(name))
     return /\b(?:in|at|for) (\p{Lu}\p{L}+)/u.exec(said)?.[1] ?? 'Paris';
-  // Coding agents run this in a shell, so it must not hold what the user said.
+  // Coding agents run this in a shell, so it must not contain the user's text.
   if (/^(cmd|command)$/i.test(name)) return 'ls';
   if (/date|day/i.test(name)) return '2026-01-31';
   return said;

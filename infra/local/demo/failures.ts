@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sendError, wordMs } from './reply.ts';
 
-/** What the user's text can ask `demo-error` to do, beside `status 429` and the like. */
+/** Failures of `demo-error` that the user's text can select, besides a status such as `status 429`. */
 const failures: { asked: RegExp; run: (response: ServerResponse) => unknown }[] = [
   { asked: /error mid-stream/i, run: async (response) => (await writeWords(response)).end(errorFrame) },
   { asked: /early stop/i, run: async (response) => (await writeWords(response)).end() },
@@ -16,7 +16,7 @@ const failures: { asked: RegExp; run: (response: ServerResponse) => unknown }[] 
   },
 ];
 
-/** Fails as the user's last text asks, by default with a 500. */
+/** Fails in the way that the user's last text selects; default: status 500. */
 export async function fail(said: string, response: ServerResponse): Promise<void> {
   const failure = failures.find(({ asked }) => asked.test(said));
   if (failure) {
@@ -36,7 +36,7 @@ const errorFrame = `data: ${JSON.stringify({
 const startStream = (response: ServerResponse): ServerResponse =>
   response.writeHead(200, { 'content-type': 'text/event-stream' });
 
-/** With pauses, so that the failure arrives after the words and not together with them. */
+/** Pauses between words, so that the failure arrives after the words and not together with them. */
 async function writeWords(response: ServerResponse): Promise<ServerResponse> {
   startStream(response);
   for (const content of ['This', ' answer', ' will', ' not']) {

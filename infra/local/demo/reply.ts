@@ -48,7 +48,7 @@ export async function sendJsonAnswer(
   });
 }
 
-/** Word by word, the choices side by side; stops when the caller hangs up. */
+/** Streams word by word, all choices in parallel. Stops when the caller disconnects. */
 export async function sendStream(
   response: ServerResponse,
   request: DemoRequest,
@@ -94,7 +94,7 @@ const toolCallOf = ({ id: callId, name, arguments: text }: NonNullable<DemoChoic
   function: { name, arguments: text },
 });
 
-/** False when the caller has gone. */
+/** Resolves to false when the caller has disconnected. */
 async function waited(milliseconds: number, response: ServerResponse): Promise<boolean> {
   await sleep(milliseconds);
   return !response.destroyed;

@@ -1,4 +1,4 @@
-/** The little of a chat request that the demo upstream looks at. */
+/** The fields of a chat request that the demo upstream reads. */
 export interface DemoRequest {
   model: string;
   messages: DemoMessage[];

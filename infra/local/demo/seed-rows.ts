@@ -8,7 +8,7 @@ export interface SeedRow {
   row: Record<string, unknown>;
 }
 
-/** The row of a key: its hash, and the hint that lists show. */
+/** The row of a key, with its hash and the hint that lists show. */
 export function keyRow(key: string): Record<string, unknown> {
   return {
     hash: keyHash(key),
@@ -19,7 +19,7 @@ export function keyRow(key: string): Record<string, unknown> {
   };
 }
 
-/** A relay that answers: a channel to the demo upstream, a price, a plan, and the demo key's account with money. */
+/** Rows for a working relay: channel to the demo upstream, price, plan, demo key, account with a balance. */
 export function demoRows(upstreamEndpoint: string, key: string): SeedRow[] {
   return [
     {

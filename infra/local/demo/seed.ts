@@ -9,7 +9,7 @@ import { demoRows, openaiRow, type SeedRow } from './seed-rows.ts';
 
 const stackName = 'relay';
 
-/** The key that is printed at start: the same one as long as its folder is kept. */
+/** The demo key that is printed at start. It stays the same as long as the data folder exists. */
 export function demoKey(dataFolder: string | undefined): string {
   const fresh = `sk-${randomBytes(24).toString('base64url')}`;
   if (dataFolder === undefined) return fresh;
@@ -21,16 +21,16 @@ export function demoKey(dataFolder: string | undefined): string {
       return kept;
     }
   } catch {
-    // No key yet.
+    // The file does not exist yet.
   }
   mkdirSync(dataFolder, { recursive: true });
   writeFileSync(file, `${fresh}\n`, { mode: 0o600 });
-  // The mode counts for a new file only.
+  // `writeFileSync` applies the mode only to a new file.
   chmodSync(file, 0o600);
   return fresh;
 }
 
-/** Writes the demo rows that are not there; the channel's endpoint follows the demo upstream's port. */
+/** Writes missing demo rows, and updates the channel's endpoint to the demo upstream's current port. */
 export async function seedDemo(client: DynamoDBClient, upstreamEndpoint: string, key: string): Promise<void> {
   const documents = DynamoDBDocumentClient.from(client);
   await Promise.all(demoRows(upstreamEndpoint, key).map((row) => putIfAbsent(documents, row)));

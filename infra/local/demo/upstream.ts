@@ -8,8 +8,8 @@ import { demoModels, isDemoRequest, lastUserText } from './request.ts';
 import { sendError, sendJson, sendJsonAnswer, sendStream } from './reply.ts';
 
 /**
- * A small scripted OpenAI-compatible server on loopback, so that the local stack answers without any key.
- * It takes no credentials. Port 0 picks a free one. The same request always gets the same answer.
+ * A small scripted OpenAI-compatible server on loopback: the local stack answers without an API key. It takes
+ * no credentials. Port 0 picks a free port. Equal requests get equal answers.
  */
 export async function startDemoUpstream(port = 0): Promise<{ port: number; close(): Promise<void> }> {
   const server = createServer((request, response) => {

@@ -1,7 +1,7 @@
 import type { OriginTimeouts } from './viewer-reply.ts';
 import { StartError } from '../host/start-error.ts';
 
-/** Where requests of one behaviour go. */
+/** The origin that receives the requests of one behaviour. */
 export interface Origin {
   domain: string;
   pathPrefix: string;
@@ -30,7 +30,7 @@ interface OriginProperties {
   ResponseCompletionTimeout?: number;
 }
 
-/** The parts of a distribution's (resolved) configuration that are emulated. */
+/** The emulated parts of a distribution's resolved configuration. */
 export interface DistributionConfig {
   Origins: OriginProperties[];
   CacheBehaviors?: BehaviourProperties[];
@@ -39,7 +39,7 @@ export interface DistributionConfig {
 
 const cloudFrontReadTimeoutSeconds = 30;
 
-/** The behaviours in the order in which they are tried; the last one fits every path. */
+/** Returns the behaviours in matching order; the last one matches every path. */
 export function readBehaviours(config: DistributionConfig): Behaviour[] {
   const origins = new Map(config.Origins.map((origin) => [origin.Id, readOrigin(origin)]));
   const read = (properties: BehaviourProperties, pattern: string): Behaviour => {
@@ -78,7 +78,9 @@ function readOrigin(properties: OriginProperties): Origin {
   };
 }
 
-/** A CloudFront path pattern: `*` is any text, `?` any character; the leading slash may be absent. */
+/**
+ * Converts a CloudFront path pattern: `*` matches any text, `?` any character; the leading slash is optional.
+ */
 export function patternExpression(pattern: string): RegExp {
   const body = pattern
     .replace(/^\//, '')

@@ -4,7 +4,7 @@ import type { FunctionUrl } from '../lambda/function-url.ts';
 import type { Behaviour, Origin } from './behaviours.ts';
 import { ViewerReply } from './viewer-reply.ts';
 
-// Hop-by-hop headers: they are about the viewer's own connection.
+// Hop-by-hop headers, which apply only to the viewer's connection.
 const viewerOnly = new Set([
   'connection',
   'expect',
@@ -26,16 +26,16 @@ const methodPage = `<!DOCTYPE html><html><head><title>403 ERROR</title></head><b
 export interface LocalDistribution {
   /** Resolves with the port; rejects when it is in use. */
   listen(port: number): Promise<number>;
-  /** `urls`: the Function URLs by their host names. */
+  /** Starts serving. `urls` maps host names to Function URLs. */
   open(behaviours: Behaviour[], urls: ReadonlyMap<string, FunctionUrl>): void;
   close(): Promise<void>;
 }
 
-/** CloudFront on one port. It answers 503 until `open` gives it behaviours. */
+/** Emulates CloudFront on one port. Answers 503 until `open` is called. */
 export function createDistribution(): LocalDistribution {
   let serve = serveBy([], new Map());
   const server = createServer((request, response) => serve(request, response));
-  // Longer than clients keep idle connections, so that no request meets a closing one.
+  // Longer than clients keep idle connections, so that no request is sent on a closing connection.
   server.keepAliveTimeout = 75_000;
   server.on('clientError', (_, socket) => {
     if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
@@ -70,7 +70,7 @@ const serveBy =
     });
   };
 
-/** The headers that the origin gets: the viewer's without its host, which the edge function keeps in another header. */
+/** The headers for the origin. Like the edge function, moves the viewer's host to `x-forwarded-host`. */
 function originHeaders(viewer: IncomingHttpHeaders, origin: Origin): IncomingHttpHeaders {
   const kept = Object.entries(viewer).filter(([name]) => !viewerOnly.has(name));
   const { host } = viewer;

@@ -1,10 +1,13 @@
-/** CloudFront's side of an answer, its time-outs included: 504 before the first byte, a cut connection after it. */
+/**
+ * Emulates how CloudFront sends an answer, including its time-outs: 504 before the first byte, a cut
+ * connection later.
+ */
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { UrlReply } from '../lambda/url-reply.ts';
 
-/** How long CloudFront waits for an origin. */
+/** Time limits of CloudFront for an origin. */
 export interface OriginTimeouts {
-  /** Silence between bytes, the first one included. */
+  /** Longest pause before the first byte and between bytes. */
   readTimeoutMs: number;
   /** From the request to the last byte. */
   completionTimeoutMs?: number;
@@ -15,7 +18,7 @@ const timeoutPage = `<!DOCTYPE html><html><head><title>504 Gateway Timeout</titl
 for too long.</p></body></html>
 `;
 
-/** The answer on its way to the viewer. Once the viewer has gone or CloudFront timed out, everything written is dropped. */
+/** The answer to the viewer. Drops all writes after the viewer has disconnected or CloudFront timed out. */
 export class ViewerReply implements UrlReply {
   readonly #response: ServerResponse;
   readonly #timeouts: OriginTimeouts;
@@ -30,7 +33,7 @@ export class ViewerReply implements UrlReply {
     response.once('close', () => this.#finish());
   }
 
-  /** Nobody reads any more. */
+  /** True when the viewer no longer reads. */
   get gone(): boolean {
     return this.#ended || this.#response.destroyed;
   }
@@ -57,7 +60,7 @@ export class ViewerReply implements UrlReply {
   write(bytes: Uint8Array): boolean {
     if (this.gone || bytes.length === 0) return true;
     const room = this.#response.write(bytes);
-    // While the viewer is slow, the silence is not the origin's.
+    // While the viewer is slow, a pause does not count against the origin.
     if (room) this.#watchSilence();
     else clearTimeout(this.#silence);
     return room;

@@ -1,13 +1,13 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** How far each mapping has read each shard: the sequence number of the last record. */
+/** The read position of each mapping in each shard: the sequence number of the last record. */
 export interface Checkpoints {
   get(mapping: string, shard: string): string | undefined;
   set(mapping: string, shard: string, sequenceNumber: string): void;
 }
 
-/** Kept in a file of the folder, as on AWS positions survive a restart; undefined keeps nothing. */
+/** Stores positions in a file, because on AWS they survive a restart. No folder: nothing is stored. */
 export function openCheckpoints(folder: string | undefined): Checkpoints {
   const file = folder === undefined ? undefined : path.join(folder, 'stream-positions.json');
   const positions = new Map(Object.entries(file === undefined ? {} : readPositions(file)));

@@ -1,7 +1,7 @@
 import type { StreamRecord } from './table-stream-record.ts';
 
 export interface DeliveryPolicy {
-  /** -1 tries for ever. */
+  /** -1: no limit. */
   retriesMax: number;
   bisectOnError: boolean;
   reportsItemFailures: boolean;
@@ -9,18 +9,18 @@ export interface DeliveryPolicy {
 
 export interface Delivery {
   policy: DeliveryPolicy;
-  /** Calls the function; rejects when it failed. */
+  /** Calls the function; rejects when it fails. */
   invoke(records: StreamRecord[]): Promise<unknown>;
-  /** Waits before the next try; resolves to false when delivery is to stop. */
+  /** Waits before the next try; resolves to false when delivery must stop. */
   pause(attempt: number): Promise<boolean>;
-  /** The retries of these records ran out. */
+  /** Called for records without retries left. */
   discard(records: StreamRecord[], reason: string): void;
 }
 
 /**
- * Delivers one batch as an event source mapping does: a failed batch is tried again, halved when that is asked
- * for, and given up after its retries; a reported item failure keeps what came before it as done. Halving costs
- * no retry. Resolves when every record was taken or given up, or the pause said to stop.
+ * Delivers one batch like an event source mapping. A failed batch is retried, halved if the policy wants
+ * that, and discarded after its retries. Records before a reported item failure count as done. Halving uses
+ * no retry. Resolves when every record is processed or discarded, or when `pause` resolves to false.
  */
 export async function deliverBatch(delivery: Delivery, records: StreamRecord[]): Promise<void> {
   const { policy } = delivery;

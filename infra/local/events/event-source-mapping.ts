@@ -12,7 +12,7 @@ import { deliverBatch, type Delivery } from './deliver-batch.ts';
 import type { MappingSettings, StartingPosition } from './mapping-settings.ts';
 import { toStreamRecord, type StreamRecord } from './table-stream-record.ts';
 
-// As Lambda: four polls of a shard a second.
+// Lambda polls each shard four times a second.
 const pollIntervalMs = 250;
 const firstRetryMs = 100;
 const longestRetryMs = 5000;
@@ -24,7 +24,7 @@ export interface MappingParts {
   log: Log;
 }
 
-/** Reads one table's stream and calls its function, shard by shard, batch by batch, in order. */
+/** Reads one table's stream and calls its function with the batches of each shard in order. */
 export class EventSourceMapping {
   readonly #parts: MappingParts;
   readonly #stopping = new AbortController();
@@ -35,13 +35,13 @@ export class EventSourceMapping {
     this.#parts = parts;
   }
 
-  /** Resolves when the positions are fixed: a record written after that is delivered, wherever reading starts. */
+  /** Resolves when the starting positions are set. Every record written later is delivered. */
   async start(): Promise<void> {
     await this.#findShards(this.#parts.settings.startingPosition);
     this.#polling = this.#watchShards();
   }
 
-  /** Ends after the request under way; a batch in delivery counts as not delivered. */
+  /** Resolves when the running requests have ended. A batch in delivery counts as not delivered. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#polling;
@@ -50,7 +50,7 @@ export class EventSourceMapping {
 
   async #watchShards(): Promise<void> {
     while (await this.#wait(20 * pollIntervalMs))
-      // A shard that appears later continues one that was read: nothing of it may be missed.
+      // A new shard continues an earlier one, so it is read from its first record.
       await this.#findShards('TRIM_HORIZON').catch((error) => this.#complain(error));
   }
 
@@ -74,7 +74,7 @@ export class EventSourceMapping {
       return (await client.send(new GetShardIteratorCommand(place))).ShardIterator;
     };
     if (position === undefined) return iterator({ ShardIteratorType: startingPosition });
-    // A position that is older than what the stream keeps is refused: then everything that is left is read.
+    // The stream refuses a position older than its oldest record; then reading starts at that record.
     return iterator({ ShardIteratorType: 'AFTER_SEQUENCE_NUMBER', SequenceNumber: position }).catch(() =>
       iterator({ ShardIteratorType: 'TRIM_HORIZON' }),
     );

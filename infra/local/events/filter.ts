@@ -2,10 +2,13 @@ import { StartError } from '../host/start-error.ts';
 
 type Condition = string | number | boolean | null | Record<string, unknown>;
 
-/** Whether a value passes. */
+/** True when the value passes. */
 export type Filter = (value: unknown) => boolean;
 
-/** Compiles the event filter patterns of a mapping (JSON texts). One match is enough; without patterns everything passes. Throws StartError for an unknown operator. */
+/**
+ * Compiles the event filter patterns (JSON texts) of a mapping. A value passes if one pattern matches or if
+ * there are none. Throws StartError for an unknown operator.
+ */
 export function createFilter(patterns: string[]): Filter {
   if (patterns.length === 0) return () => true;
   const filters = patterns.map((pattern) => compile(JSON.parse(pattern) as Record<string, unknown>));

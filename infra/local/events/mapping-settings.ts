@@ -5,7 +5,7 @@ import { createFilter, type Filter } from './filter.ts';
 export type StartingPosition = 'TRIM_HORIZON' | 'LATEST';
 
 export interface MappingSettings {
-  /** Logical id: names the position that is kept. */
+  /** Logical id, under which the read position is stored. */
   id: string;
   streamArn: string;
   startingPosition: StartingPosition;
@@ -15,7 +15,10 @@ export interface MappingSettings {
   target: LocalFunction;
 }
 
-/** The (resolved) properties of AWS::Lambda::EventSourceMapping that are followed; windows only wait, so none is. */
+/**
+ * The resolved properties of AWS::Lambda::EventSourceMapping that are emulated. Batching windows only delay,
+ * so they are ignored.
+ */
 export interface MappingProperties {
   EventSourceArn: string;
   StartingPosition?: StartingPosition;
@@ -27,7 +30,7 @@ export interface MappingProperties {
   Enabled?: boolean;
 }
 
-/** Lambda's own defaults for streams of DynamoDB. Throws StartError for a filter that is not understood. */
+/** Applies Lambda's defaults for DynamoDB streams. Throws StartError for an unsupported filter. */
 export function readMapping(
   id: string,
   properties: MappingProperties,

@@ -9,20 +9,20 @@ export interface Schedule {
 }
 
 export interface RunningSchedules {
-  /** Runs all of them at once. Resolves when every run has ended, however it ended. */
+  /** Runs all schedules at once. Resolves when every run has ended, successfully or not. */
   runAll(): Promise<void>;
   stop(): void;
 }
 
 const unitMs: Record<string, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
-/** Milliseconds of `rate(5 minutes)`; undefined for other expressions, which only run when asked for. */
+/** Milliseconds of `rate(5 minutes)`. Undefined for other expressions, which run only in `runAll`. */
 export function rateMs(expression: string): number | undefined {
   const match = /^rate\((\d+) (minute|hour|day)s?\)$/.exec(expression);
   return match === null ? undefined : Number(match[1]) * (unitMs[match[2] ?? ''] ?? 0);
 }
 
-/** Runs functions at their rates. */
+/** Runs each function at the rate of its schedule. */
 export function startSchedules(schedules: Schedule[], log: Log): RunningSchedules {
   const timers: NodeJS.Timeout[] = [];
   const run = ({ id, target, event }: Schedule): Promise<void> =>

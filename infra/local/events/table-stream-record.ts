@@ -2,7 +2,7 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb-streams';
 import type { _Record } from '@aws-sdk/client-dynamodb-streams';
 import { localRegion } from '../host/identity.ts';
 
-/** A record of a table's stream, as Lambda hands it to a function. */
+/** A record of a table's stream in the form that Lambda passes to a function. */
 export interface StreamRecord {
   eventID: string;
   eventName: string;
@@ -45,7 +45,7 @@ export function toStreamRecord(record: _Record, streamArn: string): StreamRecord
 const imageToJson = (image: Record<string, AttributeValue>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(image).map(([name, value]) => [name, toJson(value)]));
 
-/** Lambda's events are JSON, where bytes are base64. */
+/** Lambda's events are JSON, with bytes in base64. */
 function toJson(value: unknown): unknown {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
   if (Array.isArray(value)) return value.map(toJson);

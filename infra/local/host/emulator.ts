@@ -6,7 +6,7 @@ import { claimPort, explainingTakenPort } from './free-port.ts';
 import type { LocalOptions } from './local-options.ts';
 import { StartError } from './start-error.ts';
 
-/** A DynamoDB that answers on `endpoint`. `ended` resolves when it stops without being asked to. */
+/** A running DynamoDB at `endpoint`. `ended` resolves when it stops unexpectedly. */
 export interface Emulator {
   endpoint: string;
   ended: Promise<string>;
@@ -14,8 +14,8 @@ export interface Emulator {
 }
 
 /**
- * Runs a program until it ends or our stdin does: when the runner ends, by kill -9 too, so does the emulator.
- * SIGKILL loses nothing: the emulator's store is a write-ahead log.
+ * Runs a program and kills it when stdin closes, so that the emulator ends with the local stack even after
+ * `kill -9`. SIGKILL loses no data, because the emulator's store is a write-ahead log.
  */
 const endsWithStdin = `
   trap '' INT
@@ -46,7 +46,7 @@ export async function startEmulator(options: LocalOptions): Promise<Emulator> {
     try {
       return await launch(binary, port, options.dataFolder);
     } catch (error) {
-      // Another process may take the free port before the emulator listens on it.
+      // Another process may take the free port first; a chosen port is not retried.
       if (wanted !== 0 || attempt === 3) throw error;
     }
   }

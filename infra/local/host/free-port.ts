@@ -3,14 +3,14 @@ import type { Server as HttpServer } from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { StartError } from './start-error.ts';
 
-/** Listens on loopback and resolves with the port: 0 takes any free one. Rejects with EADDRINUSE. */
+/** Listens on loopback and resolves with the port; 0 picks a free one. Rejects with EADDRINUSE. */
 export async function listenOnLoopback(server: Server, port: number): Promise<number> {
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   return (server.address() as AddressInfo).port;
 }
 
-/** Cuts the connections that are open. */
+/** Closes the server and its open connections. */
 export async function closeServer(server: HttpServer): Promise<void> {
   if (!server.listening) return;
   server.close();
@@ -18,7 +18,7 @@ export async function closeServer(server: HttpServer): Promise<void> {
   await once(server, 'close');
 }
 
-/** Resolves with the port when nobody listens on it, or with any free one for 0; rejects with EADDRINUSE. */
+/** Resolves with the port if it is free, or with any free port for 0. Rejects with EADDRINUSE. */
 export async function claimPort(port: number): Promise<number> {
   const server = createServer();
   const free = await listenOnLoopback(server, port);
@@ -27,7 +27,7 @@ export async function claimPort(port: number): Promise<number> {
   return free;
 }
 
-/** Explains a port that is taken, and which variable names another. */
+/** Replaces EADDRINUSE by a StartError that names the variable for choosing another port. */
 export async function explainingTakenPort(
   variable: string,
   port: number,

@@ -1,8 +1,8 @@
-/** Region, account and credentials of everything that runs locally: made up, and the same everywhere. */
+/** Invented region, account and credentials that all local parts share. */
 export const localRegion = 'us-east-1';
 export const localAccount = '000000000000';
 
-/** How an SDK client reaches the emulator, which takes any credentials. */
+/** Settings of SDK clients for the emulator, which accepts any credentials. */
 export const localClientSettings = (endpoint: string) => ({
   endpoint,
   region: localRegion,

@@ -1,26 +1,26 @@
 import path from 'node:path';
 import { StartError } from './start-error.ts';
 
-/** What environment variables of `npm start` may set. */
+/** Options that environment variables of `npm start` set. */
 export interface LocalOptions {
-  /** Distribution; 0 takes any free port. */
+  /** Port of the distribution; 0 picks a free one. */
   port: number;
-  /** DynamoDB; 0 takes any free port. */
+  /** Port of DynamoDB; 0 picks a free one. */
   dynamodbPort: number;
-  /** A running DynamoDB to use instead of starting one. */
+  /** Address of a running DynamoDB to use instead of starting one. */
   dynamodbEndpoint?: string;
-  /** The folder that keeps tables and demo key; undefined keeps nothing. */
+  /** Folder that stores the tables and the demo key. Undefined: nothing is stored. */
   dataFolder: string | undefined;
-  /** Where the synthesized template is. */
+  /** Folder of the synthesized template. */
   templateFolder: string;
   seed: 'demo' | 'none';
-  /** A real channel is added when there is a key for it. */
+  /** True when an OpenAI key is set: a channel to OpenAI is then added. */
   openaiKey: boolean;
-  /** The caller's environment variables that functions get. */
+  /** The caller's environment variables that are passed to functions. */
   functionEnvironment: Record<string, string>;
 }
 
-/** Throws StartError in plain words when a value cannot be used. */
+/** Throws StartError when a value is invalid. */
 export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
   const seed = environment['RELAY_SEED'] || 'demo';
   if (seed !== 'demo' && seed !== 'none') throw new StartError(`RELAY_SEED is ${seed}; wanted: demo or none`);
@@ -46,7 +46,7 @@ function readPort(environment: NodeJS.ProcessEnv, name: string, usual: number): 
   return port;
 }
 
-/** Everything but AWS_*: a developer's own credentials must not reach a function, nor a function AWS. */
+/** All variables except AWS_*, so that no function gets a developer's credentials or reaches AWS. */
 function functionEnvironment(environment: NodeJS.ProcessEnv): Record<string, string> {
   const kept: Record<string, string> = {};
   for (const [name, value] of Object.entries(environment))

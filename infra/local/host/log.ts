@@ -1,13 +1,13 @@
 import type { Readable } from 'node:stream';
 
-/** The log goes to stderr; stdout holds only what `npm start` reports once it is ready. */
+/** The log goes to stderr, because stdout is reserved for the report of `npm start` when it is ready. */
 export type Log = (line: string) => void;
 
 export const logToStderr: Log = (line) => {
   process.stderr.write(`${line}\n`);
 };
 
-/** Logs what a process writes line by line; the last line may lack its end. */
+/** Logs the output of a process line by line. The last line may have no line break. */
 export function logLines(stream: Readable, log: Log): void {
   let rest = '';
   stream

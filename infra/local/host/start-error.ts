@@ -1,4 +1,4 @@
-/** The stack cannot start for a reason that its caller can fix: shown as one line, without a stack trace. */
+/** A start error that the caller can fix. It is shown as one line without a stack trace. */
 export class StartError extends Error {
   override readonly name = 'StartError';
 }

@@ -11,28 +11,28 @@ import { runtimeEnvironment } from './runtime-environment.ts';
 
 const runtimeClient = createRequire(import.meta.url).resolve('aws-lambda-ric');
 const shim = path.join(import.meta.dirname, 'ric-shim.cjs');
-// Lambda allows a function ten seconds to load; a busy laptop needs more.
+// Lambda's limit for loading a function is 10 s; a busy laptop needs more.
 const initTimeoutMs = 30_000;
 
-/** How long a handler that has answered may go on before new requests get another environment. */
+/** Time that a handler may run on after its answer before new requests get another environment. */
 export const finishingMs = 100;
 
 export interface EnvironmentEvents {
-  /** It waits for work: after loading, and after each invocation including all that the handler awaited. */
+  /** Called when it waits for work: after loading, and after the handler of an invocation has returned. */
   idle(): void;
-  /** Its process has ended. `initError` is set when it never became idle. */
+  /** Called when its process has ended. `initError` is set if it was never idle. */
   dead(environment: Environment, initError?: FunctionError): void;
 }
 
 export interface EnvironmentParts {
   settings: FunctionSettings;
-  /** Counts the environments of a function, from 1. */
+  /** Number of this environment among those of its function, from 1. */
   serial: number;
   events: EnvironmentEvents;
   log: Log;
 }
 
-/** One execution environment: a process with AWS's runtime client in it that runs one invocation at a time. */
+/** One execution environment: a process with AWS's runtime client that runs one invocation at a time. */
 export class Environment {
   readonly label: string;
   state: 'starting' | 'idle' | 'busy' | 'dead' = 'starting';
@@ -42,7 +42,7 @@ export class Environment {
   #waiting: ServerResponse | undefined;
   #invocation: Invocation | undefined;
   #answered = false;
-  /** When it had sent its last byte; undefined until then. */
+  /** Time at which the last byte of the answer was sent; undefined before. */
   #completeAt: number | undefined;
   #everIdle = false;
   #initError: FunctionError | undefined;
@@ -68,7 +68,7 @@ export class Environment {
         this.#answerEnded();
       },
       streaming: (_, body: IncomingMessage, contentType) => {
-        // Also when the runtime's connection is reset: then there is no 'end'.
+        // `finished` also covers a reset connection, which emits no 'end'.
         finished(body, () => this.#answerEnded());
         this.#take()?.streaming(body, contentType);
       },
@@ -77,12 +77,12 @@ export class Environment {
     this.#timer = setTimeout(() => this.#timedOut('Init', initTimeoutMs), initTimeoutMs);
   }
 
-  /** It has just sent its last byte. Most handlers end with that, so it will be idle at once. */
+  /** True just after the last byte was sent. Most handlers then return, so it is idle soon. */
   get isFinishing(): boolean {
     return this.state === 'busy' && performance.now() - (this.#completeAt ?? -Infinity) < finishingMs;
   }
 
-  /** Only while idle. */
+  /** Runs an invocation; allowed only while idle. */
   run(invocation: Invocation): void {
     const { timeoutMs, arn } = this.#parts.settings;
     this.#invocation = invocation;
@@ -100,7 +100,7 @@ export class Environment {
     this.#waiting = undefined;
   }
 
-  /** Kills the process as Lambda does, without notice to the function. Resolves when it has ended. */
+  /** Kills the process without notice to the function, as Lambda does. Resolves when it has ended. */
   async kill(): Promise<void> {
     this.#killed = true;
     this.#process?.kill('SIGKILL');
@@ -116,7 +116,7 @@ export class Environment {
     const heap = `--max-old-space-size=${Math.floor(settings.memoryMegabytes * 0.9)}`;
     const child = spawn(process.execPath, [heap, '-r', shim, runtimeClient], {
       cwd: settings.folder,
-      // An open stdin tells the shim that this process still lives.
+      // The shim ends when its stdin closes, which happens when this process ends.
       stdio: ['pipe', 'pipe', 'pipe'],
       env: runtimeEnvironment(settings, this.label, `127.0.0.1:${port}`),
     });
@@ -133,7 +133,8 @@ export class Environment {
   }
 
   #becomeIdle(response: ServerResponse): void {
-    // A streaming handler that threw asks for work on one connection while its answer is on the way on another.
+    // After a streaming handler has thrown, the request for work may arrive before the end of its answer,
+    // which is on another connection.
     this.#waiting = response;
     if (this.#invocation !== undefined && this.#completeAt === undefined) return;
     clearTimeout(this.#timer);
@@ -168,7 +169,7 @@ export class Environment {
     if (this.state === 'dead') return;
     this.state = 'dead';
     clearTimeout(this.#timer);
-    // Connections stay: what the process wrote before it died is still to be read.
+    // Open connections stay, so that bytes written before the process ended are still read.
     this.#server.close();
     if (this.#invocation !== undefined) this.#take()?.failed(error);
     this.#parts.events.dead(this, this.#everIdle ? undefined : (this.#initError ?? error));

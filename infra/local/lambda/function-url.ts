@@ -6,7 +6,7 @@ import { respondTo, type InvokeMode, type UrlReply } from './url-reply.ts';
 
 const requestBytesMax = 6 * 1024 * 1024;
 
-/** A request as the origin gets it; the body is still the viewer's. */
+/** The origin's view of a request. The body is read from the viewer's request. */
 export interface OriginRequest {
   /** Path and query. */
   target: string;
@@ -17,7 +17,7 @@ export interface OriginRequest {
 /** Answers a request by invoking a function once the body of the request is complete. */
 export type FunctionUrl = (request: IncomingMessage, origin: OriginRequest) => void;
 
-/** The URL of a function. Lambda itself refuses a body that is too large; everything else is left to the function. */
+/** Emulates a Function URL. It rejects only bodies that are too large, as Lambda does. */
 export const functionUrl =
   (target: LocalFunction, mode: InvokeMode, domain: string): FunctionUrl =>
   (request, { target: pathAndQuery, headers, reply }) =>
@@ -42,7 +42,10 @@ export const functionUrl =
       target.invoke(event, respondTo(reply, mode, requestId), requestId);
     });
 
-/** Calls back once with the whole body, or undefined as soon as it is too large; never, when the viewer gives up. */
+/**
+ * Calls back once: with the whole body, or with undefined as soon as it is too large. Does not call back when
+ * the viewer disconnects.
+ */
 function readBody(request: IncomingMessage, done: (body: Buffer | undefined) => void): void {
   const pieces: Buffer[] = [];
   let size = 0;

@@ -1,20 +1,20 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Why an invocation failed, in Lambda's form. */
+/** The error of a failed invocation, in Lambda's format. */
 export interface FunctionError {
   errorType: string;
   errorMessage: string;
 }
 
-/** Receives the outcome of one invocation: exactly one of these is called, once. */
+/** Receives the outcome of one invocation: exactly one method is called, once. */
 export interface Responder {
   /** The function failed before it answered. */
   failed(error: FunctionError): void;
-  /** The whole answer, as JSON. */
+  /** The function returned a whole answer: JSON. */
   buffered(payload: Buffer): void;
   /**
-   * A streamed answer began. The body ends, or errors when the environment dies; trailers name a failure that
-   * came after the beginning. Not reading holds the function back.
+   * A streamed answer started. The body ends, or emits an error when the environment's process ends. Trailers
+   * describe a failure after the start. The function waits while the body is not read.
    */
   streaming(body: IncomingMessage, contentType: string): void;
 }
@@ -26,17 +26,17 @@ export interface Invocation {
   responder: Responder;
 }
 
-/** What every environment of a function is started with. */
+/** The settings of all environments of one function. */
 export interface FunctionSettings {
-  /** Short, for log lines: `chat`. */
+  /** Short name for log lines: `chat`. */
   name: string;
   arn: string;
-  /** `index.handler` in this folder. */
+  /** Folder that contains the handler's file. */
   folder: string;
   handler: string;
   timeoutMs: number;
   memoryMegabytes: number;
   environment: Record<string, string>;
-  /** Requests queue when that many environments are busy. */
+  /** Requests are queued when this many environments are busy. */
   environmentsMax: number;
 }

@@ -3,7 +3,7 @@ import type { Log } from '../host/log.ts';
 import { Environment, finishingMs, type EnvironmentEvents } from './environment.ts';
 import type { FunctionError, FunctionSettings, Invocation, Responder } from './invocation.ts';
 
-/** One Lambda function: its environments, grown on demand up to a maximum, and the invocations that wait for one. */
+/** One Lambda function: its environments, started on demand up to a maximum, and its queue of invocations. */
 export class LocalFunction {
   readonly settings: FunctionSettings;
   readonly #log: Log;
@@ -17,7 +17,7 @@ export class LocalFunction {
     this.#log = log;
   }
 
-  /** Runs the function with the event, now or when an environment is free. */
+  /** Runs the function with the event as soon as an environment is free. */
   invoke(event: unknown, responder: Responder, id: string = randomUUID()): void {
     if (this.#closed)
       responder.failed({ errorType: 'ServiceException', errorMessage: 'the stack is closing' });
@@ -25,7 +25,10 @@ export class LocalFunction {
     this.#pump();
   }
 
-  /** Invokes and resolves with the parsed answer; rejects with an Error that is the function's FunctionError too. */
+  /**
+   * Invokes the function and resolves with the parsed answer. Rejects with an Error that has the fields of
+   * FunctionError.
+   */
   call(event: unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const fail = (error: FunctionError) =>
@@ -53,7 +56,7 @@ export class LocalFunction {
   #pump(): void {
     if (this.#closed) return;
     const environments = [...this.#environments];
-    // The one used last is the warmest.
+    // Prefers the environment that was started last.
     for (const environment of environments.toReversed()) {
       if (environment.state !== 'idle') continue;
       const next = this.#queue.shift();
@@ -75,7 +78,7 @@ export class LocalFunction {
       idle: () => this.#pump(),
       dead: (dead, initError) => {
         this.#environments.delete(dead);
-        // As on AWS, code that does not load fails one request for each attempt.
+        // As on AWS, each failed attempt to load the code fails one request.
         if (initError !== undefined) this.#queue.shift()?.responder.failed(initError);
         this.#pump();
       },

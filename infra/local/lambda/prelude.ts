@@ -1,4 +1,6 @@
-/** Status and headers of a streamed answer: JSON, then eight zero bytes, then the body. */
+/**
+ * Status and headers of a streamed answer. The stream has them as JSON, then eight zero bytes, then the body.
+ */
 export interface ResponseHead {
   statusCode?: number;
   headers?: Record<string, string | number | boolean>;
@@ -7,7 +9,7 @@ export interface ResponseHead {
 
 const delimiter = Buffer.alloc(8);
 
-/** Returns undefined while the delimiter has not come; throws SyntaxError when the prelude is not JSON. */
+/** Returns undefined until the delimiter has arrived. Throws SyntaxError when the prelude is not JSON. */
 export function splitPrelude(bytes: Buffer): { head: ResponseHead; rest: Buffer } | undefined {
   const end = bytes.indexOf(delimiter);
   if (end < 0) return undefined;

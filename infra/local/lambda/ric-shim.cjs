@@ -1,6 +1,7 @@
 /*
- * Lets AWS's own aws-lambda-ric run without its compiled addon: replaces `./rapid-client.node` alone, whose three
- * calls (next, done, error) are plain HTTP requests to the Runtime API. Streaming is JavaScript in the client itself.
+ * Lets AWS's aws-lambda-ric run without its compiled addon. It replaces only `./rapid-client.node`, whose
+ * three calls (next, done, error) are plain HTTP requests to the Runtime API. The client streams answers in
+ * JavaScript.
  */
 const http = require('node:http');
 const Module = require('node:module');
@@ -27,7 +28,7 @@ function call(method, path, { body, headers } = {}) {
 }
 
 const json = { 'content-type': 'application/json' };
-// The addon's done and error return at once; the next call for work must come after them.
+// The addon's `done` and `error` return before their request ends; `next` must wait for that request.
 let posted = Promise.resolve();
 
 const client = {
@@ -58,9 +59,9 @@ Module._load = function loadOrReplace(request, ...rest) {
   return request.endsWith('rapid-client.node') ? client : load.call(this, request, ...rest);
 };
 
-// On AWS an environment cannot outlive its host; here the host holds the other end of stdin.
+// An environment must not outlive its host. The host holds the other end of stdin, so stdin ends with it.
 process.stdin.on('end', () => process.exit(1)).on('error', () => process.exit(1));
 process.stdin.resume();
 process.stdin.unref?.();
-// Ctrl-C reaches every process of the terminal; the host ends its environments itself.
+// Ctrl-C sends SIGINT to all processes of the terminal, but the host ends its environments itself.
 process.on('SIGINT', () => {});

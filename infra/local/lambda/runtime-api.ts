@@ -2,16 +2,16 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { buffer } from 'node:stream/consumers';
 import type { FunctionError } from './invocation.ts';
 
-/** The calls of the runtime client inside one environment. */
+/** Handles the calls of the runtime client in one environment. */
 export interface RuntimeCalls {
-  /** It is free and waits for work on this response. */
+  /** The client is free; work is sent as this response. */
   next(response: ServerResponse): void;
-  /** Its code could not be loaded. */
+  /** The function's code could not be loaded. */
   initFailed(error: FunctionError): void;
   answered(id: string, payload: Buffer): void;
   failed(id: string, error: FunctionError): void;
   streaming(id: string, body: IncomingMessage, contentType: string): void;
-  /** Whether this invocation is the one under way. */
+  /** True when this invocation is running. */
   isRunning(id: string): boolean;
 }
 
@@ -23,7 +23,7 @@ export function createRuntimeApi(calls: RuntimeCalls): Server {
   const server = createServer((request, response) => {
     route(calls, request, response).catch(() => response.destroy());
   });
-  // An invocation may be silent for minutes, and so may an idle environment.
+  // An invocation and an idle environment may both send nothing for minutes.
   server.requestTimeout = 0;
   server.headersTimeout = 0;
   server.keepAliveTimeout = 0;

@@ -1,7 +1,9 @@
 import { localRegion } from '../host/identity.ts';
 import type { FunctionSettings } from './invocation.ts';
 
-/** The variables that Lambda sets. The function's own override those above them, and not those below. */
+/**
+ * The variables that Lambda sets. `settings.environment` overrides those above it; those below override it.
+ */
 export function runtimeEnvironment(
   settings: FunctionSettings,
   label: string,

@@ -14,7 +14,7 @@ export interface UrlRequest {
 
 const textual = /^(text\/|application\/(json|javascript|xml|[\w.-]+\+(json|xml))\b)/i;
 
-/** The event that a Function URL makes of a request: payload format 2.0. The path stays percent-encoded. */
+/** Converts a request to a Function URL's event, payload format 2.0. The path stays percent-encoded. */
 export function toUrlEvent(request: UrlRequest, requestId: string): Record<string, unknown> {
   const { method, target, body, sourceIp, domain } = request;
   const mark = target.indexOf('?');

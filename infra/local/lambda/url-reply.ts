@@ -9,19 +9,19 @@ const streamedBytesMax = 200 * 1024 * 1024;
 
 export type InvokeMode = 'BUFFERED' | 'RESPONSE_STREAM';
 
-/** Where a Function URL writes its answer. After the viewer has gone, writing does nothing. */
+/** The answer that a Function URL writes. Writes after the viewer has disconnected do nothing. */
 export interface UrlReply {
-  /** Status and headers are sent. */
+  /** True when status and headers are sent. */
   readonly begun: boolean;
-  /** The request has gone to the function: the time-outs of whoever waits start to run. */
+  /** Called when the function has received the request; starts the time-outs. */
   startWaiting(): void;
   begin(status: number, headers: OutgoingHttpHeaders): void;
-  /** Returns false when the viewer should be waited for: see `whenWritable`. */
+  /** Returns false when the buffer is full: wait with `whenWritable`. */
   write(bytes: Uint8Array): boolean;
-  /** Calls back once, when there is room again or nobody to write to. */
+  /** Calls back once: when the buffer has room again, or when the viewer has disconnected. */
   whenWritable(callback: () => void): void;
   end(bytes?: Uint8Array): void;
-  /** Cuts the connection: the viewer sees that the answer is not whole. */
+  /** Cuts the connection, so that the viewer detects an incomplete answer. */
   abort(): void;
 }
 
@@ -30,7 +30,7 @@ interface BufferedResult extends ResponseHead {
   isBase64Encoded?: boolean;
 }
 
-/** Translates a function's answer into its Function URL's. */
+/** Converts a function's answer to the HTTP answer of its Function URL. */
 export function respondTo(reply: UrlReply, mode: InvokeMode, requestId: string): Responder {
   const base = { 'x-amzn-requestid': requestId };
   const failed = (error: FunctionError): void => {
@@ -75,7 +75,7 @@ interface StreamSink {
   failed(error: FunctionError): void;
 }
 
-/** Reads a streamed answer to its end, even after the viewer has gone: the invocation must not wait for its viewer. */
+/** Reads a streamed answer to its end, even without a viewer, so that the invocation does not block. */
 function relay(body: IncomingMessage, hasPrelude: boolean, sink: StreamSink): void {
   let prelude: Buffer | undefined = hasPrelude ? Buffer.alloc(0) : undefined;
   let begun = false;
@@ -114,11 +114,11 @@ function relay(body: IncomingMessage, hasPrelude: boolean, sink: StreamSink): vo
     if (!begun) begin({});
     sink.end();
   });
-  // The environment died in mid-stream.
+  // The environment's process ended during the stream.
   body.once('error', () => sink.failed({ errorType: 'Runtime.ExitError', errorMessage: 'exited' }));
 }
 
-/** A BUFFERED url sends a streamed answer once it is complete. */
+/** A BUFFERED URL sends a streamed answer when it is complete. */
 function collect(reply: UrlReply): Pick<UrlReply, 'write' | 'whenWritable' | 'end'> {
   const pieces: Uint8Array[] = [];
   return {
@@ -128,7 +128,7 @@ function collect(reply: UrlReply): Pick<UrlReply, 'write' | 'whenWritable' | 'en
   };
 }
 
-/** A result without a status code is the body itself. */
+/** A result without a status code is used as the body. */
 function readResult(payload: Buffer): BufferedResult {
   const text = payload.toString();
   try {

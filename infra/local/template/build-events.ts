@@ -8,7 +8,7 @@ import { localAccount, localRegion } from '../host/identity.ts';
 
 type Functions = ReadonlyMap<string, LocalFunction>;
 
-/** The enabled event source mappings; their tables must exist. Destinations of failed batches are not followed. */
+/** Returns the enabled mappings; their tables must exist. Destinations of failed batches are ignored. */
 export function buildMappings(references: LocalReferences, functions: Functions): MappingSettings[] {
   return resourcesOf(references.template, 'AWS::Lambda::EventSourceMapping').flatMap(
     ([id, { Properties = {} }]) => {
@@ -25,17 +25,19 @@ interface Target {
   Input?: string;
 }
 
-/** Of a rule and of a schedule. */
+/** Properties of a rule or of a schedule. */
 interface ScheduledProperties {
   ScheduleExpression?: string;
   State?: string;
-  /** Of a rule. */
+  /** Only in a rule. */
   Targets?: Target[];
-  /** Of a schedule. */
+  /** Only in a schedule. */
   Target?: Target;
 }
 
-/** Rules with a schedule, and schedules, one for each function they call. Rules on events are not emulated. */
+/**
+ * Returns schedules, and rules with a schedule, once per target function. Rules on events are not emulated.
+ */
 export function buildSchedules(references: LocalReferences, functions: Functions): Schedule[] {
   const { template, resolve } = references;
   const scheduled = resourcesOf(template, 'AWS::Events::Rule', 'AWS::Scheduler::Schedule');

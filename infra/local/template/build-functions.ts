@@ -8,14 +8,14 @@ import { resourcesOf, type Template } from './read-template.ts';
 import { functionOf, functionUrlHost, type LocalReferences } from './references.ts';
 
 export interface FunctionOptions {
-  /** Variables of every function; the template's own override them. */
+  /** Variables of all functions; the template overrides them. */
   environment: Record<string, string>;
-  /** Variables of the local stack, which override the template's. */
+  /** Variables of the local stack; they override the template. */
   localEnvironment: Record<string, string>;
   environmentsMax: number;
 }
 
-/** Events can wait, and a process for each stream would slow the start on a small machine. */
+/** A small limit: events can wait, and one process per stream would slow the start on a small machine. */
 const eventEnvironmentsMax = 2;
 
 interface FunctionProperties {
@@ -28,7 +28,7 @@ interface FunctionProperties {
   FunctionName?: string;
 }
 
-/** The template's functions by logical id. Nothing is started before the first invocation. */
+/** Returns the template's functions by logical id. No process starts before the first invocation. */
 export function buildFunctions(
   references: LocalReferences,
   options: FunctionOptions,
@@ -77,20 +77,20 @@ function functionSettings(
   };
 }
 
-/** Only what is run here: roles, log groups and the like cannot be referred to. */
+/** Keeps the properties used locally. Others refer to roles and log groups, which cannot be resolved. */
 function runnable(properties: Record<string, unknown> = {}): Record<string, unknown> {
   const { Code, Handler, Timeout, MemorySize, Environment, FunctionName } = properties;
   const { LogFormat } = (properties['LoggingConfig'] ?? {}) as { LogFormat?: string };
   return { Code, Handler, Timeout, MemorySize, Environment, FunctionName, LoggingConfig: { LogFormat } };
 }
 
-/** `Functions/chat/Function/Code` is shown as `chat`. */
+/** Shortens `Functions/chat/Function/Code` to `chat`. */
 function shortName(displayName: string): string | undefined {
   const structural = new Set(['Functions', 'Function', 'Code', '']);
   return displayName.split('/').findLast((part) => !structural.has(part));
 }
 
-/** The Function URLs by host name. */
+/** Returns the Function URLs by host name. */
 export function buildFunctionUrls(
   template: Template,
   functions: ReadonlyMap<string, LocalFunction>,

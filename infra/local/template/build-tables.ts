@@ -27,7 +27,7 @@ export function createDynamoClient(endpoint: string): DynamoDBClient {
   return new DynamoDBClient(localClientSettings(endpoint));
 }
 
-/** Creates the template's tables that do not exist yet, and sets their stream ARNs. */
+/** Creates missing tables of the template, and sets the stream ARNs of all tables. */
 export async function createTables(client: DynamoDBClient, references: LocalReferences): Promise<void> {
   await Promise.all(
     resourcesOf(references.template, 'AWS::DynamoDB::GlobalTable', 'AWS::DynamoDB::Table').map(
@@ -73,7 +73,7 @@ async function createTable(
   }
 }
 
-/** A data folder of an older version may hold a table of another shape, which must not be deleted. */
+/** Throws StartError for a table that an older version left with another schema; it must not be deleted. */
 async function existingTable(
   client: DynamoDBClient,
   name: string,

@@ -15,13 +15,13 @@ export interface Template {
   stackName: string;
   parameters: Record<string, { Default?: unknown }>;
   resources: Record<string, Resource>;
-  /** The asset that is uploaded as `<key>` on AWS. */
+  /** Returns the asset that is uploaded as `<key>` on AWS. */
   asset(key: string): Asset;
 }
 
 export interface Asset {
   folder: string;
-  /** Where it stands in the CDK app: `Functions/chat/Function/Code`. */
+  /** Path of its construct in the CDK app: `Functions/chat/Function/Code`. */
   displayName: string;
 }
 
@@ -42,8 +42,8 @@ interface AssetManifest {
 }
 
 /**
- * Reads `<folder>/<stack>.template.json` and its asset manifest. Throws StartError when the template is missing,
- * or holds a resource type or an intrinsic function that the local stack does not know.
+ * Reads `<folder>/<stack>.template.json` and its asset manifest. Throws StartError when the template is
+ * missing, or contains a resource type or an intrinsic function that the local stack does not support.
  */
 export function readTemplate(folder: string, stackName: string): Template {
   const body = readJson(folder, `${stackName}.template.json`) as Body;
@@ -87,10 +87,10 @@ export function checkResources(resources: Record<string, Resource>): void {
   }
 }
 
-/** A key in JSON: inside a text its quotes would be escaped. */
+/** Matches only keys of the JSON: within a string the quotes are escaped. */
 const intrinsicKey = /"(Fn::[^"\\]*)":/g;
 
-/** The resources of one type, in the template's order. */
+/** Returns the resources of the given types in the template's order. */
 export function resourcesOf(template: Template, ...types: RunType[]): [id: string, resource: Resource][] {
   return Object.entries(template.resources).filter(([, resource]) =>
     types.some((type) => type === resource.Type),

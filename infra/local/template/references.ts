@@ -25,12 +25,12 @@ const arnPath: Record<string, string> = {
   lambda: 'function:',
 };
 
-/** The template and what its references resolve to locally: names, ARNs, secrets generated at start. */
+/** The template and the local values of its references: names, ARNs, secrets generated at start. */
 export interface LocalReferences extends References {
   template: Template;
   resolve: Resolve;
   physicalName(logicalId: string): string;
-  /** An attribute that is only known once the thing runs, such as a table's StreamArn. */
+  /** Sets an attribute that is known only when the resource exists, such as a table's StreamArn. */
   setAttribute(logicalId: string, name: string, value: string): void;
 }
 
@@ -95,7 +95,7 @@ export function createReferences(template: Template): LocalReferences {
   return references;
 }
 
-/** The logical id of the function that a property such as TargetFunctionArn or FunctionName points at. */
+/** The logical id of the function that a property such as TargetFunctionArn or FunctionName refers to. */
 export function functionOf(value: unknown): string {
   const inner = value as { 'Fn::GetAtt'?: [string, string] | string; Ref?: string } | undefined;
   const attribute = inner?.['Fn::GetAtt'];

@@ -1,10 +1,10 @@
 import { StartError } from '../host/start-error.ts';
 
-/** What Ref and Fn::GetAtt answer. Both throw StartError for a name that is not in the template. */
+/** Values of Ref and Fn::GetAtt. Both throw StartError for a name that is not in the template. */
 export interface References {
   ref(logicalId: string): unknown;
   attribute(logicalId: string, name: string): unknown;
-  /** The value behind `{{resolve:secretsmanager:<id>:SecretString:<jsonKey>::}}`. */
+  /** The value of `{{resolve:secretsmanager:<id>:SecretString:<jsonKey>::}}`. */
   secret(id: string, jsonKey: string): string;
 }
 
@@ -12,7 +12,7 @@ export type Resolve = (value: unknown) => unknown;
 
 export const intrinsicNames: string[] = ['Fn::GetAtt', 'Fn::Join', 'Fn::Select', 'Fn::Split', 'Fn::Sub'];
 
-// The id may be an ARN, colons and all; the four parts after SecretString never hold one.
+// The id may be an ARN with colons; the parts after SecretString contain none.
 const dynamicReference = /\{\{resolve:([\w-]+):(.*?)\}\}/g;
 const secretReference = /^(.+):SecretString:([^:]*):[^:]*:[^:]*$/;
 
@@ -65,7 +65,7 @@ export function createResolver(references: References): Resolve {
         return substitute(argument);
       case 'Fn::Join': {
         const [separator, items] = argument as [string, unknown];
-        // A dynamic reference is often put together by a join, so it is looked for after joining: its pieces alone are none.
+        // Dynamic references are resolved after joining, because a join often builds one from pieces.
         return secrets((resolve(items) as unknown[]).map(String).join(separator));
       }
       case 'Fn::Select': {

@@ -1,6 +1,6 @@
 /**
- * The resource types that the local stack runs, and those that it ignores. A type in neither list is a start error:
- * the local stack must not silently lack a part of the deployed one.
+ * The resource types that the local stack runs and those that it ignores. A type in neither list is a start
+ * error, so that the local stack never silently lacks a part of the deployed one.
  */
 export const runTypes = [
   'AWS::DynamoDB::GlobalTable',
@@ -19,7 +19,7 @@ export type RunType = (typeof runTypes)[number];
 const noPermissionChecks = 'the emulators check no permissions';
 const noAlarmsLocally = 'alarms and dashboards have no local counterpart';
 
-/** Type -> why the local stack ignores it. */
+/** Type -> reason why the local stack ignores it. */
 export const ignoredTypes: Record<string, string> = {
   'AWS::IAM::Role': noPermissionChecks,
   'AWS::IAM::Policy': noPermissionChecks,

@@ -1,4 +1,4 @@
-/** Lets the functions that answer call the Bedrock models that the deployment names; without names, none. */
+/** Lets the answering functions call the Bedrock models that the deployment lists; by default none. */
 import { allow } from './allow.ts';
 import { functionDescriptions } from './function-descriptions.ts';
 import type { RelayFunctions } from './relay-functions.ts';
@@ -7,7 +7,7 @@ export function allowBedrockModels(functions: RelayFunctions, modelArns: string[
   if (modelArns.length === 0) return;
   for (const [name, { lambda }] of functions.byName) {
     if (functionDescriptions[name].url !== 'RESPONSE_STREAM') continue;
-    // What Chat Completions on Bedrock needs, whole and streamed.
+    // The actions that Chat Completions on Bedrock needs for whole and for streamed answers.
     const actions = ['InvokeModel', 'InvokeModelWithResponseStream'];
     lambda.addToRolePolicy(allow('bedrock', actions, ...modelArns));
   }

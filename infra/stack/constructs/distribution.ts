@@ -1,4 +1,4 @@
-/** The one public address: a CloudFront distribution that sends each path to its function. */
+/** The only public address: a CloudFront distribution that sends each path to its function. */
 import { Duration } from 'aws-cdk-lib';
 import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
 import {
@@ -34,10 +34,13 @@ export interface RelayDistributionProps {
   domain?: StackOptions['domain'];
 }
 
-/** The longest silence CloudFront accepts from a function without a raised quota; heartbeats stay below it. */
+/**
+ * The longest pause between bytes that CloudFront allows an origin without a raised quota. Heartbeats come
+ * more often.
+ */
 const readTimeout = Duration.seconds(60);
 
-/** Keeps the host name that the client used: `host` has to be the origin's own. */
+/** Copies the client's host name to another header, because `host` must be the origin's own. */
 const hostFunction = `function handler(event) {
   var request = event.request;
   request.headers['x-forwarded-host'] = { value: request.headers.host.value };
@@ -47,7 +50,7 @@ const hostFunction = `function handler(event) {
 
 export class RelayDistribution extends Construct {
   readonly distribution: Distribution;
-  /** The host name that clients use. */
+  /** The public host name. */
   readonly host: string;
 
   constructor(scope: Construct, id: string, props: RelayDistributionProps) {
@@ -64,7 +67,8 @@ export class RelayDistribution extends Construct {
       ...(props.domain && {
         domainNames: [props.domain.name],
         certificate: Certificate.fromCertificateArn(this, 'Certificate', props.domain.certificateArn),
-        // CloudFront fixes the minimum of its own certificate: it can be set for ours alone.
+        // The minimum can be set only for our own certificate; CloudFront fixes it for its default
+        // certificate.
         minimumProtocolVersion: SecurityPolicyProtocol.TLS_V1_2_2021,
       }),
     });
@@ -94,9 +98,9 @@ export class RelayDistribution extends Construct {
     };
     return (name, cached) => ({
       origin: origin(name),
-      // Not a redirect: a key that was sent in the clear must fail loudly.
+      // No redirect: plain HTTP fails, so that a client notices that it sent its key unencrypted.
       viewerProtocolPolicy: ViewerProtocolPolicy.HTTPS_ONLY,
-      // All methods, so that a wrong one gets the relay's JSON error instead of CloudFront's HTML.
+      // Allows all methods, so that a wrong one gets the relay's JSON error instead of CloudFront's HTML.
       allowedMethods: AllowedMethods.ALLOW_ALL,
       cachePolicy: cached ? cacheForSeconds : CachePolicy.CACHING_DISABLED,
       originRequestPolicy: OriginRequestPolicy.ALL_VIEWER_EXCEPT_HOST_HEADER,
@@ -113,13 +117,13 @@ export class RelayDistribution extends Construct {
       maxTtl: Duration.seconds(5),
       queryStringBehavior: CacheQueryStringBehavior.all(),
       cookieBehavior: CacheCookieBehavior.none(),
-      // The answer to a browser names the origin that it allows.
+      // The answer to a browser contains the allowed origin, so it depends on this header.
       headerBehavior: CacheHeaderBehavior.allowList('Origin'),
     });
   }
 }
 
-/** CloudFront would keep an error for 10 s, on every path and for every caller, also where nothing else is cached. */
+/** Without this, CloudFront caches errors for 10 s for all callers, even on paths without caching. */
 function uncachedErrors(): ErrorResponse[] {
   const statuses = [400, 403, 404, 405, 414, 416, 500, 501, 502, 503, 504];
   return statuses.map((httpStatus) => ({ httpStatus, ttl: Duration.seconds(0) }));

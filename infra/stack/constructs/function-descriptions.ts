@@ -1,40 +1,40 @@
 /**
- * One description per function: all that differs between them. A new endpoint group is one entry here, one file
- * in `functions/`, and its routes in `routes.ts`.
+ * One description per function, with everything in which functions differ. A new endpoint group needs one
+ * entry here, one file in `functions/`, and its routes in `routes.ts`.
  */
 import type { TableName } from '../../../shared/tables/table-names.ts';
 
 export interface FunctionDescription {
   purpose: string;
-  /** How its Function URL answers; absent: no URL, something else invokes it. */
+  /** Invoke mode of its Function URL. Absent: it has no URL; streams or a schedule invoke it. */
   url?: 'RESPONSE_STREAM' | 'BUFFERED';
   /** The tables whose streams invoke it. */
   streams?: readonly StreamTrigger[];
-  /** A schedule invokes it, every so many minutes. */
+  /** Interval of the schedule that invokes it. Absent: no schedule. */
   everyMinutes?: number;
   timeoutSeconds: number;
   memoryMegabytes: number;
-  /** The DynamoDB actions it may take, table by table. Nothing else of any table is open to it. */
+  /** The allowed DynamoDB actions for each table. All others are denied. */
   tables: Partial<Record<TableName, readonly TableAction[]>>;
   /** May read the secrets that channels refer to: `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...`. */
   readsChannelSecrets: boolean;
 }
 
-/** One table's stream. A batch that fails is halved and tried again. */
+/** The stream of one table. A failed batch is halved and retried. */
 export interface StreamTrigger {
   table: TableName;
   recordsAtOnce: number;
   retries: number;
-  /** Older records are not retried: at most 24, as streams keep no more. */
+  /** Older records are not retried. At most 24, because streams keep records for 24 hours. */
   maxAgeHours: number;
-  /** A batch whose retries ran out goes to the bucket of stream failures; else it is dropped. */
+  /** True: a batch without retries left goes to the bucket of stream failures. False: it is dropped. */
   keepsFailures: boolean;
 }
 
-/** No deletes and no batch writes until a function needs them. */
+/** Deletes and batch writes are missing because no function needs them. */
 type TableAction = 'GetItem' | 'BatchGetItem' | 'Query' | 'Scan' | 'PutItem' | 'UpdateItem';
 
-/** A record only says that something changed: the whole configuration is compiled, as by the schedule. */
+/** Each record only triggers a compilation of the whole configuration, as the schedule does. */
 const configurationStream = (table: TableName): StreamTrigger => ({
   table,
   recordsAtOnce: 100,
@@ -43,10 +43,10 @@ const configurationStream = (table: TableName): StreamTrigger => ({
   keepsFailures: false,
 });
 
-/** What chat and responses have in common. */
+/** The settings that chat and responses share. */
 const answering = {
   url: 'RESPONSE_STREAM',
-  // Lambda's own limit: the request deadline inside is shorter and ends in the protocol.
+  // Lambda's maximum. The request deadline inside is shorter and ends the answer with a protocol error.
   timeoutSeconds: 900,
   memoryMegabytes: 256,
   tables: {
@@ -92,14 +92,14 @@ const descriptions = {
       accounts: ['UpdateItem'],
       runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
     },
-    // Only to mark channels whose secret cannot be read.
+    // Used only to mark channels whose secret cannot be read.
     readsChannelSecrets: true,
   },
   ledger: {
     purpose: 'Puts a ledger row for every reservation that was closed, and checks that the account balances',
     timeoutSeconds: 60,
     memoryMegabytes: 256,
-    // Retries for half a day: while DynamoDB is unavailable rows are late, not lost.
+    // Retries for 12 hours, so that rows are late but not lost while DynamoDB is unavailable.
     streams: [{ table: 'quotas', recordsAtOnce: 100, retries: 100, maxAgeHours: 12, keepsFailures: true }],
     tables: { ledger: ['PutItem'] },
     readsChannelSecrets: false,

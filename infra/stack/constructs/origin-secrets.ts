@@ -1,6 +1,6 @@
 /**
- * The numbered secrets by which a function knows that a request came through the distribution. Function URLs are
- * public addresses; without the right header a function refuses.
+ * The numbered secrets that prove that a request came through the distribution. Function URLs are public; a
+ * function refuses requests without the right header.
  */
 import { Secret } from 'aws-cdk-lib/aws-secretsmanager';
 import { Construct } from 'constructs';
@@ -14,9 +14,9 @@ export interface OriginSecretsProps {
 }
 
 export class OriginSecrets extends Construct {
-  /** What CloudFront sends: a reference that CloudFormation resolves while deploying. */
+  /** The value that CloudFront sends: a reference that CloudFormation resolves during deployment. */
   readonly sent: string;
-  /** What functions accept: references, joined by commas. */
+  /** The values that functions accept: references, joined by commas. */
   readonly accepted: string;
 
   constructor(scope: Construct, id: string, props: OriginSecretsProps) {
@@ -25,7 +25,7 @@ export class OriginSecrets extends Construct {
       new Secret(this, `Secret${number}`, {
         description: `Origin secret ${number}: what CloudFront shows to the relay's functions`,
         generateSecretString: { excludePunctuation: true, passwordLength: 48 },
-        // Unwrapping leaves a `{{resolve:...}}` reference in the template, never the value.
+        // Unwrapping puts a `{{resolve:...}}` reference into the template, never the value.
       }).secretValue.unsafeUnwrap(),
     );
     this.sent = values.at(-1) ?? '';

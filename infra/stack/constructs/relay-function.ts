@@ -42,7 +42,7 @@ export class RelayFunction extends Construct {
       retention: RetentionDays.ONE_MONTH,
       removalPolicy: RemovalPolicy.DESTROY,
     });
-    // A role of our own: the managed policy that CDK would attach lets a function write to every log group.
+    // CDK's default role has a managed policy that lets a function write to every log group.
     const role = new Role(this, 'Role', { assumedBy: new ServicePrincipal('lambda.amazonaws.com') });
     this.lambda = new LambdaFunction(this, 'Function', {
       description: description.purpose,
@@ -64,7 +64,8 @@ export class RelayFunction extends Construct {
     }
     if (description.url !== undefined) {
       this.url = this.lambda.addFunctionUrl({
-        // IAM access needs a body hash from the client, which no OpenAI SDK sends: the origin secret guards the URL.
+        // IAM needs a body hash from the client, which no OpenAI SDK sends. The origin secret protects the
+        // URL instead.
         authType: FunctionUrlAuthType.NONE,
         invokeMode: InvokeMode[description.url],
       });

@@ -42,14 +42,14 @@ export class RelayFunctions extends Construct {
     );
   }
 
-  /** A function that is there: all described ones are. */
+  /** Returns a function by name; every described function exists. */
   get(name: FunctionName): RelayFunction {
     const found = this.byName.get(name);
     if (found === undefined) throw new Error(`no function ${name}`);
     return found;
   }
 
-  /** The Function URL of a function that a route names. */
+  /** Returns the Function URL of a function that a route uses. */
   url(name: FunctionName): FunctionUrl {
     const { url } = this.get(name);
     if (url === undefined) throw new Error(`a route leads to function ${name}, which has no URL`);

@@ -57,7 +57,7 @@ function tableProps(name: TableName, schema: TableSchema, props: RelayTablesProp
     encryption: TableEncryptionV2.awsManagedKey(),
     pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
     deletionProtection: !props.disposable,
-    // RETAIN even when the first deployment fails: it is repeated with --import-existing-resources.
+    // RETAIN also applies when the first deployment fails; repeat that one with --import-existing-resources.
     removalPolicy: props.disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN,
   };
 }

@@ -1,11 +1,12 @@
 /**
- * Which function answers which path. The first pattern that fits wins; what fits none goes to the default. Paths
- * that answer everybody the same may be cached at the edge for a few seconds; all others never are.
+ * Maps each path to the function that answers it. The first matching pattern wins; a path without a match
+ * goes to the default function. Paths whose answer is the same for everybody may be cached at the edge for a
+ * few seconds; others are never cached.
  */
 import type { FunctionName } from './function-descriptions.ts';
 
 export interface Route {
-  /** A CloudFront path pattern: `*` stands for any text. */
+  /** A CloudFront path pattern; `*` matches any text. */
   path: string;
   function: FunctionName;
   cached: boolean;
@@ -21,5 +22,5 @@ export const routes: readonly Route[] = [
   { path: '/health', function: 'catalog', cached: true },
 ];
 
-/** Answers what no route names: the page at `/`, and unknown paths with a helpful 404. */
+/** Answers all other paths: `/` with the page, unknown paths with a helpful 404. */
 export const defaultFunction: FunctionName = 'catalog';

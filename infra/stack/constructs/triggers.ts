@@ -1,4 +1,4 @@
-/** What invokes functions besides requests: table streams and schedules. */
+/** The event sources of functions: table streams and schedules. */
 import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
 import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
@@ -28,7 +28,7 @@ export interface StreamMapping {
 const failuresKept = Duration.days(90);
 
 export class Triggers extends Construct {
-  /** Stream records whose retries ran out, with the reason: one object for each batch. */
+  /** Stores stream records without retries left, with the reason: one object per batch. */
   readonly failures: Bucket;
   readonly mappings: readonly StreamMapping[];
 
@@ -40,7 +40,8 @@ export class Triggers extends Construct {
       encryption: BucketEncryption.S3_MANAGED,
       enforceSSL: true,
       lifecycleRules: [{ expiration: failuresKept, abortIncompleteMultipartUploadAfter: Duration.days(1) }],
-      // Failed records are evidence of money: the bucket outlives the stack, and has a generated name that no next stack wants.
+      // Failed records are evidence in questions of money, so the bucket outlives the stack. Its name is
+      // generated and does not collide with a later stack's.
       removalPolicy: props.disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN,
     });
     const mappings: StreamMapping[] = [];
@@ -57,13 +58,13 @@ export class Triggers extends Construct {
 
   private mapping({ lambda }: RelayFunction, stream: StreamTrigger, tables: RelayTables): EventSourceMapping {
     const streamArn = tables.streamArn(stream.table);
-    // CDK's own event source would let the role list every stream and read and write the whole bucket.
+    // Replaces CDK's event source, which lets the role list all streams and read and write the whole bucket.
     for (const statement of this.mappingGrants(streamArn, stream.keepsFailures))
       lambda.addToRolePolicy(statement);
     return new EventSourceMapping(this, `${stream.table}Stream`, {
       target: lambda,
       eventSourceArn: streamArn,
-      // From the oldest record on: nothing that was written before the function existed is missed.
+      // Starts at the oldest record, so that records from before the function existed are read too.
       startingPosition: StartingPosition.TRIM_HORIZON,
       batchSize: stream.recordsAtOnce,
       reportBatchItemFailures: true,

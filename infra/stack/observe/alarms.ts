@@ -1,4 +1,7 @@
-/** The stack's alarms and the topic that mails them. Alarms exist without an address too: the console and other tools see them. */
+/**
+ * The stack's alarms and the topic that mails them. Without a mail address the alarms still exist, for the
+ * console and other tools.
+ */
 import { Stack } from 'aws-cdk-lib';
 import { Alarm, ComparisonOperator, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
@@ -60,7 +63,7 @@ export class Alarms extends Construct {
   private alarmTopic(email: string): Topic {
     const topic = new Topic(this, 'Topic', { enforceSSL: true });
     topic.addSubscription(new EmailSubscription(email));
-    // A topic policy of its own replaces the one by which the account's alarms could publish.
+    // A topic policy replaces SNS's default policy, under which the account's alarms may publish.
     topic.addToResourcePolicy(
       new PolicyStatement({
         principals: [new ServicePrincipal('cloudwatch.amazonaws.com')],

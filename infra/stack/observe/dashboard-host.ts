@@ -1,4 +1,4 @@
-/** Dashboard widgets of AWS's own metrics: functions and tables. */
+/** Dashboard widgets for AWS metrics of functions and tables. */
 import { Duration } from 'aws-cdk-lib';
 import { Stats, type IMetric, type IWidget } from 'aws-cdk-lib/aws-cloudwatch';
 import { tableNames } from '../../../shared/tables/table-schemas.ts';

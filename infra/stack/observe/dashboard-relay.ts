@@ -1,4 +1,4 @@
-/** Dashboard widgets of the relay's own metrics, row by row; a row is 24 wide. */
+/** Dashboard widgets for the relay's own metrics, by row; a row is 24 units wide. */
 import { Duration } from 'aws-cdk-lib';
 import {
   GraphWidget,
@@ -12,7 +12,10 @@ import { ofEachChannel, relayMetric, requestsThat } from './relay-metric.ts';
 
 const minute = Duration.minutes(1);
 
-/** As `shared/adapters/telemetry/request-metrics.ts` names them, with their colours: red is a failure of the relay or its upstreams. */
+/**
+ * The outcomes of `shared/adapters/telemetry/request-metrics.ts` with their colours. Red: failures of the
+ * relay or its upstreams.
+ */
 const outcomes = {
   completed: '#2ca02c',
   client_gone: '#7f7f7f',
@@ -21,7 +24,7 @@ const outcomes = {
   failed: '#d62728',
 };
 
-/** A metric of the whole stack, by the minute. */
+/** A metric of the whole stack with a period of one minute. */
 export type MinuteMetric = (name: string, statistic: string, label: string) => IMetric;
 
 export const minuteMetrics =
@@ -43,7 +46,7 @@ function total(title: string, metric: IMetric): IWidget {
   });
 }
 
-/** Totals of the time range on show. */
+/** Totals over the selected time range. */
 export const totalWidgets = (metric: MinuteMetric): IWidget[] => [
   total('Requests', metric('Requests', Stats.SUM, 'requests')),
   total('Failures', metric('Failures', Stats.SUM, 'failed or limited')),

@@ -1,4 +1,4 @@
-/** The CloudWatch dashboard: requests, revenue, reservations, functions and tables, states of the alarms. */
+/** The CloudWatch dashboard: requests, revenue, reservations, functions, tables and alarm states. */
 import { Duration } from 'aws-cdk-lib';
 import {
   AlarmStatusWidget,

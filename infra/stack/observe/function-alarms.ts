@@ -1,4 +1,4 @@
-/** Alarm definitions of functions, streams, money and configuration: a metric and the value that triggers. */
+/** Alarm definitions for functions, streams, money and configuration: a metric and its threshold. */
 import { Duration } from 'aws-cdk-lib';
 import { Metric, Stats, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import { relayMetric } from './relay-metric.ts';
@@ -9,13 +9,13 @@ export interface AlarmDefinition {
   id: string;
   description: string;
   metric: IMetric;
-  /** The value within five minutes that triggers the alarm. */
+  /** The value per five minutes that triggers the alarm. */
   threshold: number;
-  /** `below`: values under the threshold trigger, and so does missing data; absent: values from the threshold on. */
+  /** `below`: values under the threshold and missing data trigger. Absent: values at or above it trigger. */
   triggers?: 'below';
-  /** For how many times five minutes in a row; absent: 1. */
+  /** Number of consecutive five-minute periods that must trigger. Default: 1. */
   periods?: number;
-  /** Without a new value it stays as it is: for what is measured now and then. */
+  /** True: missing data keeps the alarm's state. For metrics that are measured only occasionally. */
   staysUntilMeasured?: boolean;
 }
 
@@ -47,7 +47,7 @@ export function functionAlarms(name: string, relayFunction: RelayFunction): Alar
   ];
 }
 
-/** Streams that are not read in time, and records that were given up. */
+/** Alarms for streams that are read late and for records that failed all retries. */
 export function streamAlarms(
   name: string,
   { lambda }: RelayFunction,
@@ -78,7 +78,7 @@ export function streamAlarms(
   ];
 }
 
-/** The relay's own metrics, as `shared/relay/ports/ledger-store.ts` names them. */
+/** Metrics that `shared/relay/ports/ledger-store.ts` names. */
 const moneyMetrics = {
   ConservationBroken:
     'An account does not balance: look for conservation_broken in the log of function ledger',
@@ -97,7 +97,7 @@ export function moneyAlarms(stackName: string): AlarmDefinition[] {
   }));
 }
 
-/** As `shared/adapters/telemetry/config-metrics.ts` names them. */
+/** Alarms for the metrics that `shared/adapters/telemetry/config-metrics.ts` names. */
 export function configAlarms(stackName: string): AlarmDefinition[] {
   return [
     {

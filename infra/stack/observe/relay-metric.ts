@@ -1,8 +1,10 @@
-/** The relay's own metrics, which the functions write into their log lines: `shared/adapters/*-metrics.ts`. */
+/**
+ * The relay's own metrics, which functions write to their log in `shared/adapters/telemetry/*-metrics.ts`.
+ */
 import { Duration } from 'aws-cdk-lib';
 import { MathExpression, Metric, SearchExpression } from 'aws-cdk-lib/aws-cloudwatch';
 
-/** A metric of the whole stack. The statistic is in CloudWatch's words: `Sum`, `p95`. */
+/** A metric of the whole stack. The statistic has CloudWatch's name: `Sum`, `p95`. */
 export const relayMetric = (stackName: string, metricName: string, statistic: string): Metric =>
   new Metric({
     namespace: 'relay',
@@ -13,8 +15,8 @@ export const relayMetric = (stackName: string, metricName: string, statistic: st
   });
 
 /**
- * One line for each channel. Channels are rows, which a template does not know, so CloudWatch searches for them;
- * alarms cannot use a search.
+ * One line per channel. Channels are table rows, so the template cannot list them and CloudWatch searches for
+ * them. Alarms cannot use a search.
  */
 export function ofEachChannel(stackName: string, metricName: string, statistic: string): SearchExpression {
   const search = `{relay,stack,channel} MetricName="${metricName}" stack="${stackName}"`;
@@ -25,7 +27,7 @@ export function ofEachChannel(stackName: string, metricName: string, statistic: 
   });
 }
 
-/** Requests of all channels that ended in this way. */
+/** Number of requests of all channels with this outcome. */
 export function requestsThat(stackName: string, outcome: string): MathExpression {
   const search = `{relay,stack,channel,outcome} MetricName="Requests" stack="${stackName}" outcome="${outcome}"`;
   return new MathExpression({

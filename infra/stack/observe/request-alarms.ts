@@ -1,4 +1,4 @@
-/** Alarm definitions of requests and tables. */
+/** Alarm definitions for requests and tables. */
 import { Duration } from 'aws-cdk-lib';
 import { MathExpression, Metric, Stats, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import { physicalTableName, type TableName } from '../../../shared/tables/table-names.ts';
@@ -7,11 +7,11 @@ import type { AlarmDefinition } from './function-alarms.ts';
 
 const period = Duration.minutes(5);
 
-/** With fewer requests the ratio means nothing: one failure of two is not an outage. */
+/** With fewer requests the ratio is meaningless: one failure in two requests is not an outage. */
 const requestsMin = 20;
 const failurePercentMax = 10;
 
-/** Failures in a hundred requests; 0 while there are too few. */
+/** Failures as a percentage of requests; 0 below the minimum of requests. */
 export function failurePercent(stackName: string): IMetric {
   return new MathExpression({
     expression: `IF(requests >= ${requestsMin}, 100 * failures / requests, 0)`,
@@ -24,7 +24,7 @@ export function failurePercent(stackName: string): IMetric {
   });
 }
 
-/** As `shared/adapters/telemetry/request-metrics.ts` names them. */
+/** Metrics of `shared/adapters/telemetry/request-metrics.ts` whose first occurrence triggers an alarm. */
 const oneIsTooMany = {
   InternalErrors:
     'A bug of the relay ended a request: look for fault in the logs of functions chat and responses',
@@ -57,14 +57,14 @@ export function requestAlarms(stackName: string): AlarmDefinition[] {
         'A function serves an old configuration, as it does not know the form of the newest: deploy the version that wrote it',
       metric: relayMetric(stackName, 'ConfigFormatUnknown', Stats.SUM),
       threshold: 1,
-      // While a deployment replaces one version by the next, both may run.
+      // Both versions may run during a deployment.
       periods: 2,
     },
     {
       id: 'SweeperStopped',
       description:
         'Function sweeper did not end a run for ten minutes, so balances stay held: its schedule is off, or its log says why',
-      // A run that fails writes no metric, so this counts the runs that succeeded.
+      // A failed run writes no metric, so this counts the successful runs.
       metric: relayMetric(stackName, 'OpenReservations', Stats.SAMPLE_COUNT),
       threshold: 1,
       triggers: 'below',
@@ -73,7 +73,7 @@ export function requestAlarms(stackName: string): AlarmDefinition[] {
   ];
 }
 
-/** Tables that a request waits for, or whose writes are money. */
+/** Tables that a request waits for, or whose rows record money. */
 const tablesWithAlarm = ['keys', 'accounts', 'quotas', 'ledger', 'runtime'] as const satisfies TableName[];
 
 /** On-demand tables throttle when one item is written too often, or when traffic doubles within minutes. */
@@ -86,7 +86,7 @@ export function tableAlarms(stackName: string): AlarmDefinition[] {
   }));
 }
 
-/** Reads and writes of a table that DynamoDB refused for a moment. */
+/** Throttled reads and writes of a table. */
 export function tableThrottles(stackName: string, name: TableName): IMetric {
   const events = (metricName: string): Metric =>
     new Metric({
@@ -98,7 +98,7 @@ export function tableThrottles(stackName: string, name: TableName): IMetric {
     });
   return new MathExpression({
     expression: `FILL(${name}Reads, 0) + FILL(${name}Writes, 0)`,
-    // A graph of several tables needs other names for each.
+    // Names must be unique in a graph of several tables.
     usingMetrics: {
       [`${name}Reads`]: events('ReadThrottleEvents'),
       [`${name}Writes`]: events('WriteThrottleEvents'),

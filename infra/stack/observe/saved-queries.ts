@@ -1,4 +1,4 @@
-/** Saved queries of CloudWatch Logs Insights: the console offers them under `<stack>/`. */
+/** Saved queries for CloudWatch Logs Insights. The console lists them under `<stack>/`. */
 import { CfnQueryDefinition } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import type { FunctionName } from '../constructs/function-descriptions.ts';
@@ -6,9 +6,9 @@ import type { RelayFunctions } from '../constructs/relay-functions.ts';
 
 interface SavedQuery {
   name: string;
-  /** What the console asks for when the query is run: `{{account}}` in the text. Name -> description. */
+  /** Name -> description of each value that the console asks for; `{{name}}` in the query text. */
   parameters?: Record<string, string>;
-  /** The functions whose logs are read; absent: those that answer with a model. */
+  /** The functions whose logs are read. Default: the functions that answer with a model. */
   of?: readonly FunctionName[];
   lines: readonly string[];
 }
@@ -19,7 +19,7 @@ const fields =
 const newestFirst = 'sort @timestamp desc';
 const isRequest = 'filter message = "request"';
 
-/** Fields and their meaning are in docs/observability.md; a test holds both together. */
+/** docs/observability.md explains the fields; a test compares both. */
 export const savedQueries: Record<string, SavedQuery> = {
   OneRequest: {
     name: 'One request, all lines',

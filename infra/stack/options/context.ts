@@ -1,4 +1,6 @@
-/** Reads one value of the CDK context. What cannot be used is refused in one form: key, found, wanted. */
+/**
+ * Reads one value of the CDK context. Every error about an invalid value has the form: key, found, wanted.
+ */
 import type { Node } from 'constructs';
 
 export function refuse(key: string, found: unknown, wanted: string): never {

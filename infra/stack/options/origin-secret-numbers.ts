@@ -1,4 +1,4 @@
-/** The context `originSecrets`: numbers of the secrets between CloudFront and the functions. */
+/** Reads the context value `originSecrets`: numbers of the secrets that CloudFront sends to the functions. */
 import type { Node } from 'constructs';
 import { refuse } from './context.ts';
 

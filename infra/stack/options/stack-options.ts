@@ -1,20 +1,20 @@
 /**
- * What an operator may say about a deployment: the CDK context (`-c name=value`), checked once and turned into
- * one typed object. The CLI passes every value as text, `cdk.json` may hold the real types: both are read.
+ * The options of a deployment: reads the CDK context (`-c name=value`), checks it once and returns a typed
+ * object. Accepts text, as the CLI passes it, and the real types, as `cdk.json` may contain them.
  */
 import type { Node } from 'constructs';
 import { readSwitch, readText, refuse, type TextRule } from './context.ts';
 import { readOriginSecrets } from './origin-secret-numbers.ts';
 
 export interface StackOptions {
-  /** Stack name and prefix of everything that has a name: `relay`, or `relay-<stage>`. */
+  /** Name of the stack and prefix of all resource names: `relay`, or `relay-<stage>`. */
   stackName: string;
-  /** Tables go with the stack, unprotected: for trials. */
+  /** For trials: tables have no deletion protection and are deleted with the stack. */
   disposable: boolean;
-  /** The public host name and its certificate (in us-east-1, where CloudFront looks for it). */
+  /** The public host name and its certificate, which must be in us-east-1 for CloudFront. */
   domain?: { name: string; certificateArn: string };
   alarmEmail?: string;
-  /** Numbers of the origin secrets, oldest first: CloudFront sends the last, functions accept all. */
+  /** Numbers of the origin secrets, oldest first. CloudFront sends the last; functions accept all. */
   originSecrets: number[];
   /** ARNs of the Bedrock models that channels may call with the functions' own role. */
   bedrockModels: string[];
@@ -34,11 +34,13 @@ const certificateRule: TextRule = {
 };
 const emailRule: TextRule = { pattern: /^[^\s@]+@[^\s@]+\.[^\s@]+$/, wanted: 'an e-mail address' };
 
-/** A foundation model, or an inference profile together with the models that it leads to. */
+/** The ARN of a foundation model or of an inference profile. A profile needs the ARNs of its models too. */
 const bedrockModelPattern =
   /^arn:aws[a-z-]*:bedrock:[a-z0-9-]+:(\d{12})?:(foundation-model|inference-profile|application-inference-profile)\/[A-Za-z0-9._:-]+$/;
 
-/** Reads and checks the context. Throws an Error that names the context key, what was found and what is wanted. */
+/**
+ * Reads and checks the context. Throws an Error with the context key, the found value and the wanted form.
+ */
 export function readStackOptions(node: Node): StackOptions {
   const stage = readText(node, 'stage', stageRule);
   const domain = readDomain(node);
@@ -64,7 +66,7 @@ function readDomain(node: Node): StackOptions['domain'] {
   );
 }
 
-/** Joined by commas, as the CLI passes them, or a list. Without wildcards: a new model is a decision. */
+/** Reads a list, or comma-separated text from the CLI. No wildcards, so that each new model is a decision. */
 function readBedrockModels(node: Node): string[] {
   const found: unknown = node.tryGetContext('bedrockModels') ?? [];
   const list: unknown[] = typeof found === 'string' ? found.split(',') : [found].flat();
