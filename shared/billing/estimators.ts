@@ -46,9 +46,7 @@ const structuresTokens = (fields: object): number =>
     typeof value === 'object' && value !== null ? estimateTokens(JSON.stringify(value)) : 0,
   );
 
-/**
- * Tokens of long text fields, such as `reasoning_content`. `tokensPerMessage` covers roles, names and ids.
- */
+/** Tokens of long text fields, such as `reasoning_content`. `tokensPerMessage` covers short fields. */
 const longTextTokens = (fields: object): number =>
   sumOf(Object.values(fields), (value) =>
     typeof value === 'string' && value.length > 100 ? estimateTokens(value) : 0,

@@ -34,9 +34,7 @@ export const grantLedgerRow = ({ account, grant_id, amount, reason }: Grant, at:
   reason: reason ?? '',
 });
 
-/**
- * The problem of a grant whose amount was changed after it was applied; undefined: the amount is unchanged.
- */
+/** The problem of a grant whose amount was changed after it was applied; undefined: it was not changed. */
 export const changedAfterwards = (amount: NanoYuan, applied: NanoYuan): string | undefined =>
   amount === applied
     ? undefined

@@ -8,9 +8,7 @@ export interface HeldPlan {
   until?: number | undefined;
 }
 
-/**
- * The counter of a plan entry for the current month. Each call that the plan covers is counted on one slot.
- */
+/** The counter of a plan entry for the current month. Each call on the plan is counted on one slot. */
 export interface PlanSlot {
   itemId: string;
   name: string;
@@ -19,7 +17,7 @@ export interface PlanSlot {
    * level.
    */
   key: string;
-  /** The counter of two months ago. It is no longer read, so the write removes it. */
+  /** The counter of two months ago. It is no longer read, so the reserve write removes it. */
   staleKey: string;
   /** Calls per month; null: unlimited, but still counted. */
   limit: number | null;

@@ -45,9 +45,7 @@ export type ReserveRefusal =
   | { reason: 'rate' }
   | { reason: 'open_entries' };
 
-/**
- * A call is refused if its balance covers fewer output tokens than this, unless the client asked for fewer.
- */
+/** A call is refused if its balance covers fewer output tokens, unless the client asked for fewer. */
 const outputTokensFloor = 64;
 
 /** The maximum cost of the call, reserved from the balance while the call runs. */
