@@ -1,4 +1,4 @@
-/** All other paths, answered in one piece through a Function URL. */
+/** Serves all other paths with buffered responses through a Function URL. */
 import { bufferedHandler } from '../shared/adapters/lambda/buffered-handler.ts';
 import { publicHandle } from './compose/public-handle.ts';
 

@@ -1,4 +1,7 @@
-/** Streams of the tables that operators edit, and a schedule: publishes the configuration, marks rows with mistakes. */
+/**
+ * Publishes the configuration and marks rows with mistakes: on changes to the operators' tables, and on a
+ * schedule.
+ */
 import { configStreamHandler } from '../shared/adapters/table-streams/config-stream-handler.ts';
 import { configJob } from './compose/config-job.ts';
 

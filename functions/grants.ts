@@ -1,4 +1,7 @@
-/** Stream of `grants`, and a slow schedule for what the stream missed: applies every grant exactly once. */
+/**
+ * Applies every grant exactly once: from the table stream of `grants`, and on a slow schedule for rows that
+ * the stream missed.
+ */
 import {
   streamOrSchedule,
   tableStreamHandler,

@@ -1,4 +1,7 @@
-/** Stream of `quotas`: puts the ledger row of every close, and checks that the account balances. */
+/**
+ * Consumes the table stream of `quotas`: writes the ledger row of every close and checks that the account
+ * balances.
+ */
 import { tableStreamHandler } from '../shared/adapters/table-streams/table-stream-handler.ts';
 import { quotaChangeOf } from '../shared/adapters/table-streams/table-stream-records.ts';
 import { ledgerJob } from './compose/ledger-job.ts';

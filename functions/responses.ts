@@ -1,4 +1,4 @@
-/** POST /v1/responses, streamed through a Function URL. */
+/** Serves POST /v1/responses, streamed through a Function URL. */
 import { streamingHandler } from '../shared/adapters/lambda/streaming-handler.ts';
 import { responsesEndpoint } from '../shared/endpoints/responses/responses-endpoint.ts';
 import { answeringHandle } from './compose/answering-handle.ts';

@@ -1,4 +1,4 @@
-/** Every minute: closes the reservations of invocations that can no longer live. */
+/** Runs every minute: closes reservations whose invocation can no longer be running. */
 import { sweeperJob } from './compose/sweeper-job.ts';
 
 export const handler = sweeperJob();

@@ -1,4 +1,4 @@
-/** The endpoints that answer calls: the adapters of this stack behind the relay's ports. They differ in the endpoint alone. */
+/** Connects the relay's ports to this stack's adapters, for every endpoint that answers calls. */
 import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/dynamo-channel-health.ts';
 import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { dynamoIdempotencyStore } from '../../shared/adapters/dynamodb/dynamo-idempotency-store.ts';

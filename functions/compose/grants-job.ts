@@ -1,4 +1,4 @@
-/** Applies every grant exactly once, as its row is written, and later what the table stream missed. */
+/** Applies every grant exactly once: when its row is written, or later if the table stream missed it. */
 import { backgroundClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { dynamoGrantStore } from '../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
 import { readEnvironment } from '../../shared/adapters/system/environment.ts';

@@ -1,4 +1,4 @@
-/** Puts the ledger row of every close, and checks that the account balances. */
+/** Writes the ledger row of every close and checks that the account balances. */
 import { backgroundClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
 import { readEnvironment } from '../../shared/adapters/system/environment.ts';

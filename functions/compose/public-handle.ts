@@ -1,4 +1,7 @@
-/** The public read endpoints (models, charge, plans, health, the page), an account's own, and every unknown path. */
+/**
+ * Handles the public read endpoints (models, charge, plans, health, the page), the account endpoints, and
+ * unknown paths.
+ */
 import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/dynamo-key-store.ts';
 import { dynamoAccountReader } from '../../shared/adapters/dynamodb/ledger/dynamo-account-reader.ts';

@@ -1,4 +1,4 @@
-/** Closes the reservations of invocations that can no longer live, and counts what is open. */
+/** Closes reservations whose invocation can no longer be running, and counts the open ones. */
 import { backgroundClient, documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { dynamoQuotaScan } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-scan.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';

@@ -3,11 +3,11 @@ import { isHeld, planSlots, type SlotQuery } from './plan-slots.ts';
 import type { QuotaItem } from './quota-item.ts';
 
 interface PlanFacts extends Omit<SlotQuery, 'model'> {
-  /** The account's item, which counts the calls. */
+  /** The account's item. It contains the counts of calls. */
   item: QuotaItem;
 }
 
-/** The plan that covers calls now, with its counts; null when none does. */
+/** The plan that the account holds at `nowMs`, with its counts; null: it holds none. */
 export function accountPlan({ held, item, plans, nowMs }: PlanFacts): AccountPlan | null {
   if (!isHeld(held, nowMs)) return null;
   return {

@@ -1,6 +1,6 @@
 /**
- * Money is a whole number of nano-yuan (10^-9 yuan) in a bigint, so sums are exact. Decimal yuan are read and written
- * only at the edges.
+ * Amounts of money are whole nano-yuan (10^-9 yuan) in a bigint, so sums are exact. Decimal yuan exist only
+ * in input and output.
  */
 export type NanoYuan = bigint;
 
@@ -8,8 +8,9 @@ const yuanDecimals = 9;
 const decimal = /^(-?)(\d{1,30})(?:\.(\d{1,40}))?(?:e([+-]?\d{1,3}))?$/i;
 
 /**
- * A decimal as a whole number of 10^-`decimals`; undefined when it is not a decimal. What does not fit is rounded
- * half up, or refused when `exact`. Takes numbers by their shortest decimal form: 0.1 is a tenth.
+ * Converts a decimal to an integer count of 10^-`decimals`; undefined: the text is not a decimal. Excess
+ * digits are rounded half up; with `exact`, the result is undefined instead. Numbers are read in their
+ * shortest decimal form, so 0.1 is exactly a tenth.
  */
 export function parseDecimal(value: string | number, decimals: number, exact = false): bigint | undefined {
   const match = decimal.exec(String(value).trim());
@@ -23,11 +24,14 @@ export function parseDecimal(value: string | number, decimals: number, exact = f
   return sign === '-' ? -scaled : scaled;
 }
 
-/** Yuan, with at most 9 decimals, as nano-yuan; undefined when it is not such a decimal. */
+/** Converts yuan with at most 9 decimals to nano-yuan; undefined: the text is not such a decimal. */
 export const parseYuan = (value: string | number): NanoYuan | undefined =>
   parseDecimal(value, yuanDecimals, true);
 
-/** A whole number of 10^-`decimals` as the shortest exact decimal: 1500000000 nano-yuan are "1.5" yuan. */
+/**
+ * Formats an integer count of 10^-`decimals` as the shortest exact decimal: 1500000000 with 9 decimals gives
+ * "1.5".
+ */
 export function formatDecimal(value: bigint, decimals: number): string {
   const digits = (value < 0n ? -value : value).toString().padStart(decimals + 1, '0');
   const whole = digits.slice(0, -decimals);
@@ -37,10 +41,10 @@ export function formatDecimal(value: bigint, decimals: number): string {
 
 export const formatYuan = (amount: NanoYuan): string => formatDecimal(amount, yuanDecimals);
 
-/** Yuan as a JSON number, for answers. It is a float: not for sums. */
+/** Yuan as a JSON number, for responses. It is a float, so do not use it in sums. */
 export const yuanNumber = (amount: NanoYuan): number => Number(formatYuan(amount));
 
-/** Divides a value that is not negative, rounding half up: the only rounding of money. */
+/** Divides a non-negative value and rounds half up. No other function rounds money. */
 export const divideHalfUp = (value: bigint, divisor: bigint): bigint => (value + divisor / 2n) / divisor;
 
 export const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);

@@ -1,19 +1,20 @@
 import type { NanoYuan } from './amount.ts';
 import { costOf, type Price, type TokenCounts } from './price.ts';
 
-/** How an answer ended, as far as money is concerned. */
+/** The facts about an answer that decide its charge. */
 export interface AnswerOutcome {
-  /** The upstream failed, refused, or was cut off before the answer was whole. */
+  /** The upstream failed, refused, or was cut off before the answer was complete. */
   failed: boolean;
   /** The client received some content. */
   anyContent: boolean;
-  /** The upstream's counts, else the relay's estimate of input and streamed output. */
+  /** The upstream's token counts; if it reported none, the relay's estimate of input and streamed output. */
   usage: TokenCounts;
 }
 
 /**
- * What a call costs. An upstream that failed without output costs nothing, even if it reported usage; everything
- * else costs what was used, also above what was reserved. A price per call is due once, with the first content.
+ * The charge for a call. A call that failed without output is free, even if the upstream reported usage. Any
+ * other call is charged for its usage, even above the reserved amount. A price per call is charged once, if
+ * the client received content.
  */
 export function chargeOf(price: Price, outcome: AnswerOutcome): NanoYuan {
   if (costsNothing(outcome)) return 0n;
@@ -21,5 +22,5 @@ export function chargeOf(price: Price, outcome: AnswerOutcome): NanoYuan {
   return costOf(price, outcome.usage);
 }
 
-/** Whether the call counts as not made: nothing is charged, and its plan slot is released. */
+/** Whether the call is treated as not made: nothing is charged, and its plan slot is released. */
 export const costsNothing = ({ failed, anyContent }: AnswerOutcome): boolean => failed && !anyContent;

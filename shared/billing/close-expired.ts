@@ -2,9 +2,9 @@ import type { CloseRecord, OpenEntry, QuotaItem } from './quota-item.ts';
 import type { CloseWrite } from './quota-writes.ts';
 
 /**
- * Closes the reservations of an account whose invocations ended without closing them: their end is more than the grace
- * ago. Needs the item alone. The input is charged, since it was sent upstream; a call that was counted on a plan stays
- * counted. `nowSeconds`: Unix time.
+ * The writes that close an account's expired reservations: those whose invocation ended more than the grace
+ * period ago without closing them. Reads only the item. The input is charged, because it was sent upstream; a
+ * call that was counted on a plan stays counted. `nowSeconds`: Unix time.
  */
 export function closeExpired(item: QuotaItem, nowSeconds: number, graceSeconds: number): CloseWrite[] {
   return [...item.open]

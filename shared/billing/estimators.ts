@@ -1,9 +1,10 @@
 import type { ChatContentPart, ChatMessage, ChatRequest } from '../wire/chat-request.ts';
 
 /**
- * Estimates the tokens of a text (a fraction, so that pieces add up) without a tokenizer, which takes longer to load than
- * most first tokens take to arrive. A token is about 4 characters of ASCII text, or 1.3 of other text; measured 5 to 16 %
- * off. Bills use it only where the upstream reports no counts.
+ * Estimates the number of tokens in a text, as a fraction, so that estimates of parts add up. Uses no
+ * tokenizer: loading one takes longer than most upstreams need for their first token. A token is about 4
+ * characters of ASCII text, or 1.3 of other text; the measured error is 5 to 16 %. Charges use the estimate
+ * only if the upstream reports no counts.
  */
 export function estimateTokens(text: string): number {
   let ascii = 0;
@@ -11,12 +12,15 @@ export function estimateTokens(text: string): number {
   return ascii / 4 + (text.length - ascii) * 0.75;
 }
 
-/** Tokens of a message beside its text: role and separators. Source: OpenAI's token counting guide. */
+/**
+ * Tokens that a message has in addition to its text: role and separators. Source: OpenAI's token counting
+ * guide.
+ */
 const tokensPerMessage = 4;
-/** An image at low detail is 85 tokens at OpenAI, at high detail about 765 for a common size. */
+/** OpenAI counts 85 tokens for an image at low detail, and about 765 at high detail in a common size. */
 const tokensPerImage = 765;
 
-/** An estimate of a request's prompt tokens, for upstreams that report no usage. Whole tokens. */
+/** Estimates a request's prompt tokens, in whole tokens, for upstreams that report no usage. */
 export function promptTokens(request: ChatRequest): number {
   const { messages, ...fields } = request;
   return Math.ceil(structuresTokens(fields) + sumOf(messages, messageTokens));
@@ -33,13 +37,16 @@ function partTokens(part: ChatContentPart): number {
   return part.type === 'image_url' ? tokensPerImage : estimateTokens(JSON.stringify(part));
 }
 
-/** Tools, schemas and any other structured field may become part of the prompt, so all of them count. */
+/**
+ * Tokens of structured fields, such as tools and schemas. All count, because any may become part of the
+ * prompt.
+ */
 const structuresTokens = (fields: object): number =>
   sumOf(Object.values(fields), (value) =>
     typeof value === 'object' && value !== null ? estimateTokens(JSON.stringify(value)) : 0,
   );
 
-/** Fields such as `reasoning_content`. Roles, names and ids are covered by the tokens per message. */
+/** Tokens of long text fields, such as `reasoning_content`. `tokensPerMessage` covers short fields. */
 const longTextTokens = (fields: object): number =>
   sumOf(Object.values(fields), (value) =>
     typeof value === 'string' && value.length > 100 ? estimateTokens(value) : 0,

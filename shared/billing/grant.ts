@@ -1,16 +1,16 @@
 import { formatYuan, type NanoYuan } from './amount.ts';
 import type { GrantLedgerRow } from './ledger-row.ts';
 
-/** A top-up to be applied. */
+/** A top-up to apply. */
 export interface Grant {
   account: string;
   grant_id: string;
-  /** Below zero: a correction. */
+  /** Negative: a correction. */
   amount: NanoYuan;
   reason?: string | undefined;
 }
 
-/** A row of `grants`, with its amount as it was written. */
+/** A row of `grants`. `amount` is the text that was written. */
 export interface WrittenGrant {
   account: string;
   grantId: string;
@@ -19,10 +19,12 @@ export interface WrittenGrant {
   problem: string | undefined;
 }
 
-/** The ledger id of a grant. */
 export const grantLedgerId = (grantId: string): string => `grant#${grantId}`;
 
-/** The ledger row that applies a grant, and marks it as applied. `at`: as `ledgerTime` writes it. */
+/**
+ * Builds the ledger row of an applied grant. The existence of this row marks the grant as applied.
+ * `at`: in the format of `ledgerTime`.
+ */
 export const grantLedgerRow = ({ account, grant_id, amount, reason }: Grant, at: string): GrantLedgerRow => ({
   account,
   id: grantLedgerId(grant_id),
@@ -38,5 +40,5 @@ export const changedAfterwards = (amount: NanoYuan, applied: NanoYuan): string |
     ? undefined
     : `amount: found ${formatYuan(amount)}, wanted ${formatYuan(applied)}, which was applied; grant the difference in a row of its own`;
 
-/** Grants sort after all requests: their ids begin with this. */
+/** Ledger ids of grants begin with this prefix, which sorts after all request ids. */
 export const grantPrefix = grantLedgerId('');

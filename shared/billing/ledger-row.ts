@@ -4,8 +4,8 @@ import type { NanoYuan } from './amount.ts';
 import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from './quota-item.ts';
 
 /**
- * A row of the table `ledger`: one for every closed reservation, one for every grant. Names are the table's; amounts
- * are nano-yuan here and exact decimal yuan there.
+ * A row of the table `ledger`: one for each closed reservation and one for each applied grant. Attributes are
+ * named as in the table. Amounts are nano-yuan here and exact decimal yuan in the table.
  */
 export type LedgerRow = CloseRow | GrantLedgerRow;
 
@@ -14,7 +14,7 @@ export interface CloseRow {
   account: string;
   /** The request id. */
   id: string;
-  /** When it was closed: ISO 8601, to the second. */
+  /** Time of the close: ISO 8601, to the second. */
   at: string;
   kind: CloseKind;
   endpoint?: string | undefined;
@@ -28,16 +28,16 @@ export interface CloseRow {
   /** Present when the charged counts are the relay's estimate, or the upstream's after clamping. */
   estimated?: true | undefined;
   end?: string | undefined;
-  /** As `formatPrice` writes it. */
+  /** In the format of `formatPrice`. */
   price: string;
-  /** The plan slot that the call stays counted on. */
+  /** The plan slot that counts the call; undefined: none does. */
   plan_slot?: string | undefined;
   official?: true | undefined;
   /** Official calls: what the call would have cost. */
   cost?: NanoYuan | undefined;
 }
 
-/** A grant that was applied. The row itself prevents that the grant is applied again. */
+/** An applied grant. The existence of this row prevents a second application. */
 export interface GrantLedgerRow {
   account: string;
   /** `grant#<grant_id>`: sorts after every request id. */
@@ -48,12 +48,12 @@ export interface GrantLedgerRow {
   reason: string;
 }
 
-/** Unix seconds as the ledger writes them: `2026-11-21T09:43:00Z`. */
+/** Formats Unix seconds for the ledger: `2026-11-21T09:43:00Z`. */
 export const ledgerTime = (unixSeconds: number): string => isoTime(unixSeconds * 1000);
 
 /**
- * The row of the reservation that a write on an account's item closed; undefined when it closed none. Throws an Error
- * when the two images are not those of one write to the item.
+ * The ledger row of the reservation that one write to an account's item closed; undefined: it closed none.
+ * Throws an Error if the two images cannot be from one write.
  */
 export function closeRowBetween(
   before: QuotaItem | undefined,
@@ -91,6 +91,9 @@ function closeRow(account: string, entry: OpenEntry, closeRecord: CloseRecord): 
   };
 }
 
-/** The time by which rows are ordered: when the call began, which its id tells; for a grant, when it was booked. */
+/**
+ * The time that rows are sorted by, in epoch milliseconds: the start of the call, read from its id; for a
+ * grant, `at`.
+ */
 export const ledgerTimeMs = (row: Pick<LedgerRow, 'id' | 'at'>): number =>
   requestTimeMs(row.id) ?? Date.parse(row.at);

@@ -1,13 +1,13 @@
-/** One month of a plan, in epoch milliseconds: from `startMs` up to but not including `endMs`. */
+/** One month of a plan, in epoch milliseconds. `startMs` is inclusive, `endMs` exclusive. */
 export interface PlanPeriod {
   startMs: number;
   endMs: number;
 }
 
 /**
- * The month of a plan that a moment falls into: calendar months counted from the plan's first day, in UTC. A month
- * that is too short ends a period early but moves none after it: from the 31st of January periods begin on the
- * 28th (or 29th) of February and on the 31st of March.
+ * The plan month that contains `nowMs`. Plan months are calendar months counted from the plan's first day, in
+ * UTC. In a month without that day, the period begins on the month's last day; later periods do not move. A
+ * plan from 31 January has periods from 28 (or 29) February and from 31 March.
  */
 export function planPeriod(sinceMs: number, nowMs: number): PlanPeriod {
   const since = new Date(sinceMs);
@@ -20,7 +20,7 @@ export function planPeriod(sinceMs: number, nowMs: number): PlanPeriod {
 export const previousPeriod = (sinceMs: number, period: PlanPeriod): PlanPeriod =>
   planPeriod(sinceMs, period.startMs - 1);
 
-/** The first day of a period, as counts are keyed by: `2026-11-21`. */
+/** The first day of a period, used in the keys of counters: `2026-11-21`. */
 export const periodKey = (period: PlanPeriod): string => new Date(period.startMs).toISOString().slice(0, 10);
 
 function addMonths(date: Date, months: number): number {

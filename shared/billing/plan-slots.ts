@@ -8,20 +8,23 @@ export interface HeldPlan {
   until?: number | undefined;
 }
 
-/** A plan entry's counter for the current month. A call that the plan covers is counted on one. */
+/** The counter of a plan entry for the current month. Each call on the plan is counted on one slot. */
 export interface PlanSlot {
   itemId: string;
   name: string;
-  /** `<item>@<first day of the month>`: an item's count survives renewals and changes of level. */
+  /**
+   * `<item>@<first day of the month>`. The level is not part of it, so counts survive renewals and changes of
+   * level.
+   */
   key: string;
-  /** The counter of two months ago, to be removed: nothing reads it any more. */
+  /** The counter of two months ago. It is no longer read, so the reserve write removes it. */
   staleKey: string;
-  /** Calls a month; null: unlimited, but counted. */
+  /** Calls per month; null: unlimited, but still counted. */
   limit: number | null;
   resetsAtMs: number;
 }
 
-/** Whether a plan is held now. */
+/** Whether the plan is valid at `nowMs`. */
 export const isHeld = (held: HeldPlan | undefined, nowMs: number): held is HeldPlan =>
   held !== undefined && held.since <= nowMs && (held.until === undefined || nowMs < held.until);
 
@@ -29,11 +32,11 @@ export interface SlotQuery {
   plans: readonly PlanEntry[];
   held: HeldPlan | undefined;
   nowMs: number;
-  /** Absent: the slots of all models. */
+  /** Only slots that cover this model; absent: all slots. */
   model?: string | undefined;
 }
 
-/** The counters that the held plan offers, in row order. */
+/** The slots of the held plan, in the order of the items in its row. */
 export function planSlots({ plans, held, nowMs, model }: SlotQuery): PlanSlot[] {
   if (!isHeld(held, nowMs)) return [];
   const plan = plans.find(({ level }) => level === held.level);

@@ -1,11 +1,11 @@
 import type { ChargeEntry } from '../wire/catalog.ts';
 import { divideHalfUp, formatDecimal, parseDecimal, type NanoYuan } from './amount.ts';
 
-/** Unit prices are kept in pico-yuan (10^-12 yuan): finer than any price list, still whole numbers. */
+/** Unit prices are whole numbers of pico-yuan (10^-12 yuan), which is finer than any price list. */
 export type PicoYuan = bigint;
 const priceDecimals = 12;
 
-/** What a model's calls cost. `rule` is the id of the billing rule; null when none names the model. */
+/** The price of a model's calls. `rule`: id of the billing rule; null: no rule names the model. */
 export type Price =
   | { type: 'non-billing'; rule: number | null }
   | { type: 'times-billing'; rule: number; perCall: PicoYuan }
@@ -16,17 +16,20 @@ export interface TokenCounts {
   completion_tokens: number;
 }
 
-/** The rule that prices a model: of those that name it, the one with the lowest id. `charges` are sorted by id. */
+/**
+ * The rule that prices a model: the one with the lowest id among those that name it. `charges` must be sorted
+ * by id.
+ */
 export const ruleOf = <Rule extends Pick<ChargeEntry, 'models'>>(
   charges: readonly Rule[],
   model: string,
 ): Rule | undefined => charges.find((charge) => charge.models.includes(model));
 
-/** The models that a rule prices. All others are free, or refused: the setting `unpriced_models`. */
+/** The models that have a price. The setting `unpriced_models` decides whether others are free or refused. */
 export const pricedModels = (charges: readonly Pick<ChargeEntry, 'models'>[]): ReadonlySet<string> =>
   new Set(charges.flatMap((charge) => charge.models));
 
-/** What a model's calls cost. Without a rule they are free. */
+/** The price of a model's calls. They are free if no rule names the model. */
 export function priceOf(charges: readonly ChargeEntry[], model: string): Price {
   const rule = ruleOf(charges, model);
   if (!rule || rule.type === 'non-billing') return { type: 'non-billing', rule: rule?.id ?? null };
@@ -35,7 +38,7 @@ export function priceOf(charges: readonly ChargeEntry[], model: string): Price {
   return { type: 'token-billing', rule: rule.id, input: toPico(rule.input), output };
 }
 
-/** What a call costs by its token counts; one rounding, half up. */
+/** The cost of a call with these token counts, rounded once, half up. */
 export function costOf(price: Price, tokens: TokenCounts): NanoYuan {
   if (price.type === 'non-billing') return 0n;
   if (price.type === 'times-billing') return divideHalfUp(price.perCall, 1_000n);
@@ -43,7 +46,10 @@ export function costOf(price: Price, tokens: TokenCounts): NanoYuan {
   return divideHalfUp(pico, 1_000_000n);
 }
 
-/** A price as short text: open reservations and ledger rows carry it, so that a bill can be recomputed. */
+/**
+ * Formats a price as short text. Open reservations and ledger rows store it, so that charges can be
+ * recomputed.
+ */
 export function formatPrice(price: Price): string {
   if (price.type === 'non-billing') return `${price.rule ?? '-'}:free`;
   if (price.type === 'times-billing')
@@ -52,7 +58,7 @@ export function formatPrice(price: Price): string {
   return `${price.rule}:tokens:${input}:${output}`;
 }
 
-/** Reads what `formatPrice` writes; undefined: the text is no price. */
+/** Parses the output of `formatPrice`; undefined: the text is not a price. */
 export function parsePrice(text: string): Price | undefined {
   const [ruleText = '', type, first = '', second = ''] = text.split(':');
   const rule = ruleText === '-' ? null : Number(ruleText);

@@ -1,8 +1,8 @@
 import { type NanoYuan } from './amount.ts';
 
 /**
- * An account's money and counters: one item, so that every change is one conditional write. Always
- * available + the sum of open amounts + spent = granted.
+ * An account's money and counters, in one item, so that every change is one conditional write. Invariant:
+ * available + sum of open amounts + spent = granted.
  */
 export interface QuotaItem {
   account: string;
@@ -16,9 +16,9 @@ export interface QuotaItem {
   plan: Map<string, number>;
   /** Calls in flight of keys with a concurrency limit: key -> calls. */
   busy: Map<string, number>;
-  /** Calls of this minute of keys with a rate limit. */
+  /** Keys with a rate limit: key -> calls in its latest minute. */
   rate: Map<string, RateCount>;
-  /** The last close, from which the ledger row of that write is made. */
+  /** The last close. The ledger row of that write is built from it. */
   last: CloseRecord | undefined;
 }
 
@@ -30,23 +30,23 @@ export interface RateCount {
 
 /** An open reservation, with everything that is needed to close it. */
 export interface OpenEntry {
-  /** Unix seconds: the end of the invocation that holds it. */
+  /** Unix seconds: deadline of the invocation that holds the reservation. */
   until: number;
-  /** What was taken from `available`. */
+  /** The amount taken from `available`. */
   amount: NanoYuan;
   /** The cost of the input: charged when the reservation expires. */
   input: NanoYuan;
   /** First 12 hex digits of the key's hash. */
   key: string;
   model: string;
-  /** As `formatPrice` writes it. */
+  /** In the format of `formatPrice`. */
   price: string;
-  /** The plan slot that this call is counted on; empty: none. */
+  /** The plan slot that counts this call; empty: none. */
   slot: string;
-  /** The key has a concurrency limit: a close decrements its count. */
+  /** The key has a concurrency limit, so the close decrements the key's count of calls in flight. */
   busy: boolean;
   official: boolean;
-  /** Holds the id only, so that a late reserve under it fails. */
+  /** The entry only occupies the id, so that a late reserve with the same id fails. */
   tombstone: boolean;
 }
 
@@ -62,7 +62,7 @@ export interface CloseRecord {
   endpoint?: string | undefined;
   promptTokens?: number | undefined;
   completionTokens?: number | undefined;
-  /** The upstream reported no usage, or an impossible one: token counts are the relay's own. */
+  /** The upstream reported no usage or impossible usage, so the token counts come from the relay. */
   estimated?: boolean | undefined;
   /** How the answer ended: `completed`, `failed`, `client_gone`. */
   end?: string | undefined;
@@ -85,11 +85,11 @@ export const emptyQuota = (account: string): QuotaItem => ({
   last: undefined,
 });
 
-/** The amount that is held for calls in flight. */
+/** The total amount reserved for calls in flight. */
 export const reservedOf = ({ open }: QuotaItem): NanoYuan =>
   [...open.values()].reduce((sum, { amount }) => sum + amount, 0n);
 
-/** By how much the item is out of balance; undefined: it is balanced. */
+/** The difference from the invariant of `QuotaItem`; undefined: the item is balanced. */
 export function imbalance(item: QuotaItem): NanoYuan | undefined {
   const difference = item.available + reservedOf(item) + item.spent - item.granted;
   return difference === 0n ? undefined : difference;

@@ -1,12 +1,12 @@
 import type { NanoYuan } from './amount.ts';
 import type { CloseRecord, OpenEntry } from './quota-item.ts';
 
-/** One conditional write that opens a reservation. It is done or refused as a whole. */
+/** One conditional write that opens a reservation. It takes effect completely or not at all. */
 export interface ReserveWrite {
   account: string;
   id: string;
   entry: OpenEntry;
-  /** The plan slot to count on; null limit: unlimited. */
+  /** The plan slot that counts the call; `limit` null: unlimited. */
   slot?: { key: string; staleKey: string; limit: number | null } | undefined;
   /** The key's concurrency limit. */
   busy?: { key: string; max: number } | undefined;
@@ -14,15 +14,18 @@ export interface ReserveWrite {
   rate?: { key: string; minute: number; max: number; starts: boolean } | undefined;
 }
 
-/** One conditional write that closes a reservation: undoes exactly what its entry names, and adds the charge to what was spent. */
+/**
+ * One conditional write that closes a reservation. It reverses exactly what the entry lists, and adds the
+ * charge to `spent`.
+ */
 export interface CloseWrite {
   account: string;
   id: string;
   entry: OpenEntry;
-  /** Take the call back off its plan slot: the call failed without output. */
+  /** Remove the call from its plan slot's count, because it failed without output. */
   releaseSlot: boolean;
   closeRecord: CloseRecord;
 }
 
-/** What a close returns to `available`: negative when the call cost more than was reserved. */
+/** The amount that a close returns to `available`; negative if the call cost more than was reserved. */
 export const refundOf = (write: CloseWrite): NanoYuan => write.entry.amount - write.closeRecord.charge;

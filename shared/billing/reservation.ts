@@ -15,7 +15,7 @@ export interface CallEstimate {
   outputTokensMax: number;
 }
 
-/** What a call asks of the account's item. */
+/** What a call needs from the account's item. */
 export interface ReserveNeed {
   id: string;
   price: Price;
@@ -27,15 +27,15 @@ export interface ReserveNeed {
   rpm?: number | undefined;
   /** Minutes since the epoch. */
   minute: number;
-  /** No amount and no plan slot is taken: official calls, and free calls of keys with limits. */
+  /** Reserve neither an amount nor a plan slot: official calls, and free calls of keys with limits. */
   takesNothing: boolean;
 }
 
-/** How a call is paid: by a plan slot, or by an amount, which may lower the output limit. */
+/** How a call is paid: by a plan slot or by an amount. A low balance may lower the output limit. */
 export interface Payment {
   slot?: PlanSlot | undefined;
   amount: NanoYuan;
-  /** Output tokens of one answer that the amount covers, when that is fewer than were asked for. */
+  /** Output tokens per answer that the amount covers; undefined: as many as requested. */
   limitedTo?: number | undefined;
 }
 
@@ -45,15 +45,15 @@ export type ReserveRefusal =
   | { reason: 'rate' }
   | { reason: 'open_entries' };
 
-/** A call that could pay for fewer output tokens is refused, unless the caller asked for fewer. */
+/** A call is refused if its balance covers fewer output tokens, unless the client asked for fewer. */
 const outputTokensFloor = 64;
 
-/** The most that the whole call may cost: held back from the balance while it runs. */
+/** The maximum cost of the call, reserved from the balance while the call runs. */
 export function amountOf(price: Price, { inputTokensMax, n, outputTokensMax }: CallEstimate): NanoYuan {
   return costOf(price, { prompt_tokens: inputTokensMax, completion_tokens: n * outputTokensMax });
 }
 
-/** How to pay for a call, given what is known of the item; or why it cannot be paid. */
+/** Decides how to pay for a call, based on the known state of the item, or why to refuse it. */
 export function planReserve(need: ReserveNeed, item: QuotaItem): Payment | ReserveRefusal {
   if (item.open.size >= openEntriesMax) return { reason: 'open_entries' };
   if (need.maxConcurrency !== undefined && (item.busy.get(need.key) ?? 0) >= need.maxConcurrency)

@@ -1,21 +1,20 @@
-/** Port: the configuration as it stands in the tables, and the versions that were published of it. */
+/** Port: reads the configuration tables and the published versions. */
 import type { ConfigRows } from '../config/config-rows.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { Pointer } from '../relay/ports/config-store.ts';
 
-/** A version of the configuration as it was published. */
 export type PublishedVersion = Pointer;
 
-/** The configuration: its tables, and the snapshots that were made of them. Every method throws a Failure. */
+/** Every method may throw a Failure. */
 export interface ConfigVersions {
-  /** The rows as the tables have them. */
+  /** The current rows of the tables. */
   tables(): Promise<ConfigRows>;
-  /** The version that requests are served with; undefined: none was ever published. */
+  /** The version that serves requests; undefined: none has been published. */
   newest(): Promise<PublishedVersion | undefined>;
-  /** The versions that are kept, newest first. */
+  /** The retained versions, newest first. */
   versions(): Promise<PublishedVersion[]>;
   version(number: number): Promise<PublishedVersion>;
-  /** The rows that a version was made of. */
+  /** The rows that a version was compiled from. */
   rows(version: PublishedVersion): Promise<ConfigRows>;
   snapshot(version: PublishedVersion): Promise<Snapshot>;
 }

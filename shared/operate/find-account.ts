@@ -1,4 +1,4 @@
-/** Finds the row of an account that is to get something: a name with a typing error must not become a customer. */
+/** Finds the row of the account to change. A mistyped name must not create an account. */
 import { AccountRow } from '../config/rows/account-row.ts';
 import { readRow } from '../config/rows/read-row.ts';
 import { usable, usageFailure } from './operator-failure.ts';
@@ -7,12 +7,12 @@ import type { RawRow, RowWrite } from './row-tables.ts';
 
 export interface FoundAccount {
   row: RawRow;
-  /** What makes the account, and says so; empty when there is one. */
+  /** The writes that create the account; empty: it exists. `effect` describes them. */
   changes: RowWrite[];
   effect: string[];
 }
 
-/** Throws a Failure when there is none, unless `isNew` says that one is wanted. */
+/** Throws a Failure if the account does not exist and `isNew` is false. */
 export async function findAccount(
   { tables }: OperatorPorts,
   account: string,

@@ -1,4 +1,4 @@
-/** What operators' actions need of the world. Faces (CLI, console, report) open it; actions never print or ask. */
+/** Ports of operators' actions. Faces (CLI, console, report) open them; actions never print or ask. */
 import type { Clock } from '../relay/ports/clock.ts';
 import type { UpstreamTransport } from '../relay/ports/upstream-transport.ts';
 import type { ConfigVersions } from './config-versions.ts';
@@ -6,21 +6,21 @@ import type { LedgerReader } from './ledger-reader.ts';
 import type { RowTables } from './row-tables.ts';
 import type { SecretWriter } from './secret-writer.ts';
 
-/** Which tables a run works on. */
+/** The tables that a run works on. */
 export interface Target {
   /** The prefix of the table names. */
   stack: string;
-  /** Absent: the real DynamoDB of the account and region that the environment names. */
+  /** Absent: DynamoDB in the AWS account and region that the environment selects. */
   endpoint?: string;
-  /** true on a loopback endpoint: rows may use loopback addresses and `env:` secrets there. */
+  /** True on a loopback endpoint: rows may use loopback addresses and `env:` secrets there. */
   local: boolean;
 }
 
-/** Values that nobody can guess. */
+/** Cryptographically strong random values. */
 export interface StrongRandom {
-  /** A new key of a client: `sk-` and 48 characters. */
+  /** A new client key: `sk-` and 48 characters. */
   secretKey(): string;
-  /** That many random bytes, in hex. */
+  /** `bytes` random bytes, in hex. */
   hex(bytes: number): string;
 }
 
@@ -32,8 +32,8 @@ export interface OperatorPorts {
   ledger: LedgerReader;
   config: ConfigVersions;
   secrets: SecretWriter;
-  /** As the relay calls upstreams, with its rules for addresses. */
+  /** The relay's transport to upstreams, with its address rules. */
   upstreams: UpstreamTransport;
-  /** What clients set as base URL; undefined: it could not be found out. */
+  /** The base URL for clients; undefined: it cannot be determined. */
   baseUrl(): Promise<string | undefined>;
 }

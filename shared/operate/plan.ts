@@ -1,17 +1,17 @@
 /**
- * The form of every action of an operator that changes something: `plan(...)` reads and says what would happen,
- * `carryOut(plan)` does it and returns what came of it. Neither prints nor asks: faces show `effect`, put `questions`
- * to a person, and render the result.
+ * Every operators' action that writes has two functions. `plan(...)` reads and returns a `Plan`;
+ * `carryOut(plan)` writes and returns the result. Neither prints or asks: faces show `effect`, ask
+ * `questions` and print the result.
  */
 
-/** What an action is going to do. Made by reading alone: nothing has been written yet. */
+/** What an action will do. Making a plan writes nothing. */
 export interface Plan<Change> {
-  /** The writes, as data, in their order; empty: there is nothing to do. */
+  /** The writes, in order, as data; empty: nothing to do. */
   changes: Change[];
-  /** What the writes bring about, in sentences for the operator. */
+  /** The effect of the writes, in sentences for the operator. */
   effect: string[];
-  /** What has to be confirmed before they are carried out; empty: nothing. */
+  /** Questions to confirm before the writes; empty: no confirmation is needed. */
   questions: string[];
-  /** Why it must not be carried out, although it can be shown; `carryOut` fails with this. */
+  /** Why the plan may be shown but not carried out. `carryOut` throws a Failure with this message. */
   refusal?: string;
 }

@@ -1,11 +1,11 @@
-/** Port: the rows of the tables that operators edit, written one by one and never blindly. */
+/** Port: reads and writes the rows that operators edit. Writes are conditional, except `replace`. */
 import type { TableName } from '../tables/table-names.ts';
 import type { Failure } from './operator-failure.ts';
 
-/** A row as the table has it, before any schema has read it; written ones may hold an ExactNumber. */
+/** A row of a table before any schema validates it. A row to write may contain an ExactNumber. */
 export type RawRow = Record<string, unknown>;
 
-/** A decimal that a JavaScript number would round: it is written as it stands. */
+/** A decimal that a JavaScript number would round. It is stored with all its digits. */
 export class ExactNumber {
   readonly text: string;
 
@@ -14,28 +14,31 @@ export class ExactNumber {
   }
 }
 
-/** One write, as data: what plans consist of. Only `replace` overwrites blindly. */
+/** One write of a plan, as data. Only `replace` overwrites without a condition. */
 export type RowWrite = {
   table: TableName;
-  /** Thrown when somebody else wrote the row since the plan was made. Absent: then the row may stay as it is. */
+  /** Thrown if the row was changed after the plan was made. Absent: such a row is left unchanged. */
   conflict?: Failure;
 } & (
   | { kind: 'create' | 'replace'; row: RawRow }
-  /** An attribute that is undefined is taken away. `unchanged`: what the row must still have; undefined: no such attribute. */
+  /**
+   * An undefined attribute is removed. `unchanged`: values that the row must still have; undefined: the
+   * attribute is absent.
+   */
   | { kind: 'update'; key: RawRow; attributes: RawRow; unchanged: RawRow }
   | { kind: 'remove'; key: RawRow; unchanged: RawRow }
 );
 
-/** All that operators' actions do to rows that operators edit. Every method throws a Failure that says what to do next. */
+/** Every method may throw a Failure whose message states what to do next. */
 export interface RowTables {
   /** @param key the partition key's value */
   get(table: TableName, key: string): Promise<RawRow | undefined>;
   scan(table: TableName): Promise<RawRow[]>;
   /**
-   * @returns false when there is a row that was to be new, or when one that was to be changed is gone (an update must not
-   * bring it back) or not `unchanged`; it then stays as it is
+   * @returns false if nothing was written: a row to create exists already, or a row to change was deleted (an
+   * update must not recreate it) or differs from `unchanged`
    */
   write(write: RowWrite): Promise<boolean>;
-  /** All of them in one step, or none. */
+  /** Writes all rows in one transaction, or none. */
   writeTogether(writes: RowWrite[]): Promise<void>;
 }

@@ -1,13 +1,13 @@
-/** Carries out plans that consist of writes to rows. */
+/** Carries out plans whose changes are row writes. */
 import { Failure } from './operator-failure.ts';
 import type { OperatorPorts } from './operator-ports.ts';
 import type { Plan } from './plan.ts';
 import type { RowWrite } from './row-tables.ts';
 
 /**
- * Writes in order, up to the first conflict.
- * @param onProgress called with the number of further writes that were carried out
- * @returns the writes that were made: those without a conflict are left out where somebody else was faster
+ * Carries out the writes in order and throws at the first write that fails with a `conflict`.
+ * @param onProgress called with the number of further writes that were tried
+ * @returns the writes that were made; failed writes without a `conflict` are left out
  */
 export async function carryOutWrites(
   { tables }: Pick<OperatorPorts, 'tables'>,

@@ -1,16 +1,16 @@
 /** Port: stores and reads the secrets that channel rows name; never shows a value. */
 import type { Failure } from './operator-failure.ts';
 
-/** One value to store under a reference of this stack, as rows name it. */
+/** A value to store under a reference of this stack. Rows use the same reference. */
 export interface SecretWrite {
   reference: string;
-  /** Write over the value that is there. */
+  /** Overwrite an existing value. */
   replace: boolean;
-  /** Thrown when there is another value, which is not to be replaced. */
+  /** Thrown if a value exists and `replace` is false. */
   conflict: Failure;
 }
 
-/** Every method throws a Failure; none of them shows a value. */
+/** Every method may throw a Failure. Its message contains no value. */
 export interface SecretWriter {
   put(write: SecretWrite, value: string): Promise<void>;
   /** The value behind a reference. */

@@ -1,4 +1,4 @@
-/** Stands between a plan and its writes: asks the operator what the plan wants confirmed. Writes nothing itself. */
+/** Asks a plan's questions before its writes. Writes nothing itself. */
 import { Failure } from '../../../shared/operate/operator-failure.ts';
 import type { Plan } from '../../../shared/operate/plan.ts';
 import type { Terminal } from './terminal/terminal.ts';
@@ -9,8 +9,8 @@ export interface ApproveOptions {
 }
 
 /**
- * Throws a Failure for a plan that must not be carried out, and when the answer is no.
- * @returns false: nothing is to be written, because there is nothing to write or because of --dry-run
+ * Throws a Failure if the plan has a refusal or an answer is no.
+ * @returns false if nothing is to be written: the plan has no changes, or --dry-run is set
  */
 export async function approve(
   { print, confirm }: Pick<Terminal, 'print' | 'confirm'>,

@@ -137,7 +137,7 @@ async function sync(terminal: Terminal, ports: OperatorPorts, options: SyncOptio
   if (options.json) terminal.printJson({ added, removed, models });
   else printSyncPlan(terminal, plan);
   terminal.warn(warnings);
-  // With --json, standard output is for a program.
+  // With --json, standard output contains only JSON.
   if (!(await approve({ ...terminal, print: terminal.remark }, plan, options))) return;
   await carryOutWrites(ports, plan);
   terminal.remark(`${models.length} models are written; live within 10 seconds.`);

@@ -1,4 +1,4 @@
-/** What every command is handed: the terminal, and the way to the tables of its target. */
+/** The context of every command: the terminal, and access to the tables of its target. */
 import type { Command } from 'commander';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { openSession } from '../session/session.ts';
@@ -9,8 +9,9 @@ import { openTerminal, type Terminal } from './terminal/terminal.ts';
 export interface CommandContext {
   terminal: Terminal;
   /**
-   * The action of a command: opens the tables that its options name, and prints where they are before anything is read
-   * or written. `run` gets what commander gives to actions: arguments, options, the command.
+   * Makes the action of a command: opens the tables that the options name and prints the target before
+   * anything is read or written. `run` receives the parameters of commander's actions: arguments, options,
+   * the command.
    */
   readonly onTables: <Words extends unknown[]>(
     run: (ports: OperatorPorts, ...words: Words) => Promise<void>,
@@ -29,7 +30,7 @@ export function commandContext(context: ProcessContext): CommandContext {
         const options = command.optsWithGlobals<{ stack?: string; json?: boolean; csv?: boolean }>();
         const target = resolveTarget(options.stack, environment);
         const { ports, region } = await openSession(target, environment);
-        // With --json and --csv, standard output is for a program.
+        // With --json and --csv, standard output contains only data.
         const tell = options.json || options.csv ? terminal.remark : terminal.print;
         tell(describeTarget(target, region, environment));
         await run(ports, ...words);

@@ -130,7 +130,7 @@ async function check(terminal: Terminal, ports: OperatorPorts, options: CheckOpt
 
 interface ShowOptions extends JsonOption {
   version?: number;
-  /** How many versions are listed. */
+  /** Number of versions to list. */
   limit: number;
 }
 

@@ -1,4 +1,4 @@
-/** What `init` has to know, from options or, where a person is there, from answers. Writes nothing. */
+/** Collects the input of `init` from options or, if a person is present, from answers. Writes nothing. */
 import type { ChannelInput } from '../../../shared/operate/channels/add-channel.ts';
 import { planStoreSecret, type StoreSecretPlan } from '../../../shared/operate/channels/store-secret.ts';
 import { usageFailure } from '../../../shared/operate/operator-failure.ts';
@@ -19,7 +19,7 @@ export interface InitOptions {
   id?: string;
   endpoint?: string;
   attributes: NonNullable<ChannelInput['attributes']>;
-  /** A reference; false: the upstream wants no key. */
+  /** A secret reference; false: the upstream needs no key. */
   secret?: string | false;
   secretEnv?: string;
   models?: string[];
@@ -31,7 +31,7 @@ export interface InitOptions {
 }
 
 export interface Question {
-  /** The option that answers it. */
+  /** The option that gives the answer. */
   name: string;
   question: string;
   usual?: string;
@@ -39,7 +39,10 @@ export interface Question {
 
 export type Answer = (option: string | undefined, question: Question) => Promise<string>;
 
-/** The option if it was given, else what a person answers, else `usual`. Throws a Failure when there is none of these. */
+/**
+ * Returns the option's value, else a person's answer, else `usual`. Throws a Failure if there is none of
+ * these.
+ */
 export const answerFrom =
   ({ ask, isAttended }: Terminal): Answer =>
   async (option, { name, question, usual }) => {
@@ -51,7 +54,7 @@ export const answerFrom =
     return typed;
   };
 
-/** All of the new channel but its models and its secret. */
+/** Asks for the new channel, except its models and secret. */
 export async function askUpstream(
   answer: Answer,
   options: InitOptions,
@@ -89,15 +92,15 @@ async function askAttributes(answer: Answer, type: ChannelTypeName, options: Ini
 }
 
 export interface UpstreamSecret {
-  /** Undefined: the upstream wants no key. */
+  /** Undefined: the upstream needs no key. */
   reference?: string;
-  /** Undefined: it cannot be read here. */
+  /** Undefined: the value cannot be read here. */
   value?: string | undefined;
-  /** How the value is to be stored under the reference; undefined: it is stored already. */
+  /** The plan that stores the value under the reference; undefined: it is stored already. */
   storing?: StoreSecretPlan;
 }
 
-/** The upstream's key: its reference, and where it is new, its value. */
+/** Determines the reference of the upstream's key and, if possible, its value. */
 export async function askSecret(
   terminal: Terminal,
   { secrets, target }: Pick<OperatorPorts, 'secrets' | 'target'>,
@@ -105,13 +108,13 @@ export async function askSecret(
 ): Promise<UpstreamSecret> {
   const { secret, secretEnv } = options;
   const type = (channel.type ?? defaultChannelType) as ChannelTypeName;
-  // Requests that are signed with the functions' own role carry no key.
+  // Requests that the functions' role signs need no key.
   if (channelTypes[type].awsScope || secret === false) return {};
   const variable = {
     name: '--secret-env (or --no-secret)',
     question: "Variable of the shell of `npm start` that has the upstream's key",
   };
-  // A local stack has no store: its functions see the variables of `npm start`.
+  // A local stack has no secret store; its functions read the environment of `npm start`.
   const reference =
     secret ?? (target.local ? `env:${await answerFrom(terminal)(secretEnv, variable)}` : undefined);
   if (reference !== undefined)

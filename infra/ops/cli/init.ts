@@ -1,4 +1,7 @@
-/** From an empty stack to a first answer: composes the plans for a channel, a grant and a key. Reads no row itself. */
+/**
+ * Prepares an empty stack for its first answer: combines plans for a channel, a grant and a key. Reads no row
+ * itself.
+ */
 import {
   awaitApplied,
   carryOutGrantAmount,
@@ -39,7 +42,7 @@ interface InitPlan extends Pick<InitOptions, 'wait'> {
   input: ChannelInput;
   secret: UpstreamSecret;
   channel: AddChannelPlan;
-  /** Undefined: the account begins with nothing. */
+  /** Undefined: the account starts without a balance. */
   grant: GrantPlan | undefined;
   key: NewKeyPlan;
 }
@@ -74,7 +77,7 @@ export async function initialise(
   await printCurlLine(terminal, ports, { secretKey, model: String(input.models[0]) });
 }
 
-/** From the upstream's list, where there is one. */
+/** Asks for models, and shows the upstream's list if there is one. */
 async function askModels(
   { ask, isAttended, ...terminal }: Terminal,
   ports: OperatorPorts,
@@ -95,7 +98,10 @@ async function askModels(
   }
 }
 
-/** @returns the new key of the account */
+/**
+ * Carries out the plans.
+ * @returns the new key of the account
+ */
 async function write(
   terminal: Terminal,
   ports: OperatorPorts,
@@ -112,7 +118,7 @@ async function write(
   try {
     printPublished(terminal, await awaitPublished(ports, wait));
   } catch (error) {
-    // Without the compiler nothing is served, but what was written is right, and the key is still to come.
+    // If nothing was published in time, the rows are still valid, so the key is created anyway.
     if (!(error instanceof Failure)) throw error;
     terminal.remark(error.message);
   }

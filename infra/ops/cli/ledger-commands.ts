@@ -111,7 +111,7 @@ async function auditAndPrint(ports: OperatorPorts, terminal: Terminal, options: 
   printAudit(terminal, { ...audit, findings: [...unrepaired, ...audit.findings] }, options);
 }
 
-/** @returns why closes could not be written */
+/** @returns one sentence for each close that could not be written */
 async function repairAndPrint(ports: OperatorPorts, terminal: Terminal, source: string): Promise<string[]> {
   const lines = source === '-' ? await terminal.readInput('Paste the log lines') : await readTextFile(source);
   const outcomes = await carryOutRepairLosses(ports, await planRepairLosses(ports, lines));

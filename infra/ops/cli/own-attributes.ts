@@ -15,7 +15,7 @@ export function addOwnAttributes(command: Command): Command {
   return command;
 }
 
-/** What these options were given, by the attributes' names. */
+/** The values of these options, by attribute name. */
 export const ownAttributesIn = (command: Command): NonNullable<ChannelInput['attributes']> =>
   Object.fromEntries(
     ownAttributes().flatMap(({ name }) => {

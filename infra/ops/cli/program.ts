@@ -1,4 +1,4 @@
-/** The commands of the operators' tool, its help, and what its exit codes say. */
+/** Defines the commands, help and exit codes of the operators' tool. */
 import { Command, CommanderError } from 'commander';
 import { addChannelCommands } from './channel-commands.ts';
 import { addAccountCommands } from './account-commands.ts';
@@ -69,7 +69,7 @@ function exitCodeOf(error: unknown, { remark }: Terminal): number {
 
 /**
  * Runs one command of the operators' tool.
- * @param words the command line, without the program
+ * @param words the command line, without the program's name
  * @returns the exit code
  */
 export async function runProgram(words: string[], process: ProcessContext): Promise<number> {

@@ -34,6 +34,6 @@ export function addSecretCommands(program: Command, { terminal, onTables }: Comm
     );
 }
 
-/** From the terminal without an echo, else all of standard input. */
+/** Reads a hidden line if a person uses the terminal, else all of standard input. */
 export const readSecret = async ({ isAttended, askHidden, readInput }: Terminal): Promise<string> =>
   isAttended ? askHidden("The upstream's key?") : readInput("The upstream's key");

@@ -1,4 +1,4 @@
-/** Opens the operators' ports over the tables of a target. Prints nothing: every face opens its work with this. */
+/** Opens the operators' ports for the tables of a target. Every face uses it; it prints nothing. */
 import { dynamoConfigVersions } from '../../../shared/adapters/dynamodb/runtime/dynamo-config-versions.ts';
 import { dynamoLedgerReader } from '../../../shared/adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
 import { dynamoRowTables } from '../../../shared/adapters/dynamodb/dynamo-row-tables.ts';
@@ -13,7 +13,7 @@ import { explainStoreError } from './store-error.ts';
 
 export interface OpenedSession {
   ports: OperatorPorts;
-  /** Undefined: the environment names none, and every read will fail. */
+  /** Undefined: the environment sets no region, so every read fails. */
   region: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Says in words what an error of AWS means for an operator, and what to do about it. */
+/** Explains AWS errors to operators: what is wrong and what to do. */
 import { StoreUnavailable } from '../../../shared/relay/ports/store-errors.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
 import type { Target } from '../../../shared/operate/operator-ports.ts';
@@ -13,8 +13,8 @@ const unauthorised = new Set([
 ]);
 
 /**
- * What went wrong with the tables, and what to do about it.
- * @param where what did not answer as it should
+ * Converts an error of a store to a Failure that states what is wrong and what to do.
+ * @param where name of the store or endpoint that failed
  */
 export function explainStoreError(
   error: unknown,

@@ -1,4 +1,4 @@
-/** Which tables a run works on: decided before anything is opened, and printed as its first line. */
+/** Decides which tables a run works on, before anything is opened. Every run prints the target first. */
 import type { Target } from '../../../shared/operate/operator-ports.ts';
 import { usageFailure } from '../../../shared/operate/operator-failure.ts';
 
@@ -7,8 +7,8 @@ const defaultEndpoint = 'http://127.0.0.1:8000';
 const stackName = /^[A-Za-z][A-Za-z0-9-]{0,127}$/;
 
 /**
- * Where to work: an endpoint in the environment wins; then a stack that was named; without either the local
- * default. A real account is never guessed: only `--stack` leads to one.
+ * Chooses the tables: an endpoint in the environment, else the named stack, else the local default. Only
+ * `--stack` selects a real AWS account; it is never guessed.
  */
 export function resolveTarget(stack: string | undefined, environment: NodeJS.ProcessEnv): Target {
   if (stack !== undefined && !stackName.test(stack)) {
@@ -28,7 +28,7 @@ function isLoopback(endpoint: string): boolean {
   return ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname);
 }
 
-/** The first line of every run. */
+/** The first line that every run prints. */
 export function describeTarget(
   target: Target,
   region: string | undefined,

@@ -5,7 +5,7 @@ import { type LedgerRow, ledgerTimeMs } from '../ledger-row.ts';
 import { grantLedgerId, type WrittenGrant } from '../grant.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 
-/** All that was read of an account; the item was read at `readMs`, the rows after it. */
+/** Everything that was read for one account: the item at `readMs`, the rows after it. */
 export interface AccountRecords {
   account: string;
   item: QuotaItem;
@@ -14,15 +14,15 @@ export interface AccountRecords {
   grants: WrittenGrant[];
 }
 
-/** The sweeper closes a reservation sooner than this after its end. */
+/** The sweeper closes every expired reservation within this time after its end. */
 const overdueMs = 10 * 60_000;
-/** A call that began this shortly before the item was read, or later, may not be in the item. */
+/** The item may lack calls that began within this time before it was read, or later. */
 const doubtMs = 10_000;
 
-/** A sentence where something does not fit. */
+/** A sentence that describes a mismatch; false: no mismatch. */
 type Finding = string | false;
 
-/** What does not add up, each in one line; empty when everything does. */
+/** Describes each mismatch in one line; empty: everything adds up. */
 export function auditAccount(records: AccountRecords): string[] {
   const { account } = records;
   const findings = [balanceFindings, ledgerFindings, openFindings, countFindings, grantFindings].flatMap(
@@ -40,7 +40,10 @@ function balanceFindings({ item }: AccountRecords): Finding[] {
   ];
 }
 
-/** Rows that may or may not be in the item widen the tolerance; a quiet account has none. */
+/**
+ * Rows that may or may not be in the item widen the tolerance. An account without recent calls has no such
+ * rows.
+ */
 function ledgerFindings(records: AccountRecords): Finding[] {
   const { item } = records;
   const [sure, all] = [sumsOf(sureRows(records)), sumsOf(closedRows(records))];
@@ -55,14 +58,17 @@ function ledgerFindings(records: AccountRecords): Finding[] {
 }
 
 /**
- * Closes without a ledger row of their own. No finding while the sums agree: an id with a tombstone closes twice, the
- * second time with a charge of 0.
+ * The number of closes without a ledger row. They are not a finding if the sums agree: an id with a tombstone
+ * closes twice, the second time with a charge of 0.
  */
 export function closesWithoutRow(records: AccountRecords): number {
   return Math.max(0, records.item.settled - sumsOf(closedRows(records)).closes);
 }
 
-/** Rows closed after the item was read are still open in it and left out; an id under a tombstone is closed. */
+/**
+ * The rows whose reservation is closed in the item. Rows that were closed after the item was read are
+ * excluded, because the item still lists them as open. An id with a tombstone counts as closed.
+ */
 const closedRows = ({ item, rows }: AccountRecords): LedgerRow[] =>
   rows.filter((row) => item.open.get(row.id)?.tombstone ?? true);
 
@@ -91,7 +97,7 @@ const openFindings = ({ item, readMs }: AccountRecords): Finding[] =>
       `request ${id} is open, though it ended by ${isoTime(until * 1000)}: does the sweeper run?`,
   );
 
-/** The item's counters, counted again from its open entries and from ledger rows. */
+/** Recounts the item's counters from its open entries and the ledger rows. */
 function countFindings(records: AccountRecords): Finding[] {
   const { item } = records;
   const entries = [...item.open.values()];

@@ -1,9 +1,9 @@
-/** The closes that `settle_lost` log lines say could not be written, read from what a log service returns. */
+/** Reads closes that could not be written from `settle_lost` log lines, in the formats of log services. */
 import * as z from 'zod/mini';
 import { parseJson } from '../../wire/json-record.ts';
 import type { CloseRecord } from '../quota-item.ts';
 
-/** A close that is to be written after all. */
+/** A close that still has to be written. */
 export interface LostClose {
   account: string;
   releaseSlot: boolean;
@@ -12,7 +12,7 @@ export interface LostClose {
 
 const wholeNumber = z.string().check(z.regex(/^-?\d+$/));
 
-/** The fields of a `settle_lost` log line: the whole close. */
+/** The fields of a `settle_lost` log line. They contain the complete close. */
 const LossLine = z.object({
   message: z.literal('settle_lost'),
   request_id: z.string(),
@@ -29,10 +29,13 @@ const LossLine = z.object({
   cost_nano: z.optional(wholeNumber),
 });
 
-/** The answer of `aws logs filter-log-events`. */
+/** The output of `aws logs filter-log-events`. */
 const LogEvents = z.object({ events: z.array(z.object({ message: z.string() })) });
 
-/** Takes raw lines, lines with a time before the JSON, and the answer of `aws logs filter-log-events`; each close once. */
+/**
+ * Accepts raw lines, lines with a time before the JSON, and the output of `aws logs filter-log-events`.
+ * Returns each close once.
+ */
 export function lossesIn(text: string): LostClose[] {
   const { data } = z.safeParse(LogEvents, parseJson(text));
   const messages = data ? data.events.map(({ message }) => message) : text.split('\n');

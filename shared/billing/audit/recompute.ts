@@ -1,10 +1,10 @@
-/** Computes a ledger row's charge again, from what the row itself names. */
+/** Recomputes a ledger row's charge from the row's other attributes. */
 import { formatYuan, type NanoYuan } from '../amount.ts';
 import { costOf, parsePrice, type Price } from '../price.ts';
 import { inputCost } from '../reservation.ts';
 import type { CloseRow, LedgerRow } from '../ledger-row.ts';
 
-/** Undefined when the row's charge and cost follow from the rest of it, else what is wrong. */
+/** Describes an error in the row's charge or cost; undefined: both follow from the other attributes. */
 export function problemOf(row: LedgerRow): string | undefined {
   if (row.kind === 'grant') return undefined;
   const price = parsePrice(row.price);
@@ -29,16 +29,19 @@ function costProblem(row: CloseRow, price: Price): string | undefined {
   return `it says it would have cost ${said}, wanted ${due.map(formatYuan).join(' or ')} yuan`;
 }
 
-/** What a finished call may cost; undefined when the row does not say how many tokens it took. */
+/** The permitted charges of a settled call; undefined: the row has no token counts. */
 function dueFor({ prompt_tokens, completion_tokens }: CloseRow, price: Price): NanoYuan[] | undefined {
-  // A price per call is due with the first content: an answer that is complete but empty is free.
+  // A price per call is due only if there was content: a complete but empty answer is free.
   if (price.type === 'times-billing') return [costOf(price, { prompt_tokens: 0, completion_tokens: 0 }), 0n];
   if (prompt_tokens === undefined || completion_tokens === undefined)
     return price.type === 'non-billing' ? [0n] : undefined;
   return [costOf(price, { prompt_tokens, completion_tokens })];
 }
 
-/** Charged for its input, which the row does not count: the charge must be what some number of tokens costs. */
+/**
+ * An expired call is charged for its input, but its row has no token count. The charge must therefore be the
+ * price of some whole number of input tokens.
+ */
 function expiredProblem(row: CloseRow, price: Price): string | undefined {
   if (row.charge < 0n || row.charge > row.reserved)
     return `it charges ${formatYuan(row.charge)} yuan, wanted its input's price, at most the ${formatYuan(row.reserved)} reserved`;

@@ -1,4 +1,4 @@
-/** View: all that the tables say of an account. */
+/** View: everything that the tables contain about an account. */
 import { accountPlan } from '../../billing/account-plan.ts';
 import type { WrittenGrant } from '../../billing/grant.ts';
 import { emptyQuota, imbalance, type QuotaItem } from '../../billing/quota-item.ts';
@@ -13,7 +13,7 @@ import type { OperatorPorts } from '../operator-ports.ts';
 export interface AccountView {
   account: string;
   item: QuotaItem;
-  /** The plan that covers calls now, with its counts; null when none does. */
+  /** The plan that covers calls now, with its counts; null: no plan does. */
   plan: AccountPlan | null;
   keys: KeyView[];
   grants: WrittenGrant[];

@@ -1,4 +1,4 @@
-/** Writes a grant, once whatever happens, and waits until the relay has applied it. */
+/** Writes a grant exactly once, and waits until the relay has applied it. */
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/amount.ts';
 import type { WrittenGrant } from '../../billing/grant.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
@@ -13,12 +13,12 @@ import { findAccount } from '../find-account.ts';
 
 export interface GrantInput {
   account: string;
-  /** Yuan as typed, with at most 9 decimals; below zero: a correction. */
+  /** Yuan as typed, with at most 9 decimals; negative: a correction. */
   amount: string;
   reason?: string | undefined;
-  /** Names the grant: the same id is never applied twice. Default: a new one. */
+  /** Id of the grant: grants with the same id are applied once. Default: a new id. */
   id?: string | undefined;
-  /** Makes the account when there is none. */
+  /** Create the account if it does not exist. */
   new?: boolean | undefined;
 }
 
@@ -31,7 +31,7 @@ export interface GrantPlan extends Plan<RowWrite> {
 export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): Promise<GrantPlan> {
   const { account, reason } = input;
   const nowMs = ports.clock.now();
-  // New ids sort by time.
+  // Generated ids sort by time.
   const grantId = input.id ?? `${isoTime(nowMs).replaceAll(/[-:]/g, '')}-${ports.random.hex(4)}`;
   const facts = { account, grant_id: grantId, ...(reason !== undefined && { reason }) };
   const reading = readRow(GrantRow, { ...facts, amount: input.amount });
@@ -51,12 +51,12 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
   };
 }
 
-/** @returns the writes that were made; without that of the grant when the same grant was there: an earlier run wrote it */
+/** @returns the writes that were made; the grant's is missing if an earlier run wrote the same grant */
 export async function carryOutGrantAmount(ports: OperatorPorts, plan: GrantPlan): Promise<RowWrite[]> {
   const { account, grantId, amount } = plan;
   const made = await carryOutWrites(ports, plan);
   if (made.some(({ table }) => table === 'grants')) return made;
-  // A command that is repeated with its id finds its own row.
+  // A command that is repeated with the same id finds the row of its earlier run.
   const there = await grantOf(ports, account, grantId);
   if (there && parseYuan(there.amount) === amount) return made;
   throw new Failure(
@@ -75,7 +75,10 @@ async function grantOf(
 
 const pauseMs = 300;
 
-/** @returns the balance after it; undefined: it is not applied yet, or the account's item cannot be read */
+/**
+ * @returns `available`: the balance afterwards; undefined: the grant is not applied yet, or the item cannot
+ * be read
+ */
 export async function awaitApplied(
   ports: OperatorPorts,
   { account, grantId }: Pick<GrantPlan, 'account' | 'grantId'>,

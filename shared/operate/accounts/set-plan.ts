@@ -1,4 +1,4 @@
-/** Writes the plan of an account's row, or takes it away; all else of the row stays. `carryOutWrites` carries it out. */
+/** Sets or removes the plan in an account's row; other attributes stay. `carryOutWrites` carries it out. */
 import { readSetting } from '../../config/compile/read-setting.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
@@ -14,13 +14,13 @@ export interface SetPlanInput {
   /** ISO 8601. */
   since?: string | undefined;
   until?: string | undefined;
-  /** Takes the plan away. */
+  /** Remove the plan. */
   none?: boolean | undefined;
-  /** Makes the account when there is none. */
+  /** Create the account if it does not exist. */
   new?: boolean | undefined;
 }
 
-/** A plan as the row holds it. */
+/** A plan as stored in the row. */
 interface WrittenPlan {
   level: number;
   since: string;
@@ -29,9 +29,9 @@ interface WrittenPlan {
 
 export interface SetPlanPlan extends Plan<RowWrite> {
   account: string;
-  /** Undefined: the account is to hold none. */
+  /** Undefined: the plan is removed. */
   plan: WrittenPlan | undefined;
-  /** Why the plan will cover nothing. */
+  /** Reasons why the plan will cover no calls. */
   warnings: string[];
 }
 
@@ -70,7 +70,7 @@ export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Pr
   };
 }
 
-/** Months go on as they were, so that a change of level in mid-month gives nobody a second month. */
+/** Keeps the start of the current plan, so that a change of level in mid-month does not start new counts. */
 function sinceOf(row: RawRow, { clock }: OperatorPorts): string {
   const reading = readRow(AccountRow, row);
   const held = 'row' in reading && reading.row.plan ? (row['plan'] as RawRow)['since'] : undefined;

@@ -1,4 +1,4 @@
-/** Writes a new channel, or writes over one. Refuses a row that the relay would not use. */
+/** Adds a channel or overwrites one. Refuses a row that the relay would not use. */
 import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { plainRow } from '../../config/rows/read-row.ts';
@@ -15,7 +15,7 @@ export interface ChannelInput {
   models: string[];
   type?: string;
   endpoint?: string;
-  /** Attributes that only some types have, by their names in rows. */
+  /** Attributes that only some channel types have, by their names in rows. */
   attributes?: Partial<Record<OwnAttributeName, string>>;
   name?: string;
   secret?: string;
@@ -25,11 +25,11 @@ export interface ChannelInput {
   disabled?: boolean;
 }
 
-/** What becomes of a row that has the id already. `keep-same`: one with the same attributes stays, others are refused. */
+/** What to do if a row with the id exists. `keep-same`: accept an identical row, refuse any other. */
 export type WhenTaken = 'refuse' | 'replace' | 'keep-same';
 
 export interface AddChannelPlan extends Plan<RowWrite> {
-  /** What the relay warns of in the new row. */
+  /** The relay's warnings about the new row. */
   warnings: string[];
 }
 
@@ -69,7 +69,7 @@ export function channelRowOf(input: ChannelInput): RawRow {
   };
 }
 
-/** What the relay reads from a new row. Throws a Failure for one that it would not use. */
+/** Parses a new row as the relay does. Throws a Failure if the relay would not use it. */
 function checkRow({ stack, ...target }: Target, row: RawRow): { row: ChannelRow; warning?: string } {
   const reading = usable(readChannel(row, target), 'nothing was written: ');
   const foreign = secretsOf(reading.row).find((reference) => !isOfStack(reference, stack));

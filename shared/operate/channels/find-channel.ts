@@ -1,4 +1,4 @@
-/** The channel that an operator names, and its secret. Never shows a value of a row with a problem. */
+/** Finds the channel that an operator names, and reads its secret. Shows no value of a row with a problem. */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
@@ -6,13 +6,13 @@ import type { OperatorPorts } from '../operator-ports.ts';
 import type { RawRow } from '../row-tables.ts';
 
 export interface FoundChannel {
-  /** As the table has it. */
+  /** The row as read from the table. */
   raw: RawRow;
   channel: ChannelRow;
   warnings: string[];
 }
 
-/** Throws a Failure when there is no such channel, or when the relay would not use its row. */
+/** Throws a Failure if there is no such channel, or if the relay would not use its row. */
 export async function findChannel(
   { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
   id: string,
@@ -25,8 +25,8 @@ export async function findChannel(
 }
 
 /**
- * The first key of a channel, as its upstream gets it; undefined: it has none. Throws a Failure when it cannot be read.
- * @param secretEnv an environment variable that holds it, instead of the reference
+ * Reads the channel's first key; undefined: it has none. Throws a Failure if the key cannot be read.
+ * @param secretEnv the environment variable that contains the key; overrides the row's reference
  */
 export async function channelSecret(
   { secrets }: Pick<OperatorPorts, 'secrets'>,

@@ -1,4 +1,7 @@
-/** The channels as the relay tries them. Of a row with a problem it returns the problem and nothing else. */
+/**
+ * Lists channels in the order in which the relay tries them. Shows no value of a row with a problem, except
+ * its id.
+ */
 import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -16,7 +19,7 @@ export interface ListedChannel {
   warning?: string;
 }
 
-/** In the order in which they are tried; rows with a problem come last. */
+/** Rows with a problem come last. */
 export async function listChannels({
   tables,
   target,
@@ -26,7 +29,7 @@ export async function listChannels({
     .map((raw) => listed(raw, target))
     .toSorted(
       (a, b) =>
-        // Between two rows with a problem the difference is NaN: their ids decide.
+        // For two rows with a problem the difference is NaN, so they are sorted by id.
         (b.priority ?? -Infinity) - (a.priority ?? -Infinity) || compareCodeUnits(a.id, b.id),
     );
 }
@@ -34,7 +37,7 @@ export async function listChannels({
 function listed(raw: RawRow, rules: { local: boolean }): ListedChannel {
   const id = String(raw['id']);
   const reading = readChannel(raw, rules);
-  // A secret may have been typed into the wrong attribute.
+  // A secret may have been typed into a wrong attribute, so none is shown.
   if ('problem' in reading) return { id, state: 'bad', problem: reading.problem };
   const { row, warning } = reading;
   return {

@@ -1,4 +1,4 @@
-/** What the upstream of a channel that is not written yet offers, for the operator to choose from. */
+/** Lists the models that an upstream offers, for a channel that is not written yet. */
 import { readChannel } from '../../config/compile/read-channel.ts';
 import { Failure, usable } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -6,8 +6,8 @@ import { channelRowOf, type ChannelInput } from './add-channel.ts';
 import { listUpstreamModels, type UpstreamModels } from './upstream-models.ts';
 
 /**
- * No names, and a warning why, where they cannot be listed.
- * @param secret the upstream's key; undefined: it wants none, or the key cannot be read here
+ * Returns no names, and a warning with the reason, if the models cannot be listed.
+ * @param secret the upstream's key; undefined: the upstream needs none, or the key cannot be read here
  */
 export async function offeredModels(
   ports: Pick<OperatorPorts, 'clock' | 'target' | 'upstreams'>,

@@ -1,11 +1,14 @@
-/** Reads what an upstream's answer to a test says, leniently: it is shown to a person and never billed. */
+/**
+ * Reads the text of an upstream's answer to a test. Parsing is lenient, because the text is shown and never
+ * billed.
+ */
 import * as z from 'zod/mini';
 import { parseJson } from '../../wire/json-record.ts';
 
 export interface ReplyText {
   model: string;
   text: string;
-  /** `finish_reason`, or that there was none. */
+  /** `finish_reason`, or a note that it is missing. */
   ending: string;
 }
 
@@ -17,7 +20,7 @@ const Reply = z.object({
   choices: z.array(z.object({ delta: Part, message: Part, finish_reason: z.nullish(z.string()) })),
 });
 
-/** Reads a chat completion, streamed or not; undefined when the body is neither. */
+/** Parses a chat completion, streamed or not; undefined: the body is neither. */
 export function firstWords(body: string): ReplyText | undefined {
   const events = body.split(/\r\n|\r|\n/).filter((line) => line.startsWith('data:'));
   const replies = [body, ...events.map((line) => line.slice('data:'.length))].flatMap(

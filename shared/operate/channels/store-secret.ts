@@ -1,4 +1,4 @@
-/** Stores the key of an upstream under a name of the stack. Plans hold no value, so that they can be shown. */
+/** Stores an upstream's key under a name of the stack. Plans contain no value, so they can be shown. */
 import { isSecretName, managedSecretName, parameterName } from '../../config/rows/secret-reference.ts';
 import { usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -7,23 +7,23 @@ import type { SecretWrite } from '../secret-writer.ts';
 
 export interface SecretInput {
   name: string;
-  /** In Secrets Manager instead of SSM. */
+  /** Store in Secrets Manager instead of SSM. */
   managed: boolean;
-  /** Write over the value that is there. */
+  /** Overwrite an existing value. */
   replace: boolean;
-  /** It is the key of a channel that is being set up, whose id it has for a name. */
+  /** The secret is the key of a channel that is being set up. Its name is the channel's id. */
   isOfNewChannel?: boolean;
 }
 
 export interface StoreSecretPlan extends Plan<SecretWrite> {
-  /** How rows will name the value. */
+  /** The reference to write into rows. */
   reference: string;
 }
 
-/** What SSM takes without extra cost. */
+/** Size limit of SSM's standard parameters, which are free of charge. */
 const valueCharactersMax = 4096;
 
-/** Throws a Failure where there is no store, and for a name that cannot be. */
+/** Throws a Failure if the target has no secret store or the name is invalid. */
 export function planStoreSecret(
   { target }: Pick<OperatorPorts, 'target'>,
   { name, managed, replace, isOfNewChannel }: SecretInput,
@@ -56,7 +56,7 @@ export function planStoreSecret(
 }
 
 /**
- * Fails when there is a value already and the plan does not replace it.
+ * Throws a Failure if a value exists and the plan does not replace it.
  * @returns the reference
  */
 export async function carryOutStoreSecret(
@@ -71,7 +71,7 @@ export async function carryOutStoreSecret(
 
 function checkValue(value: string): void {
   if (value === '') throw usageFailure('no value was given on standard input');
-  // A header cannot carry anything else, and what was pasted with more is not what was meant.
+  // A header can carry only these characters; others are most likely a pasting mistake.
   if (!/^[\x21-\x7e]+$/.test(value))
     throw usageFailure('the value has blanks or other characters that no key has');
   if (value.length > valueCharactersMax)

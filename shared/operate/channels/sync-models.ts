@@ -1,4 +1,4 @@
-/** Makes the models of a channel those that its upstream lists. Never leaves a channel without a model. */
+/** Sets the models of a channel to those that its upstream lists. Never leaves a channel without a model. */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { namesLike } from '../../upstreams/model-listing.ts';
 import { upstreamModel } from '../../upstreams/types/channel-request.ts';
@@ -13,22 +13,22 @@ import { listUpstreamModels } from './upstream-models.ts';
 
 export interface SyncInput {
   id: string;
-  /** Names of models to add; `*` stands for anything. */
+  /** Names of models to add; `*` matches any characters. */
   only?: string[];
-  /** Remove none. */
+  /** Remove no models. */
   keep?: boolean;
   /** See `channelSecret`. */
   secretEnv?: string;
 }
 
 export interface SyncPlan extends Plan<RowWrite> {
-  /** Public names. */
+  /** Public names, as in `removed` and `models`. */
   added: string[];
   removed: string[];
   models: string[];
-  /** Of the upstream's list. */
+  /** Warnings about the upstream's list. */
   listWarnings: string[];
-  /** What the relay would warn of in the row. */
+  /** The relay's warnings about the updated row. */
   warnings: string[];
 }
 
@@ -67,7 +67,7 @@ export async function planSync(
   };
 }
 
-/** A public name stays as long as the upstream lists its own name for it. */
+/** A public name is kept if the upstream lists the model that the name stands for. */
 function differenceOf(
   channel: ChannelRow,
   listed: string[],

@@ -1,6 +1,6 @@
 /**
- * Sends one tiny chat request to a channel, built and addressed as the relay does it. It costs what the upstream takes
- * for it; no row is written.
+ * Sends one small chat request to a channel, built and addressed as by the relay. The upstream charges for
+ * it; no row is written.
  */
 import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import type { UpstreamRequest } from '../../upstreams/exchange.ts';
@@ -15,25 +15,25 @@ import { callUpstream, cleanText } from './upstream-call.ts';
 
 export interface TestInput {
   id: string;
-  /** Public name; absent: the first of the channel. */
+  /** Public name; absent: the channel's first model. */
   model?: string;
   /** See `channelSecret`. */
   secretEnv?: string;
 }
 
 export interface ChannelTestPlan extends Plan<Pick<UpstreamRequest, 'url'>> {
-  /** What the relay warns of in the row. */
+  /** The relay's warnings about the row. */
   warnings: string[];
-  /** What is sent. Holds the secret, so it must not be shown. */
+  /** The request to send. It contains the secret, so it must not be shown. */
   call: { request: UpstreamRequest; secret: string | undefined; timeoutMs: number };
 }
 
 export interface ChannelTest {
   status: number;
   elapsedMs: number;
-  /** Undefined: what came back is no chat completion. */
+  /** Undefined: the response is not a chat completion. */
   answer: ReplyText | undefined;
-  /** The beginning of what came back, without the secret. */
+  /** The beginning of the response body, without the secret. */
   body: string;
 }
 
@@ -71,7 +71,7 @@ export async function planChannelTest(
   };
 }
 
-/** Throws a Failure when there is no answer at all. */
+/** Throws a Failure if the upstream does not respond. */
 export async function carryOutChannelTest(
   ports: Pick<OperatorPorts, 'clock' | 'upstreams'>,
   { call: { request, secret, timeoutMs } }: ChannelTestPlan,

@@ -1,4 +1,4 @@
-/** One exchange with an upstream, read whole. Nothing that is shown of it holds the secret or controls a terminal. */
+/** Sends one request to an upstream and reads the whole response. Text from `cleanText` is safe to show. */
 import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../upstreams/exchange.ts';
 import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -8,11 +8,11 @@ const shownCharactersMax = 300;
 export interface UpstreamAnswer {
   status: number;
   ok: boolean;
-  /** As far as it came. */
+  /** The whole body, or the part that was received. */
   body: string;
 }
 
-/** Throws a Failure when there is no answer. */
+/** Throws a Failure if the upstream does not respond. */
 export async function callUpstream(
   { clock, upstreams }: Pick<OperatorPorts, 'clock' | 'upstreams'>,
   request: UpstreamRequest,
@@ -39,7 +39,7 @@ export async function callUpstream(
   }
 }
 
-/** A body that breaks off is read as far as it came: its status says more than the break. */
+/** Returns the received part of a body that breaks off: the status is more useful than the error. */
 async function textOf({ body }: UpstreamReply): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
@@ -51,7 +51,10 @@ async function textOf({ body }: UpstreamReply): Promise<string> {
   return text + decoder.decode();
 }
 
-/** Upstreams echo keys in their errors; a terminal must not obey what an upstream sends. */
+/**
+ * Removes the secret, because upstreams echo keys in errors, and control characters, because a terminal obeys
+ * them. Shortens the text to `shownCharactersMax`.
+ */
 export function cleanText(text: string, secret: string | undefined): string {
   const hidden = secret === undefined ? text : text.replaceAll(secret, '(secret)');
   const printable = hidden.replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ').trim();

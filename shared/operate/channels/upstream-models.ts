@@ -1,4 +1,4 @@
-/** Which models an upstream says that it serves. */
+/** Lists the models that an upstream offers. */
 import { parseJson } from '../../wire/json-record.ts';
 import { modelNamePattern } from '../../wire/name-patterns.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
@@ -12,17 +12,16 @@ const timeoutMs = 20_000;
 const pagesMax = 20;
 
 export interface UpstreamModels {
-  /** By the alphabet. */
+  /** Sorted. */
   names: string[];
-  /** For the operator. */
   warnings: string[];
 }
 
 type ListPorts = Pick<OperatorPorts, 'clock' | 'upstreams'>;
 
 /**
- * Throws a Failure when there is no such list.
- * @param secret the upstream's key; undefined: it wants none, or the key cannot be read here
+ * Throws a Failure if the models cannot be listed.
+ * @param secret the upstream's key; undefined: the upstream needs none, or the key cannot be read here
  */
 export async function listUpstreamModels(
   ports: ListPorts,

@@ -1,6 +1,6 @@
 /**
- * Makes the configuration tables hold wanted rows: those of a file, or those of an earlier version. Writes only what
- * differs, and nothing when a row that would be written has a problem.
+ * Plans the writes that put the rows of a file, or of an earlier version, into the configuration tables.
+ * Writes only differences, and nothing if a row to write has a problem.
  */
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import type { ConfigRows } from '../../config/config-rows.ts';
@@ -13,17 +13,17 @@ import { putOver, readRowsFile, type RowsFile } from './rows-file.ts';
 import { writesOf } from './write-rows.ts';
 
 export interface ConfigPlan extends Plan<RowWrite> {
-  /** What the writes change, as operators may see it. */
+  /** The differences in a form that is safe to show. */
   differences: RowDifference[];
-  /** Of all rows as they will be. */
+  /** Warnings about all rows of the planned configuration. */
   warnings: Finding[];
-  /** Those of rows that are not `written` are in the tables already, and are no reason to refuse. */
+  /** Problems of rows that are not `written` exist in the tables already and do not prevent the writes. */
   problems: { finding: Finding; written: boolean }[];
 }
 
 type ConfigPorts = Pick<OperatorPorts, 'config' | 'target'>;
 
-/** @param prune rows are deleted that the file does not have, of the tables that it names */
+/** @param prune deletes rows that the file lacks, in the tables that the file names */
 export async function planApply(
   { config, target }: ConfigPorts,
   file: RowsFile,
@@ -34,7 +34,7 @@ export async function planApply(
   return planOf(tables, prune ? { ...tables, ...rows } : putOver(tables, rows), target);
 }
 
-/** Writes the rows of an earlier version back, and deletes rows that were not in it. */
+/** Plans to restore the rows of an earlier version and to delete served rows that it lacks. */
 export async function planRollback({ config, target }: ConfigPorts, version: number): Promise<ConfigPlan> {
   const [goal, newest] = await Promise.all([config.version(version), config.newest()]);
   const wanted = { ...(await config.rows(goal)) };
@@ -45,7 +45,7 @@ export async function planRollback({ config, target }: ConfigPorts, version: num
     publishedAt: 0,
     ...(earlier && { earlier }),
   });
-  // A row that was never served has no earlier version, and may be somebody's unfinished work: it stays.
+  // Keep rows that are neither served nor in that version: they may be unfinished work.
   for (const table of configTables) {
     const served = rowsByKey(table, used[table]);
     const known = rowsByKey(table, wanted[table]);

@@ -1,4 +1,4 @@
-/** Validates the rows that operators edit, those of the tables or those of a file. Writes nothing. */
+/** Validates the rows that operators edit, from the tables or from a file. Writes nothing. */
 import { validateAccountRow, validateKeyRow } from '../../config/compile/validate-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { emptyRows, type ConfigRows } from '../../config/config-rows.ts';
@@ -11,7 +11,7 @@ import { configTables } from './row-changes.ts';
 import { putOver, readRowsFile, type RowsFile } from './rows-file.ts';
 
 export interface CheckedRows {
-  /** How many rows were read. */
+  /** Number of rows read. */
   rows: number;
   problems: Finding[];
   warnings: Finding[];
@@ -19,7 +19,7 @@ export interface CheckedRows {
 
 const checkedTables = [...configTables, 'keys', 'accounts', 'grants'] as const;
 
-/** @param onProgress called with the number of further rows of customers that were read */
+/** @param onProgress called with the number of further rows read of `keys`, `accounts`, `grants` */
 export async function checkTables(
   { config, tables, ledger, target }: Pick<OperatorPorts, 'config' | 'tables' | 'ledger' | 'target'>,
   onProgress: (count: number) => void,
@@ -36,7 +36,7 @@ export async function checkTables(
   ];
   let grants = 0;
   for await (const page of ledger.grants()) {
-    // Grants are validated when they are applied, and carry what was found.
+    // The grant applier validates grants and stores problems in their rows.
     for (const { account, grantId, problem } of page)
       if (problem !== undefined) findings.push({ table: 'grants', key: `${account} ${grantId}`, problem });
     grants += page.length;
@@ -45,7 +45,7 @@ export async function checkTables(
   return checked(count(rows) + keys.length + accounts.length + grants, findings);
 }
 
-/** @param alone only the rows of the file; otherwise they are put over those of the tables */
+/** @param alone checks only the file's rows; otherwise they override rows of the tables */
 export async function checkFile(
   { config, target }: Pick<OperatorPorts, 'config' | 'target'>,
   file: RowsFile,

@@ -1,4 +1,4 @@
-/** What changed between versions of the configuration, or between the newest version and the tables. */
+/** Compares two versions of the configuration, or the newest version with the tables. */
 import { emptyRows } from '../../config/config-rows.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { badRows, findingsIn } from './findings.ts';
@@ -13,8 +13,8 @@ export interface ConfigDiff {
 }
 
 /**
- * What changed from version `from` to version `to`; without `to`, up to the newest; without both, what the tables
- * hold beyond the newest.
+ * Compares version `from` with version `to`, by default the newest. Without `from`, compares the newest
+ * version with the tables.
  */
 export async function diffConfig(
   { config, target }: Pick<OperatorPorts, 'config' | 'target'>,

@@ -1,4 +1,7 @@
-/** The four configuration tables as one JSON text for version control. Rows with a problem are left out of it. */
+/**
+ * Exports the four configuration tables as one JSON text for version control, without rows that have a
+ * problem.
+ */
 import { keyAttributes } from '../../config/config-rows.ts';
 import { canonicalJson, compareCodeUnits } from '../../wire/canonical-json.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -7,11 +10,11 @@ import { badRows, findingsIn, nameOf, problemsOf, type Finding } from './finding
 import { configTables, rowsByKey } from './row-changes.ts';
 
 export interface ExportedRows {
-  /** Sorted, so that the lines of an unchanged row stay where they are. */
+  /** Rows and their attributes are sorted, so that the lines of an unchanged row do not move. */
   text: string;
-  /** How many rows are in the text. */
+  /** Number of rows in the text. */
   rows: number;
-  /** The rows that are left out: a secret may have been typed into the wrong attribute of one. */
+  /** The rows that are left out. One of them may have a secret in a wrong attribute. */
   problems: Finding[];
 }
 

@@ -1,22 +1,22 @@
-/** What the compiler finds in rows: each row with a problem or a warning. Shows no value of a row with a problem. */
+/** Finds rows with a problem or a warning by compiling them. Shows no value of a row with a problem. */
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import type { ConfigRows } from '../../config/config-rows.ts';
 import { secretsOf } from '../../config/compile/read-channel.ts';
 import { isOfStack } from '../../config/rows/secret-reference.ts';
 import type { Target } from '../operator-ports.ts';
 
-/** `problem`: the row, or this version of it, is not used. */
+/** `problem`: why the row, or this version of it, is not used. */
 export interface Finding {
   table: string;
-  /** As texts write it. */
+  /** The key as text. */
   key: string;
   problem?: string | undefined;
   warning?: string | undefined;
 }
 
 /**
- * Runs the compiler over rows; a finding for each row with a problem or a warning.
- * @param earlier the rows of the newest snapshot, which replace bad rows
+ * Compiles the rows and returns a finding for each row with a problem or a warning.
+ * @param earlier rows of the newest snapshot, used in place of rows with a problem
  */
 export function findingsIn(rows: ConfigRows, target: Target, earlier?: ConfigRows): Finding[] {
   const options = { local: target.local, publishedAt: 0, ...(earlier && { earlier }) };
@@ -31,7 +31,7 @@ export function findingsIn(rows: ConfigRows, target: Target, earlier?: ConfigRow
   );
 }
 
-/** `channels openai`. */
+/** For example `channels openai`. */
 export const nameOf = ({ table, key }: { table: string; key: string | number }): string => `${table} ${key}`;
 
 export const problemsOf = (findings: Finding[]): Finding[] =>

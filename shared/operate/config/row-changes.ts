@@ -1,4 +1,4 @@
-/** What turns one configuration into another, row by row and attribute by attribute. */
+/** Computes the differences between two configurations, by row and attribute. */
 import { keyAttributes, type ConfigRows } from '../../config/config-rows.ts';
 import { plainRow } from '../../config/rows/read-row.ts';
 import type { ConfigTable } from '../../config/validation-result.ts';
@@ -21,7 +21,7 @@ export interface AttributeChange {
   after?: unknown;
 }
 
-/** A change that may be shown. Of a row with a problem it has only the names of the attributes. */
+/** A change in a form that is safe to show: without attribute values for a row with a problem. */
 export interface RowDifference {
   table: ConfigTable;
   key: string | number;
@@ -31,7 +31,7 @@ export interface RowDifference {
 
 export const configTables = Object.keys(keyAttributes) as ConfigTable[];
 
-/** In the order of tables and keys. */
+/** Sorted by table in the order of `configTables`, then by key. */
 export function changesBetween(before: ConfigRows, after: ConfigRows): RowChange[] {
   return configTables.flatMap((table) => {
     const [old, next] = [before, after].map((rows) => rowsByKey(table, rows[table]));
@@ -52,8 +52,8 @@ export function attributeChanges({ before = {}, after = {} }: RowChange): Attrib
 }
 
 /**
- * The changes as operators may see them.
- * @param bad the names of rows with a problem: a secret may have been typed into the wrong attribute of one
+ * Converts changes to a form that is safe to show.
+ * @param bad names of rows with a problem; one of these may have a secret in a wrong attribute
  */
 export function differencesOf(changes: RowChange[], bad: ReadonlySet<string>): RowDifference[] {
   return changes.map((change) => {
@@ -65,7 +65,7 @@ export function differencesOf(changes: RowChange[], bad: ReadonlySet<string>): R
   });
 }
 
-/** Rows by their key, as JSON, without notes and marks. */
+/** Rows by key. The rows are JSON, without notes and marks. */
 export function rowsByKey(table: ConfigTable, rows: unknown[]): Map<string | number, RawRow> {
   return new Map(
     rows.map((raw) => {

@@ -1,4 +1,4 @@
-/** Reads the text of a rows file: `{"channels": [{...}], ...}`. Messages never quote the text, which may hold secrets. */
+/** Parses a rows file: `{"channels": [{...}], ...}`. Messages never quote it: it may contain secrets. */
 import * as z from 'zod/mini';
 import type { ConfigRows } from '../../config/config-rows.ts';
 import type { TableName } from '../../tables/table-names.ts';
@@ -9,7 +9,7 @@ import type { RawRow } from '../row-tables.ts';
 import { configTables, rowsByKey } from './row-changes.ts';
 
 export interface RowsFile {
-  /** As messages call it. */
+  /** The file's name in messages. */
   name: string;
   text: string;
 }
@@ -19,7 +19,7 @@ export type FileRows<Table extends TableName> = { [Name in Table]?: RawRow[] };
 
 const File = z.record(z.string(), z.array(z.record(z.string(), z.unknown())));
 
-/** The rows without notes and marks. Throws a Failure that says what does not fit. */
+/** Returns the rows without notes and marks. Throws a Failure that describes the first mistake. */
 export function readRowsFile<Table extends TableName>(
   { name, text }: RowsFile,
   tables: readonly Table[],
@@ -38,7 +38,7 @@ export function readRowsFile<Table extends TableName>(
   return rows;
 }
 
-/** The rows as they will be once those of the file are written. */
+/** Adds the file's rows to `rows`; a row of the file replaces the row with the same key. */
 export function putOver(rows: ConfigRows, file: FileRows<keyof ConfigRows>): ConfigRows {
   const tables = configTables.map((table) => {
     const all = [...rowsByKey(table, rows[table]), ...rowsByKey(table, file[table] ?? [])];
@@ -51,13 +51,13 @@ function parseJson(name: string, text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    // The parser's message quotes the file.
+    // The parser's message quotes the file, so only the position is reported.
     const at = /at position \d+( \(line \d+ column \d+\))?/.exec(error instanceof Error ? error.message : '');
     throw usageFailure(`${name} is not readable as JSON${at ? `, ${at[0]}` : ''}`);
   }
 }
 
-/** A row without its key, or two rows with the same key, cannot be written as meant. */
+/** Throws a Failure for a row without a key, and for two rows with the same key. */
 function checkKeys(file: string, table: TableName, rows: RawRow[]): void {
   const { partitionKey, sortKey }: { partitionKey: KeyAttribute; sortKey?: KeyAttribute } =
     tableSchemas[table];

@@ -1,4 +1,4 @@
-/** The published versions of the configuration, and what one of them serves. */
+/** Lists the published versions of the configuration, and shows the content of one. */
 import type { ConfigRows } from '../../config/config-rows.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
 import { snapshotFormat, type Snapshot } from '../../config/snapshot.ts';
@@ -10,18 +10,18 @@ import { configTables } from './row-changes.ts';
 import { isPublished } from './write-rows.ts';
 
 export interface ListedVersions {
-  /** The version that requests are served with; undefined: nothing was published yet. */
+  /** The version that serves requests; undefined: none has been published. */
   served: number | undefined;
   /** Newest first. */
   versions: (PublishedVersion & { rows: Record<ConfigTable, number> })[];
-  /** How many versions there are, those included that are not listed. */
+  /** Number of retained versions, including those that are not listed. */
   kept: number;
-  /** The tables hold edits that no version was made of. */
+  /** The tables contain edits that are not in the newest version. */
   edited: boolean;
 }
 
 /**
- * @param limit versions at most
+ * @param limit maximum number of versions to list
  * @param onProgress called with the number of further versions that were read
  */
 export async function listVersions(
@@ -51,7 +51,7 @@ const countRows = (rows: ConfigRows): Record<ConfigTable, number> =>
 
 export interface ShownVersion {
   snapshot: Snapshot;
-  /** As they were written. */
+  /** Values as written in the rows. */
   settings: { name: string; value: unknown }[];
 }
 

@@ -1,4 +1,4 @@
-/** The writes that turn the tables of the configuration into other rows, and the wait until these are published. */
+/** Builds the writes for changes of the configuration tables, and waits until the changes are published. */
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import { keyAttributes, type ConfigRows } from '../../config/config-rows.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
@@ -10,16 +10,19 @@ import type { RawRow, RowWrite } from '../row-tables.ts';
 import { nameOf } from './findings.ts';
 import { attributeChanges, changesBetween, type RowChange } from './row-changes.ts';
 
-/** Prices come before the channels whose models they price: in between, a call would be free. */
+/**
+ * Prices are written before the channels that serve the priced models; otherwise calls in between would be
+ * free.
+ */
 const writeOrder: ConfigTable[] = ['charges', 'plans', 'settings', 'channels'];
 
-/** Removals come last, in the opposite order. */
+/** Deletions come last, in reverse order. */
 const rankOf = ({ table, after }: RowChange): number =>
   after ? writeOrder.indexOf(table) : 2 * writeOrder.length - writeOrder.indexOf(table);
 
 /**
- * The writes that change what differs and nothing else of a row, as long as nobody changed that meanwhile.
- * @param raw the rows that the changes start from, as the tables have them
+ * Builds writes that change only the attributes that differ, on condition that nobody has changed them since.
+ * @param raw the rows that the changes are based on, as read from the tables
  */
 export function writesOf(changes: RowChange[], raw: ConfigRows): RowWrite[] {
   const ordered = changes.toSorted((a, b) => rankOf(a) - rankOf(b));
@@ -52,8 +55,9 @@ function writeOf(change: RowChange, raw: ConfigRows, conflict: Failure): RowWrit
 const pauseMs = 300;
 
 /**
- * Waits until the newest version was made of the rows that the tables have. Throws a Failure when it takes longer.
- * @returns that version; undefined for a wait of 0 seconds, which looks at nothing
+ * Waits until the newest version contains the current rows of the tables. Throws a Failure after
+ * `waitSeconds`.
+ * @returns that version; undefined if `waitSeconds` is 0, because nothing is read then
  */
 export async function awaitPublished(
   ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
@@ -76,7 +80,7 @@ export async function awaitPublished(
   }
 }
 
-/** Whether a version was made of the rows that the tables have now. */
+/** Whether a version contains the current rows of the tables. */
 export async function isPublished(
   { config, target }: Pick<OperatorPorts, 'config' | 'target'>,
   version: PublishedVersion,

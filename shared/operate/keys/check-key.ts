@@ -1,4 +1,4 @@
-/** View: what the relay answers to a key, and why. */
+/** View: whether the relay accepts a key, and why. */
 import { keyHash } from '../../tables/key-hash.ts';
 import { isSecretKey, keyHint } from '../../wire/name-patterns.ts';
 import { usageFailure } from '../operator-failure.ts';
@@ -8,7 +8,7 @@ import { keyState, type KeyState } from './key-state.ts';
 export interface KeyCheck {
   state: KeyState['state'] | 'malformed';
   why: string;
-  /** How to call the key in a message; undefined: it cannot be a key. */
+  /** The key's name in messages; undefined: the text cannot be a key. */
   name?: string;
 }
 
@@ -19,7 +19,7 @@ export async function checkKey({ tables, clock }: OperatorPorts, written: string
   if (!isSecretKey(secretKey))
     return { state: 'malformed', why: 'a key is sk- and up to 200 visible characters, without blanks' };
   const { state, why, row } = keyState(await tables.get('keys', keyHash(secretKey)), clock.now());
-  // A short text is not shown in part: its hint would be most of it.
+  // A short text is not shown, because its hint would contain most of it.
   const hint = row?.hint || (secretKey.length >= 20 ? keyHint(secretKey) : 'this key');
   return { state, why, name: row ? `${hint} of account ${row.account}` : hint };
 }

@@ -1,4 +1,7 @@
-/** Makes a key for an account, and the account if there is none. The key itself is in the result alone, stored nowhere. */
+/**
+ * Creates a key for an account, and the account if it does not exist. The key is in the result and stored
+ * nowhere.
+ */
 import { keyHash } from '../../tables/key-hash.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { keyHint } from '../../wire/name-patterns.ts';
@@ -19,7 +22,7 @@ export interface NewKeyInput {
   rpm?: number;
 }
 
-/** The row of the key gets hash and hint when the key is made. */
+/** `makeKey` adds hash and hint to the key's row when the plan is carried out. */
 export interface NewKeyPlan extends Plan<RowWrite> {
   account: string;
   /** What the key may do, in words. */
@@ -27,7 +30,7 @@ export interface NewKeyPlan extends Plan<RowWrite> {
 }
 
 export interface MadeKey {
-  /** The key: nobody can show it again. */
+  /** The key. It cannot be shown again. */
   secretKey: string;
   hash: string;
   hint: string;
@@ -69,7 +72,7 @@ export async function carryOutCreateKey(
   return { ...key, made: await carryOutWrites(ports, { ...plan, changes }) };
 }
 
-/** Makes a key; its hash and hint go into the row that a plan has for it. */
+/** Generates a key. The returned changes are those of the plan, with hash and hint in the key's row. */
 export function makeKey({ random }: OperatorPorts, plan: Plan<RowWrite>): MadeKey & { changes: RowWrite[] } {
   const secretKey = random.secretKey();
   const [hash, hint] = [keyHash(secretKey), keyHint(secretKey)];

@@ -1,4 +1,4 @@
-/** Has the relay refuse a key from now on; its row stays. */
+/** Disables a key: the relay refuses it, and its row stays. */
 import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
@@ -6,11 +6,11 @@ import type { RowWrite } from '../row-tables.ts';
 import { findKey } from './find-key.ts';
 
 export interface DisableKeyPlan extends Plan<RowWrite> {
-  /** How to call the key in a message. */
+  /** The key's name in messages. */
   name: string;
 }
 
-/** @param written the key as an operator names it: see findKey */
+/** @param written any text that `findKey` accepts */
 export async function planDisableKey(ports: OperatorPorts, written: string): Promise<DisableKeyPlan> {
   const { hash, name } = await findKey(ports, written);
   return {

@@ -1,4 +1,4 @@
-/** Finds the one key that an operator means. */
+/** Finds the one key that matches an operator's text. */
 import { keyHash } from '../../tables/key-hash.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -6,14 +6,14 @@ import type { RawRow } from '../row-tables.ts';
 
 export interface FoundKey {
   hash: string;
-  /** How to call it in a message. */
+  /** The key's name in messages. */
   name: string;
   row: RawRow;
 }
 
 /**
- * The one key that was meant: by hash, by 4 or more characters of it, by hint, or by the key itself.
- * Throws when there is none, or more than one.
+ * Finds a key by its hash, by 4 or more leading characters of the hash, by its hint, or by the key itself.
+ * Throws a Failure unless exactly one key matches.
  */
 export async function findKey({ tables }: OperatorPorts, written: string): Promise<FoundKey> {
   const wanted = written.trim();

@@ -1,10 +1,10 @@
-/** The state in which the relay finds a key, in words: the same rules as a request meets. */
+/** Describes a key's state in words, by the same rules that the relay applies to requests. */
 import { isoTime } from '../../wire/iso-time.ts';
 import { KeyRow, refusedFor } from '../../config/rows/key-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { RawRow } from '../row-tables.ts';
 
-/** Whether the relay accepts a key, and why. `row` is there when it could be read. */
+/** Whether the relay accepts a key, and why. `row` is present if it could be read. */
 export interface KeyState {
   state: 'usable' | 'unknown' | 'invalid' | 'disabled' | 'expired' | 'kind';
   why: string;
@@ -12,7 +12,8 @@ export interface KeyState {
 }
 
 /**
- * The state in which the relay finds a key of a row of `keys`, and why.
+ * The state of a key, and why.
+ * @param raw the key's row of `keys`; undefined: it has none
  * @param nowMs epoch milliseconds
  */
 export function keyState(raw: RawRow | undefined, nowMs: number): KeyState {

@@ -1,10 +1,10 @@
-/** View: keys, each with the state in which the relay finds it. */
+/** View: keys, each with its state. */
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { RawRow } from '../row-tables.ts';
 import { keyState, type KeyState } from './key-state.ts';
 
 export interface KeyView extends Pick<KeyState, 'state' | 'why'> {
-  /** As it is written, with lists instead of sets. */
+  /** The row as stored, with lists instead of sets. */
   row: RawRow;
 }
 

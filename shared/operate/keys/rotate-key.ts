@@ -1,4 +1,4 @@
-/** Makes a key with the row of an old one, which gets an end: both in one step, or neither. */
+/** Creates a key with the attributes of an old one and sets the old key's expiry, both in one transaction. */
 import { isoTime } from '../../wire/iso-time.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -10,13 +10,13 @@ const hourMs = 3_600_000;
 const graceHoursMax = 24 * 366;
 
 export interface RotateKeyPlan extends NewKeyPlan {
-  /** How to call the old key in a message. */
+  /** The old key's name in messages. */
   oldName: string;
   /** ISO 8601. */
   oldWorksUntil: string;
 }
 
-/** @param written the old key as an operator names it: see findKey */
+/** @param written the old key, as any text that `findKey` accepts */
 export async function planRotateKey(
   ports: OperatorPorts,
   { written, graceHours }: { written: string; graceHours: number },
@@ -42,7 +42,7 @@ export async function planRotateKey(
         table: 'keys',
         key: { hash: old.hash },
         attributes: { expires_at: end },
-        // Somebody may disable the old key at this moment: then there must be no new one.
+        // If the old key is disabled in the meantime, no new key must be created.
         unchanged: { enabled: old.row['enabled'] },
       },
     ],

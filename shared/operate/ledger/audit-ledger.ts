@@ -1,4 +1,4 @@
-/** View: all accounts added up again, from grants and ledger alone. */
+/** View: compares every account's item with its grants and ledger rows. */
 import { auditAccount, closesWithoutRow, type AccountRecords } from '../../billing/audit/account-audit.ts';
 import { problemOf } from '../../billing/audit/recompute.ts';
 import type { LedgerRow } from '../../billing/ledger-row.ts';
@@ -7,23 +7,23 @@ import type { OperatorPorts } from '../operator-ports.ts';
 import { readingsOf } from './select-rows.ts';
 
 export interface AuditInput {
-  /** Only this account. */
+  /** Audit only this account. */
   account?: string | undefined;
-  /** How long to wait for ledger rows that are on their way. */
+  /** How long to wait for ledger rows that are not written yet. */
   waitMs: number;
 }
 
 export interface AuditProgress {
-  /** Hears how many more ledger rows were read, to find the accounts. */
+  /** Called with the number of further ledger rows that were read to find accounts. */
   rowsRead: (count: number) => void;
   accountsAudited: (count: number) => void;
-  /** Something of this account does not fit yet. */
+  /** Called before a repeated audit of an account with findings. */
   waitingFor: (account: string) => void;
 }
 
-/** What was seen of one account. */
+/** The audit of one account. */
 interface Seen {
-  /** What does not fit. */
+  /** Descriptions of mismatches. */
   findings: string[];
   rows: number;
   closesWithoutRow: number;
@@ -54,7 +54,7 @@ export async function auditLedger(
   };
 }
 
-/** Every account of which there is an item, a grant or a ledger row. */
+/** Every account that has an item, a grant or a ledger row. */
 async function knownAccounts({ ledger }: OperatorPorts, { rowsRead }: AuditProgress): Promise<string[]> {
   const items = await Array.fromAsync(ledger.accounts());
   const grants = await Array.fromAsync(ledger.grants(), (page) => page.map(({ account }) => account));
@@ -68,7 +68,10 @@ async function knownAccounts({ ledger }: OperatorPorts, { rowsRead }: AuditProgr
 
 const pauseMs = 2000;
 
-/** Ledger rows follow their close by seconds: what does not fit yet is looked at again. */
+/**
+ * Repeats an audit with findings until the time is over, because ledger rows are written seconds after the
+ * close.
+ */
 async function auditUntil(
   ports: OperatorPorts,
   { account, untilMs }: { account: string; untilMs: number },

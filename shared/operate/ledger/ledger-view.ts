@@ -1,4 +1,7 @@
-/** A ledger row for programs: attributes as the table names them, amounts as exact decimals. */
+/**
+ * Converts a ledger row for programs: attributes named as in the table (but `at` is `booked`), exact decimal
+ * amounts.
+ */
 import { formatYuan } from '../../billing/amount.ts';
 import { type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';

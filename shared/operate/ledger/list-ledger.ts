@@ -6,13 +6,13 @@ import { selectRows, type LedgerFilter } from './select-rows.ts';
 export interface LedgerList {
   /** Newest first. */
   rows: LedgerRow[];
-  /** How many fit, those beyond the limit included. */
+  /** Number of matching rows, including those beyond the limit. */
   count: number;
-  /** Why rows were left out that cannot be read. */
+  /** One sentence for each row that is left out because it cannot be read. */
   problems: string[];
 }
 
-/** @param onProgress hears how many more rows were read */
+/** @param onProgress called with the number of further rows that were read */
 export async function listLedger(
   ports: OperatorPorts,
   { limit, ...filter }: LedgerFilter & { limit: number },

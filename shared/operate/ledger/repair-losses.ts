@@ -1,4 +1,6 @@
-/** Writes the closes that log lines say were lost, by the same conditional write as the relay's: never twice. */
+/**
+ * Writes closes that log lines report as lost. The conditional write is the relay's: no close is made twice.
+ */
 import { formatYuan, type NanoYuan } from '../../billing/amount.ts';
 import { lossesIn, type LostClose } from '../../billing/audit/loss-lines.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
@@ -7,12 +9,12 @@ import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
 
-/** The changes are the closes of reservations that are still open. */
+/** `changes`: the closes of reservations that are still open. */
 export interface RepairPlan extends Plan<CloseWrite> {
   losses: LostClose[];
 }
 
-/** What became of a lost close. */
+/** The result of repairing one lost close. */
 export type LossOutcome =
   | { outcome: 'closed' | 'closed before'; account: string; id: string; charge: NanoYuan }
   | { outcome: 'not closed'; finding: string };
@@ -54,7 +56,7 @@ export async function carryOutRepairLosses(
   return outcomes;
 }
 
-/** The sweeper, or an earlier repair, was faster. */
+/** The outcome if nothing was closed: the sweeper or an earlier repair may have closed the reservation. */
 async function closedMeanwhile(
   { ledger }: OperatorPorts,
   account: string,

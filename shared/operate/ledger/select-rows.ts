@@ -1,4 +1,4 @@
-/** Reads the ledger rows that were asked for, page by page. */
+/** Reads the ledger rows that match a filter, page by page. */
 import type { LedgerRow } from '../../billing/ledger-row.ts';
 import { usageFailure } from '../operator-failure.ts';
 import type { Reading } from '../ledger-reader.ts';
@@ -6,7 +6,7 @@ import type { OperatorPorts } from '../operator-ports.ts';
 
 export interface LedgerFilter {
   account?: string | undefined;
-  /** Epoch milliseconds, inclusive: when the call began. */
+  /** Start of the call in epoch milliseconds, inclusive. */
   fromMs?: number | undefined;
   /** Epoch milliseconds, exclusive. */
   toMs?: number | undefined;
@@ -15,11 +15,11 @@ export interface LedgerFilter {
 
 export interface LedgerPage {
   rows: LedgerRow[];
-  /** Why rows were left out that cannot be read. */
+  /** One sentence for each row that is left out because it cannot be read. */
   problems: string[];
 }
 
-/** @param onProgress hears how many more rows were read */
+/** @param onProgress called with the number of further rows that were read */
 export async function* selectRows(
   { ledger }: OperatorPorts,
   { account, fromMs, toMs, model }: LedgerFilter,

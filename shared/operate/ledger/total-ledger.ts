@@ -20,10 +20,10 @@ export interface LedgerSum {
 
 export interface LedgerTotals {
   by: Grouping[];
-  /** Sorted by their groups, which are in the order of `by`. */
+  /** Sorted by `groups`, whose elements are in the order of `by`. */
   totals: { groups: string[]; sum: LedgerSum }[];
   all: LedgerSum;
-  /** Why rows were left out that cannot be read. */
+  /** One sentence for each row that is left out because it cannot be read. */
   problems: string[];
 }
 
@@ -34,7 +34,7 @@ const groupOf: Record<Grouping, (row: LedgerRow) => string> = {
   day: (row) => new Date(ledgerTimeMs(row)).toISOString().slice(0, 10),
 };
 
-/** @param onProgress hears how many more rows were read */
+/** @param onProgress called with the number of further rows that were read */
 export async function totalLedger(
   ports: OperatorPorts,
   { by, ...filter }: LedgerFilter & { by: Grouping[] },

@@ -1,4 +1,4 @@
-/** Makes billing rules from a price list, for models that no rule prices yet. Never changes a rule that is there. */
+/** Creates billing rules from a price list, for models without a rule. Never changes an existing rule. */
 import { divideHalfUp, formatDecimal, parseDecimal } from '../../billing/amount.ts';
 import { pricedModels } from '../../billing/price.ts';
 import { readChannel } from '../../config/compile/read-channel.ts';
@@ -12,29 +12,32 @@ import { dollarDecimals, readPriceList, type ListedPrice, type PriceSource } fro
 
 export interface ImportInput {
   list: PriceSource;
-  /** Yuan for one US dollar, a decimal as text. */
+  /** Yuan per US dollar, a decimal as text. */
   rate: string;
   /** Percent, a decimal as text. */
   markup: string;
-  /** Only models that a channel serves, under their public names. */
+  /** Import only models that a channel serves, under their public names. */
   onlyServed?: boolean;
 }
 
 export type NewCharge = Omit<ChargeRow, 'anonymous'>;
 
 export interface ImportPlan extends Plan<RowWrite> {
-  /** The rules to write, under the next free ids. */
+  /** The rules to write, with ids after the highest existing one. */
   charges: NewCharge[];
   /** Served models that the list does not price. */
   missing: string[];
-  /** A model whose price looks as if the list were not per token. */
+  /** A model with a price so high that the list is probably not per token; undefined: none. */
   suspicious: string | undefined;
 }
 
-/** Yuan per 1,000 tokens are rounded to this. */
+/** Decimals to which yuan per 1,000 tokens are rounded. */
 const priceDecimals = 9;
 const factorDecimals = 12;
-/** A dollar per 1,000 tokens: lists with higher prices are mostly per 1,000 or per million, not per token. */
+/**
+ * 1 dollar per 1,000 tokens, as dollars per token. Lists with higher prices are usually per 1,000 or per
+ * million tokens.
+ */
 const suspiciousDollars = 10n ** BigInt(dollarDecimals - 3);
 
 export async function planImport(
@@ -82,7 +85,7 @@ function factorOf({ rate, markup }: ImportInput): bigint {
   return divideHalfUp(yuan * (hundred + percent), hundred);
 }
 
-/** A mapper says which name of the list the public name of a served model stands for. */
+/** Finds the prices of served models: by the upstream name that the mapper gives, else by the public name. */
 function pricesOfServed(
   channels: unknown[],
   rules: { local: boolean },
@@ -106,7 +109,7 @@ function pricesOfServed(
   };
 }
 
-/** One rule for all models of one price, free ones first. */
+/** One rule for all models with the same price; free models come first. */
 function group(prices: ListedPrice[], factor: bigint, firstId: number): NewCharge[] {
   const inYuan = prices.map(({ model, input, output }) => ({
     model,
@@ -124,7 +127,7 @@ function group(prices: ListedPrice[], factor: bigint, firstId: number): NewCharg
     }));
 }
 
-/** Dollars per token as yuan per 1,000 tokens. */
+/** Converts dollars per token to yuan per 1,000 tokens. `factor`: yuan per dollar, including the markup. */
 function yuanOf(dollars: bigint, factor: bigint): number {
   const scale = 10n ** BigInt(dollarDecimals + factorDecimals - priceDecimals);
   return Number(formatDecimal(divideHalfUp(dollars * 1000n * factor, scale), priceDecimals));

@@ -1,18 +1,18 @@
-/** The billing rules as the relay reads them. */
+/** Lists the billing rules as the relay reads them. */
 import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { RawRow } from '../row-tables.ts';
 
 export interface ReadCharges {
-  /** By id. */
+  /** Sorted by id. */
   charges: ChargeRow[];
   /** A sentence for each row that cannot be read. */
   problems: string[];
 }
 
 export interface ChargeList extends ReadCharges {
-  /** Which models of a rule are priced by a rule with a lower id. */
+  /** The models of a rule that another rule with a lower id prices. */
   shadowed: { id: number; models: string[] }[];
 }
 

@@ -1,11 +1,11 @@
-/** Reads a price list in US dollars per token: LiteLLM's JSON, or rows of a CSV with the same names of columns. */
+/** Parses a price list in US dollars per token: LiteLLM's JSON, or CSV rows with the same column names. */
 import * as z from 'zod/mini';
 import { parseDecimal } from '../../billing/amount.ts';
 import { modelName } from '../../config/rows/attribute-schemas.ts';
 import { isRecord, parseJson } from '../../wire/json-record.ts';
 import { usageFailure } from '../operator-failure.ts';
 
-/** The text of a JSON, or the rows of a CSV with their head. */
+/** JSON text, or CSV rows including the header. */
 export type PriceSource = string | string[][];
 
 /** US dollars per token, as whole numbers of 10^-`dollarDecimals` dollars. */
@@ -19,7 +19,7 @@ export const dollarDecimals = 18;
 
 export interface PriceList {
   prices: ListedPrice[];
-  /** Entries without the price of a chat: other kinds of models, other units, names that no row may have. */
+  /** Number of entries without a chat price: other kinds of models, other units, invalid names. */
   skipped: number;
 }
 
@@ -31,7 +31,7 @@ const Entry = z.object({
 });
 const chatModes = new Set(['chat', 'completion', 'responses']);
 
-/** Throws a Failure when there is no price in it. */
+/** Throws a Failure if the list has no price of a chat model. */
 export function readPriceList(source: PriceSource): PriceList {
   const entries = typeof source === 'string' ? jsonEntries(source) : csvEntries(source);
   const prices = entries.flatMap(([model, entry]) => priceOf(model, entry));

@@ -1,4 +1,4 @@
-/** View: a request in the ledger, or still under way. */
+/** View: finds a request in the ledger or among open reservations. */
 import { problemOf } from '../../billing/audit/recompute.ts';
 import type { LedgerRow } from '../../billing/ledger-row.ts';
 import type { OpenEntry } from '../../billing/quota-item.ts';
@@ -10,7 +10,7 @@ export type FoundRequest =
   | {
       kind: 'booked';
       row: LedgerRow;
-      /** Why the charge does not follow from the rest of the row; undefined: it does. */
+      /** Why the charge does not follow from the row's other attributes; undefined: it does. */
       problem: string | undefined;
     }
   | { kind: 'open'; account: string; id: string; entry: OpenEntry };

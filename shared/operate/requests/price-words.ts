@@ -1,4 +1,4 @@
-/** A unit price in words. */
+/** Describes a unit price in words. */
 import { formatDecimal } from '../../billing/amount.ts';
 import type { Price } from '../../billing/price.ts';
 

@@ -1,4 +1,4 @@
-/** View: how a ledger row came about, step by step, and how its charge follows from it. */
+/** View: the steps of the request behind a ledger row, including how its charge was calculated. */
 import { formatDecimal, formatYuan } from '../../billing/amount.ts';
 import { type CloseRow, type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
 import { parsePrice, type Price } from '../../billing/price.ts';
@@ -7,7 +7,7 @@ import { priceWords } from './price-words.ts';
 
 export type RequestStep = [what: string, words: string];
 
-/** In the order in which it happened. */
+/** Steps in chronological order. */
 export function requestSteps(row: LedgerRow): RequestStep[] {
   const booked: RequestStep = ['booked', row.at];
   if (row.kind === 'grant')
@@ -43,7 +43,7 @@ const kindWords: Record<CloseRow['kind'], string> = {
 const endedWords = ({ kind, end }: CloseRow): string =>
   `${kindWords[kind]}${end === undefined ? '' : ` (${end})`}`;
 
-/** Exact: a unit price has 12 decimals, and is for a thousand tokens. */
+/** The product is exact: unit prices have 12 decimals and are per 1,000 tokens. */
 const part = (tokens: number, pico: bigint): string =>
   `${tokens} x ${formatDecimal(pico, 12)} / 1,000 = ${formatDecimal(pico * BigInt(tokens), 15)}`;
 

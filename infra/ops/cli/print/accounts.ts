@@ -1,4 +1,4 @@
-/** What accounts, grants and plans look like at a terminal. */
+/** Prints accounts, grants and plans. */
 import { formatYuan, type NanoYuan } from '../../../../shared/billing/amount.ts';
 import type { WrittenGrant } from '../../../../shared/billing/grant.ts';
 import { reservedOf } from '../../../../shared/billing/quota-item.ts';
@@ -70,7 +70,7 @@ function grantText({ grantId, amount, applied, problem }: WrittenGrant): string 
   return `${grantId}: ${amount} yuan, ${applied === undefined ? 'not applied yet' : `applied ${applied}`}`;
 }
 
-/** @param made without the grant when an earlier run wrote it */
+/** @param made the writes that were made; the grant's is missing if an earlier run wrote it */
 export function printGrant(terminal: Terminal, { grantId, amount }: GrantPlan, made: RowWrite[]): void {
   printNewAccount(terminal, made);
   if (made.some(({ table }) => table === 'grants'))

@@ -1,4 +1,4 @@
-/** Prints channels, and what their upstreams said. */
+/** Prints channels and the answers of their upstreams. */
 import type { ListedChannel } from '../../../../shared/operate/channels/list-channels.ts';
 import type { SyncPlan } from '../../../../shared/operate/channels/sync-models.ts';
 import type { JsonOption } from '../terminal/option-values.ts';

@@ -53,7 +53,7 @@ export function printConfigPlan(terminal: Terminal, plan: ConfigPlan): void {
 
 export const problemWords = (finding: Finding): string => `problem: ${nameOf(finding)}: ${finding.problem}`;
 
-/** @param version undefined: nobody waited for it */
+/** @param version undefined: the command did not wait for it */
 export function printPublished(
   { print }: Terminal,
   version: { version: number; publishedAt: number } | undefined,
@@ -81,7 +81,10 @@ function changeWords({ before, after }: AttributeChange): string {
   return listWords(before, after) ?? `${old} -> ${next || '(gone)'}`;
 }
 
-/** Long lists of models differ by a few: those are named. undefined: no lists of texts, or another order. */
+/**
+ * Lists only added and removed texts, because long lists of models differ in a few. Undefined: the values are
+ * not lists of texts, or have the same texts.
+ */
 function listWords(before: unknown, after: unknown): string | undefined {
   if (!isTexts(before) || !isTexts(after)) return undefined;
   const words = [

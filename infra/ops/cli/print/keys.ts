@@ -1,4 +1,4 @@
-/** What keys look like at a terminal. The only place where a new key is shown: once, when it is made. */
+/** Prints keys. Only this file shows a new key: once, when it is created. */
 import type { KeyCheck } from '../../../../shared/operate/keys/check-key.ts';
 import type { MadeKey, NewKeyPlan } from '../../../../shared/operate/keys/create-key.ts';
 import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
@@ -6,7 +6,7 @@ import { Failure } from '../../../../shared/operate/operator-failure.ts';
 import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
-/** Enough of a hash to name a key by. */
+/** This many characters of a hash identify a key. */
 const shownHashCharacters = 12;
 
 export function printNewKey(

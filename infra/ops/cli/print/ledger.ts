@@ -1,4 +1,4 @@
-/** What the ledger and its audit look like at a terminal. */
+/** Prints the ledger and its audit. */
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import { type LedgerRow, ledgerTimeMs } from '../../../../shared/billing/ledger-row.ts';
 import type { LedgerAudit } from '../../../../shared/operate/ledger/audit-ledger.ts';
@@ -52,13 +52,13 @@ function ledgerCells(row: LedgerRow): string[] {
   ];
 }
 
-/** The columns of CSV: names alone, so that files of different days fit together. */
+/** The CSV columns, always all of them, so that files of different days have the same columns. */
 const csvColumns =
   'began booked account id kind endpoint model key charge reserved prompt_tokens completion_tokens estimated end price plan_slot official cost amount reason'.split(
     ' ',
   );
 
-/** Page by page, as they are read: there may be more rows than fit into memory. */
+/** Prints each page when it is read, because all rows together may not fit into memory. */
 export async function printLedgerCsv(terminal: Terminal, pages: AsyncIterable<LedgerPage>): Promise<void> {
   terminal.printCsv([csvColumns]);
   for await (const { rows, problems } of pages) {
@@ -91,7 +91,7 @@ const sumCells = (sum: LedgerSum): string[] => [
   ...[sum.charged, sum.official, sum.granted].map(formatYuan),
 ];
 
-/** Those that could not be written are findings of the audit. */
+/** Closes that could not be written are not printed: they are findings of the audit. */
 export function printRepaired(terminal: Terminal, outcomes: LossOutcome[]): void {
   for (const each of outcomes) {
     if (each.outcome === 'not closed') continue;

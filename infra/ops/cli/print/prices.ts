@@ -1,4 +1,4 @@
-/** Prints billing rules, and plans that make them. */
+/** Prints billing rules and the plans that create them. */
 import type { ImportPlan, NewCharge } from '../../../../shared/operate/prices/import-charges.ts';
 import type { ChargeList } from '../../../../shared/operate/prices/list-charges.ts';
 import type { JsonOption } from '../terminal/option-values.ts';

@@ -1,4 +1,4 @@
-/** What a request looks like at a terminal. */
+/** Prints a request from the ledger or an open reservation. */
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import { ledgerJson } from '../../../../shared/operate/ledger/ledger-view.ts';
 import { Failure } from '../../../../shared/operate/operator-failure.ts';
@@ -8,7 +8,7 @@ import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
-/** Throws a Failure for a charge that does not add up. */
+/** Throws a Failure if the charge is wrong. */
 export function printRequest(terminal: Terminal, found: FoundRequest, { json }: JsonOption): void {
   if (found.kind === 'open') return printOpen(terminal, found, json);
   const { row, problem } = found;

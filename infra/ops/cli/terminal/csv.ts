@@ -5,10 +5,12 @@ import { usageFailure } from '../../../../shared/operate/operator-failure.ts';
 
 export type CsvCell = string | number | undefined;
 
-/** @returns lines, each with its end; empty when there are no rows */
+/** @returns lines, each with its line end; empty if there are no rows */
 export const csvText = (rows: CsvCell[][]): string => stringify(rows, { quoted_match: /\r/ });
 
-/** The rows of a CSV text; quoted cells may hold commas, quotes and line ends. Throws a Failure when quotes do not match. */
+/**
+ * Parses CSV. Quoted cells may contain commas, quotes and line ends. Throws a Failure if quotes do not match.
+ */
 export function parseCsv(text: string): string[][] {
   try {
     return parse(text, {

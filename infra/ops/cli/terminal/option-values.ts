@@ -1,9 +1,9 @@
-/** Parsers of option values; commander prints what they throw, and the run ends with 2. */
+/** Parsers of option values. Commander prints the errors that they throw; the exit code is then 2. */
 import * as z from 'zod/mini';
 import { InvalidArgumentError } from 'commander';
 import { time } from '../../../../shared/config/rows/attribute-schemas.ts';
 
-/** Where a command can print for programs. */
+/** The option of commands that can print JSON. */
 export interface JsonOption {
   json?: boolean;
 }
@@ -39,7 +39,7 @@ export function parseTime(written: string): number {
   return parsed.data;
 }
 
-/** A decimal of 0 or more, as text: money is not for floating-point numbers. */
+/** Accepts a decimal of 0 or more and returns it as text, because floats do not hold money exactly. */
 export function parseDecimalText(written: string): string {
   const decimal = written.trim().replace(/%$/, '');
   if (!/^\d+(\.\d+)?$/.test(decimal)) throw new InvalidArgumentError('Wanted a number, such as 7.2.');

@@ -1,8 +1,11 @@
-/** What a run of the operators' tool is given by whoever started it: a process, or a test. Handed down, never global. */
+/**
+ * Streams and environment of a run of the operators' tool, from the process or a test. Passed on, never
+ * global.
+ */
 import type { Readable, Writable } from 'node:stream';
 
 export interface ProcessContext {
-  /** `isTTY` says that a person sits there. */
+  /** `isTTY`: a person uses the terminal. */
   input: Readable & { isTTY?: boolean };
   /** Results. */
   output: Writable;

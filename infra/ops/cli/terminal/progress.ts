@@ -1,9 +1,9 @@
-/** Reports now and then how far a long piece of work has come; a short one prints nothing. */
+/** Reports the progress of long work every 2 seconds. Shorter work prints nothing. */
 import type { Terminal } from './terminal.ts';
 
 const everyMs = 2000;
 
-/** @param what what is counted: `ledger rows read` */
+/** @param what the things that are counted, such as `ledger rows read` */
 export function countProgress(terminal: Terminal, what: string): (count: number) => void {
   let total = 0;
   let remarkedMs = performance.now();

@@ -1,4 +1,4 @@
-/** Prints results and remarks, and asks the person at the terminal. The only place of the CLI that writes to a stream. */
+/** Prints results and remarks, and asks questions. The only place of the CLI that writes to a stream. */
 import { once } from 'node:events';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
@@ -8,25 +8,25 @@ import { csvText, type CsvCell } from './csv.ts';
 import type { ProcessContext } from './process-context.ts';
 
 export interface Terminal {
-  /** A line of the result. */
+  /** Prints a line of the result. */
   readonly print: (line: string) => void;
-  /** A line that is no part of the result: a program that reads the result does not see it. */
+  /** Prints a line that is not part of the result, to the stream for errors. */
   readonly remark: (line: string) => void;
-  /** Remarks, each as a warning. */
+  /** Prints each as a remark that begins with `warning:`. */
   readonly warn: (warnings: string[]) => void;
   readonly printJson: (value: unknown) => void;
-  /** Aligned columns; the first row is the head. */
+  /** Prints aligned columns; the first row is the header. */
   readonly printTable: (rows: string[][]) => void;
   readonly printCsv: (rows: CsvCell[][]) => void;
-  /** Whether a person is there to answer. */
+  /** Whether a person can answer questions. */
   readonly isAttended: boolean;
-  /** Asks before something is changed. Throws a Failure unless the answer is yes. */
+  /** Asks for confirmation of a change. Throws a Failure unless the answer is yes. */
   readonly confirm: (question: string, options: { yes?: boolean | undefined }) => Promise<void>;
-  /** One line, typed by a person. An input that ends instead ends the run. */
+  /** Reads a line that a person types. Throws a Failure if the input ends first. */
   readonly ask: (question: string) => Promise<string>;
-  /** As `ask`, for a secret: what is typed or pasted does not show. */
+  /** Like `ask`, but typed or pasted text is not shown; for secrets. */
   readonly askHidden: (question: string) => Promise<string>;
-  /** The whole standard input, for values that should not stand in the shell's history. */
+  /** Reads all of standard input; for values that must not be in the shell's history. */
   readonly readInput: (prompt: string) => Promise<string>;
 }
 

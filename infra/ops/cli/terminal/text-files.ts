@@ -8,7 +8,7 @@ export async function readTextFile(path: string): Promise<string> {
   });
 }
 
-/** Writes over what is there. */
+/** Overwrites an existing file. */
 export async function writeTextFile(path: string, text: string): Promise<void> {
   await writeFile(path, text).catch(() => {
     throw new Failure(`the file ${path} cannot be written`);
