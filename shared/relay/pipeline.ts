@@ -1,4 +1,7 @@
-/** A request's checks in their order, as steps that return what they learned. Each throws a Refusal or an InvalidRequest. */
+/**
+ * The checks of a request in order, as steps that return their results. Each throws a Refusal or an
+ * InvalidRequest.
+ */
 import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import { Answer } from './answer/answer.ts';
@@ -14,21 +17,21 @@ import { refuse } from './http/refusal.ts';
 import { Bill } from './money/bill.ts';
 import type { Reservations } from './money/reservations.ts';
 
-/** Who calls, and the configuration that the request keeps from now on. */
+/** The caller, and the configuration that the request uses to its end. */
 export interface Caller {
   key: AdmittedKey['row'];
   account: AdmittedKey['account'];
   snapshot: Snapshot;
 }
 
-/** What is asked for, checked against the key. */
+/** The requested call, checked against the key. */
 export interface AskedCall {
   body: unknown;
   read: EndpointRequest;
   model: ModelName;
 }
 
-/** Path and method, relay closed, key. */
+/** Checks path and method, whether the relay is closed, and the key. */
 export async function admitCaller(
   ports: ChatPorts,
   endpoint: Endpoint,
@@ -36,14 +39,14 @@ export async function admitCaller(
 ): Promise<Caller> {
   if (matchRoute(request) !== endpoint.name) throw refuseRoute(request);
   const keyLookup = lookUpKey(ports, request);
-  keyLookup.catch(() => {}); // Runs beside the configuration's read, whose refusal comes first.
+  keyLookup.catch(() => {}); // Awaited below. A refusal by the configuration takes precedence.
   const snapshot = await ports.config.current();
   if (snapshot.settings.relayClosed) throw refuse('relay_closed', closedMessage(snapshot));
   const { row, account } = await keyLookup;
   return { key: row, account, snapshot };
 }
 
-/** Size, JSON, schema, model name, official gate, whitelist. */
+/** Checks size, JSON, schema, model name, official gate and whitelist. */
 export function readCall(endpoint: Endpoint, request: RelayRequest, { key }: Caller): AskedCall {
   const body = request.json();
   const read = endpoint.read(body);
@@ -52,7 +55,10 @@ export function readCall(endpoint: Endpoint, request: RelayRequest, { key }: Cal
   return { body, read, model };
 }
 
-/** Idempotency key, limits and reserve, then the answer, which closes what was opened here, however it ends. */
+/**
+ * Claims the idempotency key, reserves within the limits, and answers. The answer closes claim and
+ * reservation, however it ends.
+ */
 export async function payAndAnswer(
   ports: ChatPorts,
   reservations: Reservations,

@@ -1,4 +1,4 @@
-/** The relay's one path for an endpoint: the checks in their order, the answer, and the log line of a refusal. */
+/** Handles every request of an endpoint: the checks in order, the answer, and the log line of a refusal. */
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import { refusalLine } from './answer/log-line.ts';
 import type { ChatCall } from './call/chat-call.ts';
@@ -13,7 +13,7 @@ import type { Clock } from './ports/clock.ts';
 /** Lambda kills at its time-out without notice: fail in-protocol 5 s earlier. */
 const hostReserveMs = 5_000;
 
-/** A handle that never rejects: whatever goes wrong becomes an answer and a log line. */
+/** Returns a handle that never rejects: every error becomes a response and a log line. */
 export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
   const reservations = new Reservations(ports);
   return async (request) => {
@@ -72,7 +72,7 @@ function deadlineOf({ snapshot }: Caller, request: RelayRequest, startedMs: numb
   return Math.min(ownMs, request.hostDeadlineMs - hostReserveMs);
 }
 
-/** Aborts its signal at a time, unless it is stopped before. */
+/** Aborts its signal at a given time unless it is stopped first. */
 class Deadline {
   readonly #abort = new AbortController();
   readonly #stopped = new AbortController();

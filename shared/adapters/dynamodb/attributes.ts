@@ -1,4 +1,4 @@
-/** Attributes of an item as DynamoDB's wire has them. */
+/** Attributes of an item in DynamoDB's wire format. */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 
 export type Attributes = Record<string, AttributeValue>;

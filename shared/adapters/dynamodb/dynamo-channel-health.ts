@@ -1,7 +1,8 @@
 /**
- * Health of candidates in one item of the table `runtime`, which every environment reads with its configuration. Per
- * candidate up to three numbers at the item's top level, where DynamoDB needs no parents: `cool:<id>` and `probe:<id>`
- * (epoch milliseconds) and `failures:<id>`. A candidate over time:
+ * Health of candidates in one item of the table `runtime`, which every environment reads with its
+ * configuration. Each candidate has up to three numbers. They are top-level attributes, because DynamoDB does
+ * not create parent maps: `cool:<id>` and `probe:<id>` (epoch milliseconds) and `failures:<id>`. States of a
+ * candidate:
  *
  *     healthy --failures--> cooldown until `cool` --> one probe until `probe` --> healthy, or the next cooldown
  */
@@ -15,7 +16,10 @@ import { conditionalCall } from './dynamo-client.ts';
 
 export const cooldownsId = 'cooldowns';
 
-/** What this environment wrote counts until a read must have returned it: reads are at most 8 s old. */
+/**
+ * This environment's own writes override the last read for this long: reads are at most 8 s old, so by then a
+ * read includes them.
+ */
 const ownKnowledgeMs = 9_000;
 
 const hadNoCooldown = 'attribute_not_exists(#cool)';
@@ -23,7 +27,7 @@ const hasShorterCooldown = '#cool < :until';
 const cooldownIsOver = '#cool <= :now';
 const hasNoProbe = '(attribute_not_exists(#probe) OR #probe <= :now)';
 
-/** What an update is: its expressions, and what their placeholders stand for. */
+/** The expressions of an update and the values of their placeholders. */
 interface HealthUpdate {
   update: string;
   condition?: string;
@@ -92,7 +96,7 @@ export class DynamoChannelHealth implements ChannelHealth {
     this.#own.set(id, { health, atMs: this.#parts.clock.now() });
   }
 
-  /** The attributes as updated; undefined: the condition did not hold. */
+  /** The attributes after the update. Undefined: the condition did not hold. */
   async #update(
     id: string,
     { update, condition, values }: HealthUpdate,

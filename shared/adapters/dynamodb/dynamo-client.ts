@@ -1,6 +1,6 @@
 /**
- * DynamoDB clients, and what their errors mean: not reachable, busy, invalid, or a condition that did not hold. No other
- * file reads these errors. `AWS_ENDPOINT_URL_DYNAMODB` is honoured by the SDK itself.
+ * DynamoDB clients and the classification of their errors: unreachable, busy, invalid, or condition not met.
+ * No other file inspects these errors. The SDK itself reads `AWS_ENDPOINT_URL_DYNAMODB`.
  */
 import {
   ConditionalCheckFailedException,
@@ -12,23 +12,24 @@ import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import type { Attributes } from './attributes.ts';
 
-/** For calls that a caller waits for: time-outs are short, as a healthy read takes single milliseconds. */
+/** For requests that a client waits for. Time-outs are short: a healthy read takes less than 10 ms. */
 export const documentClient = (aws: AwsAccess): DynamoDBDocumentClient =>
   documentsOn(clientOf(aws, 3, { connectionTimeout: 700, requestTimeout: 1000 }));
 
-/** For background jobs, with attributes as DynamoDB has them. */
+/** For background jobs; attributes in DynamoDB's wire format. */
 export const backgroundClient = (aws: AwsAccess): DynamoDBClient =>
   clientOf(aws, 4, { connectionTimeout: 1000, requestTimeout: 3000 });
 
-/** The same connections, with rows as JavaScript's values. */
+/** Uses the same connections; rows as JavaScript values. */
 export const documentsOn = (client: DynamoDBClient): DynamoDBDocumentClient =>
   DynamoDBDocumentClient.from(client, {
     marshallOptions: { removeUndefinedValues: true },
-    // A number typed by hand may be beyond what the SDK accepts; the row's schema refuses it, not an exception.
+    // By default the SDK throws at a number out of range. `Number` accepts it, and the row's schema then
+    // reports it.
     unmarshallOptions: { wrapNumbers: Number },
   });
 
-/** The same connections, with attributes as DynamoDB has them: exact numbers. */
+/** Uses the same connections; attributes in DynamoDB's wire format, with exact numbers. */
 export function attributesOn(documents: DynamoDBDocumentClient, attempts?: number): DynamoDBClient {
   const { region, credentials, requestHandler, endpoint, maxAttempts } = documents.config;
   return new DynamoDBClient({
@@ -41,7 +42,7 @@ export function attributesOn(documents: DynamoDBDocumentClient, attempts?: numbe
 }
 
 const clientOf = (aws: AwsAccess, maxAttempts: number, timeouts: Timeouts): DynamoDBClient =>
-  // Without throwOnRequestTimeout the SDK only prints a warning and waits on.
+  // Without throwOnRequestTimeout the SDK prints a warning and keeps waiting.
   new DynamoDBClient({ ...aws, maxAttempts, requestHandler: { ...timeouts, throwOnRequestTimeout: true } });
 
 interface Timeouts {
@@ -49,7 +50,7 @@ interface Timeouts {
   requestTimeout: number;
 }
 
-/** Runs a call of the store; throws StoreUnavailable, with the cause, when the store did not answer it. */
+/** Runs a call to the store. Throws StoreUnavailable, with the cause, when the store does not answer. */
 export async function storeCall<Result>(call: () => Promise<Result>): Promise<Result> {
   try {
     return await call();
@@ -61,7 +62,10 @@ export async function storeCall<Result>(call: () => Promise<Result>): Promise<Re
 const storeError = (error: unknown): unknown =>
   isUnavailable(error) ? new StoreUnavailable('The store did not answer.', { cause: error }) : error;
 
-/** Not done: the condition did not hold. `item`: as it stood, when the write asks for it and there was one. */
+/**
+ * `done: false`: the condition did not hold. `item`: the item at that time, if it existed and the write
+ * requested it.
+ */
 export type ConditionalReply<Reply> =
   | { done: true; reply: Reply }
   | { done: false; item: Attributes | undefined };
@@ -77,8 +81,8 @@ export async function conditionalCall<Reply>(call: () => Promise<Reply>): Promis
 }
 
 /**
- * `refused`: the items whose write's condition did not hold, as they stood. `invalid`: a retry cannot succeed; any other
- * transaction that was not done may be repeated.
+ * `refused`: the current items of the writes whose condition did not hold. `invalid`: a retry cannot succeed;
+ * every other failed transaction may be retried.
  */
 export type TransactionReply =
   | { done: true }
@@ -102,11 +106,11 @@ export async function transactionCall(call: () => Promise<unknown>): Promise<Tra
   }
 }
 
-/** The store understood the write and will never take it. */
+/** The store rejects the write permanently. */
 export const isInvalid = (error: unknown): boolean =>
   error instanceof Error && error.name === 'ValidationException';
 
-/** Errors that are thrown before anything was done; a retry of the same call may succeed. */
+/** Errors that the store returns before it changes anything; a retry of the same call may succeed. */
 const busyNames = new Set([
   'ProvisionedThroughputExceededException',
   'RequestLimitExceeded',
@@ -122,6 +126,6 @@ function isUnavailable(error: unknown): boolean {
   const { $metadata, code } = error as { $metadata?: { httpStatusCode?: number }; code?: unknown };
   const status = $metadata?.httpStatusCode;
   if (status !== undefined) return status >= 500 || isBusy(error);
-  // No reply at all: a socket error carries its errno code, the SDK's own time-outs this name.
+  // There was no reply: a socket error has an errno code, and a time-out of the SDK has this name.
   return typeof code === 'string' || error.name === 'TimeoutError';
 }

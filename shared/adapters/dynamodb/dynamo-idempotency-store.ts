@@ -1,5 +1,5 @@
 /**
- * Rows of the table `runtime`: {id, request, body, state, until, expires}. A row over time:
+ * Rows of the table `runtime`: {id, request, body, state, until, expires}. States of a row:
  *
  *     absent --claim--> running --finish--> completed, or free when nothing was charged
  *                          |                    |
@@ -18,11 +18,14 @@ import type { Attributes } from './attributes.ts';
 const keptSeconds = 24 * 60 * 60;
 
 const neverClaimed = 'attribute_not_exists(id)';
-/** DynamoDB removes expired rows late. */
+/** DynamoDB removes expired rows with a delay. */
 const isExpired = '#expires < :now';
 const isFree = '#state = :free';
 const isCrashed = '(#state = :running AND #until < :now)';
-/** The SDK repeats a write whose reply was lost; and after a crash another request may have taken the key. */
+/**
+ * Needed because the SDK repeats a write whose reply was lost, and because another request may take the key
+ * after a crash.
+ */
 const isOwnClaim = '#request = :request';
 
 const mayClaim = [neverClaimed, isExpired, isFree, isCrashed, isOwnClaim].join(' OR ');

@@ -1,4 +1,7 @@
-/** Keys of the table `keys`, found by hash, with the row of their account; eventually consistent and cached. */
+/**
+ * Looks up keys of the table `keys` by hash, with the row of their account. Reads are eventually consistent
+ * and cached.
+ */
 import { GetCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { KeyRow } from '../../config/rows/key-row.ts';
@@ -10,9 +13,9 @@ import { ExpiringCache } from '../system/expiring-cache.ts';
 import { keyHash } from '../../tables/key-hash.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 
-/** How long a disabled key may still work. */
+/** Lifetime of a cached key. A disabled key may work for this long. */
 const foundLifetimeMs = 30_000;
-/** How long a key that was tried before it was created stays unknown. */
+/** Lifetime of a cached miss. A key that was tried before its creation stays unknown for this long. */
 const missingLifetimeMs = 5000;
 
 export interface KeyStoreParts {
@@ -37,7 +40,7 @@ export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
     if (!('row' in reading)) return { missing: 'invalid_row' };
     return { row: reading.row, account: await readAccount(reading.row.account) };
   };
-  /** Without a row, or with one whose validation failed, no plan is held; the balance still pays. */
+  /** An account without a valid row has no plan; its balance still pays. */
   const readAccount = async (account: string): Promise<AccountRow | undefined> => {
     const command = new GetCommand({ TableName: accounts, Key: { account } });
     const { Item } = await storeCall(() => client.send(command));

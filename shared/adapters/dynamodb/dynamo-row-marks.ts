@@ -1,4 +1,4 @@
-/** Writes the marks of rows, each with a conditional write of its own. Must never recreate a deleted row. */
+/** Writes the marks of rows with one conditional write per row. Must never recreate a deleted row. */
 import { UpdateCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { attributeOf } from '../../config/rows/read-row.ts';
 import { MarksLost, type RowMarks, type ValidatedRow } from '../../relay/ports/config-store.ts';
@@ -9,7 +9,7 @@ import { physicalTableName } from '../../tables/table-names.ts';
 import { conditionalCall } from './dynamo-client.ts';
 
 const atOnceMax = 10;
-/** Ids that people give are shorter; hashes of keys are longer. */
+/** Ids chosen by operators are shorter and are logged; key hashes are longer and are not. */
 const loggedKeyLengthMax = 40;
 
 export interface RowMarksParts {
@@ -31,7 +31,7 @@ export const dynamoRowMarks = (parts: RowMarksParts): RowMarks => ({
   },
 });
 
-/** The error when the store did not answer; a row that cannot be marked is logged. */
+/** Returns the error when the store did not answer. Logs a row that cannot be marked. */
 async function tryMark(
   { client, stack, log }: RowMarksParts,
   row: ValidatedRow,
@@ -40,7 +40,7 @@ async function tryMark(
     await conditionalCall(() => client.send(markCommand(stack, row)));
   } catch (error) {
     if (error instanceof StoreUnavailable) return error;
-    // The row has no room left, or a number as its key that the SDK cannot send.
+    // The row is full, or its key is a number that the SDK cannot send.
     log.event('mark_failed', failureOf(row, error));
   }
   return undefined;
@@ -57,7 +57,7 @@ const marksOf = ({ raw, result }: ValidatedRow) => [
   { name: '_warning', found: attributeOf(raw, '_warning'), wanted: result.warning },
 ];
 
-/** An update creates the row that it does not find. */
+/** Without this condition an update would create a missing row. */
 const rowExists = 'attribute_exists(#key)';
 
 function markCommand(stack: string, row: ValidatedRow): UpdateCommand {

@@ -1,4 +1,4 @@
-/** The rows of the tables that operators edit, over DynamoDB: every write but `replace` has its condition. */
+/** Rows of the tables that operators edit, in DynamoDB. Every write except `replace` is conditional. */
 import { Failure } from '../../operate/operator-failure.ts';
 import { ExactNumber, type RawRow, type RowTables, type RowWrite } from '../../operate/row-tables.ts';
 import {
@@ -45,7 +45,7 @@ export function dynamoRowTables({ target, documents, explained }: Store): RowTab
   };
 }
 
-/** A write as a transaction has it; alone, it has the same input. */
+/** A write as an item of a transaction. A single write has the same input. */
 function stepOf(at: { TableName: string }, write: RowWrite) {
   const names = { '#key': tableSchemas[write.table].partitionKey.name };
   if ('row' in write) {
@@ -61,7 +61,7 @@ function stepOf(at: { TableName: string }, write: RowWrite) {
   const input = {
     ...at,
     Key: write.key,
-    // An update of a deleted row would bring it back.
+    // Without this condition an update would recreate a deleted row.
     ConditionExpression: ['attribute_exists(#key)', ...conditions].join(' AND '),
     ExpressionAttributeNames: {
       ...names,
@@ -81,7 +81,10 @@ function stepOf(at: { TableName: string }, write: RowWrite) {
   return { Update: { ...input, UpdateExpression } };
 }
 
-/** Attributes, each with the name by which an expression calls it and its value: `#old0`, `:old0`. */
+/**
+ * Attributes with the suffix of their placeholders in an expression: `old0` for `#old0` (name) and `:old0`
+ * (value).
+ */
 const placeholders = (prefix: string, attributes: RawRow) =>
   Object.entries(attributes).map(([name, value], index) => ({ name, value, at: `${prefix}${index}` }));
 

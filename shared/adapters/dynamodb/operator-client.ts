@@ -1,4 +1,4 @@
-/** Opens the connection to the tables of a target, and has its errors explained for operators. */
+/** Opens the connection to the tables of a target and explains its errors to operators. */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { Target } from '../../operate/operator-ports.ts';
@@ -8,22 +8,22 @@ import { documentsOn } from './dynamo-client.ts';
 /** The connection to the tables of a target. */
 export interface Store {
   target: Target;
-  /** With attributes as DynamoDB has them: exact numbers. */
+  /** Attributes in DynamoDB's wire format, with exact numbers. */
   client: DynamoDBClient;
-  /** With attributes as JavaScript values. */
+  /** Attributes as JavaScript values. */
   documents: DynamoDBDocumentClient;
-  /** Undefined when the environment names none; then every call fails. */
+  /** Undefined when the environment sets no region; every call then fails. */
   region: string | undefined;
-  /** The result of work on the tables. Throws what `explain` makes of an error. */
+  /** Waits for work on the tables. Converts its errors with `explain`. */
   explained: <Result>(work: Promise<Result>) => Promise<Result>;
 }
 
-/** @param explain makes a Failure, which says what to do next, of an error of the SDK */
+/** @param explain converts an error of the SDK to a Failure that tells the operator what to do */
 export async function openStore(target: Target, explain: (error: unknown) => Error): Promise<Store> {
   const client = new DynamoDBClient({
     requestHandler: { connectionTimeout: 3000, requestTimeout: 15_000, throwOnRequestTimeout: true },
     ...(target.endpoint !== undefined && { endpoint: target.endpoint }),
-    // An emulator asks for some credentials and looks at none.
+    // An emulator requires credentials but does not check them.
     ...(target.local && {
       region: 'us-east-1',
       credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
@@ -39,7 +39,7 @@ export async function openStore(target: Target, explain: (error: unknown) => Err
   return { target, client, documents, region, explained };
 }
 
-/** For requests that no SDK client makes. Throws when the environment names no region or no credentials. */
+/** For requests that no SDK client makes. Throws when the environment has no region or no credentials. */
 export const awsAccessOf = async ({ client }: Store): Promise<AwsAccess> => ({
   region: await client.config.region(),
   credentials: await client.config.credentials(),

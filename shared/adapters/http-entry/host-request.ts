@@ -1,26 +1,29 @@
 /**
- * What a host hands to `http-entry`, and how that becomes the relay's own request. Nothing in it is trusted yet: the
- * origin check runs on the result.
+ * A request as a host passes it to `http-entry`, and its conversion to the relay's request. Its content is
+ * not trusted: the origin check runs on the result.
  */
 import type { RelayRequest } from '../../relay/http/http.ts';
 import { readJsonBody } from './json-body.ts';
 
 export interface HostRequest {
   method: string;
-  /** As it was sent, escapes included, without the query. */
+  /** As sent, with escapes and without the query. */
   path: string;
   query: string;
-  /** Names in any case. */
+  /** Names in upper or lower case. */
   headers: Record<string, string | undefined>;
-  /** The host's own name: part of the base URL when no distribution names another. */
+  /** The host's own name. Part of the base URL unless the distribution sends another name. */
   host: string;
-  /** Text, or the bytes when the host cannot tell that they are text. Called at most once, after the key was checked. */
+  /**
+   * Text, or bytes when the host does not know whether they are text. Called at most once, after the key
+   * check.
+   */
   body(): string | Uint8Array;
   /** When the host will end the invocation, in epoch milliseconds. */
   deadlineMs: number;
 }
 
-/** @param local true on the local stack: the public address is http there */
+/** @param local true on the local stack, whose public address is http */
 export function relayRequest(
   received: HostRequest,
   { id, local }: { id: string; local: boolean },
@@ -31,7 +34,7 @@ export function relayRequest(
   const host = publicHost(headers['x-forwarded-host']) ?? received.host;
   return {
     id,
-    // HEAD is answered like GET: only the body differs.
+    // HEAD is handled like GET; `answerRequest` removes the body.
     method: received.method === 'HEAD' ? 'GET' : received.method,
     path: decodedPath(received.path),
     query: new URLSearchParams(received.query),
@@ -42,7 +45,10 @@ export function relayRequest(
   };
 }
 
-/** The host that clients use, as the distribution names it. Messages and pages quote it, so only a host's form is taken. */
+/**
+ * The host that clients use, from the distribution's header. Messages and pages quote it, so it must have the
+ * form of a host name.
+ */
 function publicHost(forwarded: string | undefined): string | undefined {
   return forwarded !== undefined && /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:\d{1,5})?$/i.test(forwarded)
     ? forwarded

@@ -1,16 +1,16 @@
 /**
- * What every host does around a handle: request id, origin check, errors as answers, HEAD. `x-request-id` is on every
- * answer. Must never reject: a host has nothing to answer with then.
+ * What every host needs around a handle: request id, origin check, errors as responses, HEAD. Every response
+ * has `x-request-id`. Must never reject, because the host would then have no response to send.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { HostedHandle, RelayRequest, RelayResponse } from '../../relay/http/http.ts';
 import { asRefusal, refusalResponse, refuse } from '../../relay/http/refusal.ts';
 import { relayRequest, type HostRequest } from './host-request.ts';
 
-/** The header by which the distribution shows that a request came through it. */
+/** The distribution sends the origin secret in this header. */
 const originHeader = 'x-relay-origin';
 
-/** @param read reads what the host received; when it throws, the answer is 500 */
+/** @param read reads the request that the host received; when it throws, the response is 500 */
 export async function answerRequest(hosted: HostedHandle, read: () => HostRequest): Promise<RelayResponse> {
   const id = hosted.ids.next();
   try {
@@ -30,7 +30,8 @@ export async function answerRequest(hosted: HostedHandle, read: () => HostReques
 
 async function admit(hosted: HostedHandle, request: RelayRequest): Promise<RelayResponse> {
   const startedMs = hosted.clock.now();
-  // The secret opens every function of this stack, so the relay behind this check does not get it.
+  // The secret grants access to every function of this stack, so it is removed before the relay gets the
+  // headers.
   const { [originHeader]: secret, ...headers } = request.headers;
   if (isFromOrigin(secret, hosted.originSecrets)) return hosted.handle({ ...request, headers });
   const refusal = refuse('origin_denied', 'This address is not public. Use the base URL of the relay.');
@@ -45,15 +46,15 @@ async function admit(hosted: HostedHandle, request: RelayRequest): Promise<Relay
   return refusalResponse(refusal, request.id);
 }
 
-/** Status and headers alone; a body that was already being made is returned early. */
+/** Keeps only status and headers; returns a streamed body early. */
 async function withoutBody(response: RelayResponse): Promise<RelayResponse> {
   if (typeof response.body !== 'string') await response.body[Symbol.asyncIterator]().return?.();
   return { ...response, body: '' };
 }
 
 /**
- * Whether a request came through the distribution, which adds a secret that nobody else has. Compares in constant time, and with every accepted secret, so that the time taken tells nothing. An empty list
- * accepts no request.
+ * Whether a request came through the distribution, which adds a secret. Compares in constant time and always
+ * with every accepted secret, so that the duration reveals nothing. An empty list accepts no request.
  */
 function isFromOrigin(sent: string | undefined, accepted: readonly string[]): boolean {
   const given = digest(sent ?? '');
@@ -62,5 +63,5 @@ function isFromOrigin(sent: string | undefined, accepted: readonly string[]): bo
   return matches > 0 && Boolean(sent);
 }
 
-// Digests have one length, which timingSafeEqual needs.
+// timingSafeEqual needs equal lengths, which digests have.
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();

@@ -1,12 +1,12 @@
-/** The JSON of a request body, within bounds of size, depth and number of values. */
+/** Parses a request body as JSON, within limits for size, depth and number of values. */
 import { refuse } from '../../relay/http/refusal.ts';
 
 const bodyBytesMax = 4 * 1024 * 1024;
 const levelsMax = 200;
-/** A value costs up to a kilobyte while it is checked: millions of them would exhaust the function's memory. */
+/** Validation needs up to a kilobyte per value, so millions of values would exhaust the function's memory. */
 const valuesMax = 100_000;
 
-/** Throws a Refusal that says what is wrong with the body. */
+/** Throws a Refusal that explains what is wrong with the body. */
 export function readJsonBody(body: string | Uint8Array): unknown {
   const text = readText(body);
   if (text.trim() === '') throw refuse('empty_body', 'The body is empty. Send a JSON object.');
@@ -48,15 +48,15 @@ const backslash = 0x5c;
 const comma = 0x2c;
 
 interface JsonBounds {
-  /** How deep arrays and objects may nest. */
+  /** Maximum nesting of arrays and objects. */
   levelsMax: number;
-  /** How many values there may be, counted by brackets and commas. */
+  /** Maximum number of values, counted by brackets and commas. */
   valuesMax: number;
 }
 
 /**
- * Which bound the text breaks first, if any: depth and number of values cost memory long before size does, so they are
- * checked before the text is parsed. Takes linear time; the text need not be JSON.
+ * The first limit that the text exceeds, if any. Checked before parsing, because depth and number of values
+ * can exhaust memory within the size limit. Takes linear time; the text need not be valid JSON.
  */
 function brokenBound(text: string, { levelsMax, valuesMax }: JsonBounds): 'levels' | 'values' | undefined {
   let depth = 0;
@@ -79,9 +79,11 @@ function brokenBound(text: string, { levelsMax, valuesMax }: JsonBounds): 'level
   return undefined;
 }
 
-/** The index at which the string that opens at `start` closes; the text's length when it never does. */
+/**
+ * The index of the quote that closes the string opened at `start`; the text's length when it is not closed.
+ */
 function endOfString(text: string, start: number): number {
-  // indexOf skips the megabytes of an inline image far faster than a loop.
+  // indexOf is much faster than a loop over an inline image of several megabytes.
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let backslashes = 0;
     while (text.charCodeAt(end - 1 - backslashes) === backslash) backslashes += 1;

@@ -1,4 +1,4 @@
-/** The Lambda handler of a function whose URL answers in one piece. */
+/** The Lambda handler of a function whose URL returns buffered responses. */
 import middy from '@middy/core';
 import type { Context, LambdaFunctionURLEvent } from 'aws-lambda';
 import type { HostedHandle } from '../../relay/http/http.ts';

@@ -1,6 +1,7 @@
 /**
- * A body as a Node stream that never errors: an erroring source would end the runtime process. When the client or the
- * runtime's connection goes away, the source is returned early, without waiting for a pending read.
+ * Converts a body to a Node stream that never emits an error: a stream error would end the runtime process.
+ * When the client or the runtime's connection closes, the source is returned early, without waiting for a
+ * pending read.
  */
 import { Readable } from 'node:stream';
 

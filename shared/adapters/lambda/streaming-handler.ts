@@ -1,4 +1,7 @@
-/** The Lambda handler of a function whose URL streams. An invocation lasts until the response's `done`, client or not. */
+/**
+ * The Lambda handler of a function whose URL streams. An invocation lasts until the response's `done`
+ * resolves, even after the client disconnects.
+ */
 import middy from '@middy/core';
 import { executionModeStreamifyResponse } from '@middy/core/StreamifyResponse';
 import type { Context, LambdaFunctionURLEvent } from 'aws-lambda';
@@ -29,7 +32,7 @@ export function streamingHandler(hosted: HostedHandle) {
   };
   return middy<LambdaFunctionURLEvent, StreamedResult>({
     executionMode: executionModeStreamifyResponse,
-    // The relay keeps its own deadline, with an answer in the protocol.
+    // The relay enforces its own deadline and then sends an error in the protocol.
     timeoutEarlyInMillis: 0,
     requestEnd: (request) => unfinished.get(request.response),
   }).handler(run);

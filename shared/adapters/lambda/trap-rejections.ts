@@ -1,6 +1,6 @@
 /**
- * Logs promises that were rejected with nobody waiting, instead of ending the process: a reset of the runtime's
- * connection rejects such a promise inside AWS's client, and the invocation still has to settle.
+ * Logs unhandled promise rejections instead of ending the process. A reset of the runtime's connection causes
+ * such a rejection inside AWS's client, and the invocation still has to settle.
  */
 import type { Log } from '../../relay/ports/telemetry.ts';
 

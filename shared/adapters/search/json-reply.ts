@@ -1,7 +1,7 @@
-/** The JSON of a search provider's reply. Errors are in our own words: never the provider's. */
+/** Reads the JSON of a search provider's reply. Error messages never quote the provider. */
 import type { UpstreamReply } from '../../upstreams/exchange.ts';
 
-/** Providers may include whole pages; more than this is not read. */
+/** Size limit of a reply, because providers may include whole pages. */
 const bodyBytesMax = 2 * 1024 * 1024;
 
 /** Why a search failed. */
@@ -9,7 +9,9 @@ export class SearchFailure extends Error {
   override readonly name = 'SearchFailure';
 }
 
-/** The JSON of a 200. Throws SearchFailure for every other answer, and stops reading one that is too long. */
+/**
+ * The JSON of a reply with status 200. Throws SearchFailure for any other reply and for one that is too long.
+ */
 export async function readJson(reply: UpstreamReply): Promise<unknown> {
   const parts: Uint8Array[] = [];
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** How one kind of search provider is asked, behind `<endpoint>/search`. All answer with `results`. */
+/** The request format of one kind of search provider at `<endpoint>/search`. All replies have `results`. */
 import type { SearchSettings } from '../../config/rows/settings.ts';
 
 export interface SearchDialect {

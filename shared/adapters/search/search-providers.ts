@@ -1,6 +1,6 @@
 /**
- * Asks the search provider of the settings through the transport of upstreams: kept connections, public addresses, no
- * redirects.
+ * Queries the search provider named in the settings. Uses the transport of upstreams: kept connections,
+ * public addresses only, no redirects.
  */
 import type { SearchSettings } from '../../config/rows/settings.ts';
 import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts';

@@ -1,10 +1,10 @@
-/** The results in a search provider's answer, whichever provider that is. */
+/** Reads the results of any search provider's reply. */
 import type { SearchResult } from '../../relay/ports/search-provider.ts';
 import { SearchFailure } from './json-reply.ts';
 
 type Fields = Record<string, unknown>;
 
-/** The usable results, in the answer's order. Throws SearchFailure when the answer has no list of results. */
+/** The usable results, in the reply's order. Throws SearchFailure when the reply has no list of results. */
 export function readResults(answer: unknown): SearchResult[] {
   const results = isFields(answer) ? answer['results'] : undefined;
   if (!Array.isArray(results)) throw new SearchFailure('The search provider answered without results.');

@@ -1,4 +1,4 @@
-/** SearXNG. Source: docs.searxng.org, "Search API". The instance has to allow the format `json`. */
+/** Requests to SearXNG. Source: docs.searxng.org, "Search API". The instance must allow the format `json`. */
 import type { SearchDialect } from './search-dialect.ts';
 
 export const searxngDialect: SearchDialect = {

@@ -1,4 +1,4 @@
-/** Tavily. Source: Tavily's own client. The basic depth is the cheaper and the faster one. */
+/** Requests to Tavily. Source: Tavily's own client. Basic depth is cheaper and faster than advanced depth. */
 import type { SearchDialect } from './search-dialect.ts';
 
 export const tavilyDialect: SearchDialect = {

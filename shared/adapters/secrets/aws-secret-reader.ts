@@ -1,8 +1,11 @@
-/** Reads one value from SSM or Secrets Manager, and tells a permanent refusal from a store that did not answer. */
+/**
+ * Reads one value from SSM or Secrets Manager. Distinguishes permanent errors from a store that did not
+ * answer.
+ */
 import { SecretUnusable, type UnusableReason } from '../../relay/ports/secret-store.ts';
 import type { Environment } from '../system/environment.ts';
 
-/** Permanent errors of both stores, by name; after any other error the same read may succeed. */
+/** Permanent errors of both stores, by name. After any other error a retry may succeed. */
 const permanent: Record<string, UnusableReason> = {
   ParameterNotFound: 'missing',
   ParameterVersionNotFound: 'missing',
@@ -10,19 +13,19 @@ const permanent: Record<string, UnusableReason> = {
   // The secret is marked for deletion.
   InvalidRequestException: 'missing',
   AccessDeniedException: 'access_denied',
-  // No parameter or secret can have such a name.
+  // The name is not valid for a parameter or secret.
   ValidationException: 'malformed',
 };
 
-/** A value; undefined: there is a secret, but no text in it. Throws SecretUnusable, or the SDK's error. */
+/** Returns the value. Undefined: the secret holds no text. Throws SecretUnusable, or the SDK's error. */
 export interface AwsSecretReader {
-  /** A parameter of SSM, decrypted; only under `/relay/<stack>/`. */
+  /** A decrypted parameter of SSM; only under `/relay/<stack>/`. */
   parameter(name: string): Promise<string | undefined>;
   /** A secret of Secrets Manager; only under `<stack>/`. */
   managedSecret(name: string): Promise<string | undefined>;
 }
 
-/** Each client loads with the first reference that needs it: most requests never do. */
+/** Imports each client at the first reference that needs it; most requests need neither. */
 export function awsSecretReader({ aws, stack }: Environment): AwsSecretReader {
   const settings = { ...aws, maxAttempts: 3, requestHandler: requestLimits };
   const openParameters = once(async () => {

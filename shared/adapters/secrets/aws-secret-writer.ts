@@ -1,5 +1,6 @@
 /**
- * Stores and reads the secrets of a stack: in SSM or Secrets Manager, named by references in rows. Never shows a value.
+ * Stores and reads the secrets of a stack in SSM or Secrets Manager, named by references in rows. Never
+ * prints a value.
  */
 import { isOfStack } from '../../config/rows/secret-reference.ts';
 import { Failure } from '../../operate/operator-failure.ts';
@@ -13,12 +14,12 @@ const clientSettings = {
 export interface SecretWriterParts {
   target: Target;
   environment: NodeJS.ProcessEnv;
-  /** Makes a Failure, which says what to do next, of an error of the SDK. */
+  /** Converts an error of the SDK to a Failure that tells the operator what to do. */
   explain: (error: unknown, where: string) => Error;
 }
 
 export function awsSecretWriter({ target, environment, explain }: SecretWriterParts): SecretWriter {
-  /** @param conflict what an error means that says that there is a value already */
+  /** @param conflict the Failure to throw when the store reports that the secret already exists */
   const explained = async <Result>(
     work: Promise<Result>,
     { title, name }: Place,

@@ -1,6 +1,6 @@
 /**
- * Secrets behind references of the forms `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...` and, locally, `env:NAME`;
- * cached for five minutes. Must never put a value, or what may be one, into an error.
+ * Resolves references `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...` and, locally, `env:NAME` to
+ * secrets; caches them for five minutes. An error must never contain a value or text that may be one.
  */
 import type { Clock } from '../../relay/ports/clock.ts';
 import { SecretUnusable, type SecretStore } from '../../relay/ports/secret-store.ts';
@@ -14,7 +14,7 @@ const entriesMax = 1000;
 export interface SecretStoreParts {
   environment: Environment;
   clock: Clock;
-  /** Where `env:NAME` is looked up. */
+  /** The variables that `env:NAME` refers to. */
   variables?: Record<string, string | undefined>;
 }
 
@@ -39,7 +39,7 @@ export function cachedSecretStore({
         if (variables[name] === undefined) throw new SecretUnusable('missing');
         return variables[name];
       default:
-        // Not quoted: it may be the secret itself, typed into the wrong place.
+        // The message does not quote the reference: it may be the secret itself, entered by mistake.
         throw new SecretUnusable(
           'malformed',
           'a reference starts with ssm:, secretsmanager: or, locally, env:',
@@ -47,7 +47,7 @@ export function cachedSecretStore({
     }
   };
 
-  /** The last good values: better than none while a store does not answer. */
+  /** The last good value of each reference, used while a store does not answer. */
   const known = new Map<string, string>();
   const fetchValue = async (reference: string): Promise<string> => {
     try {
@@ -78,9 +78,9 @@ export function cachedSecretStore({
   };
 }
 
-/** A secret travels in a request header. */
+/** Checks that the value can be sent in a request header. */
 function usable(text: string | undefined): string {
-  // Files and shells leave a line feed at the end.
+  // Files and shell commands often add a trailing line feed.
   const value = text?.trim();
   if (!value) throw new SecretUnusable('malformed', 'the value is empty, or no text');
   if (/[^\t\x20-\x7e\x80-\xff]/.test(value))

@@ -1,6 +1,6 @@
 /**
- * Tries the secrets that rows refer to, for their marks. Says nothing about a reference whose store is busy or does not
- * answer: an operator can mend neither in a row.
+ * Reads the secrets that rows refer to and reports unusable ones for the rows' marks. Reports nothing when a
+ * store is busy or does not answer, because an operator cannot fix that in a row.
  */
 import type { Clock } from '../../relay/ports/clock.ts';
 import {
@@ -16,13 +16,13 @@ const words: Record<UnusableReason, string> = {
   malformed: 'malformed',
 };
 
-/** A store that does not answer must not delay the marks of rows for longer. */
+/** The longest time that the marks of rows wait for secret stores. */
 const waitMsMax = 10_000;
 
 export interface SecretCheckParts {
   secrets: Pick<SecretStore, 'read'>;
   clock: Clock;
-  /** true on the local stack, which has no secret store of AWS. */
+  /** true on the local stack, which has no AWS secret store. */
   local: boolean;
 }
 
@@ -42,7 +42,7 @@ export const secretCheck = ({ secrets, clock, local }: SecretCheckParts): Secret
     );
     await Promise.race([Promise.all(tried), clock.sleep(waitMsMax, waiting.signal)]);
     waiting.abort();
-    // A copy: a late answer must not change what was returned.
+    // Copied, so that a late reply does not change the returned map.
     return new Map(found);
   },
 });

@@ -1,9 +1,12 @@
-/** The environment variables of a deployed function, read and checked once, at start; docs/architecture.md lists them. */
+/**
+ * Reads and checks the environment variables of a deployed function once, at start. docs/architecture.md
+ * lists them.
+ */
 
 export interface Environment {
-  /** The stack's name: prefix of every table name and of every secret's path. */
+  /** The stack's name. Table names and secrets' paths contain it. */
   stack: string;
-  /** What `/health` reports. */
+  /** The version that `/health` reports. */
   version: string;
   /** Accepted values of `x-relay-origin`; an empty list refuses every request. */
   originSecrets: string[];
@@ -12,7 +15,7 @@ export interface Environment {
   aws: AwsAccess;
 }
 
-/** Lambda sets region and credentials as variables, so no provider chain is asked. */
+/** Lambda sets region and credentials as variables, so no credential provider chain is needed. */
 export interface AwsAccess {
   region: string;
   credentials: { accessKeyId: string; secretAccessKey: string; sessionToken?: string };
@@ -20,7 +23,7 @@ export interface AwsAccess {
 
 type Variables = Record<string, string | undefined>;
 
-/** Throws an Error that names the first variable that is missing. */
+/** Throws an Error that names the first missing variable. */
 export function readEnvironment(variables: Variables = process.env): Environment {
   const originSecrets = variables['ORIGIN_SECRETS'];
   if (originSecrets === undefined) throw missing('ORIGIN_SECRETS');
@@ -34,8 +37,8 @@ export function readEnvironment(variables: Variables = process.env): Environment
 }
 
 /**
- * How many seconds after its last moment a reservation is closed by the sweeper: `RELAY_SWEEP_GRACE`, else two minutes, as
- * clocks differ and a settle takes some seconds.
+ * Seconds that the sweeper waits after a reservation's `until` before it closes the reservation:
+ * `RELAY_SWEEP_GRACE`, default 120. The wait covers clock differences and a settle of several seconds.
  */
 export function readSweepGraceSeconds(variables: Variables = process.env): number {
   const text = variables['RELAY_SWEEP_GRACE'] ?? '';

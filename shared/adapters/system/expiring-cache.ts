@@ -1,4 +1,7 @@
-/** Values by key, each for its lifetime, at most so many. Keeps no copy on disk and shares nothing between processes. */
+/**
+ * An in-memory cache with a lifetime per value and a maximum number of entries. Must never write to disk or
+ * share values between processes.
+ */
 import type { Clock } from '../../relay/ports/clock.ts';
 
 interface Entry<Value> {
@@ -10,11 +13,14 @@ interface Entry<Value> {
 export interface ExpiringCacheOptions<Value> {
   clock: Clock;
   entriesMax: number;
-  /** How long a value is served, in milliseconds. */
+  /** How long a value is cached, in milliseconds. */
   lifetimeMs(value: Value): number;
 }
 
-/** The least recently used entry goes first. Concurrent calls for one key share one load; a failed load is not cached. */
+/**
+ * Evicts the least recently used entry first. Concurrent calls for a key share one load. A failed load is not
+ * cached.
+ */
 export class ExpiringCache<Value> {
   readonly #entries = new Map<string, Entry<Value>>();
   readonly #options: ExpiringCacheOptions<Value>;
@@ -25,7 +31,8 @@ export class ExpiringCache<Value> {
 
   get(key: string, load: () => Promise<Value>): Promise<Value> {
     const found = this.#entries.get(key);
-    // An entry that is deleted and set again moves to the end of the map's order: the front is the least recently used.
+    // Deleting and setting an entry moves it to the end of the map, so the first entry is the least recently
+    // used.
     this.#entries.delete(key);
     if (found && this.#options.clock.now() < found.expiresAt) {
       this.#entries.set(key, found);

@@ -1,4 +1,6 @@
-/** Makes the keys of clients, and other values that nobody can guess. Of a key, tables and logs have hash and hint alone. */
+/**
+ * Generates clients' keys and other unguessable values. Tables and logs must hold only a key's hash and hint.
+ */
 import { randomBytes } from 'node:crypto';
 
 /** A new secret key: `sk-` and 48 URL-safe characters, 288 random bits. */

@@ -1,6 +1,6 @@
 /**
- * The Lambda handler behind the streams of the tables that operators edit, and behind a schedule. Whatever changed in the
- * configuration, all of it is compiled. Rejects when that failed, so that the event comes again.
+ * The Lambda handler for the table streams of the tables that operators edit, and for a schedule. Any change
+ * compiles the whole configuration. Rejects when this fails, so that Lambda retries the event.
  */
 import { unmarshall } from '@aws-sdk/util-dynamodb';
 import type { DynamoDBRecord, DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
@@ -36,7 +36,7 @@ const isOf = ({ eventSourceARN }: DynamoDBRecord, table: TableName, stack: strin
 const hasConfiguration = (records: DynamoDBRecord[], stack: string): boolean =>
   records.some((record) => !markedTables.some((table) => isOf(record, table, stack)));
 
-/** The newest image of each row; deleted rows have none. */
+/** The newest image of each row, without deleted rows. */
 function writtenRows(records: DynamoDBRecord[], table: WrittenRow['table'], stack: string): WrittenRow[] {
   const newest = new Map<string | number, unknown>();
   for (const record of records) {
@@ -50,10 +50,13 @@ function writtenRows(records: DynamoDBRecord[], table: WrittenRow['table'], stac
   return [...newest].map(([key, raw]) => ({ table, key, raw }));
 }
 
-/** A row of a record, as the SDK's document client would return it. */
+/** A record's row in the form that the SDK's document client returns. */
 const rowOf = (image: unknown = {}): Record<string, unknown> =>
   unmarshall(JSON.parse(JSON.stringify(image), bytesOf) as Attributes, { wrapNumbers: Number });
 
-/** Lambda hands bytes over as base64, which would pass for text; a map's attribute of the name B is an object. */
+/**
+ * Decodes binary attributes, which Lambda passes as base64 text under `B`. A map attribute named `B` is an
+ * object and is left unchanged.
+ */
 const bytesOf = (name: string, value: unknown): unknown =>
   name === 'B' && typeof value === 'string' ? Buffer.from(value, 'base64') : value;

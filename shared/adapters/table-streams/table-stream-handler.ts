@@ -1,23 +1,26 @@
 /**
- * The Lambda handler behind one table's stream (DynamoDB Streams): hands each record to a job. A poisoned record is
- * reported and skipped. After any other failure the batch comes again from that record on, which is for the event source
- * mapping to repeat, to halve and at last to give up.
+ * The Lambda handler of one table stream (DynamoDB Streams): passes each record to a job. Reports and skips a
+ * poisoned record. After any other failure the event source mapping retries the batch from that record on,
+ * splits it, and finally drops it.
  */
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
 import type { Log, MetricName, Metrics } from '../../relay/ports/telemetry.ts';
 import { Poisoned } from '../../relay/ports/store-errors.ts';
 
-/** A job that is given the changes of a table one by one, in any order, and the same one more than once. */
+/** A job that gets the changes of a table one at a time, in any order and possibly repeated. */
 export interface TableStreamJob<Change> {
-  /** Safe to repeat. Throws Poisoned for a change that can never be taken; after any other error it must come again. */
+  /**
+   * Safe to repeat. Throws Poisoned for a change that can never be processed. Any other error requires a
+   * retry.
+   */
   take(change: Change): Promise<void>;
-  /** The log event and the metric of a change that can never be taken. */
+  /** The log event and the metric of a change that can never be processed. */
   poisoned: { event: string; metric: MetricName };
   log: Log;
   metrics: Metrics;
 }
 
-/** What a record says; undefined: nothing of interest. Throws Poisoned. */
+/** Reads the change in a record. Undefined: the job ignores the record. Throws Poisoned. */
 export type ReadRecord<Change> = (record: DynamoDBRecord) => Change | undefined;
 
 export type TableStreamHandler = (event: DynamoDBStreamEvent) => Promise<DynamoDBBatchResponse>;

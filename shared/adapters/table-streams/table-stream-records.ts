@@ -1,4 +1,4 @@
-/** What records of table streams say. */
+/** Reads the records of table streams. */
 import type { DynamoDBRecord } from 'aws-lambda';
 import type { GrantImage } from '../../relay/ports/grant-store.ts';
 import type { QuotaChange } from '../../relay/ports/ledger-store.ts';
@@ -7,7 +7,7 @@ import type { Attributes } from '../dynamodb/attributes.ts';
 import { readGrantImage } from '../dynamodb/ledger/grant-attributes.ts';
 import { readQuota } from '../dynamodb/quotas/quota-attributes.ts';
 
-/** A record of the stream of `quotas`. Throws Poisoned. */
+/** The change in a record of the table stream of `quotas`. Throws Poisoned. */
 export function quotaChangeOf({ dynamodb }: DynamoDBRecord): QuotaChange {
   const account = dynamodb?.Keys?.['account']?.S;
   if (account === undefined) throw new Poisoned('quotas: a record without its key');
@@ -19,6 +19,6 @@ export function quotaChangeOf({ dynamodb }: DynamoDBRecord): QuotaChange {
   };
 }
 
-/** A record of the stream of `grants`; undefined: the row was removed. Throws Poisoned. */
+/** The row in a record of the table stream of `grants`. Undefined: the row was removed. Throws Poisoned. */
 export const grantImageOf = ({ dynamodb }: DynamoDBRecord): GrantImage | undefined =>
   dynamodb?.NewImage && readGrantImage(dynamodb.NewImage as Attributes);

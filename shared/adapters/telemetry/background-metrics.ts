@@ -1,4 +1,6 @@
-/** Counts of the background jobs as CloudWatch metrics, by stack: each one a line on the function's log (EMF). */
+/**
+ * Writes counts of the background jobs as CloudWatch metrics, by stack: one log line (EMF) for each count.
+ */
 import type { Metrics, SweepMetrics } from '../../relay/ports/telemetry.ts';
 import { countsLine } from './embedded-metric.ts';
 

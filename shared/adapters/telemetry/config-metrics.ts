@@ -1,4 +1,4 @@
-/** Counts of the configuration's publisher as CloudWatch metrics, by stack: each one a line on the function's log (EMF). */
+/** Writes counts of the configuration's publisher as CloudWatch metrics, by stack, as log lines (EMF). */
 import type { ConfigMetrics } from '../../relay/ports/telemetry.ts';
 import { countsLine } from './embedded-metric.ts';
 

@@ -1,20 +1,23 @@
 /**
- * CloudWatch's embedded metric format: a log line whose member `_aws` says which of its other members are metrics.
+ * CloudWatch's embedded metric format (EMF): a log line whose member `_aws` lists which other members are
+ * metrics.
  * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
  */
 
 export type MetricUnit = 'Count' | 'Milliseconds' | 'None';
 
 export interface MetricGroup {
-  /** Names of members of the line that hold the dimensions' values; AWS bills every combination of values as a metric. */
+  /**
+   * Names of the line's members that hold dimension values. AWS bills each combination of values as a metric.
+   */
   dimensions: string[];
-  /** Names of members of the line that hold the numbers. */
+  /** Names of the line's members that hold the numbers. */
   metrics: Record<string, MetricUnit>;
 }
 
 const namespace = 'relay';
 
-/** The member `_aws` of a line that was written at that time (epoch milliseconds). */
+/** The member `_aws` of a line written at `atMs` (epoch milliseconds). */
 export function embedded(atMs: number, groups: MetricGroup[]): object {
   return {
     Timestamp: atMs,
@@ -26,7 +29,7 @@ export function embedded(atMs: number, groups: MetricGroup[]): object {
   };
 }
 
-/** A line that holds nothing but counts of the stack, for functions that answer no request. */
+/** A line that holds only counts of the stack, for functions that serve no requests. */
 export function countsLine(stack: string, counts: Record<string, number>): string {
   const units = Object.fromEntries(Object.keys(counts).map((name) => [name, 'Count' as const]));
   const _aws = embedded(Date.now(), [{ dimensions: ['stack'], metrics: units }]);

@@ -1,10 +1,10 @@
 /**
- * The log: one JSON line per request and per fault, written when the call returns. Must never hold a prompt, an answer, a
- * secret or an error's message, which may quote any of them.
+ * The log: one JSON line per request, event and fault, written before the call returns. Must never hold a
+ * prompt, an answer, a secret or an error message, which may quote any of them.
  */
 import type { Log, RequestLog } from '../../relay/ports/telemetry.ts';
 
-/** Members that make a line a metric as well. Times in epoch milliseconds. */
+/** Adds the members that make a log line also a metric. Times in epoch milliseconds. */
 export interface LineMetrics {
   ofRequest(entry: RequestLog, atMs: number): object;
   ofEvent(name: string, atMs: number): object;
@@ -43,7 +43,7 @@ interface LineHead {
   atMs?: number;
 }
 
-/** JSON.stringify throws at a bigint, which amounts are. */
+/** Amounts are bigints, at which JSON.stringify throws. */
 const writable = (_name: string, value: unknown): unknown =>
   typeof value === 'bigint' ? value.toString() : value;
 
@@ -55,7 +55,7 @@ export interface FaultDescription {
   cause?: FaultDescription;
 }
 
-/** What may be logged of an error: its name, code and frames. */
+/** The parts of an error that may be logged: name, code and frames. */
 export function describeFault(error: unknown, depth = 0): FaultDescription {
   if (!(error instanceof Error)) return { error: typeof error };
   const { name, message, stack, cause } = error;
@@ -68,11 +68,11 @@ export function describeFault(error: unknown, depth = 0): FaultDescription {
   };
 }
 
-/** Our own names and codes are words; any other text may be foreign. */
+/** Names and codes are single words; any other text may quote foreign content. */
 const wordOf = (value: unknown): string | undefined =>
   typeof value === 'string' && /^\w{1,80}$/.test(value) ? value : undefined;
 
-/** A message may itself look like frames, so it is removed first. */
+/** Removes the message first, because it may look like frames. */
 function framesOf(stack: string, message: string): string[] {
   const rest = message === '' ? stack : stack.replaceAll(message, '');
   return rest

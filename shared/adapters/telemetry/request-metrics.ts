@@ -1,23 +1,23 @@
 /**
- * Makes log lines CloudWatch metrics as well. Dimensions are the stack, channels and outcomes: few. Accounts, keys and
- * models are many, and stay fields that a query finds.
+ * Adds CloudWatch metrics to log lines. Dimensions are only stack, channel and outcome, which have few
+ * values. Accounts, keys and models have many values and stay fields for queries.
  */
 import type { RequestLog } from '../../relay/ports/telemetry.ts';
 import { embedded, type MetricGroup } from './embedded-metric.ts';
 import type { LineMetrics } from './json-log.ts';
 
 /**
- * How a request ended, as a dimension: `completed`; `client_gone`: the client left before the end; `refused`: by a check, by
- * a limit of the caller's, or by the upstream for the request itself; `limited`: every channel is at its rate; `failed`: by
- * an error of the relay or of an upstream.
+ * How a request ended, as a dimension. `client_gone`: the client disconnected before the end. `refused`: a
+ * check, a limit of the caller, or the upstream refused the request. `limited`: every channel is
+ * rate-limited. `failed`: the relay or an upstream failed.
  */
 export const outcomes = ['completed', 'client_gone', 'refused', 'limited', 'failed'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** Codes of failures that may come with status 200, after the answer began. */
+/** Codes of failures that can occur after the answer began, with status 200. */
 const failureCodes = new Set(['upstream_unavailable', 'upstream_timeout', 'unavailable', 'internal']);
 
-/** Events that a person has to look at, and their metrics; each has an alarm. */
+/** Events that need an operator, and their metrics. Each metric has an alarm. */
 const eventMetrics = new Map([
   ['settle_lost', 'SettleLost'],
   ['reserve_unknown', 'ReserveUnknown'],
@@ -49,7 +49,7 @@ export function outcomeOf({ end, status, code = '', reason = '' }: RequestLog): 
   return status >= 500 || failureCodes.has(code) ? 'failed' : 'refused';
 }
 
-/** Zeros are reported too: a share is the average of ones and zeros. */
+/** Includes zeros, because a rate is the average of ones and zeros. */
 function numbersOf(entry: RequestLog, outcome: Outcome): Record<string, number> {
   const { attempts = [], charge, completion_tokens, duration_ms, first_content_ms, prompt_tokens } = entry;
   const failed = attempts.filter((attempt) => attempt.outcome.startsWith('upstream_'));
@@ -80,7 +80,7 @@ function groupsOf(numbers: Record<string, number>): MetricGroup[] {
     },
     { dimensions: ['stack', 'channel', 'outcome'], metrics: { Requests: 'Count' } },
   ];
-  // Percentiles of several metrics cannot be combined, so this one is not split by outcome.
+  // Not split by outcome, because percentiles of several metrics cannot be combined.
   if ('FirstContentMs' in numbers)
     groups.push({ dimensions: ['stack', 'channel'], metrics: { FirstContentMs: 'Milliseconds' } });
   return groups;

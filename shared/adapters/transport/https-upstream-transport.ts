@@ -1,6 +1,6 @@
 /**
- * Sends requests to upstreams over kept connections. Redirects are not followed: a 3xx is a reply like any other. Must never connect
- * to an address that is not public, nor (but on the local stack) to this machine.
+ * Sends requests to upstreams over kept connections. Does not follow redirects: a 3xx is a normal reply. Must
+ * never connect to an address that is not public; only the local stack may connect to this machine.
  */
 import { Agent as HttpAgent, request as requestOverHttp, type ClientRequest } from 'node:http';
 import { isIP } from 'node:net';
@@ -13,13 +13,15 @@ import type { RequestSigner } from './request-signer.ts';
 import { StaleConnection, watchConnection } from './upstream-connection.ts';
 import { replyBody } from './upstream-body.ts';
 
-/** This timer closes idle connections of a function that was frozen for longer, before it uses one. */
+/**
+ * Closes idle connections. After a longer freeze of the function it closes them before they are used again.
+ */
 const idleConnectionMs = 60_000;
 
 export interface TransportOptions extends AddressRules {
-  /** How names are resolved; by the system if absent. */
+  /** How names are resolved. Absent: by the system. */
   resolve?: Resolve;
-  /** Signs the requests that ask for it; absent: they are sent as they are. */
+  /** Signs the requests that need it. Absent: no request is signed. */
   sign?: RequestSigner;
 }
 
@@ -60,9 +62,9 @@ function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply> {
     const giveUp = () => request.destroy();
     signal.addEventListener('abort', giveUp);
     request.once('close', () => signal.removeEventListener('abort', giveUp));
-    // Stays for the life of the request: after the head it only catches a late error.
+    // Stays attached after the reply's head, to catch late errors.
     request.on('error', (error) => reject(signal.aborted ? givenUp() : connection.explain(error)));
-    // Node closes without an error when the reply is a 101, which the request did not ask for.
+    // Node closes the request without an error when the reply is an unrequested 101.
     const unanswered = () => reject(new TransportError('reset', 'The connection closed without a reply.'));
     request.once('close', unanswered);
     request.once('response', (reply) => {
@@ -90,14 +92,14 @@ function open({ method = 'POST', url, agent, bytes, headers }: Call, secure: boo
   try {
     return secure ? requestOverHttps(url, options) : requestOverHttp(url, options);
   } catch {
-    // Node throws at headers that HTTP cannot carry.
+    // Node throws at invalid headers.
     throw new TransportError('connect', 'The request holds a header that cannot be sent.');
   }
 }
 
 /**
- * Plain http never leaves the machine, whatever a configuration says. An address in the place of a name is looked at
- * here, since there is nothing to resolve.
+ * Plain http is allowed only to this machine. An IP address in place of a name is checked here, because it is
+ * never resolved.
  */
 function checkedUrl(text: string, rules: AddressRules): URL {
   const url = URL.parse(text);
@@ -112,7 +114,7 @@ function checkedUrl(text: string, rules: AddressRules): URL {
   return url;
 }
 
-/** When one kept connection to a host is dead, mostly all idle ones are. */
+/** When one kept connection to a host is dead, usually all idle ones are. */
 function dropIdleConnections(agent: HttpAgent, { hostname, port, protocol }: URL): void {
   const host = hostname.replace(/^\[|\]$/g, '');
   const prefix = `${host}:${port || (protocol === 'https:' ? 443 : 80)}:`;

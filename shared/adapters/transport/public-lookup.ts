@@ -1,21 +1,21 @@
 /**
- * Which addresses may be connected to, checked when a name is resolved: what the configuration check says of a name is not
- * enough, as a name may resolve to another address later.
+ * Checks addresses when a name is resolved. The configuration check alone is not enough, because a name may
+ * later resolve to another address.
  */
 import { lookup as systemLookup, type LookupAddress, type LookupOptions } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { isLoopbackAddress, isPublicAddress } from '../../upstreams/public-address.ts';
 
 export interface AddressRules {
-  /** true on the local stack: this machine itself may be called. */
+  /** true on the local stack: connections to this machine are allowed. */
   local: boolean;
 }
 
-/** May the relay connect to this address? */
+/** Whether the relay may connect to this address. */
 export const isAllowedAddress = (address: string, { local }: AddressRules): boolean =>
   isPublicAddress(address) || (local && isLoopbackAddress(address));
 
-/** All addresses of a name. The error names none of them. */
+/** Resolves a name to all its addresses. The error contains none of them. */
 export type Resolve = (
   name: string,
   options: LookupOptions & { all: true },
@@ -23,8 +23,8 @@ export type Resolve = (
 ) => void;
 
 /**
- * A lookup for sockets that fails with `EPRIVATE` when any address of a name may not be connected to: one private address
- * among public ones is an attack, not a mistake.
+ * A lookup for sockets. Fails with `EPRIVATE` when any address of the name is not allowed: a private address
+ * among public ones indicates an attack.
  */
 export function publicLookup(rules: AddressRules, resolve: Resolve = systemLookup): LookupFunction {
   return (name, options, done) => {

@@ -1,12 +1,12 @@
 /**
- * AWS Signature Version 4 for upstreams that authenticate by the function's own role. The signer loads with the first
- * request that needs it.
+ * AWS Signature Version 4 for upstreams that authenticate by the function's own role. The SDK's signer is
+ * imported at the first request that needs it.
  */
 import type { Clock } from '../../relay/ports/clock.ts';
 import type { AwsScope, UpstreamRequest } from '../../upstreams/exchange.ts';
 import type { AwsAccess } from '../system/environment.ts';
 
-/** The request's headers with those of its signature. */
+/** Returns the request's headers together with those of its signature. */
 export type RequestSigner = (
   request: Pick<UpstreamRequest, 'url' | 'headers' | 'body'>,
   scope: AwsScope,
@@ -34,7 +34,7 @@ export const requestSigner =
         hostname,
         path: pathname,
         query: Object.fromEntries(searchParams),
-        // As Node will write it.
+        // The `host` header that Node will send.
         headers: { ...headers, host },
         body,
       },

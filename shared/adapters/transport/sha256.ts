@@ -1,4 +1,4 @@
-/** SHA-256 in the form in which AWS's signer takes it; with a secret, its HMAC. */
+/** SHA-256 with the interface that AWS's signer expects; with a secret, HMAC-SHA-256. */
 import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto';
 
 type Data = string | ArrayBuffer | ArrayBufferView;

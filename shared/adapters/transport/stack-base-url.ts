@@ -1,4 +1,7 @@
-/** Where clients reach a relay: locally its distribution's emulator, else an output of the deployed stack. */
+/**
+ * Finds the base URL of a relay: locally that of the distribution's emulator, otherwise an output of the
+ * deployed stack.
+ */
 import { systemClock } from '../system/system-clock.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import { requestSigner } from './request-signer.ts';
@@ -10,17 +13,19 @@ export interface StackAddress {
   stack: string;
   local: boolean;
   environment: NodeJS.ProcessEnv;
-  /** Throws when the environment names no region or no credentials. */
+  /** Throws when the environment has no region or no credentials. */
   aws(): Promise<AwsAccess>;
 }
 
-/** @returns undefined when it cannot be read: who may not describe stacks knows the address otherwise */
+/** @returns undefined when it cannot be read, e.g. without permission to describe stacks */
 export async function findBaseUrl(address: StackAddress): Promise<string | undefined> {
   if (address.local) return `http://127.0.0.1:${address.environment['PORT'] ?? defaultPort}/v1`;
   return describeStack(address).then(baseUrlIn, () => undefined);
 }
 
-/** One request of CloudFormation's Query interface: a whole client of it would be a package for this alone. */
+/**
+ * One request to CloudFormation's Query API. Written by hand to avoid a client package for a single request.
+ */
 async function describeStack({ stack, environment, ...address }: StackAddress): Promise<string> {
   const aws = await address.aws();
   const { region } = aws;

@@ -1,16 +1,19 @@
-/** A reply's body as an async sequence that can be left early. */
+/** A reply's body as an async sequence that can be returned early. */
 import type { IncomingMessage } from 'node:http';
 import { TransportError } from '../../upstreams/exchange.ts';
 
-/** Readers leave at `[DONE]`, a moment before the reply's own end: a connection left then is still worth keeping. */
+/**
+ * Readers return at `[DONE]`, shortly before the reply ends. Waiting this long for the end keeps the
+ * connection reusable.
+ */
 const lingerMs = 100;
 
 /**
- * The bytes of a reply as they come. A failure rejects the pending read with a TransportError. Returning early does not
- * wait for a pending read, and closes the connection unless the reply ends by itself within a moment.
+ * The bytes of a reply as they arrive. A failure rejects the pending read with a TransportError. An early
+ * return does not wait for a pending read; it closes the connection unless the reply ends within `lingerMs`.
  */
 export function replyBody(reply: IncomingMessage, signal: AbortSignal): AsyncIterable<Uint8Array> {
-  // Node keeps a failure until it is read only when there is a listener.
+  // Without a listener Node throws the error instead of keeping it for the next read.
   reply.on('error', () => undefined);
   return {
     [Symbol.asyncIterator]: () => {

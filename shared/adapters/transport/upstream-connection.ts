@@ -1,9 +1,12 @@
-/** Bounds the time until there is a connection, and explains a failure by how far the request had come. */
+/** Limits the time to connect, and classifies a failure by the stage that the request had reached. */
 import type { ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import { TransportError } from '../../upstreams/exchange.ts';
 
-/** A kept connection was dead before any byte of a reply came: the request can be sent again on a new one. */
+/**
+ * A kept connection was closed before any byte of a reply arrived. The request can be sent again on a new
+ * connection.
+ */
 export class StaleConnection extends TransportError {
   constructor() {
     super('reset', 'A kept connection was closed by the other side.');
@@ -11,11 +14,13 @@ export class StaleConnection extends TransportError {
 }
 
 export interface ConnectionWatch {
-  /** Names a failure of the request by how far it had come. Messages hold codes, never foreign text. */
+  /**
+   * Classifies a failure by the stage that the request had reached. Messages hold codes, never foreign text.
+   */
   explain(error: Error): TransportError;
 }
 
-/** The bound includes TLS. */
+/** `timeoutMs` limits connecting, including TLS. */
 export function watchConnection(
   request: ClientRequest,
   { secure, timeoutMs }: { secure: boolean; timeoutMs: number },

@@ -1,4 +1,4 @@
-/** An account as its customer sees it. */
+/** The answer of GET /v1/account: an account as its customer sees it. */
 import { yuanNumber } from '../../billing/amount.ts';
 import { accountPlan } from '../../billing/account-plan.ts';
 import { emptyQuota, reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
@@ -8,7 +8,7 @@ import type { Snapshot } from '../../config/snapshot.ts';
 import type { AccountBody, AccountKey } from '../../wire/account.ts';
 
 export interface AccountFacts {
-  /** Undefined: there is no row, or its validation failed; no plan is held then. */
+  /** Undefined: the account has no valid row and therefore no plan. */
   account: AccountRow | undefined;
   quota: QuotaItem | undefined;
   key: KeyRow;

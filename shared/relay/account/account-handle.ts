@@ -1,6 +1,6 @@
 /**
- * GET /v1/account and GET /v1/account/usage, for any key that could chat, also while the relay is closed. Every key of an
- * account sees the whole account. Never cached.
+ * GET /v1/account and GET /v1/account/usage, for every usable key, also while the relay is closed. Every key
+ * of an account can read the whole account. Responses must never be cached.
  */
 import { admitKey, readKey, type AdmittedKey } from '../call/access.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
@@ -25,7 +25,7 @@ export interface AccountPorts {
 export function accountHandle(ports: AccountPorts): Handle {
   return async (request) => {
     const startedMs = ports.clock.now();
-    /** What the checks so far have found: a refusal's log line holds no more. */
+    /** What the checks have found so far; the log line of a refusal contains only this. */
     let found: Pick<RequestLog, 'endpoint' | 'key_hint' | 'account'> = { endpoint: 'account' };
     const logEnd = (end: Pick<RequestLog, 'status' | 'end' | 'code' | 'reason'>): void =>
       ports.log.request({

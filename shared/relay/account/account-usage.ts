@@ -16,8 +16,8 @@ const limitMax = 100;
 const limitDefault = 20;
 
 /**
- * Requests sort by time under their ids, so a page of them is one bounded read. Grants do not, and are read whole: they
- * are few, and only operators make them. Throws an InvalidRequest for a query that cannot be read.
+ * Request ids sort by time, so one bounded read returns a page of requests. Grant ids do not, so all grants
+ * are read: they are few, because only operators create them. Throws an InvalidRequest for an invalid query.
  */
 export async function usagePage(
   reader: AccountReader,
@@ -39,19 +39,19 @@ export async function usagePage(
     object: 'list',
     data: page.map(usageEntry),
     has_more: hasMore,
-    // A grant's id may hold any character: escaped, so that it can be pasted into an address.
+    // A grant's id may contain any character; escaped, it can be pasted into a URL.
     next_cursor: hasMore && last ? encodeURIComponent(last.id) : null,
   };
 }
 
-/** The last row of the page before: a request's id says its time, a grant has to be looked up. */
+/** The last row of the previous page. A request's id contains its time; for a grant the row is needed. */
 type Position = string | LedgerRow;
 
 const idOf = (position: Position): string => (typeof position === 'string' ? position : position.id);
 const timeOf = (position: Position): number =>
   typeof position === 'string' ? (requestTimeMs(position) ?? 0) : ledgerTimeMs(position);
 
-/** Requests that come after a position have ids below this. */
+/** Requests that follow a position in the list have ids below this. */
 function firstIdAfter(position: Position | undefined): string {
   if (position === undefined) return grantPrefix;
   return typeof position === 'string' ? position : timeText(timeOf(position) + 1);
@@ -83,7 +83,7 @@ function readLimit(written: string | null): number {
 function readCursor(written: string | null): string | undefined {
   if (written === null || written === '') return undefined;
   const id = unescaped(written);
-  // A request id that sorts after the ids of grants belongs to no call, and a read below it would return grants.
+  // No request has an id that sorts after the ids of grants, and a read below such an id would return grants.
   const isRequest = requestTimeMs(id) !== undefined && id < grantPrefix;
   if (!isRequest && !id.startsWith(grantPrefix)) throw badCursor();
   return id;

@@ -1,7 +1,7 @@
 /**
- * One answer on its way to one client. The status is decided by what comes first: the renderer's first text or the
- * heartbeat (200), or a failure (its own status). The stream is read to its end even when the client is gone, because
- * its end says what it cost: last byte first, then the bill, then the log.
+ * Streams one answer to one client. The first event decides the status: text of the renderer or the heartbeat
+ * (200), or a failure (its own status). The stream is read to its end even when the client has disconnected,
+ * because its end reports the usage. Order at the end: last byte, bill, log line.
  */
 import { run } from '../../stream/machine.ts';
 import { costsNothing } from '../../billing/call-charge.ts';
@@ -19,11 +19,11 @@ import { answerLine } from './log-line.ts';
 import { Meter } from './meter.ts';
 import { ResponseQueue } from './response-queue.ts';
 
-/** Text that may wait for a slow client (UTF-16 code units), and how long the client may take none of it. */
+/** How much text may wait for a slow client (UTF-16 code units), and how long the client may read nothing. */
 const waitingLengthMax = 1024 * 1024;
 const stuckMs = 30_000;
 
-/** What an answer is written with, and what its end closes. */
+/** The renderer and the source of an answer, and the bill and claim that its end closes. */
 export interface AnswerParts {
   renderer: Renderer;
   dispatch: DispatchedCall;
@@ -47,7 +47,7 @@ export class Answer {
     this.#heartbeat = new Heartbeat(ports.clock);
   }
 
-  /** Reads the whole stream into the response queue, then closes what the call opened. Never rejects. */
+  /** Reads the whole stream into the response queue, then closes the bill and the claim. Never rejects. */
   async produce(): Promise<void> {
     const { renderer, dispatch, bill, claim } = this.#parts;
     const meter = new Meter(() => promptTokens(dispatch.report().request), bill.quota);
@@ -74,7 +74,10 @@ export class Answer {
     this.#ports.log.request(answerLine({ call: this.#call, report, billed, measure, ending }));
   }
 
-  /** What the host sends; resolves when the status is decided. `done` is what `produce` returned. */
+  /**
+   * The response for the host. Resolves when the status is decided. `done`: the promise that `produce`
+   * returned.
+   */
   async response(done: Promise<void>): Promise<RelayResponse> {
     await this.#queue.opened;
     const { renderer, dispatch, bill } = this.#parts;
@@ -101,7 +104,7 @@ export class Answer {
     if (this.#queue.committed) this.#queue.push(this.#parts.renderer.failed(shown));
   }
 
-  /** A client that takes nothing for too long counts as gone; the stream is then read on without it. */
+  /** Treats a client that reads nothing for too long as disconnected; the stream is still read to its end. */
   async #write(text: string): Promise<void> {
     this.#queue.push(text);
     this.#heartbeat.wrote();

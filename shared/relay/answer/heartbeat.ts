@@ -1,11 +1,11 @@
-/** Signs of life while an upstream is silent, so that no proxy cuts the connection. */
+/** Sends heartbeats while an upstream is silent, so that no proxy closes the connection. */
 import type { ResponseQueue } from './response-queue.ts';
 import type { Clock } from '../ports/clock.ts';
 import { idleMs, type Renderer } from '../../endpoints/renderer.ts';
 
 /**
- * Commits a silent answer with a sign of life at the renderer's time for that, then repeats one after each stretch of
- * silence. Runs until `stop` aborts.
+ * Commits a silent answer with a heartbeat after the renderer's `commitAfterMs`, then sends one after each
+ * `idleMs` of silence. Runs until `stop` aborts.
  */
 export class Heartbeat {
   readonly #clock: Clock;
@@ -16,7 +16,7 @@ export class Heartbeat {
     this.#lastWriteMs = clock.now();
   }
 
-  /** Text was written: the silence starts again from here. */
+  /** Restarts the measurement of silence, because text was written. */
   wrote(): void {
     this.#lastWriteMs = this.#clock.now();
   }
@@ -30,7 +30,8 @@ export class Heartbeat {
         queue.push(renderer.idle());
         this.wrote();
       } else {
-        // Never longer than one stretch: the answer may be committed meanwhile, and then silence counts.
+        // At most `idleMs`: once text commits the answer during the sleep, the next heartbeat is due after
+        // `idleMs`.
         await this.#clock.sleep(Math.min(waitMs, idleMs), stop);
       }
     }

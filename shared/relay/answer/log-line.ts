@@ -1,4 +1,7 @@
-/** The request's one log line, built at its end from what each stage returned. Holds no prompt, answer or secret. */
+/**
+ * Builds a request's log line at its end from the results of the stages. Must never hold a prompt, an answer
+ * or a secret.
+ */
 import type { ChatCall } from '../call/chat-call.ts';
 import type { DispatchReport } from '../call/dispatch-report.ts';
 import type { Refusal } from '../http/refusal.ts';
@@ -14,7 +17,7 @@ export interface AnswerFacts {
   ending: { status: number; end: string; refusal: Refusal | undefined; durationMs: number };
 }
 
-/** The line of a call that was dispatched. */
+/** The log line of a dispatched call. */
 export function answerLine({ call, report, billed, measure, ending }: AnswerFacts): RequestLog {
   const { status, end, refusal, durationMs } = ending;
   const counted = measure.anyContent || !refusal;
@@ -42,7 +45,7 @@ export function answerLine({ call, report, billed, measure, ending }: AnswerFact
   };
 }
 
-/** What is known of a request when it is refused; later facts are missing where an earlier check refused. */
+/** Known facts about a refused request. Facts of checks after the refusal are missing. */
 export interface RefusedFacts {
   requestId: string;
   endpoint: string;
@@ -53,7 +56,7 @@ export interface RefusedFacts {
   refusal: Refusal;
 }
 
-/** The line of a request that was refused before any upstream was called. */
+/** The log line of a request that was refused before any call to an upstream. */
 export function refusalLine(facts: RefusedFacts): RequestLog {
   const { refusal, key } = facts;
   return {

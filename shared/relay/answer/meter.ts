@@ -1,23 +1,29 @@
-/** Counts what passes, for usage and bill. Never changes a chunk but for usage and quota. */
+/**
+ * Counts tokens of the canonical stream for usage and bill. Must not change chunks except for usage and
+ * quota.
+ */
 import { deltaText } from '../../wire/chunk-content.ts';
 import { estimateTokens } from '../../billing/estimators.ts';
 import type { Machine } from '../../stream/machine.ts';
 import type { ChatChunk, ChatUsage } from '../../wire/chat-response.ts';
 
-/** Estimates are up to 16 % off: counts that are much lower than what was streamed are older than it. */
+/**
+ * Minimum ratio of reported to streamed tokens. Estimates are up to 16 % off; much lower counts were reported
+ * before the rest was streamed.
+ */
 const reportedShareMin = 0.7;
 
 export interface Measure {
   usage: ChatUsage;
-  /** The upstream's own counts were not seen. */
+  /** The upstream reported no usable counts. */
   estimated: boolean;
-  /** The client could see something of an answer. */
+  /** Output was streamed to the client. */
   anyContent: boolean;
 }
 
 /**
- * Measures the canonical stream as it passes, and completes it: an answer whose upstream reported no usage gets an
- * estimate as its last chunk. `measure` is valid at any moment, for answers that are cut.
+ * Measures the canonical stream. Without usage from the upstream, it appends an estimate as the last chunk.
+ * `measure` is valid at any time, also for interrupted answers.
  */
 export class Meter implements Machine<ChatChunk, ChatChunk> {
   readonly #promptTokensEstimate: () => number;
@@ -26,15 +32,15 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
   #outputTokens = 0;
   #usage: ChatUsage | undefined;
 
-  /** `quota`: in official mode alone, what a usage costs in yuan. */
+  /** `quota`: the cost of a usage in yuan; only in official mode. */
   constructor(promptTokensEstimate: () => number, quota?: (usage: ChatUsage) => number) {
     this.#promptTokensEstimate = promptTokensEstimate;
     this.#quota = quota;
   }
 
   /**
-   * What is known so far. `reported`: the upstream's counts of an answer that broke off before a chunk could carry
-   * them. Counts of an early chunk, after which more was streamed, are worth nothing but their prompt.
+   * The usage so far. `reported`: counts that the upstream reported but that reached no chunk before the
+   * answer broke off. When much more was streamed after these counts, only their prompt tokens are used.
    */
   measure(reported?: ChatUsage): Measure {
     const completion = Math.ceil(this.#outputTokens);
@@ -65,7 +71,10 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
     return [this.#withQuota({ ...this.#last, choices: [], usage: this.measure().usage })];
   }
 
-  /** Official mode: the cost beside the usage, null before. Elsewhere the key is absent. */
+  /**
+   * Official mode: adds the cost to the chunk with the usage, and null to the others. Other modes: adds
+   * nothing.
+   */
   #withQuota(chunk: ChatChunk): ChatChunk {
     if (!this.#quota) return chunk;
     return { ...chunk, quota: chunk.usage ? this.#quota(chunk.usage) : null };

@@ -1,7 +1,7 @@
 /** The bounded queue between an answer and its client's connection. */
 /**
- * The writer goes on whatever the client does; the reader is the client's connection. The first text commits the answer.
- * When the client has left, text is dropped.
+ * The writer is never blocked by the client; the reader is the client's connection. The first text commits
+ * the answer. Text is dropped after the client has disconnected.
  */
 export class ResponseQueue implements AsyncIterable<string> {
   readonly #lengthMax: number;
@@ -12,15 +12,15 @@ export class ResponseQueue implements AsyncIterable<string> {
   #wakeReader = Promise.withResolvers<void>();
   #wakeWriter = Promise.withResolvers<void>();
 
-  /** `lengthMax`: UTF-16 code units that may wait; more than that and `push` says so. */
+  /** `lengthMax`: UTF-16 code units that may wait; above it, `full` is true. */
   constructor(lengthMax: number) {
     this.#lengthMax = lengthMax;
   }
 
-  /** Text was queued: the status cannot change any more. */
+  /** Text was pushed, so the status can no longer change. */
   committed = false;
 
-  /** Resolves with the first text, or with the end of an answer that has none. */
+  /** Resolves at the first text, or at the end of an answer without text. */
   readonly #opened = Promise.withResolvers<void>();
 
   get opened(): Promise<void> {
@@ -51,7 +51,7 @@ export class ResponseQueue implements AsyncIterable<string> {
     this.#wakeReader.resolve();
   }
 
-  /** The client hung up, or has not read for too long. */
+  /** To be called when the client has disconnected or has not read for too long. */
   leave(): void {
     this.#left = true;
     this.#queue = [];
@@ -60,12 +60,12 @@ export class ResponseQueue implements AsyncIterable<string> {
     this.#wakeWriter.resolve();
   }
 
-  /** Resolves when the client has taken something, or left. */
+  /** Resolves when the client has read something or has disconnected. */
   taken(): Promise<void> {
     return this.#wakeWriter.promise;
   }
 
-  /** Can be read once. All waiting text is handed out as one. */
+  /** Can be read once. Each read returns all waiting text. */
   async *[Symbol.asyncIterator](): AsyncGenerator<string, void, undefined> {
     try {
       for (;;) {

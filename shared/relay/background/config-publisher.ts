@@ -1,4 +1,7 @@
-/** Compiles the configuration tables, publishes what is new, and marks each row with the result of its validation. */
+/**
+ * Compiles the configuration tables, publishes a changed snapshot, and marks each row with its validation
+ * result.
+ */
 import { canonicalContent } from '../../config/compile/canonical-content.ts';
 import {
   compileSnapshot,
@@ -38,14 +41,14 @@ const attemptsMax = 10;
 const pauseMs = 100;
 
 /**
- * Publishes once per call. Safe to repeat and to run concurrently: the pointer moves only from the snapshot that a
- * compile began with, so it never moves back.
+ * Publishes once per call. Safe to repeat and to run concurrently: the pointer moves only when it still names
+ * the snapshot that the compile started from, so it never moves back.
  */
 export function configPublisher(ports: ConfigPublisherPorts): () => Promise<Pointer> {
   return async () => {
     try {
       const published = await publishNew(ports);
-      // After publishing, so that no edit waits for a secret store.
+      // Marks are written after publishing, so that no edit waits for a secret store.
       await markRows(ports, published);
       return published.pointer;
     } catch (error) {
@@ -76,7 +79,7 @@ async function publishNew(ports: ConfigPublisherPorts): Promise<Published> {
     if (newest && before?.intact && newest.digest === digest) {
       return { pointer: newest, compiled, raw, options };
     }
-    // A version that is taken while the pointer has not reached it was reserved by a crashed compile; skip it.
+    // A version that is taken but not yet named by the pointer was reserved by a crashed compile; skip it.
     const step = Math.floor(2 ** versionsTaken * (versionsTaken > 0 ? 1 + random.next() : 1));
     const version = (newest?.version ?? 0) + step;
     const publication = await snapshots.publish(newest, version, { ...compiled, digest });
@@ -93,8 +96,9 @@ async function publishNew(ports: ConfigPublisherPorts): Promise<Published> {
 }
 
 /**
- * A newest snapshot with missing parts is published again, and without its rows a bad row has no last good version. Only
- * when parts are truly missing: a store that does not answer ends this compile instead.
+ * Reads the newest snapshot and its rows. `intact` is false when parts are missing; it is then published
+ * again. `rows` is undefined when their parts are missing; a bad row then has no last good version. Throws
+ * when the store does not answer.
  */
 async function readNewest(
   { snapshots, log }: ConfigPublisherPorts,

@@ -21,16 +21,19 @@ export interface GrantApplierPorts {
 
 export interface GrantApplier {
   /**
-   * Applies a grant once, however often it comes, and marks its row. Rejects with Poisoned when it can never be applied,
-   * else with what the store said: then it must come again.
+   * Applies a grant once, even when called repeatedly, and marks its row. Rejects with Poisoned when it can
+   * never be applied, otherwise with the store's error: the grant then needs a retry.
    */
   apply: (image: GrantImage) => Promise<void>;
-  /** Applies the grants that the table stream missed. Goes on after a failure, and rejects with the first at the end. */
+  /**
+   * Applies the grants that the table stream missed. Continues after a failure and finally rejects with the
+   * first one.
+   */
   applyMissed: () => Promise<void>;
 }
 
 const applyBudgetMs = 5_000;
-/** So many failures in one run mean that the store is down. */
+/** This many failures in one run indicate that the store is down; the run stops. */
 const failuresMax = 5;
 const unusable = "cannot be applied: the account's item in quotas does not take it";
 
@@ -66,7 +69,10 @@ async function applyAndMark(ports: GrantApplierPorts, image: GrantImage): Promis
   }
 }
 
-/** The ledger decides what is applied, never a mark: a row that was copied in a console carries the marks of its original. */
+/**
+ * Only the ledger shows whether a grant is applied. Marks do not: a row copied in a console has the marks of
+ * its original.
+ */
 async function applyOnce({ grants, log, ...ports }: GrantApplierPorts, grant: Grant): Promise<AppliedGrant> {
   const earlier = await grants.find(grant.account, grant.grant_id);
   if (earlier) return earlier;

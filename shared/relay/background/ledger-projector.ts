@@ -1,4 +1,4 @@
-/** Projects every write on an account's item to the ledger row of the reservation that it closed. */
+/** Converts each write on an account's item to the ledger row of the reservation that the write closed. */
 import { type QuotaChange, type LedgerStore } from '../ports/ledger-store.ts';
 import { formatYuan } from '../../billing/amount.ts';
 import { closeRowBetween, type CloseRow } from '../../billing/ledger-row.ts';
@@ -13,8 +13,9 @@ export interface LedgerProjectorPorts {
 }
 
 /**
- * Takes changes in any order, and the same one more than once. Also checks that the item's amounts balance. Rejects with
- * Poisoned when no row can ever be made of the change, else with what the store said: then the change must come again.
+ * Accepts changes in any order and repeatedly. Also checks that the item's amounts balance. Rejects with
+ * Poisoned when the change can never give a row, otherwise with the store's error: the change then needs a
+ * retry.
  */
 export function ledgerProjector(ports: LedgerProjectorPorts): (change: QuotaChange) => Promise<void> {
   return async (change) => {

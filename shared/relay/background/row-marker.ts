@@ -1,4 +1,4 @@
-/** Validates the rows of keys and accounts that were just written, and marks them. */
+/** Validates newly written rows of keys and accounts, and marks them. */
 import { validateAccountRow, validateKeyRow } from '../../config/compile/validate-row.ts';
 import type { ValidationResult } from '../../config/validation-result.ts';
 import type { RowMarks, WrittenRow } from '../ports/config-store.ts';

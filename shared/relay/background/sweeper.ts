@@ -1,4 +1,4 @@
-/** Closes reservations whose invocation can no longer live: killed, crashed or timed out. */
+/** Closes reservations of invocations that were killed, crashed or timed out. */
 import type { SweepResult, Log, Metrics } from '../ports/telemetry.ts';
 import { formatYuan } from '../../billing/amount.ts';
 import { closeExpired } from '../../billing/close-expired.ts';
@@ -22,9 +22,9 @@ export interface SweeperPorts {
 const closeBudgetMs = 2_000;
 
 /**
- * One call is one sweep. A close that fails is left to the next sweep, and an item that cannot be read holds up no other.
- * Rejects when the scan itself fails.
- * @param graceSeconds how long after its last moment a reservation is left alone
+ * Returns a function that runs one sweep. A failed close is retried by the next sweep. An unreadable item is
+ * skipped. Rejects when the scan fails.
+ * @param graceSeconds how long after its `until` a reservation stays open
  */
 export function sweeper(ports: SweeperPorts, graceSeconds: number): () => Promise<SweepResult> {
   return async () => {
@@ -52,12 +52,12 @@ function readItem(ports: SweeperPorts, scanned: ScannedQuota): QuotaItem | undef
   }
 }
 
-/** Whether it was this run that closed it. */
+/** Returns whether this run closed the reservation. */
 async function close(ports: SweeperPorts, write: CloseWrite): Promise<boolean> {
   const { account, id, closeRecord } = write;
   try {
     const reply = await new Backoff(ports, closeBudgetMs).until(() => ports.quotas.close(write));
-    // Not done: the call settled it between the scan and now.
+    // Not done: the call closed it after the scan.
     if (!reply.done) return false;
     const charge = formatYuan(closeRecord.charge);
     ports.log.event('reservation_expired', { request_id: id, account, kind: closeRecord.kind, charge });

@@ -1,4 +1,7 @@
-/** Who may call what: key of the header, usable or not, official gate, whitelist. Never says why a key is not usable. */
+/**
+ * Checks who may call what: the key in the header, its usability, the official gate, the whitelist. Must
+ * never tell the client why a key is not usable.
+ */
 import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
 import type { ModelName } from './model-name.ts';
 import type { KeyLookup } from '../ports/key-store.ts';
@@ -9,7 +12,7 @@ export type AdmittedKey = Extract<KeyLookup, { row: KeyRow }>;
 
 const bearer = /^bearer +(.*)$/i;
 
-/** The key of an Authorization header. Nothing is looked up for one that cannot be a key. */
+/** The key in an Authorization header. Throws before any lookup when the header holds no well-formed key. */
 export function readKey(authorization: string | undefined): string {
   if (authorization === undefined || authorization.trim() === '')
     throw invalidKey(
@@ -25,7 +28,10 @@ export function readKey(authorization: string | undefined): string {
   return key;
 }
 
-/** The usable key behind a lookup. All reasons why it is not usable share one message; the log has the reason. */
+/**
+ * The key that a lookup found. Throws when it is not usable: the message is the same for every reason; the
+ * log has the reason.
+ */
 export function admitKey(lookup: KeyLookup, nowMs: number): AdmittedKey {
   if ('missing' in lookup) throw unusableKey(`key_${lookup.missing}`);
   const reason = refusedFor(lookup.row, nowMs);
@@ -33,7 +39,7 @@ export function admitKey(lookup: KeyLookup, nowMs: number): AdmittedKey {
   return lookup;
 }
 
-/** The official gate, then the whitelist. */
+/** Checks the official gate, then the whitelist. */
 export function admitModel(key: KeyRow, model: ModelName): void {
   if (model.official && !key.official)
     throw refuse(

@@ -1,4 +1,4 @@
-/** A chat request that passed every check. Stages read it and return what they learn; none writes into it. */
+/** A chat request that passed every check. Stages read it and return their results; none may change it. */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
@@ -17,18 +17,21 @@ export interface ChatCall {
   readonly snapshot: Snapshot;
   /** The enabled channels that serve the model, by priority. */
   readonly channels: readonly [ChannelRow, ...ChannelRow[]];
-  /** When the request came in, in epoch milliseconds. */
+  /** When the request arrived, in epoch milliseconds. */
   readonly startedMs: number;
-  /** Who pays; undefined: no row, so no plan. */
+  /** The account that pays. Undefined: it has no valid row and therefore no plan. */
   readonly account: AccountRow | undefined;
-  /** A limit on output tokens that came in another dialect than the upstream's. */
+  /** The limit on output tokens that the client sent in a dialect other than the upstream's. */
   readonly outputTokensAsked: number | undefined;
-  /** Output tokens to ask the upstream for: what the balance covers, else what was asked for in another dialect. */
+  /**
+   * The limit on output tokens to send to the upstream: what the balance covers, otherwise
+   * `outputTokensAsked`.
+   */
   readonly outputTokensLimit?: number | undefined;
-  /** Declared tools that no upstream of the call's dialect can have. */
+  /** Number of declared tools that were dropped because no upstream of the call's dialect supports them. */
   readonly droppedTools: number | undefined;
-  /** Until when the request may run, in epoch milliseconds. */
+  /** When the request must end, in epoch milliseconds. */
   readonly deadlineMs: number;
-  /** Aborts when the request runs out of time. */
+  /** Aborts at the deadline. */
   readonly signal: AbortSignal;
 }

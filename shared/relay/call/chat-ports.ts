@@ -1,4 +1,4 @@
-/** Everything outside the core that a call works with. */
+/** The ports that a call needs. */
 import type { SearchSettings } from '../../config/rows/settings.ts';
 import type { ChannelHealth } from '../ports/channel-health.ts';
 import type { Clock } from '../ports/clock.ts';

@@ -1,36 +1,39 @@
-/** What the dispatch of a call learned, for bill and log line. Valid however its stream ended. */
+/** The results of a call's dispatch, for bill and log line. They are valid however its stream ended. */
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChatChunk, ChatUsage } from '../../wire/chat-response.ts';
 
-/** How a web search went; all but `found` leave the request as it is. */
+/** The outcome of a web search. Every outcome except `found` leaves the request unchanged. */
 export type SearchOutcome = 'found' | 'empty' | 'none' | 'no_query' | 'timeout' | 'failed';
 
 export interface AttemptReport {
-  /** Undefined: no answer has come. */
+  /** Undefined: no reply has arrived. */
   upstreamStatus: number | undefined;
-  /** The upstream's own counts, as far as it reported any. */
+  /** The counts that the upstream has reported so far. */
   usage: ChatUsage | undefined;
-  /** A count was beyond belief and was clamped. */
+  /** The upstream reported an impossible count, which was clamped. */
   usageClamped: boolean;
 }
 
 export interface DispatchReport extends AttemptReport {
-  /** What upstreams were asked: the call's request with what a search added. */
+  /** The request sent to upstreams: the call's request with the results of its search. */
   request: ChatRequest;
-  /** Undefined: the call wanted no search. */
+  /** Undefined: the call requested no search. */
   search: SearchOutcome | undefined;
-  /** Candidates in the order in which they were tried. `outcome`: `under_way`, `answered`, `refused`, or why it failed. */
+  /**
+   * Candidates in the order in which they were tried. `outcome`: `under_way`, `answered`, `refused`, or the
+   * reason of the failure.
+   */
   tried: { channel: string; outcome: string }[];
-  /** From the request's arrival to its first content. */
+  /** Time from the request's arrival to the first content. */
   firstContentMs: number | undefined;
 }
 
-/** The canonical stream of a call, and what is learned while it is made. */
+/** The canonical stream of a call, and a report about it. */
 export interface DispatchedCall {
   /** Can be read once. Throws a Refusal. */
   chunks: AsyncIterable<ChatChunk[]>;
-  /** Valid at any moment: while the stream runs and after any of its endings. */
+  /** Valid at any time: during the stream and after every kind of end. */
   report(): DispatchReport;
-  /** Resolves when the writes about candidates' health are through; they have to end inside the invocation. */
+  /** Resolves when all writes of candidates' health have finished; they must finish inside the invocation. */
   healthWritten(): Promise<void>;
 }

@@ -1,23 +1,26 @@
-/** The header Idempotency-Key: one claim per key owner and header value. Never stores an answer. */
+/** Handles the header Idempotency-Key: one claim per API key and header value. Must never store an answer. */
 import type { IdempotencyStore } from '../ports/idempotency-store.ts';
 import type { ChatCall } from './chat-call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { Log } from '../ports/telemetry.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 
-/** A killed invocation holds its claim this long beyond its deadline, as its reservation does. */
+/**
+ * How long a killed invocation keeps its claim after its deadline; its reservation stays open for the same
+ * time.
+ */
 const graceMs = 120_000;
 const keyPattern = /^[\x20-\x7e]{1,255}$/;
 
 /** A request's claim on its Idempotency-Key. */
 export interface HeldKey {
-  /** The request ended; `free`: nothing was charged, so the key may be used again. Never rejects. */
+  /** Ends the claim. `free`: nothing was charged, so the key may be used again. Never rejects. */
   finish(free: boolean): Promise<void>;
 }
 
 /**
- * Claims the request's Idempotency-Key. Throws when the key is taken: answers are not stored, so a repeat
- * is refused and costs nothing.
+ * Claims the request's Idempotency-Key. Throws when the key is taken: answers are not stored, so a repeated
+ * request is refused, free of charge.
  */
 export async function claimIdempotencyKey(
   ports: { idempotency: IdempotencyStore; log: Log },

@@ -1,9 +1,9 @@
-/** The requested model name, split once: the base name feeds whitelist, price and route alike. */
+/** Splits the requested model name once, so that whitelist, price and channels use the same base name. */
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { modelNamePattern } from '../../wire/name-patterns.ts';
 
 export interface ModelName {
-  /** What whitelist, price and route go by, and what every answer names. */
+  /** The name that whitelist, price and channels use and that every answer contains. */
   base: string;
   /** Prefix `web-`: search before answering. */
   web: boolean;
@@ -11,7 +11,7 @@ export interface ModelName {
   official: boolean;
 }
 
-/** Splits a requested model into its base name and its modifiers: one prefix, one suffix, the rest literal. */
+/** Splits a requested model into base name and modifiers. Removes at most one prefix and one suffix. */
 export function parseModelName(requested: string, officialFlag: boolean): ModelName {
   const web = requested.startsWith('web-');
   const suffixed = requested.endsWith('-official');

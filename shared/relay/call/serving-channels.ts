@@ -1,10 +1,10 @@
-/** Which channels serve a model in the request's configuration. */
+/** Finds the channels that serve a model in the request's configuration. */
 import { ruleOf } from '../../billing/price.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { refuse } from '../http/refusal.ts';
 
-/** The enabled channels that serve a model, by priority. Never empty: a model that none serves is refused. */
+/** The enabled channels that serve a model, by priority. Throws a Refusal when there are none. */
 export function servingChannels(snapshot: Snapshot, model: string): [ChannelRow, ...ChannelRow[]] {
   const [first, ...rest] = snapshot.channels.filter((channel) => channel.models.includes(model));
   const unpriced = ruleOf(snapshot.charges, model) === undefined;

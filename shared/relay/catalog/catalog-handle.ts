@@ -1,4 +1,7 @@
-/** The public read endpoints: models, charge, plans, health and the page. They need no key and ignore one. */
+/**
+ * The public read endpoints: models, charge, plans, health and the page. They need no key and ignore any that
+ * is sent.
+ */
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
 import { matchRoute, refuseRoute, type RouteName } from '../http/http-routes.ts';
@@ -14,9 +17,9 @@ export interface CatalogPorts {
   config: ConfigSource;
   log: Log;
   clock: Clock;
-  /** What `/health` reports. */
+  /** The version that `/health` reports. */
   version: string;
-  /** Answers the paths of an account, which do need a key. */
+  /** Serves the paths of an account, which need a key. */
   account: Handle;
 }
 
@@ -92,7 +95,7 @@ function pageAnswer(request: RelayRequest, snapshot: Snapshot): RelayResponse {
 const jsonAnswer = (request: RelayRequest, value: object): RelayResponse =>
   cacheable(request, JSON.stringify(value), { 'content-type': 'application/json' });
 
-/** The distribution may cache an answer for 5 s: an edit of a table still shows within its 10 s. */
+/** The distribution may cache a response for 5 s; an edit of a table is then still visible within 10 s. */
 const cacheable = (request: RelayRequest, body: string, headers: Record<string, string>): RelayResponse => ({
   status: 200,
   headers: { ...headers, 'cache-control': 'public, max-age=5', 'x-request-id': request.id },

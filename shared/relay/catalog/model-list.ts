@@ -6,7 +6,7 @@ import type { RelayRequest } from '../http/http.ts';
 import { modelIdOf } from '../http/http-routes.ts';
 import { refuse } from '../http/refusal.ts';
 
-/** All models that are served, less the unpriced ones where those are refused. */
+/** All models that are served, without unpriced ones when the settings refuse those. */
 export function offeredModels(snapshot: Snapshot): string[] {
   if (snapshot.settings.unpricedModels === 'free') return snapshot.models;
   const priced = pricedModels(snapshot.charges);

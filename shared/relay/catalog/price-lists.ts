@@ -1,4 +1,7 @@
-/** Charges and plans as the public lists show them. Each is built field by field: rows hold more than the public may see. */
+/**
+ * Charges and plans for the public lists. Entries are built field by field, because rows hold fields that
+ * must not be public.
+ */
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { ChargeEntry, PlanEntry } from '../../wire/catalog.ts';
 

@@ -1,6 +1,6 @@
 /**
- * One call of one candidate as a canonical stream, and what was learned on the way. The report does not depend on how
- * the stream ended: a cut answer is still billed by the usage that it carried.
+ * Calls one candidate and returns its answer as a canonical stream with a report. The report is valid however
+ * the stream ended, because an interrupted answer is billed by the usage it reported.
  */
 import { BodyEvents } from '../../upstreams/body-events.ts';
 import type { AnswerReader, Dialect } from '../../upstreams/dialect.ts';
@@ -26,13 +26,13 @@ const bodyLimits = {
   documentBytesMax: 16 * megabyte,
   lineLengthMax: 8 * megabyte,
 };
-/** How long a finished answer waits for the upstream's usage. */
+/** How long a finished answer waits for the upstream to report its usage. */
 const graceMs = 2_000;
 
 export class Attempt {
   /**
-   * Can be read once. Throws a Refusal when the caller's request is at fault and an UpstreamFailure for everything
-   * else; nothing keeps running after it ended, threw or was returned early.
+   * Can be read once. Throws a Refusal when the caller's request is at fault, otherwise an UpstreamFailure.
+   * Nothing keeps running after it ends, throws or is returned early.
    */
   readonly chunks: AsyncGenerator<ChatChunk[], void, undefined>;
   readonly #ports: ChatPorts;
@@ -48,7 +48,7 @@ export class Attempt {
     this.chunks = this.#read();
   }
 
-  /** Valid at any moment: while the stream runs and after any of its endings. */
+  /** Valid at any time: during the stream and after every kind of end. */
   report(): AttemptReport {
     const { usage, usageClamped = false } = this.#reader ?? {};
     return { upstreamStatus: this.#upstreamStatus, usage, usageClamped };
@@ -80,7 +80,7 @@ export class Attempt {
     }
   }
 
-  /** The reads of a 2xx answer, up to its end mark. */
+  /** Reads a 2xx reply up to its end mark. */
   async *#reply(
     dialect: Dialect,
     reader: AnswerReader,

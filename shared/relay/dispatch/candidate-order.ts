@@ -1,14 +1,14 @@
-/** In which order the candidates of a call are tried. Reads health, never writes it. */
+/** Decides the order in which a call's candidates are tried. Reads health; must never write it. */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChannelHealth } from '../ports/channel-health.ts';
 import type { Random } from '../ports/ids.ts';
 
-/** A channel with the secret that it would be called with. */
+/** A channel with one of its secrets. */
 export interface Candidate {
   readonly id: string;
   readonly channel: ChannelRow;
   readonly secret: string | undefined;
-  /** Its cooldown is over but no call has tried it since: the probe has to be claimed first. */
+  /** Its cooldown is over, but no call has succeeded since. The caller must claim the probe first. */
   readonly probe: boolean;
 }
 
@@ -19,19 +19,19 @@ export interface OrderPorts {
 }
 
 export interface Route {
-  /** Each channel at most once, in the order in which they are to be tried. */
+  /** In the order in which to try them; each channel at most once. */
   candidates: Candidate[];
-  /** When the first cooldown ends, in epoch milliseconds; undefined: there is none. */
+  /** When the first cooldown ends, in epoch milliseconds. Undefined: no cooldown runs. */
   soonestMs: number | undefined;
 }
 
-/** Secrets are named by their references, which are no secrets. */
+/** Contains the secret's reference, never its value. */
 export const candidateId = (channel: ChannelRow, secret: string | undefined): string =>
   secret === undefined ? channel.id : `${channel.id}|${secret}`;
 
 /**
- * By priority; within a priority at random, each channel first as often as its weight says. Channels all of whose secrets
- * are in cooldown are left out. `channels`: those that serve the model, by priority.
+ * Orders channels by priority, and at random by weight within a priority. Omits a channel when all its
+ * secrets are in cooldown. `channels`: those that serve the model.
  */
 export function orderCandidates(channels: readonly ChannelRow[], ports: OrderPorts): Route {
   const candidates: Candidate[] = [];
@@ -49,7 +49,7 @@ export function orderCandidates(channels: readonly ChannelRow[], ports: OrderPor
   return { candidates, soonestMs: cooldownEndsMs.length > 0 ? Math.min(...cooldownEndsMs) : undefined };
 }
 
-/** `usable`: those not in cooldown; where there are none, those that wait for a probe. */
+/** `usable`: candidates without a cooldown; if there are none, those that need a probe. */
 function candidatesOf(
   channel: ChannelRow,
   { health, nowMs }: OrderPorts,
@@ -70,7 +70,7 @@ function candidatesOf(
   };
 }
 
-/** Weighted draws without replacement. A weight of 0 comes after all others. */
+/** Weighted random order without replacement. Channels of weight 0 come last. */
 function shuffleByWeight(channels: ChannelRow[], random: Random): ChannelRow[] {
   const left = [...channels];
   const order: ChannelRow[] = [];

@@ -1,7 +1,7 @@
 /**
- * The answer to a call, after its web search if it wants one, from the first candidate that gives one. Until an answer
- * has content or is whole nothing of it is passed on, so another candidate can take over; after that a failure is
- * the call's failure. Health is noted beside the answer and never delays it.
+ * Runs a call's web search, if requested, then tries candidates until one answers. Nothing of an answer is
+ * passed on before it has content or is complete, so another candidate can take over; a later failure fails
+ * the call. Health is written concurrently and must never delay the answer.
  */
 import { opened } from '../../stream/opened.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
@@ -19,7 +19,9 @@ import { cooldownRefusal, refusalOfFailures } from './failure-refusals.ts';
 
 const attemptsMax = 3;
 
-/** One candidate that was tried; `outcome`: `under_way`, `answered`, `refused`, or the reason of the failure. */
+/**
+ * A candidate that was tried. `outcome`: `under_way`, `answered`, `refused`, or the reason of the failure.
+ */
 interface Tried {
   channel: string;
   outcome: string;
@@ -83,7 +85,7 @@ export class Dispatch implements DispatchedCall {
     throw failures.length > 0 ? refusalOfFailures(failures) : cooldownRefusal(soonestMs, clock.now());
   }
 
-  /** The call with the results of the web in its request. */
+  /** The call with the search results in its request. */
   async #searched(): Promise<ChatCall> {
     const { request, outcome } = await withSearch(this.#ports, this.#call);
     this.#request = request;
@@ -91,7 +93,7 @@ export class Dispatch implements DispatchedCall {
     return Object.freeze({ ...this.#call, request });
   }
 
-  /** Throws an UpstreamFailure while another candidate may still take over, then a Refusal. */
+  /** Throws an UpstreamFailure while another candidate can still take over, afterwards a Refusal. */
   async *#try(candidate: Candidate, call: ChatCall): AsyncGenerator<ChatChunk[], void, undefined> {
     const attempt = new Attempt(this.#ports, candidate, call);
     const tried = { channel: candidate.channel.id, outcome: 'under_way', attempt };
@@ -100,7 +102,7 @@ export class Dispatch implements DispatchedCall {
       const answer = await opened(attempt.chunks, hasContent);
       tried.outcome = 'answered';
       this.#firstContentMs = this.#ports.clock.now() - call.startedMs;
-      // First content is enough to end a probe, so that other calls may use the candidate.
+      // The first content ends a probe, so that other calls can use the candidate early.
       if (candidate.probe) this.#note(this.#health.succeeded(candidate));
       yield* answer;
       this.#note(this.#health.succeeded(candidate));
@@ -122,7 +124,7 @@ export class Dispatch implements DispatchedCall {
     }
   }
 
-  /** A probe that cannot be claimed now is left to others. */
+  /** False when another environment has the probe or the store fails; the candidate is then skipped. */
   async #claimed(candidate: Candidate): Promise<boolean> {
     try {
       return await this.#health.claimProbe(candidate);
@@ -132,13 +134,16 @@ export class Dispatch implements DispatchedCall {
     }
   }
 
-  /** A health write that fails is logged; it never fails the answer. */
+  /** A failed health write is logged and never fails the answer. */
   #note(write: Promise<void>): void {
     const { log } = this.#ports;
     this.#healthWrites.push(write.catch((error: unknown) => log.fault(this.#call.identity.requestId, error)));
   }
 
-  /** A refused secret may have been replaced in its store: it is read again, and a new value means no cooldown. */
+  /**
+   * Reads a refused secret again, because it may have been replaced in its store. A new value prevents the
+   * cooldown.
+   */
   async #noteFailure(candidate: Candidate, failure: UpstreamFailure): Promise<void> {
     const { secret } = candidate;
     const doubted = failure.status === 401 || failure.kind === 'secret';

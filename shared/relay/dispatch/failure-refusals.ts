@@ -1,15 +1,17 @@
-/** The refusal that a client gets when no channel answered, made from the failures of its upstreams. */
+/** Converts upstream failures to the refusal that a client gets when no channel answered. */
 import type { CallerFault, UpstreamFailure, UpstreamFailureKind } from '../../upstreams/upstream-failure.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
 
 const defaultRetrySeconds = 5;
 
-/** Kinds after which the upstream cannot have charged anything: it was not reached, or said no. */
+/**
+ * Kinds of failure for which the upstream cannot have charged: it was not reached, or refused the request.
+ */
 const chargedNothing = new Set<UpstreamFailureKind>(['connect', 'secret', 'secret_store', 'status']);
 
 /**
- * A rate limit when every failure was one, else what the last other failure was. `x-should-retry: false` when an upstream
- * may have charged, since SDKs retry otherwise. `failures` is never empty.
+ * A rate limit if every failure was one, otherwise the last other failure. Sends `x-should-retry: false` when
+ * an upstream may have charged, because SDKs retry by default. `failures` is never empty.
  */
 export function refusalOfFailures(failures: readonly UpstreamFailure[]): Refusal {
   const reason = failures.map((failure) => failure.reason).join(' ');
@@ -31,19 +33,19 @@ export function refusalOfFailures(failures: readonly UpstreamFailure[]): Refusal
   return refuse('upstream_unavailable', words, { reason, headers });
 }
 
-/** The upstream's own refusal, under its status. */
+/** The upstream's own refusal, with its status. */
 export function refusalOfCaller({ status, message, param, code }: CallerFault): Refusal {
   const error = { message, type: 'invalid_request_error', param, code } as const;
   return new Refusal(status, error, { reason: `upstream_refused_${status}` });
 }
 
-/** All channels of the model are in cooldown. Times in epoch milliseconds. */
+/** The refusal when all channels of the model are in cooldown. Times in epoch milliseconds. */
 export function cooldownRefusal(soonestMs: number | undefined, nowMs: number): Refusal {
   const seconds = soonestMs === undefined ? defaultRetrySeconds : (soonestMs - nowMs) / 1000;
   return rateRefusal(seconds, 'all_channels_cooling');
 }
 
-/** Coding agents read the seconds out of these words. */
+/** Coding agents parse the seconds from this message. */
 function rateRefusal(seconds: number, reason: string): Refusal {
   const whole = Math.max(1, Math.ceil(seconds));
   const words = `The upstream of this model is limiting its rate. Please try again in ${whole}s.`;

@@ -1,4 +1,4 @@
-/** What an attempt's outcome does to its candidate's health: cooldowns, probes, failures in a row. */
+/** Updates a candidate's health by the outcome of an attempt: cooldowns, probes, consecutive failures. */
 import type { ChannelHealth } from '../ports/channel-health.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Candidate } from './candidate-order.ts';
@@ -6,17 +6,17 @@ import type { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 
 /** Cooldown after a rate limit, unless the upstream's Retry-After is longer. */
 const rateLimitMs = 15_000;
-/** Cooldown of a refused or unpaid secret: an operator has to act. */
+/** Cooldown of a refused or unpaid secret; long, because an operator has to act. */
 const badSecretMs = 5 * 60_000;
 const failuresInARow = 3;
 const failingMs = 30_000;
 const probeMs = 60_000;
-/** Statuses that one caller's content can cause: they say nothing about the channel. */
+/** Statuses that a caller's content can cause. They do not change the channel's health. */
 const harmless = new Set([400, 403, 413, 422]);
 
 /**
- * A rate limit puts a candidate into cooldown, a refused secret for longer, three failures in a row for a while. A 403
- * does not: one caller's content could then disable a channel for all.
+ * A rate limit, a refused secret or three consecutive failures start a cooldown. A 403 does not: one caller's
+ * content could otherwise disable a channel for all.
  */
 export class HealthRecorder {
   readonly #health: ChannelHealth;
@@ -32,7 +32,7 @@ export class HealthRecorder {
     return this.#health.claimProbe(id, nowMs, nowMs + probeMs);
   }
 
-  /** `secretChanged`: the secret was read again after a 401 and has a new value, which may be tried at once. */
+  /** `secretChanged`: a second read of the refused secret returned a new value, so no cooldown is needed. */
   async failed({ id }: Candidate, failure: UpstreamFailure, secretChanged: boolean): Promise<void> {
     const nowMs = this.#clock.now();
     const { kind, status, retryAfterSeconds = 0 } = failure;
@@ -47,7 +47,7 @@ export class HealthRecorder {
       await this.#health.cool(id, nowMs + failingMs);
   }
 
-  /** No store call unless the candidate has failures. A cooldown that another environment started goes on. */
+  /** Calls the store only when the candidate has recorded failures. Does not end a running cooldown. */
   async succeeded({ id }: Candidate): Promise<void> {
     if (this.#health.of(id)) await this.#health.recover(id, this.#clock.now());
   }

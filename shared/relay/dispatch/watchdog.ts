@@ -1,17 +1,20 @@
-/** The time-outs of one attempt. Never decides what a time-out means: it aborts a signal and says which limit it was. */
+/**
+ * The time-outs of one attempt. Only aborts a signal and names the exceeded limit; must not decide what a
+ * time-out means.
+ */
 import type { Clock } from '../ports/clock.ts';
 
 export interface WatchdogLimits {
   firstContentMs: number;
   idleMs: number;
   totalMs: number;
-  /** How long after the last finish reason the upstream may take to tell the usage. */
+  /** How long the upstream may take to report the usage after the last finish reason. */
   graceMs: number;
 }
 
 /**
- * The time-outs of one attempt, with one timer however many reads there are. Its signal aborts when a limit
- * passes or the request's own signal aborts; `reason` then says which.
+ * Uses one timer for all reads. `signal` aborts when a limit is exceeded or the request's own signal aborts;
+ * `reason` names the cause.
  */
 export class Watchdog {
   readonly #clock: Clock;
@@ -40,18 +43,24 @@ export class Watchdog {
     return this.#abort.signal;
   }
 
-  /** The upstream sent something, or is asked for more. */
+  /** To be called when the upstream has sent bytes and when the next read starts. */
   read(): void {
     this.#reading = true;
     this.#lastReadMs = this.#clock.now();
   }
 
-  /** The bytes that were read wait for a slow client: until `read` is called again, silence is not the upstream's. */
+  /**
+   * To be called while a slow client processes the bytes. Until the next `read`, silence is not counted
+   * against the upstream.
+   */
   handedOn(): void {
     this.#reading = false;
   }
 
-  /** Content came: from the first on silence counts, and after a finish reason the wait for usage starts anew. */
+  /**
+   * To be called for content. The first content starts the idle limit; content after a finish reason restarts
+   * the wait for usage.
+   */
   content(): void {
     if (this.#open && this.#finishedMs === undefined) return;
     if (this.#finishedMs !== undefined) this.#finishedMs = this.#clock.now();
@@ -59,7 +68,7 @@ export class Watchdog {
     this.#rearm.abort();
   }
 
-  /** Every choice has its finish reason: only usage is still to come. */
+  /** To be called when every choice has its finish reason; only usage is then expected. */
   finished(): void {
     if (this.#finishedMs !== undefined) return;
     this.#finishedMs = this.#clock.now();

@@ -1,10 +1,10 @@
-/** Cross-origin requests of browsers. Credentials are never allowed. */
+/** Handles cross-origin requests of browsers. Must never allow credentials. */
 import type { Handle, RelayRequest, RelayResponse } from './http.ts';
 import type { ConfigSource } from '../ports/config-store.ts';
 
 /**
- * Answers browsers on other origins as the setting `cors_origins` says: exact origins, or `*`. Empty: no header
- * is added and OPTIONS is a method like any other.
+ * Allows the origins in the setting `cors_origins`: exact origins, or `*`. Empty: adds no header and does not
+ * handle OPTIONS specially.
  */
 export function withCors(handle: Handle, config: ConfigSource): Handle {
   return async (request) => {
@@ -14,7 +14,7 @@ export function withCors(handle: Handle, config: ConfigSource): Handle {
       if (allowed !== undefined) return preflightAnswer(request, allowed);
       return withVary(await handle(request), origins);
     }
-    // Concurrent: the settings must not delay a request whose pipeline reads them too.
+    // Concurrent, so that reading the settings does not delay the request, whose pipeline reads them as well.
     const [response, origins] = await Promise.all([handle(request), originsOf(config)]);
     const allowed = allowedOrigin(origins, request);
     if (allowed === undefined) return withVary(response, origins);
@@ -28,7 +28,7 @@ export function withCors(handle: Handle, config: ConfigSource): Handle {
 const isPreflight = (request: RelayRequest): boolean =>
   request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
 
-/** Without settings no origin is allowed; the handle itself reports that the store does not answer. */
+/** Returns no origins when the settings cannot be read; the handle itself reports the store's failure. */
 async function originsOf(config: ConfigSource): Promise<string[]> {
   try {
     return (await config.current()).settings.corsOrigins;
@@ -54,7 +54,7 @@ const readable = (response: RelayResponse, allowed: string): Record<string, stri
   ].join(', '),
 });
 
-/** Caches must not show one origin's answer to another. */
+/** Prevents caches from serving one origin's response to another origin. */
 function withVary(response: RelayResponse, origins: string[]): RelayResponse {
   if (origins.length === 0) return response;
   const before = response.headers['vary'];
@@ -63,7 +63,7 @@ function withVary(response: RelayResponse, origins: string[]): RelayResponse {
 }
 
 /**
- * Headers are allowed as requested: SDKs send many of their own (`x-stainless-*`), and `*` does not cover
+ * Allows the requested headers: SDKs send many of their own (`x-stainless-*`), and `*` does not cover
  * `authorization`.
  */
 function preflightAnswer(request: RelayRequest, allowed: string): RelayResponse {

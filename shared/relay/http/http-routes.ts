@@ -1,11 +1,11 @@
-/** Every path that is served, and what a client that missed it should call instead. */
+/** Every path that is served, and suggestions for clients that call another path. */
 import { chatRoute } from '../../endpoints/chat/route.ts';
 import { responsesRoute } from '../../endpoints/responses/route.ts';
 import type { RelayRequest } from './http.ts';
 import { refuse } from './refusal.ts';
 import type { Refusal } from './refusal.ts';
 
-/** Any other path or method is answered with 404 or 405 by the function that it reached. */
+/** For any other path or method, the function that receives the request responds with 404 or 405. */
 const routes = [
   chatRoute,
   responsesRoute,
@@ -18,14 +18,16 @@ const routes = [
   { name: 'page', method: 'GET', path: '/' },
 ] as const;
 
-/** One model's path is the list's and its id, which may hold slashes. */
+/** The path of one model is this prefix and the model's id, which may contain slashes. */
 const modelPrefix = '/v1/models/';
 const modelRoute = { name: 'model', method: 'GET', path: '/v1/models/{id}' } as const;
 
 type Route = (typeof routes)[number] | typeof modelRoute;
 export type RouteName = Route['name'];
 
-/** The endpoint that path and method name together; HEAD counts as GET. Undefined: answer with `refuseRoute`. */
+/**
+ * The endpoint for a path and method; HEAD counts as GET. Undefined: none; the caller throws `refuseRoute`.
+ */
 export function matchRoute(request: RelayRequest): RouteName | undefined {
   const route = routeAt(request.path);
   return route && methodsOf(route).includes(request.method) ? route.name : undefined;
@@ -34,7 +36,7 @@ export function matchRoute(request: RelayRequest): RouteName | undefined {
 /** The id in `/v1/models/{id}`: the decoded rest of the path. */
 export const modelIdOf = (request: RelayRequest): string => request.path.slice(modelPrefix.length);
 
-/** Why this path or method is not served, and what to call instead. */
+/** A refusal that explains why the path or method is not served and what to call instead. */
 export function refuseRoute(request: RelayRequest): Refusal {
   const { baseUrl, method, path } = request;
   const route = routeAt(path);
@@ -49,7 +51,7 @@ export function refuseRoute(request: RelayRequest): Refusal {
       },
     );
   }
-  // The distribution routes by the path as it was sent: an escaped one reaches a function that does not serve it.
+  // The distribution routes by the raw path, so an escaped path can reach a function that does not serve it.
   if (route)
     return refuse(
       'not_found',
@@ -85,8 +87,8 @@ function suggestion(baseUrl: string, meant: string): string {
 }
 
 /**
- * What a misspelt path stands for: `/v1` missing or doubled, a foreign prefix, a slash too many. Undefined
- * when no endpoint ends like it.
+ * The path that a client probably meant: corrects a missing or doubled `/v1`, a foreign prefix and extra
+ * slashes. Undefined when the path ends like no endpoint.
  */
 function meantPath(path: string): string | undefined {
   const tidy = path.replaceAll(/\/{2,}/g, '/').replace(/\/$/, '');

@@ -1,4 +1,4 @@
-/** Host-neutral HTTP: what `http-entry` hands to the relay, and what it gets back. */
+/** Host-neutral HTTP: the request that `http-entry` passes to the relay, and the response. */
 import type { Clock } from '../ports/clock.ts';
 import type { Ids } from '../ports/ids.ts';
 import type { Log } from '../ports/telemetry.ts';
@@ -13,7 +13,7 @@ export interface RelayRequest {
   headers: Record<string, string | undefined>;
   /** The public base address including `/v1`, for messages. */
   baseUrl: string;
-  /** Reads the JSON body. Throws a Refusal (400, 413): called only after the key was checked. */
+  /** Reads the JSON body. Throws a Refusal (400, 413). Called only after the key check. */
   json(): unknown;
   /** When the host will end the invocation, in epoch milliseconds. */
   hostDeadlineMs: number;
@@ -22,16 +22,19 @@ export interface RelayRequest {
 export interface RelayResponse {
   status: number;
   headers: Record<string, string>;
-  /** Text, or a stream of it that never throws: failures are rendered in the protocol. */
+  /** Text, or a stream of text. The stream never throws: failures are rendered in the protocol. */
   body: string | AsyncIterable<string>;
-  /** Resolves when all is done that must happen inside the invocation (reading on, settling, logging). */
+  /**
+   * Resolves when all work that must run inside the invocation has finished (reading to the end, settling,
+   * logging).
+   */
   done: Promise<void>;
 }
 
-/** One endpoint group. Never rejects: whatever goes wrong becomes an answer. */
+/** Handles requests of one endpoint group. Never rejects: every error becomes a response. */
 export type Handle = (request: RelayRequest) => Promise<RelayResponse>;
 
-/** A handle with all that a host needs to serve it; `functions/compose` makes them. */
+/** A handle with everything that a host needs to serve it; created by `functions/compose`. */
 export interface HostedHandle {
   handle: Handle;
   clock: Clock;

@@ -1,4 +1,4 @@
-/** Refusals: the one error of the relay's core, in the form that a client sees. The table of codes is closed. */
+/** Refusals: the errors that clients see. Every code must be in the table below. */
 import type { ErrorBody, ErrorObject, ErrorType } from '../../wire/error-body.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { RelayResponse } from './http.ts';
@@ -36,7 +36,7 @@ export type RefusalCode = keyof typeof refusals;
 export interface RefusalOptions {
   param?: string | undefined;
   headers?: Record<string, string> | undefined;
-  /** For the log only, in our own words: what the client does not see. */
+  /** For the log only; the client does not see it. Must not quote foreign text. */
   reason?: string | undefined;
 }
 
@@ -62,7 +62,7 @@ export function refuse(code: RefusalCode, message: string, options: RefusalOptio
   return new Refusal(status, { message, type, param: options.param ?? null, code }, options);
 }
 
-/** Any thrown error as a refusal. Messages of unknown errors are not shown to clients. */
+/** Converts any thrown error to a refusal. Clients never see messages of unknown errors. */
 export function asRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   if (error instanceof InvalidRequest) {

@@ -1,4 +1,4 @@
-/** Exponential backoff with full jitter, bounded by time, for writes that are safe to repeat. */
+/** Exponential backoff with full jitter and a time limit. Only for writes that are safe to repeat. */
 import type { Clock } from '../ports/clock.ts';
 import { StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
 import type { Random } from '../ports/ids.ts';
@@ -7,8 +7,8 @@ const firstPauseMs = 25;
 const pauseMsMax = 400;
 
 /**
- * Repeats a write until its outcome is known or the time is up. `unknowns`: how many tries had an unknown outcome; each
- * of them may have been applied, or may be applied later.
+ * Repeats a write until its outcome is known or the time is up. `unknowns`: the number of tries with an
+ * unknown outcome; each may have been applied or may still be applied.
  */
 export class Backoff {
   readonly #clock: Clock;
@@ -31,7 +31,7 @@ export class Backoff {
         const unknown = error instanceof StoreUnavailable;
         if (!unknown && !(error instanceof StoreBusy)) throw error;
         if (unknown) this.unknowns += 1;
-        // Full jitter: callers that collided must not repeat at the same moment.
+        // Full jitter: writers that collided must not retry at the same time.
         const pauseMs = Math.ceil(this.#pauseMs * this.#random.next());
         if (this.#clock.now() + pauseMs >= this.#untilMs)
           throw unknown ? error : new StoreUnavailable('busy');

@@ -1,4 +1,4 @@
-/** The money side of one call. The outcome of the answer is an input. */
+/** Reserves and settles the money of one call. The outcome of the answer is an input. */
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/call-charge.ts';
 import { costOf, type Price } from '../../billing/price.ts';
@@ -12,13 +12,13 @@ import type { Clock } from '../ports/clock.ts';
 /** How a call ended, for its close record. */
 export interface CallEnding {
   outcome: AnswerOutcome;
-  /** The charged counts are not, or not all, the upstream's own. */
+  /** At least one of the charged counts is not the upstream's own. */
   estimated: boolean;
   /** `completed`, `failed`, `client_gone`. */
   end: string;
 }
 
-/** What was booked; empty for a call without a reservation. */
+/** What was charged. Empty for a call without a reservation. */
 export interface BillReport {
   /** In yuan, as an exact decimal. */
   charge?: string;
@@ -34,7 +34,7 @@ interface BillParts {
   reservation: Reservation | undefined;
 }
 
-/** The money side of one call: reserved before the upstream is called, settled once after its end. */
+/** Reserves before the upstream is called and settles once after the call's end. */
 export class Bill {
   readonly #reservations: Reservations;
   readonly #clock: Clock;
@@ -50,7 +50,10 @@ export class Bill {
     this.#reservation = parts.reservation;
   }
 
-  /** Throws a Refusal when the call cannot be paid or its key is at a limit; then nothing is reserved. */
+  /**
+   * Throws a Refusal when the balance does not cover the call or its key is at a limit; nothing is then
+   * reserved.
+   */
   static async open(reservations: Reservations, clock: Clock, call: BillableCall): Promise<Bill> {
     const price = priceOfCall(call);
     const request = reservationRequestOf(call, price, clock.now());
@@ -58,12 +61,12 @@ export class Bill {
     return new Bill({ reservations, clock, call, price, reservation });
   }
 
-  /** Output tokens of one answer that the balance covers, when that is fewer than were asked for. */
+  /** The output tokens of one answer that the balance covers, if fewer than requested. */
   get limitedTo(): number | undefined {
     return this.#reservation?.payment.limitedTo;
   }
 
-  /** Headers about limits, on every answer of the call. */
+  /** Headers about limits, for every response to the call. */
   get headers(): Record<string, string> {
     const headers: Record<string, string> = {};
     if (this.limitedTo !== undefined) {
@@ -77,12 +80,12 @@ export class Bill {
     return headers;
   }
 
-  /** Official mode alone: what a usage would have cost, in yuan. */
+  /** Official mode only: computes what a usage would have cost, in yuan. */
   get quota(): ((usage: ChatUsage) => number) | undefined {
     return this.#call.model.official ? (usage) => yuanNumber(costOf(this.#price, usage)) : undefined;
   }
 
-  /** Settles or releases. Never throws; to be called once, after the last byte. */
+  /** Settles or releases the reservation. Never throws. To be called once, after the last byte. */
   async close({ outcome, estimated, end }: CallEnding): Promise<BillReport> {
     const reservation = this.#reservation;
     if (!reservation) return {};

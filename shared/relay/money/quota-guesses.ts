@@ -1,11 +1,13 @@
-/** What was last seen of accounts, to choose the first try of a reserve. Never decides a refusal. */
+/**
+ * Caches the last known state of accounts to choose the first try of a reserve. Must never decide a refusal.
+ */
 import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
 import type { ReserveWrite } from '../../billing/quota-writes.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ReturnedItem } from '../ports/quota-store.ts';
 
 const accountsMax = 1_000;
-/** As for an edit of the tables: a slot that another environment released is seen within this time. */
+/** Maximum age of a guess. A slot that another environment released is tried again within this time. */
 const trustedMs = 10_000;
 const endlessBalance = 10n ** 30n;
 
@@ -15,9 +17,9 @@ interface Guess {
 }
 
 /**
- * What to try first for an account: which plan slots were full and which rate minute runs, as last seen here. A guess
- * never refuses and never lowers a limit: its balance is endless, because a balance seen while calls ran is too low as
- * soon as they are settled.
+ * Remembers, for each account, the last known plan slot counts and rate minute. A guess never refuses a call
+ * or lowers a limit. Its balance is unlimited, because a balance read during other calls is too low once they
+ * settle.
  */
 export class QuotaGuesses {
   readonly #clock: Clock;
@@ -32,14 +34,17 @@ export class QuotaGuesses {
     return guess && this.#trusted(guess) ? guess.item : guessed(account);
   }
 
-  /** The whole item as the store showed it. */
+  /** Remembers an item that the store returned. */
   sawItem(item: QuotaItem): void {
     const plan = new Map(item.plan);
     const rate = new Map([...item.rate].map(([key, { minute }]) => [key, { minute, count: 0 }]));
     this.#keep({ ...guessed(item.account), plan, rate }, this.#clock.now());
   }
 
-  /** What a write that was applied returned: other slots keep what is known of them, and for no longer than before. */
+  /**
+   * Remembers what an applied write returned. Other slots keep their known counts, and the guess keeps its
+   * age.
+   */
   sawWrite({ account, slot, rate }: ReserveWrite, { slotCount }: ReturnedItem): void {
     const kept = this.#guesses.get(account);
     const known = kept && this.#trusted(kept) ? kept : { seenMs: this.#clock.now(), item: guessed(account) };
@@ -50,7 +55,7 @@ export class QuotaGuesses {
     this.#keep({ ...known.item, plan, rate: rates }, known.seenMs);
   }
 
-  /** A slot has room again. */
+  /** Forgets the count of a slot that was released. */
   slotReleased(account: string, slotKey: string): void {
     this.#guesses.get(account)?.item.plan.delete(slotKey);
   }

@@ -1,4 +1,4 @@
-/** What a call asks the account's item for: computed from the call, its price and the configuration, without a read. */
+/** Computes what a call reserves from the call, its price and the configuration. Must not read a store. */
 import { planSlots } from '../../billing/plan-slots.ts';
 import { formatPrice, priceOf, type Price } from '../../billing/price.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
@@ -10,7 +10,7 @@ import { searchTokensOf } from '../search/search.ts';
 import type { Refusal } from '../http/refusal.ts';
 import { reserveRefusal } from './reserve-refusals.ts';
 
-/** The part of a call that decides what it costs and who pays. */
+/** The fields of a call that determine its cost and the payer. */
 export type BillableCall = Pick<
   ChatCall,
   | 'identity'
@@ -25,7 +25,7 @@ export type BillableCall = Pick<
   | 'endpoint'
 >;
 
-/** Upper bound of the input over its estimate: estimates are up to 16 % off. */
+/** The reserved input is the estimate times this margin, because estimates are up to 16 % off. */
 const inputMargin = 1.2;
 const inputMarginTokens = 16;
 const keyLength = 12;
@@ -33,7 +33,7 @@ const keyLength = 12;
 export const priceOfCall = ({ snapshot, model }: BillableCall): Price =>
   priceOf(snapshot.charges, model.base);
 
-/** Undefined for a free call of a key without limits: nothing is reserved and nothing is counted. */
+/** Undefined for a free call of a key without limits: nothing is reserved or counted. */
 export function reservationRequestOf(
   call: BillableCall,
   price: Price,
@@ -79,9 +79,12 @@ export function reservationRequestOf(
   return { account: key.account, need, entry, refused };
 }
 
-/** Output tokens of one answer at most: what was asked for, else the default, within what every channel can. */
+/**
+ * Maximum output tokens of one answer: the requested limit, otherwise the default; at most what the channels
+ * support.
+ */
 function outputTokensMax({ request, outputTokensAsked, channels, snapshot }: BillableCall): number {
-  // Both fields may be sent, and an upstream may follow either.
+  // A client may send both fields, and an upstream may follow either one.
   const limits = [request.max_completion_tokens, request.max_tokens, outputTokensAsked];
   const sent = limits.filter((limit) => typeof limit === 'number');
   const asked = sent.length > 0 ? Math.max(...sent) : undefined;

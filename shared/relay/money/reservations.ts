@@ -1,4 +1,7 @@
-/** Two-phase money of a call: reserve, then close exactly once. Never calls an upstream without a written reserve. */
+/**
+ * Reserves money for a call, then closes the reservation exactly once. No upstream may be called before the
+ * reserve is written.
+ */
 import { emptyQuota, type CloseRecord, type OpenEntry, type QuotaItem } from '../../billing/quota-item.ts';
 import type { CloseWrite, ReserveWrite } from '../../billing/quota-writes.ts';
 import {
@@ -23,16 +26,16 @@ export interface ReservationsPorts {
   log: Log;
 }
 
-/** What a call reserves: the need, and what its open entry says beside the amount. */
+/** What a call reserves: the need, and the other fields of its open entry. */
 export interface ReservationRequest {
   account: string;
   need: ReserveNeed;
   entry: Omit<OpenEntry, 'amount' | 'slot'>;
-  /** The refusal that the caller gets; `item`: the account's as it was then. */
+  /** The refusal that the caller gets. `item`: the account's item at that time. */
   refused(reason: ReserveRefusal, item: QuotaItem): Refusal;
 }
 
-/** A reserve that is over, with the tries of it that may still be applied. */
+/** A finished reserve, with its tries that may still be applied. */
 type GuardedReserve = Pick<Reservation, 'account' | 'id' | 'triesInFlight'> &
   Pick<ReservationRequest, 'entry'>;
 
@@ -43,19 +46,21 @@ export interface Reservation {
   entry: OpenEntry;
   payment: Payment;
   returned: ReturnedItem | undefined;
-  /** Tries of this reserve that may still be on their way: they must not open the id again when the call is over. */
+  /**
+   * Number of tries of this reserve that may still be in flight. They must not reopen the id after the call.
+   */
   triesInFlight: number;
 }
 
 const triesMax = 4;
 const reserveBudgetMs = 1_500;
 const cancelBudgetMs = 1_500;
-/** The host kills the invocation some seconds after the deadline; a settle has to be through by then. */
+/** A settle must finish before the host kills the invocation, some seconds after the deadline. */
 const settleBudgetMs = 4_000;
 
 /**
- * Reserves before the upstream is called and settles after the end. Which plan slot or amount to try is guessed from the
- * last image of the account; only the store refuses, and a refusal returns the item on which the next try is based.
+ * Reserves before the upstream is called and settles after the end. The first try uses a guess of the
+ * account's state. Only the store can refuse it; the refusal returns the item, which the next try uses.
  */
 export class Reservations {
   readonly #ports: ReservationsPorts;
@@ -66,7 +71,10 @@ export class Reservations {
     this.#guesses = new QuotaGuesses(ports.clock);
   }
 
-  /** Throws a Refusal: the reserve's own, or 503 when the store cannot be reached. Then nothing is reserved. */
+  /**
+   * Throws a Refusal, or StoreUnavailable when the store does not answer. Nothing then stays reserved, unless
+   * the event `reserve_unknown` is logged.
+   */
   async reserve(request: ReservationRequest): Promise<Reservation> {
     const backoff = new Backoff(this.#ports, reserveBudgetMs);
     try {
@@ -78,7 +86,9 @@ export class Reservations {
     }
   }
 
-  /** Closes a reservation, once however often it is called. A close that cannot be written is logged whole. */
+  /**
+   * Closes a reservation. Repeated calls close it once. Logs all fields of a close that cannot be written.
+   */
   async close(reservation: Reservation, closeRecord: CloseRecord, releaseSlot: boolean): Promise<void> {
     const { account, id, entry } = reservation;
     const write: CloseWrite = { account, id, entry, releaseSlot, closeRecord };
@@ -87,7 +97,8 @@ export class Reservations {
     try {
       const reply = await backoff.until(() => this.#ports.quotas.close(write));
       if (!reply.done && !isOwn(reply.item?.last, closeRecord)) {
-        // After an unknown outcome the close may have been this one, and another call's the last.
+        // After an unknown outcome, an earlier try may have closed it, followed by another call's close in
+        // `last`.
         const unsure = backoff.unknowns > 0 || undefined;
         this.#ports.log.event('settle_late', { ...lossOf(write), unsure });
       }
@@ -113,7 +124,7 @@ export class Reservations {
         const { returned } = reply;
         return { account, id: need.id, entry, payment, returned, triesInFlight: backoff.unknowns };
       }
-      // Refused, but open under this id: an earlier try, whose reply was lost, was applied.
+      // Refused, but the id is open: an earlier try, whose reply was lost, was applied.
       const applied = reply.item?.open.get(need.id);
       const triesInFlight = backoff.unknowns - 1;
       if (applied)
@@ -130,8 +141,8 @@ export class Reservations {
   }
 
   /**
-   * An environment that was frozen may resume after an earlier try of its own has expired: what it opened then would be
-   * charged a second time.
+   * Throws when the entry has expired. An environment may resume from a freeze after the sweeper has closed
+   * an earlier try; a new try would then be charged a second time.
    */
   #sendReserve(write: ReserveWrite): ReturnType<QuotaStore['reserve']> {
     if (this.#ports.clock.now() >= write.entry.until * 1000)
@@ -142,7 +153,10 @@ export class Reservations {
     return this.#ports.quotas.reserve(write);
   }
 
-  /** Closes what was applied of a reserve's tries, and takes their id, so that those still in flight fail. */
+  /**
+   * Closes any applied try of a reserve, and puts a tombstone under its id, so that tries still in flight
+   * fail.
+   */
   async #guard({ account, id, entry, triesInFlight }: GuardedReserve): Promise<void> {
     const { quotas, clock, log } = this.#ports;
     const tombstone: OpenEntry = { ...entry, amount: 0n, input: 0n, slot: '', busy: false, tombstone: true };
@@ -170,7 +184,7 @@ function writeOf(
 ): ReserveWrite {
   const { key, maxConcurrency, rpm } = need;
   const counted = item.rate.get(key)?.minute;
-  // Another environment's clock may be ahead: then its minute is the one that counts.
+  // Another environment's clock may be ahead; its later minute is then used.
   const minute = Math.max(need.minute, counted ?? 0);
   return {
     account,
@@ -182,11 +196,11 @@ function writeOf(
   };
 }
 
-/** Whether a repeat found its own first try applied; a sweeper that came before it closes under another kind. */
+/** Whether the last close is this call's own earlier try. A close by the sweeper has another kind. */
 const isOwn = (last: CloseRecord | undefined, own: CloseRecord): boolean =>
   last?.id === own.id && last.kind === own.kind;
 
-/** All that `ops audit --repair` needs to write the close again. Amounts in nano-yuan. */
+/** All fields that `ops audit --repair` needs to write the close again. Amounts in nano-yuan. */
 const lossOf = ({ account, id, releaseSlot, closeRecord }: CloseWrite): Record<string, unknown> => ({
   request_id: id,
   account,

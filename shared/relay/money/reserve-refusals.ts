@@ -9,7 +9,7 @@ export interface RefusedReserve {
   call: Pick<ChatCall, 'snapshot'>;
   need: ReserveNeed;
   reason: ReserveRefusal;
-  /** The account's item as it was when it refused. */
+  /** The account's item at the time of the refusal. */
   item: QuotaItem;
   nowMs: number;
 }
@@ -30,7 +30,7 @@ export function reserveRefusal(refused: RefusedReserve): Refusal {
   });
 }
 
-/** What is left of a key's requests a minute, as OpenAI's header names say it. */
+/** A key's limit and remaining requests per minute, under OpenAI's header names. */
 export const rateHeaders = (rpm: number, remaining: number, nowMs: number): Record<string, string> => ({
   'x-ratelimit-limit-requests': String(rpm),
   'x-ratelimit-remaining-requests': String(remaining),
@@ -39,7 +39,7 @@ export const rateHeaders = (rpm: number, remaining: number, nowMs: number): Reco
 
 const secondsOfMinuteLeft = (nowMs: number): number => Math.ceil((60_000 - (nowMs % 60_000)) / 1000);
 
-/** Names the balance, the need, the state of the plan, and whom to contact. */
+/** The message contains the balance, the need, the state of the plan, and the contact. */
 function quotaRefusal(
   { call, need, item }: RefusedReserve,
   { available, need: amount }: Extract<ReserveRefusal, { reason: 'quota' }>,

@@ -1,11 +1,11 @@
-/** What the page shows; nothing that the public read endpoints do not say too. */
+/** The facts that the page shows. All of them must also be public in the read endpoints. */
 import type { ChargeEntry, PlanEntry } from '../../wire/catalog.ts';
 
 export interface PageFacts {
   /** The public base address including `/v1`. */
   baseUrl: string;
   models: string[];
-  /** By id: the first that names a model prices it. */
+  /** Sorted by id. The first rule that names a model determines its price. */
   charges: ChargeEntry[];
   /** Empty unless subscriptions are enabled. */
   plans: PlanEntry[];

@@ -1,4 +1,4 @@
-/** The page for a browser: one file without scripts. Every text from a row or a header is escaped. */
+/** The page for a browser: one file without scripts. Text from a row or a header must be escaped. */
 import type { PageFacts } from './page-facts.ts';
 import { planLines, priceOf, yuan } from './page-price.ts';
 import { snippets } from './page-snippets.ts';

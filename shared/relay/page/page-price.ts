@@ -1,8 +1,8 @@
-/** Prices and plans in words. */
+/** Formats prices and plans as text. */
 import { ruleOf } from '../../billing/price.ts';
 import type { ChargeEntry, PlanEntry } from '../../wire/catalog.ts';
 
-/** What a model costs; the first rule that names it decides. */
+/** The price of a model, from the first rule that names it. */
 export function priceOf(model: string, charges: ChargeEntry[]): string {
   const charge = ruleOf(charges, model);
   if (charge === undefined || charge.type === 'non-billing') return 'free';
@@ -12,7 +12,7 @@ export function priceOf(model: string, charges: ChargeEntry[]): string {
   return `${yuan(charge.input)} in, ${yuan(charge.output)} out, per 1,000 tokens`;
 }
 
-/** What a plan holds, one line per entry. */
+/** The entries of a plan, one line each. */
 export const planLines = (plan: PlanEntry): string[] =>
   plan.items.map((item) => {
     const calls =
@@ -20,6 +20,6 @@ export const planLines = (plan: PlanEntry): string[] =>
     return `${item.name || item.id}: ${calls} (${item.models.join(', ')})`;
   });
 
-/** Small prices in full: 0.0000015, never 1.5e-6. */
+/** Never in scientific notation: 0.0000015, not 1.5e-6. */
 export const yuan = (amount: number): string =>
   `¥${amount.toLocaleString('en-US', { maximumFractionDigits: 12, useGrouping: false })}`;

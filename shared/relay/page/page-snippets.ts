@@ -1,4 +1,4 @@
-/** How to make the first call, for each of the usual clients. */
+/** Example code for a first call with each common client. */
 export interface Snippet {
   title: string;
   code: string;

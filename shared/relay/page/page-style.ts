@@ -1,4 +1,4 @@
-/** The page's style sheet. The policy header allows it by its hash alone: both change together. */
+/** The page's style sheet. The content security policy allows it only by its hash: change both together. */
 
 export const pageStyle = `
 :root { color-scheme: light dark; --ink: #1c2024; --soft: #5a636b; --line: #d9dee3; --back: #fff; --panel: #f4f6f8; --mark: #0b62c4; }

@@ -1,4 +1,4 @@
-/** The page for a terminal: no control codes, whatever a row or a header holds. */
+/** The page for a terminal. Must never contain control codes from a row or a header. */
 import type { PageFacts } from './page-facts.ts';
 import { planLines, priceOf, yuan } from './page-price.ts';
 import { snippets } from './page-snippets.ts';

@@ -1,10 +1,10 @@
-/** The page about the relay, in the form that the client asks for. */
+/** The page about the relay, in the format that the client requests. */
 import { pageHtml } from './page-html.ts';
 import type { PageFacts } from './page-facts.ts';
 import { pageStyleHash } from './page-style.ts';
 import { pageText } from './page-text.ts';
 
-/** As HTML for browsers, as plain text for clients that do not ask for HTML (curl). */
+/** HTML for browsers; plain text for clients that do not accept HTML explicitly (curl). */
 export function page(facts: PageFacts, accept: string): { body: string; headers: Record<string, string> } {
   if (!accept.includes('text/html'))
     return {
@@ -19,7 +19,7 @@ export function page(facts: PageFacts, accept: string): { body: string; headers:
     body: pageHtml(facts),
     headers: {
       'content-type': 'text/html; charset=utf-8',
-      // Nothing but the page's own style sheet may load or run, whatever a table row holds.
+      // Only the page's own style sheet may load or run, even if a table row contains markup.
       'content-security-policy': `default-src 'none'; style-src '${pageStyleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
       'referrer-policy': 'no-referrer',
       'x-content-type-options': 'nosniff',

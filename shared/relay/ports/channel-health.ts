@@ -4,23 +4,27 @@
  */
 
 export interface CandidateHealth {
-  /** Epoch milliseconds: cooldown until then; after it one probe may try. Absent: no cooldown. */
+  /** When the cooldown ends, in epoch milliseconds; one probe may run after it. Absent: no cooldown. */
   coolUntilMs?: number | undefined;
-  /** Epoch milliseconds: a probe of any environment may be under way until then. */
+  /** Until when a probe of any environment may be running, in epoch milliseconds. */
   probeUntilMs?: number | undefined;
-  /** Failures in a row. */
+  /** Consecutive failures. */
   failures: number;
 }
 
 export interface ChannelHealth {
-  /** As last read, and as changed here since: no store call. Undefined: healthy. */
+  /**
+   * The health as last read, with later changes by this environment. Makes no store call. Undefined: healthy.
+   */
   of(candidateId: string): CandidateHealth | undefined;
-  /** Starts a cooldown until then; a longer cooldown is not shortened. */
+  /** Starts a cooldown until `untilMs`. Does not shorten a longer cooldown. */
   cool(candidateId: string, untilMs: number): Promise<void>;
-  /** Counts a failure; resolves with the failures in a row. */
+  /** Counts a failure and returns the number of consecutive failures. */
   countFailure(candidateId: string): Promise<number>;
-  /** Clears the candidate's failures, unless a cooldown runs: the success may be older than the cooldown. */
+  /**
+   * Clears the candidate's health unless a cooldown runs, because the success may be older than the cooldown.
+   */
   recover(candidateId: string, nowMs: number): Promise<void>;
-  /** Takes the one probe of a candidate whose cooldown is over; false: another environment has it. */
+  /** Claims the probe of a candidate whose cooldown is over. False: another environment has it. */
   claimProbe(candidateId: string, nowMs: number, untilMs: number): Promise<boolean>;
 }

@@ -2,6 +2,6 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Resolves after that many milliseconds, or at once when the signal aborts. Never rejects. */
+  /** Resolves after the given time, or immediately when the signal aborts. Never rejects. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * The configuration: the tables it is compiled from, the snapshots that are published, the one that is served, and the marks
- * (`_problem`, `_warning`) by which rows show operators what is wrong with them.
+ * The stores of the configuration: the tables it is compiled from, the published snapshots, the snapshot in
+ * use, and the marks (`_problem`, `_warning`) that show operators the problems of a row.
  */
 import type { ConfigRows } from '../../config/config-rows.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
@@ -8,19 +8,24 @@ import type { ValidationResult } from '../../config/validation-result.ts';
 import type { TableName } from '../../tables/table-names.ts';
 
 export interface ConfigSource {
-  /** The configuration to serve this request with. Throws StoreUnavailable when there has never been one. */
+  /**
+   * The configuration for a new request. Throws StoreUnavailable when none has been read yet and the read
+   * fails.
+   */
   current(): Promise<Snapshot>;
 }
 
 export interface ConfigTables {
-  /** All rows of the tables that make up the configuration, read consistently. Throws StoreUnavailable. */
+  /**
+   * All rows of the tables that make up the configuration, from consistent reads. Throws StoreUnavailable.
+   */
   rows(): Promise<ConfigRows>;
 }
 
-/** Which snapshot is served. */
+/** Identifies a published snapshot. */
 export interface Pointer {
   version: number;
-  /** The form in which the snapshot is stored: see `snapshotFormat`. */
+  /** The storage format of the snapshot: see `snapshotFormat`. */
   format: number;
   parts: number;
   rowParts: number;
@@ -30,50 +35,52 @@ export interface Pointer {
   publishedAt: number;
 }
 
-/** A configuration to publish: what requests are served with, and the rows it was made of. */
+/** A configuration to publish: the snapshot that requests use, and the rows it was compiled from. */
 export interface SnapshotContent {
   snapshot: Snapshot;
   rows: ConfigRows;
   digest: string;
 }
 
-/** `taken`: that version is used already. `moved`: another publisher moved the pointer since. */
+/** `taken`: the version is already in use. `moved`: another publisher has moved the pointer. */
 export type Publication = 'published' | 'taken' | 'moved';
 
-/** Every method throws StoreUnavailable, or what the store said. */
+/** Every method may throw StoreUnavailable or the store's own error. */
 export interface SnapshotStore {
-  /** The hash of a content's canonical text, as `Pointer.digest` has it. */
+  /** The hash of a content's canonical text, for `Pointer.digest`. */
   digest(canonicalContent: string): string;
-  /** Which snapshot is the newest; undefined: none was ever published. */
+  /** The pointer to the newest snapshot. Undefined: none has been published yet. */
   newest(): Promise<Pointer | undefined>;
-  /** What requests are served with; its format must be known. Throws SnapshotBroken. */
+  /** Reads a snapshot. Throws SnapshotBroken, or an Error when its format is unknown. */
   snapshot(pointer: Pointer): Promise<Snapshot>;
-  /** The rows that a snapshot was made of, whatever its format. Throws SnapshotBroken. */
+  /** The rows that a snapshot of any format was compiled from. Throws SnapshotBroken. */
   rows(pointer: Pointer): Promise<ConfigRows>;
-  /** The snapshots that a rollback may go to, newest first. */
+  /** The snapshots that a rollback can restore, newest first. */
   history(newest: Pointer): Promise<Pointer[]>;
-  /** Puts the content as that version, and makes it the newest if `newest` still is. */
+  /** Stores the content as `version`, and makes it the newest if `newest` is still the newest. */
   publish(newest: Pointer | undefined, version: number, content: SnapshotContent): Promise<Publication>;
-  /** Lets the versions expire that are too old for a rollback. Safe to repeat. */
+  /** Sets an expiry on versions that are too old for a rollback. Safe to repeat. */
   expireOld(newest: Pointer): Promise<void>;
 }
 
-/** Parts of a snapshot are missing, or are not what was written. Permanent: a retry finds the same. */
+/** Parts of a snapshot are missing or damaged. Permanent: a retry does not help. */
 export class SnapshotBroken extends Error {
   override readonly name = 'SnapshotBroken';
 }
 
-/** Tables whose rows are validated one by one, when they are written; they are no part of the configuration. */
+/**
+ * Tables whose rows are validated individually when they are written. They are not part of the configuration.
+ */
 export const markedTables = ['keys', 'accounts'] as const;
 
-/** A row of such a table, as its last write left it. */
+/** A row of such a table after its last write. */
 export interface WrittenRow {
   table: (typeof markedTables)[number];
   key: string | number;
   raw: unknown;
 }
 
-/** A row as it was read, with the result of its validation. */
+/** A row with its validation result. */
 export interface ValidatedRow {
   table: TableName;
   key: string | number;
@@ -83,16 +90,16 @@ export interface ValidatedRow {
 
 export interface RowMarks {
   /**
-   * Writes the marks of these rows where they differ from those that the row has: unchanged marks are not rewritten, so
-   * our own stream events do not loop; deleted rows are not recreated. A row that cannot be marked is logged and holds
-   * up no other. Throws MarksLost, after all rows were tried.
+   * Writes marks that differ from the row's current ones. Unchanged marks are not rewritten, so our own
+   * stream events do not loop. Deleted rows are not recreated. Logs a row that cannot be marked and
+   * continues. Throws MarksLost after all rows were tried.
    */
   write(rows: ValidatedRow[]): Promise<void>;
 }
 
 /**
- * The store did not answer for all marks; whatever was to be published is published. The name is a signal: Lambda hands
- * it over as the error's type, and the local start goes on without marks when it finds it.
+ * The store did not answer for all marks. The configuration is already published. The local start depends on
+ * the name: Lambda reports it as the error's type, and the start then continues without marks.
  */
 export class MarksLost extends Error {
   override readonly name = 'MarksLost';

@@ -2,7 +2,7 @@
 import type { NanoYuan } from '../../billing/amount.ts';
 import type { GrantLedgerRow } from '../../billing/ledger-row.ts';
 
-/** A row of `grants` as the table has it, marks included; numbers as text, so that none is rounded. */
+/** A row of `grants` with its marks. Numbers are text, so that none is rounded. */
 export interface GrantImage {
   account: string;
   grant_id: string;
@@ -15,19 +15,20 @@ export interface AppliedGrant {
 }
 
 export interface GrantMarks {
-  /** When it was applied; undefined: leaves the mark as it is. */
+  /** When the grant was applied. Undefined: leaves the mark unchanged. */
   applied?: string | undefined;
-  /** Why it is not used; undefined: takes the mark away. */
+  /** Why the grant cannot be applied. Undefined: removes the mark. */
   problem?: string | undefined;
 }
 
-/** Every method rejects with what the store said; a retry is worth it unless that is Poisoned. */
+/** Every method rejects with the store's error. A retry may succeed unless the error is Poisoned. */
 export interface GrantStore {
-  /** The ledger's row of this grant. */
+  /** The applied grant from its ledger row. Undefined: the grant is not in the ledger. */
   find(account: string, grantId: string): Promise<AppliedGrant | undefined>;
   /**
-   * Ledger row and balance in one transaction; when the ledger has the row already, nothing happens. Returns what is
-   * applied then. Throws StoreBusy, or Poisoned when the account's item can never take it.
+   * Writes ledger row and balance in one transaction. Writes nothing if the ledger already has the row.
+   * Returns the applied grant. Throws StoreBusy, or Poisoned when the account's item can never accept the
+   * grant.
    */
   apply(row: GrantLedgerRow): Promise<AppliedGrant>;
   /** Writes marks on the grant if it still exists. */

@@ -1,4 +1,4 @@
-/** Request ids, and random numbers that need not be secret. */
+/** Request ids, and random numbers that are not secret. */
 
 export interface Ids {
   /** A new request id: 26 characters [0-9a-z], sorts by time of creation. */

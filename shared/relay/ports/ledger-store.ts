@@ -1,11 +1,11 @@
-/** The ledger as the projector writes it, and the changes that it is made from. */
+/** The ledger store that the projector writes, and the changes that it projects. */
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { CloseRow } from '../../billing/ledger-row.ts';
 
 export interface LedgerStore {
   /**
-   * Puts the row unless its id has one; a row of kind `cancelled` gives way to any other. Safe to repeat, in any order.
-   * Throws Poisoned, or what the store said: then the write is worth a retry.
+   * Puts the row unless its id already has one; replaces a row of kind `cancelled`. Safe to repeat and in any
+   * order. Throws Poisoned, or the store's error: a retry may then succeed.
    */
   putIfAbsent(row: CloseRow): Promise<void>;
 }

@@ -1,14 +1,14 @@
-/** Web search. */
+/** Web search through a provider. */
 
 export interface SearchResult {
   title: string;
   url: string;
   text: string;
-  /** As the provider writes it. */
+  /** In the provider's own format. */
   date?: string | undefined;
 }
 
 export interface SearchProvider {
-  /** May be empty. Rejects when the provider does not answer, or not with results. */
+  /** May return an empty list. Rejects when the provider does not answer or its reply has no results. */
   search(query: string, signal: AbortSignal): Promise<SearchResult[]>;
 }

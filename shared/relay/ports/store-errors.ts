@@ -1,16 +1,18 @@
-/** Why a store did not do what it was asked. */
+/** Errors of stores. */
 
-/** The store could not be reached; nothing was read or written. */
+/** The store did not answer. A write may have been applied or may still be applied. */
 export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
 }
 
-/** The store refused before it did anything: throttled, or another write was under way. Safe to repeat. */
+/** The store changed nothing: it throttled the call, or another write was running. Safe to repeat. */
 export class StoreBusy extends Error {
   override readonly name = 'StoreBusy';
 }
 
-/** A record or item that can never be read, however often it comes. The message is in our own words. */
+/**
+ * A record or item that can never be processed; a retry does not help. The message quotes no foreign text.
+ */
 export class Poisoned extends Error {
   override readonly name = 'Poisoned';
 }

@@ -1,23 +1,25 @@
-/** Log lines and metrics. Nothing here may hold a prompt, an answer, a secret or an upstream's own words. */
+/** Log lines and metrics. They must never hold a prompt, an answer, a secret or text of an upstream. */
 
-/** One line per request. */
+/** The fields of a request's log line; one line per request. */
 export interface RequestLog {
   request_id: string;
   endpoint: string;
   status: number;
-  /** How it ended: `completed`, `refused`, `failed`, `client_gone`. */
+  /** How the request ended: `completed`, `refused`, `failed`, `client_gone`. */
   end: string;
   duration_ms: number;
   code?: string | undefined;
-  /** What the client does not see, in our own words: `key_disabled`, `upstream_html`. */
+  /**
+   * The reason, not shown to the client, such as `key_disabled` or `upstream_html`. Quotes no foreign text.
+   */
   reason?: string | undefined;
   key_hint?: string | undefined;
   account?: string | undefined;
   model?: string | undefined;
   channel?: string | undefined;
-  /** Declared tools that no chat upstream can have. */
+  /** Number of declared tools that were dropped because no chat upstream supports them. */
   dropped_tools?: number | undefined;
-  /** `web-` calls alone: `found`, `empty`, `none`, `no_query`, `timeout` or `failed`. */
+  /** `web-` calls only: `found`, `empty`, `none`, `no_query`, `timeout` or `failed`. */
   search?: string | undefined;
   attempts?: { channel: string; outcome: string }[] | undefined;
   upstream_status?: number | undefined;
@@ -27,20 +29,25 @@ export interface RequestLog {
   usage_estimated?: boolean | undefined;
   /** The upstream reported impossible counts, which were clamped. */
   usage_clamped?: boolean | undefined;
-  /** What was charged, in yuan, as an exact decimal. */
+  /** The charge in yuan, as an exact decimal. */
   charge?: string | undefined;
   plan_slot?: string | undefined;
 }
 
 export interface Log {
   request(entry: RequestLog): void;
-  /** Something that operators or tools act on, by name. Fields are ours: ids, amounts, words of our own. */
+  /**
+   * Logs a named event that operators or tools act on. Fields hold ids, amounts and fixed words, never
+   * foreign text.
+   */
   event(name: string, fields: Record<string, unknown>): void;
-  /** Something of ours went wrong; `name` and `stack` only, never a message that may quote foreign text. */
+  /**
+   * Logs an unexpected error by name, code and frames, never by its message, which may quote foreign text.
+   */
   fault(requestId: string, error: unknown): void;
 }
 
-/** Each of these has an alarm: a person has to look. */
+/** Each of these metrics has an alarm, because it needs an operator. */
 export const metricNames = [
   'ConservationBroken',
   'LedgerPoisoned',
@@ -50,11 +57,11 @@ export const metricNames = [
 export type MetricName = (typeof metricNames)[number];
 
 export interface Metrics {
-  /** Counts one. */
+  /** Adds 1 to the metric. */
   count(name: MetricName): void;
 }
 
-/** What a sweep found: reservations that are still open after it, and those that it closed. */
+/** The result of a sweep: reservations still open after it, and reservations that it closed. */
 export interface SweepResult {
   open: number;
   expired: number;
@@ -64,10 +71,10 @@ export interface SweepMetrics {
   swept(result: SweepResult): void;
 }
 
-/** What the publisher of the configuration counts; each of `badRows` and `failed` has an alarm. */
+/** The metrics of the configuration's publisher. `badRows` and `failed` have an alarm each. */
 export interface ConfigMetrics {
   compiled(counts: { badRows: number; warnedRows: number; unpricedModels: number }): void;
-  /** Rows with a problem among keys and accounts that were just written. */
+  /** Counts newly written rows of keys and accounts that have a problem. */
   badRows(count: number): void;
   failed(): void;
 }

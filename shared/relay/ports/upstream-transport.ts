@@ -1,4 +1,4 @@
-/** HTTP to upstreams. */
+/** HTTP requests to upstreams. */
 import type { UpstreamReply, UpstreamRequest } from '../../upstreams/exchange.ts';
 
 export interface UpstreamTransport {

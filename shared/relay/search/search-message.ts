@@ -1,9 +1,12 @@
-/** Search query and results as messages. Bounded in tokens, because a reservation has counted them. */
+/**
+ * Formats search results as a message. Its tokens are limited, because the reservation counts them in
+ * advance.
+ */
 import { cut, oneLine } from './search-text.ts';
 import type { SearchResult } from '../ports/search-provider.ts';
 import { estimateTokens } from '../../billing/estimators.ts';
 
-/** The most that a search adds to a prompt, by our own estimate: what a reservation counts. */
+/** The maximum estimated tokens that a search adds to a prompt; the reservation counts this number. */
 export const searchTokensMax = 2_000;
 
 const titleLengthMax = 200;
@@ -11,8 +14,8 @@ const urlLengthMax = 500;
 const dateLengthMax = 40;
 
 /**
- * The results as one system message, never more than `searchTokensMax`: what does not fit is cut, the last results
- * first. Undefined when nothing is left.
+ * The results as one system message of at most `searchTokensMax` tokens. Cuts the last results first.
+ * Undefined when nothing is left.
  * @param searchedOn the day of the search, `2026-11-21`
  */
 export function searchMessage(
@@ -34,7 +37,7 @@ export function searchMessage(
   return content === head ? undefined : { role: 'system', content };
 }
 
-/** Tokens of a message beside its text. */
+/** Tokens of a message in addition to its text. */
 const messageTokens = 4;
 
 function describe({ title, url, text, date }: SearchResult): string {

@@ -1,11 +1,11 @@
-/** What a `web-` call searches for. */
+/** Derives the search query of a `web-` call. */
 import type { ChatMessage } from '../../wire/chat-request.ts';
 import { cut, oneLine } from './search-text.ts';
 
-/** Providers refuse or misread long queries. */
+/** Providers refuse long queries or return poor results for them. */
 const queryLengthMax = 400;
 
-/** The search query, in one line: the last text of the user. Empty: there is nothing to search for. */
+/** The search query: the user's last text, as one line. Empty: the user sent no text. */
 export function searchQuery(messages: readonly ChatMessage[]): string {
   for (const message of messages.toReversed()) {
     const text = message.role === 'user' ? oneLine(textOf(message)) : '';

@@ -1,9 +1,9 @@
-/** Foreign text made fit for a query and a prompt: one line, no tags, bounded. */
+/** Cleans foreign text for a query or a prompt: one line, no tags, limited length. */
 
-/** The rest of a longer text is ignored. */
+/** Text beyond this length is ignored. */
 const readLengthMax = 20_000;
 
-/** Without the tags that providers mark hits with, and without control characters. */
+/** Removes control characters and the tags with which providers highlight matches. */
 export const oneLine = (text: string): string =>
   cut(text, readLengthMax)
     .replace(/<\/?[a-z][^<>]{0,200}>/gi, '')

@@ -1,4 +1,7 @@
-/** The web search of a `web-` call, before its dispatch. Never fails a call: it goes on without results. */
+/**
+ * Runs the web search of a `web-` call before any upstream is called. Must never fail the call, which
+ * continues without results.
+ */
 import type { SearchProvider } from '../ports/search-provider.ts';
 import type { SearchSettings } from '../../config/rows/settings.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
@@ -25,12 +28,14 @@ export interface SearchedRequest {
 /** How long an answer waits for the search. */
 const budgetMs = 3_000;
 
-/** Prompt tokens that a `web-` call may gain by its search: reserved beside those of its request. */
+/**
+ * Maximum prompt tokens that a search adds to a `web-` call; reserved in addition to those of its request.
+ */
 export const searchTokensOf = ({ settings }: Snapshot): number => (settings.search ? searchTokensMax : 0);
 
 /**
- * The request of a `web-` call with the results of the web as its first message. Anything that goes wrong leaves the
- * request as it is, after three seconds at most. Never rejects.
+ * The request of a `web-` call with the search results as its first message. Returns the request unchanged
+ * after any failure. Takes at most three seconds. Never rejects.
  */
 export async function withSearch(ports: SearchPorts, call: SearchingCall): Promise<SearchedRequest> {
   const { request } = call;
@@ -56,7 +61,7 @@ async function searched(
   const finished = new AbortController();
   const giveUp = (): void => finished.abort();
   signal.addEventListener('abort', giveUp);
-  // Raced as well as aborted: the wait ends even when a provider ignores its signal.
+  // The race ends the wait even when a provider ignores its abort signal.
   const timeUp = clock.sleep(budgetMs, finished.signal).then((): SearchOutcome => 'timeout');
   try {
     return await Promise.race([searchProvider(settings).search(query, abort.signal), timeUp]);

@@ -1,4 +1,7 @@
-/** An account's item and ledger rows, with amounts as DynamoDB has them: the document client would round them. */
+/**
+ * An account's item and ledger rows. Reads amounts from wire attributes, because the document client would
+ * round them.
+ */
 import { GetItemCommand, QueryCommand, type QueryCommandInput } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
@@ -34,7 +37,7 @@ export function dynamoAccountReader(documentClient: DynamoDBDocumentClient, stac
       const command = new GetItemCommand({
         TableName: physicalTableName(stack, 'quotas'),
         Key: marshall({ account }),
-        // A balance that is read right after a call must include that call.
+        // A balance read directly after a call must include that call.
         ConsistentRead: true,
       });
       const { Item } = await storeCall(() => client.send(command));

@@ -1,4 +1,4 @@
-/** Grants: their rows, the ledger row of each, and the transaction that applies one exactly once. */
+/** Grants: their rows, their ledger rows, and the transaction that applies a grant exactly once. */
 import {
   GetItemCommand,
   paginateScan,
@@ -20,13 +20,13 @@ import { readGrantImage } from './grant-attributes.ts';
 import { ledgerAttributes } from './ledger-attributes.ts';
 
 /**
- * A grant over time:
+ * States of a grant:
  *
  *     written --apply: ledger row and balance--> applied --mark--> applied and marked
  */
 const isNotInLedger = 'attribute_not_exists(id)';
 const isNotMarked = 'attribute_not_exists(#applied)';
-/** An update creates the row that it does not find. */
+/** Without this condition an update would create a missing row. */
 const rowExists = 'attribute_exists(account)';
 
 export function dynamoGrantStore(client: DynamoDBClient, stack: string): GrantStore {
@@ -81,7 +81,10 @@ const putOnce = (TableName: string, row: GrantLedgerRow): TransactWriteItem => (
   },
 });
 
-/** An account's first grant creates its whole item: DynamoDB creates no maps for later writes. */
+/**
+ * An account's first grant creates the whole item with its maps, because later writes cannot create parent
+ * maps.
+ */
 const addToBalance = (TableName: string, { account, amount }: GrantLedgerRow): TransactWriteItem => ({
   Update: {
     TableName,

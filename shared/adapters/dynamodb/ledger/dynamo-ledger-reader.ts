@@ -1,4 +1,4 @@
-/** What operators read of money, from DynamoDB: consistently, with exact numbers. */
+/** Reads accounts' items, ledger rows and grants for operators: consistent reads, exact numbers. */
 import type { WrittenGrant } from '../../../billing/grant.ts';
 import type { LedgerReader, LedgerSelection, Reading } from '../../../operate/ledger-reader.ts';
 import { GetItemCommand, QueryCommand, paginateQuery, paginateScan } from '@aws-sdk/client-dynamodb';
@@ -79,7 +79,8 @@ function ledgerSources(
 ): AsyncIterable<Attributes[]>[] {
   if (account === undefined) return [scan('ledger')];
   const of = { ':account': textAttribute(account) };
-  // Ids begin with the time: only the rows asked for are read. Grants have ids of their own and are few.
+  // Request ids start with the time, so the query reads only the requested range. Grants have other ids; they
+  // are few.
   const from = textAttribute(fromMs === undefined ? '0' : timeText(fromMs));
   const to = textAttribute(toMs === undefined ? grantPrefix : timeText(toMs));
   const requests = 'account = :account AND id BETWEEN :from AND :to';

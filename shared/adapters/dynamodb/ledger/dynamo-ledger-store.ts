@@ -1,4 +1,4 @@
-/** Puts rows of `ledger`, in any order and more than once. */
+/** Puts rows of `ledger`. Rows may arrive in any order and repeatedly. */
 import { PutItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type { CloseRow } from '../../../billing/ledger-row.ts';
@@ -9,13 +9,13 @@ import { conditionalCall, isInvalid } from '../dynamo-client.ts';
 import { ledgerAttributes } from './ledger-attributes.ts';
 
 /**
- * An id over time:
+ * States of an id:
  *
  *     absent --any row--> taken
  *     absent --cancelled--> a tombstone's row --settled, released or expired--> taken
  *
- * The id of a settled call may also be taken by a tombstone that is cancelled later: its row must not stand in the way of
- * the call's own, in whichever order they come.
+ * A settled call's id can also belong to a tombstone that is cancelled later. The tombstone's row must not
+ * block the call's own row, whichever arrives first.
  */
 const isAbsent = 'attribute_not_exists(id)';
 const isTombstone = '#kind = :cancelled';

@@ -1,10 +1,13 @@
-/** A row of `grants` from its attributes, whether a scan or a table stream returned them. */
+/** Reads a row of `grants` from the attributes that a scan or a table stream returned. */
 import { unmarshall } from '@aws-sdk/util-dynamodb';
 import type { GrantImage } from '../../../relay/ports/grant-store.ts';
 import { Poisoned } from '../../../relay/ports/store-errors.ts';
 import type { Attributes } from '../attributes.ts';
 
-/** Numbers stay text: the schema of the row reads them exactly. Throws Poisoned when the row has not the table's key. */
+/**
+ * Numbers stay text; the schema of the row parses them exactly. Throws Poisoned when the row lacks the
+ * table's key.
+ */
 export function readGrantImage(attributes: Attributes): GrantImage {
   const { account, grant_id, ...rest } = unmarshall(attributes, { wrapNumbers: (text) => text });
   if (typeof account !== 'string' || typeof grant_id !== 'string')

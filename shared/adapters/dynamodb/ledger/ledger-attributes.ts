@@ -1,4 +1,4 @@
-/** Rows of `ledger` as DynamoDB attributes, both ways: amounts in yuan, as exact decimals. */
+/** Converts rows of `ledger` to and from DynamoDB attributes. Amounts are exact decimals in yuan. */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { marshall, NumberValueImpl as NumberValue } from '@aws-sdk/util-dynamodb';
 import { formatYuan, parseYuan, type NanoYuan } from '../../../billing/amount.ts';
@@ -21,7 +21,10 @@ export function ledgerAttributes(row: LedgerRow): Attributes {
 
 const closeKinds = ['settled', 'released', 'expired', 'cancelled'] as const;
 
-/** A row of `ledger` from its attributes. Throws an Error that names the attribute that functions do not write so. */
+/**
+ * A row of `ledger` from its attributes. Throws an Error that names the first attribute with an unexpected
+ * form.
+ */
 export const ledgerRowOf = (attributes: Attributes): LedgerRow =>
   attributes['kind']?.S === 'grant' ? grantRowOf(attributes) : closeRowOf(attributes);
 

@@ -6,7 +6,9 @@ import { physicalTableName } from '../../../tables/table-names.ts';
 
 const hasOpenEntries = 'size(#open) > :none';
 
-/** Reads page by page. Pages differ in time, but each item is consistent in itself, which is all that a close needs. */
+/**
+ * Reads page by page. Pages are read at different times, but a close only needs each item to be consistent.
+ */
 export function dynamoQuotaScan(client: DynamoDBClient, stack: string): QuotaScan {
   const input = {
     TableName: physicalTableName(stack, 'quotas'),

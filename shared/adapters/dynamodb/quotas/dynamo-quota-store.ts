@@ -1,6 +1,6 @@
 /**
- * The store of the reservations: each operation is one conditional write on the account's item, tried once. A repeat is
- * for the reservations to decide, as they know what is safe to repeat; the SDK must not.
+ * The store of reservations. Each operation is one conditional write on the account's item. The SDK must not
+ * retry: `Reservations` decides which writes are safe to repeat.
  */
 import { PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
@@ -55,7 +55,7 @@ export function dynamoQuotaStore(documentClient: DynamoDBDocumentClient, stack: 
   };
 }
 
-/** Every map must exist before a write into it: DynamoDB creates no parents. */
+/** Creates every map, because DynamoDB does not create parent maps on a write into one. */
 export function emptyAttributes(account: string): Attributes {
   const zero = numberAttribute(0);
   return {
@@ -73,7 +73,7 @@ export function emptyAttributes(account: string): Attributes {
 
 function returnedItemOf(write: ReserveWrite, updated: Attributes): ReturnedItem {
   const slot = write.slot && updated['plan']?.M?.[write.slot.key]?.N;
-  // DynamoDB returns the minute only when this write set it.
+  // DynamoDB returns the count only when this write set it.
   const rate = write.rate && updated['rate']?.M?.[write.rate.key]?.M?.['count']?.N;
   return {
     available: BigInt(updated['available']?.N ?? '0'),

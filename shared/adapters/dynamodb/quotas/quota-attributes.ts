@@ -1,14 +1,15 @@
 /**
- * The item of `quotas` as DynamoDB attributes, both ways, with amounts as bigints: JavaScript's numbers would round
- * them. An open entry is a list, because one item holds up to a hundred of them and names would double it:
- * [until, amount, input, key, model, price, slot, flags], flags of b (busy), o (official), t (tombstone).
+ * Converts the item of `quotas` to and from DynamoDB attributes. Amounts are bigints, because JavaScript
+ * numbers would round them. An open entry is a list: one item holds up to a hundred entries, and attribute
+ * names would double its size. The list is [until, amount, input, key, model, price, slot, flags]; flags are
+ * b (busy), o (official), t (tombstone).
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from '../../../billing/quota-item.ts';
 import { Poisoned } from '../../../relay/ports/store-errors.ts';
 import type { Attributes } from '../attributes.ts';
 
-// Built by hand, not by the SDK's marshalling: every call waits for two writes of these.
+// Built without the SDK's marshalling for speed: every call waits for two of these writes.
 export const numberAttribute = (value: bigint | number): AttributeValue => ({ N: String(value) });
 export const textAttribute = (value: string): AttributeValue => ({ S: value });
 
@@ -31,7 +32,10 @@ export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
   ],
 });
 
-/** [id, kind, charge, at, endpoint, prompt tokens, completion tokens, end, flags, cost]; what is not known is empty. */
+/**
+ * [id, kind, charge, at, endpoint, prompt tokens, completion tokens, end, flags, cost]; unknown values are
+ * empty.
+ */
 export function closeRecordAttribute(closeRecord: CloseRecord): AttributeValue {
   const { id, kind, charge, at, endpoint, promptTokens, completionTokens, estimated, end, cost } =
     closeRecord;
@@ -54,7 +58,7 @@ export function closeRecordAttribute(closeRecord: CloseRecord): AttributeValue {
 const optionalNumber = (value: bigint | number | undefined): AttributeValue =>
   value === undefined ? textAttribute('') : numberAttribute(value);
 
-/** An item that may not be one that functions wrote. Throws Poisoned. */
+/** Reads an item that may have been written by something other than the functions. Throws Poisoned. */
 export function readQuota(attributes: Attributes): QuotaItem {
   try {
     return quotaOf(attributes);
@@ -63,7 +67,7 @@ export function readQuota(attributes: Attributes): QuotaItem {
   }
 }
 
-/** Throws an Error that names the attribute when functions did not write the item. */
+/** Throws an Error that names the first attribute with an unexpected form. */
 export function quotaOf(attributes: Attributes): QuotaItem {
   return {
     account: text(attributes['account'], 'account'),

@@ -1,6 +1,6 @@
 /**
- * The writes of reservations in DynamoDB's language; `shared/billing/quota-writes.ts` says the same in plain code, and
- * the contract suite compares them. An open entry over time, by the writes that are here:
+ * The writes of reservations as DynamoDB expressions. `shared/billing/quota-writes.ts` implements the same
+ * rules in plain code; the contract suite compares the two. States of an open entry:
  *
  *     absent --reserve--> open --close--> absent
  *     absent --tombstone--> open with flag t --close--> absent
@@ -25,7 +25,10 @@ export interface Expression {
   ReturnValues?: 'UPDATED_NEW';
 }
 
-/** Collects the clauses of one expression. Every name is an alias: `open`, `plan` and more are reserved words. */
+/**
+ * Collects the clauses of one expression. Every name has an alias, because names such as `open` and `plan`
+ * are reserved words.
+ */
 class Clauses {
   readonly conditions: string[] = [];
   readonly set: string[] = [];
@@ -34,12 +37,15 @@ class Clauses {
   readonly values: Record<string, AttributeValue> = {};
   readonly #valueAliases = new Map<string, string>();
 
-  /** A path of names, each as an alias: `path('open', id)` -> `#open.#id1`. */
+  /** A path of aliased names: `path('open', id)` -> `#open.#id1`. */
   path(attribute: string, ...inner: string[]): string {
     return [attribute, ...inner].map((name) => this.#alias(name)).join('.');
   }
 
-  /** The same value under the same name is sent once. Aliases are short: each call waits for two of these writes. */
+  /**
+   * A repeated name reuses its alias, so its value is sent once. Aliases are short, because each call waits
+   * for two of these writes.
+   */
   value(name: string, value: AttributeValue): string {
     const alias = this.#valueAliases.get(name) ?? `:${this.#valueAliases.size}`;
     this.#valueAliases.set(name, alias);
@@ -72,10 +78,10 @@ const isNotOpen = (c: Clauses, id: string): string => `attribute_not_exists(${c.
 const hasRoom = (c: Clauses, entriesMax: number): string =>
   `size(${c.path('open')}) < ${c.value('openMax', numberAttribute(entriesMax))}`;
 const balanceCovers = (c: Clauses, amount: string): string => `${c.path('available')} >= ${amount}`;
-/** A tombstone under the same id is not what a close may undo. */
+/** Compares the flags, so that a close does not remove a tombstone under the same id. */
 const isOpenAs = (c: Clauses, id: string, entry: OpenEntry): string =>
   `${c.path('open', id)}[${flagsIndex}] = ${c.value('flags', flagsAttribute(entry))}`;
-/** A limit of 0 admits no call, not even the first. */
+/** A limit of 0 also refuses the first call, whose counter does not exist yet. */
 const isBelow = (c: Clauses, counter: string, limit: string): string =>
   `(${counter} < ${limit} OR (attribute_not_exists(${counter}) AND ${limit} > ${zeroIn(c)}))`;
 const hasNoMinuteOf = (rate: string, minute: string, now: string): string =>
@@ -126,13 +132,13 @@ export function tombstoneExpression(id: string, entry: AttributeValue): Expressi
   return c.expression();
 }
 
-/** @param limit `max` null: none; `name`: of the limit's value */
+/** @param limit `max`: null means no limit; `name`: the name of the limit's placeholder */
 function countUp(c: Clauses, path: string, { max, name }: { max: number | null; name: string }): void {
   if (max !== null) c.conditions.push(isBelow(c, path, c.value(name, numberAttribute(max))));
   c.set.push(`${path} = if_not_exists(${path}, ${zeroIn(c)}) + ${oneIn(c)}`);
 }
 
-/** The counter exists: the reserve of this entry made it. */
+/** The counter exists, because the reserve of this entry created it. */
 function countDown(c: Clauses, path: string): void {
   c.set.push(`${path} = ${path} - ${oneIn(c)}`);
 }

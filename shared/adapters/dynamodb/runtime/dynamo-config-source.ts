@@ -1,6 +1,6 @@
 /**
- * The configuration that a function serves, and the cooldowns of candidates, both from the table `runtime` in one read.
- * A request must never wait long for a newer configuration while there is an older one.
+ * The configuration that a function serves, and the cooldowns of candidates, both from the table `runtime` in
+ * one read. A request must never wait long for a newer configuration while an older one is available.
  */
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { emptySnapshot, snapshotFormat, type Snapshot } from '../../../config/snapshot.ts';
@@ -13,11 +13,11 @@ import { getItems, pointerId, pointerOf, type RuntimeItem, type RuntimeTable } f
 import { readSnapshot } from './snapshot-reader.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 
-/** An edit is live within 10 s: this, and the compile. */
+/** Maximum age of a read. Together with the compile it makes an edit live within 10 s. */
 const freshMs = 8000;
-/** How long a request waits for a newer configuration when there is an older one to serve it with. */
+/** How long a request waits for a newer configuration when an older one is available. */
 const waitMsMax = 300;
-/** After a read that failed, requests are served without a new read for so long. */
+/** How long requests are served without a new read after a failed read. */
 const retryAfterMs = 1000;
 
 export interface ConfigSourceParts {
@@ -27,17 +27,17 @@ export interface ConfigSourceParts {
   stack: string;
 }
 
-/** `current` reads when the last read is 8 s old, which also renews the cooldowns. */
+/** `current` reads when the last read is 8 s old; this read also renews the cooldowns. */
 export interface DynamoConfigSource extends ConfigSource {
-  /** The item `cooldowns` as last read; undefined: there was none. */
+  /** The item `cooldowns` as last read. Undefined: it did not exist. */
   readonly cooldowns: () => RuntimeItem | undefined;
-  /** Reads now, whatever the age; waits 300 ms at most. Never rejects. */
+  /** Reads now, regardless of the last read's age; waits 300 ms at most. Never rejects. */
   refresh(): Promise<void>;
 }
 
 interface Held {
   snapshot: Snapshot;
-  /** Absent: nothing was ever published. */
+  /** Absent: nothing has been published yet. */
   pointer?: Pointer;
   /** Epoch milliseconds at which the read began. */
   checkedAt: number;
@@ -57,14 +57,17 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
 
   const read = async (startedAt: number): Promise<void> => {
     const { pointer, cooldowns: newCooldowns } = await readRuntime(parts);
-    // A read that was delayed by a freeze of the environment must not undo a later one.
+    // A read that a freeze of the environment delayed must not overwrite the result of a later one.
     if (held && held.checkedAt > startedAt) return;
     cooldowns = newCooldowns;
     const next = await follow(parts, { held, pointer, checkedAt: startedAt });
     if (!held || held.checkedAt <= startedAt) held = next;
   };
 
-  /** The read under way, or a new one when that one began before a freeze: it says nothing about now. */
+  /**
+   * Joins the pending read. Starts a new one when the pending read is 8 s old: a freeze interrupted it, so
+   * its result is outdated.
+   */
   const join = (): Reading => {
     const startedAt = clock.now();
     if (reading && startedAt - reading.startedAt < freshMs) return reading;
@@ -85,7 +88,7 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
       failedAt = clock.now();
     });
     const leftMs = startedAt + waitMsMax - clock.now();
-    // Earlier requests have waited for this read as long as a request may.
+    // The read has already been pending for as long as a request may wait.
     if (leftMs <= 0) return;
     const waiting = new AbortController();
     await Promise.race([settled, clock.sleep(leftMs, waiting.signal)]);
@@ -128,7 +131,10 @@ async function readRuntime(parts: ConfigSourceParts) {
   return { pointer: pointer && pointerOf(pointer), cooldowns: items.get(cooldownsId) };
 }
 
-/** What is held after the pointer was read; a snapshot is read only when the pointer names another one. */
+/**
+ * The configuration to hold after a read of the pointer. Reads a snapshot only when the pointer names another
+ * one.
+ */
 async function follow(
   parts: ConfigSourceParts,
   { held, pointer, checkedAt }: { held: Held | undefined; pointer: Pointer | undefined; checkedAt: number },

@@ -1,5 +1,5 @@
 /**
- * Published snapshots in the table `runtime`, numbered by version. A version over time:
+ * Published snapshots in the table `runtime`, numbered by version. States of a version:
  *
  *     absent --first part--> owned by its writer --other parts, pointer moved--> newest --50 versions later--> expires
  */
@@ -32,7 +32,10 @@ import { physicalTableName } from '../../../tables/table-names.ts';
 
 /** How many of the newest versions are kept for a rollback. */
 const keptMax = 50;
-/** Versions beyond those that one publication checks: more than one, as versions are skipped. */
+/**
+ * How many older versions one publication checks for expiry. More than one, because version numbers are
+ * skipped.
+ */
 const expiredAtOnce = 10;
 const expiryAfterSeconds = 7 * 24 * 3600;
 
@@ -88,8 +91,8 @@ async function publish(
   };
   const [first = new Uint8Array(), ...others] = parts;
   const head = { ...pointerItem(pointer), body: first, writer: randomUUID() };
-  // The writer of the first part owns the version, and with it the other parts. Equal content does not prove ownership:
-  // another compile of the same rows may have cut its bytes elsewhere.
+  // The writer of the first part owns the version and its other parts. Equal content does not prove
+  // ownership: another compile of the same rows may split its bytes at other positions.
   if (!(await putIfAbsent(table, snapshotPartId(version, 0), head))) return 'taken';
   await Promise.all([
     ...others.map((body, index) => putItem(table, snapshotPartId(version, index + 1), { body })),
@@ -100,7 +103,7 @@ async function publish(
   return 'moved';
 }
 
-/** The versions of that range that do not expire, newest first. */
+/** The versions of the range that have no expiry, newest first. */
 async function keptVersions(table: RuntimeTable, from: number, to: number): Promise<Pointer[]> {
   const first = Math.max(1, from);
   const ids = Array.from({ length: Math.max(0, to - first + 1) }, (_, index) =>
@@ -113,13 +116,13 @@ async function keptVersions(table: RuntimeTable, from: number, to: number): Prom
   });
 }
 
-/** Without the bytes. */
+/** All attributes except the bytes. */
 const pointerNames = ['id', 'expires', 'version', 'format', 'parts', 'row_parts', 'digest', 'published_at'];
 
 async function expire(table: RuntimeTable, clock: Pick<Clock, 'now'>, pointer: Pointer): Promise<void> {
   const expires = Math.floor(clock.now() / 1000) + expiryAfterSeconds;
   const [first, ...others] = snapshotPartIds(pointer);
   for (const id of [...others, ...rowsPartIds(pointer)]) await expireItem(table, id, expires);
-  // An old version is found by its first part, so that one goes last.
+  // The first part expires last: a repeat finds an old version by its first part.
   if (first !== undefined) await expireItem(table, first, expires);
 }

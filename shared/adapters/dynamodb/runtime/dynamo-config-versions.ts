@@ -1,4 +1,6 @@
-/** The published versions of the configuration, for operators: the relay's own snapshot store, with errors explained. */
+/**
+ * Published versions of the configuration, for operators: the relay's snapshot store with explained errors.
+ */
 import type { ConfigVersions } from '../../../operate/config-versions.ts';
 import type { Pointer } from '../../../relay/ports/config-store.ts';
 import { dynamoConfigStore } from './dynamo-config-store.ts';

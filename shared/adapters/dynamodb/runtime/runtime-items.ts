@@ -1,6 +1,7 @@
 /**
- * Items of the table `runtime` that carry the configuration: the pointer `config` names the newest snapshot, whose
- * bytes are in `snapshot#<version>#<part>`; the rows it was made of are in `rows#<version>#<part>`.
+ * Items of the table `runtime` that hold the configuration. The pointer `config` names the newest snapshot.
+ * The snapshot's bytes are in `snapshot#<version>#<part>`, the rows it was compiled from in
+ * `rows#<version>#<part>`.
  */
 import { BatchGetItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
@@ -36,7 +37,7 @@ export const pointerItem = (pointer: Pointer): RuntimeItem => ({
   published_at: pointer.publishedAt,
 });
 
-/** Throws when functions did not write the item. */
+/** Throws when an attribute has an unexpected form. */
 export function pointerOf(item: RuntimeItem): Pointer {
   const { digest } = item;
   return {
@@ -60,9 +61,9 @@ const idsAtOnceMax = 50;
 const triesMax = 5;
 
 /**
- * Reads items by id, consistently: a pointer must never be older than one that was read before. Absent items are
- * missing in the map.
- * @param attributes absent: all of them
+ * Reads items by id. Reads are consistent, so that a pointer is never older than an earlier read of it. The
+ * map has no entry for an absent item.
+ * @param attributes names of the attributes to read; absent: all
  */
 export async function getItems(
   { client, name: table }: RuntimeTable,

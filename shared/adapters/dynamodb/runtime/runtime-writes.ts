@@ -1,6 +1,6 @@
 /**
- * Single conditional writes to the table `runtime`: true when the condition held and the write was done. The SDK
- * repeats a write whose reply was lost, so each condition also holds against the writer's own write.
+ * Single conditional writes to the table `runtime`; true: the write was done. The SDK repeats a write whose
+ * reply was lost, so each condition also accepts the writer's own earlier write.
  */
 import { PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import type { Pointer } from '../../../relay/ports/config-store.ts';
@@ -21,7 +21,7 @@ export const putItem = async (
   await storeCall(() => client.send(new PutCommand({ TableName: name, Item: { id, ...item } })));
 };
 
-/** @param item with `writer`, whose write this is: unique to it, and kept in the item */
+/** @param item its `writer` is unique to this write and is stored in the item */
 export const putIfAbsent = (
   table: RuntimeTable,
   id: string,
@@ -34,8 +34,8 @@ export const putIfAbsent = (
   });
 
 /**
- * @param from the pointer that must still be there; undefined: there must be none
- * @param to its version must be the caller's alone: a pointer that names it is the caller's own write
+ * @param from the pointer that must still be stored; undefined: no pointer may be stored
+ * @param to the caller must own its version, so that a stored pointer to it is the caller's own write
  */
 export const movePointer = (table: RuntimeTable, from: Pointer | undefined, to: Pointer): Promise<boolean> =>
   ifHolds(table, {

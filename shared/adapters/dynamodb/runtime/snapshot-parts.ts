@@ -1,12 +1,12 @@
-/** A snapshot's bytes, cut into items and put together again. */
+/** Splits a snapshot's bytes into items and joins them again. */
 import { gunzipSync, gzipSync } from 'node:zlib';
 
-/** Below DynamoDB's 400 KB for an item, with room for names. */
+/** Below DynamoDB's limit of 400 KB for an item, with room for attribute names. */
 const partBytesMax = 300_000;
 /** Far above any real configuration, and far below what would exhaust a function's memory. */
 const contentBytesMax = 64_000_000;
 
-/** JSON, compressed, in pieces that each fit into an item; at least one. */
+/** Compressed JSON in parts that each fit into an item; at least one part. */
 export function toParts(content: unknown): Uint8Array[] {
   const bytes = gzipSync(JSON.stringify(content));
   const count = Math.ceil(bytes.length / partBytesMax);
@@ -15,6 +15,6 @@ export function toParts(content: unknown): Uint8Array[] {
   );
 }
 
-/** What `toParts` was given. Throws when the bytes are not all there. */
+/** The inverse of `toParts`. Throws when bytes are missing. */
 export const fromParts = (parts: Uint8Array[]): unknown =>
   JSON.parse(gunzipSync(Buffer.concat(parts), { maxOutputLength: contentBytesMax }).toString());

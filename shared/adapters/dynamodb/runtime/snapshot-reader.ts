@@ -1,15 +1,15 @@
-/** Puts a snapshot, or the rows it was made of, together from its parts. */
+/** Joins the parts of a snapshot, or of the rows it was compiled from. */
 import { emptySnapshot, type Snapshot } from '../../../config/snapshot.ts';
 import { SnapshotBroken, type Pointer } from '../../../relay/ports/config-store.ts';
 import { getItems, snapshotPartIds, type RuntimeTable } from './runtime-items.ts';
 import { fromParts } from './snapshot-parts.ts';
 
-/** The snapshot that the pointer names; its format must be known. Throws SnapshotBroken. */
+/** Reads the snapshot that the pointer names; the caller checks its format. Throws SnapshotBroken. */
 export async function readSnapshot(table: RuntimeTable, pointer: Pointer): Promise<Snapshot> {
   const { version, publishedAt } = pointer;
-  // Every row was validated before it was published, and only functions write snapshots.
+  // The cast is safe: rows are validated before they are published, and only functions write snapshots.
   const content = (await readParts(table, snapshotPartIds(pointer))) as Snapshot;
-  // A snapshot that the version before this one published lacks the settings that came since.
+  // A snapshot published by an earlier version of this code lacks newer settings; use their defaults.
   const settings = { ...emptySnapshot(publishedAt).settings, ...content.settings };
   return { ...content, settings, version, publishedAt };
 }
