@@ -72,15 +72,16 @@ export async function payAndAnswer(
           header: idempotencyKey,
           body: [call.endpoint, asked.body],
         });
+  let bill: Bill;
   try {
-    const bill = await Bill.open(reservations, ports.clock, call);
-    const paid = Object.freeze({ ...call, outputTokensLimit: bill.limitedTo ?? call.outputTokensAsked });
-    const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch: new Dispatch(ports, paid) });
-    return await answer.response(answer.produce());
+    bill = await Bill.open(reservations, ports.clock, call);
   } catch (error) {
     await claim?.finish(true);
     throw error;
   }
+  const paid = Object.freeze({ ...call, outputTokensLimit: bill.limitedTo ?? call.outputTokensAsked });
+  const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch: new Dispatch(ports, paid) });
+  return answer.response(answer.produce());
 }
 
 async function lookUpKey(ports: ChatPorts, request: RelayRequest): Promise<AdmittedKey> {

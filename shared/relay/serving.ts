@@ -29,15 +29,15 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
       deadline = new Deadline(ports.clock, untilMs);
       const call: ChatCall = Object.freeze({
         ...caller,
-        identity: {
+        identity: Object.freeze({
           requestId: request.id,
           created: Math.floor(startedMs / 1000),
           model: asked.model.base,
-        },
+        }),
         endpoint: endpoint.name,
         request: asked.read.request,
-        model: asked.model,
-        channels,
+        model: Object.freeze(asked.model),
+        channels: Object.freeze(channels),
         startedMs,
         outputTokensAsked: asked.read.outputTokensMax,
         droppedTools: asked.read.droppedTools,

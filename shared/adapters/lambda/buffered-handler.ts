@@ -15,8 +15,9 @@ interface BufferedResult {
 export function bufferedHandler(hosted: HostedHandle) {
   trapRejections(hosted.log);
   const run = async (event: LambdaFunctionURLEvent, context: Context): Promise<BufferedResult> => {
-    const deadlineMs = hosted.clock.now() + context.getRemainingTimeInMillis();
-    const response = await answerRequest(hosted, () => functionUrlRequest(event, deadlineMs));
+    const response = await answerRequest(hosted, () =>
+      functionUrlRequest(event, hosted.clock.now() + context.getRemainingTimeInMillis()),
+    );
     const body = await wholeText(response.body);
     await response.done;
     return { statusCode: response.status, headers: response.headers, body };

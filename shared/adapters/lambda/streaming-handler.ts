@@ -22,8 +22,9 @@ export function streamingHandler(hosted: HostedHandle) {
   trapRejections(hosted.log);
   const unfinished = new WeakMap<object, Promise<void>>();
   const run = async (event: LambdaFunctionURLEvent, context: Context): Promise<StreamedResult> => {
-    const deadlineMs = hosted.clock.now() + context.getRemainingTimeInMillis();
-    const response = await answerRequest(hosted, () => functionUrlRequest(event, deadlineMs));
+    const response = await answerRequest(hosted, () =>
+      functionUrlRequest(event, hosted.clock.now() + context.getRemainingTimeInMillis()),
+    );
     const id = response.headers['x-request-id'] ?? '';
     const body = steadyBody(response.body, (error) => hosted.log.fault(id, error));
     const result = { statusCode: response.status, headers: response.headers, body };

@@ -34,6 +34,7 @@ export function httpsUpstreamTransport({ local, resolve, sign }: TransportOption
       const url = checkedUrl(request.url, { local });
       const agent = url.protocol === 'https:' ? agents.https : agents.http;
       const { awsScope: scope } = request;
+      if (scope && !sign) throw new TransportError('connect', 'Nothing signs requests here.');
       const headers = scope && sign ? await sign(request, scope) : request.headers;
       const call = { ...request, url, agent, headers, bytes: Buffer.from(request.body) };
       try {

@@ -8,7 +8,7 @@ import type { AwsAccess } from '../system/environment.ts';
 
 /** Returns the request's headers together with those of its signature. */
 export type RequestSigner = (
-  request: Pick<UpstreamRequest, 'url' | 'headers' | 'body'>,
+  request: Pick<UpstreamRequest, 'method' | 'url' | 'headers' | 'body'>,
   scope: AwsScope,
 ) => Promise<Record<string, string>>;
 
@@ -20,7 +20,7 @@ export interface SigningParts {
 
 export const requestSigner =
   ({ aws: { credentials }, clock }: SigningParts): RequestSigner =>
-  async ({ url, headers, body }, { service, region }) => {
+  async ({ method = 'POST', url, headers, body }, { service, region }) => {
     const [{ SignatureV4 }, { Sha256 }] = await Promise.all([
       import('@smithy/signature-v4'),
       import('./sha256.ts'),
@@ -29,7 +29,7 @@ export const requestSigner =
     const signer = new SignatureV4({ service, region, credentials, sha256: Sha256 });
     const signed = await signer.sign(
       {
-        method: 'POST',
+        method,
         protocol,
         hostname,
         path: pathname,

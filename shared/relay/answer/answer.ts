@@ -57,9 +57,10 @@ export class Answer {
       for await (const texts of run(run(dispatch.chunks, meter), renderer)) await this.#write(texts.join(''));
     } catch (error) {
       this.#fail(asRefusal(error), error);
+    } finally {
+      stop.abort();
+      this.#queue.end();
     }
-    stop.abort();
-    this.#queue.end();
     const end = this.#end();
     const report = dispatch.report();
     const measure = meter.measure(report.usage);
@@ -97,11 +98,18 @@ export class Answer {
     return { status: 200, headers, body: this.#queue, done };
   }
 
+  /** A renderer that cannot render the failure leaves the answer cut; the call is closed all the same. */
   #fail(refusal: Refusal, error: unknown): void {
+    const fault = (thrown: unknown): void => this.#ports.log.fault(this.#call.identity.requestId, thrown);
     this.#refusal = refusal;
     const { error: shown } = refusal.body;
-    if (shown.code === 'internal') this.#ports.log.fault(this.#call.identity.requestId, error);
-    if (this.#queue.committed) this.#queue.push(this.#parts.renderer.failed(shown));
+    if (shown.code === 'internal') fault(error);
+    if (!this.#queue.committed) return;
+    try {
+      this.#queue.push(this.#parts.renderer.failed(shown));
+    } catch (broken) {
+      fault(broken);
+    }
   }
 
   /** Treats a client that reads nothing for too long as disconnected; the stream is still read to its end. */

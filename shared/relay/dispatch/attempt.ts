@@ -62,11 +62,11 @@ export class Attempt {
       totalMs: channel.total_seconds * 1000,
       graceMs,
     };
-    const dialect = await loadDialect();
-    const reader = new dialect.Reader(this.#call.identity);
-    this.#reader = reader;
     const watchdog = new Watchdog(this.#ports.clock, limits, this.#call.signal);
     try {
+      const dialect = await loadDialect();
+      const reader = new dialect.Reader(this.#call.identity);
+      this.#reader = reader;
       const events = run(this.#reply(dialect, reader, watchdog), new BodyEvents(bodyLimits));
       for await (const batch of run(events, reader)) {
         if (batch.some(hasContent)) watchdog.content();

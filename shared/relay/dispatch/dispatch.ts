@@ -13,6 +13,7 @@ import type { DispatchedCall, DispatchReport, SearchOutcome } from '../call/disp
 import { HealthRecorder } from './health-recorder.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
 import { orderCandidates, type Candidate } from './candidate-order.ts';
+import { Refusal } from '../http/refusal.ts';
 import { withSearch } from '../search/search.ts';
 import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 import { cooldownRefusal, refusalOfFailures } from './failure-refusals.ts';
@@ -115,11 +116,10 @@ export class Dispatch implements DispatchedCall {
         );
         throw passedOn ? refusalOfFailures([error]) : error;
       }
-      if (!passedOn) {
-        // A refusal of the caller's request shows that the channel is alive.
-        tried.outcome = 'refused';
-        this.#note(this.#health.succeeded(candidate));
-      }
+      // A refusal of the caller's request shows that the channel is alive; a bug of ours shows nothing about it.
+      const refused = error instanceof Refusal;
+      if (!passedOn) tried.outcome = refused ? 'refused' : 'internal';
+      if (refused && !passedOn) this.#note(this.#health.succeeded(candidate));
       throw error;
     }
   }
