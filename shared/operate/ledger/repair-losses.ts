@@ -1,5 +1,5 @@
 /**
- * Writes closes that log lines report as lost. The conditional write is the relay's: no close is made twice.
+ * Writes closes that log lines report as lost. Uses the relay's conditional write, which never closes twice.
  */
 import { formatYuan, type NanoYuan } from '../../billing/amount.ts';
 import { lossesIn, type LostClose } from '../../billing/audit/loss-lines.ts';

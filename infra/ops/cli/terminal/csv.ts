@@ -9,7 +9,7 @@ export type CsvCell = string | number | undefined;
 export const csvText = (rows: CsvCell[][]): string => stringify(rows, { quoted_match: /\r/ });
 
 /**
- * Parses CSV. Quoted cells may contain commas, quotes and line ends. Throws a Failure if quotes do not match.
+ * Parses CSV. Quoted cells may contain commas, quotes, line ends. Throws a Failure if quotes do not match.
  */
 export function parseCsv(text: string): string[][] {
   try {
