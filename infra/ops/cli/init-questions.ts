@@ -39,10 +39,7 @@ export interface Question {
 
 export type Answer = (option: string | undefined, question: Question) => Promise<string>;
 
-/**
- * Returns the option's value, else a person's answer, else `usual`. Throws a Failure if there is none of
- * these.
- */
+/** Returns the option's value, else a person's answer, else `usual`. Throws a Failure if there is none. */
 export const answerFrom =
   ({ ask, isAttended }: Terminal): Answer =>
   async (option, { name, question, usual }) => {

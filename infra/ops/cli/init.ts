@@ -1,7 +1,4 @@
-/**
- * Prepares an empty stack for its first answer: combines plans for a channel, a grant and a key. Reads no row
- * itself.
- */
+/** Prepares an empty stack for its first answer: a channel, a grant and a key. Reads no row itself. */
 import {
   awaitApplied,
   carryOutGrantAmount,

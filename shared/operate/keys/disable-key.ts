@@ -10,7 +10,7 @@ export interface DisableKeyPlan extends Plan<RowWrite> {
   name: string;
 }
 
-/** @param written any text that `findKey` accepts */
+/** @param written the key, in a form that `findKey` accepts */
 export async function planDisableKey(ports: OperatorPorts, written: string): Promise<DisableKeyPlan> {
   const { hash, name } = await findKey(ports, written);
   return {

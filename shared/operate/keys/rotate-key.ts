@@ -16,7 +16,7 @@ export interface RotateKeyPlan extends NewKeyPlan {
   oldWorksUntil: string;
 }
 
-/** @param written the old key, as any text that `findKey` accepts */
+/** @param written the old key, in a form that `findKey` accepts */
 export async function planRotateKey(
   ports: OperatorPorts,
   { written, graceHours }: { written: string; graceHours: number },

@@ -1,6 +1,4 @@
-/**
- * Writes closes that log lines report as lost. The conditional write is the relay's: no close is made twice.
- */
+/** Repeats closes that log lines report as lost. Uses the relay's conditional write: nothing closes twice. */
 import { formatYuan, type NanoYuan } from '../../billing/amount.ts';
 import { lossesIn, type LostClose } from '../../billing/audit/loss-lines.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';

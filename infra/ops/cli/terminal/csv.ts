@@ -8,9 +8,7 @@ export type CsvCell = string | number | undefined;
 /** @returns lines, each with its line end; empty if there are no rows */
 export const csvText = (rows: CsvCell[][]): string => stringify(rows, { quoted_match: /\r/ });
 
-/**
- * Parses CSV. Quoted cells may contain commas, quotes and line ends. Throws a Failure if quotes do not match.
- */
+/** Parses CSV. Quoted cells may contain commas, quotes, line ends. Unmatched quotes throw a Failure. */
 export function parseCsv(text: string): string[][] {
   try {
     return parse(text, {

@@ -1,7 +1,4 @@
-/**
- * Streams and environment of a run of the operators' tool, from the process or a test. Passed on, never
- * global.
- */
+/** Streams and environment of a run, from the process or a test. Passed as an argument, never global. */
 import type { Readable, Writable } from 'node:stream';
 
 export interface ProcessContext {
