@@ -41,9 +41,9 @@ export function ipv4Number(address: string): number | undefined {
 }
 
 /**
- * Only 2000::/3 is globally routed. In it, 6to4, Teredo and other networks under 2001::/23 contain or
- * represent other addresses, and two networks are for documentation. Mapped IPv4, NAT64 and zones are outside
- * it.
+ * Only 2000::/3 is globally routed. Within it, 6to4 and 2001::/23 (Teredo and others) are refused because they
+ * contain or represent other addresses, and two networks because they are for documentation. Mapped IPv4, NAT64
+ * and zones are outside 2000::/3.
  */
 function isPublicIpv6(address: string): boolean {
   if (!/^[0-9a-f:]+$/i.test(address)) return false;

@@ -11,7 +11,7 @@ export interface ModelEntry {
 export interface ModelList {
   object: 'list';
   data: ModelEntry[];
-  /** Sent, empty, to coding agents that name their version: they require this key, in their own form. */
+  /** Sent, empty, to coding agents that name their version: they require it, with models in their form. */
   models?: [];
 }
 

@@ -27,7 +27,7 @@ export function readChannel(raw: unknown, rules: { local: boolean }): RowReading
   return usedRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, channelWarnings(row));
 }
 
-/** Switches a channel with a bad row off if its `state` is false or cannot be read. */
+/** A bad row switches its channel off if `state` is false or cannot be read. */
 function validateSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
   const state = z.safeParse(ChannelRow.shape.state, attributeOf(raw, 'state'));
   if (!state.success)

@@ -28,9 +28,9 @@ export const itemType = (item: InputItem): string =>
   item.type ?? (typeof item.role === 'string' ? 'message' : '');
 
 /**
- * Converts Responses items to chat messages. Consecutive calls, and assistant messages before and between
- * them, become one assistant message. Their outputs follow it in the order of the calls, wherever they are in
- * the input. Throws InvalidRequest.
+ * Converts Responses items to chat messages. Consecutive calls and the assistant messages next to them become
+ * one assistant message. Their outputs follow it in the order of the calls, wherever they are in the input.
+ * Throws InvalidRequest.
  */
 export function responsesInputToChat(
   items: readonly InputItem[],
