@@ -4,30 +4,30 @@ import type { PlanRow } from './rows/plan-row.ts';
 import { defaultSettings, type Settings } from './rows/settings.ts';
 
 /**
- * The version of the stored form of snapshots. It is raised with every change that an older function would misread: a
- * function that does not know the form keeps the snapshot that it has.
+ * The version of the stored format of snapshots. Raise it with every change that an older function would
+ * misread. A function that does not know the version keeps its current snapshot.
  */
 export const snapshotFormat = 1;
 
 /** The whole configuration at one moment, as JSON. A request keeps the snapshot that it started with. */
 export interface Snapshot {
-  /** The number under which it was published; absent: nothing was ever published. */
+  /** The number under which the snapshot was published. Absent: nothing was published yet. */
   version?: number;
   /** Unix seconds: when this configuration was published. */
   publishedAt: number;
   /** Enabled channels only: priority descending, then id. */
   channels: ChannelRow[];
-  /** By id; the first that names a model prices it. */
+  /** Sorted by id. The first rule that names a model prices it. */
   charges: ChargeRow[];
-  /** By level. */
+  /** Sorted by level. */
   plans: PlanRow[];
   settings: Settings;
-  /** Every model that an enabled channel serves: by channel order, then listed order, each once. */
+  /** Every model that an enabled channel serves, once each, in the order of the channels and their lists. */
   models: string[];
 }
 
 /**
- * The snapshot of a relay before its first configuration: empty lists, no model.
+ * The snapshot before the first configuration is published, with empty lists.
  * @param publishedAt Unix seconds
  */
 export const emptySnapshot = (publishedAt: number): Snapshot => ({

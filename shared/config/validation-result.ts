@@ -1,8 +1,8 @@
-/** What validation found in a row; the publisher writes it on the row as `_problem` and `_warning`. */
+/** The result of validating a row. The publisher writes it to the row as `_problem` and `_warning`. */
 export interface ValidationResult {
-  /** Why this row, or this version of it, is not used. */
+  /** Why this version of the row is not used. */
   problem?: string;
-  /** What to look at in a row that is used. */
+  /** What may be wrong in a row that is used. */
   warning?: string;
 }
 
@@ -12,6 +12,6 @@ export type ConfigTable = 'channels' | 'charges' | 'plans' | 'settings';
 /** The validation result of one row. */
 export interface RowResult extends ValidationResult {
   table: ConfigTable;
-  /** The row's key, as the table has it. */
+  /** The row's key as stored in the table. */
   key: string | number;
 }

@@ -2,16 +2,16 @@ import type { AnswerIdentity } from '../wire/chat-response.ts';
 import type { ChatRequest } from '../wire/chat-request.ts';
 import type { Renderer } from './renderer.ts';
 
-/** Where clients reach an endpoint. */
+/** The HTTP route of an endpoint. */
 export interface EndpointRoute {
-  /** In logs and in the ledger. */
+  /** The name in logs and in the ledger. */
   name: string;
   method: 'POST';
-  /** From the root of the host. */
+  /** The path from the root of the host. */
   path: string;
 }
 
-/** What differs between the relay's endpoints: how a request reads, and how its answer is written. */
+/** What differs between endpoints: how a request is read and how its answer is rendered. */
 export interface Endpoint extends EndpointRoute {
   /** Throws InvalidRequest. */
   read(body: unknown): EndpointRequest;
@@ -19,10 +19,10 @@ export interface Endpoint extends EndpointRoute {
 
 export interface EndpointRequest {
   request: ChatRequest;
-  /** A limit on output tokens that came in another dialect: sent in the field that the channel takes limits in. */
+  /** A limit on output tokens that is no field of `request`. It is sent in the channel's limit field. */
   outputTokensMax?: number | undefined;
-  /** Declared tools that no chat upstream can have, for the log. */
+  /** The number of declared tools that chat upstreams do not support, for the log. */
   droppedTools?: number | undefined;
-  /** `now`: Unix seconds, for times that are set when the answer ends. */
+  /** `now` returns Unix seconds, for times that are set when the answer ends. */
   renderer(identity: AnswerIdentity, now: () => number): Renderer;
 }

@@ -5,8 +5,8 @@ import { isRecord, valueAt } from '../wire/json-record.ts';
 type Issue = z.core.$ZodIssue;
 
 /**
- * The body as its schema's type: the very object that was parsed, so that unknown fields stay. Throws an
- * InvalidRequest that names the first field that does not fit, what was found and what is wanted.
+ * Checks a body against its schema and returns the same object, so that unknown fields are kept. Throws an
+ * InvalidRequest that names the first wrong field, the value found and the values accepted.
  */
 export function parseRequest<T>(schema: z.ZodMiniType<T>, body: unknown): T {
   if (!isRecord(body)) throw new InvalidRequest('invalid_type', null, 'The body must be a JSON object.');
@@ -25,7 +25,7 @@ export function parseRequest<T>(schema: z.ZodMiniType<T>, body: unknown): T {
   );
 }
 
-/** In a union, the branch that matched furthest is taken to be the intended one. */
+/** The issue to report. In a union, the branch that matched furthest is taken as the intended one. */
 function deepest(
   issue: Issue | undefined,
   base: PropertyKey[],
@@ -57,7 +57,7 @@ function wantedText(issue: Issue | undefined): string {
 
 const article = (type: string): string => (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`);
 
-/** The kind of the value that was sent. Short plain values are quoted, so that a typo can be seen. */
+/** Describes the value that was sent. Short plain values are quoted, so that a typo is visible. */
 function foundText(value: unknown): string {
   if (typeof value === 'string') return value.length <= 40 ? JSON.stringify(value) : 'a long string';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array';

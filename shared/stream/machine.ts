@@ -1,18 +1,22 @@
 /**
- * A step over a sequence: synchronous, stateful, no input is held back without need. Everything between the
- * upstream's bytes and the client's text is one `run` of these over another, so both modes of both endpoints share one path.
+ * A synchronous, stateful transformation of a sequence. It holds input back only if it must. A chain of
+ * machines, each started by `run`, connects the upstream's bytes to the client's text, so both modes of both
+ * endpoints share one path.
  */
 export interface Machine<In, Out> {
   push(item: In): Out[];
-  /** The source ended by itself. May throw when that makes the sequence a failure. */
+  /** Called when the source ends normally. Throws if the sequence is incomplete. */
   end(): Out[];
-  /** The source failed: recovers with the last items of a whole sequence, or throws. Absent: failures pass through. */
+  /**
+   * Called when the source fails. Returns the last items if the sequence is complete anyway, otherwise
+   * throws. Absent: the failure is rethrown.
+   */
   fail?(error: unknown): Out[];
 }
 
 /**
- * Runs a machine over batches, one batch out for each batch in that yields something. What a batch emitted before
- * it failed still comes out.
+ * Runs a machine over batches and yields one batch for each input batch that gives output. If a batch fails,
+ * the output that it gave before is still yielded.
  */
 export async function* run<In, Out>(
   source: AsyncIterable<readonly In[]>,

@@ -1,7 +1,7 @@
 /**
- * Waits until a sequence has proved itself: pulls batches up to and including the first that satisfies `isOpen`,
- * then hands out the whole sequence from its beginning. A source that fails or ends before that rejects, and
- * nothing of it was passed on, so another one may be tried.
+ * Reads batches up to and including the first that satisfies `isOpen`, then returns the whole sequence from
+ * its beginning. Rejects if the source fails before that; nothing was passed on, so another source can be
+ * tried. A source that ends before that is returned as it is.
  */
 export async function opened<T>(
   source: AsyncGenerator<T[], void, undefined>,

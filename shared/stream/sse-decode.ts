@@ -1,19 +1,19 @@
 import type { Machine } from './machine.ts';
 
-/** What a stream of server-sent events is bounded by; lengths in UTF-16 code units. */
+/** Limits of a stream of server-sent events. Lengths are in UTF-16 code units. */
 export interface SseLimits {
   lineLengthMax: number;
 }
 
-/** A line or an event grew over its bound. */
+/** A line or an event is longer than its limit. */
 export class SseTooLong extends Error {
   override readonly name = 'SseTooLong';
 }
 
 /**
- * Text, cut anywhere, to the `data` of each server-sent event (lines joined by a line feed). Follows the HTML
- * standard's "event stream" for line ends, comments and fields, and is lenient where upstreams are sloppy:
- * an event that the source ends on without a blank line counts.
+ * Converts text, cut at any position, to the `data` of each server-sent event (lines joined by a line feed).
+ * Follows the HTML standard's "event stream" for line ends, comments and fields. Also accepts a last event
+ * without a blank line after it, because some upstreams omit that line.
  */
 export class SseDecoder implements Machine<string, string> {
   readonly #limits: SseLimits;
@@ -75,7 +75,7 @@ export class SseDecoder implements Machine<string, string> {
   }
 }
 
-/** Most upstreams send no CR at all: looking for one from every line on would make a batch quadratic. */
+/** For texts without a CR, the usual case: searching for a CR again at every line takes quadratic time. */
 const lineFeedOnly = (text: string, from: number): number => text.indexOf('\n', from);
 
 function eitherLineEnd(text: string, from: number): number {

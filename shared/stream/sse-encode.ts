@@ -4,5 +4,5 @@ export const dataFrame = (data: string): string => `data: ${data}\n\n`;
 /** A named server-sent event, as Responses streams use it. */
 export const eventFrame = (event: string, data: string): string => `event: ${event}\ndata: ${data}\n\n`;
 
-/** A comment: every client ignores it, every proxy counts it as a sign of life. */
+/** A comment. Clients ignore it; proxies count it as traffic and keep the connection open. */
 export const commentFrame = (text: string): string => `: ${text}\n\n`;

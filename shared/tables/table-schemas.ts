@@ -1,7 +1,6 @@
 /**
- * Every table of the relay: the one description that the CDK stack, the local stack, the operators' CLI and the
- * runtime share. A change of a key, an index or a stream view replaces a customer's table: a golden test holds
- * them.
+ * The schemas of all tables, shared by the CDK stack, the local stack, the operators' CLI and the runtime. A
+ * change of a key, an index or a stream view replaces a customer's table, so a golden test fixes them.
  */
 export interface KeyAttribute {
   name: string;
@@ -16,7 +15,7 @@ export interface TableSchema {
   stream?: 'KEYS_ONLY' | 'NEW_IMAGE' | 'NEW_AND_OLD_IMAGES';
   /** Global secondary indexes, keys only. */
   indexes?: { name: string; partitionKey: KeyAttribute }[];
-  /** Who writes rows: operators by hand, or functions alone. */
+  /** Who writes the rows: operators by hand, or only functions. */
   writtenBy: 'operators' | 'functions';
 }
 

@@ -1,4 +1,4 @@
-/** Bytes of an upstream's answer to JSON values, whatever the dialect. Bounded in size and depth. */
+/** Converts the bytes of an upstream's answer to JSON values, for any dialect. Limits size and depth. */
 import type { Machine } from '../stream/machine.ts';
 import { SseDecoder, SseTooLong } from '../stream/sse-decode.ts';
 import { parseJson } from '../wire/json-record.ts';
@@ -10,16 +10,16 @@ export type UpstreamEvent = { kind: 'value'; value: unknown } | { kind: 'done' }
 export interface BodyLimits {
   /** Bytes of the whole answer. */
   answerBytesMax: number;
-  /** Bytes of an answer that is one JSON document: it is held in memory as a whole. */
+  /** Bytes of an answer that is one JSON document, which is held in memory completely. */
   documentBytesMax: number;
   /** UTF-16 code units of one line or event. */
   lineLengthMax: number;
 }
 
 /**
- * The first character tells the form of the answer, not the content type, which proxies and upstreams get wrong: `{` or
- * `[` is one JSON document, `<` a web page, anything else server-sent events. Lines that are not JSON, or nest too deep,
- * are skipped.
+ * The first character decides the form of the answer: `{` or `[` is one JSON document, `<` a web page,
+ * anything else server-sent events. The content type is not used, because proxies and upstreams set it
+ * wrongly. Lines that are not JSON or nest too deep are skipped.
  */
 export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
   readonly #limits: BodyLimits;
@@ -80,7 +80,9 @@ function parseDocument(text: string): unknown {
   return value;
 }
 
-/** An event is one JSON value; upstreams that forget the blank line between events put several into one. */
+/**
+ * An event is one JSON value, or several lines of them if the upstream omits the blank line between events.
+ */
 function readEvent(data: string): UpstreamEvent[] {
   if (data.trim() === '[DONE]') return [{ kind: 'done' }];
   const value = parseJson(data);
@@ -88,10 +90,12 @@ function readEvent(data: string): UpstreamEvent[] {
   return isTooDeep(value, data) ? [] : [{ kind: 'value', value }];
 }
 
-/** Far deeper than any answer nests. JSON.stringify is recursive and overflows the stack at about 5,000 levels. */
+/**
+ * Far deeper than any real answer. JSON.stringify is recursive and overflows the stack at about 5,000 levels.
+ */
 const levelsMax = 200;
 
-/** A level takes two characters, so short texts are not walked. */
+/** A level takes two characters, so short texts need no check. */
 const isTooDeep = (value: unknown, text: string): boolean =>
   text.length > 2 * levelsMax && isDeeperThan(levelsMax, value);
 

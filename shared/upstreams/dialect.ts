@@ -1,4 +1,4 @@
-/** What a vendors' dialect is: the canonical call as a request body, and the events of the answer as canonical chunks. */
+/** The interface of a dialect: from canonical call to request body, from answer to canonical chunks. */
 import type { Machine } from '../stream/machine.ts';
 import type { ChatRequest } from '../wire/chat-request.ts';
 import type { AnswerIdentity, ChatChunk, ChatUsage } from '../wire/chat-response.ts';
@@ -8,51 +8,53 @@ import type { UpstreamEvent } from './body-events.ts';
 export interface Dialect {
   /** Appended to a channel's base address, such as `/chat/completions`. */
   path: string;
-  /** The canonical call as one channel is to be sent it. The call stays as it is. */
+  /** Converts the canonical call to the request body for one channel. Does not change the call. */
   body(request: ChatRequest, settings: RequestSettings): JsonRecord;
   /** Reads one answer. */
   Reader: new (identity: AnswerIdentity) => AnswerReader;
   /**
-   * The error in the body of an answer that is not a 2xx, with `message`, and where there are any `code` and `param`;
-   * undefined: the body holds none, so what answered is not the API.
+   * The error in the body of an answer that is not a 2xx: `message`, and `code` and `param` if there are any.
+   * Undefined: the body holds no error, so the answer is not from the API.
    */
   error(body: unknown): JsonRecord | undefined;
 }
 
-/** Throws an UpstreamFailure for an answer that is none. What it says of itself is valid at any time. */
+/** Throws an UpstreamFailure for an unusable answer. Its properties are valid at any time. */
 export interface AnswerReader extends Machine<UpstreamEvent, ChatChunk> {
-  /** The upstream marked the end: nothing after it counts. */
+  /** The upstream marked the end. Later events are ignored. */
   readonly done: boolean;
-  /** How many of the answer's choices are finished. */
+  /** The number of finished choices of the answer. */
   readonly finishedChoices: number;
   /** The usage that the upstream reported so far. */
   readonly usage: ChatUsage | undefined;
-  /** A count of that usage was impossible and was clamped. */
+  /** true: a count of that usage was impossible and was clamped. */
   readonly usageClamped: boolean;
 }
 
-/** The fields in which Chat Completions takes a limit on output tokens. */
+/** The fields of Chat Completions for a limit on output tokens. */
 export const limitFields = ['max_tokens', 'max_completion_tokens'] as const;
 export type LimitField = (typeof limitFields)[number];
 
-/** How one channel wants to be asked. */
+/** The settings of one channel for its request bodies. */
 export interface RequestSettings {
   /** The upstream's name of the model. */
   model: string;
   /** false: the upstream is asked for one JSON answer. */
   stream: boolean;
-  /** false: a stream is not asked for its usage. */
+  /** false: the usage of a stream is not requested. */
   includeUsage: boolean;
-  /** Put over what the client sent. */
+  /** Overrides the client's fields. */
   set: JsonRecord;
-  /** Fields that the upstream must not see. */
+  /** Fields that are not sent to the upstream. */
   drop: readonly string[];
-  /** The most output tokens that a client may ask of this upstream. */
+  /** The channel's maximum of output tokens. Higher limits are lowered to it. */
   maxOutputTokens?: number | undefined;
-  /** What the balance covers: sent as a limit even where the client set none. */
+  /**
+   * The limit that the balance covers, or a limit from outside `request`. Sent even if `request` has none.
+   */
   outputTokensLimit?: number | undefined;
-  /** The field in which a limit is sent that the client did not set; one that it set keeps its field. */
+  /** The field for a limit that the client did not set. A limit that the client set keeps its field. */
   limitField: string;
-  /** Fields that change the price, and tools that run there, which this upstream may see all the same. */
+  /** Fields that change the price, and tools that run at the upstream, which are sent nevertheless. */
   allow: readonly string[];
 }

@@ -1,4 +1,4 @@
-/** Which addresses a channel may call: public https, so that a row can never point the relay at its own network. */
+/** Decides which addresses a channel may call: public https, so that no row leads into our own network. */
 import { ipv4Number, isLoopbackAddress, isPublicAddress } from './public-address.ts';
 
 export interface EndpointRules {
@@ -7,8 +7,8 @@ export interface EndpointRules {
 }
 
 /**
- * Why this endpoint is refused, as the end of `endpoint: ...`; undefined when it is fine.
- * @param paths what is appended to the base address, and must not stand in it already
+ * Why this endpoint is refused, as the end of `endpoint: ...`; undefined if it is allowed.
+ * @param paths paths that are appended to the base address, so it must not contain them
  */
 export function endpointProblem(
   endpoint: string,
@@ -32,7 +32,7 @@ export function endpointProblem(
   return hostProblem(url, rules);
 }
 
-/** The form from which requests are built: without slashes at the end. */
+/** The endpoint without slashes at its end, as requests need it. */
 export const normaliseEndpoint = (endpoint: string): string => endpoint.replace(/\/+$/, '');
 
 function hostProblem(url: URL, rules: EndpointRules): string | undefined {

@@ -1,11 +1,11 @@
-/** An upstream's error text without what it reveals: clients and logs must not learn who the upstream is. */
+/** Removes from an upstream's error text what identifies the upstream to clients and in logs. */
 
 const lengthMax = 600;
 
-/** Replaces a withheld word until all patterns have run: a host inside an address must still look like one to them. */
+/** Replaces a withheld word until all patterns have run, so that they still match an address around it. */
 const placeholder = 'x-withheld-x';
 
-/** Hosts and addresses, keys, markup, file paths. */
+/** Patterns of hosts, addresses, keys, markup and file paths, with their replacements. */
 const revealing: [RegExp, string][] = [
   [/<[^>]*>/g, ' '],
   [/\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>)\]]+/gi, '[removed]'],
@@ -23,7 +23,7 @@ const revealing: [RegExp, string][] = [
   [/\s+/g, ' '],
 ];
 
-/** Everything from a stack trace on is cut. */
+/** The start of a stack trace. The text is cut there. */
 const stackTrace = /Traceback \(most recent|\n\s+at |\bat \S+ \(\S+:\d+:\d+\)|File "[^"]+", line \d+/;
 
 export function scrub(value: unknown, withheld: readonly string[]): string | undefined {

@@ -1,4 +1,4 @@
-/** One exchange with an upstream over HTTP: what is sent and what comes back, before any dialect reads it. */
+/** An HTTP request to an upstream and its reply, before any dialect reads it. */
 
 /** The service and region that a request is signed for. */
 export interface AwsScope {
@@ -25,10 +25,10 @@ export interface UpstreamReply {
   body: AsyncIterable<Uint8Array>;
 }
 
-/** `kind`: how far the request came. After a `connect` failure nothing was sent. */
+/** A failed exchange. `kind` is the stage of the failure; after `connect` nothing was sent. */
 export class TransportError extends Error {
   readonly kind: 'connect' | 'reset' | 'aborted';
-  /** The system's, such as ECONNREFUSED. */
+  /** The system's error code, such as ECONNREFUSED. */
   readonly code: string | undefined;
   constructor(kind: 'connect' | 'reset' | 'aborted', message: string, code?: string) {
     super(message);

@@ -1,30 +1,30 @@
-/** How an upstream lists its models. Pure: the operators' tools send the requests. */
+/** Describes how an upstream lists its models. Sends nothing: the operators' tools send the requests. */
 import { asRecord, isRecord } from '../wire/json-record.ts';
 import type { ChannelAttributes } from './channel-type.ts';
 
 export interface ModelList {
-  /** The address of a page; `after`: where the page before it ended. */
+  /** The URL of a page. `after` is the end of the previous page. */
   address: (channel: ChannelAttributes, after: string | undefined) => string;
-  /** Instead of the type's credentials. */
+  /** Replaces the type's credentials. */
   headers?: (secret: string) => Record<string, string>;
-  /** Undefined: the body is no list of models. */
+  /** Returns undefined if the body is no list of models. */
   read: (body: unknown) => ModelPage | undefined;
 }
 
 export interface ModelPage {
-  /** Names as a request takes them. */
+  /** Model names as requests use them. */
   models: string[];
-  /** Where this page ends; undefined: it is the last. */
+  /** The end of this page, for the next request. Undefined: this is the last page. */
   after?: string | undefined;
 }
 
-/** `GET /models`, as OpenAI and most others have it. */
+/** `GET /models`, as OpenAI and most others support it. */
 export const plainModelList: ModelList = {
   address: ({ endpoint }) => `${endpoint}/models`,
   read: readModelPage,
 };
 
-/** OpenAI's list, a page of it as Anthropic sends, or the bare list that some others send. */
+/** Reads OpenAI's list, a page of it in Anthropic's form, or a bare array as some others send. */
 export function readModelPage(body: unknown): ModelPage | undefined {
   const { data, has_more: more, last_id: last } = asRecord(body);
   const entries = Array.isArray(body) ? body : data;
@@ -36,7 +36,7 @@ export function readModelPage(body: unknown): ModelPage | undefined {
 const isModel = (entry: unknown): entry is { id: string } =>
   isRecord(entry) && typeof entry['id'] === 'string';
 
-/** The names that were asked for, in the order of the list; `*` stands for anything. */
+/** The listed names that match a wanted one, in the order of the list. `*` matches any text. */
 export function namesLike(wanted: string[], listed: string[]): string[] {
   const patterns = wanted.map((written) => new RegExp(`^${written.split('*').map(escaped).join('.*')}$`));
   return listed.filter((name) => patterns.some((pattern) => pattern.test(name)));

@@ -1,16 +1,18 @@
-/** Which IP addresses are public. Checked twice: of a row, and of what its host name resolves to at connect time. */
+/** Decides which IP addresses are public. Checked in rows, and at connect time for resolved host names. */
 
-/** IPv4 networks that no public host is in. Source: IANA's registry of special-purpose addresses, and multicast. */
+/**
+ * IPv4 networks without public hosts. Source: IANA's registry of special-purpose addresses, and multicast.
+ */
 const reservedNetworks: [network: number, bits: number][] = [
   '0.0.0.0/8',
   '10.0.0.0/8',
   '100.64.0.0/10', // carrier-grade NAT
   '127.0.0.0/8',
-  '169.254.0.0/16', // link-local, which holds the metadata services
+  '169.254.0.0/16', // link-local, includes the metadata services
   '172.16.0.0/12',
   '192.0.0.0/24',
   '192.0.2.0/24',
-  '192.88.99.0/24', // relays into 6to4
+  '192.88.99.0/24', // 6to4 relays
   '192.168.0.0/16',
   '198.18.0.0/15',
   '198.51.100.0/24',
@@ -21,7 +23,7 @@ const reservedNetworks: [network: number, bits: number][] = [
   return [ipv4Number(network) ?? 0, Number(bits)];
 });
 
-/** Takes a bare address, as a resolver gives it, IPv6 without brackets. An unreadable one is not public. */
+/** Takes an address as a resolver gives it, IPv6 without brackets. An unreadable address is not public. */
 export function isPublicAddress(address: string): boolean {
   const ipv4 = ipv4Number(address);
   if (ipv4 === undefined) return isPublicIpv6(address);
@@ -31,7 +33,7 @@ export function isPublicAddress(address: string): boolean {
 export const isLoopbackAddress = (address: string): boolean =>
   address === '::1' || (ipv4Number(address) !== undefined && address.startsWith('127.'));
 
-/** Four decimals alone: URL has turned every other spelling (hex, octal, one number) into these. */
+/** Reads only four decimals, because URL converts every other spelling (hex, octal, one number) to them. */
 export function ipv4Number(address: string): number | undefined {
   const parts = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(address)?.slice(1).map(Number);
   if (!parts || parts.some((part) => part > 255)) return undefined;
@@ -39,8 +41,9 @@ export function ipv4Number(address: string): number | undefined {
 }
 
 /**
- * 2000::/3 is all that is routed. In it, 6to4, Teredo and what else is under 2001::/23 carry or stand for other
- * addresses, and two networks are for documentation. Mapped IPv4, NAT64 and zones lie outside.
+ * Only 2000::/3 is globally routed. Within it, 6to4 and 2001::/23 (Teredo and others) are refused because they
+ * contain or represent other addresses, and two networks because they are for documentation. Mapped IPv4, NAT64
+ * and zones are outside 2000::/3.
  */
 function isPublicIpv6(address: string): boolean {
   if (!/^[0-9a-f:]+$/i.test(address)) return false;

@@ -1,4 +1,4 @@
-/** Reads an upstream's answer that is not a 2xx: whose fault it is, and what of it may be shown to the caller. */
+/** Reads an upstream's answer that is not a 2xx: decides whose fault it is and what the caller may see. */
 import { parseJson } from '../wire/json-record.ts';
 import type { ChannelType } from './channel-type.ts';
 import type { Dialect } from './dialect.ts';
@@ -6,16 +6,16 @@ import { scrub } from './error-text.ts';
 import type { UpstreamReply } from './exchange.ts';
 import { UpstreamFailure, type CallerFault } from './upstream-failure.ts';
 
-/** Statuses with which an upstream says that the caller's request is at fault. */
+/** Statuses that mean that the caller's request is at fault. */
 const callersFault = new Set([400, 404, 413, 422]);
 const bodyBytesMax = 64 * 1024;
 const retryAfterSecondsMax = 3600;
 
 export interface FailureReading {
   dialect: Pick<Dialect, 'error'>;
-  /** Knows how this type of upstream says that our secret or the row is at fault, not the caller. */
+  /** Finds errors that our secret or the row causes, not the caller. */
   type: Pick<ChannelType, 'ownFault'>;
-  /** What must not come back to a client: the secret, the upstream's host. */
+  /** Texts that must not reach a client: the secret, the upstream's host. */
   withheld: readonly string[];
 }
 
@@ -26,7 +26,7 @@ export async function readFailure(
   const { status } = reply;
   const failure = new UpstreamFailure('status', status, retryAfterSeconds(reply.headers['retry-after']));
   if (!callersFault.has(status)) {
-    // Left unread, the answer would hold its connection for as long as the upstream likes.
+    // Closes the connection: an unread answer would hold it for as long as the upstream likes.
     await reply.body[Symbol.asyncIterator]().return?.();
     return failure;
   }
@@ -43,11 +43,11 @@ export async function readFailure(
   };
 }
 
-/** The code goes into the log too, where no sentence of an upstream belongs. */
+/** Accepts only one word, because the code is also logged and the log must not hold upstreams' sentences. */
 const wordOf = (text: string | undefined): string | undefined =>
   text !== undefined && /^[\w.-]{1,64}$/.test(text) ? text : undefined;
 
-/** Seconds of a Retry-After header; its date form is not worth a clock here. */
+/** The seconds of a Retry-After header. Its date form is ignored, because it would need a clock. */
 function retryAfterSeconds(header: string | undefined): number | undefined {
   const seconds = Number(header);
   return header !== undefined && Number.isFinite(seconds) && seconds >= 0

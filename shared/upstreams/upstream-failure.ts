@@ -1,4 +1,4 @@
-/** How an attempt on a channel ends without an answer, as data. The relay decides what a client is shown of it. */
+/** How an attempt on a channel fails, as data. The relay decides what of it a client sees. */
 import { TransportError } from './exchange.ts';
 
 export type UpstreamFailureKind =
@@ -10,28 +10,27 @@ export type UpstreamFailureKind =
   | 'status'
   /** The channel's secret is missing or refused. */
   | 'secret'
-  /** The store of secrets did not answer: nothing is known of the secret. */
+  /** The secret store did not answer, so nothing is known about the secret. */
   | 'secret_store'
-  /** Too slow: a channel's time-out. */
+  /** One of the channel's time-outs passed. */
   | 'timeout'
-  /** The whole request ran out of time. */
+  /** The time of the whole request passed. */
   | 'deadline'
   /** The stream broke off without a finish reason and without `[DONE]`. */
   | 'cut'
   /** The answer had no content, no finish reason and no error. */
   | 'empty'
-  /** A web page: a proxy or a login form stands where the API should be. */
+  /** A web page instead of the API's answer, such as one of a proxy or a login form. */
   | 'html'
-  /** Neither JSON nor server-sent events, or nothing in it could be read. */
+  /** Neither JSON nor server-sent events, or no readable content. */
   | 'junk'
-  /** An error object where the answer should be, under a status 200. */
+  /** An error object instead of an answer, with status 200. */
   | 'error_in_answer'
-  /** A line, an event or the whole answer grew over its bound. */
+  /** A line, an event or the whole answer is longer than its limit. */
   | 'too_large';
 
 /**
- * An attempt failed in a way that is not the caller's doing; another channel may do better. Nothing of what the upstream
- * wrote is kept.
+ * A failed attempt that the caller did not cause; another channel may succeed. Holds no text of the upstream.
  */
 export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure';
@@ -59,7 +58,7 @@ export class UpstreamFailure extends Error {
   }
 }
 
-/** The upstream refused the caller's request itself: another channel would refuse it too. Texts are scrubbed. */
+/** The upstream refused the request itself, so another channel would refuse it too. Texts are scrubbed. */
 export interface CallerFault {
   kind: 'caller';
   status: number;

@@ -1,14 +1,14 @@
 /**
- * Bodies of `GET /v1/account` and `GET /v1/account/usage`: extensions of the relay's contract. Amounts are yuan as
- * JSON numbers, times are Unix seconds, and every key is always present: null where there is nothing.
+ * Bodies of `GET /v1/account` and `GET /v1/account/usage`, which extend the relay's client contract. Amounts
+ * are yuan as JSON numbers, times are Unix seconds. Every key is always present; a missing value is null.
  */
 
 export interface AccountBody {
   object: 'account';
   currency: 'CNY';
-  /** What new calls may spend. available + reserved + spent = granted. */
+  /** The amount that new calls may spend. available + reserved + spent = granted. */
   available: number;
-  /** Held for calls that are under way. */
+  /** The amount reserved for calls in flight. */
   reserved: number;
   spent: number;
   granted: number;
@@ -32,10 +32,10 @@ export interface AccountPlanItem {
   resets_at: number;
 }
 
-/** The key that asks. */
+/** The key that sent the request. */
 export interface AccountKey {
   hint: string;
-  /** null: every model. */
+  /** null: the key may call every model. */
   models: string[] | null;
   expires_at: number | null;
   limits: { max_concurrency: number | null; rpm: number | null };
@@ -46,7 +46,7 @@ export interface UsageList {
   /** Newest first. */
   data: UsageEntry[];
   has_more: boolean;
-  /** To be sent as `cursor` for the next page; null on the last one. */
+  /** The parameter `cursor` for the next page; null on the last page. */
   next_cursor: string | null;
 }
 
@@ -55,7 +55,7 @@ export interface UsageEntry {
   /** The request id; `grant#...` for a top-up. */
   id: string;
   object: 'usage';
-  /** When the call began, or the top-up was booked. */
+  /** When the call began, or when the top-up was applied. */
   created: number;
   kind: 'settled' | 'released' | 'expired' | 'cancelled' | 'grant';
   endpoint: string | null;
@@ -65,19 +65,19 @@ export interface UsageEntry {
   charge: number;
   prompt_tokens: number | null;
   completion_tokens: number | null;
-  /** The tokens are the relay's estimate, or counts of the upstream after clamping. */
+  /** true: the token counts are the relay's estimate, or upstream counts that were clamped. */
   estimated: boolean;
   /** `completed`, `failed` or `client_gone`. */
   end: string | null;
-  /** The rule's id and its prices, as they were. */
+  /** The id and the prices of the billing rule at the time of the call. */
   price: string | null;
-  /** The plan entry and month that the call was counted on. */
+  /** The plan entry and the month on which the call was counted. */
   plan_slot: string | null;
   official: boolean;
   /** Official calls: what the call would have cost. */
   cost: number | null;
-  /** Top-ups: what was added. */
+  /** Top-ups: the amount added. */
   amount: number | null;
-  /** Top-ups: why, in the operator's words. */
+  /** Top-ups: the reason that the operator gave. */
   reason: string | null;
 }

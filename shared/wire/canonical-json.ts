@@ -1,11 +1,11 @@
-/** Equal values give equal texts, whatever order their fields were written in. Undefined stays undefined. */
+/** JSON with sorted fields, so that equal values give equal texts. Undefined stays undefined. */
 export function canonicalJson(value: object): string;
 export function canonicalJson(value: unknown): string | undefined;
 export function canonicalJson(value: unknown): string | undefined {
   return JSON.stringify(value, (_name, part: unknown) => (isPlainObject(part) ? sortFields(part) : part));
 }
 
-/** The order of texts by their code units: the same on every machine, whatever its locale. Numbers go by size. */
+/** Compares texts by code units, independent of the machine's locale, and numbers by value. */
 export function compareCodeUnits(a: string | number, b: string | number): number {
   if (typeof a === 'number' && typeof b === 'number') return a - b;
   if (a === b) return 0;

@@ -11,7 +11,7 @@ export interface ModelEntry {
 export interface ModelList {
   object: 'list';
   data: ModelEntry[];
-  /** For coding agents that name their version: they want this key, and models of their own form in it. */
+  /** Sent, empty, to coding agents that name their version: they require it, with models in their form. */
   models?: [];
 }
 

@@ -1,9 +1,9 @@
 import * as z from 'zod/mini';
 
 /**
- * The body of POST /v1/chat/completions. Known fields are checked, unknown ones stay and reach the upstream.
- * A null counts as absent. Numbers are only checked to be finite: their ranges are checked by the upstream.
- * Source: the relay's client contract, "Chat request"; the fields beyond it are OpenAI's.
+ * The body of POST /v1/chat/completions. Known fields are checked; unknown fields are kept and sent to the
+ * upstream. Null means absent. Numbers must be finite; the upstream checks their ranges. Source: the relay's
+ * client contract, "Chat request"; the other fields are OpenAI's.
  */
 const optional = <T extends z.core.$ZodType>(schema: T) => z.optional(z.nullable(schema));
 const finite = z.number();

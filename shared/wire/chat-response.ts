@@ -1,10 +1,10 @@
 /**
- * The answers of POST /v1/chat/completions. Only types: the relay builds these field by field and never
- * parses its own output; `test/support/wire-schemas.ts` holds the schemas that tests validate against.
- * Source: the relay's client contract, "Chat response" and "Chat stream chunk", and OpenAI's required fields.
+ * Types of the answers of POST /v1/chat/completions. There are no schemas here, because the relay never
+ * parses its own output; `test/support/wire-schemas.ts` holds the schemas that tests use. Source: the relay's
+ * client contract, "Chat response" and "Chat stream chunk", and OpenAI's required fields.
  */
 
-/** Token counts. Cached and reasoning tokens are inside the totals, never on top of them. */
+/** Token counts. The totals include cached and reasoning tokens. */
 export interface ChatUsage {
   prompt_tokens: number;
   completion_tokens: number;
@@ -15,7 +15,7 @@ export interface ChatUsage {
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
 
-/** A whole tool call, as it stands in a message. */
+/** A complete tool call in a message. */
 export interface ToolCall {
   index: number;
   id: string;
@@ -23,7 +23,7 @@ export interface ToolCall {
   function: { name: string; arguments: string };
 }
 
-/** A piece of a tool call: the first piece of an index carries id, type and name. */
+/** A piece of a tool call. The first piece of an index carries id, type and name. */
 export interface ToolCallDelta {
   index: number;
   id?: string;
@@ -47,9 +47,9 @@ export interface ChunkChoice {
 }
 
 /**
- * One piece of a streamed answer, and the canonical form in which every answer travels through the relay,
- * streaming or not. In canonical form a finish chunk has an empty delta, and usage comes last in a chunk
- * of its own whose `choices` is empty; the renderer decides how usage and `quota` reach the client.
+ * One chunk of a streamed answer. It is also the canonical form of every answer inside the relay, streamed or
+ * not. In canonical form a finish chunk has an empty delta, and usage comes last, in a separate chunk with
+ * empty `choices`. The renderer decides how usage and `quota` are sent to the client.
  */
 export interface ChatChunk {
   id: string;
@@ -58,7 +58,7 @@ export interface ChatChunk {
   model: string;
   choices: ChunkChoice[];
   usage: ChatUsage | null;
-  /** Official mode only: what the call would have cost, in yuan. Null on running chunks. */
+  /** Official mode only: what the call would have cost, in yuan. Null on chunks before the end. */
   quota?: number | null;
 }
 
@@ -81,9 +81,9 @@ export interface ChatCompletion {
   quota?: number;
 }
 
-/** What all chunks of one answer share. `model` is the public base name, whatever the upstream calls it. */
+/** The fields that all chunks of one answer share. `model` is the public base name, not the upstream's. */
 export interface AnswerIdentity {
-  /** The request id; chunks carry it behind `chatcmpl-`. */
+  /** The request id. The id of each chunk is `chatcmpl-` followed by it. */
   requestId: string;
   /** Unix seconds. */
   created: number;

@@ -4,7 +4,7 @@ import type { ChatChunk, ChatDelta } from './chat-response.ts';
 export const hasContent = (chunk: ChatChunk): boolean =>
   chunk.choices.some(({ delta }) => deltaText(delta) !== '' || (delta.tool_calls?.length ?? 0) > 0);
 
-/** All text of a delta, including names and arguments of calls. */
+/** All text of a delta, including the names and arguments of tool calls. */
 export function deltaText(delta: ChatDelta): string {
   const calls = (delta.tool_calls ?? []).map(
     (call) => (call.function.name ?? '') + (call.function.arguments ?? ''),

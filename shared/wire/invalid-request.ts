@@ -1,8 +1,8 @@
-/** The caller's request does not fit the contract: always a 400 that names where and what. */
+/** The caller's request does not match the contract. Always answered with a 400 that names the field. */
 export class InvalidRequest extends Error {
   override readonly name = 'InvalidRequest';
   readonly code: string;
-  /** Path of the offending field, such as `messages[2].role`; null when it is the whole body. */
+  /** The path of the wrong field, such as `messages[2].role`; null if the whole body is wrong. */
   readonly param: string | null;
 
   constructor(code: string, param: string | null, message: string) {

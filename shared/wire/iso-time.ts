@@ -1,2 +1,2 @@
-/** Without milliseconds, as rows are written. */
+/** ISO 8601 without milliseconds: the form of times in rows. */
 export const isoTime = (timeMs: number): string => new Date(timeMs).toISOString().replace(/\.\d+Z$/, 'Z');

@@ -7,14 +7,14 @@ type Path = readonly PropertyKey[];
 
 const shownCharactersMax = 60;
 const sentencesMax = 8;
-/** `sk-...`, or a run of letters and digits longer than any word: a key pasted into the wrong attribute. */
+/** `sk-...`, or letters and digits longer than any word: a key pasted into the wrong attribute. */
 const looksSecret = /sk-|[A-Za-z0-9]{20,}/;
-/** Attributes whose values may be credentials or customers' own words: they are described, never quoted. */
+/** Attributes that may hold credentials or customers' texts. Their values are described, never quoted. */
 const neverQuoted = new Set<PropertyKey>(['secret', 'params', 'hash']);
 
 /**
  * One text for all issues of a row: `priority: found "high", wanted a whole number; ...`.
- * @param row the row as it was read from the table, for the values found
+ * @param row the row as read from the table; the text quotes its values
  */
 export function explainIssues(issues: readonly Issue[], row: unknown): string {
   const sentences = issues.slice(0, sentencesMax).map((issue) => explainIssue(issue, row));
@@ -37,7 +37,7 @@ function explainIssue(issue: Issue, row: unknown): string {
 const wantedOf = (issue: Issue | undefined): string => issue?.message ?? 'another value';
 const quotable = (path: Path): boolean => !neverQuoted.has(path[0] ?? '');
 
-/** `items[0].models[2]`; a name that looks like a pasted key is not repeated. */
+/** A path such as `items[0].models[2]`. A name that looks like a pasted key is not shown. */
 function writePath(path: Path): string {
   return path
     .map((step, position) => {
@@ -48,7 +48,7 @@ function writePath(path: Path): string {
     .join('');
 }
 
-/** A value in few words: quoted when it is short and no secret, else only its kind. */
+/** Describes a value: quoted if it is short and not a secret, otherwise only its kind. */
 function describe(value: unknown): string {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   if (typeof value === 'string') return describeText(value);

@@ -1,4 +1,4 @@
-/** A JSON object. Foreign JSON is tested to be one before its fields are read. */
+/** A JSON object. JSON from outside passes `isRecord` or `asRecord` before its fields are read. */
 export type JsonRecord = Record<string, unknown>;
 
 export const isRecord = (value: unknown): value is JsonRecord =>
@@ -6,7 +6,7 @@ export const isRecord = (value: unknown): value is JsonRecord =>
 
 export const asRecord = (value: unknown): JsonRecord => (isRecord(value) ? value : {});
 
-/** What stands at a path inside a value; undefined: nothing does. */
+/** The value at a path inside a value; undefined if there is none. */
 export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   const [step, ...rest] = path;
   if (step === undefined) return value;
@@ -14,7 +14,7 @@ export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   return valueAt((value as Record<PropertyKey, unknown>)[step], rest);
 }
 
-/** Undefined: the text is not JSON. */
+/** Returns undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,10 +1,10 @@
-/** Crockford's base 32 in lower case: its characters sort as their values do. */
+/** Crockford's base 32 in lower case. The characters sort in the order of their values. */
 export const idAlphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 
 const idPattern = /^[0-9a-hjkmnp-tv-z]{26}$/;
 const timeLength = 10;
 
-/** The first 10 characters of a request id: when it was made, in epoch milliseconds. */
+/** The first 10 characters of a request id: its creation time in epoch milliseconds. */
 export function timeText(milliseconds: number): string {
   let text = '';
   let rest = milliseconds;
@@ -15,7 +15,7 @@ export function timeText(milliseconds: number): string {
   return text;
 }
 
-/** When a request began, by its id, in epoch milliseconds; undefined when that is no request id. */
+/** The start of a request in epoch milliseconds, read from its id; undefined if that is no request id. */
 export function requestTimeMs(id: string): number | undefined {
   if (!idPattern.test(id)) return undefined;
   let milliseconds = 0;

@@ -1,13 +1,13 @@
 import * as z from 'zod/mini';
 
 /**
- * The body of POST /v1/responses. Known fields are checked as far as the conversion needs them; unknown and null
- * fields are ignored, because coding agents send many. Items and their parts are checked one by one while they
- * are converted: their errors name the item. Source: the relay's client contract, "Responses request".
+ * The body of POST /v1/responses. Known fields are checked as far as the conversion needs them; unknown and
+ * null fields are ignored, because coding agents send many. The conversion checks items and their parts one
+ * by one, so that errors name the item. Source: the relay's client contract, "Responses request".
  */
 const optional = <T extends z.core.$ZodType>(schema: T) => z.optional(z.nullable(schema));
 
-/** Never a reason to refuse a request: what a chat upstream cannot have is left out. */
+/** A tool never causes a refusal: tools that chat upstreams do not support are left out. */
 export const ResponsesTool = z.looseObject({ type: optional(z.string()) });
 export type ResponsesTool = z.infer<typeof ResponsesTool>;
 

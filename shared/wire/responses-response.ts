@@ -1,7 +1,7 @@
 /**
- * What POST /v1/responses answers with: the response object and the events of its stream. Source: the relay's client
- * contract, "Responses response" and "Responses stream event types", and the fields that OpenAI's and Open Responses'
- * schemas require.
+ * Types of the answers of POST /v1/responses: the response object and the events of its stream. Source: the
+ * relay's client contract, "Responses response" and "Responses stream event types", and the fields that
+ * OpenAI's and Open Responses' schemas require.
  */
 import type { ErrorObject } from './error-body.ts';
 
@@ -33,7 +33,7 @@ export interface FunctionCallItem {
   arguments: string;
 }
 
-/** The call of a tool whose input is free text. */
+/** A call of a tool whose input is free text. */
 export interface CustomToolCallItem {
   id: string;
   type: 'custom_tool_call';
@@ -67,11 +67,11 @@ export interface ResponseObject {
   usage: ResponsesUsage | null;
   error: ErrorObject | null;
   incomplete_details: { reason: 'max_output_tokens' | 'content_filter' } | null;
-  /** Official mode only, at the end: what the call would have cost, in yuan. */
+  /** Official mode only, in the final response: what the call would have cost, in yuan. */
   quota?: number;
-  /** What the request said, or its default. */
+  /** Fields of the request, or their defaults. */
   [echoed: string]: unknown;
 }
 
-/** One event without its number, which the stream gives it. */
+/** One event without its sequence number, which the stream renderer adds. */
 export type ResponsesEvent = { type: string } & Record<string, unknown>;

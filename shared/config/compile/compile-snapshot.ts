@@ -15,17 +15,17 @@ export interface CompileOptions {
   local: boolean;
   /** Unix seconds. */
   publishedAt: number;
-  /** The rows of the newest snapshot: the last good versions of bad rows. */
+  /** The rows of the newest snapshot, which are the last good versions of bad rows. */
   earlier?: ConfigRows;
-  /** Secret references that could not be read, each with why. */
+  /** Secret references that could not be read, each with the reason. */
   unreadableSecrets?: ReadonlyMap<string, string>;
 }
 
 export interface Compiled {
   snapshot: Snapshot;
-  /** The rows that the snapshot was made of, as JSON, by key, including those that are off. */
+  /** The rows from which the snapshot was compiled, as JSON, sorted by key, including disabled channels. */
   rows: ConfigRows;
-  /** One for each given row, in the given order. */
+  /** One for each input row, in the same order. */
   results: RowResult[];
 }
 

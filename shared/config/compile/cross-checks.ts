@@ -1,4 +1,4 @@
-/** Warnings that need several tables. None of them takes a row out of use. */
+/** Warnings that depend on several tables. A row with such a warning is still used. */
 import { pricedModels, ruleOf } from '../../billing/price.ts';
 import type { ChargeRow } from '../rows/charge-row.ts';
 import type { PlanRow } from '../rows/plan-row.ts';
@@ -11,7 +11,7 @@ type Config = Pick<Snapshot, 'channels' | 'charges' | 'plans' | 'settings' | 'mo
 
 const namesMax = 5;
 
-/** Models that are served but named by no billing rule. */
+/** Models that channels serve but no billing rule names. */
 export function unpricedModels({ models, charges }: Pick<Config, 'models' | 'charges'>): string[] {
   const priced = pricedModels(charges);
   return models.filter((model) => !priced.has(model));
@@ -19,7 +19,7 @@ export function unpricedModels({ models, charges }: Pick<Config, 'models' | 'cha
 
 /**
  * The warnings of rows that are used, by table and key.
- * @param unreadableSecrets references that could not be read, each with why
+ * @param unreadableSecrets references that could not be read, each with the reason
  */
 export function crossWarnings(config: Config, unreadableSecrets: ReadonlyMap<string, string>): Warnings {
   const unpriced = new Set(unpricedModels(config));

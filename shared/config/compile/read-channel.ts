@@ -27,7 +27,7 @@ export function readChannel(raw: unknown, rules: { local: boolean }): RowReading
   return usedRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, channelWarnings(row));
 }
 
-/** A channel is off when its row says so, even in a bad row, and when `state` cannot be read. */
+/** A bad row switches its channel off if `state` is false or cannot be read. */
 function validateSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
   const state = z.safeParse(ChannelRow.shape.state, attributeOf(raw, 'state'));
   if (!state.success)

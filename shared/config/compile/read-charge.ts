@@ -1,7 +1,10 @@
 import { ChargeRow } from '../rows/charge-row.ts';
 import { readRow, type RowReading } from '../rows/read-row.ts';
 
-/** Yuan per 1,000 tokens. Few models cost more; most prices that were meant per million do. */
+/**
+ * Yuan per 1,000 tokens. A price from this on gets a warning: few models cost as much, but most prices per
+ * million tokens are as high.
+ */
 const perMillionFrom = 1;
 
 /** Reads one row of `charges`. */

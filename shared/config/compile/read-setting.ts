@@ -31,7 +31,7 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
   search: readSearch,
 };
 
-/** Reads one row of `settings`: the settings that it changes. */
+/** Reads one row of `settings`. Returns the settings that the row changes. */
 export function readSetting(
   raw: unknown,
   rules: SettingRules = { local: false },
@@ -58,8 +58,8 @@ export const settingReader = (rules: SettingRules): TableReader<Partial<Settings
 });
 
 /**
- * The safe values of switches whose row cannot be read: the operator may have meant to close the relay, so it must not
- * stay open.
+ * Safe values of switches, used while a switch's row cannot be read: the operator may have meant to close the
+ * relay, so it must not stay open.
  */
 const safeSettings = new Map<unknown, StandIn>([
   [

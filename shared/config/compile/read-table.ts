@@ -6,7 +6,7 @@ import type { ConfigTable, RowResult } from '../validation-result.ts';
 export interface TableReader<Row> {
   table: ConfigTable;
   read(raw: unknown): RowReading<Row>;
-  /** The replacement of a bad row; absent or undefined: its last good version. */
+  /** The replacement of a bad row. Absent or undefined: the last good version of the row. */
   standIn?(bad: { problem: RowProblem; raw: unknown; lastGood: unknown }): StandIn | undefined;
 }
 
@@ -18,17 +18,17 @@ export interface StandIn {
 }
 
 export interface TableReading<Row> {
-  /** Those that are served, by key. */
+  /** The rows that are used, sorted by key. */
   rows: Row[];
-  /** What the rows were read from, as JSON. */
+  /** The raw form of `rows`, as JSON. */
   plainRows: unknown[];
-  /** One for each given row, in the given order. */
+  /** One for each input row, in the same order. */
   results: RowResult[];
 }
 
 /**
- * Reads all rows of a table. A bad row is replaced by its last good version, if today's rules still accept that. Deleted
- * rows are not.
+ * Reads all rows of a table. A bad row is replaced by its last good version if the current rules accept that
+ * version. A deleted row is not replaced.
  * @param earlier the rows of the newest snapshot
  */
 export function readTable<Row>(
@@ -60,7 +60,7 @@ export function readTable<Row>(
   return { rows: sorted.map(({ row }) => row), plainRows: sorted.map(({ plain }) => plain), results };
 }
 
-/** The key as the table has it, so that the result can be written on that row. */
+/** The key as stored in the table, so that the result can be written to that row. */
 function keyOf(table: ConfigTable, raw: unknown): string | number {
   const key = attributeOf(raw, keyAttributes[table]);
   return typeof key === 'string' || typeof key === 'number' ? key : '';

@@ -3,7 +3,7 @@ import { KeyRow } from '../rows/key-row.ts';
 import { readRow } from '../rows/read-row.ts';
 import type { ValidationResult } from '../validation-result.ts';
 
-/** A row of `keys` with a problem refuses its key. */
+/** Validates a row of `keys`. The key of a row with a problem is refused. */
 export function validateKeyRow(raw: unknown): ValidationResult {
   const reading = readRow(KeyRow, raw);
   if ('problem' in reading)
@@ -17,7 +17,7 @@ export function validateKeyRow(raw: unknown): ValidationResult {
     : {};
 }
 
-/** A row of `accounts` with a problem holds no plan; the balance still pays for calls. */
+/** Validates a row of `accounts`. The account of a row with a problem has no plan; its balance still pays. */
 export function validateAccountRow(raw: unknown): ValidationResult {
   const reading = readRow(AccountRow, raw);
   return 'problem' in reading

@@ -3,7 +3,7 @@ import { integerBetween, rowId, time } from './attribute-schemas.ts';
 
 const wantedPlan = 'a map {level, since, until}';
 
-/** A row of the table `accounts`: who pays, and the plan they hold. */
+/** A row of the table `accounts`: an account that pays, and its plan. */
 export const AccountRow = z.strictObject({
   account: rowId,
   plan: z.optional(

@@ -17,12 +17,12 @@ const wantedName = 'a model name: 1 to 128 of the characters A-Z a-z 0-9 . _ : /
 
 export const text = z.string('a text').check(z.trim(), z.minLength(1, 'a text that is not empty'));
 
-/** The key of a row. Taken literally, so blanks around it, which no console shows, are refused. */
+/** The key of a row. It is not trimmed: blanks around it are refused, because no console shows them. */
 export const rowId = z
   .string('a text')
   .check(z.regex(/^\S(.*\S)?$/, 'a text on one line, with no blanks before or after it'));
 
-/** A number that may be written as text; `check` bounds it, and `wanted` says in words what is accepted. */
+/** A number that may be written as text. `accepts` bounds it; `wanted` describes what is accepted. */
 function numberThat(wanted: string, accepts: (value: number) => boolean) {
   const written = z.union([z.number(), z.string().check(z.regex(numeric, wanted))], wanted);
   const read = z.transform((value: number | string) => Number(value));
@@ -52,13 +52,13 @@ export const flag = z.pipe(
   toFlag,
 );
 
-/** read-row.ts has made a list of a string set. */
+/** A list of texts. read-row.ts has already converted string sets to lists. */
 export const textList = z.array(text, 'a list (or a string set) of texts');
 
 export const modelName = z.string(wantedName).check(z.trim(), z.regex(modelNamePattern, wantedName));
 export const modelList = z.array(modelName, wantedNames);
 
-/** A value that goes into a request body as it is. */
+/** A value that is copied into a request body unchanged. */
 export const jsonValue = z.custom(isJson, 'a value that JSON can hold (a list instead of a set)');
 
 function isJson(value: unknown): boolean {
@@ -69,13 +69,13 @@ function isJson(value: unknown): boolean {
   return Object.values(value).every(isJson);
 }
 
-/** ISO 8601, a date (its first moment, UTC) or a time with its zone; becomes epoch milliseconds. */
+/** An ISO 8601 date (read as 00:00 UTC) or time with its zone, converted to epoch milliseconds. */
 export const time = z.pipe(
   z.string(wantedTime).check(z.regex(isoTime, wantedTime), z.refine(isOnTheCalendar, wantedTime)),
   z.transform((value: string) => Date.parse(value)),
 );
 
-/** Date.parse reads 30 February as a day in March, which is refused as a mistake. */
+/** Whether the date exists. Date.parse reads 30 February as a day in March; here it is refused. */
 function isOnTheCalendar(value: string): boolean {
   const day = value.slice(0, 10);
   const midnight = Date.parse(day);

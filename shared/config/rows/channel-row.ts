@@ -27,14 +27,17 @@ const wantedSet = 'a map of request fields, with values that JSON can hold (list
 
 const Params = z.strictObject(
   {
-    /** Fields put into every request, over what the client sent. */
+    /** Fields set in every request. They override the client's fields. */
     set: z._default(z.record(z.string(), jsonValue, wantedSet), {}),
-    /** Fields that this upstream must not see. */
+    /** Fields that are not sent to this upstream. */
     drop: z._default(textList, []),
-    /** Fields that change model or price at the upstream and are dropped unless they stand here. */
+    /**
+     * Fields that change the model or the price at the upstream, and tools that run there. They are dropped
+     * unless they are listed here.
+     */
     allow: z._default(textList, []),
     max_output_tokens: z.optional(positiveInteger),
-    /** false: `stream: true` is never sent; the upstream's JSON answer is streamed on. */
+    /** false: `stream: true` is never sent; the upstream's JSON answer is converted to a stream. */
     stream: z._default(flag, true),
     /** false: `stream_options.include_usage` is not sent. */
     include_usage: z._default(flag, true),
@@ -45,26 +48,26 @@ const Params = z.strictObject(
 const optionalText = ({ wanted, pattern }: OwnAttribute) =>
   z.optional(z.string(wanted).check(z.regex(pattern, wanted)));
 
-/** Attributes that only rows of some type may have; channel-attributes.ts refuses them in rows of other types. */
+/** Attributes that only rows of some types may have; channel-attributes.ts refuses them in other rows. */
 const ownAttributeSchemas = Object.fromEntries(
   ownAttributes().map(({ name, attribute }) => [name, optionalText(attribute)]),
 ) as Record<OwnAttributeName, ReturnType<typeof optionalText>>;
 
-/** A row of the table `channels`: one upstream, what it serves and how it is called. */
+/** A row of the table `channels`: one upstream, the models that it serves and how it is called. */
 export const ChannelRow = z.strictObject({
   id: rowId,
   name: z._default(z.string('a text'), ''),
   type: z._default(z.enum(channelTypeNames, wantedType), defaultChannelType),
   /**
-   * The base address including `/v1`; empty where none is written, until read-channel.ts puts the type's own in its
-   * place. It also says which addresses are allowed.
+   * The base address including `/v1`. Empty if the row has none, until read-channel.ts replaces it with the
+   * type's own address. endpoint-rules.ts decides which addresses are allowed.
    */
   endpoint: z._default(text, ''),
   ...ownAttributeSchemas,
   /** References such as `ssm:/relay/<stack>/name`. Absent: no credentials are sent. */
   secret: z.optional(z.union([text, textList], 'a reference, or a list of references')),
   models: modelList,
-  /** Public model name -> the upstream's. */
+  /** Public model name -> the upstream's name. */
   mapper: z._default(z.record(modelName, text, wantedMapper), {}),
   priority: z._default(integer, 0),
   weight: z._default(amount, 1),
@@ -75,7 +78,7 @@ export const ChannelRow = z.strictObject({
   idle_seconds: z._default(seconds, 60),
   total_seconds: z._default(seconds, 600),
   params: z._default(Params, { set: {}, drop: [], allow: [], stream: true, include_usage: true }),
-  /** The field in which a converted or lowered token limit is sent. */
+  /** The field for a token limit that the client's chat request does not contain. */
   max_tokens_field: z.optional(z.enum(limitFields, '"max_tokens" or "max_completion_tokens"')),
 });
 export type ChannelRow = z.infer<typeof ChannelRow>;

@@ -6,7 +6,7 @@ const wantedAmount =
   'yuan: a number other than 0, at most 9 decimals, below a trillion (below 0: a correction)';
 const amountLimit = 10n ** 21n;
 
-/** Yuan as typed, exact: becomes nano-yuan. */
+/** An amount typed in yuan, converted exactly to nano-yuan. */
 const grantAmount = z.pipe(
   z.pipe(
     z.union([z.number(), z.string()], wantedAmount),
@@ -19,10 +19,10 @@ const grantAmount = z.pipe(
     ),
 );
 
-/** A row of the table `grants`: a top-up. It is applied once, whatever happens to the row afterwards. */
+/** A row of the table `grants`: a top-up. It is applied once; later changes of the row have no effect. */
 export const GrantRow = z.strictObject({
   account: rowId,
-  // Becomes part of a ledger id, of which DynamoDB takes 1 KB.
+  // The grant id becomes part of a ledger id, which DynamoDB limits to 1 KB.
   grant_id: rowId.check(z.maxLength(200, 'a text of at most 200 characters')),
   amount: grantAmount,
   reason: z.optional(z.string('a text')),

@@ -1,16 +1,16 @@
 import * as z from 'zod/mini';
 import { flag, modelList, positiveInteger, rowId, text, time } from './attribute-schemas.ts';
 
-/** A row of the table `keys`. A row that does not fit refuses its key: a typo must not widen access. */
+/** A row of the table `keys`. The key of an invalid row is refused, so that a typo cannot widen access. */
 export const KeyRow = z.strictObject({
-  /** SHA-256, in hex, of the whole `sk-` key; the key itself is stored nowhere. */
+  /** SHA-256, in hex, of the whole `sk-` key; the key itself is not stored. */
   hash: z
     .string('the SHA-256 of the key')
     .check(z.regex(/^[0-9a-f]{64}$/, 'the SHA-256 of the key: 64 of 0-9 a-f')),
   account: rowId,
-  /** Only `api` may chat. */
+  /** Only keys with the value `api` are accepted. */
   agent: z._default(text, 'api'),
-  /** The whitelist. Absent: every model; an empty list: none. */
+  /** The models that the key may call. Absent: every model; an empty list: none. */
   models: z.optional(modelList),
   official: z._default(flag, false),
   enabled: z._default(flag, true),
@@ -22,7 +22,7 @@ export const KeyRow = z.strictObject({
 });
 export type KeyRow = z.infer<typeof KeyRow>;
 
-/** Why the relay refuses the key of a row; undefined: it does not. `nowMs`: epoch milliseconds. */
+/** Why the relay refuses the key of a row; undefined if it accepts the key. `nowMs`: epoch milliseconds. */
 export function refusedFor(key: KeyRow, nowMs: number): 'kind' | 'disabled' | 'expired' | undefined {
   if (key.agent !== 'api') return 'kind';
   if (!key.enabled) return 'disabled';

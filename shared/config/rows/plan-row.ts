@@ -19,7 +19,9 @@ const PlanItem = z.strictObject(
 const haveOwnIds = (items: { id: string }[]): boolean =>
   new Set(items.map((item) => item.id)).size === items.length;
 
-/** A row of the table `plans`: a subscription level. `value` counts calls a month, -1 is unlimited. */
+/**
+ * A row of the table `plans`: a subscription level. `value` is the number of calls a month; -1 is unlimited.
+ */
 export const PlanRow = z.strictObject({
   level: integerBetween(1, 3, 'a plan level: 1, 2 or 3'),
   price: z._default(amount, 0),

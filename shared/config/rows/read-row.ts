@@ -1,19 +1,19 @@
 import * as z from 'zod/mini';
 import { explainIssues } from '../../wire/issue-sentence.ts';
 
-/** A row that is used, perhaps with a warning; or why it is not used. */
+/** A row that is used, with a warning if there is one; or the reason why it is not used. */
 export type RowReading<Row> = { row: Row; warning?: string } | RowProblem;
 
 export interface RowProblem {
-  /** What was found and what is wanted, in words. */
+  /** The text for operators: what was found and what is wanted. */
   problem: string;
-  /** true: the row's switch is off or unreadable, so not even an earlier version of the row may be served. */
+  /** true: the row's switch is off or unreadable, so no earlier version of the row may be used either. */
   off?: boolean;
 }
 
 /**
- * Reads one row of a table as the SDK's document client returns it (numbers, JavaScript sets). Attributes that
- * start with `_` are notes and marks and never break a row.
+ * Reads one row of a table as the SDK's document client returns it (numbers, JavaScript sets). Attributes
+ * that start with `_` are notes and marks; they are ignored.
  */
 export function readRow<Row>(
   schema: z.ZodMiniType<Row>,
@@ -29,22 +29,19 @@ export function readRow<Row>(
 export const usedRow = <Row>(row: Row, warnings: string[]): RowReading<Row> =>
   warnings.length > 0 ? { row, warning: warnings.join('; ') } : { row };
 
-/** One attribute of a row of unknown shape; undefined when there is none. */
+/** One attribute of a row of unknown shape; undefined if there is none. */
 export function attributeOf(raw: unknown, name: string): unknown {
   if (typeof raw !== 'object' || raw === null || !Object.hasOwn(raw, name)) return undefined;
   return (raw as Record<string, unknown>)[name];
 }
 
-/**
- * A row as JSON can hold it, without notes and marks. A string set has no order of its own: it becomes a list,
- * sorted by name.
- */
+/** A row as JSON, without notes and marks. A string set has no order, so it becomes a sorted list. */
 export function plainRow(raw: unknown): unknown {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return plainValue(raw);
   return plainValue(Object.fromEntries(Object.entries(raw).filter(([name]) => !name.startsWith('_'))));
 }
 
-/** Values that JSON cannot hold stay as they are: no schema accepts them. */
+/** Values that JSON cannot hold are not converted, and no schema accepts them. */
 function plainValue(value: unknown): unknown {
   if (value instanceof Set && [...value].every((item) => typeof item === 'string'))
     return [...(value as Set<string>)].toSorted();

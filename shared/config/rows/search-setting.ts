@@ -11,13 +11,13 @@ const resultsWanted = 'a whole number from 1 to 10';
 export const SearchValue = z.strictObject(
   {
     type: z.enum(['searxng', 'tavily'], '"searxng" or "tavily"'),
-    /** The base address; Tavily has one of its own. */
+    /** The base address. Optional for Tavily, which has a default. */
     endpoint: z.optional(text),
-    /** A reference, as in channels. Absent: no credentials are sent. */
+    /** A secret reference, as in channels. Absent: no credentials are sent. */
     secret: z.optional(text),
-    /** The number of results that go into the prompt, as far as they fit. */
+    /** The number of results put into the prompt; fewer if they do not fit. */
     results: z._default(integerBetween(1, 10, resultsWanted), 5),
-    /** SearXNG alone. */
+    /** Only for SearXNG. */
     language: z.optional(
       z.string(wantedLanguage).check(z.regex(/^[A-Za-z]{2,3}(-[A-Za-z]{2,4})?$/, wantedLanguage)),
     ),
@@ -28,7 +28,7 @@ type SearchValue = z.infer<typeof SearchValue>;
 
 const tavilyEndpoint = 'https://api.tavily.com';
 
-/** The rules beyond the schema. Address and secret follow the same rules as a channel's. */
+/** Checks the rules beyond the schema. Address and secret follow the same rules as a channel's. */
 export function readSearch(
   { endpoint, ...value }: SearchValue,
   rules: { local: boolean },

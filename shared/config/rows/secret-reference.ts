@@ -1,6 +1,6 @@
 /**
- * Credentials are kept in a secret store; a row holds only a reference to where. A function may read the secrets of its
- * own stack alone.
+ * References to secrets. Credentials are kept in a secret store; a row holds only a reference. A function may
+ * read only the secrets of its own stack.
  */
 
 export interface ReferenceRules {
@@ -16,7 +16,7 @@ const howToStore =
   'store the value with `npm run ops -- secret put <name> --stack <stack>`, which reads it from standard input, ' +
   'and write ssm:/relay/<stack>/<name> here';
 
-/** Why this is not a usable reference; undefined when it is. Never quotes it: it may be the secret itself. */
+/** Why a reference is not usable; undefined if it is. Never quotes it: it may be the secret itself. */
 export function referenceProblem(reference: string, rules: ReferenceRules): string | undefined {
   if (parameter.test(reference) || managed.test(reference)) return undefined;
   if (reference.startsWith('ssm:')) {
@@ -40,10 +40,10 @@ const namePattern = /^[A-Za-z0-9_.-]+(\/[A-Za-z0-9_.-]+)*$/;
 
 export const isSecretName = (name: string): boolean => namePattern.test(name) && name.length <= 200;
 
-/** The name of a parameter of SSM. */
+/** The name of a parameter in SSM. */
 export const parameterName = (stack: string, name: string): string => `/relay/${stack}/${name}`;
 
-/** The name of a secret of Secrets Manager. */
+/** The name of a secret in Secrets Manager. */
 export const managedSecretName = (stack: string, name: string): string => `${stack}/${name}`;
 
 export const isOfStack = (reference: string, stack: string): boolean =>

@@ -4,8 +4,8 @@ import { SearchValue } from './search-setting.ts';
 import { defaultSettings } from './settings.ts';
 
 /**
- * The table `settings`: each row is {name, value}. One schema per name; a name that is not here is a problem.
- * A switch that cannot be read takes its safe value: the relay closes, subscriptions stay off.
+ * The table `settings`: each row is {name, value}. There is one schema for each name; an unknown name is a
+ * problem. A switch that cannot be read gets its safe value: the relay is closed, subscriptions are off.
  */
 export const settingValues = {
   relay_closed: flag,

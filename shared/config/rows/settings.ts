@@ -1,9 +1,11 @@
-/** Parsed settings and their defaults. The schemas of the rows are in setting-row.ts: requests are served without them. */
+/**
+ * Parsed settings and their defaults. The schemas are in setting-row.ts, because serving needs no schemas.
+ */
 export interface Settings {
   relayClosed: boolean;
   subscriptionEnabled: boolean;
   unpricedModels: 'free' | 'refuse';
-  /** Shown in refusals that only the operator can help with; empty: nothing is shown. */
+  /** Shown in refusals that only the operator can resolve. Empty: nothing is shown. */
   contact: string;
   page: boolean;
   corsOrigins: string[];
@@ -15,11 +17,11 @@ export interface Settings {
 /** Web search provider settings. */
 export interface SearchSettings {
   type: 'searxng' | 'tavily';
-  /** The base address, without a slash at its end; `/search` comes behind it. */
+  /** The base address, without a slash at its end; `/search` is appended to it. */
   endpoint: string;
-  /** A reference. */
+  /** A secret reference. */
   secret?: string | undefined;
-  /** 1 to 10. */
+  /** The number of results, 1 to 10. */
   results: number;
   language?: string | undefined;
 }

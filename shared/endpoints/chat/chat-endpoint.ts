@@ -4,7 +4,7 @@ import type { Endpoint } from '../endpoint.ts';
 import { chatRoute } from './route.ts';
 import { chatJsonRenderer, chatStreamRenderer } from './render.ts';
 
-/** Chat Completions: what a client sends is the canonical call. */
+/** Chat Completions. The client's request is the canonical call and needs no conversion. */
 export const chatEndpoint: Endpoint = {
   ...chatRoute,
   read(body) {

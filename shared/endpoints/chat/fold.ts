@@ -36,7 +36,7 @@ export class ChunksToCompletion {
     }
   }
 
-  /** The whole answer. Only to be called after at least one chunk. */
+  /** The complete answer. Throws unless a chunk was pushed before. */
   completion(): ChatCompletion {
     const first = this.#first;
     if (!first) throw new Error('a completion needs at least one chunk');

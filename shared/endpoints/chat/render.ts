@@ -9,7 +9,10 @@ export function chatStreamRenderer(identity: AnswerIdentity, includeUsage: boole
   let held: ChatChunk | undefined;
   return {
     ...streamedAnswer,
-    /** The last finish chunk waits for the usage that it carries, unless the client wants that in its own chunk. */
+    /**
+     * Holds the last finish chunk until the usage arrives: it carries the usage unless the client asked for a
+     * separate usage chunk.
+     */
     push(chunk) {
       const finish = held;
       held = undefined;
@@ -24,7 +27,7 @@ export function chatStreamRenderer(identity: AnswerIdentity, includeUsage: boole
     },
     end: () => [...frames(held), dataFrame('[DONE]')],
     idle: () => commentFrame('ping'),
-    /** Without `choices`: clients overlook an error beside them. */
+    /** Has no `choices`, because clients overlook an error beside them. */
     failed(error) {
       const chunk = { id: `chatcmpl-${requestId}`, object: 'chat.completion.chunk', created, model, error };
       return dataFrame(JSON.stringify(chunk)) + dataFrame('[DONE]');

@@ -1,6 +1,6 @@
 import type { EndpointRoute } from '../endpoint.ts';
 
-/** In a file of its own: every function knows all routes, but carries no endpoint that it does not serve. */
+/** In a separate file: every function needs all routes, but bundles only the endpoints that it serves. */
 export const chatRoute = {
   name: 'chat',
   method: 'POST',

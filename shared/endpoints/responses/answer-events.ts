@@ -14,10 +14,10 @@ import type { DeclaredTool } from './tool-names.ts';
 const noUsage: ChatUsage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
 
 /**
- * The canonical stream of one choice to the events of a Responses stream:
- * created in_progress (item event | in_progress)* (completed | failed). Items get their index in order of first
- * appearance. A message is closed when a call begins; calls stay open to the end, because upstreams interleave them.
- * Reasoning is not shown: clients would send it back as an item that the input side refuses.
+ * Converts the canonical stream of one choice to the events of a Responses stream: created in_progress (item
+ * event | in_progress)* (completed | failed). Items are numbered in order of first appearance. A message is
+ * closed when a call begins; calls stay open to the end, because upstreams interleave them. Reasoning is left
+ * out: clients would send it back as an item, which the input side refuses.
  */
 export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   readonly #response: ResponseObject;
@@ -29,13 +29,13 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   readonly #open = new Map<'message' | number, OpenItem>();
   #items = 0;
   #started = false;
-  /** Some upstreams count their choices from 1. */
+  /** The index of the first choice, which alone is shown. Some upstreams count their choices from 1. */
   #choice: number | undefined;
   #finish = 'stop';
   #usage = noUsage;
   #quota: number | undefined;
 
-  /** `response`: as it stands at the start. `now`: Unix seconds. */
+  /** `response`: the response object at the start. `now` returns Unix seconds. */
   constructor(response: ResponseObject, declared: ReadonlyMap<string, DeclaredTool>, now: () => number) {
     this.#response = response;
     this.#declared = declared;
@@ -43,7 +43,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     this.#suffix = response.id.replace(/^resp-/, '');
   }
 
-  /** The two events that open the stream; nothing when they are out already. */
+  /** The two events that open the stream; none if they were sent already. */
   start(): ResponsesEvent[] {
     if (this.#started) return [];
     this.#started = true;
@@ -81,7 +81,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     return [...events, { type: 'response.completed', response }];
   }
 
-  /** Open items stay open: a client that sees a call done would run half a call. */
+  /** Does not close open items: a client would run an incomplete call that is marked as done. */
   failed(error: ErrorObject): ResponsesEvent[] {
     const response = { ...this.#response, status: 'failed', output: this.#output.filter(Boolean), error };
     return [...this.start(), { type: 'response.failed', response, error }];
@@ -116,7 +116,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     return [...closing, ...open.added(), ...open.push(text)];
   }
 
-  /** Nothing when no such item is open. */
+  /** Returns no events if no such item is open. */
   #close(place: 'message' | number, status: ItemStatus): ResponsesEvent[] {
     const open = this.#open.get(place);
     if (!open) return [];

@@ -17,7 +17,7 @@ const outputText = (text: string): OutputText => ({
   logprobs: [],
 });
 
-/** An item of the answer that is being written: its events from added to done. */
+/** An output item that is being written, with its events from added to done. */
 export interface OpenItem {
   readonly outputIndex: number;
   added(): ResponsesEvent[];
@@ -62,8 +62,8 @@ interface OpenedCall {
 }
 
 /**
- * A tool call. A custom tool's input is unwrapped at its end, when its JSON is whole. `suffix` makes the item's id;
- * `first` is the delta that opened the call.
+ * Opens a tool call. The input of a custom tool is unwrapped at the end, when its JSON is complete. `suffix`
+ * is the end of the item's id; `first` is the delta that opened the call.
  */
 export function openCall(suffix: string, { outputIndex, first, tool }: OpenedCall): OpenItem {
   let input = '';

@@ -4,7 +4,7 @@ import type { OutputItem, ResponseObject, ResponsesUsage } from '../../wire/resp
 import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
 import { plainTool } from './read-tools.ts';
 
-/** The response object as it stands at the start of an answer; later forms replace what changed. */
+/** The response object at the start of an answer. Later versions replace the fields that changed. */
 export function startedResponse(identity: AnswerIdentity, request: ResponsesRequest): ResponseObject {
   return {
     id: `resp-${identity.requestId}`,
@@ -64,7 +64,7 @@ function echoedTool(tool: JsonRecord): JsonRecord {
 
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
-/** OpenAI's schema has no choice without a type. */
+/** OpenAI's schema requires a type in a choice, so a choice without one becomes `auto`. */
 const echoedChoice = (choice: unknown): unknown =>
   typeof choice === 'string' || (isRecord(choice) && typeof choice['type'] === 'string') ? choice : 'auto';
 
@@ -81,7 +81,7 @@ export const responsesUsage = (usage: ChatUsage): ResponsesUsage => ({
 
 const incompleteReasons = { length: 'max_output_tokens', content_filter: 'content_filter' } as const;
 
-/** Why an answer with this finish reason is not complete; undefined: it is. */
+/** Why an answer with this finish reason is incomplete; undefined if it is complete. */
 export const incompleteReason = (finish: string): 'max_output_tokens' | 'content_filter' | undefined =>
   finish === 'length' || finish === 'content_filter' ? incompleteReasons[finish] : undefined;
 
@@ -89,13 +89,13 @@ export interface AnswerEnd {
   output: OutputItem[];
   usage: ChatUsage;
   finish: string;
-  /** Official mode alone: yuan. */
+  /** Official mode only, in yuan. */
   quota: number | undefined;
   /** Unix seconds. */
   endedAt: number;
 }
 
-/** The response when the answer has ended. */
+/** The response object at the end of an answer. */
 export function finishedResponse(started: ResponseObject, end: AnswerEnd): ResponseObject {
   const reason = incompleteReason(end.finish);
   return {

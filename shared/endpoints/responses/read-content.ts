@@ -4,7 +4,7 @@ import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
 
 const textTypes = new Set(['input_text', 'output_text', 'text']);
 
-/** Responses content as chat parts. `param` is where it stands, for errors: `input[2].content`. */
+/** Converts Responses content to chat parts. `param` is its path for errors, such as `input[2].content`. */
 export function contentParts(content: unknown, param: string): ChatContentPart[] {
   if (content === undefined || content === null) return [];
   if (typeof content === 'string') return [{ type: 'text', text: content }];
@@ -45,20 +45,20 @@ function imagePart(part: JsonRecord, param: string): ChatContentPart {
   return { type: 'image_url', image_url: { url, ...(typeof detail === 'string' && { detail }) } };
 }
 
-/** All text of some parts, each on a line of its own. */
+/** The texts of the text parts, joined by line feeds. */
 export const textOfParts = (parts: readonly ChatContentPart[]): string =>
   parts.flatMap((part) => (part.type === 'text' ? [part.text ?? ''] : [])).join('\n');
 
 /**
- * What a message holds: a plain string where there is nothing but text, because every upstream takes that. Several
- * texts of a user stay apart, as they were sent.
+ * The content of a chat message. Text alone becomes a plain string, because every upstream accepts that;
+ * several texts in a user's message stay separate parts.
  */
 export function contentOfParts(parts: ChatContentPart[], role = 'assistant'): string | ChatContentPart[] {
   const textOnly = parts.every((part) => part.type === 'text');
   return textOnly && (parts.length < 2 || role !== 'user') ? textOfParts(parts) : parts;
 }
 
-/** A chat message's content as parts; an empty text is none. */
+/** The content of a chat message as parts. An empty text gives no part. */
 export function partsOfContent(content: ChatMessage['content']): ChatContentPart[] {
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
   return content ?? [];

@@ -10,10 +10,10 @@ interface Output {
   param: string;
 }
 
-/** Outputs that no call has taken yet, by call id. */
+/** Outputs that are not assigned to a call yet, by call id. */
 type OutputQueues = ReadonlyMap<string, Output[]>;
 
-/** Text and calls of one turn of the model: one assistant message in chat. */
+/** Messages and calls of one turn of the model, which become one assistant message in chat. */
 interface CallTurn {
   said: ChatMessage[];
   calls: ChatToolCall[];
@@ -23,14 +23,14 @@ const callTypes = new Set(['function_call', 'custom_tool_call']);
 const outputTypes = new Set(['function_call_output', 'custom_tool_call_output']);
 const roles = new Set(['system', 'developer', 'user', 'assistant']);
 
-/** The type of an item; one without a type but with a role is a message. */
+/** The type of an item. An item without a type but with a role is a message. */
 export const itemType = (item: InputItem): string =>
   item.type ?? (typeof item.role === 'string' ? 'message' : '');
 
 /**
- * Responses items as chat messages. Calls that stand together, with an assistant message before them or between
- * them, are one assistant message; the outputs follow it in the order of the calls, wherever they stood. Throws
- * InvalidRequest.
+ * Converts Responses items to chat messages. Consecutive calls and the assistant messages next to them become
+ * one assistant message. Their outputs follow it in the order of the calls, wherever they are in the input.
+ * Throws InvalidRequest.
  */
 export function responsesInputToChat(
   items: readonly InputItem[],
@@ -66,7 +66,7 @@ export function responsesInputToChat(
   return messages;
 }
 
-/** By call id, in order: some upstreams use an id again in a later turn. */
+/** The outputs by call id, in input order. An id may have several: some upstreams reuse ids. */
 function collectOutputs(items: readonly InputItem[]): OutputQueues {
   const outputs = items.flatMap((item, i): Output[] => {
     const param = `input[${i}]`;
@@ -87,7 +87,10 @@ function refuseOrphans(queues: OutputQueues): void {
   );
 }
 
-/** Takes the assistant message that stands last, if it has no calls yet: it belongs to the calls that follow. */
+/**
+ * Removes and returns the last message if it is an assistant message without calls, because it belongs to the
+ * calls that follow.
+ */
 function takeAssistant(messages: ChatMessage[]): ChatMessage[] {
   const last = messages.at(-1);
   if (last?.role !== 'assistant' || last.tool_calls) return [];
@@ -108,7 +111,7 @@ function answeredTurn({ said, calls }: CallTurn, queues: OutputQueues): ChatMess
     messages.push({ role: 'tool', tool_call_id: call.id, content: textOfParts(output.parts) });
     for (const part of output.parts) if (part.type !== 'text') images.push(part);
   }
-  // Tool messages hold text alone, so images of a tool's output go into a user message.
+  // Tool messages can hold only text, so images of a tool's output go into a user message.
   if (images.length > 0) messages.push({ role: 'user', content: images });
   return messages;
 }
@@ -128,7 +131,7 @@ function toolCall(item: InputItem, param: string, declared: ReadonlyMap<string, 
   };
 }
 
-/** A call without a name can only mean the one declared tool. */
+/** The name of the called tool. A call without a name is accepted only if exactly one tool is declared. */
 function calledName(item: InputItem, param: string, declared: ReadonlyMap<string, DeclaredTool>): string {
   const { name, namespace } = item;
   if (typeof name === 'string' && name !== '') return flatToolName(name, namespace);

@@ -5,15 +5,16 @@ import { flatToolName, type DeclaredTool } from './tool-names.ts';
 
 export interface ConvertedTools {
   tools: ChatTool[];
-  /** By flat name. */
+  /** The declared tools, by flat name. */
   declared: Map<string, DeclaredTool>;
-  /** Tools that a chat upstream cannot have, such as `web_search`: left out, and counted. */
+  /** The number of tools left out because chat upstreams do not support them, such as `web_search`. */
   dropped: number;
 }
 
 /**
- * Responses tools as chat functions. A custom tool, whose input is free text, becomes a function of one string; the
- * tools of a namespace become functions under joined names. The first of a name counts.
+ * Converts Responses tools to chat functions. A custom tool, whose input is free text, becomes a function
+ * with one string. The tools of a namespace become functions with joined names. The first tool of a name is
+ * used, later ones are ignored.
  */
 export function responsesToolsToChat(tools: readonly ResponsesTool[]): ConvertedTools {
   const converted: ConvertedTools = { tools: [], declared: new Map(), dropped: 0 };
@@ -42,7 +43,9 @@ function addTool(converted: ConvertedTools, source: JsonRecord, namespace: strin
   converted.tools.push(type === 'function' ? functionTool(flat, tool) : customTool(flat, tool));
 }
 
-/** A tool in Responses form: callers who come from Chat Completions leave its fields under `function`. */
+/**
+ * Converts a tool to Responses form: some clients send its fields under `function`, as in Chat Completions.
+ */
 export function plainTool(tool: JsonRecord): JsonRecord {
   const inner = tool['function'];
   const fields = isRecord(inner) && tool['name'] === undefined ? inner : tool;
@@ -81,13 +84,13 @@ function customTool(name: string, tool: JsonRecord): ChatTool {
   };
 }
 
-/** A tool choice in chat form, with the tools that it leaves. */
+/** A tool choice in chat form, and the tools that it allows. */
 export interface ConvertedChoice {
   tools: ChatTool[];
   choice: unknown;
 }
 
-/** A choice that names a tool which is not there, or a built-in one, leaves it to the model. */
+/** Converts a tool choice to chat form. A choice of an unknown or a built-in tool becomes `auto`. */
 export function toolChoiceToChat(choice: unknown, tools: ChatTool[]): ConvertedChoice {
   if (choice === 'none' || choice === 'required') return { tools, choice };
   if (!isRecord(choice)) return { tools, choice: 'auto' };
@@ -97,7 +100,7 @@ export function toolChoiceToChat(choice: unknown, tools: ChatTool[]): ConvertedC
   return { tools, choice: known ? { type: 'function', function: { name } } : 'auto' };
 }
 
-/** Few chat upstreams know a list of allowed tools: the others are left out instead. */
+/** Removes the other tools, because few chat upstreams support a list of allowed tools. */
 function allowedTools(choice: JsonRecord, tools: ChatTool[]): ConvertedChoice {
   const entries = Array.isArray(choice['tools']) ? choice['tools'].filter(isRecord) : [];
   const names = new Set(entries.map(chosenName));

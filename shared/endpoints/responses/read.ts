@@ -8,13 +8,13 @@ import type { DeclaredTool } from './tool-names.ts';
 
 export interface ConvertedRequest {
   chat: ChatRequest;
-  /** Sent in the field that the channel takes limits in. */
+  /** Sent in the channel's limit field. */
   outputTokensMax: number | undefined;
   declared: Map<string, DeclaredTool>;
   droppedTools: number;
 }
 
-/** A Responses request as the chat request that means the same. Throws InvalidRequest. */
+/** Converts a Responses request to the equivalent chat request. Throws InvalidRequest. */
 export function responsesToChat(request: ResponsesRequest): ConvertedRequest {
   refuseStored(request);
   const items = typeof request.input === 'string' ? [] : request.input;
@@ -50,7 +50,7 @@ function refuseStored({ previous_response_id: previous, conversation }: Response
   );
 }
 
-/** Newer coding agents declare their tools in an input item. */
+/** Tools declared in input items, as newer coding agents do. */
 const laterTools = (items: readonly InputItem[]): ResponsesTool[] =>
   items
     .filter((item) => itemType(item) === 'additional_tools')
@@ -67,7 +67,7 @@ function sampling(request: ResponsesRequest): Partial<ChatRequest> {
   };
 }
 
-/** `text.format` has the JSON schema's fields beside its type; chat has them one level below. */
+/** Responses has the fields of the JSON schema beside `type`; chat has them under `json_schema`. */
 function outputForm({ text }: ResponsesRequest): Partial<ChatRequest> {
   const verbosity = text?.['verbosity'];
   const form: Partial<ChatRequest> = typeof verbosity === 'string' ? { verbosity } : {};

@@ -3,7 +3,7 @@ import { commentFrame, eventFrame } from '../../stream/sse-encode.ts';
 import type { ResponsesEvent } from '../../wire/responses-response.ts';
 import { jsonAnswer, streamedAnswer, type Renderer } from '../renderer.ts';
 
-/** One sign of life in this many is an event: some clients ignore comments and give up after minutes. */
+/** One heartbeat in this many is an event: some clients ignore comments and time out after minutes. */
 const idlesPerEvent = 4;
 
 /** Responses, `stream: true`: numbered events, then the stream closes. */
@@ -33,7 +33,7 @@ export function responsesStreamRenderer(events: ChatToResponses): Renderer {
   };
 }
 
-/** Responses, `stream: false`: the response of the last event of the same stream. */
+/** Responses, `stream: false`: the response object of the stream's last event. */
 export function responsesJsonRenderer(events: ChatToResponses): Renderer {
   return {
     ...jsonAnswer,

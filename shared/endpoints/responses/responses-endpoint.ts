@@ -7,7 +7,7 @@ import type { Endpoint } from '../endpoint.ts';
 import { responsesRoute } from './route.ts';
 import { responsesJsonRenderer, responsesStreamRenderer } from './render.ts';
 
-/** Responses: converted to the canonical call, answered from the same canonical stream. */
+/** Responses. A request is converted to the canonical call; its answer is made of the canonical stream. */
 export const responsesEndpoint: Endpoint = {
   ...responsesRoute,
   read(body) {

@@ -1,4 +1,4 @@
-/** A tool as a Responses client declared it, behind the flat function name that the upstream knows it by. */
+/** A tool as a Responses client declared it. The upstream knows it by a flat function name. */
 export interface DeclaredTool {
   kind: 'function' | 'custom';
   name: string;
@@ -8,8 +8,9 @@ export interface DeclaredTool {
 const nameLengthMax = 64;
 
 /**
- * The function name of a tool for a chat upstream: `namespace__name`, within the characters and the length that
- * upstreams accept; without a namespace `name` alone. The same tool gets the same name in every turn of a conversation.
+ * The function name of a tool for a chat upstream: `namespace__name`, or `name` if there is no namespace,
+ * reduced to the characters and the length that upstreams accept. The same tool gets the same name in every
+ * turn of a conversation.
  */
 export function flatToolName(name: string, namespace: unknown): string {
   const whole = typeof namespace === 'string' && namespace !== '' ? `${namespace}__${name}` : name;
@@ -19,7 +20,7 @@ export function flatToolName(name: string, namespace: unknown): string {
   return plain.slice(0, nameLengthMax - mark.length) + mark;
 }
 
-/** FNV-1a, 32 bits, in base 36: keeps names apart that look alike when they are shortened. */
+/** FNV-1a, 32 bits, in base 36. Keeps names distinct that would be equal after shortening. */
 function fingerprint(text: string): string {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i += 1) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

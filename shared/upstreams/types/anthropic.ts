@@ -1,4 +1,4 @@
-/** Anthropic's OpenAI-compatible endpoint. Most of what it cannot do it ignores. */
+/** Anthropic's OpenAI-compatible endpoint. It ignores most fields that it does not support. */
 import type { ChannelSetup } from '../channel-setup.ts';
 import { bearer, type ChannelType } from '../channel-type.ts';
 import { readModelPage } from '../model-listing.ts';
@@ -6,12 +6,12 @@ import { readModelPage } from '../model-listing.ts';
 export const anthropic: ChannelType = {
   credentials: bearer,
   limitField: () => 'max_tokens',
-  /** Its newer models refuse a request with both; the temperature is what clients mean more often. */
+  /** Drops `top_p` beside `temperature`: newer models refuse both, and clients more often mean the latter. */
   adjust({ top_p: topP, ...request }) {
     const both = typeof request.temperature === 'number' && typeof topP === 'number';
     return topP === undefined || both ? request : { ...request, top_p: topP };
   },
-  /** An account without money answers 400. */
+  /** Anthropic refuses an account without credit with a 400. */
   ownFault: (status, error) =>
     status === 400 && /credit balance is too low/i.test(String(error['message'])) ? 'secret' : undefined,
 };
@@ -19,7 +19,7 @@ export const anthropic: ChannelType = {
 export const anthropicSetup: ChannelSetup = {
   attributes: {},
   ownEndpoint: () => 'https://api.anthropic.com/v1',
-  /** Part of its native interface, which knows no bearer token. */
+  /** The list is part of the native API, which does not accept bearer tokens. */
   models: {
     address: ({ endpoint }, after) =>
       `${endpoint}/models?limit=1000${after === undefined ? '' : `&after_id=${encodeURIComponent(after)}`}`,

@@ -1,11 +1,11 @@
-/** Azure OpenAI: the deployment is named in the path of dated versions, and as the model in the newer form. */
+/** Azure OpenAI. The deployment is part of the path in dated versions, and the model in the newer form. */
 import type { ChannelSetup } from '../channel-setup.ts';
 import type { ChannelType } from '../channel-type.ts';
 
-/** Versions before it refuse `stream_options`. */
+/** Earlier versions refuse `stream_options`. */
 const usageSince = '2024-08-01';
 
-/** The newer form, which needs no `api_version`. */
+/** Whether an endpoint has the newer form, which needs no `api_version`. */
 const isNewerForm = (endpoint: string): boolean => /\/openai\/v1\/*$/.test(endpoint);
 
 export const azure: ChannelType<'api_version'> = {
@@ -19,7 +19,7 @@ export const azure: ChannelType<'api_version'> = {
   limitField: () => 'max_completion_tokens',
   reportsUsage: ({ api_version: version }) =>
     version === undefined || !/^\d{4}-\d{2}-\d{2}/.test(version) || version >= usageSince,
-  /** The deployment stands in the row, not in the caller's request. */
+  /** The row names the deployment, so an unknown deployment is not the caller's fault. */
   ownFault: (status, error) =>
     status === 404 && error['code'] === 'DeploymentNotFound' ? 'channel' : undefined,
 };

@@ -1,4 +1,6 @@
-/** Amazon Bedrock's OpenAI-compatible endpoint, called with the function's own role: there is no secret. */
+/**
+ * Amazon Bedrock's OpenAI-compatible endpoint. The function's own role signs requests; there is no secret.
+ */
 import type { ChannelSetup } from '../channel-setup.ts';
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
 import { isLoopbackAddress } from '../public-address.ts';
@@ -7,7 +9,7 @@ export const bedrock: ChannelType<'region'> = {
   credentials: () => ({}),
   awsScope: ({ region = '' }) => ({ service: 'bedrock', region }),
   limitField: () => 'max_completion_tokens',
-  /** It refuses the older name of the limit. */
+  /** Renames `max_tokens`, which Bedrock refuses. */
   adjust({ max_tokens: older, ...request }) {
     const limit = request.max_completion_tokens ?? older;
     return limit === undefined ? request : { ...request, max_completion_tokens: limit };
@@ -38,7 +40,7 @@ export const bedrockSetup: ChannelSetup<'region'> = {
   questions: [{ attribute: 'region', question: 'AWS region of the models' }],
 };
 
-/** Signed requests carry a session token: they go nowhere but to AWS. */
+/** Signed requests carry a session token, so they may go only to AWS. */
 function isBedrockHost(
   { endpoint, region }: ChannelAttributes<'region'>,
   { local }: { local: boolean },

@@ -1,4 +1,4 @@
-/** The attributes of a channel's row that depend on its type, and whether they fit it. */
+/** Checks the attributes of a channel's row that depend on its type. */
 import type { OwnAttribute } from '../channel-setup.ts';
 import type { ChannelAttributes } from '../channel-type.ts';
 import { dialectPaths } from '../dialects/dialects.ts';
@@ -7,10 +7,10 @@ import { channelSetups, channelTypes, type ChannelTypeName, type OwnAttributeNam
 
 export const channelTypeNames = Object.keys(channelTypes) as ChannelTypeName[];
 
-/** What these functions read of a row. */
+/** The attributes of a row that these functions read. */
 type TypedRow = ChannelAttributes<OwnAttributeName> & { type: ChannelTypeName };
 
-/** Every attribute that only some types have. Types that share one declare the same. */
+/** Every attribute that only some types have. Types that share one declare it identically. */
 export function ownAttributes(): { name: OwnAttributeName; attribute: OwnAttribute }[] {
   const all = Object.values(channelSetups).flatMap(({ attributes }) =>
     Object.entries<OwnAttribute>(attributes),
@@ -21,15 +21,15 @@ export function ownAttributes(): { name: OwnAttributeName; attribute: OwnAttribu
   }));
 }
 
-/** The types whose rows have an attribute. */
+/** The types whose rows may have an attribute. */
 export const typesWith = (name: OwnAttributeName): ChannelTypeName[] =>
   channelTypeNames.filter((type) => Object.hasOwn(channelSetups[type].attributes, name));
 
-/** The address that a row is called at: its own or its type's; undefined: it has none. */
+/** The base address of a channel: the row's own or its type's; undefined if there is none. */
 export const endpointOf = (row: TypedRow): string | undefined =>
   row.endpoint === '' ? channelSetups[row.type].ownEndpoint?.(row) : row.endpoint;
 
-/** Why a row does not fit its type or may not be called, each as `attribute: found ..., wanted ...`. */
+/** The problems of a row with its type and its address, each as `attribute: found ..., wanted ...`. */
 export function typeProblems(row: TypedRow, rules: EndpointRules): string[] {
   const endpoint = endpointOf(row);
   const problems = [...foreignAttributes(row), ...(channelSetups[row.type].problems?.(row, rules) ?? [])];

@@ -1,4 +1,6 @@
-/** A call as one channel is to be sent it: address, headers, body, and whether it has to be signed. Sends nothing. */
+/**
+ * Builds the request of a call to one channel: URL, headers, body, and whether it is signed. Sends nothing.
+ */
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { JsonRecord } from '../../wire/json-record.ts';
 import type { ChannelAttributes } from '../channel-type.ts';
@@ -6,7 +8,7 @@ import type { Dialect, LimitField } from '../dialect.ts';
 import type { UpstreamRequest } from '../exchange.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
 
-/** What is read of a channel's row. */
+/** The attributes of a channel's row that a request needs. */
 export type CalledChannel = ChannelAttributes<OwnAttributeName> & {
   type: ChannelTypeName;
   mapper: Record<string, string>;
@@ -25,9 +27,9 @@ export type CalledChannel = ChannelAttributes<OwnAttributeName> & {
 export interface ChannelCall {
   dialect: Dialect;
   request: ChatRequest;
-  /** The public name. */
+  /** The public model name. */
   model: string;
-  /** Undefined: the channel has none. */
+  /** Undefined: the channel has no secret. */
   secret: string | undefined;
   /** See RequestSettings. */
   outputTokensLimit?: number | undefined;

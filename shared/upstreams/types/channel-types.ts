@@ -1,4 +1,4 @@
-/** Every channel type: its name in rows, what answers need of it, and what configuration and operators need. */
+/** The registry of channel types: name in rows, part for answers, part for configuration and operators. */
 import { anthropic, anthropicSetup } from './anthropic.ts';
 import { azure, azureSetup } from './azure.ts';
 import { bedrock, bedrockSetup } from './bedrock.ts';
@@ -16,10 +16,10 @@ export const channelSetups = {
 } satisfies Record<keyof typeof channelTypes, unknown>;
 
 export type ChannelTypeName = keyof typeof channelTypes;
-/** Attributes that only rows of some type have. */
+/** Attributes that only rows of some types have. */
 export type OwnAttributeName = {
   [Type in ChannelTypeName]: keyof (typeof channelSetups)[Type]['attributes'];
 }[ChannelTypeName];
 
-/** The type of a row that names none. */
+/** The type of a row without `type`. */
 export const defaultChannelType: ChannelTypeName = 'openai';

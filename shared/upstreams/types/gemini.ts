@@ -4,7 +4,7 @@ import type { ChannelSetup } from '../channel-setup.ts';
 import { bearer, type ChannelType } from '../channel-type.ts';
 import { readModelPage } from '../model-listing.ts';
 
-/** It answers any other field with a 400 `Unknown name ...: Cannot find field`. */
+/** Gemini refuses any other field with a 400 `Unknown name ...: Cannot find field`. */
 const knownFields = new Set<string>([
   'model',
   'messages',
@@ -31,7 +31,7 @@ export const gemini: ChannelType = {
   limitField: () => 'max_tokens',
   adjust: (request) =>
     Object.fromEntries(Object.entries(request).filter(([field]) => knownFields.has(field))) as ChatRequest,
-  /** A wrong key answers 400. */
+  /** Gemini refuses a wrong key with a 400. */
   ownFault: (status, error) =>
     status === 400 && /\bAPI key (not valid|not found|expired)/i.test(String(error['message']))
       ? 'secret'
@@ -43,7 +43,7 @@ export const geminiSetup: ChannelSetup = {
   ownEndpoint: () => 'https://generativelanguage.googleapis.com/v1beta/openai',
   models: {
     address: ({ endpoint }) => `${endpoint}/models`,
-    /** It lists `models/gemini-...`, and takes the short name too. */
+    /** Gemini lists `models/gemini-...` and also accepts the short name. */
     read(body) {
       const page = readModelPage(body);
       return page && { ...page, models: page.models.map((name) => name.replace(/^models\//, '')) };

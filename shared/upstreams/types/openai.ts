@@ -1,11 +1,11 @@
-/** Any endpoint that speaks OpenAI's Chat Completions: the key as a bearer token, the path behind the base address. */
+/** Any endpoint with OpenAI's Chat Completions: a bearer token, and the path after the base address. */
 import type { ChannelSetup } from '../channel-setup.ts';
 import { bearer, type ChannelType } from '../channel-type.ts';
 import { plainModelList } from '../model-listing.ts';
 
 export const openai: ChannelType = {
   credentials: bearer,
-  // OpenAI's own models refuse `max_tokens` where they reason; most others know nothing else.
+  // OpenAI's reasoning models refuse `max_tokens`; most other upstreams accept only `max_tokens`.
   limitField: ({ endpoint }) =>
     new URL(endpoint).hostname === 'api.openai.com' ? 'max_completion_tokens' : 'max_tokens',
 };

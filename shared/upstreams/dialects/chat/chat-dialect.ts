@@ -1,4 +1,4 @@
-/** OpenAI's Chat Completions, as its many imitators speak it. */
+/** OpenAI's Chat Completions, with the variants of compatible upstreams. */
 import type { Dialect } from '../../dialect.ts';
 import { ChatReader } from './events.ts';
 import { chatError } from './failure.ts';

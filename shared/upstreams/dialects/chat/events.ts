@@ -1,4 +1,6 @@
-/** Reads the answers of Chat Completions upstreams: their chunks, or one whole completion, to canonical chunks. */
+/**
+ * Converts the answers of Chat Completions upstreams, chunks or one whole completion, to canonical chunks.
+ */
 import type {
   AnswerIdentity,
   ChatChunk,
@@ -16,7 +18,7 @@ import { UpstreamFailure } from '../../upstream-failure.ts';
 import { readUsage, type ReadUsage } from './usage.ts';
 import { UpstreamToolCalls } from './tool-calls.ts';
 
-/** Far more than a model writes. Bounds the memory that an answer takes. */
+/** Far more than a model writes. Limits the memory that an answer takes. */
 const textLengthMax = 4 * 1024 * 1024;
 const choicesMax = 128;
 
@@ -24,14 +26,14 @@ interface ChoiceState {
   index: number;
   roleSent: boolean;
   finish: FinishReason | undefined;
-  /** Made with the first piece of a tool call. */
+  /** Undefined before the first piece of a tool call. */
   tools: UpstreamToolCalls | undefined;
 }
 
 /**
- * Deltas pass at once, the first of each choice with the role; at the end come a finish chunk per choice and, if the
- * upstream reported it, one chunk with usage. Finish reasons wait for the end because some upstreams send more after
- * them.
+ * Deltas are passed on at once; the first of each choice gets the role. At the end come a finish chunk for
+ * each choice and, if the upstream reported usage, one chunk with usage. Finish reasons are held until the
+ * end, because some upstreams send more after them.
  */
 export class ChatReader implements AnswerReader {
   done = false;
@@ -54,7 +56,7 @@ export class ChatReader implements AnswerReader {
     return this.#usage?.clamped ?? false;
   }
 
-  /** Every choice that began has its finish reason, or `[DONE]` ended all of them. */
+  /** Whether the answer is complete: every choice has its finish reason, or `[DONE]` was read. */
   get #whole(): boolean {
     return this.done || (this.#choices.size > 0 && this.finishedChoices === this.#choices.size);
   }
@@ -91,7 +93,7 @@ export class ChatReader implements AnswerReader {
     return this.#usage ? [...last, { ...this.#chunk([]), usage: this.#usage.usage }] : last;
   }
 
-  /** An answer whose choices all finished is whole, however the connection ended. */
+  /** A complete answer ends normally, however the connection ended. */
   fail(error: unknown): ChatChunk[] {
     if (this.#whole) return this.end();
     throw error;
@@ -154,7 +156,7 @@ export class ChatReader implements AnswerReader {
   }
 }
 
-/** A delta (or a whole message) without fields that add nothing: an empty string is not content. */
+/** A delta (or a whole message) without empty fields. An empty string is not content. */
 function readDelta(source: JsonRecord, pushCalls: (pieces: unknown[]) => ToolCallDelta[]): ChatDelta {
   const delta: ChatDelta = {};
   const content = textOf(source['content'], 'text');
@@ -200,13 +202,13 @@ const knownReasons = new Map<string, FinishReason>(
   } as const),
 );
 
-/** Null and empty: the choice goes on. An unknown word: it ended. */
+/** Undefined for null and empty: the choice continues. An unknown reason counts as `stop`. */
 function finishReason(value: unknown): FinishReason | undefined {
   if (typeof value !== 'string' || value === '') return undefined;
   return knownReasons.get(value.toLowerCase()) ?? 'stop';
 }
 
-/** Clients act on `tool_calls`: it is given if and only if there are calls and the answer was not cut short. */
+/** Clients act on `tool_calls`, so it is sent exactly when there are calls and the answer was not cut. */
 function agree(reason: FinishReason, anyToolCalls: boolean): FinishReason {
   if (anyToolCalls) return reason === 'stop' ? 'tool_calls' : reason;
   return reason === 'tool_calls' ? 'stop' : reason;

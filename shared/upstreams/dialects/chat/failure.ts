@@ -1,9 +1,9 @@
-/** The error in an answer of a Chat Completions upstream. */
+/** Finds the error in an answer of a Chat Completions upstream. */
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 
 /** OpenAI's error object, or one of the shapes that servers behind compatible upstreams use. */
 export function chatError(body: unknown): JsonRecord | undefined {
-  // Some wrap the error into a list.
+  // Some upstreams wrap the error in a list.
   const { error, message, detail, code, param } = asRecord(Array.isArray(body) ? body[0] : body);
   if (isRecord(error)) return error;
   if (typeof error === 'string') return { message: error };

@@ -1,4 +1,4 @@
-/** The body of a Chat Completions request, as one channel wants it. */
+/** Builds the body of a Chat Completions request for one channel. */
 import type { ChatMessage, ChatRequest } from '../../../wire/chat-request.ts';
 import type { JsonRecord } from '../../../wire/json-record.ts';
 import { limitFields, type RequestSettings } from '../../dialect.ts';
@@ -20,13 +20,14 @@ const priceFields = [
   'audio',
   'extra_body',
 ];
-/** Tools that the caller runs. All others run at the upstream, which charges for them. */
+/** Types of tools that the caller runs. All others run at the upstream, which charges for them. */
 const callersTools = new Set(['function', 'custom']);
 
 /**
- * A client's chat request as the body for an upstream. Everything that the client sent goes on, unknown fields
- * too, except nulls (absent), `official` (ours) and what the channel drops. Always asks to stream, with usage,
- * unless the channel cannot. Content arrays are passed on as they are.
+ * Converts a client's chat request to the body for an upstream. All fields are sent, unknown ones too, except
+ * nulls (absent), `official` (the relay's own), `priceFields` and tools of other types that the channel does
+ * not allow, and fields that the channel drops. Requests a stream with usage unless the channel does not
+ * support it. Content arrays are sent unchanged.
  */
 export function chatBody(request: ChatRequest, settings: RequestSettings): JsonRecord {
   const body: JsonRecord = withoutNulls(request);
@@ -67,7 +68,7 @@ function lowerLimits(
   if (sent.length === 0 && outputTokensLimit !== undefined) body[limitField] = max;
 }
 
-/** `developer` is OpenAI's newer word for `system`. A null content stays: it belongs beside tool calls. */
+/** `developer` is OpenAI's newer name for `system`. A null content is kept: it accompanies tool calls. */
 function messageToUpstream(message: ChatMessage): JsonRecord {
   const body = withoutNulls(message);
   if (message.role === 'developer') body['role'] = 'system';

@@ -1,9 +1,11 @@
-/** Tool calls in the answers of Chat Completions upstreams, which disagree on how a call is cut into pieces. */
+/** Reads tool calls of Chat Completions upstreams, which cut calls into pieces in different ways. */
 import type { ToolCallDelta } from '../../../wire/chat-response.ts';
 import { asRecord, isRecord, parseJson, type JsonRecord } from '../../../wire/json-record.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 
-/** Eight times what OpenAI allows. Bounds the work, since every new call is compared with all before it. */
+/**
+ * Eight times what OpenAI allows. Limits the work, since every new call is compared with all earlier ones.
+ */
 const callsMax = 1024;
 
 /** The content of a piece, and its place in the delta. */
@@ -16,19 +18,19 @@ interface PieceReading {
 }
 
 interface OpenCall {
-  /** Dense, by order of first appearance: what clients see. */
+  /** The index that clients see: dense, in order of first appearance. */
   index: number;
   id: string;
   upstreamIndex: number | undefined;
   upstreamId: string | undefined;
   name: string | undefined;
-  /** All argument text so far; held back until the name is known, which clients need in the first piece. */
+  /** All argument text so far, held until the name is known: clients need the name in the first piece. */
   text: string;
 }
 
 /**
- * The tool calls of one choice. Upstreams differ in which of index, id, type and name they send, and when;
- * clients get a dense 0-based index, an id of their own for each call, and id, type and name in its first piece.
+ * The tool calls of one choice. Upstreams differ in which of index, id, type and name they send, and when.
+ * Clients get a dense 0-based index, a separate id for each call, and id, type and name in its first piece.
  */
 export class UpstreamToolCalls {
   readonly #idPrefix: string;
@@ -48,7 +50,9 @@ export class UpstreamToolCalls {
     );
   }
 
-  /** Last pieces: a call without arguments gets an empty object, so that every call's arguments are JSON. */
+  /**
+   * Returns the last pieces. A call without arguments gets an empty object, so that all arguments are JSON.
+   */
   end(): ToolCallDelta[] {
     return this.#calls.flatMap((call) => {
       const unnamed = call.name === undefined ? [this.#first(call, '')] : [];
@@ -74,7 +78,10 @@ export class UpstreamToolCalls {
     return { index: call.index, id: call.id, type: 'function', function: { name, arguments: call.text } };
   }
 
-  /** By index, unless it stands for a second call (some upstreams send 0 for all); else by id; else by position. */
+  /**
+   * Finds the call of a piece by index, else by id, else by position. Adds a call if the piece starts another
+   * one: some upstreams send the index 0 for all calls.
+   */
   #find(index: number | undefined, piece: PieceReading): OpenCall {
     const { id, position, count } = piece;
     const same = this.#same(index, id, count > 1 ? position : -1);
@@ -105,8 +112,8 @@ export class UpstreamToolCalls {
 }
 
 /**
- * Whether a piece that repeats a name begins a second call. Not while the first one's arguments are incomplete: some
- * upstreams repeat name, id or both on every piece.
+ * Whether a piece with a name starts another call. It does not while the arguments of the first are
+ * incomplete: some upstreams repeat name, id or both on every piece.
  */
 function startsAnother(call: OpenCall, { id, name, text }: PieceReading): boolean {
   if (name === undefined || call.name === undefined) return false;

@@ -1,4 +1,4 @@
-/** The usage that a Chat Completions upstream reports, in the relay's form. */
+/** Converts the usage that a Chat Completions upstream reports to the relay's form. */
 import type { ChatUsage } from '../../../wire/chat-response.ts';
 import { asRecord, isRecord } from '../../../wire/json-record.ts';
 
@@ -7,14 +7,14 @@ const tokensMax = 100_000_000;
 
 export interface ReadUsage {
   usage: ChatUsage;
-  /** A count was negative, fractional or impossibly large and was clamped. */
+  /** true: a count was negative, fractional or impossibly large and was clamped. */
   clamped: boolean;
 }
 
 /**
- * An upstream's usage object in the relay's form; undefined when it names no count. Totals include cached and
- * reasoning tokens. Some upstreams count reasoning beside `completion_tokens`; their own total shows it, and
- * the reasoning is then added to the completion, where it is paid for.
+ * Converts an upstream's usage object; undefined if it has no count. Totals include cached and reasoning
+ * tokens. Some upstreams count reasoning tokens outside `completion_tokens`, which their total shows; these
+ * tokens are then added to the completion, so that they are charged.
  */
 export function readUsage(value: unknown): ReadUsage | undefined {
   if (!isRecord(value)) return undefined;
