@@ -1,6 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { chatEndpoint } from '../../../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint } from '../../../../shared/endpoints/endpoint.ts';
+import { Bill } from '../../../../shared/relay/money/bill.ts';
 import { BillingRig, small, yuan } from '../../../support/billing-rig.ts';
 import { delta, hang, reset, usage, type Step } from '../../../support/core-rig.ts';
 
@@ -59,5 +60,78 @@ describe('the usage that a stream carried before it was cut is what is billed an
       charge: '0.087',
     });
     expect(rig.open).toEqual([]);
+  });
+});
+
+describe('the end of a call', () => {
+  it('is reached when not even its failure can be rendered: money, claim, timers and log line', async () => {
+    const endpoint: Endpoint = {
+      ...chatEndpoint,
+      read: (body) => {
+        const read = brokenEndpoint.read(body);
+        const failed = (): never => {
+          throw new TypeError('another bug');
+        };
+        const renderer: typeof read.renderer = (...parts) =>
+          Object.assign(read.renderer(...parts), { failed });
+        return { ...read, renderer };
+      },
+    };
+    const steps = [...counted, delta('b'), hang];
+    const rig = new BillingRig({ endpoint }).granted(yuan).upstream({ steps });
+    const headers = { authorization: 'Bearer sk-test', 'idempotency-key': 'k' };
+    await rig.call(request, { headers });
+
+    expect(rig.open).toEqual([]);
+    expect(rig.item?.last).toMatchObject({ kind: 'settled', charge, end: 'failed' });
+    expect(rig.logged).toMatchObject([{ code: 'internal', end: 'failed' }]);
+    expect(rig.faults).toHaveLength(2);
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
+
+  it('leaves no timer, whether the call was answered or refused', async () => {
+    const rig = new BillingRig().upstream({ steps: [delta('a'), reset] });
+    await rig.call(request);
+    expect(rig.logged[0]?.code).toBe('insufficient_quota');
+    expect(rig.clock.pendingTimers).toBe(0);
+    rig.granted(yuan);
+    await rig.call(request);
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
+
+  it('waits for the health of its candidates before the log line', async () => {
+    const rig = new BillingRig().granted(yuan).upstream({ status: 500 });
+    let loggedBefore: number | undefined;
+    rig.health.countFailure = async () => {
+      await rig.clock.sleep(100);
+      loggedBefore = rig.logged.length;
+      return 1;
+    };
+    await rig.call(request);
+    expect([loggedBefore, rig.logged.length]).toEqual([0, 1]);
+  });
+
+  it('takes no usage from a candidate that was given up', async () => {
+    const channels = [{ id: 'first', priority: 2 }, { id: 'second' }];
+    const rig = new BillingRig({ channels }).granted(yuan);
+    rig.upstream({ steps: [usage(100, 50), reset] }, { steps: [delta('a'), reset] });
+    await rig.call(request);
+    expect(rig.item?.last).toMatchObject({ promptTokens: 5, completionTokens: 1, estimated: true });
+  });
+});
+
+describe('what stages are given', () => {
+  it('is frozen all the way down', async () => {
+    const opened = vi.spyOn(Bill, 'open');
+    onTestFinished(() => opened.mockRestore());
+    await new BillingRig().granted(yuan).upstream({ steps: counted }).call(request);
+    const [, , call] = opened.mock.lastCall ?? [];
+    const loose = (value: unknown, at: string): string[] => {
+      if (typeof value !== 'object' || value === null || value instanceof AbortSignal) return [];
+      const inside = Object.entries(value).flatMap(([name, part]) => loose(part, `${at}.${name}`));
+      return Object.isFrozen(value) ? inside : [at, ...inside];
+    };
+    expect(Object.keys(call ?? {})).toContain('identity');
+    expect(loose(call, 'call')).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CoreRig, delta, hang, hello, reset } from '../../../support/core-rig.ts';
+import { CoreRig, delta, hang, hello, keyRow, reset } from '../../../support/core-rig.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
 let requests = 0;
@@ -33,6 +33,25 @@ describe('an Idempotency-Key', () => {
     const rig = new CoreRig().upstream({ steps: hello });
     await rig.post(ask, withKey('k'));
     const other = await rig.post({ ...ask, temperature: 1 }, withKey('k'));
+    expect([other.status, codeOf(other.text)]).toEqual([422, 'idempotency_key_reused']);
+  });
+
+  it('belongs to one API key: another one may use the same words', async () => {
+    const keys = {
+      'sk-test': { row: keyRow() },
+      'sk-other': { row: keyRow({ hash: 'b'.repeat(64), account: 'other' }) },
+    };
+    const rig = new CoreRig({ keys }).upstream({ steps: hello });
+    const other = { authorization: 'Bearer sk-other', 'idempotency-key': 'k' };
+    expect((await rig.post(ask, withKey('k'))).status).toBe(200);
+    expect((await rig.post(ask, { id: 'request-other', headers: other })).status).toBe(200);
+  });
+
+  it('belongs to one endpoint: the same body at the other one is another request', async () => {
+    const rig = new CoreRig().upstream({ steps: hello });
+    const both = { ...ask, input: 'hi' };
+    expect((await rig.post(both, withKey('k'))).status).toBe(200);
+    const other = await rig.post(both, { ...withKey('k'), path: '/v1/responses' });
     expect([other.status, codeOf(other.text)]).toEqual([422, 'idempotency_key_reused']);
   });
 

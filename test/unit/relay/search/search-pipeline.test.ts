@@ -1,11 +1,26 @@
 import { describe, expect, it } from 'vitest';
-import { CoreRig, delta, finish, hello, type RigOptions } from '../../../support/core-rig.ts';
+import { searchTokensMax } from '../../../../shared/relay/search/search-message.ts';
+import { BillingRig, small, smallNeed, yuan } from '../../../support/billing-rig.ts';
+import { CoreRig, delta, finish, hang, hello, type RigOptions } from '../../../support/core-rig.ts';
 
 const ask = { model: 'web-m', messages: [{ role: 'user', content: 'what happened today?' }] };
 const search = { type: 'searxng', endpoint: 'https://search.test', results: 5 } as const;
 const results = [{ title: 'News', url: 'https://news.test/1', text: 'It rained.', date: '2026-11-21' }];
 const rigWith = (options: RigOptions): CoreRig =>
   new CoreRig({ settings: { search }, ...options }).upstream({ steps: hello });
+
+it('reserves for a search only where the model name asks for one', async () => {
+  const reserved = async (model: string): Promise<bigint | undefined> => {
+    const rig = new BillingRig({ settings: { search } }).granted(10n * yuan);
+    rig.upstream({ steps: [delta('a'), hang] });
+    const response = await rig.clock.run(rig.respond({ ...small, model, stream: true }));
+    const amount = rig.open[0]?.amount;
+    await rig.clock.run(response.done);
+    return amount;
+  };
+  expect(await reserved('m')).toBe(smallNeed);
+  expect(await reserved('web-m')).toBe(smallNeed + BigInt(searchTokensMax) * 1_000_000n);
+});
 
 describe('a web- call', () => {
   it('puts what the web says first, as a system message, and asks for the base model', async () => {

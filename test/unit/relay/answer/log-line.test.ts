@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest';
+import { BillingRig, small, yuan } from '../../../support/billing-rig.ts';
+import {
+  data,
+  delta,
+  done,
+  finish,
+  hello,
+  type RigOptions,
+  type UpstreamScript,
+} from '../../../support/core-rig.ts';
+
+const two = [
+  { id: 'first', priority: 2 },
+  { id: 'second', endpoint: 'https://other.test/v1' },
+];
+const clamped = [
+  delta('a'),
+  finish(),
+  data({ choices: [], usage: { prompt_tokens: 7, completion_tokens: -4 } }),
+  done,
+];
+const search = { type: 'searxng', endpoint: 'https://search.test', results: 5 } as const;
+const head = {
+  request_id: '01call00000000000000000001',
+  endpoint: 'chat',
+  status: 200,
+  end: 'completed',
+  duration_ms: 0,
+  key_hint: 'sk-te...st',
+  account: 'acme',
+  model: 'm',
+};
+const answered = {
+  channel: 'main',
+  attempts: [{ channel: 'main', outcome: 'answered' }],
+  upstream_status: 200,
+};
+const counted = { prompt_tokens: 7, completion_tokens: 2, usage_estimated: false };
+
+const whole: [string, RigOptions, UpstreamScript[], object, object][] = [
+  [
+    'a plain call',
+    {},
+    [{ steps: hello }],
+    small,
+    { ...head, ...answered, first_content_ms: 0, ...counted, charge: '0.011' },
+  ],
+  [
+    'a call that another channel took over',
+    { channels: two },
+    [{ status: 503 }, { steps: hello }],
+    small,
+    {
+      ...head,
+      channel: 'second',
+      attempts: [
+        { channel: 'first', outcome: 'upstream_status_503' },
+        { channel: 'second', outcome: 'answered' },
+      ],
+      upstream_status: 200,
+      first_content_ms: 0,
+      ...counted,
+      charge: '0.011',
+    },
+  ],
+  [
+    'a call whose last channel could not be reached keeps the status of the one before',
+    { channels: two },
+    [{ status: 503 }, { connect: 'refused' }],
+    small,
+    {
+      ...head,
+      status: 502,
+      end: 'failed',
+      code: 'upstream_unavailable',
+      reason: 'upstream_status_503 upstream_connect',
+      channel: 'second',
+      attempts: [
+        { channel: 'first', outcome: 'upstream_status_503' },
+        { channel: 'second', outcome: 'upstream_connect' },
+      ],
+      upstream_status: 503,
+      charge: '0',
+    },
+  ],
+  [
+    'a call whose counts were clamped',
+    {},
+    [{ steps: clamped }],
+    small,
+    {
+      ...head,
+      ...answered,
+      first_content_ms: 0,
+      prompt_tokens: 7,
+      completion_tokens: 0,
+      usage_estimated: false,
+      usage_clamped: true,
+      charge: '0.007',
+    },
+  ],
+  [
+    'a web- call',
+    { settings: { search }, search: () => Promise.resolve([]) },
+    [{ steps: hello }],
+    { ...small, model: 'web-m' },
+    { ...head, search: 'empty', ...answered, first_content_ms: 0, ...counted, charge: '0.011' },
+  ],
+  [
+    'a call that the key may not make',
+    {},
+    [{ steps: hello }],
+    { ...small, official: true },
+    {
+      request_id: head.request_id,
+      endpoint: 'chat',
+      status: 403,
+      end: 'refused',
+      duration_ms: 0,
+      code: 'official_not_allowed',
+      key_hint: 'sk-te...st',
+      account: 'acme',
+    },
+  ],
+];
+
+describe('the log line', () => {
+  it.each(whole)('of %s has these fields and no others', async (_case, options, scripts, body, line) => {
+    const rig = new BillingRig(options).granted(10n * yuan).upstream(...scripts);
+    await rig.call(body);
+    expect(rig.logged).toEqual([line]);
+  });
+
+  it('names dropped tools also where the call is refused', async () => {
+    const rig = new BillingRig({ settings: { unpricedModels: 'refuse' }, charges: [] });
+    const tools = [{ type: 'web_search' }];
+    await rig.call({ model: 'm', input: 'hi', tools }, { path: '/v1/responses' });
+    expect(rig.logged).toMatchObject([{ end: 'refused', code: 'model_not_found', dropped_tools: 1 }]);
+  });
+});
