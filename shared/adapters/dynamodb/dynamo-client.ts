@@ -1,6 +1,6 @@
 /**
  * DynamoDB clients and the classification of their errors: unreachable, busy, invalid, or condition not met.
- * No other file inspects these errors. The SDK itself reads `AWS_ENDPOINT_URL_DYNAMODB`.
+ * No other file of `shared` inspects these errors. The SDK itself reads `AWS_ENDPOINT_URL_DYNAMODB`.
  */
 import {
   ConditionalCheckFailedException,

@@ -1,4 +1,5 @@
 /** View: keys, each with its state. */
+import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { RawRow } from '../row-tables.ts';
 import { keyState, type KeyState } from './key-state.ts';
@@ -16,7 +17,7 @@ export async function listKeys(
   const nowMs = clock.now();
   return (await tables.scan('keys'))
     .filter((row) => account === undefined || row['account'] === account)
-    .toSorted((a, b) => sortText(a).localeCompare(sortText(b)))
+    .toSorted((a, b) => compareCodeUnits(sortText(a), sortText(b)))
     .map((row) => keyView(row, nowMs));
 }
 

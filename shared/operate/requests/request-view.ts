@@ -49,7 +49,7 @@ const part = (tokens: number, pico: bigint): string =>
 
 function tokenSteps(row: CloseRow, price: Price): RequestStep[] {
   const { prompt_tokens: input = 0, completion_tokens: output = 0, estimated } = row;
-  const source = estimated ? 'the relay estimated, as the upstream told none' : 'the upstream told';
+  const source = estimated ? 'the relay estimated or clamped' : 'the upstream reported';
   const counted: RequestStep = ['counted', `${input} input and ${output} output tokens, which ${source}`];
   if (price.type !== 'token-billing') return [counted];
   return [counted, ['input', part(input, price.input)], ['output', part(output, price.output)]];
