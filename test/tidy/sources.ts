@@ -63,3 +63,9 @@ export const within = (folder: string, name: string): boolean =>
 /** The code without comments and texts, as one string. */
 export const codeOf = ({ tokens }: Source): string =>
   tokens.map(({ kind, text }) => (kind === 'code' ? text : "''")).join('');
+
+/** Texts of a source: quoted ones and the parts of templates. */
+export const textsOf = ({ tokens }: Source): string[] =>
+  tokens
+    .filter(({ kind }) => kind === 'string' || kind === 'template')
+    .map(({ kind, text }) => (kind === 'string' ? text.slice(1, -1) : text));

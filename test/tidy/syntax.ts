@@ -52,6 +52,10 @@ export function textOf(node: unknown): string | undefined {
 export const propertyOf = (node: SyntaxNode): string | undefined =>
   node['computed'] === true ? textOf(node['property']) : nameOf(node['property']);
 
+/** The last name of what is read: `row` of `this.row.region` and of `const { region } = this.row`. */
+export const lastName = (node: unknown): string =>
+  isNode(node) && node.type === 'MemberExpression' ? (propertyOf(node) ?? '') : (nameOf(node) ?? '');
+
 /** Whether an identifier is the name of a member, as `b` in `a.b` and `{ b: 1 }`, and no variable. */
 export const isMemberName = ({ parent, role }: Place): boolean =>
   (role === 'property' || role === 'key') && parent['computed'] !== true;
@@ -78,14 +82,19 @@ const importing = new Set([
   'TSImportType',
 ]);
 
+/** `require` itself, or `createRequire(...)`; `import.meta` resolves as well. */
+const isRequire = (node: SyntaxNode): boolean =>
+  nameOf(node) === 'require' || nameOf(node['callee']) === 'createRequire';
+
 /** `require('a')`, `require.resolve('a')` and `import.meta.resolve('a')`. */
 function requiredBy({ type, callee, arguments: given }: SyntaxNode): string | undefined {
   if (type !== 'CallExpression' || !isNode(callee)) return undefined;
+  const object = callee['object'] as SyntaxNode;
   const isResolve =
     callee.type === 'MemberExpression' &&
     propertyOf(callee) === 'resolve' &&
-    (nameOf(callee['object']) === 'require' || (callee['object'] as SyntaxNode).type === 'MetaProperty');
-  return nameOf(callee) === 'require' || isResolve ? textOf((given as unknown[])[0]) : undefined;
+    (isRequire(object) || object.type === 'MetaProperty');
+  return isRequire(callee) || isResolve ? textOf((given as unknown[])[0]) : undefined;
 }
 
 /** Every module that is named, as it is written, in any of the ways to do that. */
