@@ -9,7 +9,7 @@ import { createDistribution } from './distribution/distribution.ts';
 import { explainingTakenPort } from './host/free-port.ts';
 import type { Log } from './host/log.ts';
 import type { LocalOptions } from './host/local-options.ts';
-import { demoKey, seedDemo, seedOpenai } from './demo/seed.ts';
+import { demoKey, seedDemo, seedRealChannel } from './demo/seed.ts';
 import { StartError } from './host/start-error.ts';
 import { createDynamoClient, createTables } from './template/build-tables.ts';
 import { buildMappings, buildSchedules } from './template/build-events.ts';
@@ -74,7 +74,7 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   }
   const key = upstream && demoKey(settings.dataFolder);
   if (upstream && key !== undefined) await seedDemo(client, `http://127.0.0.1:${upstream.port}/v1`, key);
-  if (settings.openaiKey) await seedOpenai(client);
+  if (settings.upstreamKey) await seedRealChannel(client);
   await publishConfiguration(functions, log);
   const schedules = started.adopt(startSchedules(buildSchedules(references, functions), log), (running) =>
     running.stop(),

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { demoRows, openaiRow } from '../../infra/local/demo/seed-rows.ts';
+import { demoRows, realChannelRow } from '../../infra/local/demo/seed-rows.ts';
 import { AccountRow } from '../../shared/config/rows/account-row.ts';
 import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
@@ -21,7 +21,7 @@ const schemas = {
 const rows = demoRows('http://127.0.0.1:1/v1', 'sk-abcdefghijkl');
 
 describe('the seeded rows', () => {
-  it.each([...rows, openaiRow])('fit what the tables accept: $table', ({ table, row }) => {
+  it.each([...rows, realChannelRow])('fit what the tables accept: $table', ({ table, row }) => {
     const schema = schemas[table as keyof typeof schemas];
     expect(schema.safeParse(row)).toMatchObject({ success: true });
   });

@@ -33,7 +33,10 @@ export const notPorts: Record<string, string> = {
 /** Where a channel type's name may stand as a value. */
 export const typeNameHolders: Record<string, string> = {
   'infra/local/demo/seed-rows.ts': 'rows are data',
+  'infra/local/host/local-options.ts': 'the variable OPENAI_API_KEY, which is public',
   'infra/stack/constructs/bedrock-access.ts': 'the service in IAM actions',
+  'infra/stack/options/stack-options.ts': 'the option bedrockModels, which is public',
+  'infra/stack/relay-stack.ts': 'the option bedrockModels, which is public',
 };
 
 /** Where a channel type's name may stand inside a longer text alone. */
@@ -41,11 +44,28 @@ export const typeNameExamples: Record<string, string> = {
   'shared/relay/page/page-snippets.ts': 'the client libraries of OpenAI are called openai',
   'infra/ops/cli/channel-commands.ts': 'examples in help texts',
   'infra/ops/cli/secret-commands.ts': 'examples in help texts',
-  'infra/stack/options/stack-options.ts': "the stack's Bedrock option",
 };
 
 /** Where a dialect's name may stand as a value. */
 export const dialectNameHolders: Record<string, string> = {
   'shared/upstreams/types/gemini.ts': '`messages` is a field of chat requests',
   'shared/operate/prices/price-list.ts': "the modes of LiteLLM's price list",
+};
+
+/** Files that print, and folders of such. */
+export const printers: Record<string, string> = {
+  'infra/ops/cli/main.ts': 'the process of the command line',
+  'infra/bootstrap/': 'a tool',
+  'infra/build/': 'a tool',
+  'infra/local/': 'a tool, and the output of functions on the local stack',
+  'infra/stack/app.ts': 'why the stack cannot be made',
+  'shared/adapters/telemetry/': 'the log of a function is what it prints',
+};
+
+/** Files that keep something for the whole module. */
+export const stateHolders: Record<string, string> = {
+  'infra/bootstrap/processes.mjs': 'a process that starts one other',
+  'infra/build/complete-lock.mjs': 'a script',
+  'infra/local/lambda/ric-shim.cjs': 'a process that serves one event at a time',
+  'infra/local/main.ts': 'a process that starts one stack',
 };

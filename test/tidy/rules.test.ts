@@ -7,12 +7,20 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { root } from '../docs/pages.ts';
 import { countsOf } from './counts.ts';
 import { readLaw } from './law.ts';
+import { namedDialects } from './rules/dialect-names.ts';
 import { drawers, missingParallels, portsWithoutAdapter, repeatedNames } from './rules/file-names.ts';
 import { drawnFolders, folderSizes, undrawnFolders } from './rules/folders.ts';
-import { circles, foldersOutsideLaw, importsOutsideLaw, longChains } from './rules/imports.ts';
+import {
+  circles,
+  foldersOutsideLaw,
+  importsOutsideLaw,
+  longChains,
+  unusedPermissions,
+} from './rules/imports.ts';
 import { impureCore, looseEnds, printing, unopened } from './rules/purity.ts';
 import { largeOrWide, medianLines } from './rules/sizes.ts';
-import { namedChannelTypes, namedDialects } from './rules/type-names.ts';
+import { moduleState } from './rules/state.ts';
+import { namedChannelTypes, readOwnAttributes } from './rules/type-names.ts';
 import { bannedInPages, bannedInSources, needlessExceptions } from './rules/words.ts';
 import { codeOf, sourceOf, type Source } from './sources.ts';
 import { bannedWords } from './words.ts';
@@ -32,7 +40,7 @@ const page = `
 
 | layer | packages |
 |---|---|
-| \`wire\` | \`zod\` |
+| \`wire\` | \`zod/mini\` |
 | \`infra/stack\` | \`node:*\` |
 `;
 const law = readLaw(page);
@@ -61,10 +69,20 @@ export { d } from 'd';
 const e = await import('./e.ts');
 // import './f.ts';
 const g = \`
-import './g.ts';\`;`;
+import './g.ts';\`;
+import "./h.ts";
+import { i } from "i";
+const j = await import(\`./j.ts\`);
+type K = import('./k.ts').K;
+const l = require('l');
+const m = createRequire(import.meta.url).resolve('m');
+const n = import.meta.resolve('n');
+export * from './o.ts'; export type * from './p.ts'; const q = path.resolve('q');`;
     const source = sourceOf('shared/wire/x.ts', text);
-    expect(source.imports).toEqual(['../a.ts', './b.ts', './c.ts', 'd', './e.ts']);
-    expect(source.uses).toEqual(['shared/a.ts', 'shared/wire/b.ts', 'shared/wire/c.ts', 'shared/wire/e.ts']);
+    const files = ['b', 'c', 'e', 'h', 'j', 'k', 'o', 'p'];
+    expect(source.uses.toSorted()).toEqual(['shared/a.ts', ...files.map((name) => `shared/wire/${name}.ts`)]);
+    const packages = source.imports.filter((name) => !name.startsWith('.'));
+    expect(packages.toSorted()).toEqual(['d', 'i', 'l', 'm', 'n']);
   });
 });
 
@@ -72,7 +90,7 @@ describe('imports', () => {
   it('go only where the table says, type imports too', () => {
     const sources = tree({
       'shared/billing/price.ts': `${importing('../wire/usage.ts')}import type { X } from '../config/x.ts';`,
-      'shared/wire/usage.ts': importing('zod/mini', 'zodiac', 'node:fs', '../billing/price.ts'),
+      'shared/wire/usage.ts': importing('zod/mini', 'zod', 'node:fs', '../billing/price.ts'),
       'infra/stack/app.ts': importing(
         'node:fs',
         '../../shared/billing/price.ts',
@@ -82,10 +100,23 @@ describe('imports', () => {
     });
     expect(importsOutsideLaw(sources, law)).toEqual([
       'shared/billing/price.ts imports ../config/x.ts',
-      'shared/wire/usage.ts imports zodiac',
+      'shared/wire/usage.ts imports zod',
       'shared/wire/usage.ts imports node:fs',
       'shared/wire/usage.ts imports ../billing/price.ts',
       'infra/stack/app.ts imports ../../shared/wire/usage.ts',
+    ]);
+  });
+
+  it('make use of each permission', () => {
+    const sources = tree({
+      'shared/billing/price.ts': importing('../wire/usage.ts'),
+      'shared/wire/deep/usage.ts': importing('zod/mini'),
+      'infra/stack/app.ts': importing('../local/main.ts'),
+      'test/a.test.ts': importing('../shared/billing/price.ts', 'node:fs'),
+    });
+    expect(unusedPermissions(sources, law)).toEqual([
+      'infra/stack has no import of shared/billing',
+      'infra/stack has no import of node:*',
     ]);
   });
 
@@ -253,6 +284,96 @@ describe('a plug-in is named in its own place alone', () => {
     ]);
   });
 
+  it.each([
+    "if (channel.type === 'azure') {}",
+    'if (channel.type === "azure") {}',
+    'if (channel.type === `azure`) {}',
+    "if (channel.type === 'AZURE'.toLowerCase()) {}",
+    'const found = isAzureChannel(channel);',
+    'const AZURE_TYPE = 1;',
+    'send({ azureVersion: 1 });',
+    "const key = environment['AZURE_API_KEY'];",
+    "const other = import('./azure.ts');",
+  ])('a channel type, in any spelling: %s', (text) => {
+    const files = ['shared/upstreams/types/channel-request.ts', 'shared/upstreams/types/openai.ts'];
+    const sources = tree({
+      'shared/upstreams/types/azure.ts': '',
+      'shared/upstreams/types/channel-types.ts': text,
+      ...Object.fromEntries(files.map((file) => [file, text])),
+    });
+    expect(namedChannelTypes(sources, { typeNameHolders: {}, typeNameExamples: {} })).toEqual(
+      files.map((file) => `${file} names the channel type azure`),
+    );
+  });
+
+  it('a channel type in a pattern, but not in a path of another type', () => {
+    const text = 'if (/^azure/.test(channel.type)) {}';
+    const sources = tree({
+      'shared/upstreams/types/azure.ts': '',
+      'shared/upstreams/types/openai.ts': text,
+      'shared/upstreams/types/channel-request.ts': text,
+    });
+    expect(namedChannelTypes(sources, { typeNameHolders: {}, typeNameExamples: {} })).toEqual([
+      'shared/upstreams/types/channel-request.ts names the channel type azure',
+    ]);
+  });
+
+  it('a vendor in a sentence is no channel type', () => {
+    const sources = tree({
+      'shared/upstreams/types/openai.ts': '',
+      'shared/relay/page/a.ts': "const text = 'An OpenAI-compatible relay.';",
+    });
+    expect(namedChannelTypes(sources, { typeNameHolders: {}, typeNameExamples: {} })).toEqual([]);
+  });
+
+  it.each([
+    'send(channel.region);',
+    "send(this.row['region']);",
+    'const { region } = channel;',
+    'const { region: place, ...others } = candidate.channel;',
+    'const { api_version: version } = anything;',
+    'send(found.api_version);',
+    "send(found['api_version']);",
+  ])('an attribute of a channel type: %s', (text) => {
+    const setup = 'export const a = { attributes: { region: { about: "" }, api_version: {} } };';
+    const sources = tree({
+      'shared/upstreams/types/a.ts': setup,
+      'shared/upstreams/types/b.ts': text,
+      'shared/upstreams/types/channel-request.ts': text,
+      'shared/relay/dispatch/c.ts': text,
+      'shared/adapters/transport/d.ts': 'const { region } = signer; send(scope.region, channel.id);',
+    });
+    expect(readOwnAttributes(sources)).toEqual([
+      expect.stringMatching(/^shared\/upstreams\/types\/channel-request.ts reads (region|api_version)/),
+      expect.stringMatching(/^shared\/relay\/dispatch\/c.ts reads (region|api_version)/),
+    ]);
+  });
+
+  it.each([
+    "if (dialect === 'messages') {}",
+    'if ("messages" !== channel.dialect) {}',
+    "if (row['dialect'] === `messages`) {}",
+    "switch (row.dialect) { case 'messages': break; }",
+    "if (['messages'].includes(dialect)) {}",
+    'send(dialects.messages);',
+    "send(dialects['messages']);",
+    "const dialect = 'messages';",
+    "const row = { dialect: 'messages' };",
+  ])('a dialect, in every folder: %s', (text) => {
+    const sources = tree({
+      'shared/upstreams/dialects/messages/request.ts': text,
+      'shared/upstreams/dialects/dialects.ts': text,
+      'shared/operate/keys/a.ts': text,
+      'infra/ops/cli/b.ts': text,
+      'shared/operate/keys/c.ts': "if (field === 'messages') send(request.messages, channel.dialect);",
+      'test/d.ts': text,
+    });
+    expect(namedDialects(sources, {})).toEqual([
+      'shared/operate/keys/a.ts names the dialect messages',
+      'infra/ops/cli/b.ts names the dialect messages',
+    ]);
+  });
+
   it('a dialect', () => {
     const sources = tree({
       'shared/upstreams/dialects/messages/request.ts': "const own = 'messages';",
@@ -269,16 +390,26 @@ describe('a plug-in is named in its own place alone', () => {
 
 describe('code', () => {
   it.each([
-    'Date.now()',
-    'new Date()',
-    'Math.random()',
-    'process.env',
-    'fetch(url)',
-    'setTimeout(f)',
-    'crypto.randomUUID()',
-  ])('of the core does not reach %s', (reach) => {
+    ['Date.now()', 'Date.now'],
+    ['Date.now', 'Date.now'],
+    ["Date['now']()", 'Date.now'],
+    ['new Date()', 'Date'],
+    ['Date()', 'Date'],
+    ['performance.now()', 'performance'],
+    ['Math.random()', 'Math.random'],
+    ['Math[name]', 'Math.undefined'],
+    ['process.env', 'process'],
+    ['{ process }', 'process'],
+    ['fetch(url)', 'fetch'],
+    ['send ?? fetch', 'fetch'],
+    ['globalThis.fetch(url)', 'globalThis'],
+    ['AbortSignal.timeout(1)', 'AbortSignal.timeout'],
+    ['setTimeout(f)', 'setTimeout'],
+    ['crypto.randomUUID()', 'crypto'],
+    ['console.log(1)', 'console'],
+  ])('of the core does not reach %s', (reach, name) => {
     const text = `const found = ${reach};`;
-    const comment = `/** ${reach} */ const text = '${reach}';`;
+    const comment = `/** ${reach} */ const text = "${reach}";`;
     const sources = tree({
       'shared/relay/call/a.ts': text,
       'shared/operate/keys/b.ts': text,
@@ -286,24 +417,84 @@ describe('code', () => {
       'shared/adapters/system/d.ts': text,
     });
     expect(impureCore(sources)).toEqual([
-      expect.stringMatching(/^shared\/relay\/call\/a.ts uses /),
-      expect.stringMatching(/^shared\/operate\/keys\/b.ts uses /),
+      `shared/relay/call/a.ts uses ${name}`,
+      `shared/operate/keys/b.ts uses ${name}`,
     ]);
+  });
+
+  it.each(['const { env } = process;', 'const { now } = Date;', 'const { random: chance } = Math;'])(
+    'of the core takes nothing out of what it must not reach: %s',
+    (text) => expect(impureCore(tree({ 'shared/relay/call/a.ts': text }))).toHaveLength(1),
+  );
+
+  it('of the core has names of its own, and pure parts of what it must not reach', () => {
+    const text = `
+      interface Ports { now(): number; fetch: () => Date; signal: AbortSignal; process?: string }
+      const { now, fetch: send } = ports;
+      const at = [clock.now(), clock.performance, new Date(1), Date.parse('x'), Date.UTC(1), Math.max(1)];
+      const until = { process: AbortSignal.any([signal]), crypto() {}, isDate: at instanceof Date };`;
+    expect(impureCore(tree({ 'shared/relay/call/a.ts': text }))).toEqual([]);
   });
 
   it.each(['TO|DO', 'FIX|ME', '@ts-|ignore', 'x as |any', 'it.on|ly('])('has no loose end: %s', (halves) => {
     expect(looseEnds(tree({ 'test/a.ts': halves.replace('|', ''), 'test/b.ts': '' }))).toEqual(['test/a.ts']);
   });
 
-  it('does not print outside infra and test', () => {
-    const text = "console.log('x')";
+  it.each([
+    "console.log('x')",
+    'const { log } = console;',
+    "process.stdout.write('x')",
+    "process['stderr'].write('x')",
+    'const { stdout } = process;',
+    "import { stdout as out } from 'node:process';",
+    "import { log } from 'node:console';",
+  ])('prints only where that is its task: %s', (text) => {
     const sources = tree({
-      'shared/wire/a.ts': text,
+      'shared/operate/a.ts': text,
       'functions/b.ts': text,
-      'infra/c.ts': text,
-      'test/d.ts': text,
+      'infra/ops/session/c.ts': text,
+      'infra/ops/cli/main.ts': text,
+      'infra/build/d.ts': text,
+      'infra/build/e.ts': "// console.log('x')",
+      'test/f.ts': text,
     });
-    expect(printing(sources)).toEqual(['shared/wire/a.ts', 'functions/b.ts']);
+    const printers = { 'infra/ops/cli/main.ts': 'a', 'infra/build/': 'b', 'infra/stack/': 'c' };
+    expect(printing(sources, printers)).toEqual([
+      'shared/operate/a.ts',
+      'functions/b.ts',
+      'infra/ops/session/c.ts',
+      'infra/stack/ needs no leave to print',
+    ]);
+  });
+
+  it.each([
+    'let kept;',
+    'export let kept = 1;',
+    'var kept;',
+    'const kept = new Map(); export const f = (a) => { kept.set(a, 1); };',
+    'export const kept = []; const f = () => kept.push(1);',
+    'const kept = { count: 0 }; const f = () => { kept.count += 1; };',
+    'const kept = { count: 0 }; const f = () => kept.count++;',
+    'const kept = {}; function f() { delete kept.a.b; }',
+    "const kept = {}; const f = () => { kept['a'] = 1; };",
+    'const kept = {}; const f = () => Object.assign(kept, { a: 1 });',
+  ])('keeps nothing for the whole module: %s', (text) => {
+    const sources = tree({ 'shared/wire/a.ts': text, 'infra/local/main.ts': text, 'test/b.ts': text });
+    expect(moduleState(sources, { 'infra/local/main.ts': 'a', 'infra/local/c.ts': 'b' })).toEqual([
+      'shared/wire/a.ts keeps kept for the whole module',
+      'infra/local/c.ts needs no leave to keep state',
+    ]);
+  });
+
+  it('may keep what never changes, and what a function makes', () => {
+    const text = `
+      const names = new Map([['a', 1]]); const list = ['a'];
+      class Count { static readonly max = 1; #count = 0; }
+      export function f() { let count = 0; const seen = new Set(); seen.add(names.get('a')); count += 1; list.map(String); }
+      for (let at = 0; at < 1; at += 1) f();`;
+    expect(moduleState(tree({ 'shared/wire/a.ts': text }), {})).toEqual([]);
+    const text2 = 'class Count { static count = 0; }';
+    expect(moduleState(tree({ 'shared/wire/a.ts': text2 }), {})).toHaveLength(1);
   });
 
   it('opens with what the file is for, before its imports', () => {

@@ -1,6 +1,7 @@
 /** Reads the tree into sources: what each file holds, and which files and packages it imports. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { importsIn, placesOf, type Place } from './syntax.ts';
 import { tokensOf, type Token } from './tokens.ts';
 
 export interface Source {
@@ -9,25 +10,35 @@ export interface Source {
   folder: string;
   text: string;
   tokens: Token[];
+  /** The syntax tree. */
+  places: Place[];
   /** As they are written: `../wire/account.ts`, `zod/mini`. */
   imports: string[];
   /** Those of them that are files of the repository, from the root. */
   uses: string[];
 }
 
-const importShape = /(?:^(?:import|export)\b[^'";]*?\bfrom\s*|^import\s*|\bimport\(\s*)'([^']+)'/gm;
-
 export function sourceOf(file: string, text: string): Source {
-  const tokens = tokensOf(text);
-  const statements = tokens
-    .filter(({ kind }) => kind === 'code' || kind === 'string')
-    .map((token) => token.text)
-    .join('');
-  const imports = [...statements.matchAll(importShape)].map((match) => String(match[1]));
-  const uses = imports
-    .filter((name) => name.startsWith('.'))
-    .map((name) => path.posix.join(path.posix.dirname(file), name));
-  return { file, folder: path.posix.dirname(file), text, tokens, imports, uses: [...new Set(uses)] };
+  const folder = path.posix.dirname(file);
+  let places: Place[] | undefined;
+  let imports: string[] | undefined;
+  // Parsed only when a rule asks: few rules look into tests.
+  return {
+    file,
+    folder,
+    text,
+    tokens: tokensOf(text),
+    get places() {
+      return (places ??= placesOf(text));
+    },
+    get imports() {
+      return (imports ??= importsIn(this.places));
+    },
+    get uses() {
+      const files = this.imports.filter((name) => name.startsWith('.'));
+      return [...new Set(files.map((name) => path.posix.join(folder, name)))];
+    },
+  };
 }
 
 /** Every source of the folders, from the root of the repository. */
@@ -52,3 +63,9 @@ export const within = (folder: string, name: string): boolean =>
 /** The code without comments and texts, as one string. */
 export const codeOf = ({ tokens }: Source): string =>
   tokens.map(({ kind, text }) => (kind === 'code' ? text : "''")).join('');
+
+/** Texts of a source: quoted ones and the parts of templates. */
+export const textsOf = ({ tokens }: Source): string[] =>
+  tokens
+    .filter(({ kind }) => kind === 'string' || kind === 'template')
+    .map(({ kind, text }) => (kind === 'string' ? text.slice(1, -1) : text));

@@ -63,7 +63,7 @@ export function demoRows(upstreamEndpoint: string, key: string): SeedRow[] {
 }
 
 /** A channel to OpenAI; functions read its key from their environment. */
-export const openaiRow: SeedRow = {
+export const realChannelRow: SeedRow = {
   table: 'channels',
   row: {
     id: 'openai',

@@ -5,7 +5,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { tableSchemas } from '../../../shared/tables/table-schemas.ts';
 import { physicalTableName } from '../../../shared/tables/table-names.ts';
-import { demoRows, openaiRow, type SeedRow } from './seed-rows.ts';
+import { demoRows, realChannelRow, type SeedRow } from './seed-rows.ts';
 
 const stackName = 'relay';
 
@@ -47,8 +47,8 @@ export async function seedDemo(client: DynamoDBClient, upstreamEndpoint: string,
   );
 }
 
-export async function seedOpenai(client: DynamoDBClient): Promise<void> {
-  await putIfAbsent(DynamoDBDocumentClient.from(client), openaiRow);
+export async function seedRealChannel(client: DynamoDBClient): Promise<void> {
+  await putIfAbsent(DynamoDBDocumentClient.from(client), realChannelRow);
 }
 
 async function putIfAbsent(documents: DynamoDBDocumentClient, { table, row }: SeedRow): Promise<void> {

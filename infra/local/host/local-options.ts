@@ -15,7 +15,7 @@ export interface LocalOptions {
   templateFolder: string;
   seed: 'demo' | 'none';
   /** True when an OpenAI key is set: a channel to OpenAI is then added. */
-  openaiKey: boolean;
+  upstreamKey: boolean;
   /** The caller's environment variables that are passed to functions. */
   functionEnvironment: Record<string, string>;
 }
@@ -34,7 +34,7 @@ export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
     templateFolder:
       environment['RELAY_TEMPLATE_FOLDER'] || path.resolve(import.meta.dirname, '../../../cdk.out'),
     seed,
-    openaiKey: Boolean(environment['OPENAI_API_KEY']),
+    upstreamKey: Boolean(environment['OPENAI_API_KEY']),
     functionEnvironment: functionEnvironment(environment),
   };
 }

@@ -25,19 +25,42 @@ const foldersGraph = (sources: Source[]): Graph =>
     ),
   );
 
+const isPackage = (name: string, listed: string): boolean =>
+  listed.endsWith('*')
+    ? name.startsWith(listed.slice(0, -1))
+    : name === listed || name.startsWith(`${listed}/`);
+
 /** Imports of a file that its folder's row does not have, as they are written. */
 export function forbiddenImports({ file, folder, imports }: Source, law: Law): string[] {
   const folders = law.folders.get(folder) ?? [];
   const packages = [...law.packages].flatMap(([name, list]) => (within(folder, name) ? list : []));
   return imports.filter((name) => {
-    if (name.startsWith('.')) {
-      const target = folderOf(path.posix.join(folderOf(file), name));
-      return target !== folder && !folders.includes(target);
-    }
-    return !packages.some((each) =>
-      each.endsWith('*') ? name.startsWith(each.slice(0, -1)) : name === each || name.startsWith(`${each}/`),
-    );
+    if (!name.startsWith('.')) return !packages.some((each) => isPackage(name, each));
+    const target = folderOf(path.posix.join(folderOf(file), name));
+    return target !== folder && !folders.includes(target);
   });
+}
+
+/** What the law permits and no file makes use of. */
+export function unusedPermissions(sources: Source[], law: Law): string[] {
+  const product = sources.filter(isProduct);
+  const unused = (
+    rows: Map<string, string[]>,
+    isUsed: (folder: string, listed: string) => boolean,
+  ): string[] =>
+    [...rows].flatMap(([folder, names]) =>
+      names.filter((name) => !isUsed(folder, name)).map((name) => `${folder} has no import of ${name}`),
+    );
+  return [
+    ...unused(law.folders, (folder, target) =>
+      product.some((source) => source.folder === folder && source.uses.map(folderOf).includes(target)),
+    ),
+    ...unused(law.packages, (folder, listed) =>
+      product.some(
+        (source) => within(source.folder, folder) && source.imports.some((name) => isPackage(name, listed)),
+      ),
+    ),
+  ];
 }
 
 export const importsOutsideLaw = (sources: Source[], law: Law): string[] =>

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
 import { channelSetups } from '../../../shared/upstreams/types/channel-types.ts';
@@ -13,6 +14,22 @@ const product = ['shared', 'functions', 'infra'].flatMap((folder) =>
 );
 const typesFolder = 'shared/upstreams/types';
 const dialectsFolder = 'shared/upstreams/dialects';
+
+interface Setup {
+  attributes: object;
+}
+
+/** Attributes that a type declares in another way than a type before it. */
+function declaredDifferently(setups: Record<string, Setup>): string[] {
+  const declared = new Map<string, unknown>();
+  return Object.entries(setups).flatMap(([type, { attributes }]) =>
+    Object.entries(attributes).flatMap(([name, attribute]) => {
+      const first = declared.get(name) ?? attribute;
+      declared.set(name, first);
+      return isDeepStrictEqual(first, attribute) ? [] : [`${type}: ${name}`];
+    }),
+  );
+}
 
 describe('a channel type', () => {
   it('is one file in the folder of types, and in the registry', () => {
@@ -32,12 +49,19 @@ describe('a channel type', () => {
   });
 
   it('declares an attribute of several types as the others do', () => {
-    const declared = new Map<string, object>();
-    for (const { attributes } of Object.values(channelSetups))
-      for (const [name, attribute] of Object.entries<object>(attributes)) {
-        expect(declared.get(name) ?? attribute).toBe(attribute);
-        declared.set(name, attribute);
-      }
+    expect(declaredDifferently(channelSetups)).toEqual([]);
+  });
+
+  it('declares another attribute when the pattern or a text differs', () => {
+    const region = { about: 'place', pattern: /^a$/ };
+    const setups = (other: object): Record<string, Setup> => ({
+      one: { attributes: { region, version: { about: 'version' } } },
+      two: { attributes: { region: other } },
+      three: { attributes: {} },
+    });
+    expect(declaredDifferently(setups({ about: 'place', pattern: /^a$/ }))).toEqual([]);
+    expect(declaredDifferently(setups({ about: 'place', pattern: /^b$/ }))).toEqual(['two: region']);
+    expect(declaredDifferently(setups({ about: 'country', pattern: /^a$/ }))).toEqual(['two: region']);
   });
 });
 
