@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { dialectPaths, loadDialect, type DialectName } from '../../../shared/upstreams/dialects/dialects.ts';
 import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
 import { channelSetups } from '../../../shared/upstreams/types/channel-types.ts';
 
@@ -66,15 +67,21 @@ describe('a channel type', () => {
 });
 
 describe('a dialect', () => {
+  const folders = readdirSync(path.join(root, dialectsFolder), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name);
+
   it('is one folder, which the registry alone imports', () => {
-    const folders = readdirSync(path.join(root, dialectsFolder), { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
-      .map(({ name }) => name);
     const registry = read(`${dialectsFolder}/dialects.ts`);
     for (const name of folders) {
       expect(registry).toContain(`./${name}/`);
       const outside = product.filter((file) => !file.startsWith(dialectsFolder));
       expect(outside.filter((file) => read(file).includes(`/dialects/${name}/`))).toEqual([]);
     }
+  });
+
+  it('is loaded by the name of its folder, and has the path of its line in the registry', async () => {
+    const loaded = await Promise.all(folders.map((name) => loadDialect(name as DialectName)));
+    expect(loaded.map((each) => each.path).toSorted()).toEqual(dialectPaths.toSorted());
   });
 });
