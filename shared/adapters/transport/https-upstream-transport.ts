@@ -54,12 +54,12 @@ interface Call extends Pick<UpstreamRequest, 'method' | 'headers' | 'connectTime
   bytes: Buffer;
 }
 
-function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply> {
+async function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply> {
+  if (signal.aborted) throw givenUp();
+  const secure = call.url.protocol === 'https:';
+  const request = open(call, secure);
+  const connection = watchConnection(request, { secure, timeoutMs: call.connectTimeoutMs });
   return new Promise((resolve, reject) => {
-    if (signal.aborted) throw givenUp();
-    const secure = call.url.protocol === 'https:';
-    const request = open(call, secure);
-    const connection = watchConnection(request, { secure, timeoutMs: call.connectTimeoutMs });
     const giveUp = () => request.destroy();
     signal.addEventListener('abort', giveUp);
     request.once('close', () => signal.removeEventListener('abort', giveUp));
