@@ -101,7 +101,7 @@ interface CalledFunction {
 }
 
 /**
- * Type of the function's error when only marks were lost: MarksLost in shared/relay/ports/config-store.ts.
+ * Type of the function's error when only marks were lost: MarksLost in shared/relay/ports/stores/config-store.ts.
  */
 const marksLost = 'MarksLost';
 

@@ -1,7 +1,7 @@
 /** Port: reads the configuration tables and the published versions. */
 import type { ConfigRows } from '../config/config-rows.ts';
 import type { Snapshot } from '../config/snapshot.ts';
-import type { Pointer } from '../relay/ports/config-store.ts';
+import type { Pointer } from '../relay/ports/stores/config-store.ts';
 
 export type PublishedVersion = Pointer;
 

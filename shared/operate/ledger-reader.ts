@@ -2,7 +2,7 @@
 import type { WrittenGrant } from '../billing/grant.ts';
 import type { LedgerRow } from '../billing/ledger-row.ts';
 import type { QuotaItem } from '../billing/quota-item.ts';
-import type { QuotaStore } from '../relay/ports/quota-store.ts';
+import type { QuotaStore } from '../relay/ports/stores/quota-store.ts';
 
 /**
  * A row that functions wrote, or why it cannot be read. An unreadable row does not prevent reading the

@@ -7,7 +7,7 @@ import {
   type ReservationRequest,
   type Reservation,
 } from '../../shared/relay/money/reservations.ts';
-import { StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
+import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import { recordedLog, type RecordedLog } from '../unit/adapters/telemetry/recorded-log.ts';

@@ -3,7 +3,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import type { Clock } from '../../shared/relay/ports/clock.ts';
-import type { QuotaStore } from '../../shared/relay/ports/quota-store.ts';
+import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
 import { localAccess } from '../unit/adapters/dynamodb/store.ts';
 
 /**

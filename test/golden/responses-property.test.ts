@@ -7,7 +7,7 @@ import { responsesToChat } from '../../shared/endpoints/responses/read.ts';
 import { ChatReader } from '../../shared/upstreams/dialects/chat/events.ts';
 import { responsesJsonRenderer, responsesStreamRenderer } from '../../shared/endpoints/responses/render.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
-import type { OutputItem } from '../../shared/wire/responses-response.ts';
+import type { OutputItem } from '../../shared/endpoints/responses/responses-response.ts';
 import { responsesEvent } from '../support/wire-schemas.ts';
 import { readByGrammar } from './responses/grammar.ts';
 import { readEvents } from './responses/read-events.ts';

@@ -10,8 +10,8 @@ import type { CloseRecord, OpenEntry, QuotaItem } from '../../shared/billing/quo
 import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import { grantApplier, type GrantApplier } from '../../shared/relay/background/grant-applier.ts';
 import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
-import type { QuotaChange } from '../../shared/relay/ports/ledger-store.ts';
-import type { QuotaStore } from '../../shared/relay/ports/quota-store.ts';
+import type { QuotaChange } from '../../shared/relay/ports/stores/ledger-store.ts';
+import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
 import { timeText } from '../../shared/wire/request-id.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { runOps, type OpsRun } from './run-ops.ts';

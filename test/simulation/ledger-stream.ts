@@ -1,6 +1,6 @@
 import type { CloseRow } from '../../shared/billing/ledger-row.ts';
 import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
-import type { QuotaChange } from '../../shared/relay/ports/ledger-store.ts';
+import type { QuotaChange } from '../../shared/relay/ports/stores/ledger-store.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
 import type { Environment } from './environment.ts';
 import type { Mutant } from './mutant.ts';

@@ -1,7 +1,7 @@
 import type { OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
 import { type CloseWrite, type ReserveWrite } from '../../shared/billing/quota-writes.ts';
 import { afterClose, afterReserve, mayReserve } from '../support/quota-rules.ts';
-import type { QuotaStore } from '../../shared/relay/ports/quota-store.ts';
+import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
 import { MemoryQuotaStore } from '../support/memory-quota-store.ts';
 import type { Mutant } from './mutant.ts';
 

@@ -1,6 +1,6 @@
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
-import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/store-errors.ts';
+import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/stores/store-errors.ts';
 import { makeCustomers, startMs, type Customer } from './accounts.ts';
 import { makeCall, requestSeconds, type CallReport } from './call.ts';
 import { Environment, type Hazards } from './environment.ts';

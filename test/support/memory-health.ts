@@ -1,4 +1,4 @@
-import type { CandidateHealth, ChannelHealth } from '../../shared/relay/ports/channel-health.ts';
+import type { CandidateHealth, ChannelHealth } from '../../shared/relay/ports/stores/channel-health.ts';
 
 /** Channel health in memory: passes the same contract suite as the DynamoDB adapter. */
 export class MemoryHealth implements ChannelHealth {

@@ -2,7 +2,7 @@ import type {
   ClaimReply,
   IdempotencyClaim,
   IdempotencyStore,
-} from '../../shared/relay/ports/idempotency-store.ts';
+} from '../../shared/relay/ports/stores/idempotency-store.ts';
 import type { Clock } from '../../shared/relay/ports/clock.ts';
 
 const keptMs = 24 * 60 * 60 * 1000;

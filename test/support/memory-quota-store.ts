@@ -1,7 +1,7 @@
 import { emptyQuota, type OpenEntry, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import { type CloseWrite, type ReserveWrite } from '../../shared/billing/quota-writes.ts';
 import { afterClose, afterReserve, mayClose, mayReserve } from './quota-rules.ts';
-import type { QuotaStore } from '../../shared/relay/ports/quota-store.ts';
+import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
 
 /** The quota store in memory: passes the same contract suite as the DynamoDB adapter. */
 export class MemoryQuotaStore implements QuotaStore {

@@ -19,7 +19,7 @@ export const smallFolders: Record<string, string> = {
 
 /** Files of shared/relay/ports and shared/operate that no single adapter answers. */
 export const notPorts: Record<string, string> = {
-  'shared/relay/ports/store-errors.ts': 'errors that several stores throw',
+  'shared/relay/ports/stores/store-errors.ts': 'errors that several stores throw',
   'shared/relay/ports/telemetry.ts':
     'several sinks: json-log, request-metrics, config-metrics, background-metrics',
   'shared/relay/ports/search-provider.ts': 'a plug-in point: one adapter for each provider',

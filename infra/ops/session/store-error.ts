@@ -1,5 +1,5 @@
 /** Explains AWS errors to operators: what is wrong and what to do. */
-import { StoreUnavailable } from '../../../shared/relay/ports/store-errors.ts';
+import { StoreUnavailable } from '../../../shared/relay/ports/stores/store-errors.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
 import type { Target } from '../../../shared/operate/operator-ports.ts';
 

@@ -78,7 +78,7 @@ export function streamAlarms(
   ];
 }
 
-/** Metrics that `shared/relay/ports/ledger-store.ts` names. */
+/** Metrics that `shared/relay/ports/stores/ledger-store.ts` names. */
 const moneyMetrics = {
   ConservationBroken:
     'An account does not balance: look for conservation_broken in the log of function ledger',

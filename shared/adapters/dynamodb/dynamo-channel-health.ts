@@ -9,7 +9,7 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
-import type { CandidateHealth, ChannelHealth } from '../../relay/ports/channel-health.ts';
+import type { CandidateHealth, ChannelHealth } from '../../relay/ports/stores/channel-health.ts';
 import type { Clock } from '../../relay/ports/clock.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import { conditionalCall } from './dynamo-client.ts';

@@ -8,7 +8,7 @@ import {
   TransactionCanceledException,
 } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
+import { StoreUnavailable } from '../../relay/ports/stores/store-errors.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import type { Attributes } from './attributes.ts';
 

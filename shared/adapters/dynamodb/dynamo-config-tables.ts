@@ -1,6 +1,6 @@
 /** Reads the four tables that make up the configuration. */
 import { paginateScan, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import type { ConfigTables } from '../../relay/ports/config-store.ts';
+import type { ConfigTables } from '../../relay/ports/stores/config-store.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import { storeCall } from './dynamo-client.ts';
 

@@ -9,7 +9,11 @@ import { createHash } from 'node:crypto';
 import { PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
-import type { ClaimReply, IdempotencyClaim, IdempotencyStore } from '../../relay/ports/idempotency-store.ts';
+import type {
+  ClaimReply,
+  IdempotencyClaim,
+  IdempotencyStore,
+} from '../../relay/ports/stores/idempotency-store.ts';
 import type { Clock } from '../../relay/ports/clock.ts';
 import { conditionalCall } from './dynamo-client.ts';
 import { physicalTableName } from '../../tables/table-names.ts';

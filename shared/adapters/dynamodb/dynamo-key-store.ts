@@ -7,7 +7,7 @@ import { AccountRow } from '../../config/rows/account-row.ts';
 import { KeyRow } from '../../config/rows/key-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { Clock } from '../../relay/ports/clock.ts';
-import type { KeyLookup, KeyStore } from '../../relay/ports/key-store.ts';
+import type { KeyLookup, KeyStore } from '../../relay/ports/stores/key-store.ts';
 import { storeCall } from './dynamo-client.ts';
 import { ExpiringCache } from '../system/expiring-cache.ts';
 import { keyHash } from '../../tables/key-hash.ts';

@@ -1,8 +1,8 @@
 /** Writes the marks of rows with one conditional write per row. Must never recreate a deleted row. */
 import { UpdateCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { attributeOf } from '../../config/rows/read-row.ts';
-import { MarksLost, type RowMarks, type ValidatedRow } from '../../relay/ports/config-store.ts';
-import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
+import { MarksLost, type RowMarks, type ValidatedRow } from '../../relay/ports/stores/config-store.ts';
+import { StoreUnavailable } from '../../relay/ports/stores/store-errors.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
 import { physicalTableName } from '../../tables/table-names.ts';

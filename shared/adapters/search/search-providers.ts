@@ -4,7 +4,7 @@
  */
 import type { SearchSettings } from '../../config/rows/settings.ts';
 import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts';
-import type { SecretStore } from '../../relay/ports/secret-store.ts';
+import type { SecretStore } from '../../relay/ports/stores/secret-store.ts';
 import type { SearchProvider } from '../../relay/ports/search-provider.ts';
 import type { SearchDialect } from './search-dialect.ts';
 import { searxngDialect } from './searxng.ts';

@@ -2,7 +2,7 @@
  * Reads one value from SSM or Secrets Manager. Distinguishes permanent errors from a store that did not
  * answer.
  */
-import { SecretUnusable, type UnusableReason } from '../../relay/ports/secret-store.ts';
+import { SecretUnusable, type UnusableReason } from '../../relay/ports/stores/secret-store.ts';
 import type { Environment } from '../system/environment.ts';
 
 /** Permanent errors of both stores, by name. After any other error a retry may succeed. */

@@ -3,7 +3,7 @@
  * secrets; caches them for five minutes. An error must never contain a value or text that may be one.
  */
 import type { Clock } from '../../relay/ports/clock.ts';
-import { SecretUnusable, type SecretStore } from '../../relay/ports/secret-store.ts';
+import { SecretUnusable, type SecretStore } from '../../relay/ports/stores/secret-store.ts';
 import type { Environment } from '../system/environment.ts';
 import { ExpiringCache } from '../system/expiring-cache.ts';
 import { awsSecretReader } from './aws-secret-reader.ts';

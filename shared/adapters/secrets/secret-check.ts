@@ -8,7 +8,7 @@ import {
   type SecretCheck,
   type SecretStore,
   type UnusableReason,
-} from '../../relay/ports/secret-store.ts';
+} from '../../relay/ports/stores/secret-store.ts';
 
 const words: Record<UnusableReason, string> = {
   missing: 'missing: there is nothing of this name',

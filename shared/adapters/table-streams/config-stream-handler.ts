@@ -4,7 +4,7 @@
  */
 import { unmarshall } from '@aws-sdk/util-dynamodb';
 import type { DynamoDBRecord, DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
-import { markedTables, type WrittenRow } from '../../relay/ports/config-store.ts';
+import { markedTables, type WrittenRow } from '../../relay/ports/stores/config-store.ts';
 import type { Attributes } from '../dynamodb/attributes.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';

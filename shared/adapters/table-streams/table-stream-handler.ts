@@ -5,7 +5,7 @@
  */
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
 import type { Log, MetricName, Metrics } from '../../relay/ports/telemetry.ts';
-import { Poisoned } from '../../relay/ports/store-errors.ts';
+import { Poisoned } from '../../relay/ports/stores/store-errors.ts';
 
 /** A job that gets the changes of a table one at a time, in any order and possibly repeated. */
 export interface TableStreamJob<Change> {

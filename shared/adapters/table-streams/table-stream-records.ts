@@ -1,8 +1,8 @@
 /** Reads the records of table streams. */
 import type { DynamoDBRecord } from 'aws-lambda';
-import type { GrantImage } from '../../relay/ports/grant-store.ts';
-import type { QuotaChange } from '../../relay/ports/ledger-store.ts';
-import { Poisoned } from '../../relay/ports/store-errors.ts';
+import type { GrantImage } from '../../relay/ports/stores/grant-store.ts';
+import type { QuotaChange } from '../../relay/ports/stores/ledger-store.ts';
+import { Poisoned } from '../../relay/ports/stores/store-errors.ts';
 import type { Attributes } from '../dynamodb/attributes.ts';
 import { readGrantImage } from '../dynamodb/ledger/grant-attributes.ts';
 import { readQuota } from '../dynamodb/quotas/quota-attributes.ts';

@@ -1,12 +1,7 @@
 import type { Machine } from '../../stream/machine.ts';
 import type { ChatChunk, ChatDelta, ChatUsage, ToolCallDelta } from '../../wire/chat-response.ts';
 import type { ErrorObject } from '../../wire/error-body.ts';
-import type {
-  ItemStatus,
-  OutputItem,
-  ResponseObject,
-  ResponsesEvent,
-} from '../../wire/responses-response.ts';
+import type { ItemStatus, OutputItem, ResponseObject, ResponsesEvent } from './responses-response.ts';
 import { finishedResponse, incompleteReason } from './objects.ts';
 import { openCall, openMessage, type OpenItem } from './items.ts';
 import type { DeclaredTool } from './tool-names.ts';

@@ -6,7 +6,7 @@ import type {
   OutputItem,
   OutputText,
   ResponsesEvent,
-} from '../../wire/responses-response.ts';
+} from './responses-response.ts';
 import { asRecord, parseJson } from '../../wire/json-record.ts';
 import type { DeclaredTool } from './tool-names.ts';
 

@@ -1,6 +1,6 @@
 import type { ChatUsage, AnswerIdentity } from '../../wire/chat-response.ts';
-import type { ResponsesRequest } from '../../wire/responses-request.ts';
-import type { OutputItem, ResponseObject, ResponsesUsage } from '../../wire/responses-response.ts';
+import type { ResponsesRequest } from './responses-request.ts';
+import type { OutputItem, ResponseObject, ResponsesUsage } from './responses-response.ts';
 import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
 import { plainTool } from './read-tools.ts';
 

@@ -1,5 +1,5 @@
 import type { ChatContentPart, ChatMessage, ChatToolCall } from '../../wire/chat-request.ts';
-import type { InputItem } from '../../wire/responses-request.ts';
+import type { InputItem } from './responses-request.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { contentOfParts, contentParts, partsOfContent, textOfParts } from './read-content.ts';
 import { flatToolName, type DeclaredTool } from './tool-names.ts';

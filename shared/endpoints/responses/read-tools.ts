@@ -1,4 +1,4 @@
-import type { ResponsesTool } from '../../wire/responses-request.ts';
+import type { ResponsesTool } from './responses-request.ts';
 import type { ChatTool } from '../../wire/chat-request.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../wire/json-record.ts';
 import { flatToolName, type DeclaredTool } from './tool-names.ts';

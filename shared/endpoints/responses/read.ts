@@ -1,5 +1,5 @@
 import type { ChatMessage, ChatRequest } from '../../wire/chat-request.ts';
-import type { InputItem, ResponsesRequest, ResponsesTool } from '../../wire/responses-request.ts';
+import type { InputItem, ResponsesRequest, ResponsesTool } from './responses-request.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
 import { itemType, responsesInputToChat } from './read-input.ts';

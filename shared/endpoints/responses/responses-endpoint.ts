@@ -2,7 +2,7 @@ import { ChatToResponses } from './answer-events.ts';
 import { parseRequest } from '../parse-request.ts';
 import { startedResponse } from './objects.ts';
 import { responsesToChat } from './read.ts';
-import { ResponsesRequest } from '../../wire/responses-request.ts';
+import { ResponsesRequest } from './responses-request.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { responsesRoute } from './route.ts';
 import { responsesJsonRenderer, responsesStreamRenderer } from './render.ts';

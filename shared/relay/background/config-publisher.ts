@@ -19,9 +19,9 @@ import {
   type Pointer,
   type SnapshotStore,
   type RowMarks,
-} from '../ports/config-store.ts';
+} from '../ports/stores/config-store.ts';
 import type { Random } from '../ports/ids.ts';
-import type { SecretCheck } from '../ports/secret-store.ts';
+import type { SecretCheck } from '../ports/stores/secret-store.ts';
 import type { ConfigMetrics, Log } from '../ports/telemetry.ts';
 
 export interface ConfigPublisherPorts {

@@ -4,9 +4,9 @@ import { changedAfterwards, grantLedgerRow, type Grant } from '../../billing/gra
 import { ledgerTime } from '../../billing/ledger-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import type { AppliedGrant, GrantImage, GrantMarks, GrantStore } from '../ports/grant-store.ts';
+import type { AppliedGrant, GrantImage, GrantMarks, GrantStore } from '../ports/stores/grant-store.ts';
 import type { Metrics, Log } from '../ports/telemetry.ts';
-import { Poisoned } from '../ports/store-errors.ts';
+import { Poisoned } from '../ports/stores/store-errors.ts';
 import { Backoff } from '../money/backoff.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/ids.ts';

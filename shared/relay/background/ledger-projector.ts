@@ -1,10 +1,10 @@
 /** Converts each write on an account's item to the ledger row of the reservation that the write closed. */
-import { type QuotaChange, type LedgerStore } from '../ports/ledger-store.ts';
+import { type QuotaChange, type LedgerStore } from '../ports/stores/ledger-store.ts';
 import { formatYuan } from '../../billing/amount.ts';
 import { closeRowBetween, type CloseRow } from '../../billing/ledger-row.ts';
 import { imbalance } from '../../billing/quota-item.ts';
 import type { Metrics, Log } from '../ports/telemetry.ts';
-import { Poisoned } from '../ports/store-errors.ts';
+import { Poisoned } from '../ports/stores/store-errors.ts';
 
 export interface LedgerProjectorPorts {
   ledger: LedgerStore;

@@ -1,7 +1,7 @@
 /** Validates newly written rows of keys and accounts, and marks them. */
 import { validateAccountRow, validateKeyRow } from '../../config/compile/validate-row.ts';
 import type { ValidationResult } from '../../config/validation-result.ts';
-import type { RowMarks, WrittenRow } from '../ports/config-store.ts';
+import type { RowMarks, WrittenRow } from '../ports/stores/config-store.ts';
 import type { ConfigMetrics } from '../ports/telemetry.ts';
 
 const validations: Record<WrittenRow['table'], (raw: unknown) => ValidationResult> = {

@@ -4,11 +4,11 @@ import { formatYuan } from '../../billing/amount.ts';
 import { closeExpired } from '../../billing/close-expired.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { CloseWrite } from '../../billing/quota-writes.ts';
-import { Poisoned } from '../ports/store-errors.ts';
+import { Poisoned } from '../ports/stores/store-errors.ts';
 import { Backoff } from '../money/backoff.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/ids.ts';
-import type { QuotaStore, QuotaScan, ScannedQuota } from '../ports/quota-store.ts';
+import type { QuotaStore, QuotaScan, ScannedQuota } from '../ports/stores/quota-store.ts';
 
 export interface SweeperPorts {
   clock: Clock;

@@ -4,7 +4,7 @@
  */
 import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
 import type { ModelName } from './model-name.ts';
-import type { KeyLookup } from '../ports/key-store.ts';
+import type { KeyLookup } from '../ports/stores/key-store.ts';
 import { isSecretKey } from '../../wire/name-patterns.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 

@@ -1,14 +1,14 @@
 /** The ports that a call needs. */
 import type { SearchSettings } from '../../config/rows/settings.ts';
-import type { ChannelHealth } from '../ports/channel-health.ts';
+import type { ChannelHealth } from '../ports/stores/channel-health.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { ConfigSource } from '../ports/config-store.ts';
-import type { IdempotencyStore } from '../ports/idempotency-store.ts';
+import type { ConfigSource } from '../ports/stores/config-store.ts';
+import type { IdempotencyStore } from '../ports/stores/idempotency-store.ts';
 import type { Random } from '../ports/ids.ts';
-import type { KeyStore } from '../ports/key-store.ts';
-import type { QuotaStore } from '../ports/quota-store.ts';
+import type { KeyStore } from '../ports/stores/key-store.ts';
+import type { QuotaStore } from '../ports/stores/quota-store.ts';
 import type { SearchProvider } from '../ports/search-provider.ts';
-import type { SecretStore } from '../ports/secret-store.ts';
+import type { SecretStore } from '../ports/stores/secret-store.ts';
 import type { Log } from '../ports/telemetry.ts';
 import type { UpstreamTransport } from '../ports/upstream-transport.ts';
 

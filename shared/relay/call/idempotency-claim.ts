@@ -1,5 +1,5 @@
 /** Handles the header Idempotency-Key: one claim per API key and header value. Must never store an answer. */
-import type { IdempotencyStore } from '../ports/idempotency-store.ts';
+import type { IdempotencyStore } from '../ports/stores/idempotency-store.ts';
 import type { ChatCall } from './chat-call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { Log } from '../ports/telemetry.ts';

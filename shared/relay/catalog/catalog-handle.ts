@@ -8,7 +8,7 @@ import { matchRoute, refuseRoute, type RouteName } from '../http/http-routes.ts'
 import { asRefusal, refusalResponse, refuse } from '../http/refusal.ts';
 import { page } from '../page/page.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { ConfigSource } from '../ports/config-store.ts';
+import type { ConfigSource } from '../ports/stores/config-store.ts';
 import type { Log } from '../ports/telemetry.ts';
 import { modelList, offeredModels, oneModel } from './model-list.ts';
 import { listedCharges, offeredPlans } from './price-lists.ts';

@@ -12,7 +12,7 @@ import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import { refusalOfCaller } from './failure-refusals.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
-import { SecretUnusable } from '../ports/secret-store.ts';
+import { SecretUnusable } from '../ports/stores/secret-store.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { AttemptReport } from '../call/dispatch-report.ts';
 import type { Candidate } from './candidate-order.ts';

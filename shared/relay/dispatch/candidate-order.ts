@@ -1,6 +1,6 @@
 /** Decides the order in which a call's candidates are tried. Reads health; must never write it. */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
-import type { ChannelHealth } from '../ports/channel-health.ts';
+import type { ChannelHealth } from '../ports/stores/channel-health.ts';
 import type { Random } from '../ports/ids.ts';
 
 /** A channel with one of its secrets. */

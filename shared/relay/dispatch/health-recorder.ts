@@ -1,5 +1,5 @@
 /** Updates a candidate's health by the outcome of an attempt: cooldowns, probes, consecutive failures. */
-import type { ChannelHealth } from '../ports/channel-health.ts';
+import type { ChannelHealth } from '../ports/stores/channel-health.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Candidate } from './candidate-order.ts';
 import type { UpstreamFailure } from '../../upstreams/upstream-failure.ts';

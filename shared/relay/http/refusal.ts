@@ -2,7 +2,7 @@
 import type { ErrorBody, ErrorObject, ErrorType } from '../../wire/error-body.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { RelayResponse } from './http.ts';
-import { StoreUnavailable } from '../ports/store-errors.ts';
+import { StoreUnavailable } from '../ports/stores/store-errors.ts';
 
 /** Every error that a client can get, by code: its HTTP status and its type. */
 const refusals = {

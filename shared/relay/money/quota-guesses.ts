@@ -4,7 +4,7 @@
 import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
 import type { ReserveWrite } from '../../billing/quota-writes.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { ReturnedItem } from '../ports/quota-store.ts';
+import type { ReturnedItem } from '../ports/stores/quota-store.ts';
 
 const accountsMax = 1_000;
 /** Maximum age of a guess. A slot that another environment released is tried again within this time. */

@@ -15,7 +15,7 @@ import { Backoff } from './backoff.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/telemetry.ts';
 import type { Random } from '../ports/ids.ts';
-import type { ReturnedItem, QuotaStore } from '../ports/quota-store.ts';
+import type { ReturnedItem, QuotaStore } from '../ports/stores/quota-store.ts';
 import { QuotaGuesses } from './quota-guesses.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 

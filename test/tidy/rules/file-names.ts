@@ -39,7 +39,7 @@ export function portsWithoutAdapter(sources: Source[], notPorts: Record<string, 
       ({ file, uses }) => nameOf(file).endsWith(`-${nameOf(port.file)}`) && uses.includes(port.file),
     );
   const ports = sources.filter(
-    ({ folder }) => folder === 'shared/relay/ports' || folder === 'shared/operate',
+    ({ folder }) => within(folder, 'shared/relay/ports') || folder === 'shared/operate',
   );
   return [
     ...ports

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseRequest } from '../../../shared/endpoints/parse-request.ts';
 import { responsesToChat } from '../../../shared/endpoints/responses/read.ts';
-import { ResponsesRequest } from '../../../shared/wire/responses-request.ts';
+import { ResponsesRequest } from '../../../shared/endpoints/responses/responses-request.ts';
 
 const convert = (more: object) =>
   responsesToChat(parseRequest(ResponsesRequest, { model: 'm', input: 'x', ...more }));

@@ -4,7 +4,7 @@ import { InvalidRequest } from '../../../shared/wire/invalid-request.ts';
 import { parseRequest } from '../../../shared/endpoints/parse-request.ts';
 import { responsesToChat } from '../../../shared/endpoints/responses/read.ts';
 import type { ChatMessage } from '../../../shared/wire/chat-request.ts';
-import { ResponsesRequest, type InputItem } from '../../../shared/wire/responses-request.ts';
+import { ResponsesRequest, type InputItem } from '../../../shared/endpoints/responses/responses-request.ts';
 
 /** JSON whose keys and words are those that the conversion looks at, so that it gets far. */
 const oneWordOf = (text: string): fc.Arbitrary<string> => fc.constantFrom(...text.split(' '), '');

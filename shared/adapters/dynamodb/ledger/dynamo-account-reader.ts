@@ -5,7 +5,7 @@
 import { GetItemCommand, QueryCommand, type QueryCommandInput } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
-import { type AccountReader } from '../../../relay/ports/account-reader.ts';
+import { type AccountReader } from '../../../relay/ports/stores/account-reader.ts';
 import { grantPrefix } from '../../../billing/grant.ts';
 import { closeRowOf, grantRowOf } from './ledger-attributes.ts';
 import type { Attributes } from '../attributes.ts';

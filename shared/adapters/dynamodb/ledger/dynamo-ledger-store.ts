@@ -2,8 +2,8 @@
 import { PutItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type { CloseRow } from '../../../billing/ledger-row.ts';
-import type { LedgerStore } from '../../../relay/ports/ledger-store.ts';
-import { Poisoned } from '../../../relay/ports/store-errors.ts';
+import type { LedgerStore } from '../../../relay/ports/stores/ledger-store.ts';
+import { Poisoned } from '../../../relay/ports/stores/store-errors.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import { conditionalCall, isInvalid } from '../dynamo-client.ts';
 import { ledgerAttributes } from './ledger-attributes.ts';

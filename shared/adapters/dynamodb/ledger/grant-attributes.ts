@@ -1,7 +1,7 @@
 /** Reads a row of `grants` from the attributes that a scan or a table stream returned. */
 import { unmarshall } from '@aws-sdk/util-dynamodb';
-import type { GrantImage } from '../../../relay/ports/grant-store.ts';
-import { Poisoned } from '../../../relay/ports/store-errors.ts';
+import type { GrantImage } from '../../../relay/ports/stores/grant-store.ts';
+import { Poisoned } from '../../../relay/ports/stores/store-errors.ts';
 import type { Attributes } from '../attributes.ts';
 
 /**

@@ -1,6 +1,6 @@
 /** All accounts with open reservations, for the sweeper. */
 import { paginateScan, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import type { QuotaScan } from '../../../relay/ports/quota-store.ts';
+import type { QuotaScan } from '../../../relay/ports/stores/quota-store.ts';
 import { readQuota } from './quota-attributes.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 

@@ -6,8 +6,12 @@ import { PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { openEntriesMax } from '../../../billing/quota-item.ts';
 import { refundOf, type CloseWrite, type ReserveWrite } from '../../../billing/quota-writes.ts';
-import { StoreUnavailable, StoreBusy } from '../../../relay/ports/store-errors.ts';
-import { type ReturnedItem, type QuotaStore, type WriteReply } from '../../../relay/ports/quota-store.ts';
+import { StoreUnavailable, StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
+import {
+  type ReturnedItem,
+  type QuotaStore,
+  type WriteReply,
+} from '../../../relay/ports/stores/quota-store.ts';
 import type { Attributes } from '../attributes.ts';
 import { attributesOn, conditionalCall, isBusy, type ConditionalReply } from '../dynamo-client.ts';
 import { entryAttribute, numberAttribute, quotaOf, textAttribute } from './quota-attributes.ts';

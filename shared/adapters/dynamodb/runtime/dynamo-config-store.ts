@@ -13,7 +13,7 @@ import type {
   Publication,
   SnapshotContent,
   SnapshotStore,
-} from '../../../relay/ports/config-store.ts';
+} from '../../../relay/ports/stores/config-store.ts';
 import {
   getItems,
   pointerId,

@@ -2,7 +2,7 @@
  * Published versions of the configuration, for operators: the relay's snapshot store with explained errors.
  */
 import type { ConfigVersions } from '../../../operate/config-versions.ts';
-import type { Pointer } from '../../../relay/ports/config-store.ts';
+import type { Pointer } from '../../../relay/ports/stores/config-store.ts';
 import { dynamoConfigStore } from './dynamo-config-store.ts';
 import { dynamoConfigTables } from '../dynamo-config-tables.ts';
 import { usageFailure } from '../../../operate/operator-failure.ts';

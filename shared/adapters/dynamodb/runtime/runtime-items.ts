@@ -6,8 +6,8 @@
 import { BatchGetItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
-import type { Pointer } from '../../../relay/ports/config-store.ts';
-import { StoreUnavailable } from '../../../relay/ports/store-errors.ts';
+import type { Pointer } from '../../../relay/ports/stores/config-store.ts';
+import { StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
 import type { Attributes } from '../attributes.ts';
 import { storeCall } from '../dynamo-client.ts';
 

@@ -3,7 +3,7 @@
  * reply was lost, so each condition also accepts the writer's own earlier write.
  */
 import { PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
-import type { Pointer } from '../../../relay/ports/config-store.ts';
+import type { Pointer } from '../../../relay/ports/stores/config-store.ts';
 import { conditionalCall, storeCall } from '../dynamo-client.ts';
 import { pointerId, pointerItem, type RuntimeItem, type RuntimeTable } from './runtime-items.ts';
 

@@ -1,6 +1,6 @@
 /** Joins the parts of a snapshot, or of the rows it was compiled from. */
 import { emptySnapshot, type Snapshot } from '../../../config/snapshot.ts';
-import { SnapshotBroken, type Pointer } from '../../../relay/ports/config-store.ts';
+import { SnapshotBroken, type Pointer } from '../../../relay/ports/stores/config-store.ts';
 import { getItems, snapshotPartIds, type RuntimeTable } from './runtime-items.ts';
 import { fromParts } from './snapshot-parts.ts';
 

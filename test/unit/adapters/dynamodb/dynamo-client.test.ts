@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { documentClient, storeCall } from '../../../../shared/adapters/dynamodb/dynamo-client.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
 import { startEmulator } from '../../../support/emulator.ts';
 import { localAccess } from './store.ts';
 

@@ -1,7 +1,7 @@
 import { UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { dynamoConfigSource } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { channelRow, deleteRow, startCompiler, type Compiler } from '../../relay/background/config-rig.ts';
 import { recordedLog, type RecordedLog } from '../telemetry/recorded-log.ts';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { publishConfiguration } from '../../../../infra/local/start-stack.ts';
 import { dynamoConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-config-tables.ts';
 import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
-import { MarksLost, type ValidatedRow } from '../../../../shared/relay/ports/config-store.ts';
+import { MarksLost, type ValidatedRow } from '../../../../shared/relay/ports/stores/config-store.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { channelRow, readRow, startCompiler } from '../../relay/background/config-rig.ts';
 import { recordedLog } from '../telemetry/recorded-log.ts';

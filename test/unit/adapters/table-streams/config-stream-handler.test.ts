@@ -5,7 +5,7 @@ import { configMetrics } from '../../../../shared/adapters/telemetry/config-metr
 import type { TableName } from '../../../../shared/tables/table-names.ts';
 import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
 import { rowMarker } from '../../../../shared/relay/background/row-marker.ts';
-import { MarksLost } from '../../../../shared/relay/ports/config-store.ts';
+import { MarksLost } from '../../../../shared/relay/ports/stores/config-store.ts';
 import { linesOf, metricsOf } from '../../../support/embedded-metrics.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { deleteRow, readRow } from '../../relay/background/config-rig.ts';

@@ -7,7 +7,7 @@ import {
   ledgerTimeMs,
 } from '../../../../shared/billing/ledger-row.ts';
 import { idAlphabet, requestTimeMs, timeText } from '../../../../shared/wire/request-id.ts';
-import { type AccountReader } from '../../../../shared/relay/ports/account-reader.ts';
+import { type AccountReader } from '../../../../shared/relay/ports/stores/account-reader.ts';
 import { usagePage } from '../../../../shared/relay/account/account-usage.ts';
 import { AccountRig } from './account-rig.ts';
 

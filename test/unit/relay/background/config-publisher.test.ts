@@ -8,7 +8,7 @@ import {
 import { cachedSecretStore } from '../../../../shared/adapters/secrets/cached-secret-store.ts';
 import { secretCheck } from '../../../../shared/adapters/secrets/secret-check.ts';
 import { systemClock } from '../../../../shared/adapters/system/system-clock.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { localAccess } from '../../adapters/dynamodb/store.ts';
 import { SecretServer } from '../../adapters/secrets/secret-server.ts';

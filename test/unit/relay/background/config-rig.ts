@@ -1,12 +1,12 @@
 import { DeleteCommand, GetCommand } from '@aws-sdk/lib-dynamodb';
 import { configPublisher } from '../../../../shared/relay/background/config-publisher.ts';
 import { dynamoConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-config-tables.ts';
-import type { Pointer, SnapshotStore } from '../../../../shared/relay/ports/config-store.ts';
+import type { Pointer, SnapshotStore } from '../../../../shared/relay/ports/stores/config-store.ts';
 import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
 import { tableSchemas } from '../../../../shared/tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
 import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
-import type { SecretCheck } from '../../../../shared/relay/ports/secret-store.ts';
+import type { SecretCheck } from '../../../../shared/relay/ports/stores/secret-store.ts';
 import type { ConfigRows } from '../../../../shared/config/config-rows.ts';
 import { recordedLog, type RecordedLog } from '../../adapters/telemetry/recorded-log.ts';
 import { countedClient, type CountedClient } from '../../adapters/dynamodb/store.ts';

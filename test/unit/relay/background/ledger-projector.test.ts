@@ -11,7 +11,7 @@ import {
 import { quotaChangeOf } from '../../../../shared/adapters/table-streams/table-stream-records.ts';
 import type { CloseRecord, OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { ledgerProjector } from '../../../../shared/relay/background/ledger-projector.ts';
-import type { QuotaStore } from '../../../../shared/relay/ports/quota-store.ts';
+import type { QuotaStore } from '../../../../shared/relay/ports/stores/quota-store.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
 import { FaultyDynamo } from '../../../contract/quota-store-faults.ts';
 import {

@@ -5,7 +5,7 @@ import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-attri
 import { dynamoQuotaScan } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-scan.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { imbalance, type OpenEntry, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
-import type { QuotaStore } from '../../../../shared/relay/ports/quota-store.ts';
+import type { QuotaStore } from '../../../../shared/relay/ports/stores/quota-store.ts';
 import { sweeper } from '../../../../shared/relay/background/sweeper.ts';
 import type { SweepResult } from '../../../../shared/relay/ports/telemetry.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';

@@ -4,7 +4,7 @@ import { defaultSettings } from '../../../../shared/config/rows/settings.ts';
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
 import { catalogHandle } from '../../../../shared/relay/catalog/catalog-handle.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 
 const snapshot: Snapshot = {

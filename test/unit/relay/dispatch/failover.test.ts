@@ -1,4 +1,4 @@
-import { SecretUnusable } from '../../../../shared/relay/ports/secret-store.ts';
+import { SecretUnusable } from '../../../../shared/relay/ports/stores/secret-store.ts';
 import { describe, expect, it } from 'vitest';
 import {
   CoreRig,

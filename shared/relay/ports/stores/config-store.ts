@@ -2,10 +2,10 @@
  * The stores of the configuration: the tables it is compiled from, the published snapshots, the snapshot in
  * use, and the marks (`_problem`, `_warning`) that show operators the problems of a row.
  */
-import type { ConfigRows } from '../../config/config-rows.ts';
-import type { Snapshot } from '../../config/snapshot.ts';
-import type { ValidationResult } from '../../config/validation-result.ts';
-import type { TableName } from '../../tables/table-names.ts';
+import type { ConfigRows } from '../../../config/config-rows.ts';
+import type { Snapshot } from '../../../config/snapshot.ts';
+import type { ValidationResult } from '../../../config/validation-result.ts';
+import type { TableName } from '../../../tables/table-names.ts';
 
 export interface ConfigSource {
   /**

@@ -1,6 +1,6 @@
 /** The reads of the account endpoints: an account's item and its ledger rows. */
-import type { CloseRow, GrantLedgerRow } from '../../billing/ledger-row.ts';
-import type { QuotaItem } from '../../billing/quota-item.ts';
+import type { CloseRow, GrantLedgerRow } from '../../../billing/ledger-row.ts';
+import type { QuotaItem } from '../../../billing/quota-item.ts';
 
 export interface AccountReader {
   /** Undefined: the account has no item yet, so it has no money and no counts. Throws StoreUnavailable. */

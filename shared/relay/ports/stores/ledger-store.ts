@@ -1,6 +1,6 @@
 /** The ledger store that the projector writes, and the changes that it projects. */
-import type { QuotaItem } from '../../billing/quota-item.ts';
-import type { CloseRow } from '../../billing/ledger-row.ts';
+import type { QuotaItem } from '../../../billing/quota-item.ts';
+import type { CloseRow } from '../../../billing/ledger-row.ts';
 
 export interface LedgerStore {
   /**

@@ -3,8 +3,8 @@
  * `test/contract/quota-store.ts` defines the contract; the in-memory store and the DynamoDB adapter both pass
  * it.
  */
-import type { CloseWrite, ReserveWrite } from '../../billing/quota-writes.ts';
-import type { OpenEntry, QuotaItem } from '../../billing/quota-item.ts';
+import type { CloseWrite, ReserveWrite } from '../../../billing/quota-writes.ts';
+import type { OpenEntry, QuotaItem } from '../../../billing/quota-item.ts';
 
 /** The parts of the item that an applied write returns. */
 export interface ReturnedItem {

@@ -1,6 +1,6 @@
 /** Grants, and the one transaction that applies each. */
-import type { NanoYuan } from '../../billing/amount.ts';
-import type { GrantLedgerRow } from '../../billing/ledger-row.ts';
+import type { NanoYuan } from '../../../billing/amount.ts';
+import type { GrantLedgerRow } from '../../../billing/ledger-row.ts';
 
 /** A row of `grants` with its marks. Numbers are text, so that none is rounded. */
 export interface GrantImage {

@@ -1,6 +1,6 @@
 /** API keys with the row of their account. */
-import type { AccountRow } from '../../config/rows/account-row.ts';
-import type { KeyRow } from '../../config/rows/key-row.ts';
+import type { AccountRow } from '../../../config/rows/account-row.ts';
+import type { KeyRow } from '../../../config/rows/key-row.ts';
 
 /** `missing`: why no key was found. Only for the log; clients see the same message for all reasons. */
 export type KeyLookup =
