@@ -1,4 +1,4 @@
-import type { AccountPlan } from '../wire/account.ts';
+import type { AccountPlan } from '../wire/public/account.ts';
 import { isHeld, planSlots, type SlotQuery } from './plan-slots.ts';
 import type { QuotaItem } from './quota-item.ts';
 

@@ -1,4 +1,5 @@
-import type { ChatContentPart, ChatMessage, ChatRequest } from '../wire/chat-request.ts';
+import type { CanonicalCall } from '../wire/canonical-call.ts';
+import type { ChatContentPart, ChatMessage } from '../wire/chat-request.ts';
 
 /**
  * Estimates the number of tokens in a text, as a fraction, so that estimates of parts add up. Uses no
@@ -20,10 +21,12 @@ const tokensPerMessage = 4;
 /** OpenAI counts 85 tokens for an image at low detail, and about 765 at high detail in a common size. */
 const tokensPerImage = 765;
 
+export type EstimatedCall = Pick<CanonicalCall, 'request' | 'unknown'>;
+
 /** Estimates a request's prompt tokens, in whole tokens, for upstreams that report no usage. */
-export function promptTokens(request: ChatRequest): number {
+export function promptTokens({ request, unknown }: EstimatedCall): number {
   const { messages, ...fields } = request;
-  return Math.ceil(structuresTokens(fields) + sumOf(messages, messageTokens));
+  return Math.ceil(structuresTokens(fields) + structuresTokens(unknown) + sumOf(messages, messageTokens));
 }
 
 function messageTokens({ content, ...fields }: ChatMessage): number {

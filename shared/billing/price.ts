@@ -1,4 +1,4 @@
-import type { ChargeEntry } from '../wire/catalog.ts';
+import type { ChargeEntry } from '../wire/public/catalog.ts';
 import { divideHalfUp, formatDecimal, parseDecimal, type NanoYuan } from './amount.ts';
 
 /** Unit prices are whole numbers of pico-yuan (10^-12 yuan), which is finer than any price list. */

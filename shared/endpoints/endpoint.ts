@@ -1,5 +1,6 @@
+import type { CanonicalCall } from '../wire/canonical-call.ts';
+import type { ChatMessage } from '../wire/chat-request.ts';
 import type { AnswerIdentity } from '../wire/chat-response.ts';
-import type { ChatRequest } from '../wire/chat-request.ts';
 import type { Renderer } from './renderer.ts';
 
 /** The HTTP route of an endpoint. */
@@ -13,16 +14,47 @@ export interface EndpointRoute {
 
 /** What differs between endpoints: how a request is read and how its answer is rendered. */
 export interface Endpoint extends EndpointRoute {
-  /** Throws InvalidRequest. */
-  read(body: unknown): EndpointRequest;
+  /** `headers`: names in lower case. Throws InvalidRequest. */
+  read(body: unknown, headers: Readonly<Record<string, string | undefined>>): EndpointRequest;
 }
 
 export interface EndpointRequest {
-  request: ChatRequest;
+  call: CanonicalCall;
   /** A limit on output tokens that is no field of `request`. It is sent in the channel's limit field. */
   outputTokensMax?: number | undefined;
   /** The number of declared tools that chat upstreams do not support, for the log. */
   droppedTools?: number | undefined;
-  /** `now` returns Unix seconds, for times that are set when the answer ends. */
-  renderer(identity: AnswerIdentity, now: () => number): Renderer;
+  /** Sealed state that the client sent back, by the assistant message that it belongs to. Absent: none. */
+  sealed?: ReadonlyMap<ChatMessage, SealedState> | undefined;
+  /** The client keeps the state of the answer, sealed, and sends it back. Absent: the relay keeps it. */
+  keepsState?: boolean | undefined;
+  renderer(identity: AnswerIdentity, facts: AnswerFacts): Renderer;
+}
+
+/** A sealed state as it came back. */
+export interface SealedState {
+  text: string;
+  /** The id of the item that held it; undefined: the client left it out. */
+  itemId: string | undefined;
+  /** The path of the text in the client's body, for errors. */
+  param: string;
+}
+
+/** What a renderer may ask while it renders. */
+export interface AnswerFacts {
+  /** Unix seconds, for times that are set when the answer ends. */
+  now: () => number;
+  /** What the answering upstream was sent. Valid from the first chunk on. */
+  sent: () => SentFacts;
+  /** The state of the turn so far, sealed for the client; undefined: there is none, or `keepsState` is not set. */
+  sealedState: (itemId: string) => string | undefined;
+}
+
+export interface SentFacts {
+  /** The client's fields that were not sent. */
+  dropped: readonly string[];
+  /** The effort that was sent, if it is not the requested one. */
+  effort?: string | undefined;
+  /** The service tier that the upstream used, if it said so. */
+  serviceTier?: string | undefined;
 }

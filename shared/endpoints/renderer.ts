@@ -1,6 +1,6 @@
 import type { Machine } from '../stream/machine.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
-import type { ErrorObject } from '../wire/error-body.ts';
+import type { ErrorObject } from '../wire/public/error-body.ts';
 
 /**
  * Converts the canonical stream to the text of one endpoint in one mode. The first text commits status 200.

@@ -49,8 +49,9 @@ export async function admitCaller(
 /** Checks size, JSON, schema, model name, official gate and whitelist. */
 export function readCall(endpoint: Endpoint, request: RelayRequest, { key }: Caller): AskedCall {
   const body = request.json();
-  const read = endpoint.read(body);
-  const model = parseModelName(read.request.model, read.request.official === true);
+  const read = endpoint.read(body, request.headers);
+  const { model: requested, official } = read.call.request;
+  const model = parseModelName(requested, official === true);
   admitModel(key, model);
   return { body, read, model };
 }
@@ -64,7 +65,6 @@ export async function payAndAnswer(
   reservations: Reservations,
   { call, asked, idempotencyKey }: { call: ChatCall; asked: AskedCall; idempotencyKey: string | undefined },
 ): Promise<RelayResponse> {
-  const renderer = asked.read.renderer(call.identity, () => Math.floor(ports.clock.now() / 1000));
   const claim =
     idempotencyKey === undefined
       ? undefined
@@ -80,7 +80,13 @@ export async function payAndAnswer(
     throw error;
   }
   const paid = Object.freeze({ ...call, outputTokensLimit: bill.limitedTo ?? call.outputTokensAsked });
-  const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch: new Dispatch(ports, paid) });
+  const dispatch = new Dispatch(ports, paid);
+  const renderer = asked.read.renderer(call.identity, {
+    now: () => Math.floor(ports.clock.now() / 1000),
+    sent: () => dispatch.report().sent,
+    sealedState: () => undefined,
+  });
+  const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch });
   return answer.response(answer.produce());
 }
 

@@ -2,9 +2,9 @@
  * What differs between types of channels while a request is answered. This file names no type; the registry
  * is types/channel-types.ts. The facts about each type and their sources are in docs/channels.md.
  */
-import type { ChatRequest } from '../wire/chat-request.ts';
-import type { JsonRecord } from '../wire/json-record.ts';
+import type { UpstreamError } from './upstream-failure.ts';
 import type { AwsScope } from './exchange.ts';
+import type { Quirks } from './quirks.ts';
 
 /** The attributes of a channel's row that types read. `Own` are those that only this type has. */
 export type ChannelAttributes<Own extends string = never> = {
@@ -14,22 +14,33 @@ export type ChannelAttributes<Own extends string = never> = {
 } & { readonly [name in Own]?: string | undefined };
 
 export interface ChannelType<Own extends string = never> {
+  /** The dialect of a model for a row that names none. `model`: the upstream's name. Absent: the default. */
+  dialect?(model: string): string;
   /** The URL of a request. Absent: the base address followed by the dialect's path. */
-  address?(channel: ChannelAttributes<Own>, call: { model: string; path: string }): string;
+  address?(channel: ChannelAttributes<Own>, call: AddressedCall): string;
   /** The headers that carry the secret. Names are in lower case. */
-  credentials: (secret: string) => Record<string, string>;
+  credentials: (secret: string, channel: ChannelAttributes<Own>) => Record<string, string>;
   /** Replaces credentials: requests are signed with the function's own role for this service and region. */
   awsScope?(channel: ChannelAttributes<Own>): AwsScope;
-  /**
-   * Converts the client's request to what this type of upstream accepts. `params.set` is applied afterwards.
-   */
-  adjust?(request: ChatRequest): ChatRequest;
+  /** How a model of this type differs from its dialect, unless the row says otherwise. Absent: not at all. */
+  quirks?(channel: ChannelAttributes<Own>, model: string): Partial<Quirks>;
+  /** The version of the API, for dialects that send one. Absent: the dialect's own. */
+  apiVersion?(channel: ChannelAttributes<Own>): string | undefined;
   /** The field for a token limit that the client did not set. */
   limitField(channel: ChannelAttributes<Own>): string;
   /** Whether the upstream accepts a request for the usage of a stream. Absent: it does. */
   reportsUsage?(channel: ChannelAttributes<Own>): boolean;
   /** Finds errors that our secret or the row causes although the status blames the caller. */
-  ownFault?(status: number, error: JsonRecord): 'secret' | 'channel' | undefined;
+  ownFault?(status: number, error: UpstreamError): 'secret' | 'channel' | undefined;
+}
+
+export interface AddressedCall {
+  /** The upstream's name of the model. */
+  model: string;
+  /** The name of the dialect. */
+  dialect: string;
+  /** The dialect's path. */
+  path: string;
 }
 
 /** The credentials of most vendors. */

@@ -1,25 +1,72 @@
 /** The interface of a dialect: from canonical call to request body, from answer to canonical chunks. */
 import type { Machine } from '../stream/machine.ts';
-import type { ChatRequest } from '../wire/chat-request.ts';
+import type { CanonicalCall } from '../wire/canonical-call.ts';
+import type { ChatMessage } from '../wire/chat-request.ts';
 import type { AnswerIdentity, ChatChunk, ChatUsage } from '../wire/chat-response.ts';
 import type { JsonRecord } from '../wire/json-record.ts';
+import type { StatePart } from '../wire/turn-state.ts';
 import type { UpstreamEvent } from './body-events.ts';
+import type { CallIds } from './call-ids.ts';
+import type { Quirks } from './quirks.ts';
+import type { UpstreamError } from './upstream-failure.ts';
 
 export interface Dialect {
+  /** Its folder and its line in the registry. */
+  name: string;
   /** Appended to a channel's base address, such as `/chat/completions`. */
   path: string;
-  /** Converts the canonical call to the request body for one channel. Does not change the call. */
-  body(request: ChatRequest, settings: RequestSettings): JsonRecord;
-  /** Reads one answer. */
-  Reader: new (identity: AnswerIdentity) => AnswerReader;
   /**
-   * The error in the body of an answer that is not a 2xx: `message`, and `code` and `param` if there are any.
-   * Undefined: the body holds no error, so the answer is not from the API.
+   * Converts the canonical call to the request for one channel. Does not change the call. Throws CannotCarry for a
+   * field that must not be dropped and has no form here.
    */
-  error(body: unknown): JsonRecord | undefined;
+  body(call: CanonicalCall, settings: RequestSettings): SentBody;
+  /** Headers of the protocol, beside those of the channel's type. Absent: none. */
+  headers?(settings: RequestSettings): Record<string, string>;
+  /** Reads one answer, streamed or whole. */
+  Reader: new (context: ReaderContext) => AnswerReader;
+  /**
+   * The error in the body of an answer that is not a 2xx, or in an event of an answer. Undefined: the body holds no
+   * error, so the answer is not from the API.
+   */
+  error(body: unknown): UpstreamError | undefined;
 }
 
-/** Throws an UpstreamFailure for an unusable answer. Its properties are valid at any time. */
+/** A request body, and what became of the call in it. */
+export interface SentBody {
+  body: JsonRecord;
+  /** The client's fields that were left out, by name. `reasoning`: state of an earlier turn. */
+  dropped: readonly string[];
+  /** The effort that was sent, if it is not the requested one. */
+  effort?: string | undefined;
+  /** The limit on output tokens that was sent, if any. */
+  outputTokensMax?: number | undefined;
+  /** Custom tools that were sent as functions with one text `input`. Their calls are unwrapped by the reader. */
+  wrapped: ReadonlySet<string>;
+}
+
+/** A field that this upstream cannot be sent and that must not be dropped. Another candidate may take it. */
+export class CannotCarry extends Error {
+  override readonly name = 'CannotCarry';
+  /** The field's path in chat form, such as `n`. */
+  readonly param: string;
+  constructor(param: string, message: string) {
+    super(message);
+    this.param = param;
+  }
+}
+
+/** What a reader needs to know of the request that it reads the answer to. */
+export interface ReaderContext {
+  identity: AnswerIdentity;
+  sent: SentBody;
+  callIds: CallIds;
+  quirks: Quirks;
+}
+
+/**
+ * Throws an UpstreamFailure for an unusable answer, and an ErrorInAnswer for an error event. Its properties
+ * are valid at any time.
+ */
 export interface AnswerReader extends Machine<UpstreamEvent, ChatChunk> {
   /** The upstream marked the end. Later events are ignored. */
   readonly done: boolean;
@@ -29,11 +76,14 @@ export interface AnswerReader extends Machine<UpstreamEvent, ChatChunk> {
   readonly usage: ChatUsage | undefined;
   /** true: a count of that usage was impossible and was clamped. */
   readonly usageClamped: boolean;
+  /**
+   * The parts of the first choice's turn so far, if any of them is opaque; else undefined. Complete once a finish
+   * chunk was returned.
+   */
+  readonly state: readonly StatePart[] | undefined;
+  /** The service tier that the upstream said it used. */
+  readonly serviceTier?: string | undefined;
 }
-
-/** The fields of Chat Completions for a limit on output tokens. */
-export const limitFields = ['max_tokens', 'max_completion_tokens'] as const;
-export type LimitField = (typeof limitFields)[number];
 
 /** The settings of one channel for its request bodies. */
 export interface RequestSettings {
@@ -53,8 +103,24 @@ export interface RequestSettings {
    * The limit that the balance covers, or a limit from outside `request`. Sent even if `request` has none.
    */
   outputTokensLimit?: number | undefined;
+  /** The limit to send where the dialect requires one and nobody set it. */
+  outputTokensDefault: number;
   /** The field for a limit that the client did not set. A limit that the client set keeps its field. */
   limitField: string;
   /** Fields that change the price, and tools that run at the upstream, which are sent nevertheless. */
   allow: readonly string[];
+  quirks: Quirks;
+  /** The version of the API that the row names, for dialects that send one. */
+  apiVersion?: string | undefined;
+  /** The state of earlier turns that may go to this candidate. Turns without an entry get the vendor's replacement. */
+  states: ReadonlyMap<ChatMessage, readonly StatePart[]>;
+  callIds: CallIds;
+  /** What a repeat leaves out, because the upstream refused it. */
+  without: ReadonlySet<Repeat>;
 }
+
+/**
+ * What an upstream may refuse on its own account, so that the same candidate is asked once more without it:
+ * `limit` on output tokens, `state` of earlier turns, `include` of encrypted reasoning.
+ */
+export type Repeat = 'limit' | 'state' | 'include';

@@ -4,7 +4,7 @@ import type { ChannelType } from './channel-type.ts';
 import type { Dialect } from './dialect.ts';
 import { scrub } from './error-text.ts';
 import type { UpstreamReply } from './exchange.ts';
-import { UpstreamFailure, type CallerFault } from './upstream-failure.ts';
+import { CallerFault, UpstreamFailure, type UpstreamError } from './upstream-failure.ts';
 
 /** Statuses that mean that the caller's request is at fault. */
 const callersFault = new Set([400, 404, 413, 422]);
@@ -18,6 +18,24 @@ export interface FailureReading {
   /** Texts that must not reach a client: the secret, the upstream's host. */
   withheld: readonly string[];
 }
+
+/** The error of an answer with status 200, before or after its first content. */
+export function failureInAnswer(
+  error: UpstreamError,
+  withheld: readonly string[],
+): CallerFault | UpstreamFailure {
+  return error.code === 'context_length_exceeded'
+    ? callerFault(400, error, withheld)
+    : new UpstreamFailure('error_in_answer');
+}
+
+const callerFault = (status: number, error: UpstreamError, withheld: readonly string[]): CallerFault =>
+  new CallerFault({
+    status,
+    message: scrub(error.message, withheld) ?? 'The upstream refused the request.',
+    param: scrub(error.param, withheld) ?? null,
+    code: wordOf(scrub(error.code, withheld)) ?? 'upstream_refused',
+  });
 
 export async function readFailure(
   reply: UpstreamReply,
@@ -34,13 +52,7 @@ export async function readFailure(
   if (!error) return failure;
   const own = type.ownFault?.(status, error);
   if (own) return own === 'secret' ? new UpstreamFailure('secret', status) : failure;
-  return {
-    kind: 'caller',
-    status,
-    message: scrub(error['message'], withheld) ?? 'The upstream refused the request.',
-    param: scrub(error['param'], withheld) ?? null,
-    code: wordOf(scrub(error['code'], withheld)) ?? 'upstream_refused',
-  };
+  return callerFault(status, error, withheld);
 }
 
 /** Accepts only one word, because the code is also logged and the log must not hold upstreams' sentences. */

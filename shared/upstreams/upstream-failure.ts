@@ -58,11 +58,46 @@ export class UpstreamFailure extends Error {
   }
 }
 
-/** The upstream refused the request itself, so another channel would refuse it too. Texts are scrubbed. */
-export interface CallerFault {
-  kind: 'caller';
+/** An error object of an upstream. All fields but `message` are machine-readable. */
+export interface UpstreamError {
+  /** Free text; it may quote what the caller wrote. */
+  message?: unknown;
+  type?: unknown;
+  code?: unknown;
+  param?: unknown;
+  /** Reasons inside the error's details, such as Google's `API_KEY_INVALID`. */
+  reasons?: readonly string[];
+}
+
+export interface RefusedRequest {
   status: number;
   message: string;
   param: string | null;
   code: string;
+}
+
+/** The upstream refused the request itself, so another channel would refuse it too. Texts are scrubbed. */
+export class CallerFault extends Error {
+  override readonly name = 'CallerFault';
+  readonly status: number;
+  readonly param: string | null;
+  readonly code: string;
+
+  constructor({ status, message, param, code }: RefusedRequest) {
+    super(message);
+    this.status = status;
+    this.param = param;
+    this.code = code;
+  }
+}
+
+/** An error event in an answer with status 200. A dialect's reader throws it; `read-failure.ts` decides what it means. */
+export class ErrorInAnswer extends Error {
+  override readonly name = 'ErrorInAnswer';
+  readonly error: UpstreamError;
+
+  constructor(error: UpstreamError) {
+    super('error in answer');
+    this.error = error;
+  }
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import type { JsonRecord } from './json-record.ts';
 
 /**
  * The body of POST /v1/chat/completions. Known fields are checked; unknown fields are kept and sent to the
@@ -66,7 +67,30 @@ export const ChatRequest = z.looseObject({
   tools: optional(z.array(ChatTool)),
   tool_choice: optional(z.unknown()),
   response_format: optional(z.looseObject({ type: z.string() })),
+  reasoning_effort: optional(z.string()),
+  verbosity: optional(z.string()),
+  parallel_tool_calls: optional(z.boolean()),
+  seed: optional(z.int()),
+  logprobs: optional(z.boolean()),
+  top_logprobs: optional(z.int()),
+  service_tier: optional(z.string()),
+  prompt_cache_key: optional(z.string()),
+  safety_identifier: optional(z.string()),
+  user: optional(z.string()),
+  metadata: optional(z.looseObject({})),
   stop: optional(z.union([z.string(), z.array(z.string())])),
   official: optional(z.boolean()),
 });
 export type ChatRequest = z.infer<typeof ChatRequest>;
+
+/** The fields that the relay knows. */
+const known: ReadonlySet<string> = new Set(Object.keys(ChatRequest.shape));
+
+/** Splits a checked body into the fields that the relay knows and the others. */
+export function splitKnown(body: ChatRequest): { request: ChatRequest; unknown: JsonRecord } {
+  const entries = Object.entries(body);
+  const unknown = entries.filter(([field]) => !known.has(field));
+  if (unknown.length === 0) return { request: body, unknown: {} };
+  const request = Object.fromEntries(entries.filter(([field]) => known.has(field))) as ChatRequest;
+  return { request, unknown: Object.fromEntries(unknown) };
+}

@@ -4,39 +4,71 @@
  * client contract, "Chat response" and "Chat stream chunk", and OpenAI's required fields.
  */
 
-/** Token counts. The totals include cached and reasoning tokens. */
+/** Token counts. The totals include cached, cache-written and reasoning tokens. */
 export interface ChatUsage {
   prompt_tokens: number;
   completion_tokens: number;
   total_tokens: number;
-  prompt_tokens_details?: { cached_tokens: number };
+  prompt_tokens_details?: PromptTokensDetails;
   completion_tokens_details?: { reasoning_tokens: number };
+}
+
+/** What of the prompt was read from and written to the upstream's prompt cache. The rest was neither. */
+export interface PromptTokensDetails {
+  cached_tokens: number;
+  /** Written with the usual lifetime (5 minutes at most vendors). Absent: none. */
+  cache_write_tokens?: number;
+  /** Written with a lifetime of an hour, which has a price of its own. Absent: none. */
+  cache_write_1h_tokens?: number;
 }
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
 
-/** A complete tool call in a message. */
+/** A complete tool call in a message. Exactly one of `function` and `custom` is set, as `type` says. */
 export interface ToolCall {
   index: number;
   id: string;
-  type: 'function';
-  function: { name: string; arguments: string };
+  type: 'function' | 'custom';
+  function?: { name: string; arguments: string };
+  /** A call of a tool whose input is free text. */
+  custom?: { name: string; input: string };
+  /** State of the upstream for clients that send it back, such as Gemini's thought signature. */
+  extra_content?: unknown;
 }
 
-/** A piece of a tool call. The first piece of an index carries id, type and name. */
+/**
+ * A piece of a tool call. The first piece of an index carries id, type and name. A piece of a custom call has
+ * `custom`, any other piece of text `function`.
+ */
 export interface ToolCallDelta {
   index: number;
   id?: string;
-  type?: 'function';
-  function: { name?: string; arguments?: string };
+  type?: 'function' | 'custom';
+  function?: { name?: string; arguments?: string };
+  custom?: { name?: string; input?: string };
+  extra_content?: unknown;
+}
+
+/** A citation of a web page, in the form of Chat Completions. */
+export interface UrlCitation {
+  type: 'url_citation';
+  url_citation: { url: string; title: string; start_index: number; end_index: number };
 }
 
 export interface ChatDelta {
   role?: 'assistant';
   content?: string | null;
+  /** Reasoning that the upstream shows: its text or a summary of it. */
   reasoning_content?: string;
+  /** OpenRouter's form of reasoning with its state, for clients that send it back. */
+  reasoning_details?: unknown[];
   refusal?: string;
   tool_calls?: ToolCallDelta[];
+  annotations?: UrlCitation[];
+  /** Images in the answer, as some upstreams send them. */
+  images?: unknown[];
+  /** `commentary` or `final_answer`: what the text that follows is, for upstreams that say so. */
+  phase?: string;
 }
 
 export interface ChunkChoice {
@@ -66,8 +98,11 @@ export interface AssistantMessage {
   role: 'assistant';
   content: string | null;
   reasoning_content?: string;
+  reasoning_details?: unknown[];
   refusal: string | null;
   tool_calls: ToolCall[] | null;
+  annotations?: UrlCitation[];
+  images?: unknown[];
 }
 
 export interface ChatCompletion {

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { readerContext } from '../support/dialect-parts.ts';
 import { ChatToResponses } from '../../shared/endpoints/responses/answer-events.ts';
 import { ChunksToCompletion } from '../../shared/endpoints/chat/fold.ts';
 import { startedResponse } from '../../shared/endpoints/responses/objects.ts';
@@ -47,7 +48,7 @@ const ending: fc.Arbitrary<Ending> = fc.record({
 
 /** The canonical stream of these pieces, as the relay's own reader makes it. */
 function chunksOf(list: Piece[], end: Ending): ChatChunk[] {
-  const reader = new ChatReader(identity);
+  const reader = new ChatReader(readerContext({ identity }));
   const seen = new Set<number>();
   const chunks = list.flatMap((piece) => {
     if ('field' in piece) return pushed(reader, { [piece.field]: piece.text });

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { readerContext } from '../support/dialect-parts.ts';
 import { BodyEvents } from '../../shared/upstreams/body-events.ts';
 import { ChunksToCompletion } from '../../shared/endpoints/chat/fold.ts';
 import { ChatReader } from '../../shared/upstreams/dialects/chat/events.ts';
@@ -16,7 +17,7 @@ const transcripts = readdirSync(folder).filter((name) => name.endsWith('.txt'));
 const limits = { answerBytesMax: 1e6, documentBytesMax: 1e6, lineLengthMax: 1e5 };
 
 function read(pieces: Uint8Array[]): ChatChunk[] {
-  const reader = new ChatReader({ requestId: 'r1', created: 5, model: 'public-name' });
+  const reader = new ChatReader(readerContext());
   const body = new BodyEvents(limits);
   const events = [...pieces.flatMap((piece) => body.push(piece)), ...body.end()];
   return [...events.flatMap((event) => reader.push(event)), ...reader.end()];

@@ -79,6 +79,7 @@ function billableCall(
     account: { ...account, plan },
     snapshot,
     channels,
+    unknown: {},
     outputTokensAsked: undefined,
     deadlineMs: nowMs + longestCallMs,
     endpoint: 'chat',

@@ -18,6 +18,7 @@ import { MemoryIdempotency } from './memory-idempotency.ts';
 import { MemoryHealth } from './memory-health.ts';
 import { MemoryQuotaStore } from './memory-quota-store.ts';
 import { RoughQuotaStore } from './rough-quota-store.ts';
+import { dialectNames, loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
 import { deepFreeze } from './deep-freeze.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
@@ -60,6 +61,9 @@ export interface Answer {
   /** Each text with the milliseconds since the request came in. */
   said: { atMs: number; text: string }[];
 }
+
+// Virtual time passes while a file is loaded.
+await Promise.all(dialectNames.map(loadDialect));
 
 /** The pipeline with virtual time, a table of keys and scripted upstreams; everything between is real. */
 export class CoreRig {
@@ -242,7 +246,7 @@ export class CoreRig {
 /** The same endpoint, whose requests nobody can write into. */
 const frozen = (endpoint: Endpoint): Endpoint => ({
   ...endpoint,
-  read: (body) => deepFreeze(endpoint.read(body)),
+  read: (body, headers) => deepFreeze(endpoint.read(body, headers)),
 });
 
 export const keyRow = (more: Record<string, unknown> = {}): KeyRow =>

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import type { OwnAttribute } from '../../upstreams/channel-setup.ts';
-import { limitFields } from '../../upstreams/dialect.ts';
+import { limitFields } from '../../upstreams/quirks.ts';
 import { channelTypeNames, ownAttributes } from '../../upstreams/types/channel-attributes.ts';
 import { defaultChannelType, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import {

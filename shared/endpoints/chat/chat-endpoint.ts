@@ -1,5 +1,5 @@
 import { parseRequest } from '../parse-request.ts';
-import { ChatRequest } from '../../wire/chat-request.ts';
+import { ChatRequest, splitKnown } from '../../wire/chat-request.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { chatRoute } from './route.ts';
 import { chatJsonRenderer, chatStreamRenderer } from './render.ts';
@@ -8,10 +8,10 @@ import { chatJsonRenderer, chatStreamRenderer } from './render.ts';
 export const chatEndpoint: Endpoint = {
   ...chatRoute,
   read(body) {
-    const request = parseRequest(ChatRequest, body);
+    const { request, unknown } = splitKnown(parseRequest(ChatRequest, body));
     const includeUsage = request.stream_options?.include_usage === true;
     return {
-      request,
+      call: { form: chatRoute.name, request, unknown },
       renderer: (identity) =>
         request.stream === true ? chatStreamRenderer(identity, includeUsage) : chatJsonRenderer(),
     };

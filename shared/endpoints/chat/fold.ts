@@ -79,12 +79,12 @@ function addDelta(parts: ChoiceParts, delta: ChatDelta): void {
   if (delta.refusal) parts.refusal.push(delta.refusal);
   for (const piece of delta.tool_calls ?? []) {
     const call = parts.toolCalls.get(piece.index);
-    if (call) call.text.push(piece.function.arguments ?? '');
+    if (call) call.text.push(piece.function?.arguments ?? '');
     else
       parts.toolCalls.set(piece.index, {
         id: piece.id ?? '',
-        name: piece.function.name ?? '',
-        text: [piece.function.arguments ?? ''],
+        name: piece.function?.name ?? '',
+        text: [piece.function?.arguments ?? ''],
       });
   }
 }

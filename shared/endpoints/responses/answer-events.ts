@@ -1,6 +1,6 @@
 import type { Machine } from '../../stream/machine.ts';
 import type { ChatChunk, ChatDelta, ChatUsage, ToolCallDelta } from '../../wire/chat-response.ts';
-import type { ErrorObject } from '../../wire/error-body.ts';
+import type { ErrorObject } from '../../wire/public/error-body.ts';
 import type { ItemStatus, OutputItem, ResponseObject, ResponsesEvent } from './responses-response.ts';
 import { finishedResponse, incompleteReason } from './objects.ts';
 import { openCall, openMessage, type OpenItem } from './items.ts';
@@ -99,12 +99,12 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   }
 
   #pushCall(piece: ToolCallDelta): ResponsesEvent[] {
-    const text = piece.function.arguments ?? '';
+    const text = piece.function?.arguments ?? '';
     const known = this.#open.get(piece.index);
     if (known) return known.push(text);
     const closing = this.#close('message', 'completed');
     const outputIndex = this.#items++;
-    const name = piece.function.name ?? '';
+    const name = piece.function?.name ?? '';
     const tool = this.#declared.get(name) ?? { kind: 'function', name, namespace: undefined };
     const open = openCall(`${this.#suffix}_${outputIndex}`, { outputIndex, first: piece, tool });
     this.#open.set(piece.index, open);

@@ -14,10 +14,10 @@ export const responsesEndpoint: Endpoint = {
     const request = parseRequest(ResponsesRequest, body);
     const { chat, outputTokensMax, declared, droppedTools } = responsesToChat(request);
     return {
-      request: chat,
+      call: { form: responsesRoute.name, request: chat, unknown: {} },
       outputTokensMax,
       droppedTools,
-      renderer: (identity, now) => {
+      renderer: (identity, { now }) => {
         const events = new ChatToResponses(startedResponse(identity, request), declared, now);
         return request.stream === true ? responsesStreamRenderer(events) : responsesJsonRenderer(events);
       },

@@ -3,7 +3,7 @@
  * relay's client contract, "Responses response" and "Responses stream event types", and the fields that
  * OpenAI's and Open Responses' schemas require.
  */
-import type { ErrorObject } from '../../wire/error-body.ts';
+import type { ErrorObject } from '../../wire/public/error-body.ts';
 
 export interface OutputText {
   type: 'output_text';

@@ -5,7 +5,7 @@ import { emptyQuota, imbalance, type QuotaItem } from '../../billing/quota-item.
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import type { AccountPlan } from '../../wire/account.ts';
+import type { AccountPlan } from '../../wire/public/account.ts';
 import { listKeys, type KeyView } from '../keys/list-keys.ts';
 import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';

@@ -3,8 +3,9 @@
  * it; no row is written.
  */
 import { loadDialect } from '../../upstreams/dialects/dialects.ts';
+import { CallIds } from '../../upstreams/call-ids.ts';
 import type { UpstreamRequest } from '../../upstreams/exchange.ts';
-import { channelRequest, upstreamModel } from '../../upstreams/types/channel-request.ts';
+import { channelRequest, dialectOf, upstreamModel } from '../../upstreams/types/channel-request.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -55,12 +56,16 @@ export async function planChannelTest(
     );
   const secret = await channelSecret(ports, channel, secretEnv);
   const messages = [{ role: 'user' as const, content: 'Answer with the one word: ready' }];
-  const request = channelRequest(channel, {
-    dialect: await loadDialect(),
-    request: { model, messages },
+  const { request } = channelRequest(channel, {
+    dialect: await loadDialect(dialectOf(channel, model)),
+    call: { form: '', request: { model, messages }, unknown: {} },
     model,
     secret,
     outputTokensLimit: tokensMax,
+    outputTokensDefault: tokensMax,
+    states: new Map(),
+    callIds: new CallIds({ channel: id, requestId: '' }),
+    without: new Set(),
   });
   return {
     changes: [{ url: request.url }],

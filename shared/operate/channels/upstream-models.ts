@@ -53,7 +53,8 @@ async function readPage(
   { channel, secret, after }: { channel: ChannelRow; secret: string | undefined; after: string | undefined },
 ): Promise<ModelPage> {
   const url = list.address(channel, after);
-  const headers = list.headers ?? channelTypes[channel.type].credentials;
+  const { credentials } = channelTypes[channel.type];
+  const headers = list.headers ?? ((value: string) => credentials(value, channel));
   const request = {
     method: 'GET',
     url,

@@ -5,7 +5,7 @@ import { emptyQuota, reservedOf, type QuotaItem } from '../../billing/quota-item
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
-import type { AccountBody, AccountKey } from '../../wire/account.ts';
+import type { AccountBody, AccountKey } from '../../wire/public/account.ts';
 
 export interface AccountFacts {
   /** Undefined: the account has no valid row and therefore no plan. */

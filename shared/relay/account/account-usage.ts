@@ -7,7 +7,7 @@ import {
   ledgerTimeMs,
 } from '../../billing/ledger-row.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import type { UsageEntry, UsageList } from '../../wire/account.ts';
+import type { UsageEntry, UsageList } from '../../wire/public/account.ts';
 import { type AccountReader } from '../ports/stores/account-reader.ts';
 import { grantPrefix } from '../../billing/grant.ts';
 import { requestTimeMs, timeText } from '../../wire/request-id.ts';

@@ -50,7 +50,10 @@ export class Answer {
   /** Reads the whole stream into the response queue, then closes the bill and the claim. Never rejects. */
   async produce(): Promise<void> {
     const { renderer, dispatch, bill, claim } = this.#parts;
-    const meter = new Meter(() => promptTokens(dispatch.report().request), bill.quota);
+    const meter = new Meter(
+      () => promptTokens({ ...this.#call, request: dispatch.report().request }),
+      bill.quota,
+    );
     const stop = new AbortController();
     void this.#heartbeat.run(this.#queue, renderer, stop.signal);
     try {

@@ -4,14 +4,15 @@ import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { AnswerIdentity } from '../../wire/chat-response.ts';
-import type { ChatRequest } from '../../wire/chat-request.ts';
+import type { CanonicalCall } from '../../wire/canonical-call.ts';
+import type { ChatMessage } from '../../wire/chat-request.ts';
+import type { TurnState } from '../../wire/turn-state.ts';
 import type { ModelName } from './model-name.ts';
 
-export interface ChatCall {
+export interface ChatCall extends CanonicalCall {
   readonly identity: AnswerIdentity;
   /** The endpoint's name, for log and ledger. */
   readonly endpoint: string;
-  readonly request: ChatRequest;
   readonly model: ModelName;
   readonly key: KeyRow;
   readonly snapshot: Snapshot;
@@ -30,6 +31,8 @@ export interface ChatCall {
   readonly outputTokensLimit?: number | undefined;
   /** Number of declared tools that were dropped because no upstream of the call's dialect supports them. */
   readonly droppedTools: number | undefined;
+  /** The state of earlier turns that came back or was kept, by assistant message. */
+  readonly states: ReadonlyMap<ChatMessage, TurnState>;
   /** When the request must end, in epoch milliseconds. */
   readonly deadlineMs: number;
   /** Aborts at the deadline. */

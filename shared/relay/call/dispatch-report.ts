@@ -1,4 +1,6 @@
 /** The results of a call's dispatch, for bill and log line. They are valid however its stream ended. */
+import type { SentFacts } from '../../endpoints/endpoint.ts';
+import type { TurnState } from '../../wire/turn-state.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChatChunk, ChatUsage } from '../../wire/chat-response.ts';
 
@@ -10,6 +12,10 @@ export interface AttemptReport {
   upstreamStatus: number | undefined;
   /** The counts that the upstream has reported so far. */
   usage: ChatUsage | undefined;
+  /** What the upstream was sent of the call. */
+  sent: SentFacts;
+  /** The state of the turn so far; undefined: the upstream wants none back. */
+  state: TurnState | undefined;
   /** The upstream reported an impossible count, which was clamped. */
   usageClamped: boolean;
 }

@@ -1,7 +1,7 @@
 /** The models that a caller can use, as `/v1/models` lists them. */
 import { pricedModels } from '../../billing/price.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
-import type { ModelEntry, ModelList } from '../../wire/catalog.ts';
+import type { ModelEntry, ModelList } from '../../wire/public/catalog.ts';
 import type { RelayRequest } from '../http/http.ts';
 import { modelIdOf } from '../http/http-routes.ts';
 import { refuse } from '../http/refusal.ts';

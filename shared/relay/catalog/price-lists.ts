@@ -3,7 +3,7 @@
  * must not be public.
  */
 import type { Snapshot } from '../../config/snapshot.ts';
-import type { ChargeEntry, PlanEntry } from '../../wire/catalog.ts';
+import type { ChargeEntry, PlanEntry } from '../../wire/public/catalog.ts';
 
 export const listedCharges = ({ charges }: Snapshot): ChargeEntry[] =>
   charges.map(({ id, type, models, input, output, anonymous }) => ({

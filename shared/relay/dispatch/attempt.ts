@@ -3,11 +3,14 @@
  * the stream ended, because an interrupted answer is billed by the usage it reported.
  */
 import { BodyEvents } from '../../upstreams/body-events.ts';
-import type { AnswerReader, Dialect } from '../../upstreams/dialect.ts';
+import { CallIds } from '../../upstreams/call-ids.ts';
+import type { AnswerReader, Dialect, SentBody } from '../../upstreams/dialect.ts';
+import type { UpstreamReply } from '../../upstreams/exchange.ts';
+import type { TurnState } from '../../wire/turn-state.ts';
 import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import { run } from '../../stream/machine.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
-import { channelRequest } from '../../upstreams/types/channel-request.ts';
+import { channelRequest, dialectOf, type BuiltRequest } from '../../upstreams/types/channel-request.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import { refusalOfCaller } from './failure-refusals.ts';
 import type { ChatCall } from '../call/chat-call.ts';
@@ -16,8 +19,8 @@ import { SecretUnusable } from '../ports/stores/secret-store.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { AttemptReport } from '../call/dispatch-report.ts';
 import type { Candidate } from './candidate-order.ts';
-import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
-import { readFailure } from '../../upstreams/read-failure.ts';
+import { CallerFault, ErrorInAnswer, UpstreamFailure } from '../../upstreams/upstream-failure.ts';
+import { failureInAnswer, readFailure } from '../../upstreams/read-failure.ts';
 import { Watchdog } from './watchdog.ts';
 
 const megabyte = 1024 * 1024;
@@ -29,6 +32,9 @@ const bodyLimits = {
 /** How long a finished answer waits for the upstream to report its usage. */
 const graceMs = 2_000;
 
+const asThrown = (failure: CallerFault | UpstreamFailure): Error =>
+  failure instanceof CallerFault ? refusalOfCaller(failure) : failure;
+
 export class Attempt {
   /**
    * Can be read once. Throws a Refusal when the caller's request is at fault, otherwise an UpstreamFailure.
@@ -38,20 +44,27 @@ export class Attempt {
   readonly #ports: ChatPorts;
   readonly #candidate: Candidate;
   readonly #call: ChatCall;
+  readonly #callIds: CallIds;
   #reader: AnswerReader | undefined;
+  #sent: SentBody | undefined;
+  /** Texts that must not reach a client: the secret, the upstream's host. */
+  #withheld: string[] = [];
   #upstreamStatus: number | undefined;
 
   constructor(ports: ChatPorts, candidate: Candidate, call: ChatCall) {
     this.#ports = ports;
     this.#candidate = candidate;
     this.#call = call;
+    this.#callIds = new CallIds({ channel: candidate.channel.id, requestId: call.identity.requestId });
     this.chunks = this.#read();
   }
 
   /** Valid at any time: during the stream and after every kind of end. */
   report(): AttemptReport {
-    const { usage, usageClamped = false } = this.#reader ?? {};
-    return { upstreamStatus: this.#upstreamStatus, usage, usageClamped };
+    const { usage, usageClamped = false, serviceTier } = this.#reader ?? {};
+    const { dropped = [], effort } = this.#sent ?? {};
+    const sent = { dropped, effort, serviceTier };
+    return { upstreamStatus: this.#upstreamStatus, usage, usageClamped, sent, state: this.#state() };
   }
 
   async *#read(): AsyncGenerator<ChatChunk[], void, undefined> {
@@ -64,15 +77,19 @@ export class Attempt {
     };
     const watchdog = new Watchdog(this.#ports.clock, limits, this.#call.signal);
     try {
-      const dialect = await loadDialect();
-      const reader = new dialect.Reader(this.#call.identity);
+      const dialect = await loadDialect(dialectOf(channel, this.#call.model.base));
+      const { reply, built } = await this.#send(dialect, watchdog);
+      const { identity } = this.#call;
+      const { sent, quirks } = built;
+      const reader = new dialect.Reader({ identity, sent, quirks, callIds: this.#callIds });
       this.#reader = reader;
-      const events = run(this.#reply(dialect, reader, watchdog), new BodyEvents(bodyLimits));
+      const events = run(this.#reply(reply, reader, watchdog), new BodyEvents(bodyLimits));
       for await (const batch of run(events, reader)) {
         if (batch.some(hasContent)) watchdog.content();
         yield batch;
       }
     } catch (error) {
+      if (error instanceof ErrorInAnswer) throw asThrown(failureInAnswer(error.error, this.#withheld));
       const timeUp = watchdog.reason === 'deadline' ? 'deadline' : 'timeout';
       throw watchdog.signal.aborted ? new UpstreamFailure(timeUp) : (UpstreamFailure.from(error) ?? error);
     } finally {
@@ -80,32 +97,49 @@ export class Attempt {
     }
   }
 
+  /** Sends the call. Throws unless the reply is a 2xx. */
+  async #send(dialect: Dialect, watchdog: Watchdog): Promise<{ reply: UpstreamReply; built: BuiltRequest }> {
+    const { channel } = this.#candidate;
+    const { model, outputTokensLimit, snapshot } = this.#call;
+    const secret = await this.#readSecret();
+    const built = channelRequest(channel, {
+      dialect,
+      call: this.#call,
+      model: model.base,
+      secret,
+      outputTokensLimit,
+      outputTokensDefault: snapshot.settings.limits.defaultOutputTokens,
+      states: new Map(),
+      callIds: this.#callIds,
+      without: new Set(),
+    });
+    this.#sent = built.sent;
+    this.#withheld = [secret ?? '', new URL(built.request.url).hostname];
+    const reply = await this.#ports.transport.send(built.request, watchdog.signal);
+    this.#upstreamStatus = reply.status;
+    if (reply.status >= 200 && reply.status <= 299) return { reply, built };
+    const type = channelTypes[channel.type];
+    throw asThrown(await readFailure(reply, { dialect, type, withheld: this.#withheld }));
+  }
+
   /** Reads a 2xx reply up to its end mark. */
   async *#reply(
-    dialect: Dialect,
+    reply: UpstreamReply,
     reader: AnswerReader,
     watchdog: Watchdog,
   ): AsyncGenerator<Uint8Array[], void, undefined> {
-    const { channel } = this.#candidate;
-    const { model, request, outputTokensLimit } = this.#call;
-    const secret = await this.#readSecret();
-    const call = { dialect, request, model: model.base, secret, outputTokensLimit };
-    const sent = channelRequest(channel, call);
-    const answer = await this.#ports.transport.send(sent, watchdog.signal);
-    this.#upstreamStatus = answer.status;
-    if (answer.status < 200 || answer.status > 299) {
-      const type = channelTypes[channel.type];
-      const withheld = [secret ?? '', new URL(sent.url).hostname];
-      const failure = await readFailure(answer, { dialect, type, withheld });
-      throw failure.kind === 'caller' ? refusalOfCaller(failure) : failure;
-    }
-    for await (const bytes of answer.body) {
+    const choices = this.#call.request.n ?? 1;
+    for await (const bytes of reply.body) {
       watchdog.handedOn();
       yield [bytes];
       watchdog.read();
       if (reader.done) return;
-      if (reader.finishedChoices >= (request.n ?? 1)) watchdog.finished();
+      if (reader.finishedChoices >= choices) watchdog.finished();
     }
+  }
+
+  #state(): TurnState | undefined {
+    return undefined;
   }
 
   async #readSecret(): Promise<string | undefined> {

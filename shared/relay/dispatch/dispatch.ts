@@ -59,6 +59,8 @@ export class Dispatch implements DispatchedCall {
       upstreamStatus: reports.findLast((report) => report.upstreamStatus !== undefined)?.upstreamStatus,
       usage: last?.usage,
       usageClamped: last?.usageClamped ?? false,
+      sent: last?.sent ?? { dropped: [] },
+      state: last?.state,
     };
   }
 

@@ -1,5 +1,5 @@
 /** Refusals: the errors that clients see. Every code must be in the table below. */
-import type { ErrorBody, ErrorObject, ErrorType } from '../../wire/error-body.ts';
+import type { ErrorBody, ErrorObject, ErrorType } from '../../wire/public/error-body.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { RelayResponse } from './http.ts';
 import { StoreUnavailable } from '../ports/stores/store-errors.ts';

@@ -15,6 +15,7 @@ export type BillableCall = Pick<
   ChatCall,
   | 'identity'
   | 'request'
+  | 'unknown'
   | 'model'
   | 'key'
   | 'account'
@@ -46,7 +47,7 @@ export function reservationRequestOf(
 
   const held = snapshot.settings.subscriptionEnabled ? account?.plan : undefined;
   const slots = planSlots({ plans: snapshot.plans, held, nowMs, model: model.base });
-  const inputTokens = promptTokens(call.request);
+  const inputTokens = promptTokens(call);
   const searchTokens = model.web ? searchTokensOf(snapshot) : 0;
   const need: ReserveNeed = {
     id: call.identity.requestId,

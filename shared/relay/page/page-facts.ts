@@ -1,5 +1,5 @@
 /** The facts that the page shows. All of them must also be public in the read endpoints. */
-import type { ChargeEntry, PlanEntry } from '../../wire/catalog.ts';
+import type { ChargeEntry, PlanEntry } from '../../wire/public/catalog.ts';
 
 export interface PageFacts {
   /** The public base address including `/v1`. */

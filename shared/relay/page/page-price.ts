@@ -1,6 +1,6 @@
 /** Formats prices and plans as text. */
 import { ruleOf } from '../../billing/price.ts';
-import type { ChargeEntry, PlanEntry } from '../../wire/catalog.ts';
+import type { ChargeEntry, PlanEntry } from '../../wire/public/catalog.ts';
 
 /** The price of a model, from the first rule that names it. */
 export function priceOf(model: string, charges: ChargeEntry[]): string {

@@ -1,16 +1,21 @@
 /** The registry of dialects, one line each: its path, and how it is loaded, which may be by `import()`. */
 import type { Dialect } from '../dialect.ts';
-import { chat } from './chat/chat-dialect.ts';
 
+/** Loaded at the first call that needs it, so that a dialect that no channel speaks costs the start nothing. */
 const dialects = {
-  chat: { path: chat.path, load: async () => chat },
+  chat: { path: '/chat/completions', load: async () => (await import('./chat/chat-dialect.ts')).chat },
 };
 
 export type DialectName = keyof typeof dialects;
-/** The dialect that every channel speaks. */
-const defaultDialect: DialectName = 'chat';
+export const dialectNames = Object.keys(dialects) as DialectName[];
+/** The dialect of rows and types that name none. */
+export const defaultDialect: DialectName = 'chat';
 
-export const loadDialect = (name: DialectName = defaultDialect): Promise<Dialect> => dialects[name].load();
+/** Rejects for a name that is no dialect's; rows are checked against `dialectNames`. */
+export async function loadDialect(name: string): Promise<Dialect> {
+  if (!Object.hasOwn(dialects, name)) throw new Error(`no dialect ${name}`);
+  return await dialects[name as DialectName].load();
+}
 
 /** The paths that are appended to base addresses. Operators sometimes paste an address with its path. */
 export const dialectPaths: readonly string[] = Object.values(dialects).map(({ path }) => path);

@@ -6,14 +6,10 @@ import { readModelPage } from '../model-listing.ts';
 export const anthropic: ChannelType = {
   credentials: bearer,
   limitField: () => 'max_tokens',
-  /** Drops `top_p` beside `temperature`: newer models refuse both, and clients more often mean the latter. */
-  adjust({ top_p: topP, ...request }) {
-    const both = typeof request.temperature === 'number' && typeof topP === 'number';
-    return topP === undefined || both ? request : { ...request, top_p: topP };
-  },
+  quirks: () => ({ oneSampling: true }),
   /** Anthropic refuses an account without credit with a 400. */
   ownFault: (status, error) =>
-    status === 400 && /credit balance is too low/i.test(String(error['message'])) ? 'secret' : undefined,
+    status === 400 && /credit balance is too low/i.test(String(error.message)) ? 'secret' : undefined,
 };
 
 export const anthropicSetup: ChannelSetup = {

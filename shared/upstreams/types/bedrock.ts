@@ -9,11 +9,8 @@ export const bedrock: ChannelType<'region'> = {
   credentials: () => ({}),
   awsScope: ({ region = '' }) => ({ service: 'bedrock', region }),
   limitField: () => 'max_completion_tokens',
-  /** Renames `max_tokens`, which Bedrock refuses. */
-  adjust({ max_tokens: older, ...request }) {
-    const limit = request.max_completion_tokens ?? older;
-    return limit === undefined ? request : { ...request, max_completion_tokens: limit };
-  },
+  /** Bedrock refuses `max_tokens`. */
+  quirks: () => ({ limitFields: ['max_completion_tokens'] }),
 };
 
 export const bedrockSetup: ChannelSetup<'region'> = {

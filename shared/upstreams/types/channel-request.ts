@@ -1,16 +1,23 @@
 /**
  * Builds the request of a call to one channel: URL, headers, body, and whether it is signed. Sends nothing.
  */
-import type { ChatRequest } from '../../wire/chat-request.ts';
+import type { CanonicalCall } from '../../wire/canonical-call.ts';
+import type { ChatMessage } from '../../wire/chat-request.ts';
 import type { JsonRecord } from '../../wire/json-record.ts';
-import type { ChannelAttributes } from '../channel-type.ts';
-import type { Dialect, LimitField } from '../dialect.ts';
+import type { StatePart } from '../../wire/turn-state.ts';
+import type { CallIds } from '../call-ids.ts';
+import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
+import type { Dialect, Repeat, SentBody } from '../dialect.ts';
+import { defaultDialect } from '../dialects/dialects.ts';
 import type { UpstreamRequest } from '../exchange.ts';
+import { noQuirks, type LimitField, type Quirks } from '../quirks.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
 
 /** The attributes of a channel's row that a request needs. */
 export type CalledChannel = ChannelAttributes<OwnAttributeName> & {
   type: ChannelTypeName;
+  /** For all models, or by public name. */
+  dialect?: string | Record<string, string> | undefined;
   mapper: Record<string, string>;
   connect_seconds: number;
   max_tokens_field?: LimitField | undefined;
@@ -21,50 +28,96 @@ export type CalledChannel = ChannelAttributes<OwnAttributeName> & {
     max_output_tokens?: number | undefined;
     stream: boolean;
     include_usage: boolean;
+    quirks?: Partial<Quirks> | undefined;
   };
 };
 
 export interface ChannelCall {
   dialect: Dialect;
-  request: ChatRequest;
+  call: CanonicalCall;
   /** The public model name. */
   model: string;
   /** Undefined: the channel has no secret. */
   secret: string | undefined;
   /** See RequestSettings. */
   outputTokensLimit?: number | undefined;
+  outputTokensDefault: number;
+  states: ReadonlyMap<ChatMessage, readonly StatePart[]>;
+  callIds: CallIds;
+  without: ReadonlySet<Repeat>;
+}
+
+/** The request, and what became of the call in it. */
+export interface BuiltRequest {
+  request: UpstreamRequest;
+  sent: SentBody;
+  quirks: Quirks;
 }
 
 /** The upstream's name of a model. */
 export const upstreamModel = ({ mapper }: Pick<CalledChannel, 'mapper'>, model: string): string =>
   (Object.hasOwn(mapper, model) ? mapper[model] : undefined) ?? model;
 
-export function channelRequest(channel: CalledChannel, call: ChannelCall): UpstreamRequest {
-  const type = channelTypes[channel.type];
-  const model = upstreamModel(channel, call.model);
-  const { dialect, secret } = call;
+/** The dialect that a channel speaks for a model: the row's choice, else its type's. `model`: the public name. */
+export function dialectOf(channel: CalledChannel, model: string): string {
+  const { dialect } = channel;
+  const chosen =
+    typeof dialect === 'object' ? (Object.hasOwn(dialect, model) ? dialect[model] : undefined) : dialect;
+  const type: ChannelType<OwnAttributeName> = channelTypes[channel.type];
+  return chosen ?? type.dialect?.(upstreamModel(channel, model)) ?? defaultDialect;
+}
+
+/** How a channel differs from its dialect for a model: what the row says, else what its type knows. */
+export function quirksOf(channel: CalledChannel, model: string): Quirks {
+  const type: ChannelType<OwnAttributeName> = channelTypes[channel.type];
+  return {
+    ...noQuirks,
+    ...type.quirks?.(channel, upstreamModel(channel, model)),
+    ...channel.params.quirks,
+  };
+}
+
+/** Throws CannotCarry. */
+export function channelRequest(channel: CalledChannel, asked: ChannelCall): BuiltRequest {
+  const type: ChannelType<OwnAttributeName> = channelTypes[channel.type];
+  const model = upstreamModel(channel, asked.model);
+  const { dialect, secret } = asked;
   const { params } = channel;
-  const body = dialect.body(type.adjust?.(call.request) ?? call.request, {
+  const quirks = quirksOf(channel, asked.model);
+  const settings = {
     model,
     stream: params.stream,
     includeUsage: params.include_usage && (type.reportsUsage?.(channel) ?? true),
     set: params.set,
     drop: params.drop,
     maxOutputTokens: params.max_output_tokens,
-    outputTokensLimit: call.outputTokensLimit,
+    outputTokensLimit: asked.outputTokensLimit,
+    outputTokensDefault: asked.outputTokensDefault,
     limitField: channel.max_tokens_field ?? type.limitField(channel),
     allow: params.allow,
-  });
+    quirks,
+    apiVersion: type.apiVersion?.(channel),
+    states: asked.states,
+    callIds: asked.callIds,
+    without: asked.without,
+  };
+  const sent = dialect.body(asked.call, settings);
   const awsScope = type.awsScope?.(channel);
+  const address = type.address?.(channel, { model, dialect: dialect.name, path: dialect.path });
   return {
-    url: type.address?.(channel, { model, path: dialect.path }) ?? `${channel.endpoint}${dialect.path}`,
-    headers: {
-      'content-type': 'application/json',
-      accept: 'text/event-stream, application/json',
-      ...(secret === undefined ? {} : type.credentials(secret)),
+    sent,
+    quirks,
+    request: {
+      url: address ?? `${channel.endpoint}${dialect.path}`,
+      headers: {
+        'content-type': 'application/json',
+        accept: 'text/event-stream, application/json',
+        ...dialect.headers?.(settings),
+        ...(secret === undefined ? {} : type.credentials(secret, channel)),
+      },
+      body: JSON.stringify(sent.body),
+      connectTimeoutMs: channel.connect_seconds * 1000,
+      ...(awsScope && { awsScope }),
     },
-    body: JSON.stringify(body),
-    connectTimeoutMs: channel.connect_seconds * 1000,
-    ...(awsScope && { awsScope }),
   };
 }

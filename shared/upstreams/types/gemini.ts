@@ -1,5 +1,4 @@
 /** Google's Gemini API through its OpenAI-compatible endpoint. */
-import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChannelSetup } from '../channel-setup.ts';
 import { bearer, type ChannelType } from '../channel-type.ts';
 import { readModelPage } from '../model-listing.ts';
@@ -29,11 +28,10 @@ const knownFields = new Set<string>([
 export const gemini: ChannelType = {
   credentials: bearer,
   limitField: () => 'max_tokens',
-  adjust: (request) =>
-    Object.fromEntries(Object.entries(request).filter(([field]) => knownFields.has(field))) as ChatRequest,
+  quirks: () => ({ fields: knownFields }),
   /** Gemini refuses a wrong key with a 400. */
   ownFault: (status, error) =>
-    status === 400 && /\bAPI key (not valid|not found|expired)/i.test(String(error['message']))
+    status === 400 && /\bAPI key (not valid|not found|expired)/i.test(String(error.message))
       ? 'secret'
       : undefined,
 };

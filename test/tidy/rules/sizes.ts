@@ -11,7 +11,7 @@ export async function largeOrWide(
   const { stdout } = await run(['-c', 'test/tidy.oxlintrc.json', '-f', 'unix', ...folders]).catch(
     (error: { stdout: string }) => error,
   );
-  // `shared/wire/account.ts:12:3: words [Error/eslint(rule)]`: without the line, which every edit moves.
+  // `shared/wire/public/account.ts:12:3: words [Error/eslint(rule)]`: without the line, which every edit moves.
   const findings = stdout.split('\n').filter((line) => line.includes(' [Error'));
   if (findings.length === 0 && stdout.trim() !== '') throw new Error(`oxlint: ${stdout}`);
   return findings.map((line) => line.replace(/:\d+:\d+: /, ': ').replace(/ \[.*/, '')).toSorted();

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { costOf, formatPrice, parsePrice, priceOf, type Price } from '../../../shared/billing/price.ts';
-import type { ChargeEntry } from '../../../shared/wire/catalog.ts';
+import type { ChargeEntry } from '../../../shared/wire/public/catalog.ts';
 
 const rule = (id: number, more: Partial<ChargeEntry>): ChargeEntry => ({
   id,

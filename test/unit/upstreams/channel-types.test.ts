@@ -4,9 +4,10 @@ import { readChannel } from '../../../shared/config/compile/read-channel.ts';
 import { channelRequest } from '../../../shared/upstreams/types/channel-request.ts';
 import { loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
 import { channelTypes } from '../../../shared/upstreams/types/channel-types.ts';
+import { callIds, chatCall } from '../../support/dialect-parts.ts';
 import type { ChatRequest } from '../../../shared/wire/chat-request.ts';
 
-const dialect = await loadDialect();
+const dialect = await loadDialect('chat');
 const message = { role: 'user' as const, content: 'hi' };
 
 function rowOf(attributes: Record<string, unknown>): ChannelRow {
@@ -16,14 +17,18 @@ function rowOf(attributes: Record<string, unknown>): ChannelRow {
 }
 
 function sent(attributes: Record<string, unknown>, request: Partial<ChatRequest> = {}, limit?: number) {
-  const { body, ...rest } = channelRequest(rowOf(attributes), {
+  const { request: built } = channelRequest(rowOf(attributes), {
     dialect,
-    request: { model: 'public', messages: [message], ...request },
+    call: chatCall({ model: 'public', messages: [message], ...request }),
+    outputTokensDefault: 16_384,
+    states: new Map(),
+    callIds,
+    without: new Set(),
     model: 'up/stream',
     secret: 'secret' in attributes ? 'the-key' : undefined,
     outputTokensLimit: limit,
   });
-  return { ...rest, body: JSON.parse(body) as Record<string, unknown> };
+  return { ...built, body: JSON.parse(built.body) as Record<string, unknown> };
 }
 
 const secret = 'ssm:/relay/relay/x';
@@ -178,16 +183,9 @@ describe('fields that an upstream refuses', () => {
   });
 
   it('leave the client’s own request as it was', () => {
-    const request: ChatRequest = {
-      model: 'm',
-      messages: [message],
-      max_tokens: 7,
-      temperature: 1,
-      top_p: 1,
-      seed: 1,
-    };
+    const request = { max_tokens: 7, temperature: 1, top_p: 1, seed: 1 };
     const before = structuredClone(request);
-    for (const type of Object.values(channelTypes)) type.adjust?.(request);
+    for (const row of [openai, bedrock, anthropic, gemini]) sent(row, request);
     expect(request).toEqual(before);
   });
 });

@@ -7,8 +7,8 @@ function calls(...deltas: object[][]): [string, string][] {
   const whole: [string, string][] = [];
   for (const piece of [...deltas.flatMap((pieces) => machine.push(pieces)), ...machine.end()]) {
     const known = whole[piece.index];
-    if (known) known[1] += piece.function.arguments ?? '';
-    else whole[piece.index] = [piece.function.name ?? '', piece.function.arguments ?? ''];
+    if (known) known[1] += piece.function?.arguments ?? '';
+    else whole[piece.index] = [piece.function?.name ?? '', piece.function?.arguments ?? ''];
   }
   return whole;
 }

@@ -7,7 +7,7 @@ import type { GrantPlan } from '../../../../shared/operate/accounts/grant-amount
 import type { SetPlanPlan } from '../../../../shared/operate/accounts/set-plan.ts';
 import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
 import type { RowWrite } from '../../../../shared/operate/row-tables.ts';
-import type { AccountPlan } from '../../../../shared/wire/account.ts';
+import type { AccountPlan } from '../../../../shared/wire/public/account.ts';
 import { compareCodeUnits } from '../../../../shared/wire/canonical-json.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { JsonOption } from '../terminal/option-values.ts';

@@ -5,6 +5,7 @@ import { chatError } from './failure.ts';
 import { chatBody } from './request.ts';
 
 export const chat: Dialect = {
+  name: 'chat',
   path: '/chat/completions',
   body: chatBody,
   Reader: ChatReader,

@@ -12,7 +12,8 @@ import type {
 } from '../../../wire/chat-response.ts';
 import { deltaText } from '../../../wire/chunk-content.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
-import type { AnswerReader } from '../../dialect.ts';
+import type { AnswerReader, ReaderContext } from '../../dialect.ts';
+import type { StatePart } from '../../../wire/turn-state.ts';
 import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 import { readUsage, type ReadUsage } from './usage.ts';
@@ -44,7 +45,10 @@ export class ChatReader implements AnswerReader {
   /** UTF-16 code units of all texts so far. */
   #textLength = 0;
 
-  constructor(identity: AnswerIdentity) {
+  /** No part of the turn is opaque yet. */
+  readonly state: readonly StatePart[] | undefined = undefined;
+
+  constructor({ identity }: ReaderContext) {
     this.#identity = identity;
   }
 

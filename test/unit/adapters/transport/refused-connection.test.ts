@@ -21,7 +21,7 @@ test('a refusal whose body nobody reads gives its connection back', async () => 
     },
     new AbortController().signal,
   );
-  const failure = await readFailure(reply, { dialect: await loadDialect(), withheld: [], type: {} });
+  const failure = await readFailure(reply, { dialect: await loadDialect('chat'), withheld: [], type: {} });
   expect(failure).toMatchObject({ kind: 'status', status: 503 });
   await closed;
   server.close();

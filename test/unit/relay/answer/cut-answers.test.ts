@@ -13,12 +13,12 @@ const charge = 87_000_000n;
 /** Its renderer fails on the chunk that follows the first text, so the stream above it is returned early. */
 const brokenEndpoint: Endpoint = {
   ...chatEndpoint,
-  read(body) {
-    const read = chatEndpoint.read(body);
+  read(body, headers) {
+    const read = chatEndpoint.read(body, headers);
     return {
       ...read,
-      renderer(identity, now) {
-        const renderer = read.renderer(identity, now);
+      renderer(identity, facts) {
+        const renderer = read.renderer(identity, facts);
         let chunks = 0;
         const push = renderer.push.bind(renderer);
         return Object.assign(renderer, {
@@ -68,7 +68,7 @@ describe('the end of a call', () => {
     const endpoint: Endpoint = {
       ...chatEndpoint,
       read: (body) => {
-        const read = brokenEndpoint.read(body);
+        const read = brokenEndpoint.read(body, headers);
         const failed = (): never => {
           throw new TypeError('another bug');
         };

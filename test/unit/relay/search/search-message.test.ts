@@ -125,7 +125,10 @@ describe('the message', () => {
     fc.assert(
       fc.property(results, (found) => {
         const message = searchMessage(found, day);
-        const tokens = promptTokens({ model: 'm', messages: message ? [message] : [] });
+        const tokens = promptTokens({
+          request: { model: 'm', messages: message ? [message] : [] },
+          unknown: {},
+        });
         expect(tokens).toBeLessThanOrEqual(searchTokensMax);
         expect(message?.content.isWellFormed()).toBe(true);
       }),

@@ -1,0 +1,65 @@
+/**
+ * How an upstream differs from its dialect. A channel's row says it under `params`; else its type knows it. This
+ * file names no type and no dialect: docs/channels.md has the defaults.
+ */
+
+/** The fields of Chat Completions for a limit on output tokens. */
+export const limitFields = ['max_tokens', 'max_completion_tokens'] as const;
+export type LimitField = (typeof limitFields)[number];
+
+/** Efforts from none to the most; every vendor knows some of them. */
+export const effortScale = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
+
+export interface Quirks {
+  /** Which ids of tool calls it accepts. Others are mapped one to one within the request. */
+  callIds: 'max64' | 'max40' | 'alnum9';
+  /** `first`: it accepts one system message, at the beginning. */
+  system: 'anywhere' | 'first';
+  /** `empty`: an assistant message of calls alone has the content "" instead of null. */
+  nullContent: 'null' | 'empty';
+  /** Reasoning comes inside the content, between `<think>` and `</think>`. */
+  thinkTags: boolean;
+  /** The efforts that it knows. Undefined: the dialect's own. */
+  efforts: readonly string[] | undefined;
+  /** It accepts tools whose input is free text. Undefined: it does if the client wrote them in its form. */
+  customTools: boolean | undefined;
+  /**
+   * What it wants back with every turn that called tools: `reasoning_content` or `thought_signature`. Undefined: what
+   * a turn's own state says.
+   */
+  wantsBack: 'reasoning_content' | 'thought_signature' | undefined;
+  /** The fields of a request that it accepts; others are dropped. Undefined: all. */
+  fields: ReadonlySet<string> | undefined;
+  /** The fields for a limit that it accepts; a limit in another one moves to the first. Undefined: both. */
+  limitFields: readonly LimitField[] | undefined;
+  /** It accepts `temperature` or `top_p`, not both. */
+  oneSampling: boolean;
+}
+
+export const noQuirks: Quirks = {
+  callIds: 'max64',
+  system: 'anywhere',
+  nullContent: 'null',
+  thinkTags: false,
+  efforts: undefined,
+  customTools: undefined,
+  wantsBack: undefined,
+  fields: undefined,
+  limitFields: undefined,
+  oneSampling: false,
+};
+
+/**
+ * The effort to send for a requested one: the nearest lower that is known, below the lowest the lowest. Undefined:
+ * an unknown `none`, which is not sent. An effort outside the scale is sent as it is when nothing is known.
+ */
+export function knownEffort(requested: string, known: readonly string[]): string | undefined {
+  if (known.includes(requested)) return requested;
+  if (requested === 'none') return undefined;
+  const ranked = known.filter((effort) => effort !== 'none').toSorted((a, b) => rank(a) - rank(b));
+  const wanted = rank(requested);
+  if (wanted < 0) return ranked.at(-1);
+  return ranked.findLast((effort) => rank(effort) <= wanted) ?? ranked[0];
+}
+
+const rank = (effort: string): number => effortScale.indexOf(effort as (typeof effortScale)[number]);

@@ -1,0 +1,15 @@
+import type { ChatRequest } from './chat-request.ts';
+import type { JsonRecord } from './json-record.ts';
+
+/** A call as every upstream dialect reads it, whichever endpoint it came through. */
+export interface CanonicalCall {
+  /** The name of the endpoint in whose form the client wrote the call. */
+  readonly form: string;
+  /** The known fields, in the form of Chat Completions. */
+  readonly request: ChatRequest;
+  /**
+   * Fields of the client's form that the relay does not know. They go up unchanged to an upstream of the same
+   * form and are dropped for others.
+   */
+  readonly unknown: JsonRecord;
+}

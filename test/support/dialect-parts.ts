@@ -1,0 +1,38 @@
+import { CallIds } from '../../shared/upstreams/call-ids.ts';
+import type { ReaderContext, RequestSettings } from '../../shared/upstreams/dialect.ts';
+import { noQuirks } from '../../shared/upstreams/quirks.ts';
+import type { CanonicalCall } from '../../shared/wire/canonical-call.ts';
+import { splitKnown, type ChatRequest } from '../../shared/wire/chat-request.ts';
+import type { AnswerIdentity } from '../../shared/wire/chat-response.ts';
+
+/** What dialects are given, where a test does not care. */
+
+export const callIds = new CallIds({ channel: 'c', requestId: 'r1' });
+export const answerIdentity: AnswerIdentity = { requestId: 'r1', created: 5, model: 'public-name' };
+
+export const settingsWith = (more: Partial<RequestSettings> = {}): RequestSettings => ({
+  model: 'up',
+  stream: true,
+  includeUsage: true,
+  set: {},
+  drop: [],
+  allow: [],
+  limitField: 'max_tokens',
+  outputTokensDefault: 16_384,
+  quirks: noQuirks,
+  states: new Map(),
+  callIds,
+  without: new Set(),
+  ...more,
+});
+
+export const readerContext = (more: Partial<ReaderContext> = {}): ReaderContext => ({
+  identity: answerIdentity,
+  sent: { body: {}, dropped: [], wrapped: new Set() },
+  callIds,
+  quirks: noQuirks,
+  ...more,
+});
+
+/** A call as a chat client writes it. */
+export const chatCall = (request: ChatRequest): CanonicalCall => ({ form: 'chat', ...splitKnown(request) });
