@@ -55,7 +55,7 @@ function setOrDelete(body: JsonRecord, field: string, value: unknown): void {
   else body[field] = value;
 }
 
-/** A repeat without state says so, if there was any. */
+/** A repeat without state says so, if state was left out. */
 function statelessNames({ request }: CanonicalCall, { without, states }: RequestSettings): string[] {
   if (!without.has('state')) return [];
   const echoed = request.messages.some(

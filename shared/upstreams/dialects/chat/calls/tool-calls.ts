@@ -47,7 +47,7 @@ export class UpstreamToolCalls {
     return this.#shown.length;
   }
 
-  /** The state of each shown call that has any. */
+  /** The state of the shown calls that have one. */
   get extras(): Map<number, JsonRecord> {
     return new Map(this.#shown.flatMap(({ extra }, index) => (extra ? [[index, extra]] : [])));
   }
