@@ -41,6 +41,7 @@ export const typeNameHolders: Record<string, string> = {
 
 /** Where a channel type's name may stand inside a longer text alone. */
 export const typeNameExamples: Record<string, string> = {
+  'shared/upstreams/dialects/messages/messages-dialect.ts': 'the header `anthropic-version` of the protocol',
   'shared/relay/page/page-snippets.ts': 'the client libraries of OpenAI are called openai',
   'infra/ops/cli/channel-commands.ts': 'examples in help texts',
   'infra/ops/cli/secret-commands.ts': 'examples in help texts',
@@ -48,6 +49,7 @@ export const typeNameExamples: Record<string, string> = {
 
 /** Where a dialect's name may stand as a value. */
 export const dialectNameHolders: Record<string, string> = {
+  'shared/upstreams/dialects/chat/request.ts': '`messages` is a field of chat requests',
   'shared/upstreams/types/gemini.ts': '`messages` is a field of chat requests',
   'shared/operate/prices/price-list.ts': "the modes of LiteLLM's price list",
 };
