@@ -35,13 +35,13 @@ export const typeNameHolders: Record<string, string> = {
   'infra/local/demo/seed-rows.ts': 'rows are data',
   'infra/local/host/local-options.ts': 'the variable OPENAI_API_KEY, which is public',
   'infra/stack/constructs/bedrock-access.ts': 'the service in IAM actions',
+  'shared/upstreams/dialects/messages/messages-dialect.ts': 'the header `anthropic-version` is the protocol',
   'infra/stack/options/stack-options.ts': 'the option bedrockModels, which is public',
   'infra/stack/relay-stack.ts': 'the option bedrockModels, which is public',
 };
 
 /** Where a channel type's name may stand inside a longer text alone. */
 export const typeNameExamples: Record<string, string> = {
-  'shared/upstreams/dialects/messages/messages-dialect.ts': 'the header `anthropic-version` of the protocol',
   'shared/relay/page/page-snippets.ts': 'the client libraries of OpenAI are called openai',
   'infra/ops/cli/channel-commands.ts': 'examples in help texts',
   'infra/ops/cli/secret-commands.ts': 'examples in help texts',
