@@ -59,10 +59,7 @@ export const bedrockSetup: ChannelSetup<'region'> = {
   questions: [{ attribute: 'region', question: 'AWS region of the models' }],
 };
 
-function endpointProblem(
-  row: ChannelAttributes<'region'>,
-  rules: { local: boolean },
-): string | undefined {
+function endpointProblem(row: ChannelAttributes<'region'>, rules: { local: boolean }): string | undefined {
   if (!isBedrockHost(row, rules))
     return "endpoint: found another host than Bedrock's in the region, wanted no endpoint, since requests are signed";
   const path = URL.parse(row.endpoint)?.pathname.replace(/\/+$/, '') ?? '';

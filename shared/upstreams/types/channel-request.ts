@@ -9,7 +9,9 @@ import type { CallIds } from '../call-ids.ts';
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
 import type { Dialect, Repeat, SentBody } from '../dialect.ts';
 import { defaultDialect } from '../dialects/dialects.ts';
+import type { Withheld } from '../errors/error-text.ts';
 import type { UpstreamRequest } from '../exchange.ts';
+import { withheldTexts } from '../errors/withheld-texts.ts';
 import type { LimitField, Quirks } from '../quirks.ts';
 import { channelQuirks, type QuirkParams } from './channel-quirks.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
@@ -52,6 +54,8 @@ export interface BuiltRequest {
   request: UpstreamRequest;
   sent: SentBody;
   quirks: Quirks;
+  /** What must not reach a client in the upstream's errors. */
+  withheld: Withheld[];
 }
 
 /** The upstream's name of a model. */
@@ -97,12 +101,16 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
   };
   const sent = dialect.body(asked.call, settings);
   const awsScope = type.awsScope?.(channel);
-  const address = type.address?.(channel, { model, dialect: dialect.name, path: dialect.path });
+  const url =
+    type.address?.(channel, { model, dialect: dialect.name, path: dialect.path }) ??
+    `${channel.endpoint}${dialect.path}`;
+  const known = { secret, host: new URL(url).hostname, region: awsScope?.region };
   return {
     sent,
     quirks,
+    withheld: withheldTexts({ ...known, model, publicModel: asked.model }),
     request: {
-      url: address ?? `${channel.endpoint}${dialect.path}`,
+      url,
       headers: {
         'content-type': 'application/json',
         accept: type.accept ?? 'text/event-stream, application/json',
