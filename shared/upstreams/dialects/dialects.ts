@@ -4,6 +4,10 @@ import type { Dialect } from '../dialect.ts';
 /** Loaded at the first call that needs it, so that a dialect that no channel speaks costs the start nothing. */
 const dialects = {
   chat: { path: '/chat/completions', load: async () => (await import('./chat/chat-dialect.ts')).chat },
+  responses: {
+    path: '/responses',
+    load: async () => (await import('./responses/responses-dialect.ts')).responses,
+  },
 };
 
 export type DialectName = keyof typeof dialects;
