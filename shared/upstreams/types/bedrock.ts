@@ -5,8 +5,10 @@ import type { ChannelSetup } from '../channel-setup.ts';
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
 import { isLoopbackAddress } from '../public-address.ts';
 
-/** The vendor of a model, behind the geography of an inference profile: `us.anthropic.claude-...`. */
-const vendorOf = (model: string): string | undefined => /^(?:[a-z]{2,6}\.)?([a-z0-9]+)\./.exec(model)?.[1];
+/** The geography of an inference profile may come first: `us.anthropic.claude-...`. */
+const claude = /^(?:[a-z-]{2,6}\.)?anthropic\./;
+/** The open models `gpt-oss` have no Responses on this endpoint. */
+const gpt = /^(?:[a-z-]{2,6}\.)?openai\.(?!gpt-oss)/;
 
 /** Exceptions under a status of the caller's fault that the row, the role or the account's quota causes. */
 const ownExceptions = new Set([
@@ -18,10 +20,7 @@ const ownExceptions = new Set([
 ]);
 
 export const bedrock: ChannelType<'region'> = {
-  dialect: (model) =>
-    ({ anthropic: 'messages', openai: model.includes('gpt-oss') ? 'chat' : 'responses' })[
-      vendorOf(model) ?? ''
-    ] ?? 'chat',
+  dialect: (model) => (claude.test(model) ? 'messages' : gpt.test(model) ? 'responses' : 'chat'),
   address: ({ endpoint }, { dialect, path }) =>
     `${hostOf(endpoint)}/${dialect === 'messages' ? 'anthropic' : 'openai'}/v1${path}`,
   credentials: () => ({}),

@@ -51,7 +51,7 @@ describe('the dialect of a channel for a model', () => {
   });
 
   it.each([
-    [{ dialect: 'palm' }, /^dialect: found "palm", wanted "chat", .*or a map of public model name/],
+    [{ dialect: 'palm' }, /^dialect: found "palm", wanted "chat".*, or a map of public model name/],
     [{ dialect: { m: 'palm' } }, /^dialect.*wanted "chat"/],
     [{ dialect: { other: 'chat' } }, /^dialect: found other, wanted names that are in models/],
     [{ dialect: ['chat'] }, /^dialect: found \["chat"\], wanted/],
