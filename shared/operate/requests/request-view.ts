@@ -3,7 +3,7 @@ import { formatDecimal, formatYuan } from '../../billing/amount.ts';
 import { type CloseRow, type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
 import { parsePrice, type Price } from '../../billing/price.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { cacheWords } from '../ledger/cache-words.ts';
+import { cacheWords } from './cache-words.ts';
 import { priceWords } from './price-words.ts';
 
 export type RequestStep = [what: string, words: string];

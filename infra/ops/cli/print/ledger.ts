@@ -1,7 +1,7 @@
 /** Prints the ledger and its audit. */
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import { type LedgerRow, ledgerTimeMs } from '../../../../shared/billing/ledger-row.ts';
-import { cacheWords } from '../../../../shared/operate/ledger/cache-words.ts';
+import { cacheWords } from '../../../../shared/operate/requests/cache-words.ts';
 import type { LedgerAudit } from '../../../../shared/operate/ledger/audit-ledger.ts';
 import { ledgerJson } from '../../../../shared/operate/ledger/ledger-view.ts';
 import type { LedgerList } from '../../../../shared/operate/ledger/list-ledger.ts';
