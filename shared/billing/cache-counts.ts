@@ -22,8 +22,8 @@ export function cacheCounts(counts: CacheCounts = {}): CacheCounts | undefined {
 /**
  * The usage with cache counts that are whole, not negative, and together at most the prompt's total. The total
  * is what is charged, so it decides. Reads come before writes and writes before writes for an hour: what an
- * upstream counts twice is then never in the part with the higher price. This is the only place that bounds
- * them, for client, bill and log line.
+ * upstream counts twice is then never in the part with the higher price. The meter calls this for the usage of
+ * every dialect, so client, bill and log line have the same counts.
  */
 export function boundedUsage(usage: ChatUsage): ChatUsage {
   const details = usage.prompt_tokens_details;
