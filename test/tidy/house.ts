@@ -35,6 +35,7 @@ export const typeNameHolders: Record<string, string> = {
   'infra/local/demo/seed-rows.ts': 'rows are data',
   'infra/local/host/local-options.ts': 'the variable OPENAI_API_KEY, which is public',
   'infra/stack/constructs/bedrock-access.ts': 'the service in IAM actions',
+  'shared/upstreams/dialects/messages/messages-dialect.ts': 'the header `anthropic-version` is the protocol',
   'infra/stack/options/stack-options.ts': 'the option bedrockModels, which is public',
   'infra/stack/relay-stack.ts': 'the option bedrockModels, which is public',
 };
@@ -48,6 +49,7 @@ export const typeNameExamples: Record<string, string> = {
 
 /** Where a dialect's name may stand as a value. */
 export const dialectNameHolders: Record<string, string> = {
+  'shared/upstreams/dialects/chat/request.ts': '`messages` is a field of chat requests',
   'shared/upstreams/types/gemini.ts': '`messages` is a field of chat requests',
   'shared/operate/prices/price-list.ts': "the modes of LiteLLM's price list",
 };
