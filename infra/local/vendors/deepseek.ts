@@ -71,7 +71,9 @@ const rules: Rule<ChatCall>[] = [
       const wanted = roles.map((role) => `\`${role}\``).join(', ');
       return (
         index >= 0 &&
-        serde(`messages[${index}].role: unknown variant \`${messages[index]?.role}\`, expected one of ${wanted}`)
+        serde(
+          `messages[${index}].role: unknown variant \`${messages[index]?.role}\`, expected one of ${wanted}`,
+        )
       );
     },
   },
@@ -131,10 +133,16 @@ const server: ChatServer = {
   failures: {
     overload: {
       status: 503,
-      message: 'Service is too busy. We advise users to temporarily switch to alternative LLM API service providers.',
+      message:
+        'Service is too busy. We advise users to temporarily switch to alternative LLM API service providers.',
       type: 'service_unavailable_error',
     },
-    quota: { status: 402, message: 'Insufficient Balance', type: 'unknown_error', code: 'invalid_request_error' },
+    quota: {
+      status: 402,
+      message: 'Insufficient Balance',
+      type: 'unknown_error',
+      code: 'invalid_request_error',
+    },
     throttle: { status: 429, message: 'Rate limit reached', type: 'rate_limit_reached_error' },
     window: {
       status: 400,
@@ -148,7 +156,9 @@ const server: ChatServer = {
   style: ({ model }) => ({
     id: '8d3f5a52-d2f7-4ab6-9f0f-0c6a1d5e7b11',
     callId: ({ turn, index }) =>
-      model.startsWith('kimi') ? `${turn.calls[index]?.name}:${index}` : `call_${turn.step}0_${index}deepseek`,
+      model.startsWith('kimi')
+        ? `${turn.calls[index]?.name}:${index}`
+        : `call_${turn.step}0_${index}deepseek`,
     thinkingField: 'reasoning_content',
     usage: ({ input, cacheRead, output, thinking }) => ({
       prompt_tokens: input + cacheRead,

@@ -52,7 +52,9 @@ function sentSignature(sent: Record<string, unknown>): unknown {
 /** Turns with calls after the last user message: the ones that Gemini validates. */
 function currentSteps({ messages }: ChatCall) {
   const lastUser = messages.findLastIndex(({ role }) => role === 'user');
-  return messages.flatMap(({ calls: [first] }, index) => (first && index > lastUser ? [{ first, index }] : []));
+  return messages.flatMap(({ calls: [first] }, index) =>
+    first && index > lastUser ? [{ first, index }] : [],
+  );
 }
 
 const signatures = 'https://ai.google.dev/gemini-api/docs/thought-signatures';
@@ -131,9 +133,16 @@ const statusNames: Record<number, string> = {
 /** Google wraps the error of this endpoint in a list. */
 function refuse({ status, message, code, param }: Refusal): VendorReply {
   const details = [
-    ...(code ? [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: code, domain: 'googleapis.com' }] : []),
+    ...(code
+      ? [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: code, domain: 'googleapis.com' }]
+      : []),
     ...(param
-      ? [{ '@type': 'type.googleapis.com/google.rpc.BadRequest', fieldViolations: [{ description: message }] }]
+      ? [
+          {
+            '@type': 'type.googleapis.com/google.rpc.BadRequest',
+            fieldViolations: [{ description: message }],
+          },
+        ]
       : []),
     ...(status === 429 ? [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '7s' }] : []),
   ];

@@ -29,7 +29,7 @@ export function pickyDouble(): Vendor {
 
 /** `max_completion_tokens` is refused too [editor-code-assistant/eca 231]. */
 const fields = [
-  ...commonFields.filter((field) => field !== 'max_completion_tokens' && field !== 'stream_options'),
+  ...commonFields.filter((field) => field !== 'max_completion_tokens'),
   'parallel_tool_calls',
   'frequency_penalty',
   'presence_penalty',
@@ -125,7 +125,9 @@ const rules: Rule<ChatCall>[] = [
     source: mistralIds,
     date: '2025-08-07',
     check({ messages }) {
-      const ids = messages.filter(({ role }) => role === 'tool').map((message) => String(message['tool_call_id']));
+      const ids = messages
+        .filter(({ role }) => role === 'tool')
+        .map((message) => String(message['tool_call_id']));
       const wrong = ids.find((id) => !/^[a-zA-Z0-9]{9}$/.test(id));
       return wrong !== undefined && shortId(wrong);
     },
@@ -140,8 +142,16 @@ const shortId = (id: string): Refusal => ({
 });
 
 /** A refused field has its place in the message, which then is an object. */
-function refuse({ status, message, type = 'invalid_request_error', code = null, param }: Refusal): VendorReply {
-  const detail = param && [{ type: 'extra_forbidden', loc: JSON.parse(param) as unknown, msg: message, input: null }];
+function refuse({
+  status,
+  message,
+  type = 'invalid_request_error',
+  code = null,
+  param,
+}: Refusal): VendorReply {
+  const detail = param && [
+    { type: 'extra_forbidden', loc: JSON.parse(param) as unknown, msg: message, input: null },
+  ];
   return jsonReply(status, {
     object: 'error',
     message: detail ? { detail } : message,
@@ -165,7 +175,9 @@ const server: ChatServer = {
       type: 'BadRequestError',
     },
   },
-  streamError: { error: { message: 'the model stopped', type: 'InternalServerError', param: null, code: 500 } },
+  streamError: {
+    error: { message: 'the model stopped', type: 'InternalServerError', param: null, code: 500 },
+  },
   thinks: ({ model }) => model === 'picky-think',
   cachedFrom: Infinity,
   style,
@@ -177,8 +189,11 @@ function style({ model }: ChatCall): ChatStyle {
     id: 'cmpl-7b1c',
     callId: ({ turn, index }) => `p${String(turn.step).padStart(4, '0')}c${String(index).padStart(3, '0')}`,
     thinkTags: model === 'picky-think',
-    usage: ({ input, output }) => ({ prompt_tokens: input, completion_tokens: output, total_tokens: input + output }),
-    usageIn: 'choice',
-    ...(repeats && { nameInPieces: true, callIndex: String, repeatsCalls: true }),
+    usage: ({ input, output }) => ({
+      prompt_tokens: input,
+      completion_tokens: output,
+      total_tokens: input + output,
+    }),
+    ...(repeats && { usageIn: 'choice', nameInPieces: true, callIndex: String, repeatsCalls: true }),
   };
 }

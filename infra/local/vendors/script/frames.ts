@@ -1,7 +1,11 @@
 import type { VendorReply } from './vendor.ts';
 import type { LateFailure } from './words.ts';
 
-export const jsonReply = (status: number, value: unknown, headers: Record<string, string> = {}): VendorReply => ({
+export const jsonReply = (
+  status: number,
+  value: unknown,
+  headers: Record<string, string> = {},
+): VendorReply => ({
   status,
   headers: { 'content-type': 'application/json', ...headers },
   frames: [JSON.stringify(value)],

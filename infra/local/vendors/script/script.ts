@@ -23,6 +23,7 @@ export interface ScriptTool {
   parameters?: JsonSchema;
   /** Takes free text instead of JSON. */
   custom?: boolean;
+  namespace?: string;
 }
 
 /** One turn of the model. */
@@ -40,6 +41,7 @@ export interface ScriptCall {
   /** JSON text, or free text of a custom tool. */
   input: string;
   custom: boolean;
+  namespace?: string;
 }
 
 /**
@@ -50,13 +52,20 @@ export interface ScriptCall {
 export function scriptedTurn(transcript: Transcript): Turn {
   const { said, turns: step, schema } = transcript;
   const tool = toolToCall(transcript);
-  if (asks(said, 'refuse')) return turnOf({ step, text: "I'm sorry, I can't help with that.", finish: 'refusal' });
-  if (asks(said, 'pause') && step === 0) return turnOf({ step, text: 'I go on in a moment.', finish: 'pause' });
+  if (asks(said, 'refuse'))
+    return turnOf({ step, text: "I'm sorry, I can't help with that.", finish: 'refusal' });
+  if (asks(said, 'pause') && step === 0)
+    return turnOf({ step, text: 'I go on in a moment.', finish: 'pause' });
   if (tool === undefined)
     return turnOf({ step, text: schema ? argumentsFor(schema, said) : answerTo(transcript), finish: 'stop' });
   const count = transcript.single ? 1 : callsPerTurnIn(said);
   const text = asks(said, 'explain') ? `I ask ${tool.name}.` : '';
-  return turnOf({ step, text, calls: Array.from({ length: count }, () => callOf(tool, said)), finish: 'calls' });
+  return turnOf({
+    step,
+    text,
+    calls: Array.from({ length: count }, () => callOf(tool, said)),
+    finish: 'calls',
+  });
 }
 
 function toolToCall({ tools, choice, said, turns }: Transcript): ScriptTool | undefined {
@@ -66,8 +75,9 @@ function toolToCall({ tools, choice, said, turns }: Transcript): ScriptTool | un
   return tools.find(({ name }) => said.includes(name)) ?? tools[0];
 }
 
-const callOf = ({ name, parameters, custom = false }: ScriptTool, said: string): ScriptCall => ({
+const callOf = ({ name, parameters, custom = false, namespace }: ScriptTool, said: string): ScriptCall => ({
   name,
+  ...(namespace !== undefined && { namespace }),
   input: custom ? `free text of ${name}\nsecond line` : argumentsFor(parameters, said),
   custom,
 });
@@ -76,7 +86,10 @@ const callOf = ({ name, parameters, custom = false }: ScriptTool, said: string):
 export const thoughtOf = (step: number, calls: ScriptCall[]): string =>
   `Step ${step + 1}:  ${calls.length === 0 ? 'I answer' : `I call ${calls[0]?.name} ×${calls.length}`}\u2028 “\\n” 🧭\n`;
 
-const turnOf = ({ calls = [], ...turn }: Omit<Turn, 'thinking' | 'calls'> & { calls?: ScriptCall[] }): Turn => ({
+const turnOf = ({
+  calls = [],
+  ...turn
+}: Omit<Turn, 'thinking' | 'calls'> & { calls?: ScriptCall[] }): Turn => ({
   ...turn,
   calls,
   thinking: thoughtOf(turn.step, calls),
