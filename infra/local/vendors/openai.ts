@@ -51,7 +51,7 @@ const uniqueRules = (rules: RuleFacts[]): RuleFacts[] => [
 
 function refuse({ status, message, type, code = null, param = null }: Refusal): VendorReply {
   const kind = type ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
-  const headers = status === 429 ? { 'retry-after': '2' } : {};
+  const headers: Record<string, string> = status === 429 ? { 'retry-after': '2' } : {};
   return jsonReply(status, { error: { message, type: kind, param, code } }, headers);
 }
 
