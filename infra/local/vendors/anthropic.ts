@@ -20,8 +20,9 @@ export function anthropicDouble(): Vendor {
   };
   return {
     name: 'anthropic',
+    base: '/v1',
     models: Object.keys(claudeModels),
-    rules: [...gateRules(server.modelOf, server), ...messagesRules],
+    rules: [...gateRules(server), ...messagesRules],
     serve: ({ method, path, headers, text }) =>
       Promise.resolve(
         method === 'POST' && path === '/v1/messages'

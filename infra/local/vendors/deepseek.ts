@@ -14,6 +14,7 @@ export function deepseekDouble(): Vendor {
   const memory = new PrefixMemory();
   return {
     name: 'deepseek',
+    base: '',
     models: ['deepseek-v4-pro', 'deepseek-v4-flash', 'kimi-k2.6'],
     rules,
     serve: (request) =>

@@ -16,6 +16,7 @@ export function geminiDouble(): Vendor {
   const memory = new PrefixMemory();
   return {
     name: 'gemini',
+    base: '/v1beta/openai',
     models: ['gemini-3-pro-preview', 'gemini-3-flash-preview', 'gemini-2.5-flash'],
     rules,
     serve: (request) =>

@@ -14,6 +14,7 @@ export function openaiDouble(): Vendor {
   const endpoints = openaiEndpoints(/^gpt-(5\.6|4\.1)$/);
   return {
     name: 'openai',
+    base: '/v1',
     models: ['gpt-5.6', 'gpt-4.1'],
     rules: endpoints.rules,
     serve: (request) => Promise.resolve(endpoints.serve(request, secretOf(request.headers))),

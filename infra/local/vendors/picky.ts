@@ -16,6 +16,7 @@ export function pickyDouble(): Vendor {
   const memory = new PrefixMemory();
   return {
     name: 'picky',
+    base: '/v1',
     models: ['picky', 'picky-think', 'picky-repeat'],
     rules,
     serve: (request) =>

@@ -42,15 +42,15 @@ export interface EventFraming {
 export const messagesRules: Rule<MessagesCall>[] = [...messageRules, ...parameterRules, ...thinkingRules];
 
 /** Rules of the request's form and model; each vendor adds those of its headers. */
-export const gateRules = (modelOf: MessagesServer['modelOf'], known: MessagesServer): Rule<Gate>[] => [
-  ...known.gate,
+export const gateRules = (server: MessagesServer): Rule<Gate>[] => [
+  ...server.gate,
   {
     id: 'body',
     says: 'The body has the fields of the schema, all that are required and no others.',
     source: 'https://platform.claude.com/docs/en/api/messages (the SDK: MessageCreateParamsBase)',
     date: '2026-11-21',
     check(gate) {
-      const read = readBody(bodyOf(gate, known), known.isNewer(gate));
+      const read = readBody(bodyOf(gate, server), server.isNewer(gate));
       return 'problem' in read && { status: 400, message: read.problem, type: 'invalid_request_error' };
     },
   },
@@ -60,7 +60,7 @@ export const gateRules = (modelOf: MessagesServer['modelOf'], known: MessagesSer
     source: 'https://platform.claude.com/docs/en/api/errors',
     date: '2026-11-21',
     check: ({ value }) =>
-      !modelOf(String(value?.['model'])) && {
+      !server.modelOf(String(value?.['model'])) && {
         status: 404,
         message: `model: ${String(value?.['model'])}`,
         type: 'not_found_error',
@@ -76,7 +76,7 @@ export function serveMessages(
   server: MessagesServer,
 ): VendorReply {
   const gate = { headers, value: objectIn(text) };
-  const stopped = firstBroken(gateRules(server.modelOf, server), gate);
+  const stopped = firstBroken(gateRules(server), gate);
   if (stopped) return { ...server.refuse(stopped.refusal), rule: stopped.rule };
   const isNewer = server.isNewer(gate);
   const read = readBody(bodyOf(gate, server), isNewer);
@@ -126,7 +126,7 @@ function answer(call: MessagesCall, server: MessagesServer): VendorReply {
       thinking: wordsOf(turn.thinking).length,
     },
     // The end of the context window, without a request that fills it.
-    ...(asks(said, 'long') && turn.finish === 'stop' && { stopReason: 'model_context_window_exceeded' }),
+    ...(asks(said, 'overflow') && { stopReason: 'model_context_window_exceeded' }),
   };
   const notes = notesOn(call);
   if (!call.body.stream) return { ...failing(jsonReply(200, wholeMessage(call, reply)), late, ''), notes };

@@ -45,12 +45,14 @@ export interface RuleFacts {
 }
 
 export interface Rule<Call> extends RuleFacts {
-  check(call: Call): Refusal | false | undefined;
+  check: (call: Call) => Refusal | false | undefined;
 }
 
 export interface Vendor {
   name: string;
   models: string[];
+  /** Path below the vendor's prefix that a channel's endpoint ends with. */
+  base: string;
   rules: RuleFacts[];
   serve(request: VendorRequest): Promise<VendorReply>;
 }

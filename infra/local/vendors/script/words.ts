@@ -10,6 +10,7 @@
  * - `long`: an answer of 400 words
  * - `refuse`: the model refuses
  * - `pause`: the turn is paused, where the vendor can
+ * - `overflow`: the answer ends with the context window, where the vendor can
  * - `overload`, `quota`, `throttle`, `window`: refused with the vendor's error for it: overloaded, account
  *   empty, too many requests, context length exceeded
  * - `cut`: an error in mid-stream; `hang up`: the connection breaks there; `silence`: nothing more comes
@@ -22,6 +23,7 @@ export type SteeringWord =
   | 'long'
   | 'refuse'
   | 'pause'
+  | 'overflow'
   | Failure;
 
 /** Failures before the first byte, then those in mid-stream. */
