@@ -27,8 +27,8 @@ const chatFields = [
   ...'verbosity web_search_options'.split(' '),
 ];
 
-/** `gpt-4.1` does not reason. */
-export const reasons = (model: string): boolean => !model.includes('gpt-4.1');
+/** Models of the fifth generation reason. */
+export const reasons = (model: string): boolean => model.includes('gpt-5');
 
 export const effortOf = ({ body }: AnyCall): unknown =>
   body['reasoning_effort'] ?? (isObject(body['reasoning']) ? body['reasoning']['effort'] : undefined);

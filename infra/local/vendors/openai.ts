@@ -21,6 +21,8 @@ export function openaiDouble(): Vendor {
   };
 }
 
+const thinks = (call: ChatCall | ResponsesCall): boolean => reasons(call.model) && effortOf(call) !== 'none';
+
 /** Both endpoints, for whoever serves them below `/v1`. */
 export function openaiEndpoints(models: RegExp): {
   rules: RuleFacts[];
@@ -29,8 +31,6 @@ export function openaiEndpoints(models: RegExp): {
   const memory = new PrefixMemory();
   const chatRules = openaiChatRules(models);
   const responsesRules = openaiResponsesRules(models);
-  const thinks = (call: ChatCall | ResponsesCall): boolean =>
-    reasons(call.model) && effortOf(call) !== 'none';
   const responses = { rules: responsesRules, refuse, failures, thinks, memory };
   const chat: ChatServer = { ...chatParts, rules: chatRules, thinks };
   return {

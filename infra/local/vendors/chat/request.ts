@@ -24,11 +24,12 @@ export interface ChatToolCall {
 }
 
 export function chatCall(headers: Record<string, string>, body: Record<string, unknown>): ChatCall {
-  const messages = objectsIn(body['messages']).map((message) => ({
-    ...message,
-    role: textIn(message['role']),
-    calls: objectsIn(message['tool_calls']).map(callIn),
-  }));
+  const messages = objectsIn(body['messages']).map((message) =>
+    Object.assign({}, message, {
+      role: textIn(message['role']),
+      calls: objectsIn(message['tool_calls']).map(callIn),
+    }),
+  );
   return { headers, body, model: textIn(body['model']), messages };
 }
 
@@ -70,7 +71,7 @@ function toolIn(tool: Record<string, unknown>): ScriptTool {
   const { name, parameters } = inner(tool['function'] ?? tool['custom']);
   return {
     name: textIn(name),
-    ...(isObject(parameters) && { parameters: parameters as JsonSchema }),
+    ...(isObject(parameters) && { parameters }),
     custom: tool['type'] === 'custom',
   };
 }
@@ -83,7 +84,7 @@ function choiceIn(choice: unknown): Transcript['choice'] {
 
 function schemaIn(format: unknown): { schema?: JsonSchema } {
   const { schema } = inner(inner(format)['json_schema']);
-  return isObject(schema) ? { schema: schema as JsonSchema } : {};
+  return isObject(schema) ? { schema } : {};
 }
 
 /** The highest number of tokens that the request allows. */

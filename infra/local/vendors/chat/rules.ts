@@ -51,8 +51,10 @@ export const callsAnswered = (
     for (const [index, { calls }] of messages.entries()) {
       const rest = messages.slice(index + 1);
       const end = rest.findIndex(({ role }) => role !== 'tool');
-      const answers = rest.slice(0, end === -1 ? rest.length : end).map((message) => message['tool_call_id']);
-      const open = calls.filter(({ id }) => !answers.includes(id));
+      const answers = new Set(
+        rest.slice(0, end === -1 ? rest.length : end).map((message) => message['tool_call_id']),
+      );
+      const open = calls.filter(({ id }) => !answers.has(id));
       if (open.length > 0) return refusal(open.map(({ id }) => id));
     }
     return undefined;

@@ -53,7 +53,7 @@ export function transcriptOf({ body }: MessagesCall): Transcript {
     ...(choice &&
       'disable_parallel_tool_use' in choice &&
       choice.disable_parallel_tool_use && { single: true }),
-    ...(body.output_config?.format && { schema: body.output_config.format.schema as JsonSchema }),
+    ...(body.output_config?.format && { schema: body.output_config.format.schema }),
   };
 }
 

@@ -115,27 +115,24 @@ function blockEvents({ block, input = '' }: Made, index: number): ({ type: strin
   const delta = (value: Json) => ({ type: 'content_block_delta', index, delta: value });
   const started = (value: Json) => ({ type: 'content_block_start', index, content_block: value });
   const stopped = { type: 'content_block_stop', index };
-  switch (block.type) {
-    case 'thinking':
-      return [
-        started({ type: 'thinking', thinking: '', signature: '' }),
-        ...wordsOf(block.thinking).map((thinking) => delta({ type: 'thinking_delta', thinking })),
-        delta({ type: 'signature_delta', signature: block.signature }),
-        stopped,
-      ];
-    case 'text':
-      return [
-        started({ type: 'text', text: '', citations: null }),
-        ...wordsOf(block.text).map((text) => delta({ type: 'text_delta', text })),
-        stopped,
-      ];
-    case 'tool_use':
-      return [
-        started({ ...block, input: {}, caller: { type: 'direct' } }),
-        ...['', ...piecesOf(input)].map((json) => delta({ type: 'input_json_delta', partial_json: json })),
-        stopped,
-      ];
-    default:
-      return [started(block), stopped];
-  }
+  if (block.type === 'thinking')
+    return [
+      started({ type: 'thinking', thinking: '', signature: '' }),
+      ...wordsOf(block.thinking).map((thinking) => delta({ type: 'thinking_delta', thinking })),
+      delta({ type: 'signature_delta', signature: block.signature }),
+      stopped,
+    ];
+  if (block.type === 'text')
+    return [
+      started({ type: 'text', text: '', citations: null }),
+      ...wordsOf(block.text).map((text) => delta({ type: 'text_delta', text })),
+      stopped,
+    ];
+  if (block.type === 'tool_use')
+    return [
+      started({ ...block, input: {}, caller: { type: 'direct' } }),
+      ...['', ...piecesOf(input)].map((json) => delta({ type: 'input_json_delta', partial_json: json })),
+      stopped,
+    ];
+  return [started(block), stopped];
 }

@@ -100,7 +100,7 @@ export const parameterRules: Rule<MessagesCall>[] = [
     date: '2026-11-21',
     check: ({ body, can }) =>
       !can.effort &&
-      body.output_config?.effort &&
+      typeof body.output_config?.effort === 'string' &&
       invalid('This model does not support the effort parameter.'),
   },
   {

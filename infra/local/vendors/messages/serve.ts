@@ -34,7 +34,7 @@ export interface MessagesServer {
 
 export interface EventFraming {
   contentType: string;
-  frame(event: { type: string } & Record<string, unknown>): string | Uint8Array;
+  frame: (event: { type: string } & Record<string, unknown>) => string | Uint8Array;
   /** What ends a broken stream. */
   error: string | Uint8Array;
 }
@@ -156,7 +156,7 @@ function notesOn(call: MessagesCall): string[] {
   const bare = blocks.some(
     ({ block, message }) =>
       block.type === 'tool_use' &&
-      !blocks.some((other) => other.message === message && /thinking$/.test(other.block.type)),
+      !blocks.some((other) => other.message === message && other.block.type.endsWith('thinking')),
   );
   return [
     ...(thinkingOf(call) !== 'off' && bare ? ['calls without the thinking of their turn'] : []),

@@ -1,4 +1,3 @@
-import type { JsonSchema } from '../../demo/request.ts';
 import type { ScriptTool, Transcript } from '../script/script.ts';
 import { isObject, objectsIn, textIn } from '../script/vendor.ts';
 
@@ -29,7 +28,7 @@ export function responsesCall(
     body,
     model: textIn(body['model']),
     organization,
-    items: items.map((item) => ({ ...item, type: textIn(item['type'] ?? 'message') })),
+    items: items.map((item) => Object.assign({}, item, { type: textIn(item['type'] ?? 'message') })),
   };
 }
 
@@ -63,7 +62,7 @@ export function transcriptOf({ body, items }: ResponsesCall): Transcript {
       .map(({ call_id: id, output }) => ({ name: names.get(textIn(id)) ?? '', text: partsText(output) })),
     ...toolsIn(body),
     ...(body['parallel_tool_calls'] === false && { single: true }),
-    ...(isObject(schema) && { schema: schema as JsonSchema }),
+    ...(isObject(schema) && { schema }),
   };
 }
 
@@ -75,9 +74,9 @@ function toolsIn({
   if (choice === 'none' || choice === 'required') return { tools: declared, choice };
   if (!isObject(choice)) return { tools: declared, choice: 'auto' };
   if (choice['type'] === 'allowed_tools') {
-    const allowed = objectsIn(choice['tools']).map((tool) => tool['name']);
+    const allowed = new Set(objectsIn(choice['tools']).map((tool) => tool['name']));
     return {
-      tools: declared.filter(({ name }) => allowed.includes(name)),
+      tools: declared.filter(({ name }) => allowed.has(name)),
       choice: choice['mode'] === 'required' ? 'required' : 'auto',
     };
   }
@@ -93,7 +92,7 @@ function callable(tool: Record<string, unknown>, namespace?: string): ScriptTool
     {
       name: textIn(name),
       custom: type === 'custom',
-      ...(isObject(parameters) && { parameters: parameters as JsonSchema }),
+      ...(isObject(parameters) && { parameters }),
       ...(namespace !== undefined && { namespace }),
     },
   ];

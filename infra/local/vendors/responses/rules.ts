@@ -213,8 +213,8 @@ export const responsesRules: Rule<ResponsesCall>[] = [
     source: 'https://platform.openai.com/docs/guides/function-calling',
     date: '2026-11-21',
     check({ items }) {
-      const answered = items.filter(isOutput).map(({ call_id: id }) => id);
-      const open = items.find((item) => isCall(item) && !answered.includes(item['call_id']));
+      const answered = new Set(items.filter(isOutput).map(({ call_id: id }) => id));
+      const open = items.find((item) => isCall(item) && !answered.has(item['call_id']));
       const message = `No tool output found for ${open?.type === 'custom_tool_call' ? 'custom tool' : 'function'} call ${textIn(open?.['call_id'])}.`;
       return open && refused(message, 'input');
     },

@@ -3,6 +3,7 @@ import { piecesOf, wordsOf } from '../script/tokens.ts';
 import { objectsIn, textIn } from '../script/vendor.ts';
 
 type Json = Record<string, unknown>;
+type Event = { type: string } & Json;
 
 /** The events of a response, numbered: `started` before, `finished` after all items of its output. */
 export function responseFrames(started: Json, finished: Json): string[] {
@@ -22,7 +23,7 @@ interface Place {
   output_index: number;
 }
 
-function itemEvents(item: Json, index: number): ({ type: string } & Json)[] {
+function itemEvents(item: Json, index: number): Event[] {
   const place = { item_id: item['id'], output_index: index };
   const { events, opened } = partsOf(item, place);
   return [
@@ -34,7 +35,7 @@ function itemEvents(item: Json, index: number): ({ type: string } & Json)[] {
 
 interface Parts {
   /** Between the item's first and last event. */
-  events: ({ type: string } & Json)[];
+  events: Event[];
   /** What the item is when it is added. */
   opened: Json;
 }
@@ -69,45 +70,42 @@ function partsOf(item: Json, place: Place): Parts {
 /** A call that was cut has no event that ends its input. */
 function inputEvents(item: Json, place: Place, { event, field }: { event: string; field: string }): Parts {
   const input = textIn(item[field]);
-  const ended = { type: `${event}.done`, ...place, [field]: input };
+  const at = (type: string, more: Json): Event => ({ type: `${event}.${type}`, ...place, ...more });
   return {
     opened: { status: 'in_progress', [field]: '' },
     events: [
-      ...piecesOf(input).map((delta) => ({ type: `${event}.delta`, ...place, delta })),
-      ...(item['status'] === 'incomplete' ? [] : [ended]),
+      ...piecesOf(input).map((delta) => at('delta', { delta })),
+      ...(item['status'] === 'incomplete' ? [] : [at('done', { [field]: input })]),
     ],
   };
 }
 
-function contentEvents(part: Json, place: Place & { content_index: number }): ({ type: string } & Json)[] {
+function contentEvents(part: Json, place: Place & { content_index: number }): Event[] {
   const isRefusal = part['type'] === 'refusal';
   const [event, field] = isRefusal ? ['response.refusal', 'refusal'] : ['response.output_text', 'text'];
-  const more = isRefusal ? {} : { logprobs: [] };
+  const logprobs = isRefusal ? {} : { logprobs: [] };
   const text = textIn(part[field]);
+  const at = (type: string, more: Json): Event => ({ type, ...place, ...more });
   return [
-    {
-      type: 'response.content_part.added',
-      ...place,
+    at('response.content_part.added', {
       part: { ...part, [field]: '', ...(isRefusal ? {} : { annotations: [] }) },
-    },
-    ...wordsOf(text).map((delta) => ({ type: `${event}.delta`, ...place, delta, ...more })),
-    ...objectsIn(part['annotations']).map((annotation, index) => ({
-      type: 'response.output_text.annotation.added',
-      ...place,
-      annotation_index: index,
-      annotation,
-    })),
-    { type: `${event}.done`, ...place, [field]: text, ...more },
-    { type: 'response.content_part.done', ...place, part },
+    }),
+    ...wordsOf(text).map((delta) => at(`${event}.delta`, { delta, ...logprobs })),
+    ...objectsIn(part['annotations']).map((annotation, index) =>
+      at('response.output_text.annotation.added', { annotation_index: index, annotation }),
+    ),
+    at(`${event}.done`, { [field]: text, ...logprobs }),
+    at('response.content_part.done', { part }),
   ];
 }
 
-function summaryEvents(part: Json, place: Place & { summary_index: number }): ({ type: string } & Json)[] {
+function summaryEvents(part: Json, place: Place & { summary_index: number }): Event[] {
   const text = textIn(part['text']);
+  const at = (type: string, more: Json): Event => ({ type: `response.${type}`, ...place, ...more });
   return [
-    { type: 'response.reasoning_summary_part.added', ...place, part: { ...part, text: '' } },
-    ...wordsOf(text).map((delta) => ({ type: 'response.reasoning_summary_text.delta', ...place, delta })),
-    { type: 'response.reasoning_summary_text.done', ...place, text },
-    { type: 'response.reasoning_summary_part.done', ...place, part },
+    at('reasoning_summary_part.added', { part: { ...part, text: '' } }),
+    ...wordsOf(text).map((delta) => at('reasoning_summary_text.delta', { delta })),
+    at('reasoning_summary_text.done', { text }),
+    at('reasoning_summary_part.done', { part }),
   ];
 }
