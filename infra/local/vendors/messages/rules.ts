@@ -24,7 +24,7 @@ const isForced = ({ body: { tool_choice: choice } }: MessagesCall): boolean =>
 export const parameterRules: Rule<MessagesCall>[] = [
   {
     id: 'output-max',
-    says: "max_tokens is at most the model's maximum.",
+    says: "The limit max_tokens is at most the model's maximum.",
     source: `${docs}/about-claude/models/overview`,
     date: '2026-11-21',
     check: ({ body: { max_tokens: limit, model }, can }) =>

@@ -119,7 +119,7 @@ export const responsesRules: Rule<ResponsesCall>[] = [
   },
   {
     id: 'output-limit',
-    says: 'max_output_tokens is at least 16.',
+    says: 'The limit max_output_tokens is at least 16.',
     source: 'https://platform.openai.com/docs/api-reference/responses/create',
     date: '2026-11-21',
     check: ({ body: { max_output_tokens: limit } }) =>
