@@ -6,7 +6,7 @@ import type { Refusal, Rule, Vendor, VendorReply } from './script/vendor.ts';
 
 /**
  * Anthropic's Messages. `claude-opus-5-5` and `claude-fable-5-1` have the rules of the newest models,
- * `claude-sonnet-4-5` and `claude-haiku-4-5` the older ones. A call without any key is served; a key in the
+ * `claude-haiku-4-5` the older ones, `claude-sonnet-4-6` is between them. A call without any key is served; a key in the
  * wrong header is not.
  */
 export function anthropicDouble(): Vendor {

@@ -8,7 +8,7 @@ const body = (more: Json = {}): Json => ({
   ...more,
 });
 const opus = (more: Json = {}): Sent => ({ body: body(more) });
-const sonnet = (more: Json = {}): Sent => ({ body: body({ model: 'claude-sonnet-4-5', ...more }) });
+const sonnet = (more: Json = {}): Sent => ({ body: body({ model: 'claude-haiku-4-5', ...more }) });
 const version = (value: string, more: Record<string, string> = {}): Pick<Sent, 'headers'> => ({
   headers: { 'anthropic-version': value, ...more },
 });
