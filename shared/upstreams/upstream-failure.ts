@@ -42,13 +42,13 @@ export class UpstreamFailure extends Error {
   /** How long the upstream wants to rest, at most a day. */
   readonly retryAfterSeconds: number | undefined;
   /** The same as the upstream said it, for clients. */
-  readonly toldRetrySeconds: number | undefined;
+  readonly statedRetrySeconds: number | undefined;
 
   constructor(kind: UpstreamFailureKind, status?: number, retryAfterSeconds?: number) {
     super(`upstream failed: ${kind}${status === undefined ? '' : ` ${status}`}`);
     this.kind = kind;
     this.status = status;
-    this.toldRetrySeconds = retryAfterSeconds;
+    this.statedRetrySeconds = retryAfterSeconds;
     this.retryAfterSeconds =
       retryAfterSeconds === undefined ? undefined : Math.min(retryAfterSeconds, restSecondsMax);
   }

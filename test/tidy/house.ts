@@ -34,8 +34,10 @@ export const notPorts: Record<string, string> = {
 export const typeNameHolders: Record<string, string> = {
   'infra/local/demo/seed-rows.ts': 'rows are data',
   'infra/local/host/local-options.ts': 'the variable OPENAI_API_KEY, which is public',
+  'shared/upstreams/types/bedrock.ts': 'paths of its endpoint are named after the vendors',
   'infra/stack/constructs/bedrock-access.ts': 'the service in IAM actions',
   'shared/upstreams/dialects/messages/messages-dialect.ts': 'the header `anthropic-version` is the protocol',
+  'infra/stack/options/bedrock-models.ts': 'the option bedrockModels, which is public',
   'infra/stack/options/stack-options.ts': 'the option bedrockModels, which is public',
   'infra/stack/relay-stack.ts': 'the option bedrockModels, which is public',
 };

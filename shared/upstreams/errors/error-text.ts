@@ -34,7 +34,7 @@ const revealing: [RegExp, string][] = [
     '[removed]',
   ],
   [/\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, '[removed]'],
-  [/\[[0-9a-f:.%]*:[0-9a-f:.%]*\](?::\d+)?/gi, '[removed]'],
+  [/\[[0-9a-f:.]*:[0-9a-f:.]*(?:%\w+)?\](?::\d+)?/gi, '[removed]'],
   [/\b[a-z][a-z0-9.-]*:\d{2,5}\b/gi, '[removed]'],
   [/\blocalhost\b/gi, '[removed]'],
   [/(?:\/[\w.@-]+){2,}/g, '[removed]'],
