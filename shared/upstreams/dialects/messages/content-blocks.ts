@@ -20,6 +20,8 @@ interface Block {
   /** The block as it started, with all fields that the vendor wants back. */
   source: JsonRecord;
   text: string;
+  /** Where its text begins in the visible text. */
+  from: number;
   signature: string;
   isOpen: boolean;
   call?: CallBlock;
@@ -58,11 +60,10 @@ export class ContentBlocks {
   }
 
   start(index: unknown, source: JsonRecord): ChatDelta[] {
-    const open = this.#find(index);
-    const isRepeated = open?.isOpen === true && isSameBlock(open.source, source);
-    if (isRepeated) return [];
-    const before = open?.isOpen === true && index !== undefined ? this.#close(open) : [];
-    return [...before, ...this.#open(index, source)];
+    const found = this.#find(index);
+    if (!found?.isOpen) return this.#open(index, source);
+    if (!isSameBlock(found.source, source)) return [...this.#close(found), ...this.#open(index, source)];
+    return found.kind === 'text' || found.kind === 'thinking' ? this.#push(found, source) : [];
   }
 
   delta(index: unknown, delta: JsonRecord): ChatDelta[] {
@@ -72,9 +73,11 @@ export class ContentBlocks {
     if (found?.kind === 'other') return [];
     // Without a start a call has no name, and so cannot be run.
     if (found?.kind !== kind && kind === 'tool_use') return [];
-    const before = found?.kind === kind ? [] : this.#open(index, { type: kind });
-    const block = found?.kind === kind ? found : this.#blocks.at(-1);
-    return block ? [...before, ...this.#push(block, delta)] : before;
+    if (found?.kind === kind) return this.#push(found, delta);
+    const before = found?.isOpen ? this.#close(found) : [];
+    const opened = this.#open(index, { type: kind });
+    const block = this.#blocks.at(-1);
+    return [...before, ...opened, ...(block ? this.#push(block, delta) : [])];
   }
 
   stop(index: unknown): ChatDelta[] {
@@ -96,6 +99,7 @@ export class ContentBlocks {
       upstreamIndex: index,
       source: held,
       text: '',
+      from: this.#textLength,
       signature: '',
       isOpen: true,
       citations: [],
@@ -151,7 +155,7 @@ export class ContentBlocks {
     if (isCut && block.kind === 'thinking' && block.signature === '') block.kind = 'other';
     if (block.call) return callDelta(block.call.end());
     if (block.citations.length === 0) return [];
-    const range = { start_index: this.#textLength - block.text.length, end_index: this.#textLength };
+    const range = { start_index: block.from, end_index: block.from + block.text.length };
     const annotations = block.citations.map((citation): UrlCitation => ({
       type: 'url_citation',
       url_citation: { ...citation, ...range },
@@ -187,9 +191,9 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 const callDelta = (calls: NonNullable<ChatDelta['tool_calls']>): ChatDelta[] =>
   calls.length > 0 ? [{ tool_calls: calls }] : [];
 
-/** Whether a start only repeats the one before: calls by their id, others by their kind. */
+/** Whether a start only repeats the one before: calls by their id, hidden thinking by its data, others by their kind. */
 const isSameBlock = (one: JsonRecord, other: JsonRecord): boolean =>
-  one['type'] === other['type'] && one['id'] === other['id'] && one['type'] !== undefined;
+  ['type', 'id', 'data'].every((field) => one[field] === other[field]);
 
 /** Citations of web pages and of search results with an address. Others are about the client's own documents. */
 function readCitation(value: unknown): { url: string; title: string }[] {
