@@ -49,6 +49,10 @@ export const typeNameExamples: Record<string, string> = {
 
 /** Where a dialect's name may stand as a value. */
 export const dialectNameHolders: Record<string, string> = {
+  'shared/upstreams/types/anthropic.ts': "the type's own dialect, and the header of its key",
+  'shared/upstreams/types/azure.ts': 'the address of one dialect',
+  'shared/upstreams/types/bedrock.ts': 'the dialect and the address of each model',
+  'shared/upstreams/types/openai.ts': 'the headers of a key in one dialect',
   'shared/upstreams/dialects/chat/request.ts': '`messages` is a field of chat requests',
   'shared/upstreams/types/gemini.ts': '`messages` is a field of chat requests',
   'shared/operate/prices/price-list.ts': "the modes of LiteLLM's price list",

@@ -8,6 +8,10 @@ const dialects = {
     path: '/messages',
     load: async () => (await import('./messages/messages-dialect.ts')).messages,
   },
+  responses: {
+    path: '/responses',
+    load: async () => (await import('./responses/responses-dialect.ts')).responses,
+  },
 };
 
 export type DialectName = keyof typeof dialects;
