@@ -1,14 +1,14 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readerContext } from '../support/dialect-parts.ts';
-import { ChatToResponses } from '../../shared/endpoints/responses/answer-events.ts';
+import { ChatToResponses } from '../../shared/endpoints/responses/answer/answer-events.ts';
 import { ChunksToCompletion } from '../../shared/endpoints/chat/fold.ts';
-import { startedResponse } from '../../shared/endpoints/responses/objects.ts';
+import { startedResponse } from '../../shared/endpoints/responses/answer/objects.ts';
 import { responsesToChat } from '../../shared/endpoints/responses/read.ts';
 import { ChatReader } from '../../shared/upstreams/dialects/chat/events.ts';
 import { responsesJsonRenderer, responsesStreamRenderer } from '../../shared/endpoints/responses/render.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
-import type { OutputItem } from '../../shared/endpoints/responses/responses-response.ts';
+import type { OutputItem } from '../../shared/endpoints/responses/answer/responses-response.ts';
 import { responsesEvent } from '../support/wire-schemas.ts';
 import { readByGrammar } from './responses/grammar.ts';
 import { readEvents } from './responses/read-events.ts';

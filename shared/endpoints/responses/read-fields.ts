@@ -73,7 +73,7 @@ const withoutNulls = (source: object): JsonRecord =>
 
 const included = ({ include }: ResponsesRequest): unknown[] => (Array.isArray(include) ? include : []);
 
-const topLogprobs = ({ top_logprobs: top }: ResponsesRequest): number =>
+export const topLogprobs = ({ top_logprobs: top }: ResponsesRequest): number =>
   typeof top === 'number' && Number.isInteger(top) ? top : 0;
 
 function logprobs(request: ResponsesRequest): Partial<ChatRequest> {

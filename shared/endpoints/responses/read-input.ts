@@ -5,7 +5,8 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { sealPrefix } from '../../wire/seal-prefix.ts';
 import { contentOfParts, contentParts } from './read-content.ts';
 import { Turn, type CallOutput, type OutputQueues } from './read-turn.ts';
-import { checkNameLength, flatToolName, type DeclaredTool } from './tool-names.ts';
+import { checkNameLength, flatToolName } from './tool-names.ts';
+import type { DeclaredTool } from './answer/call-item.ts';
 
 const callTypes = new Set(['function_call', 'custom_tool_call']);
 const outputTypes = new Set(['function_call_output', 'custom_tool_call_output']);

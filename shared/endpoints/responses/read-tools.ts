@@ -1,7 +1,8 @@
 import type { InputItem, ResponsesTool } from './responses-request.ts';
 import type { ChatRequest, ChatTool } from '../../wire/chat-request.ts';
 import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
-import { checkNameLength, flatToolName, type DeclaredTool } from './tool-names.ts';
+import { checkNameLength, flatToolName } from './tool-names.ts';
+import type { DeclaredTool } from './answer/call-item.ts';
 
 export interface ConvertedTools {
   tools: ChatTool[];

@@ -5,7 +5,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { chatFields } from './read-fields.ts';
 import { responsesInputToChat } from './read-input.ts';
 import { chosenTools, placedTools, responsesToolsToChat } from './read-tools.ts';
-import type { DeclaredTool } from './tool-names.ts';
+import type { DeclaredTool } from './answer/call-item.ts';
 
 export interface ConvertedRequest {
   chat: ChatRequest;

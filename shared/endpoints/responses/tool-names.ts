@@ -1,13 +1,6 @@
 import { fingerprint } from '../../wire/fingerprint.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 
-/** A tool as a Responses client declared it. The upstream knows it by a flat name. */
-export interface DeclaredTool {
-  kind: 'function' | 'custom';
-  name: string;
-  namespace: string | undefined;
-}
-
 const nameLengthMax = 64;
 
 /**

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ResponseObject } from '../../../shared/endpoints/responses/responses-response.ts';
+import type { ResponseObject } from '../../../shared/endpoints/responses/answer/responses-response.ts';
 import type { ReadEvent } from './read-events.ts';
 
 interface SeenItem {
