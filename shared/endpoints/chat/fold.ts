@@ -10,7 +10,6 @@ import type {
   UrlCitation,
 } from '../../wire/chat-response.ts';
 import { ReasoningDetails } from './reasoning-details.ts';
-import { shownUsage } from './usage.ts';
 
 interface CallParts {
   id: string;
@@ -67,7 +66,7 @@ export class ChunksToCompletion {
         logprobs: parts.logprobs,
         finish_reason: parts.finish,
       })),
-      usage: shownUsage(this.#usage),
+      usage: this.#usage,
       ...(this.#quota === undefined ? {} : { quota: this.#quota }),
     };
   }

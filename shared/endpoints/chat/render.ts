@@ -61,7 +61,8 @@ export function chatJsonRenderer({ legacy }: ChatAnswerForm): Renderer {
       return [];
     },
     end() {
-      const completion = fold.completion();
+      const folded = fold.completion();
+      const completion = { ...folded, usage: shownUsage(folded.usage) };
       return [JSON.stringify(legacy ? legacyCompletion(completion) : completion)];
     },
   };
