@@ -85,6 +85,7 @@ export async function payAndAnswer(
     now: () => Math.floor(ports.clock.now() / 1000),
     sent: () => dispatch.report().sent,
     sealedState: () => undefined,
+    opaqueParts: () => 0,
   });
   const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch });
   return answer.response(answer.produce());
