@@ -32,6 +32,7 @@ export function failureInAnswer(
 const callerFault = (status: number, error: UpstreamError, withheld: readonly string[]): CallerFault =>
   new CallerFault({
     status,
+    raw: error,
     message: scrub(error.message, withheld) ?? 'The upstream refused the request.',
     param: scrub(error.param, withheld) ?? null,
     code: wordOf(scrub(error.code, withheld)) ?? 'upstream_refused',

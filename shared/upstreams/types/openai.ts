@@ -5,6 +5,8 @@ import { plainModelList } from '../model-listing.ts';
 
 export const openai: ChannelType = {
   credentials: bearer,
+  // Some of OpenAI's models refuse tools elsewhere.
+  alsoSpeaks: ['responses'],
   // OpenAI's reasoning models refuse `max_tokens`; most other upstreams accept only `max_tokens`.
   limitField: ({ endpoint }) =>
     new URL(endpoint).hostname === 'api.openai.com' ? 'max_completion_tokens' : 'max_tokens',
