@@ -60,6 +60,8 @@ export interface SentFacts {
   dropped: readonly string[];
   /** The effort that was sent, if it is not the requested one. */
   effort?: string | undefined;
+  /** What was sent instead of the tool choice, if it is not the requested one. */
+  toolChoice?: string | undefined;
   /** The service tier that the upstream used, if it said so. */
   serviceTier?: string | undefined;
 }

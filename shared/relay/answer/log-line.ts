@@ -8,6 +8,7 @@ import type { DispatchReport } from '../call/dispatch-report.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { BillReport } from '../money/bill.ts';
 import type { RequestLog } from '../ports/telemetry.ts';
+import { droppedNames } from './sent-headers.ts';
 import type { Measure } from './meter.ts';
 
 export interface AnswerFacts {
@@ -35,6 +36,7 @@ export function answerLine({ call, report, billed, measure, ending }: AnswerFact
     account: call.key.account,
     model: call.model.base,
     dropped_tools: call.droppedTools || undefined,
+    dropped: droppedNames(report.sent),
     ...(report.search !== undefined && { search: report.search }),
     channel: report.tried.at(-1)?.channel,
     attempts: report.tried.length > 0 ? report.tried : undefined,

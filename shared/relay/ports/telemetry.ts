@@ -19,6 +19,8 @@ export interface RequestLog {
   channel?: string | undefined;
   /** Number of declared tools that were dropped because no chat upstream supports them. */
   dropped_tools?: number | undefined;
+  /** The client's fields that the upstream was not sent. */
+  dropped?: string[] | undefined;
   /** `web-` calls only: `found`, `empty`, `none`, `no_query`, `timeout` or `failed`. */
   search?: string | undefined;
   attempts?: { channel: string; outcome: string }[] | undefined;
