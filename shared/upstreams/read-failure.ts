@@ -63,6 +63,7 @@ const isTooLong = (status: number, { code, message }: UpstreamError): boolean =>
 const callerFault = (status: number, error: UpstreamError, withheld: readonly Withheld[]): CallerFault =>
   new CallerFault({
     status,
+    raw: error,
     message: scrub(error.message, withheld) ?? 'The upstream refused the request.',
     param: scrub(error.param, withheld) ?? null,
     code: wordOf(scrub(error.code, withheld)) ?? 'upstream_refused',

@@ -79,6 +79,8 @@ export interface UpstreamError {
 
 export interface RefusedRequest {
   status: number;
+  /** As the upstream sent it; not for clients or logs. */
+  raw: UpstreamError;
   message: string;
   param: string | null;
   code: string;
@@ -90,12 +92,14 @@ export class CallerFault extends Error {
   readonly status: number;
   readonly param: string | null;
   readonly code: string;
+  readonly raw: UpstreamError;
 
-  constructor({ status, message, param, code }: RefusedRequest) {
+  constructor({ status, message, param, code, raw }: RefusedRequest) {
     super(message);
     this.status = status;
     this.param = param;
     this.code = code;
+    this.raw = raw;
   }
 }
 

@@ -25,5 +25,9 @@ export async function loadDialect(name: string): Promise<Dialect> {
   return await dialects[name as DialectName].load();
 }
 
+/** The path of a dialect. Undefined: there is no such dialect. */
+export const dialectPath = (name: string): string | undefined =>
+  Object.hasOwn(dialects, name) ? dialects[name as DialectName].path : undefined;
+
 /** The paths that are appended to base addresses. Operators sometimes paste an address with its path. */
 export const dialectPaths: readonly string[] = Object.values(dialects).map(({ path }) => path);

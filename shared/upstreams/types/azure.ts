@@ -18,6 +18,8 @@ export const azure: ChannelType<'api_version'> = {
     return `${base}/openai/deployments/${encodeURIComponent(deployment)}${path}${query}`;
   },
   credentials: (secret) => ({ 'api-key': secret }),
+  // Some of the models refuse tools elsewhere.
+  alsoSpeaks: ['responses'],
   limitField: () => 'max_completion_tokens',
   reportsUsage: ({ api_version: version }) =>
     version === undefined || !/^\d{4}-\d{2}-\d{2}/.test(version) || version >= usageSince,

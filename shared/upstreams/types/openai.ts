@@ -7,6 +7,8 @@ export const openai: ChannelType = {
   // Compatible servers of Anthropic's API read the key from either header.
   credentials: (secret, _channel, dialect) =>
     dialect === 'messages' ? { ...bearer(secret), 'x-api-key': secret } : bearer(secret),
+  // Some of OpenAI's models refuse tools elsewhere.
+  alsoSpeaks: ['responses'],
   // OpenAI's reasoning models refuse `max_tokens`; most other upstreams accept only `max_tokens`.
   limitField: ({ endpoint }) =>
     new URL(endpoint).hostname === 'api.openai.com' ? 'max_completion_tokens' : 'max_tokens',

@@ -615,7 +615,7 @@ describe('silence', () => {
       [
         {
           channels: [{ idle_seconds: 400 }],
-          settings: { limits: { defaultOutputTokens: 1, requestSeconds: 40 } },
+          settings: { limits: { defaultOutputTokens: 1, requestSeconds: 40, stateDays: 30 } },
         },
         {},
         40_000,

@@ -5,10 +5,12 @@ import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
+import { ContentBlocks } from './content-blocks.ts';
 import { messagesError } from './failure.ts';
 import { MessagesUsage } from './usage.ts';
 
-const reasons = new Map<string, FinishReason>([
+/** All others are `stop`: `end_turn`, `stop_sequence`, and `pause_turn`, which a client cannot continue either. */
+const stopReasons = new Map<string, FinishReason>([
   ['max_tokens', 'length'],
   ['model_context_window_exceeded', 'length'],
   ['tool_use', 'tool_calls'],
@@ -17,15 +19,18 @@ const reasons = new Map<string, FinishReason>([
 
 export class MessagesReader implements AnswerReader {
   done = false;
-  readonly state: readonly StatePart[] | undefined = undefined;
-  readonly #context: ReaderContext;
+  serviceTier: string | undefined;
+  readonly #identity: ReaderContext['identity'];
+  readonly #blocks: ContentBlocks;
   readonly #usage = new MessagesUsage();
   #roleSent = false;
+  /** An event of this dialect came. */
   #understood = false;
   #finish: FinishReason | undefined;
 
   constructor(context: ReaderContext) {
-    this.#context = context;
+    this.#identity = context.identity;
+    this.#blocks = new ContentBlocks(context);
   }
 
   get usage(): ChatUsage | undefined {
@@ -37,73 +42,115 @@ export class MessagesReader implements AnswerReader {
   }
 
   get finishedChoices(): number {
-    return this.#finish ? 1 : 0;
+    return this.#finish === undefined ? 0 : 1;
+  }
+
+  get state(): readonly StatePart[] | undefined {
+    return this.#blocks.state;
+  }
+
+  /** The end mark came, or the reason to stop and the end of every block. */
+  get #whole(): boolean {
+    return this.done || (this.#finish !== undefined && !this.#blocks.anyOpen);
   }
 
   push(event: UpstreamEvent): ChatChunk[] {
-    if (this.done || event.kind === 'done' || !isRecord(event.value)) return [];
-    const value = event.value;
-    switch (value['type']) {
-      case 'message_start':
-        this.#understood = true;
-        this.#usage.push(asRecord(value['message'])['usage']);
-        return [];
-      case 'content_block_delta':
-        return this.#text(asRecord(value['delta'])['text']);
-      case 'message_delta':
-        this.#stop(asRecord(value['delta'])['stop_reason']);
-        this.#usage.push(value['usage']);
-        return [];
-      case 'message_stop':
-        this.done = true;
-        return [];
-      case 'message':
-        return this.#whole(value);
-      case 'error':
-        throw new ErrorInAnswer(messagesError(value) ?? {});
-      default:
-        return [];
+    if (this.done) return [];
+    if (event.kind === 'done') {
+      this.done = this.#finish !== undefined;
+      return [];
     }
+    const { value } = event;
+    if (!isRecord(value)) return [];
+    if (value['type'] === 'error' || isRecord(value['error'])) {
+      if (this.#whole) return [];
+      throw new ErrorInAnswer(messagesError(value) ?? {});
+    }
+    return this.#read(value).map((delta) => this.#delta(delta));
   }
 
   end(): ChatChunk[] {
-    if (!this.#finish) throw new UpstreamFailure(this.#understood ? 'cut' : 'junk');
-    const opening = this.#roleSent ? [] : this.#delta({ content: '' });
-    const finish = { index: 0, delta: {}, logprobs: null, finish_reason: this.#finish };
-    const last = [...opening, this.#chunk([finish])];
-    return this.usage ? [...last, { ...this.#chunk([]), usage: this.usage }] : last;
+    if (!this.#whole) {
+      const isBegun = this.#understood || this.#blocks.any;
+      throw new UpstreamFailure(isBegun ? 'cut' : 'junk');
+    }
+    if (this.#finish === undefined && !this.#blocks.any) throw new UpstreamFailure('empty');
+    const last = this.#blocks.end().map((delta) => this.#delta(delta));
+    const opening = this.#roleSent ? [] : [this.#delta({ content: '' })];
+    const reason = agree(this.#finish ?? 'stop', this.#blocks.anyCalls);
+    const finish = this.#chunk([{ index: 0, delta: {}, logprobs: null, finish_reason: reason }]);
+    const usage = this.usage ? [{ ...this.#chunk([]), usage: this.usage }] : [];
+    return [...last, ...opening, finish, ...usage];
   }
 
+  /** A complete answer ends normally, however the connection ended. */
   fail(error: unknown): ChatChunk[] {
-    if (this.#finish) return this.end();
+    if (this.#whole) return this.end();
     throw error;
   }
 
-  #whole(value: JsonRecord): ChatChunk[] {
-    const blocks: unknown[] = Array.isArray(value['content']) ? value['content'] : [];
-    this.#stop(value['stop_reason'] ?? 'end_turn');
-    this.#usage.push(value['usage']);
-    this.done = true;
-    return blocks.flatMap((block) => this.#text(asRecord(block)['text']));
+  #read(value: JsonRecord): ChatDelta[] {
+    const { type, index } = value;
+    switch (type) {
+      case 'message_start':
+        this.#understood = true;
+        this.#readUsage(asRecord(value['message'])['usage']);
+        return [];
+      case 'content_block_start':
+        return this.#blocks.start(index, asRecord(value['content_block']));
+      case 'content_block_delta':
+        return this.#blocks.delta(index, asRecord(value['delta']));
+      case 'content_block_stop':
+        return this.#blocks.stop(index);
+      case 'message_delta': {
+        this.#understood = true;
+        this.#readUsage(value['usage']);
+        return this.#stop(asRecord(value['delta']));
+      }
+      case 'message_stop':
+        this.done = this.#understood || this.#blocks.any;
+        return [];
+      default:
+        return type === 'message' || isWholeMessage(value) ? this.#readWhole(value) : [];
+    }
   }
 
-  #text(text: unknown): ChatChunk[] {
+  /** An answer that is one JSON document. */
+  #readWhole(value: JsonRecord): ChatDelta[] {
     this.#understood = true;
-    return typeof text === 'string' && text !== '' ? this.#delta({ content: text }) : [];
+    const content: unknown[] = Array.isArray(value['content']) ? value['content'] : [];
+    const deltas = content.flatMap((block, index) =>
+      this.#blocks.start(index, asRecord(block)).concat(this.#blocks.stop(index)),
+    );
+    this.#readUsage(value['usage']);
+    const refusal = this.#stop(value);
+    this.done = true;
+    return [...deltas, ...refusal];
   }
 
-  #stop(reason: unknown): void {
-    if (typeof reason === 'string') this.#finish = reasons.get(reason) ?? 'stop';
+  /** The vendor's words about a refusal, where it gives any. */
+  #stop({ stop_reason: reason, stop_details: details }: JsonRecord): ChatDelta[] {
+    if (typeof reason !== 'string' || reason === '') return [];
+    this.#finish = stopReasons.get(reason) ?? 'stop';
+    const { explanation } = asRecord(details);
+    const isExplained = reason === 'refusal' && typeof explanation === 'string' && explanation !== '';
+    return isExplained ? [{ refusal: explanation }] : [];
   }
 
-  #delta(delta: ChatDelta): ChatChunk[] {
+  #readUsage(value: unknown): void {
+    this.#usage.push(value);
+    const { service_tier: tier } = asRecord(value);
+    if (typeof tier === 'string' && tier !== '') this.serviceTier = tier.slice(0, 64);
+  }
+
+  #delta(delta: ChatDelta): ChatChunk {
     const whole: ChatDelta = this.#roleSent ? delta : { role: 'assistant', ...delta };
     this.#roleSent = true;
-    return [this.#chunk([{ index: 0, delta: whole, logprobs: null, finish_reason: null }])];
+    return this.#chunk([{ index: 0, delta: whole, logprobs: null, finish_reason: null }]);
   }
 
   #chunk(choices: ChatChunk['choices']): ChatChunk {
-    const { requestId, created, model } = this.#context.identity;
+    const { requestId, created, model } = this.#identity;
     return {
       id: `chatcmpl-${requestId}`,
       object: 'chat.completion.chunk',
@@ -113,4 +160,14 @@ export class MessagesReader implements AnswerReader {
       usage: null,
     };
   }
+}
+
+/** Some endpoints leave the type out. */
+const isWholeMessage = ({ role, content }: JsonRecord): boolean =>
+  role === 'assistant' && Array.isArray(content);
+
+/** Clients act on `tool_calls`, so it is sent exactly when there are calls and the answer was not cut. */
+function agree(reason: FinishReason, anyCalls: boolean): FinishReason {
+  if (anyCalls) return reason === 'stop' ? 'tool_calls' : reason;
+  return reason === 'tool_calls' ? 'stop' : reason;
 }

@@ -1,31 +1,137 @@
 /** Builds the body of a Messages request for one channel. */
 import type { CanonicalCall } from '../../../wire/canonical-call.ts';
-import type { ChatMessage } from '../../../wire/chat-request.ts';
-import type { JsonRecord } from '../../../wire/json-record.ts';
-import type { RequestSettings, SentBody } from '../../dialect.ts';
+import type { ChatRequest } from '../../../wire/chat-request.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { CannotCarry, type RequestSettings, type SentBody } from '../../dialect.ts';
+import { withBreakpoints } from './cache-policy.ts';
+import { conversation, type Turn } from './conversation.ts';
+import { modelRules, type ModelRules } from './model-rules.ts';
+import { samplingFields, thinkingFields } from './thinking.ts';
+import { toolFields } from './tools.ts';
 
-/** Converts a call to the body for an upstream. */
+/**
+ * Fields that may be left out and have no form here. `user` and `safety_identifier` have one, `metadata.user_id`, but
+ * it must not hold what identifies a person, and nobody knows what a client wrote. `prompt_cache_key` has done its work
+ * here when breakpoints are set.
+ */
+const droppedFields = [
+  'user',
+  'safety_identifier',
+  'metadata',
+  'prompt_cache_key',
+  'seed',
+  'logprobs',
+  'top_logprobs',
+  'verbosity',
+] as const;
+
+/** OpenAI's service tiers that mean one of the vendor's. */
+const serviceTiers = new Map([
+  ['auto', 'auto'],
+  ['default', 'standard_only'],
+]);
+
+/** Throws CannotCarry for a field that must not be left out and has no form here. */
 export function messagesBody({ request, unknown }: CanonicalCall, settings: RequestSettings): SentBody {
-  const { messages } = request;
-  const firstTurn = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer');
-  const system = messages.slice(0, firstTurn < 0 ? messages.length : firstTurn).map(textOf);
-  const outputTokensMax = Math.min(
-    request.max_completion_tokens ?? request.max_tokens ?? settings.outputTokensDefault,
-    settings.maxOutputTokens ?? Infinity,
-    settings.outputTokensLimit ?? Infinity,
-  );
-  const body: JsonRecord = { model: settings.model };
-  if (system.length > 0) body['system'] = system.map((text) => ({ type: 'text', text }));
-  body['messages'] = messages.slice(system.length).map((message) => ({
-    role: message.role === 'assistant' ? 'assistant' : 'user',
-    content: [{ type: 'text', text: textOf(message) }],
-  }));
-  body['max_tokens'] = outputTokensMax;
-  if (settings.stream) body['stream'] = true;
+  const rules = modelRules(settings.model);
+  const { system, turns } = conversation(request.messages, settings);
+  const outputTokensMax = limitOf(request, settings, rules);
+  const isLoopWithoutThinking = lacksThinking(turns);
+  const thinking = thinkingFields(request, { rules, settings, outputTokensMax, isLoopWithoutThinking });
+  const forcesCalls = rules.forcesCalls && !thinking.isOn;
+  const tools = toolFields(request, { allow: settings.allow, forcesCalls });
+  const sampling = samplingFields(request, {
+    isThinking: thinking.isOn,
+    rules,
+    apiVersion: settings.apiVersion ?? '',
+  });
+  const hasCacheKey = typeof request.prompt_cache_key === 'string' && request.prompt_cache_key !== '';
+  const prompt = withBreakpoints({ tools: tools.tools, system, turns }, { ...rules, hasCacheKey });
+  const tier = settings.allow.includes('service_tier')
+    ? serviceTiers.get(request.service_tier ?? '')
+    : undefined;
+  const outputConfig = { ...(thinking.effort && { effort: thinking.effort }), ...formatOf(request) };
+  const stop = stopSequences(request);
+
+  // Vendors cache from the front: tools, then system, then messages. Written in that order, the body of the next turn
+  // begins with this one's.
+  const body: JsonRecord = {
+    model: settings.model,
+    ...(prompt.tools.length > 0 && { tools: prompt.tools }),
+    ...(prompt.system.length > 0 && { system: prompt.system }),
+    messages: prompt.turns,
+    max_tokens: outputTokensMax,
+    ...(tools.choice && { tool_choice: tools.choice }),
+    ...(thinking.thinking && { thinking: thinking.thinking }),
+    ...(Object.keys(outputConfig).length > 0 && { output_config: outputConfig }),
+    ...sampling.fields,
+    ...(stop.length > 0 && { stop_sequences: stop }),
+    ...(tier && { service_tier: tier }),
+    ...(settings.stream && { stream: true }),
+  };
   Object.assign(body, settings.set);
   for (const field of settings.drop) delete body[field];
-  return { body, dropped: Object.keys(unknown), outputTokensMax, wrapped: new Set() };
+  const dropped = [
+    ...tools.dropped,
+    ...thinking.dropped,
+    ...sampling.dropped,
+    ...droppedFields.filter((field) => isSet(request[field])),
+    ...(isSet(request.service_tier) && tier === undefined ? ['service_tier'] : []),
+    ...Object.keys(unknown).filter((field) => isSet(unknown[field])),
+    ...(settings.without.has('state') && settings.states.size > 0 ? ['reasoning'] : []),
+  ];
+  return {
+    body,
+    dropped,
+    effort: thinking.changedEffort,
+    toolChoice: tools.changedChoice,
+    outputTokensMax,
+    wrapped: tools.wrapped,
+  };
 }
 
-const textOf = ({ content }: ChatMessage): string =>
-  typeof content === 'string' ? content : (content ?? []).map(({ text }) => text ?? '').join('');
+/** `false` asks for nothing, as null does. */
+const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== false;
+
+/**
+ * The limit, which the vendor requires. Never more than the balance covers, the channel allows and the model's
+ * documented maximum. `outputTokensLimit` is also what a client of another endpoint asked for.
+ */
+function limitOf(request: ChatRequest, settings: RequestSettings, { outputTokensMax }: ModelRules): number {
+  const { outputTokensDefault, outputTokensLimit, maxOutputTokens, without } = settings;
+  const fallback = without.has('limit') ? (outputTokensMax ?? outputTokensDefault) : outputTokensDefault;
+  const asked = without.has('limit')
+    ? undefined
+    : (request.max_completion_tokens ?? request.max_tokens ?? undefined);
+  return Math.min(
+    asked ?? (without.has('limit') ? fallback : (outputTokensLimit ?? fallback)),
+    outputTokensLimit ?? Infinity,
+    maxOutputTokens ?? Infinity,
+    outputTokensMax ?? Infinity,
+  );
+}
+
+/** Whether the call continues a loop of calls whose last turn does not begin with thinking. */
+function lacksThinking(turns: readonly Turn[]): boolean {
+  const answered = turns.at(-1)?.content.some(({ type }) => type === 'tool_result') ?? false;
+  const first = turns.at(-2)?.content[0]?.['type'];
+  return answered && first !== 'thinking' && first !== 'redacted_thinking';
+}
+
+/** The form of the answer, for `output_config`. Throws CannotCarry for JSON without a schema, and for more answers than one. */
+function formatOf({ response_format: format, n }: ChatRequest): JsonRecord {
+  if ((n ?? 1) > 1) throw new CannotCarry('n', 'This model gives one answer at a time.');
+  if (!format || format.type === 'text') return {};
+  const { schema } = asRecord(format['json_schema']);
+  if (format.type === 'json_schema' && isRecord(schema)) return { format: { type: 'json_schema', schema } };
+  throw new CannotCarry('response_format', 'This model gives JSON only for a schema (`json_schema`).');
+}
+
+/** Throws CannotCarry for a sequence of white space alone, which the vendor refuses. */
+function stopSequences({ stop }: ChatRequest): string[] {
+  const sequences = (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((each) => each !== '');
+  if (sequences.some((each) => each.trim() === '')) {
+    throw new CannotCarry('stop', 'This model does not stop at white space alone.');
+  }
+  return sequences;
+}

@@ -3,14 +3,40 @@
  * relay's client contract, "Responses response" and "Responses stream event types", and the fields that
  * OpenAI's and Open Responses' schemas require.
  */
-import type { ErrorObject } from '../../wire/public/error-body.ts';
+import type { ErrorObject } from '../../../wire/public/error-body.ts';
+
+/** A citation of a web page. */
+export interface Annotation {
+  type: 'url_citation';
+  url: string;
+  title: string;
+  start_index: number;
+  end_index: number;
+}
+
+export interface TopLogprob {
+  token: string;
+  logprob: number;
+  bytes: number[];
+}
+
+export interface TokenLogprob extends TopLogprob {
+  top_logprobs: TopLogprob[];
+}
 
 export interface OutputText {
   type: 'output_text';
   text: string;
-  annotations: [];
-  logprobs: [];
+  annotations: Annotation[];
+  logprobs: TokenLogprob[];
 }
+
+export interface Refusal {
+  type: 'refusal';
+  refusal: string;
+}
+
+export type MessagePart = OutputText | Refusal;
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 
@@ -19,7 +45,9 @@ export interface MessageItem {
   type: 'message';
   status: ItemStatus;
   role: 'assistant';
-  content: OutputText[];
+  /** `commentary` or `final_answer`. Set when the item is done, or at its start if the upstream says it. */
+  phase?: string;
+  content: MessagePart[];
 }
 
 export interface FunctionCallItem {
@@ -44,11 +72,25 @@ export interface CustomToolCallItem {
   input: string;
 }
 
-export type OutputItem = MessageItem | FunctionCallItem | CustomToolCallItem;
+export interface SummaryText {
+  type: 'summary_text';
+  text: string;
+}
+
+export interface ReasoningItem {
+  id: string;
+  type: 'reasoning';
+  status: ItemStatus;
+  summary: SummaryText[];
+  /** The state of the turn so far, sealed. */
+  encrypted_content?: string;
+}
+
+export type OutputItem = ReasoningItem | MessageItem | FunctionCallItem | CustomToolCallItem;
 
 export interface ResponsesUsage {
   input_tokens: number;
-  input_tokens_details: { cached_tokens: number; cache_write_tokens: number };
+  input_tokens_details: { cached_tokens: number; cache_write_tokens: number; cache_write_1h_tokens?: number };
   output_tokens: number;
   output_tokens_details: { reasoning_tokens: number };
   total_tokens: number;

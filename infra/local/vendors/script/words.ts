@@ -1,0 +1,50 @@
+/**
+ * The words of the last user text that steer every double. Whole words, in any case:
+ *
+ * - `turns=5`: five turns that call tools before the answer; default 1, at most 50
+ * - `three`, `in parallel`: three calls in each such turn
+ * - `explain`: a sentence before the calls
+ * - `interleave`: the model thinks again before each call, where the vendor can
+ * - `redacted`: thinking is redacted, where the vendor can
+ * - `cite`: the answer has an annotation, where the vendor can
+ * - `long`: an answer of 400 words
+ * - `refuse`: the model refuses
+ * - `pause`: the turn is paused, where the vendor can
+ * - `overflow`: the answer ends with the context window, where the vendor can
+ * - `overload`, `quota`, `throttle`, `window`: refused with the vendor's error for it: overloaded, account
+ *   empty, too many requests, context length exceeded
+ * - `cut`: an error in mid-stream; `hang up`: the connection breaks there; `silence`: nothing more comes
+ */
+export type SteeringWord =
+  | 'explain'
+  | 'interleave'
+  | 'redacted'
+  | 'cite'
+  | 'long'
+  | 'refuse'
+  | 'pause'
+  | 'overflow'
+  | Failure;
+
+/** Failures before the first byte, then those in mid-stream. */
+export type Failure = EarlyFailure | LateFailure;
+export type EarlyFailure = 'overload' | 'quota' | 'throttle' | 'window';
+export type LateFailure = 'cut' | 'hang up' | 'silence';
+
+const early: EarlyFailure[] = ['overload', 'quota', 'throttle', 'window'];
+const late: LateFailure[] = ['cut', 'hang up', 'silence'];
+
+export const asks = (said: string, word: SteeringWord): boolean =>
+  new RegExp(String.raw`\b${word}\b`, 'i').test(said);
+
+export const earlyFailureIn = (said: string): EarlyFailure | undefined =>
+  early.find((word) => asks(said, word));
+
+export const lateFailureIn = (said: string): LateFailure | undefined => late.find((word) => asks(said, word));
+
+const turnsMax = 50;
+
+export const callingTurnsIn = (said: string): number =>
+  Math.min(Number(/\bturns=(\d+)/i.exec(said)?.[1] ?? 1), turnsMax);
+
+export const callsPerTurnIn = (said: string): number => (/\b(three|in parallel)\b/i.test(said) ? 3 : 1);

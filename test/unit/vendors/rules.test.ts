@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest';
+import { vendorDoubles } from '../../../infra/local/vendors/vendors.ts';
+import { chatExamples } from './examples.ts';
+import { anthropicExamples, bedrockExamples, shownElsewhere } from './messages-examples.ts';
+import { doubleOf, send, textOf } from './rig.ts';
+
+const examples = { ...chatExamples, anthropic: anthropicExamples, bedrock: bedrockExamples };
+const cases = Object.entries(examples).flatMap(([vendor, rules]) =>
+  Object.entries(rules).map(([rule, example]) => ({ vendor, rule, ...example })),
+);
+
+describe('the rules of the doubles', () => {
+  test.each(vendorDoubles())('of $name have a sentence, a public source and its date', ({ rules }) => {
+    for (const { id, says, source, date } of rules) {
+      expect(id, id).toMatch(/^[a-z]+(-[a-z]+)*$/);
+      expect(says, id).toMatch(/^[A-Z].*\.$/);
+      expect(source, id).toMatch(/^(https:\/\/\S+\.\S+|upstreams\.md §\d)/);
+      expect(new Date(date).toISOString().slice(0, 10), id).toBe(date);
+    }
+    expect(new Set(rules.map(({ id }) => id)).size).toBe(rules.length);
+  });
+
+  test.each(vendorDoubles())('of $name are all shown', ({ name, rules }) => {
+    const shown = Object.keys(examples[name as keyof typeof examples]);
+    const expected = rules.map(({ id }) => id).filter((id) => !shownElsewhere.includes(id));
+    expect(shown.toSorted()).toEqual(expected.toSorted());
+  });
+
+  test.each(cases)('$vendor: $rule', async ({ vendor, rule, breaks, status, says, keeps }) => {
+    const refused = await send(doubleOf(vendor), breaks);
+    expect({ rule: refused.rule, text: textOf(refused) }).toEqual({
+      rule,
+      text: expect.stringMatching(says),
+    });
+    expect(refused.status).toBe(status);
+    const kept = await send(doubleOf(vendor), keeps);
+    expect({ rule: kept.rule, status: kept.status }, textOf(kept)).toEqual({ rule: undefined, status: 200 });
+  });
+});
