@@ -57,8 +57,9 @@ export function failureInAnswer(
 
 const isTooLong = (status: number, { code, message }: UpstreamError): boolean =>
   code === tooLong ||
-  status === 413 ||
-  (status === 400 && typeof message === 'string' && tooLongTexts.test(message.slice(0, bodyBytesMax)));
+  ((status === 400 || status === 413) &&
+    typeof message === 'string' &&
+    tooLongTexts.test(message.slice(0, bodyBytesMax)));
 
 const callerFault = (status: number, error: UpstreamError, withheld: readonly Withheld[]): CallerFault =>
   new CallerFault({
@@ -91,9 +92,7 @@ export async function readFailure(
   if (isRateLimit) return failure;
   const own = type.ownFault?.(status, error);
   if (own) return own === 'secret' ? new UpstreamFailure('secret', status) : failure;
-  return isTooLong(status, error)
-    ? callerFault(400, { ...error, code: tooLong }, withheld)
-    : callerFault(status, error, withheld);
+  return callerFault(status, isTooLong(status, error) ? { ...error, code: tooLong } : error, withheld);
 }
 
 /** AWS services name the exception in a header, as `ValidationException:http://...`. */

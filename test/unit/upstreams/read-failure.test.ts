@@ -67,11 +67,11 @@ describe('a prompt that is too long', () => {
     ],
     [400, { message: 'Input is too long for requested model.' }],
     [400, { message: 'input length and `max_tokens` exceed context limit: 1 + 2 > 3' }],
-    [413, { type: 'request_too_large', message: 'Request exceeds the maximum size' }],
+    [413, { type: 'request_too_large', message: 'prompt is too long' }],
   ])('under %i with %j is the caller’s, by its name', async (status, error) => {
     const failure = await read({ status, error });
     expect(failure).toBeInstanceOf(CallerFault);
-    expect(failure).toMatchObject(fault);
+    expect(failure).toMatchObject({ ...fault, status });
   });
 
   it.each([
