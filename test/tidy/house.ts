@@ -34,6 +34,14 @@ export const notPorts: Record<string, string> = {
 export const typeNameHolders: Record<string, string> = {
   'infra/local/demo/seed-rows.ts': 'rows are data',
   'infra/local/host/local-options.ts': 'the variable OPENAI_API_KEY, which is public',
+  'infra/local/vendors/anthropic.ts': 'a double of the vendor',
+  'infra/local/vendors/aws-signature.ts': 'the service that a signature names',
+  'infra/local/vendors/bedrock.ts': 'a double of the vendor',
+  'infra/local/vendors/gemini.ts': 'a double of the vendor',
+  'infra/local/vendors/messages/rules.ts': 'the header of betas, which is public',
+  'infra/local/vendors/openai.ts': 'a double of the vendor',
+  'infra/local/vendors/openai-rules.ts': 'a double of the vendor',
+  'infra/local/vendors/vendors.ts': 'all doubles, one line each',
   'infra/stack/constructs/bedrock-access.ts': 'the service in IAM actions',
   'infra/stack/options/stack-options.ts': 'the option bedrockModels, which is public',
   'infra/stack/relay-stack.ts': 'the option bedrockModels, which is public',
@@ -41,6 +49,7 @@ export const typeNameHolders: Record<string, string> = {
 
 /** Where a channel type's name may stand inside a longer text alone. */
 export const typeNameExamples: Record<string, string> = {
+  'infra/local/vendors/responses/rules.ts': 'the address of a source',
   'shared/relay/page/page-snippets.ts': 'the client libraries of OpenAI are called openai',
   'infra/ops/cli/channel-commands.ts': 'examples in help texts',
   'infra/ops/cli/secret-commands.ts': 'examples in help texts',

@@ -195,7 +195,7 @@ describe('Messages', () => {
   /** The block without what only answers have. */
   function asParam(block: Anthropic.ContentBlock): Anthropic.ContentBlockParam {
     if (block.type === 'text') return { type: 'text', text: block.text };
-    if (block.type !== 'tool_use') return block as Anthropic.ContentBlockParam;
+    if (block.type !== 'tool_use') return block;
     return { type: 'tool_use', id: block.id, name: block.name, input: block.input };
   }
 

@@ -24,7 +24,7 @@ async function secondTurn(change: (items: Json[]) => Json[], key?: string) {
 const altered = (items: Json[]): Json[] =>
   items.map((item) =>
     item['encrypted_content']
-      ? Object.assign({}, item, { encrypted_content: `${String(item['encrypted_content'])}x` })
+      ? Object.assign({}, item, { encrypted_content: `${item['encrypted_content'] as string}x` })
       : item,
   );
 const withoutReasoning = (items: Json[]): Json[] => items.filter(({ type }) => type !== 'reasoning');
