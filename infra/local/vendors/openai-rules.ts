@@ -132,6 +132,20 @@ export const openaiChatRules = (names: RegExp): Rule<ChatCall>[] => [
   unknownParameter(chatFields),
   model(names),
   {
+    id: 'stream-options',
+    says: 'Options of a stream come with a stream.',
+    source: reference,
+    date: '2026-11-21',
+    check: ({ body }) =>
+      isObject(body['stream_options']) &&
+      body['stream'] !== true &&
+      refused(
+        "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
+        'stream_options',
+        null,
+      ),
+  },
+  {
     id: 'max-tokens',
     says: 'Models that reason take max_completion_tokens, not max_tokens.',
     source: reference,

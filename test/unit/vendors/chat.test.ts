@@ -184,3 +184,23 @@ test.each(['openai', 'gemini', 'deepseek', 'picky'])('a stream of %s is cut by a
   expect(JSON.stringify(eventsOf(reply).at(-1))).toMatch(/"error":/);
   expect(textOf(reply)).not.toContain('[DONE]');
 });
+
+test('a refusal says when to come back as the text wants it', async () => {
+  const said = 'throttle retry-after=Wed, 25 Nov 2026 07:28:00 GMT';
+  const reply = await send(doubleOf('openai'), chat('gpt-4.1', { messages: [user(said)] }));
+  expect(reply.headers['retry-after']).toBe('Wed, 25 Nov 2026 07:28:00 GMT');
+});
+
+test.each([
+  ['openai', 'gpt-4.1', { error: { code: 'context_length_exceeded' } }],
+  ['deepseek', 'deepseek-v4-pro', { error: { message: expect.stringContaining('maximum context length') } }],
+])('a stream of %s starts well and fails with its first event', async (vendor, model, first) => {
+  const reply = await send(doubleOf(vendor), chat(model, { messages: [user('overlong')], stream: true }));
+  expect(reply.status).toBe(200);
+  expect(eventsOf(reply)).toMatchObject([first]);
+});
+
+test('a stream may stay mute after its headers', async () => {
+  const reply = await send(doubleOf('openai'), chat('gpt-4.1', { messages: [user('mute')], stream: true }));
+  expect(reply).toMatchObject({ status: 200, frames: [], ending: 'silent' });
+});

@@ -50,6 +50,7 @@ describe('thinking of Anthropic', () => {
     ['system', { body: { system: 'new' } }],
     ['tools', { body: { tools: [{ ...messagesTool, description: 'new' }] } }],
     ['account', { key: 'two' }],
+    ['model', { body: { model: 'claude-fable-5-1' } }],
   ])('is refused where the %s changed', async (_what, change) => {
     const reply = await secondTurn(change);
     expect(reply.rule).toBe('thinking-bound');
@@ -106,6 +107,12 @@ describe('answers of Anthropic', () => {
     expect(jsonOf(await send(doubleOf('anthropic'), opus(word)))['stop_reason']).toBe(reason);
   });
 
+  test('end before a stop sequence, and name it', async () => {
+    const reply = jsonOf(await send(doubleOf('anthropic'), opus('one END two', { stop_sequences: ['END'] })));
+    expect(reply).toMatchObject({ stop_reason: 'stop_sequence', stop_sequence: 'END' });
+    expect(contentOf(reply).at(-1)).toMatchObject({ text: 'You said: "one ' });
+  });
+
   test.each([1, 3, 9, 12, 20])('stop at max_tokens: %s', async (limit) => {
     const reply = await send(
       doubleOf('anthropic'),
@@ -128,6 +135,13 @@ describe('answers of Anthropic', () => {
       status,
       text: expect.stringMatching(says),
     });
+  });
+
+  test('start a stream well and fail with its first event', async () => {
+    const events = eventsOf(await send(doubleOf('anthropic'), opus('overlong', { stream: true })));
+    expect(events).toMatchObject([
+      { type: 'error', error: { message: expect.stringContaining('prompt is too long') } },
+    ]);
   });
 
   test('stream with pings, and may be cut by an error', async () => {

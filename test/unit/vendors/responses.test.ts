@@ -107,6 +107,13 @@ test('refusals, annotations and limits have their events', async () => {
   expect((await types('cut')).at(-1)).toBe('error');
 });
 
+test('a stream fails with its first event where the context is too long', async () => {
+  const events = eventsOf(await send(doubleOf('openai'), asked('overlong', { stream: true })));
+  expect(events).toMatchObject([
+    { type: 'response.failed', response: { status: 'failed', error: { code: 'context_length_exceeded' } } },
+  ]);
+});
+
 test('events are numbered', async () => {
   const events = eventsOf(await send(doubleOf('openai'), asked('hello', { stream: true })));
   expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, index) => index));

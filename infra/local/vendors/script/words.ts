@@ -13,7 +13,10 @@
  * - `overflow`: the answer ends with the context window, where the vendor can
  * - `overload`, `quota`, `throttle`, `window`: refused with the vendor's error for it: overloaded, account
  *   empty, too many requests, context length exceeded
- * - `cut`: an error in mid-stream; `hang up`: the connection breaks there; `silence`: nothing more comes
+ * - `overlong`: a stream with status 200 whose first event is the error for a context that is too long
+ * - `retry-after=VALUE`: what the header of `throttle` says
+ * - `cut`: an error in mid-stream; `hang up`: the connection breaks there; `silence`: nothing more comes;
+ *   `mute`: nothing comes after the headers
  */
 export type SteeringWord =
   | 'explain'
@@ -24,15 +27,16 @@ export type SteeringWord =
   | 'refuse'
   | 'pause'
   | 'overflow'
+  | 'overlong'
   | Failure;
 
 /** Failures before the first byte, then those in mid-stream. */
 export type Failure = EarlyFailure | LateFailure;
 export type EarlyFailure = 'overload' | 'quota' | 'throttle' | 'window';
-export type LateFailure = 'cut' | 'hang up' | 'silence';
+export type LateFailure = 'cut' | 'hang up' | 'silence' | 'mute';
 
 const early: EarlyFailure[] = ['overload', 'quota', 'throttle', 'window'];
-const late: LateFailure[] = ['cut', 'hang up', 'silence'];
+const late: LateFailure[] = ['cut', 'hang up', 'silence', 'mute'];
 
 export const asks = (said: string, word: SteeringWord): boolean =>
   new RegExp(String.raw`\b${word}\b`, 'i').test(said);
@@ -48,3 +52,5 @@ export const callingTurnsIn = (said: string): number =>
   Math.min(Number(/\bturns=(\d+)/i.exec(said)?.[1] ?? 1), turnsMax);
 
 export const callsPerTurnIn = (said: string): number => (/\b(three|in parallel)\b/i.test(said) ? 3 : 1);
+
+export const retryAfterIn = (said: string): string | undefined => /\bretry-after=([^\n]+)/i.exec(said)?.[1];
