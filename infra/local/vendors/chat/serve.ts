@@ -11,7 +11,7 @@ import { chatCall, promptParts, secretOf, tokenLimit, transcriptOf, type ChatCal
 export interface ChatServer {
   rules: Rule<ChatCall>[];
   /** Renders a refusal in the vendor's error form. */
-  refuse(refusal: Refusal): VendorReply;
+  refuse: (refusal: Refusal) => VendorReply;
   failures: Record<EarlyFailure, Refusal>;
   /** The data of the event that ends a broken stream. */
   streamError: unknown;

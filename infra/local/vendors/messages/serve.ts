@@ -26,7 +26,7 @@ export interface MessagesServer {
   ownFields?: string[];
   modelOf(name: string): ClaudeModel | undefined;
   account(gate: Gate): string;
-  refuse(refusal: Refusal): VendorReply;
+  refuse: (refusal: Refusal) => VendorReply;
   memory: PrefixMemory;
   /** Frames the events of a stream; default: server-sent events. */
   frame?: EventFraming;

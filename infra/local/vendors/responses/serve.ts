@@ -18,7 +18,7 @@ import { eventFrame, responseFrames } from './stream.ts';
 
 export interface ResponsesServer {
   rules: Rule<ResponsesCall>[];
-  refuse(refusal: Refusal): VendorReply;
+  refuse: (refusal: Refusal) => VendorReply;
   failures: Record<EarlyFailure, Refusal>;
   thinks(call: ResponsesCall): boolean;
   memory: PrefixMemory;
