@@ -204,3 +204,12 @@ test('a stream may stay mute after its headers', async () => {
   const reply = await send(doubleOf('openai'), chat('gpt-4.1', { messages: [user('mute')], stream: true }));
   expect(reply).toMatchObject({ status: 200, frames: [], ending: 'silent' });
 });
+
+test('words far behind the start of the text steer nothing', async () => {
+  const said = `${'x '.repeat(200)} overload refuse long`;
+  const reply = await send(doubleOf('openai'), chat('gpt-4.1', { messages: [user(said)] }));
+  expect({ status: reply.status, refusal: messageOf(jsonOf(reply))['refusal'] }).toEqual({
+    status: 200,
+    refusal: null,
+  });
+});
