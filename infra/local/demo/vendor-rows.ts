@@ -53,10 +53,20 @@ const vendorModels: VendorModel[] = [
   },
 ];
 
-/** A channel to each vendor double. `endpointOf`: the address that a row names for a double. */
-export const vendorRows = (endpointOf: (vendor: string) => string): SeedRow[] =>
-  vendorModels.map(({ vendor, model, upstream, row }) => ({
-    table: 'channels',
+/** A channel to each vendor double, and a price. `endpointOf`: the address that a row names for a double. */
+export const vendorRows = (endpointOf: (vendor: string) => string): SeedRow[] => [
+  {
+    table: 'charges',
+    row: {
+      id: 2,
+      type: 'token-billing',
+      models: vendorModels.map(({ model }) => model),
+      input: 0.002,
+      output: 0.008,
+    },
+  },
+  ...vendorModels.map(({ vendor, model, upstream, row }) => ({
+    table: 'channels' as const,
     row: {
       id: model,
       endpoint: endpointOf(vendor),
@@ -66,4 +76,5 @@ export const vendorRows = (endpointOf: (vendor: string) => string): SeedRow[] =>
       state: true,
       ...row,
     },
-  }));
+  })),
+];
