@@ -71,7 +71,7 @@ const gate: Rule<Gate>[] = [
   {
     id: 'key-header',
     says: 'The key is in x-api-key; since 2026-10-21 it is a bearer token.',
-    source: `${versions} (SDK 1.0: buildHeaders, authHeaders)`,
+    source: 'https://developersdigest.tech/blog/claude-api-version-2026-10-21-sdk-migration',
     date: '2026-10-21',
     check(call) {
       const { 'x-api-key': key, authorization } = call.headers;

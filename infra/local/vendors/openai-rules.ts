@@ -127,10 +127,26 @@ const tooLong = (place: string, id: string): Refusal =>
 
 const idLength = { source: 'https://github.com/AnswerDotAI/fastllm/issues/45', date: '2026-06-08' };
 
+const streamOptions: Rule<ChatCall> = {
+  id: 'stream-options',
+  says: 'Options of a stream come with a stream.',
+  source: reference,
+  date: '2026-11-21',
+  check: ({ body }) =>
+    isObject(body['stream_options']) &&
+    body['stream'] !== true &&
+    refused(
+      "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
+      'stream_options',
+      null,
+    ),
+};
+
 export const openaiChatRules = (names: RegExp): Rule<ChatCall>[] => [
   apiKey,
   unknownParameter(chatFields),
   model(names),
+  streamOptions,
   {
     id: 'max-tokens',
     says: 'Models that reason take max_completion_tokens, not max_tokens.',

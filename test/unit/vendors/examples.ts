@@ -80,6 +80,12 @@ const openaiExamples: Record<string, Example> = {
     keeps: openai({ reasoning_effort: 'low' }),
   },
   model: { breaks: chat('gpt-9'), status: 404, says: /model_not_found/, keeps: openai() },
+  'stream-options': {
+    breaks: openai({ stream_options: { include_usage: true } }),
+    status: 400,
+    says: /only allowed when 'stream' is enabled/,
+    keeps: openai({ stream_options: { include_usage: true }, stream: true }),
+  },
   'max-tokens': {
     breaks: openai({ max_tokens: 50 }),
     status: 400,

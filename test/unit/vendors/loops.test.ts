@@ -2,6 +2,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startVendors, type Vendors } from '../../../infra/local/vendors/vendors.ts';
+import { requestSigner } from '../../../shared/adapters/transport/request-signer.ts';
 import type { Json } from './rig.ts';
 import { chatTool, messagesTool, responsesTool } from './examples.ts';
 
@@ -195,7 +196,7 @@ describe('Messages', () => {
   /** The block without what only answers have. */
   function asParam(block: Anthropic.ContentBlock): Anthropic.ContentBlockParam {
     if (block.type === 'text') return { type: 'text', text: block.text };
-    if (block.type !== 'tool_use') return block as Anthropic.ContentBlockParam;
+    if (block.type !== 'tool_use') return block;
     return { type: 'tool_use', id: block.id, name: block.name, input: block.input };
   }
 
@@ -228,6 +229,61 @@ describe('Messages', () => {
   test('leave no note, since all thinking came back', () => {
     expect(vendors.requests('anthropic').flatMap(({ notes }) => notes)).toEqual([]);
   });
+});
+
+test.each(['hang up', 'silence'])('a stream ends at the words %s without its end', async (words) => {
+  const stop = new AbortController();
+  const answer = await fetch(`${vendors.url('openai')}/chat/completions`, {
+    method: 'POST',
+    body: JSON.stringify({
+      model: 'gpt-4.1',
+      stream: true,
+      messages: [{ role: 'user', content: `please ${words}` }],
+    }),
+    signal: stop.signal,
+  });
+  const reader = answer.body!.getReader();
+  let text = '';
+  const read = async (): Promise<string> => {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return 'ended';
+      text += Buffer.from(value).toString();
+      if (words === 'silence') stop.abort();
+    }
+  };
+  await expect(read()).rejects.toThrow(/terminated|aborted/);
+  expect(text).toContain('"role":"assistant"');
+  expect(text).not.toContain('[DONE]');
+});
+
+test.each([
+  [
+    '/anthropic/v1/messages',
+    {
+      model: 'us.anthropic.claude-opus-5-5-v1:0',
+      max_tokens: 99,
+      messages: [{ role: 'user', content: 'hi ü' }],
+    },
+  ],
+  ['/openai/v1/responses', { model: 'openai.gpt-5.6', input: 'hi ü' }],
+])("Bedrock takes what the relay's own signer signs: %s", async (path, value) => {
+  const url = `${vendors.url('bedrock')}${path}`;
+  const body = JSON.stringify(value);
+  const headers = { 'content-type': 'application/json', 'anthropic-version': '2023-06-01' };
+  const sign = requestSigner({
+    aws: { region: 'us-east-1', credentials: { accessKeyId: 'local', secretAccessKey: 'local' } },
+    clock: { now: () => Date.now() },
+  });
+  const signed = await sign(
+    { method: 'POST', url, headers, body },
+    { service: 'bedrock', region: 'us-east-1' },
+  );
+  expect((await fetch(url, { method: 'POST', headers: { ...headers, ...signed }, body })).status).toBe(200);
+  const other = body.replace('hi', 'ho');
+  expect((await fetch(url, { method: 'POST', headers: { ...headers, ...signed }, body: other })).status).toBe(
+    403,
+  );
 });
 
 test('the log has every request with its status', async () => {

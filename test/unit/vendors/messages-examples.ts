@@ -8,7 +8,7 @@ const body = (more: Json = {}): Json => ({
   ...more,
 });
 const opus = (more: Json = {}): Sent => ({ body: body(more) });
-const sonnet = (more: Json = {}): Sent => ({ body: body({ model: 'claude-haiku-4-5', ...more }) });
+const haiku = (more: Json = {}): Sent => ({ body: body({ model: 'claude-haiku-4-5', ...more }) });
 const version = (value: string, more: Record<string, string> = {}): Pick<Sent, 'headers'> => ({
   headers: { 'anthropic-version': value, ...more },
 });
@@ -42,11 +42,17 @@ export const sharedExamples: Record<string, Example> = {
     says: /first message must use the/,
     keeps: opus(),
   },
+  'system-turns': {
+    breaks: haiku({ messages: [user('hello'), { role: 'system', content: 'be brief' }] }),
+    status: 400,
+    says: /messages\.1: role 'system' is not supported on this model/,
+    keeps: opus({ messages: [user('hello'), { role: 'system', content: 'be brief' }] }),
+  },
   'no-prefill': {
     breaks: opus({ messages: [user('hello'), assistant(text())] }),
     status: 400,
     says: /does not support assistant message prefill/,
-    keeps: sonnet({ messages: [user('hello'), assistant(text())] }),
+    keeps: haiku({ messages: [user('hello'), assistant(text())] }),
   },
   'empty-content': {
     breaks: opus({ system: [text({ text: '' })] }),
@@ -115,19 +121,19 @@ export const sharedExamples: Record<string, Example> = {
     breaks: opus({ temperature: 1 }),
     status: 400,
     says: /`temperature` is deprecated for this model/,
-    keeps: sonnet({ temperature: 0.5 }),
+    keeps: haiku({ temperature: 0.5 }),
   },
   'one-of-sampling': {
-    breaks: sonnet({ temperature: 0.5, top_p: 0.9 }),
+    breaks: haiku({ temperature: 0.5, top_p: 0.9 }),
     status: 400,
     says: /cannot both be specified/,
-    keeps: sonnet({ top_p: 0.9 }),
+    keeps: haiku({ top_p: 0.9 }),
   },
   'thinking-sampling': {
-    breaks: sonnet({ thinking: budget, temperature: 0.5 }),
+    breaks: haiku({ thinking: budget, temperature: 0.5 }),
     status: 400,
     says: /`temperature` may only be set to 1 when thinking is enabled/,
-    keeps: sonnet({ thinking: budget, temperature: 1 }),
+    keeps: haiku({ thinking: budget, temperature: 1 }),
   },
   'thinking-type': {
     breaks: opus({ thinking: { type: 'disabled' } }),
@@ -136,13 +142,13 @@ export const sharedExamples: Record<string, Example> = {
     keeps: opus({ thinking: { type: 'adaptive' } }),
   },
   'thinking-budget': {
-    breaks: sonnet({ thinking: budget, max_tokens: 1024 }),
+    breaks: haiku({ thinking: budget, max_tokens: 1024 }),
     status: 400,
     says: /`max_tokens` must be greater than `thinking\.budget_tokens`/,
-    keeps: sonnet({ thinking: budget }),
+    keeps: haiku({ thinking: budget }),
   },
   effort: {
-    breaks: sonnet({ output_config: { effort: 'low' } }),
+    breaks: haiku({ output_config: { effort: 'low' } }),
     status: 400,
     says: /does not support the effort parameter/,
     keeps: opus({ output_config: { effort: 'max' } }),
@@ -157,13 +163,13 @@ export const sharedExamples: Record<string, Example> = {
     breaks: opus({ tools, tool_choice: { type: 'any' } }),
     status: 400,
     says: /tool_choice: type .*tool.* and .*any.* are not supported for this model/,
-    keeps: sonnet({ tools, tool_choice: { type: 'any' } }),
+    keeps: haiku({ tools, tool_choice: { type: 'any' } }),
   },
   'forced-choice-thinking': {
-    breaks: sonnet({ tools, tool_choice: { type: 'any' }, thinking: budget }),
+    breaks: haiku({ tools, tool_choice: { type: 'any' }, thinking: budget }),
     status: 400,
     says: /Thinking may not be enabled when tool_choice forces tool use/,
-    keeps: sonnet({ tools, tool_choice: { type: 'auto' }, thinking: budget }),
+    keeps: haiku({ tools, tool_choice: { type: 'auto' }, thinking: budget }),
   },
   breakpoints: {
     breaks: opus({ messages: [user(marks(5))] }),
@@ -184,10 +190,10 @@ export const sharedExamples: Record<string, Example> = {
     keeps: opus({ messages: [user('hello'), assistant(text()), user('so?')] }),
   },
   'thinking-first': {
-    breaks: sonnet({ tools, thinking: budget, messages: loop('a') }),
+    breaks: haiku({ tools, thinking: budget, messages: loop('a') }),
     status: 400,
     says: /Expected `thinking` or `redacted_thinking`, but found `tool_use`/,
-    keeps: sonnet({ tools, messages: loop('a') }),
+    keeps: haiku({ tools, messages: loop('a') }),
   },
 };
 

@@ -6,17 +6,20 @@ import { doubleOf, send, textOf } from './rig.ts';
 
 const examples = { ...chatExamples, anthropic: anthropicExamples, bedrock: bedrockExamples };
 const cases = Object.entries(examples).flatMap(([vendor, rules]) =>
-  Object.entries(rules).map(([rule, example]) => ({ vendor, rule, ...example })),
+  Object.entries(rules).map(([rule, example]) => Object.assign({ vendor, rule }, example)),
 );
 
 describe('the rules of the doubles', () => {
   test.each(vendorDoubles())('of $name have a sentence, a public source and its date', ({ rules }) => {
-    for (const { id, says, source, date } of rules) {
-      expect(id, id).toMatch(/^[a-z]+(-[a-z]+)*$/);
-      expect(says, id).toMatch(/^[A-Z].*\.$/);
-      expect(source, id).toMatch(/^(https:\/\/\S+\.\S+|upstreams\.md §\d)/);
-      expect(new Date(date).toISOString().slice(0, 10), id).toBe(date);
-    }
+    const facts = rules.map(({ id, says, source, date }) => ({ id, says, source, date }));
+    expect(facts).toEqual(
+      facts.map(({ date }) => ({
+        id: expect.stringMatching(/^[a-z]+(-[a-z]+)*$/),
+        says: expect.stringMatching(/^[A-Z].*\.$/),
+        source: expect.stringMatching(/^(https:\/\/\S+\.\S+|upstreams\.md §\d)/),
+        date: new Date(date).toISOString().slice(0, 10),
+      })),
+    );
     expect(new Set(rules.map(({ id }) => id)).size).toBe(rules.length);
   });
 
@@ -34,6 +37,6 @@ describe('the rules of the doubles', () => {
     });
     expect(refused.status).toBe(status);
     const kept = await send(doubleOf(vendor), keeps);
-    expect({ rule: kept.rule, status: kept.status }, textOf(kept)).toEqual({ rule: undefined, status: 200 });
+    expect({ rule: kept.rule, status: kept.status }).toEqual({ rule: undefined, status: 200 });
   });
 });

@@ -110,7 +110,7 @@ function deltasOf(turn: Turn, style: ChatStyle): object[] {
 
 /** Tags are cut over chunks. */
 const textPieces = (turn: Turn, style: ChatStyle): string[] =>
-  style.thinkTags ? piecesOf(contentOf(turn, style)) : wordsOf(turn.text);
+  style.thinkTags ? piecesOf(contentOf(turn, style), 5) : wordsOf(turn.text);
 
 function callPieces(call: ScriptCall, place: CallPlace, style: ChatStyle): object[] {
   const index = style.callIndex?.(place.index) ?? place.index;

@@ -62,6 +62,7 @@ export function transcriptOf({ body, messages }: ChatCall): Transcript {
       })),
     tools: objectsIn(body['tools']).map(toolIn),
     choice: choiceIn(body['tool_choice']),
+    stops: [body['stop'] ?? []].flat().map(textIn),
     ...(body['parallel_tool_calls'] === false && { single: true }),
     ...schemaIn(body['response_format']),
   };

@@ -1,9 +1,9 @@
-import { failing, sseFrame } from '../script/frames.ts';
+import { failedEarly, failing, sseFrame, sseReply } from '../script/frames.ts';
 import type { PrefixMemory } from '../script/prefix-memory.ts';
 import { scriptedTurn, type Turn } from '../script/script.ts';
 import { limited, outputTokens, promptTokens, wordsOf, type Counts } from '../script/tokens.ts';
 import { firstBroken, objectIn, type Refusal, type Rule, type VendorReply } from '../script/vendor.ts';
-import { earlyFailureIn, lateFailureIn, type EarlyFailure } from '../script/words.ts';
+import { asks, earlyFailureIn, lateFailureIn, type EarlyFailure } from '../script/words.ts';
 import { chatReply, type ChatStyle } from './reply.ts';
 import { chatCall, promptParts, secretOf, tokenLimit, transcriptOf, type ChatCall } from './request.ts';
 
@@ -11,7 +11,7 @@ import { chatCall, promptParts, secretOf, tokenLimit, transcriptOf, type ChatCal
 export interface ChatServer {
   rules: Rule<ChatCall>[];
   /** Renders a refusal in the vendor's error form. */
-  refuse(refusal: Refusal): VendorReply;
+  refuse: (refusal: Refusal) => VendorReply;
   failures: Record<EarlyFailure, Refusal>;
   /** The data of the event that ends a broken stream. */
   streamError: unknown;
@@ -36,7 +36,8 @@ export function serveChat(
   if (broken) return { ...server.refuse(broken.refusal), rule: broken.rule };
   const transcript = transcriptOf(call);
   const early = earlyFailureIn(transcript.said);
-  if (early) return { ...server.refuse(server.failures[early]), rule: early };
+  if (early) return failedEarly(server.refuse(server.failures[early]), early, transcript.said);
+  if (asks(transcript.said, 'overlong')) return overlong(server, body['stream'] === true);
   const late = lateFailureIn(transcript.said);
   if (late === 'cut' && body['stream'] !== true)
     return server.refuse({ status: 500, message: 'Internal server error', type: 'server_error' });
@@ -45,6 +46,12 @@ export function serveChat(
   const answer = { turn, counts: countsOf(call, turn, { memory, from: server.cachedFrom }) };
   const reply = failing(chatReply(call, answer, server.style(call)), late, sseFrame(server.streamError));
   return { ...reply, notes: server.notes?.(call) ?? [] };
+}
+
+/** A stream that starts as if all were well. */
+function overlong({ refuse, failures }: ChatServer, streams: boolean): VendorReply {
+  const refused = refuse(failures.window);
+  return streams ? sseReply(refused.frames.map((frame) => sseFrame(String(frame)))) : refused;
 }
 
 function countsOf(

@@ -50,6 +50,7 @@ export function transcriptOf({ body }: MessagesCall): Transcript {
       parameters: parameters as JsonSchema,
     })),
     choice: choiceOf(choice),
+    stops: body.stop_sequences ?? [],
     ...(choice &&
       'disable_parallel_tool_use' in choice &&
       choice.disable_parallel_tool_use && { single: true }),

@@ -1,4 +1,4 @@
-/** What the models of the double can, as Anthropic's pages about models and their migration say. */
+/** What models can, as Anthropic's pages about models, migration and caching say [November 2026]. */
 export interface ClaudeModel {
   /** `temperature`, `top_p`, `top_k`. */
   sampling: boolean;
@@ -13,6 +13,8 @@ export interface ClaudeModel {
   boundThinking: boolean;
   /** An assistant message may come last. */
   prefill: boolean;
+  /** Texts of the system may stand among the messages. */
+  systemTurns: boolean;
   effort: boolean;
   /** Shorter prompts are not cached. */
   cachedFrom: number;
@@ -27,6 +29,7 @@ const newest: ClaudeModel = {
   display: 'omitted',
   boundThinking: true,
   prefill: false,
+  systemTurns: true,
   effort: true,
   cachedFrom: 512,
   outputMax: 128_000,
@@ -40,6 +43,7 @@ const older: ClaudeModel = {
   display: 'summarized',
   boundThinking: false,
   prefill: true,
+  systemTurns: false,
   effort: false,
   cachedFrom: 1024,
   outputMax: 64_000,

@@ -3,7 +3,7 @@ import type { Turn } from '../script/script.ts';
 import { asks } from '../script/words.ts';
 import { thinkingOf, transcriptOf, type MessagesCall } from './call.ts';
 import type { Block } from './schema.ts';
-import { prefixBefore, redactedBlock, thinkingBlock } from './thinking.ts';
+import { ownerOf, prefixBefore, redactedBlock, thinkingBlock } from './thinking.ts';
 
 type Json = Record<string, unknown>;
 
@@ -30,7 +30,7 @@ export function contentOf(call: MessagesCall, turn: Turn): Made[] {
         made.map(({ block }) => block),
       ).at(-1) ?? '',
     ];
-    const facts = { text: shown, account: call.account, prefix };
+    const facts = { text: shown, account: ownerOf(call), prefix };
     made.push({ block: asks(said, 'redacted') ? redactedBlock(facts) : thinkingBlock(facts) });
   };
   if (turn.thinking !== '') think(turn.thinking);
@@ -78,8 +78,10 @@ const messageOf = ({ body, account }: MessagesCall, answer: MessageAnswer): Json
   model: body.model,
   container: null,
   content: answer.made.map(({ block }) => block),
-  stop_reason: answer.stopReason ?? stopReasons[answer.turn.finish],
-  stop_sequence: null,
+  stop_reason:
+    answer.stopReason ??
+    (answer.turn.stoppedBy === undefined ? stopReasons[answer.turn.finish] : 'stop_sequence'),
+  stop_sequence: answer.turn.stoppedBy ?? null,
   stop_details:
     answer.turn.finish === 'refusal'
       ? { type: 'refusal', category: 'general_harms', explanation: 'The double refuses, as asked.' }

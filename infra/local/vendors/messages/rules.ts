@@ -72,13 +72,11 @@ export const parameterRules: Rule<MessagesCall>[] = [
   {
     id: 'thinking-type',
     says: 'Each model knows only some kinds of thinking; the newest only adaptive, never disabled.',
-    source: 'https://github.com/stdapi-ai/stdapi.ai/issues/284',
+    source: `${docs}/models/opus-5-5/migration-guide`,
     date: '2026-09-22',
     check({ body: { thinking }, can }) {
       if (!thinking || can.thinking.some((type) => type === thinking.type)) return undefined;
-      return invalid(
-        `"thinking.type.${thinking.type}" is not supported for this model. Supported: ${can.thinking.map((type) => `"thinking.type.${type}"`).join(', ')}.`,
-      );
+      return invalid(`"thinking.type.${thinking.type}" is not supported for this model.`);
     },
   },
   {
@@ -207,7 +205,7 @@ export const thinkingRules: Rule<MessagesCall>[] = [
   },
   {
     id: 'thinking-bound',
-    says: 'Thinking is valid only while system, tools and all messages before it are the same, and for its account.',
+    says: 'Thinking is valid only for its model and account, while system, tools and all messages before it are the same.',
     source: 'https://github.com/pydantic/pydantic-ai/pull/7989',
     date: '2026-09-02',
     check(call) {

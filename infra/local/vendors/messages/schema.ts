@@ -108,7 +108,10 @@ const fields = {
   model: z.string(),
   max_tokens: z.int().check(z.gte(1)),
   messages: z.array(
-    z.strictObject({ role: z.enum(['user', 'assistant']), content: z.union([z.string(), z.array(block)]) }),
+    z.strictObject({
+      role: z.enum(['user', 'assistant', 'system']),
+      content: z.union([z.string(), z.array(block)]),
+    }),
   ),
   system: z.optional(z.union([z.string(), z.array(textBlock)])),
   tools: z.optional(z.array(tool)),

@@ -1,4 +1,4 @@
-import { failing, jsonReply, sseFrame, sseReply } from '../script/frames.ts';
+import { failedEarly, failing, jsonReply, sseFrame, sseReply } from '../script/frames.ts';
 import type { PrefixMemory } from '../script/prefix-memory.ts';
 import { scriptedTurn, type Turn } from '../script/script.ts';
 import { limited, outputTokens, wordsOf } from '../script/tokens.ts';
@@ -26,7 +26,7 @@ export interface MessagesServer {
   ownFields?: string[];
   modelOf(name: string): ClaudeModel | undefined;
   account(gate: Gate): string;
-  refuse(refusal: Refusal): VendorReply;
+  refuse: (refusal: Refusal) => VendorReply;
   memory: PrefixMemory;
   /** Frames the events of a stream; default: server-sent events. */
   frame?: EventFraming;
@@ -111,7 +111,8 @@ export const messageFailures: Record<EarlyFailure, Refusal> = {
 function answer(call: MessagesCall, server: MessagesServer): VendorReply {
   const { said } = transcriptOf(call);
   const early = earlyFailureIn(said);
-  if (early) return { ...server.refuse(messageFailures[early]), rule: early };
+  if (early) return failedEarly(server.refuse(messageFailures[early]), early, said);
+  if (asks(said, 'overlong')) return overlong(call, server);
   const late = lateFailureIn(said);
   if (late === 'cut' && !call.body.stream)
     return server.refuse({ status: 500, message: 'Internal server error', type: 'api_error' });
@@ -134,6 +135,21 @@ function answer(call: MessagesCall, server: MessagesServer): VendorReply {
   const streamed = { ...sseReply([]), frames: messageEvents(call, reply).map(frame) };
   const headers = { ...streamed.headers, 'content-type': contentType };
   return { ...failing({ ...streamed, headers }, late, error), notes };
+}
+
+/** A stream whose first event is an error. */
+function overlong(
+  { body }: MessagesCall,
+  { refuse, frame: framing = serverSent }: MessagesServer,
+): VendorReply {
+  const { message, type } = messageFailures.window;
+  if (!body.stream) return refuse(messageFailures.window);
+  const reply = sseReply([]);
+  return {
+    ...reply,
+    headers: { ...reply.headers, 'content-type': framing.contentType },
+    frames: [framing.frame({ type: 'error', error: { type, message } })],
+  };
 }
 
 const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };

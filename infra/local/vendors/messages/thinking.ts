@@ -81,8 +81,13 @@ export const prefixBefore = (body: MessagesBody, more: Block[] = []): string[] =
 export const headLength = ({ tools = [], system = [] }: MessagesBody): number =>
   tools.length + blocksOf(system).length;
 
+/** Thinking belongs to an account and a model. */
+export const ownerOf = ({ account, body }: MessagesCall): string => `${account} ${body.model}`;
+
 /** Each thinking block that came back, with its problem. */
-export function returnedThinking({ body, account }: MessagesCall) {
+export function returnedThinking(call: MessagesCall) {
+  const { body } = call;
+  const account = ownerOf(call);
   const prefixes = prefixBefore(body);
   let part = headLength(body);
   return body.messages.flatMap(({ content }, message) =>

@@ -32,9 +32,29 @@ export const messageRules: Rule<MessagesCall>[] = [
     },
   },
   {
+    id: 'system-turns',
+    says: 'Models since Opus 4.8 take texts of the system after a turn of the user, older ones none.',
+    source: `${docs}/about-claude/models/whats-new-claude-4-8`,
+    date: '2026-11-21',
+    check({ body: { messages }, can }) {
+      const index = messages.findIndex(({ role }) => role === 'system');
+      if (index < 0) return undefined;
+      if (!can.systemTurns) return invalid(`messages.${index}: role 'system' is not supported on this model`);
+      const misplaced = messages.findIndex(
+        ({ role, content }, at) =>
+          role === 'system' &&
+          (messages[at - 1]?.role !== 'user' || blocksOf(content).some(({ type }) => type !== 'text')),
+      );
+      return (
+        misplaced >= 0 &&
+        invalid(`messages.${misplaced}: a system message has texts and follows a user message`)
+      );
+    },
+  },
+  {
     id: 'no-prefill',
     says: 'Newer models take no assistant message at the end.',
-    source: `${docs}/about-claude/models/migration-guide`,
+    source: `${docs}/models/opus-5-5/migration-guide`,
     date: '2026-11-21',
     check: ({ body: { messages }, can }) =>
       !can.prefill &&
@@ -62,13 +82,13 @@ export const messageRules: Rule<MessagesCall>[] = [
   {
     id: 'assistant-documents',
     says: 'Since 2026-10-21 an assistant message has no documents, and user texts no citations.',
-    source: 'upstreams.md §3: the migration page of 2026-10-21',
-    date: '2026-10-21',
+    source: 'https://apidog.com/blog/claude-api-version-2026-10-21/',
+    date: '2026-11-02',
     check(call) {
       const found = placedBlocks(call).find(
         ({ role, block }) =>
           (role === 'assistant' && block.type === 'document') ||
-          (role === 'user' && block.type === 'text' && block.citations !== undefined),
+          (role === 'user' && block.type === 'text' && (block.citations?.length ?? 0) > 0),
       );
       const what = found?.block.type === 'document' ? 'document blocks are' : 'citations are';
       return (

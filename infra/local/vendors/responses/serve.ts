@@ -1,9 +1,9 @@
-import { failing, jsonReply, sseReply } from '../script/frames.ts';
+import { failedEarly, failing, jsonReply, sseReply } from '../script/frames.ts';
 import type { PrefixMemory } from '../script/prefix-memory.ts';
 import { scriptedTurn, type Turn } from '../script/script.ts';
 import { limited, outputTokens, promptTokens, wordsOf, type Counts } from '../script/tokens.ts';
 import { firstBroken, objectIn, type Refusal, type Rule, type VendorReply } from '../script/vendor.ts';
-import { earlyFailureIn, lateFailureIn, type EarlyFailure } from '../script/words.ts';
+import { asks, earlyFailureIn, lateFailureIn, type EarlyFailure } from '../script/words.ts';
 import { encrypted, turnDigits } from './encrypted.ts';
 import { emptyResponse, finishedResponse, outputItems, usageOf } from './items.ts';
 import {
@@ -18,7 +18,7 @@ import { eventFrame, responseFrames } from './stream.ts';
 
 export interface ResponsesServer {
   rules: Rule<ResponsesCall>[];
-  refuse(refusal: Refusal): VendorReply;
+  refuse: (refusal: Refusal) => VendorReply;
   failures: Record<EarlyFailure, Refusal>;
   thinks(call: ResponsesCall): boolean;
   memory: PrefixMemory;
@@ -56,9 +56,11 @@ export function serveResponses(
 function answer(call: ResponsesCall, server: ResponsesServer): VendorReply {
   const transcript = transcriptOf(call);
   const early = earlyFailureIn(transcript.said);
-  if (early) return { ...server.refuse(server.failures[early]), rule: early };
+  if (early) return failedEarly(server.refuse(server.failures[early]), early, transcript.said);
   const late = lateFailureIn(transcript.said);
   const streams = call.body['stream'] === true;
+  if (asks(transcript.said, 'overlong'))
+    return streams ? overlong(call, server.failures.window) : server.refuse(server.failures.window);
   if (late === 'cut' && !streams) return server.refuse(brokenOff);
   const scripted = scriptedTurn(transcript);
   const limit = Number(call.body['max_output_tokens'] ?? Infinity);
@@ -75,6 +77,16 @@ function answer(call: ResponsesCall, server: ResponsesServer): VendorReply {
   const error = eventFrame({ type: 'error', code: type, message, param: null, sequence_number: 99 });
   return { ...failing(reply, late, error), notes: notesOn(call) };
 }
+
+/** A stream that fails with its first event. */
+const overlong = (call: ResponsesCall, { code, message }: Refusal): VendorReply =>
+  sseReply([
+    eventFrame({
+      type: 'response.failed',
+      response: { ...emptyResponse(call), status: 'failed', error: { code, message } },
+      sequence_number: 0,
+    }),
+  ]);
 
 const brokenOff = {
   status: 500,

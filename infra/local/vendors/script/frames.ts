@@ -1,5 +1,5 @@
 import type { VendorReply } from './vendor.ts';
-import type { LateFailure } from './words.ts';
+import { retryAfterIn, type EarlyFailure, type LateFailure } from './words.ts';
 
 export const jsonReply = (
   status: number,
@@ -28,7 +28,15 @@ export function failing(
   errorFrame: string | Uint8Array,
 ): VendorReply {
   if (failure === undefined) return reply;
+  if (failure === 'mute') return { ...reply, frames: [], ending: 'silent' };
   const half = reply.frames.slice(0, Math.ceil(reply.frames.length / 2));
   if (failure === 'cut') return { ...reply, frames: [...half, errorFrame] };
   return { ...reply, frames: half, ending: failure === 'hang up' ? 'destroyed' : 'silent' };
+}
+
+/** The refusal that the user's text asks for, with the `retry-after` that it asks for. */
+export function failedEarly(reply: VendorReply, failure: EarlyFailure, said: string): VendorReply {
+  const retryAfter = failure === 'throttle' ? retryAfterIn(said) : undefined;
+  const headers = { ...reply.headers, ...(retryAfter !== undefined && { 'retry-after': retryAfter }) };
+  return { ...reply, headers, rule: failure };
 }

@@ -14,6 +14,8 @@ export interface Transcript {
   choice: 'auto' | 'none' | 'required' | { name: string };
   /** At most one call a turn. */
   single?: boolean;
+  /** Texts that end the answer before them. */
+  stops?: string[];
   /** The schema of the answer, if the request sets one. */
   schema?: JsonSchema;
 }
@@ -34,6 +36,8 @@ export interface Turn {
   finish: 'stop' | 'calls' | 'length' | 'refusal' | 'pause';
   /** Number of calling turns before this one. */
   step: number;
+  /** The text that ended it. */
+  stoppedBy?: string;
 }
 
 export interface ScriptCall {
@@ -56,8 +60,10 @@ export function scriptedTurn(transcript: Transcript): Turn {
     return turnOf({ step, text: "I'm sorry, I can't help with that.", finish: 'refusal' });
   if (asks(said, 'pause') && step === 0)
     return turnOf({ step, text: 'I go on in a moment.', finish: 'pause' });
-  if (tool === undefined)
-    return turnOf({ step, text: schema ? argumentsFor(schema, said) : answerTo(transcript), finish: 'stop' });
+  if (tool === undefined) {
+    const answer = schema ? argumentsFor(schema, said) : answerTo(transcript);
+    return turnOf({ step, ...beforeStop(answer, transcript.stops ?? []), finish: 'stop' });
+  }
   const count = transcript.single ? 1 : callsPerTurnIn(said);
   const text = asks(said, 'explain') ? `I ask ${tool.name}.` : '';
   return turnOf({
@@ -94,6 +100,13 @@ const turnOf = ({
   calls,
   thinking: thoughtOf(turn.step, calls),
 });
+
+function beforeStop(text: string, stops: string[]): { text: string; stoppedBy?: string } {
+  const [first] = stops
+    .filter((stop) => stop !== '' && text.includes(stop))
+    .toSorted((one, other) => text.indexOf(one) - text.indexOf(other));
+  return first === undefined ? { text } : { text: text.slice(0, text.indexOf(first)), stoppedBy: first };
+}
 
 function answerTo({ said, results }: Transcript): string {
   if (asks(said, 'long')) return Array.from({ length: 400 }, (_, index) => `word${index + 1}`).join(' ');

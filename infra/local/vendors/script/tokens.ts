@@ -19,8 +19,14 @@ export const wordsOf = (text: string): string[] => text.match(/\s*\S+\s*$|\s*\S+
 
 export const callTokens = ({ input }: ScriptCall): number => 5 + Math.ceil(input.length / 4);
 
-/** Pieces of at most 7 characters that never part a pair of surrogates. */
-export const piecesOf = (text: string): string[] => text.match(/[\s\S]{1,7}/gu) ?? [];
+/** Pieces of some characters that never part a pair of surrogates. */
+export function piecesOf(text: string, size = 7): string[] {
+  const characters = Array.from(text);
+  const count = Math.ceil(characters.length / size);
+  return Array.from({ length: count }, (_, index) =>
+    characters.slice(index * size, (index + 1) * size).join(''),
+  );
+}
 
 export const outputTokens = ({ thinking, text, calls }: Turn): number =>
   wordsOf(thinking).length + wordsOf(text).length + calls.reduce((sum, call) => sum + callTokens(call), 0);

@@ -40,7 +40,7 @@ export interface RuleFacts {
   says: string;
   /** Public page or thread that shows the vendor refusing it. */
   source: string;
-  /** Date of the source, or when the page was read. */
+  /** Date of the thread; for a page without one, the day on which it was named here. */
   date: string;
 }
 

@@ -1,5 +1,6 @@
 /**
- * The words of the last user text that steer every double. Whole words, in any case:
+ * The words of the last user text that steer every double. Whole words, in any case, in its first 300
+ * characters (`turns=` anywhere), since agents append long reminders that name such words by chance:
  *
  * - `turns=5`: five turns that call tools before the answer; default 1, at most 50
  * - `three`, `in parallel`: three calls in each such turn
@@ -13,7 +14,10 @@
  * - `overflow`: the answer ends with the context window, where the vendor can
  * - `overload`, `quota`, `throttle`, `window`: refused with the vendor's error for it: overloaded, account
  *   empty, too many requests, context length exceeded
- * - `cut`: an error in mid-stream; `hang up`: the connection breaks there; `silence`: nothing more comes
+ * - `overlong`: a stream with status 200 whose first event is the error for a context that is too long
+ * - `retry-after=VALUE`: what the header of `throttle` says
+ * - `cut`: an error in mid-stream; `hang up`: the connection breaks there; `silence`: nothing more comes;
+ *   `mute`: nothing comes after the headers
  */
 export type SteeringWord =
   | 'explain'
@@ -24,18 +28,21 @@ export type SteeringWord =
   | 'refuse'
   | 'pause'
   | 'overflow'
+  | 'overlong'
   | Failure;
 
 /** Failures before the first byte, then those in mid-stream. */
 export type Failure = EarlyFailure | LateFailure;
 export type EarlyFailure = 'overload' | 'quota' | 'throttle' | 'window';
-export type LateFailure = 'cut' | 'hang up' | 'silence';
+export type LateFailure = 'cut' | 'hang up' | 'silence' | 'mute';
 
 const early: EarlyFailure[] = ['overload', 'quota', 'throttle', 'window'];
-const late: LateFailure[] = ['cut', 'hang up', 'silence'];
+const late: LateFailure[] = ['cut', 'hang up', 'silence', 'mute'];
+
+const reach = 300;
 
 export const asks = (said: string, word: SteeringWord): boolean =>
-  new RegExp(String.raw`\b${word}\b`, 'i').test(said);
+  new RegExp(String.raw`\b${word}\b`, 'i').test(said.slice(0, reach));
 
 export const earlyFailureIn = (said: string): EarlyFailure | undefined =>
   early.find((word) => asks(said, word));
@@ -47,4 +54,7 @@ const turnsMax = 50;
 export const callingTurnsIn = (said: string): number =>
   Math.min(Number(/\bturns=(\d+)/i.exec(said)?.[1] ?? 1), turnsMax);
 
-export const callsPerTurnIn = (said: string): number => (/\b(three|in parallel)\b/i.test(said) ? 3 : 1);
+export const callsPerTurnIn = (said: string): number =>
+  /\b(three|in parallel)\b/i.test(said.slice(0, reach)) ? 3 : 1;
+
+export const retryAfterIn = (said: string): string | undefined => /\bretry-after=([^\n]+)/i.exec(said)?.[1];
