@@ -4,13 +4,13 @@ import { CannotCarry } from '../../../shared/upstreams/dialect.ts';
 import { messages as dialect } from '../../../shared/upstreams/dialects/messages/messages-dialect.ts';
 import { messagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
 import { noQuirks } from '../../../shared/upstreams/quirks.ts';
-import type { ChatMessage, ChatRequest } from '../../../shared/wire/chat-request.ts';
+import type { ChatMessage } from '../../../shared/wire/chat-request.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
 
 const hi: ChatMessage[] = [{ role: 'user', content: 'hi' }];
 const hiTurn = { role: 'user', content: [{ type: 'text', text: 'hi' }] };
 const send = (request: object, more: Partial<RequestSettings> = {}): SentBody =>
-  messagesBody(chatCall({ model: 'm', messages: hi, ...request } as ChatRequest), settingsWith(more));
+  messagesBody(chatCall({ model: 'm', messages: hi, ...request }), settingsWith(more));
 const weather = {
   type: 'function',
   function: { name: 'weather', parameters: { type: 'object', properties: {} } },
