@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest';
+import * as z from 'zod';
 import { chatEndpoint } from '../../../shared/endpoints/chat/chat-endpoint.ts';
 import { answerFacts } from '../../support/answer-facts.ts';
 import { frames as framesOf } from '../../support/core-rig.ts';
-import { asRecord } from '../../../shared/wire/json-record.ts';
 import type { ChatChunk, ChatDelta } from '../../../shared/wire/chat-response.ts';
 
+const someChunk = z.looseObject({
+  choices: z.array(z.looseObject({ delta: z.unknown() })),
+  usage: z.unknown(),
+});
 /** The chunks of a stream, without its end mark. */
-const chunksIn = (text: string): Record<string, any>[] =>
-  framesOf(text).flatMap((frame) => (typeof frame === 'string' ? [] : asRecord(frame)));
+const chunksIn = (text: string) => z.array(someChunk).parse(framesOf(text).slice(0, -1));
 
 const hi = { role: 'user', content: 'hi' };
 const read = (more: object) => chatEndpoint.read({ model: 'm', messages: [hi], ...more }, {});
@@ -111,7 +114,7 @@ const called = [
 describe('the answer to a request in the older form', () => {
   it('has function_call and its finish reason, in a stream', () => {
     const all = chunksIn(rendered({ functions: [look], stream: true }, called));
-    const choices = all.flatMap((chunk) => chunk['choices']);
+    const choices = all.flatMap((chunk) => chunk.choices);
     expect(choices).toMatchObject([
       { delta: { function_call: { name: 'look', arguments: '' } }, finish_reason: null },
       { delta: { function_call: { arguments: '{"at":' } } },
@@ -189,7 +192,7 @@ describe('the content of a chat answer', () => {
   });
 
   it('streams as it comes, without the phase, which is a word of Responses', () => {
-    const streamed = chunksIn(rendered({ stream: true }, deltas)).flatMap((chunk) => chunk['choices']);
+    const streamed = chunksIn(rendered({ stream: true }, deltas)).flatMap((chunk) => chunk.choices);
     const { phase: _phase, ...first } = deltas[0] ?? {};
     expect(streamed.map(({ delta }) => delta)).toEqual([first, ...deltas.slice(1), {}]);
   });
@@ -198,7 +201,7 @@ describe('the content of a chat answer', () => {
 describe('usage of a chat answer', () => {
   const usages = (body: object, headers: Record<string, string>): unknown[] =>
     chunksIn(rendered({ ...body, stream: true }, [{ content: 'x' }], { headers, finish: 'stop' })).map(
-      (chunk) => chunk['usage'],
+      (chunk) => chunk.usage,
     );
   const whole = {
     ...usage,
