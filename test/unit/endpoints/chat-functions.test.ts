@@ -44,7 +44,6 @@ describe('the older form of functions in a request', () => {
   it.each([
     [{ functions: [look], function_call: 'odd' }, 'function_call'],
     [{ functions: [look], tools: [{ type: 'function', function: look }] }, 'functions'],
-    [{ messages: [hi, { role: 'function', name: 'look', content: 'x' }] }, 'messages[1].name'],
     [{ functions: [{}] }, 'functions[0].name'],
   ])('%j is refused with the field at fault', (more, param) => {
     expect(() => read(more)).toThrow(expect.objectContaining({ name: 'InvalidRequest', param }));
@@ -71,6 +70,11 @@ describe('the older form of functions in a request', () => {
       { role: 'tool', tool_call_id: 'call_function_3', content: '2' },
       tool(5, 'a'),
     ]);
+  });
+
+  it('a result without a call stays as it is', () => {
+    const result = { role: 'function', name: 'look', content: 'x', function_call: { name: 'look' } };
+    expect(requestOf({ messages: [hi, result] }).messages).toEqual([hi, result]);
   });
 
   it('a null function_call, as clients send it back, changes nothing', () => {
