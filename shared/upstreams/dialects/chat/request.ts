@@ -3,27 +3,8 @@ import type { CanonicalCall } from '../../../wire/canonical-call.ts';
 import type { ChatMessage } from '../../../wire/chat-request.ts';
 import type { JsonRecord } from '../../../wire/json-record.ts';
 import type { RequestSettings, SentBody } from '../../dialect.ts';
+import { callersTools, priceFields } from '../../price-fields.ts';
 import { limitFields } from '../../quirks.ts';
-
-/** Fields that could move a call to another model or price tier than the billed one. */
-const priceFields = [
-  'service_tier',
-  'speed',
-  'models',
-  'fallbacks',
-  'preset',
-  'route',
-  'provider',
-  'plugins',
-  'web_search_options',
-  'search_parameters',
-  'enable_search',
-  'modalities',
-  'audio',
-  'extra_body',
-];
-/** Types of tools that the caller runs. All others run at the upstream, which charges for them. */
-const callersTools = new Set(['function', 'custom']);
 
 /**
  * Converts a call to the body for an upstream. Fields that the relay does not know are sent if the client wrote
