@@ -14,7 +14,6 @@ export function responsesError(body: unknown): UpstreamError | undefined {
   }
   if (typeof error === 'string') return { message: error, code };
   // The type of such an event says only that it is one.
-  if (typeof message === 'string')
-    return { message, type: type === 'error' ? undefined : type, code, param };
+  if (typeof message === 'string') return { message, type: type === 'error' ? undefined : type, code, param };
   return typeof detail === 'string' ? { message: detail } : undefined;
 }

@@ -2,12 +2,15 @@
 import type { ChatChunk } from '../../../wire/chat-response.ts';
 import type { JsonRecord } from '../../../wire/json-record.ts';
 import type { ReaderContext } from '../../dialect.ts';
+import { UpstreamFailure } from '../../upstream-failure.ts';
 import { AnswerCalls } from './answer-calls.ts';
 import { textOf, type AnswerItem, type TextKind, type TextPart } from './answer-items.ts';
 import { entrySize, type AnswerTurn } from './answer-turn.ts';
 import { wholesOf, type WholeText } from './item-wholes.ts';
 import { chatLogprobs, imageDelta, urlCitation } from './text-details.ts';
 
+/** Limits the work, since a part is compared with the others of its item. */
+const partsMax = 1024;
 /** Items that the vendor wants back as they are, if they are encrypted. */
 const opaqueTypes = new Set(['reasoning', 'compaction']);
 const callTypes = new Set(['function_call', 'custom_tool_call']);
@@ -110,6 +113,7 @@ export class ItemReader {
   #part(item: AnswerItem, kind: TextKind, index: number): TextPart {
     const known = item.parts.find((part) => part.kind === kind && part.index === index);
     if (known) return known;
+    if (item.parts.length >= partsMax) throw new UpstreamFailure('too_large');
     this.#turn.hold(entrySize);
     const part = { kind, index, text: '', whole: false, start: undefined, annotations: 0, logprobs: 0 };
     item.parts.push(part);

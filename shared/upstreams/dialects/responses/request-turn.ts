@@ -76,7 +76,8 @@ function stretchesOf(text: string, lengths: readonly number[]): string[] {
       stretches.push(text.slice(at, at + length));
       at += length + separator.length;
     }
-    if (lengths.length > 0 && stretches.join(separator) === text) return stretches;
+    const isExact = stretches.every((stretch, i) => stretch.length === lengths[i]);
+    if (lengths.length > 0 && isExact && stretches.join(separator) === text) return stretches;
   }
   return [text];
 }
