@@ -43,7 +43,7 @@ export async function lookUp(
   { turns, signal }: { turns: readonly BareTurn[]; signal: AbortSignal },
 ): Promise<ReadonlyMap<string, string>> {
   const none: ReadonlyMap<string, string> = new Map();
-  if (turns.length === 0 || !isNeeded(ports, call)) return none;
+  if (!isNeeded(ports, call)) return none;
   const { clock, turnStates, learned, log } = ports;
   const { requestId } = call.identity;
   const { account } = call.key;
