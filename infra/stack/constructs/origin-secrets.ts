@@ -13,6 +13,9 @@ export interface OriginSecretsProps {
   numbers: readonly number[];
 }
 
+const about = (number: number): string =>
+  `Origin secret ${number}: what CloudFront shows to the relay's functions`;
+
 export class OriginSecrets extends NumberedSecrets {
   /** The value that CloudFront sends: a reference that CloudFormation resolves during deployment. */
   readonly sent: string;
@@ -20,8 +23,6 @@ export class OriginSecrets extends NumberedSecrets {
   readonly accepted: string;
 
   constructor(scope: Construct, id: string, { numbers }: OriginSecretsProps) {
-    const about = (number: number): string =>
-      `Origin secret ${number}: what CloudFront shows to the relay's functions`;
     super(scope, id, { numbers, about });
     const values = [...this.values.values()];
     this.sent = values.at(-1) ?? '';
