@@ -90,6 +90,7 @@ export function addKept(
 ): void {
   for (const { message, callIds } of bare) {
     const sealed = kept.get(callIds[0] ?? '');
-    if (sealed !== undefined && !turns.add(message, sealed)) turns.dropped = true;
+    if (sealed === undefined) continue;
+    if (!turns.add(message, { text: sealed, itemId: undefined, whole: true })) turns.dropped = true;
   }
 }

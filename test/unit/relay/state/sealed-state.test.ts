@@ -60,6 +60,22 @@ describe('a seal', () => {
     expect(rig.learned.written).toEqual([]);
   });
 
+  it('of a turn that had not ended fits the whole turn; one of other calls does not', async () => {
+    const { rig, seal } = await sealed();
+    const [call] = calledTurn().tool_calls;
+    const more = {
+      ...calledTurn(),
+      tool_calls: [call, { ...call, id: 'call_after_the_seal' }],
+      x_seal: seal,
+    };
+    await rig.post(turn2(more));
+    expect(statesSent(rig)).toEqual(kept);
+    const other = { ...calledTurn('call_of_another_turn'), x_seal: seal };
+    const answer = await rig.post(turn2(other));
+    expect(statesSent(rig)).toEqual([]);
+    expect(answer.headers['x-relay-dropped']).toBe('reasoning');
+  });
+
   it('shows nothing of the state', async () => {
     const { seal } = await sealed();
     expect(Buffer.from(seal.split('.')[2] ?? '', 'base64url').toString('latin1')).not.toMatch(/abc|acme/);
