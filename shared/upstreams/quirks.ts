@@ -10,6 +10,12 @@ export type LimitField = (typeof limitFields)[number];
 /** Efforts from none to the most; every vendor knows some of them. */
 export const effortScale = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 
+/** What a row may say of its upstream. The first of each is the default. */
+export const callIdForms = ['max64', 'max40', 'alnum9'] as const;
+export const systemPlaces = ['anywhere', 'first'] as const;
+export const nullContents = ['null', 'empty'] as const;
+export const returnedFields = ['reasoning_content', 'thought_signature'] as const;
+
 /** Fields beside OpenAI's of an answer, which clients that keep a whole message send back with it. */
 export const echoedFields = [
   'reasoning_content',
@@ -21,11 +27,11 @@ export const echoedFields = [
 
 export interface Quirks {
   /** Which ids of tool calls it accepts. Others are mapped one to one within the request. */
-  callIds: 'max64' | 'max40' | 'alnum9';
+  callIds: (typeof callIdForms)[number];
   /** `first`: it accepts one system message, at the beginning. */
-  system: 'anywhere' | 'first';
+  system: (typeof systemPlaces)[number];
   /** `empty`: an assistant message of calls alone has the content "" instead of null. */
-  nullContent: 'null' | 'empty';
+  nullContent: (typeof nullContents)[number];
   /** Reasoning comes inside the content, between `<think>` and `</think>`. */
   thinkTags: boolean;
   /** The efforts that it knows. Undefined: the dialect's own. */
@@ -36,7 +42,7 @@ export interface Quirks {
    * What it wants back with every turn that called tools: `reasoning_content` or `thought_signature`. Undefined: what
    * a turn's own state says.
    */
-  wantsBack: 'reasoning_content' | 'thought_signature' | undefined;
+  wantsBack: (typeof returnedFields)[number] | undefined;
   /**
    * Which of `echoedFields` it accepts in an assistant message; others are not sent, nor is the index of calls.
    * Undefined: all, so that state comes back by itself from clients that keep it.
