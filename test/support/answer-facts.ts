@@ -1,6 +1,6 @@
 import type { AnswerFacts } from '../../shared/endpoints/endpoint.ts';
 
-/** What renderers are told, where a test does not care. */
+/** What renderers may ask, where a test does not care. */
 export const answerFacts = (more: Partial<AnswerFacts> = {}): AnswerFacts => ({
   now: () => 9,
   sent: () => ({ dropped: [] }),

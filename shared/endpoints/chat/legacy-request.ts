@@ -40,11 +40,14 @@ function toolChoice(choice: unknown): unknown {
 const isLegacy = ({ role, function_call: call }: ChatMessage): boolean =>
   role === 'function' || (call ?? undefined) !== undefined;
 
-/** The older form has no ids: a result belongs to the nearest call before it that has its name and no result. */
+/**
+ * The older form has no ids: a result belongs to the nearest call before it that has its name and no result. A result
+ * without a call stays as it is, because the client contract allows it.
+ */
 function convertMessages(messages: readonly ChatMessage[]): ChatMessage[] {
   const open: { id: string; name: string }[] = [];
   return messages.map((message, i) => {
-    if (message.role === 'function') return toolMessage(message, i, open);
+    if (message.role === 'function') return toolMessage(message, open);
     const { function_call: call, ...rest } = message;
     if (!call || (message.tool_calls?.length ?? 0) > 0) return message;
     const id = `call_function_${i}`;
@@ -54,14 +57,8 @@ function convertMessages(messages: readonly ChatMessage[]): ChatMessage[] {
   });
 }
 
-function toolMessage(message: ChatMessage, i: number, open: { id: string; name: string }[]): ChatMessage {
+function toolMessage(message: ChatMessage, open: { id: string; name: string }[]): ChatMessage {
   const at = open.findLastIndex(({ name }) => name === message.name);
   const [call] = at < 0 ? [] : open.splice(at, 1);
-  if (!call)
-    throw new InvalidRequest(
-      'invalid_value',
-      `messages[${i}].name`,
-      'No call of a function with this name stands before this result.',
-    );
-  return { role: 'tool', tool_call_id: call.id, content: message.content };
+  return call ? { role: 'tool', tool_call_id: call.id, content: message.content } : message;
 }

@@ -1,7 +1,7 @@
 import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
 
 /** The fields whose pieces are joined. */
-const texts = ['text', 'summary'];
+const texts = new Set(['text', 'summary']);
 
 /**
  * OpenRouter's `reasoning_details`, joined from the pieces of a stream as its own answers that do not stream have them:
@@ -28,7 +28,7 @@ const samePlace = (a: JsonRecord, b: JsonRecord): boolean =>
 function join(last: JsonRecord, piece: JsonRecord): void {
   for (const [field, value] of Object.entries(piece)) {
     const before = last[field];
-    const grows = texts.includes(field) && typeof before === 'string' && typeof value === 'string';
+    const grows = texts.has(field) && typeof before === 'string' && typeof value === 'string';
     if (grows) last[field] = before + value;
     else if (value !== null && value !== '') last[field] = value;
   }

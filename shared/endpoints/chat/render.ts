@@ -1,6 +1,6 @@
 import { ChunksToCompletion } from './fold.ts';
 import { legacyChunk, legacyCompletion } from './legacy-answer.ts';
-import { shownUsage } from './usage.ts';
+import { shownUsage } from './shown-usage.ts';
 import { commentFrame, dataFrame } from '../../stream/sse-encode.ts';
 import type { ChatChunk, AnswerIdentity } from '../../wire/chat-response.ts';
 import { jsonAnswer, streamedAnswer, type Renderer } from '../renderer.ts';

@@ -172,7 +172,7 @@ export const chunkCases: Record<string, ChunkCase> = {
 
 const chunk = { id: 'chatcmpl-r1', object: 'chat.completion.chunk', created: 5, model: 'm' } as const;
 
-/** The canonical chunks of a case. `said` is told each step before its chunk. */
+/** The canonical chunks of a case. `said` gets each step before its chunk. */
 export function* chunksOf(one: ChunkCase, said: (step: ChunkStep) => void): Generator<ChatChunk> {
   for (const step of one.steps) {
     said(step);

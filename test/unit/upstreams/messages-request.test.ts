@@ -4,13 +4,13 @@ import { CannotCarry } from '../../../shared/upstreams/dialect.ts';
 import { messages as dialect } from '../../../shared/upstreams/dialects/messages/messages-dialect.ts';
 import { messagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
 import { noQuirks } from '../../../shared/upstreams/quirks.ts';
-import type { ChatMessage, ChatRequest } from '../../../shared/wire/chat-request.ts';
+import type { ChatMessage } from '../../../shared/wire/chat-request.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
 
 const hi: ChatMessage[] = [{ role: 'user', content: 'hi' }];
 const hiTurn = { role: 'user', content: [{ type: 'text', text: 'hi' }] };
 const send = (request: object, more: Partial<RequestSettings> = {}): SentBody =>
-  messagesBody(chatCall({ model: 'm', messages: hi, ...request } as ChatRequest), settingsWith(more));
+  messagesBody(chatCall({ model: 'm', messages: hi, ...request }), settingsWith(more));
 const weather = {
   type: 'function',
   function: { name: 'weather', parameters: { type: 'object', properties: {} } },
@@ -122,6 +122,13 @@ describe('the body', () => {
       ['logit_bias'],
     ],
     [
+      'has no service tier where the row does not allow it',
+      { service_tier: 'default' },
+      {},
+      base,
+      ['service_tier'],
+    ],
+    [
       'has a service tier only where the row allows it',
       { service_tier: 'default' },
       { allow: ['service_tier'] },
@@ -168,6 +175,48 @@ describe('the body', () => {
       },
       {},
       { ...base, output_config: { format: { type: 'json_schema', schema: { type: 'object' } } } },
+      [],
+    ],
+    [
+      'closes the objects of a schema that name their properties, as the vendor wants it',
+      {
+        response_format: {
+          type: 'json_schema',
+          json_schema: {
+            schema: {
+              type: 'object',
+              properties: {
+                properties: { type: 'array', items: { type: 'object', properties: {} } },
+                map: { type: 'object', additionalProperties: { type: 'string' }, properties: {} },
+                either: { anyOf: [{ $ref: '#/$defs/d' }, { type: 'object' }] },
+              },
+              $defs: { d: { properties: { a: { enum: ['properties'] } } } },
+            },
+          },
+        },
+      },
+      {},
+      {
+        ...base,
+        output_config: {
+          format: {
+            type: 'json_schema',
+            schema: {
+              type: 'object',
+              properties: {
+                properties: {
+                  type: 'array',
+                  items: { type: 'object', properties: {}, additionalProperties: false },
+                },
+                map: { type: 'object', additionalProperties: { type: 'string' }, properties: {} },
+                either: { anyOf: [{ $ref: '#/$defs/d' }, { type: 'object' }] },
+              },
+              additionalProperties: false,
+              $defs: { d: { properties: { a: { enum: ['properties'] } }, additionalProperties: false } },
+            },
+          },
+        },
+      },
       [],
     ],
     ['has no form for text', { response_format: { type: 'text' } }, {}, base, []],
@@ -303,6 +352,15 @@ describe('thinking', () => {
       { reasoning_effort: 'none' },
       {},
       { type: 'between_tools' },
+      undefined,
+      undefined,
+    ],
+    [
+      'is disabled on Haiku 5.5',
+      'claude-haiku-5-5',
+      { reasoning_effort: 'none' },
+      {},
+      { type: 'disabled' },
       undefined,
       undefined,
     ],

@@ -39,11 +39,10 @@ export function conversation(messages: readonly ChatMessage[], settings: Request
     if (message.role === 'assistant') {
       const state = settings.without.has('state') ? undefined : settings.states.get(message);
       const content = assistantBlocks({ message, path, ids: ids.calls(message), state });
-      if (content.length === 0) continue;
       // Two turns of the assistant in a row are two answers. An answer at the end is no beginning to continue: most
-      // models refuse that, and clients of Chat Completions do not mean it.
+      // models refuse that, and clients of Chat Completions do not mean it. An empty answer leaves what came before it.
       if (turns.at(-1)?.role !== 'user') turns.push({ role: 'user', content: textBlocks(filler) });
-      turns.push({ role: 'assistant', content });
+      if (content.length > 0) turns.push({ role: 'assistant', content });
     } else addToUser(turns, userBlocks(message, { path, ids }));
   }
   if (turns.at(-1)?.role !== 'user') turns.push({ role: 'user', content: textBlocks(filler) });

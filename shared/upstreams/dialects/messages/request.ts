@@ -123,8 +123,30 @@ function formatOf({ response_format: format, n }: ChatRequest): JsonRecord {
   if ((n ?? 1) > 1) throw new CannotCarry('n', 'This model gives one answer at a time.');
   if (!format || format.type === 'text') return {};
   const { schema } = asRecord(format['json_schema']);
-  if (format.type === 'json_schema' && isRecord(schema)) return { format: { type: 'json_schema', schema } };
+  if (format.type === 'json_schema' && isRecord(schema))
+    return { format: { type: 'json_schema', schema: closed(schema) } };
   throw new CannotCarry('response_format', 'This model gives JSON only for a schema (`json_schema`).');
+}
+
+/** Keywords of JSON Schema that hold schemas: one or a list of them, and those that hold them by name. */
+const schemaKeywords = new Set(['items', 'prefixItems', 'anyOf', 'oneOf']);
+const namedKeywords = new Set(['properties', '$defs', 'definitions']);
+
+/**
+ * The vendor wants `additionalProperties: false` on every object. What a closed object allows an open one allows too,
+ * so it is added where the client did not say. Not to maps, which name no properties, nor inside `allOf`, whose parts
+ * would exclude each other.
+ */
+function closed(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closed);
+  if (!isRecord(schema)) return schema;
+  const inner = Object.entries(schema).map(([keyword, value]): [string, unknown] => {
+    if (schemaKeywords.has(keyword)) return [keyword, closed(value)];
+    if (!namedKeywords.has(keyword) || !isRecord(value)) return [keyword, value];
+    return [keyword, Object.fromEntries(Object.entries(value).map(([name, each]) => [name, closed(each)]))];
+  });
+  const isOpen = isRecord(schema['properties']) && schema['additionalProperties'] === undefined;
+  return Object.fromEntries(isOpen ? [...inner, ['additionalProperties', false]] : inner);
 }
 
 /** Throws CannotCarry for a sequence of white space alone, which the vendor refuses. */
