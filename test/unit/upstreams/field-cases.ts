@@ -1,7 +1,12 @@
 import type { ChatContentPart, ChatMessage, ChatTool } from '../../../shared/wire/chat-request.ts';
 import type { FieldCase } from './field-table.ts';
 
-const schema = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'], additionalProperties: false };
+const schema = {
+  type: 'object',
+  properties: { a: { type: 'string' } },
+  required: ['a'],
+  additionalProperties: false,
+};
 const look: ChatTool = { type: 'function', function: { name: 'look', parameters: schema } };
 const patch: ChatTool = { type: 'custom', custom: { name: 'patch', description: 'Patches.' } };
 const hosted: ChatTool = { type: 'web_search' };
@@ -22,7 +27,10 @@ const allowed = { mode: 'auto', tools: [{ type: 'function', function: { name: 'l
 
 /** Must not be dropped: sent, or refused so that the next candidate is asked. */
 const kept: Omit<FieldCase, 'law'>[] = [
-  { field: 'response_format: json_schema', more: { response_format: { type: 'json_schema', json_schema: { name: 'a', schema } } } },
+  {
+    field: 'response_format: json_schema',
+    more: { response_format: { type: 'json_schema', json_schema: { name: 'a', schema } } },
+  },
   { field: 'response_format: json_object', more: { response_format: { type: 'json_object' } } },
   { field: 'tools: function', more: onlyLook },
   {
@@ -34,20 +42,39 @@ const kept: Omit<FieldCase, 'law'>[] = [
   { field: 'tools: custom, by another endpoint', base: onlyLook, more: withTools, form: 'responses' },
   { field: 'tool_choice: none', base: onlyLook, more: { tool_choice: 'none' } },
   { field: 'tool_choice: required', base: onlyLook, more: { tool_choice: 'required' } },
-  { field: 'tool_choice: a function', base: onlyLook, more: { tool_choice: { type: 'function', function: { name: 'look' } } } },
-  { field: 'tool_choice: a custom tool', base: withTools, more: { tool_choice: { type: 'custom', custom: { name: 'patch' } } } },
-  { field: 'tool_choice: allowed_tools', base: withTools, more: { tool_choice: { type: 'allowed_tools', allowed_tools: allowed } } },
+  {
+    field: 'tool_choice: a function',
+    base: onlyLook,
+    more: { tool_choice: { type: 'function', function: { name: 'look' } } },
+  },
+  {
+    field: 'tool_choice: a custom tool',
+    base: withTools,
+    more: { tool_choice: { type: 'custom', custom: { name: 'patch' } } },
+  },
+  {
+    field: 'tool_choice: allowed_tools',
+    base: withTools,
+    more: { tool_choice: { type: 'allowed_tools', allowed_tools: allowed } },
+  },
   { field: 'parallel_tool_calls: false', base: onlyLook, more: { parallel_tool_calls: false } },
   { field: 'reasoning_effort', more: { reasoning_effort: 'high' } },
   { field: 'stop', more: { stop: ['END'] } },
   { field: 'n: 2', more: { n: 2 } },
   { field: 'max_tokens', more: { max_tokens: 400 } },
-  { field: 'an image by URL', more: asking({ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }) },
+  {
+    field: 'an image by URL',
+    more: asking({ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }),
+  },
   { field: 'an image as base64', more: asking({ type: 'image_url', image_url: { url: pixel } }) },
   { field: 'a PDF by URL', more: asking({ type: 'file', file: { file_url: 'https://example.com/a.pdf' } }) },
   { field: 'a PDF as base64', more: asking({ type: 'file', file: { filename: 'a.pdf', file_data: pdf } }) },
   { field: 'a system text', base: instructed('system', 'Be long.'), more: instructed('system', 'Be brief.') },
-  { field: 'a developer text', base: instructed('developer', 'Be long.'), more: instructed('developer', 'Be brief.') },
+  {
+    field: 'a developer text',
+    base: instructed('developer', 'Be long.'),
+    more: instructed('developer', 'Be brief.'),
+  },
   {
     field: 'a system text in mid-conversation',
     base: { messages: [...asking().messages, ...later] },
@@ -70,7 +97,11 @@ const free: Omit<FieldCase, 'law'>[] = [
   { field: 'prompt_cache_key', more: { prompt_cache_key: 'k' } },
   { field: 'metadata', more: { metadata: { a: 'b' } } },
   { field: 'service_tier', more: { service_tier: 'default' } },
-  { field: 'service_tier, in params.allow', more: { service_tier: 'default' }, settings: { allow: ['service_tier'] } },
+  {
+    field: 'service_tier, in params.allow',
+    more: { service_tier: 'default' },
+    settings: { allow: ['service_tier'] },
+  },
   { field: 'a hosted tool', base: onlyLook, more: { tools: [look, hosted] } },
   { field: 'an unknown field of a chat client', more: {}, unknown: { made_up: 1 } },
   { field: 'an unknown field of a Responses client', more: {}, unknown: { made_up: 1 }, form: 'responses' },

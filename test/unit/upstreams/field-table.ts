@@ -31,7 +31,10 @@ const question: ChatRequest = {
 /** Fields that hold several others; of any other new object the name alone is shown. */
 const holders = new Set(['text', 'reasoning', 'output_config', 'tools[].function']);
 
-export function outcome(dialect: Dialect, { more, base, unknown = {}, form = 'chat', settings }: FieldCase): string {
+export function outcome(
+  dialect: Dialect,
+  { more, base, unknown = {}, form = 'chat', settings }: FieldCase,
+): string {
   const without: ChatRequest = { ...question, ...base };
   const bodyOf = (request: ChatRequest, others: Record<string, unknown>) => {
     const call: CanonicalCall = { form, request, unknown: others };
@@ -60,7 +63,9 @@ function changes(before: unknown, after: unknown, path: string): string[] {
   if (!isRecord(after) || !(isRecord(before) || path === '' || holders.has(path))) return [path];
   const earlier = isRecord(before) ? before : {};
   const names = new Set([...Object.keys(earlier), ...Object.keys(after)]);
-  return [...names].flatMap((name) => changes(earlier[name], after[name], path === '' ? name : `${path}.${name}`));
+  return [...names].flatMap((name) =>
+    changes(earlier[name], after[name], path === '' ? name : `${path}.${name}`),
+  );
 }
 
 function newItem(item: unknown, path: string): string {
@@ -69,14 +74,17 @@ function newItem(item: unknown, path: string): string {
   return typeof kind === 'string' ? `${path}: ${kind}` : path;
 }
 
-/** A table as rows of cells, by its first column. The header and the line below it are left out. */
+/** A table as rows of columns, by its first column. The header and the line below it are left out. */
 export function tableRows(page: string, header: string): Map<string, string[]> {
   const lines = page.slice(page.indexOf(header)).split('\n');
   const end = lines.findIndex((line) => !line.startsWith('|'));
   return new Map(
     lines.slice(2, end).map((line) => {
-      const [field = '', ...cells] = line.split('|').slice(1, -1).map((cell) => cell.trim());
-      return [field.replaceAll('`', ''), cells];
+      const [field = '', ...columns] = line
+        .split('|')
+        .slice(1, -1)
+        .map((column) => column.trim());
+      return [field.replaceAll('`', ''), columns];
     }),
   );
 }

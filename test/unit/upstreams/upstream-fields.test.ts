@@ -17,7 +17,10 @@ it.each(fieldCases)('$field becomes in each dialect what docs/upstreams.md says'
   expect(dialects.map((dialect) => outcome(dialect, each))).toEqual(documented.get(each.field));
 });
 
-it.each(fieldCases)('$field is dropped only where that is allowed, and refused only where it is not', (each) => {
-  const forbidden = each.law === 'kept' ? 'dropped' : 'refused';
-  for (const dialect of dialects) expect(outcome(dialect, each)).not.toContain(forbidden);
-});
+it.each(fieldCases)(
+  '$field is dropped only where that is allowed, and refused only where it is not',
+  (each) => {
+    const forbidden = each.law === 'kept' ? 'dropped' : 'refused';
+    for (const dialect of dialects) expect(outcome(dialect, each)).not.toContain(forbidden);
+  },
+);
