@@ -94,8 +94,7 @@ export class ItemReader {
     }
     const taken = new Set<TextPart>();
     for (const whole of wholesOf(source)) chunks.push(...this.whole(item, whole, taken));
-    if (callTypes.has(item.type) && !item.closed)
-      chunks.push(...this.#calls.end(item, source['status'] !== 'incomplete'));
+    if (callTypes.has(item.type)) chunks.push(...this.#calls.end(item, source['status'] !== 'incomplete'));
     if (item.type === 'image_generation_call' && !item.closed) {
       const image = imageDelta(source);
       if (image) chunks.push(this.#turn.delta(image));
