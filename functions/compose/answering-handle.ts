@@ -5,9 +5,12 @@ import { dynamoIdempotencyStore } from '../../shared/adapters/dynamodb/dynamo-id
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/dynamo-key-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
+import { DynamoLearnedFacts } from '../../shared/adapters/dynamodb/runtime/dynamo-learned-facts.ts';
+import { dynamoTurnStateStore } from '../../shared/adapters/dynamodb/runtime/dynamo-turn-state-store.ts';
 import { searchProviders } from '../../shared/adapters/search/search-providers.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
-import { readEnvironment } from '../../shared/adapters/system/environment.ts';
+import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
+import { readEnvironment, readSealKeys } from '../../shared/adapters/system/environment.ts';
 import { systemClock as clock } from '../../shared/adapters/system/system-clock.ts';
 import { systemRandom } from '../../shared/adapters/system/system-random.ts';
 import { timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
@@ -39,6 +42,9 @@ export function answeringHandle(endpoint: Endpoint): HostedHandle {
     quotas: dynamoQuotaStore(client, stack),
     health: new DynamoChannelHealth({ client, clock, stack, cooldowns: config.cooldowns }),
     idempotency: dynamoIdempotencyStore(client, clock, stack),
+    sealer: aesSealer(readSealKeys()),
+    turnStates: dynamoTurnStateStore({ client, clock, stack }),
+    learned: new DynamoLearnedFacts({ client, clock, stack, view: config.learned }),
     random: systemRandom,
   };
   const handle = withCors(answerWith(ports, endpoint), config);

@@ -3,6 +3,7 @@ import { backgroundClient, documentsOn } from '../../shared/adapters/dynamodb/dy
 import { dynamoConfigTables } from '../../shared/adapters/dynamodb/dynamo-config-tables.ts';
 import { dynamoRowMarks } from '../../shared/adapters/dynamodb/dynamo-row-marks.ts';
 import { dynamoConfigStore } from '../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
+import { dynamoLearnedFactsReader } from '../../shared/adapters/dynamodb/runtime/dynamo-learned-facts.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
 import { secretCheck } from '../../shared/adapters/secrets/secret-check.ts';
 import { readEnvironment } from '../../shared/adapters/system/environment.ts';
@@ -28,6 +29,7 @@ export function configJob() {
     metrics,
     tables: dynamoConfigTables(client, stack),
     snapshots: dynamoConfigStore(client, stack, clock),
+    learned: dynamoLearnedFactsReader({ client, clock, stack }),
     secretCheck: secretCheck({ secrets, clock, local }),
     marks,
     local,

@@ -48,6 +48,11 @@ export interface AnswerFacts {
   sent: () => SentFacts;
   /** The state of the turn so far, sealed for the client; undefined: there is none, or `keepsState` is not set. */
   sealedState: (itemId: string) => string | undefined;
+  /**
+   * The number of opaque parts in the state so far. A seal that was made when there were as many is whole: what follows
+   * the last opaque part is visible, and the client sends it back.
+   */
+  opaqueParts: () => number;
 }
 
 export interface SentFacts {
@@ -55,6 +60,8 @@ export interface SentFacts {
   dropped: readonly string[];
   /** The effort that was sent, if it is not the requested one. */
   effort?: string | undefined;
+  /** What was sent instead of the tool choice, if it is not the requested one. */
+  toolChoice?: string | undefined;
   /** The service tier that the upstream used, if it said so. */
   serviceTier?: string | undefined;
 }

@@ -16,6 +16,8 @@ import { matchRoute, refuseRoute } from './http/http-routes.ts';
 import { refuse } from './http/refusal.ts';
 import { Bill } from './money/bill.ts';
 import type { Reservations } from './money/reservations.ts';
+import { CallStates } from './state/call-states.ts';
+import { StateKeeper } from './state/state-keeper.ts';
 
 /** The caller, and the configuration that the request uses to its end. */
 export interface Caller {
@@ -65,6 +67,7 @@ export async function payAndAnswer(
   reservations: Reservations,
   { call, asked, idempotencyKey }: { call: ChatCall; asked: AskedCall; idempotencyKey: string | undefined },
 ): Promise<RelayResponse> {
+  const states = new CallStates(ports, call, asked.read);
   const claim =
     idempotencyKey === undefined
       ? undefined
@@ -72,19 +75,24 @@ export async function payAndAnswer(
           header: idempotencyKey,
           body: [call.endpoint, asked.body],
         });
-  let bill: Bill;
+  let opened: Awaited<ReturnType<typeof states.beside<Bill>>>;
   try {
-    bill = await Bill.open(reservations, ports.clock, call);
+    opened = await states.beside(() => Bill.open(reservations, ports.clock, call));
   } catch (error) {
     await claim?.finish(true);
     throw error;
   }
-  const paid = Object.freeze({ ...call, outputTokensLimit: bill.limitedTo ?? call.outputTokensAsked });
-  const dispatch = new Dispatch(ports, paid);
+  const { reserved: bill, ...known } = opened;
+  const outputTokensLimit = bill.limitedTo ?? call.outputTokensAsked;
+  const paid = Object.freeze({ ...call, ...known, outputTokensLimit });
+  const clientKeeps = asked.read.keepsState === true;
+  const dispatched = new Dispatch(ports, paid);
+  const dispatch = new StateKeeper(ports, { call: paid, dispatch: dispatched, clientKeeps });
   const renderer = asked.read.renderer(call.identity, {
     now: () => Math.floor(ports.clock.now() / 1000),
     sent: () => dispatch.report().sent,
-    sealedState: () => undefined,
+    sealedState: (itemId) => (clientKeeps ? dispatch.sealed(itemId) : undefined),
+    opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
   });
   const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch });
   return answer.response(answer.produce());

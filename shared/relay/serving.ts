@@ -37,6 +37,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
         endpoint: endpoint.name,
         ...asked.read.call,
         states: Object.freeze(new Map()),
+        stateDropped: false,
         model: Object.freeze(asked.model),
         channels: Object.freeze(channels),
         startedMs,

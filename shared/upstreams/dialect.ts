@@ -38,6 +38,8 @@ export interface SentBody {
   dropped: readonly string[];
   /** The effort that was sent, if it is not the requested one. */
   effort?: string | undefined;
+  /** What was sent instead of the tool choice, if it is not the requested one. */
+  toolChoice?: string | undefined;
   /** The limit on output tokens that was sent, if any. */
   outputTokensMax?: number | undefined;
   /** Custom tools that were sent as functions with one text `input`. Their calls are unwrapped by the reader. */

@@ -32,6 +32,7 @@ export class ConfigRig {
       metrics: { compiled: () => undefined, badRows: () => undefined, failed: () => undefined },
       local: true,
       snapshots: dynamoConfigStore(documents, 'relay', systemClock),
+      learned: { all: async () => [] },
       tables: dynamoConfigTables(documents, 'relay'),
       marks: dynamoRowMarks({ client: documents, stack: 'relay', log }),
       secretCheck: { unusable: async () => new Map() },

@@ -14,6 +14,10 @@ import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
 import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../shared/upstreams/exchange.ts';
 import type { KeyLookup } from '../../shared/relay/ports/stores/key-store.ts';
+import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
+import type { SealKey } from '../../shared/adapters/system/environment.ts';
+import { MemoryLearnedFacts } from './memory-learned-facts.ts';
+import { MemoryTurnStateStore } from './memory-turn-state-store.ts';
 import { MemoryIdempotency } from './memory-idempotency.ts';
 import { MemoryHealth } from './memory-health.ts';
 import { MemoryQuotaStore } from './memory-quota-store.ts';
@@ -50,6 +54,10 @@ export interface RigOptions {
   secretError?: Error;
   /** Takes the place of both endpoints. */
   endpoint?: Endpoint;
+  /** The keys that seal and open, oldest first. */
+  sealKeys?: SealKey[];
+  /** What another rig left in its stores: this one is a new environment beside it. */
+  beside?: CoreRig;
   /** A secret that is read anew is another one. */
   secretChanges?: boolean;
 }
@@ -67,18 +75,20 @@ await Promise.all(dialectNames.map(loadDialect));
 
 /** The pipeline with virtual time, a table of keys and scripted upstreams; everything between is real. */
 export class CoreRig {
-  readonly clock = new VirtualClock();
+  readonly clock: VirtualClock;
   readonly logged: RequestLog[] = [];
   readonly faults: unknown[] = [];
   readonly searched: string[] = [];
   readonly events: { name: string; fields: Record<string, unknown> }[] = [];
   readonly quotas = new MemoryQuotaStore();
   /** The way to `quotas`, which a test can make rough. */
-  readonly store = new RoughQuotaStore(this.quotas, this.clock);
+  readonly store: RoughQuotaStore;
   /** How many calls the store had seen when the upstream was asked, for each time it was. */
   readonly storeCallsBeforeUpstream: number[] = [];
   readonly health = new MemoryHealth();
-  readonly idempotency = new MemoryIdempotency(this.clock);
+  readonly idempotency: MemoryIdempotency;
+  readonly turnStates: MemoryTurnStateStore;
+  readonly learned: MemoryLearnedFacts;
   readonly sent: (UpstreamRequest & { json: Record<string, unknown> })[] = [];
   readonly secretsRead: string[] = [];
   keyLookups = 0;
@@ -90,6 +100,12 @@ export class CoreRig {
 
   constructor(options: RigOptions = {}) {
     this.#options = options;
+    const { beside } = options;
+    this.clock = beside?.clock ?? new VirtualClock();
+    this.store = new RoughQuotaStore(this.quotas, this.clock);
+    this.idempotency = new MemoryIdempotency(this.clock);
+    this.turnStates = beside?.turnStates ?? new MemoryTurnStateStore(this.clock);
+    this.learned = beside?.learned.inNewEnvironment() ?? new MemoryLearnedFacts(this.clock);
   }
 
   /** What the next upstream calls meet, in order; the last one stays. */
@@ -168,6 +184,9 @@ export class CoreRig {
       searchProvider: () => ({ search: (query) => this.#search(query) }),
       health: this.health,
       idempotency: this.idempotency,
+      sealer: aesSealer(this.#options.sealKeys ?? [{ number: 1, secret: 'first' }]),
+      turnStates: this.turnStates,
+      learned: this.learned,
       random: { next: () => 0.5 },
       log: {
         request: (entry) => this.logged.push(entry),

@@ -45,6 +45,39 @@ export function readSweepGraceSeconds(variables: Variables = process.env): numbe
   return /^\d{1,6}$/.test(text) ? Number(text) : 120;
 }
 
+/** A key that seals state for clients. */
+export interface SealKey {
+  /** Stands in every seal. */
+  number: number;
+  /** Any text; the key is its SHA-256. */
+  secret: string;
+}
+
+/**
+ * The keys in `SEAL_KEYS`, a JSON object of number to secret text, oldest first. Only functions that answer calls have
+ * the variable. Throws an Error that quotes nothing of a key.
+ */
+export function readSealKeys(variables: Variables = process.env): SealKey[] {
+  const found = parsed(required(variables, 'SEAL_KEYS'));
+  const entries = typeof found === 'object' && found !== null ? Object.entries(found) : [];
+  const keys = entries.flatMap(([number, secret]) =>
+    /^[1-9]\d{0,3}$/.test(number) && typeof secret === 'string' && secret !== ''
+      ? [{ number: Number(number), secret }]
+      : [],
+  );
+  if (keys.length === 0 || keys.length < entries.length)
+    throw new Error('The environment variable SEAL_KEYS is not a JSON object of numbers to secret texts.');
+  return keys.toSorted((a, b) => a.number - b.number);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 function readAwsAccess(variables: Variables): AwsAccess {
   const sessionToken = variables['AWS_SESSION_TOKEN'];
   return {

@@ -1,6 +1,7 @@
 import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { emptyRows, type ConfigRows } from '../config-rows.ts';
 import { crossWarnings, withWarnings } from './cross-checks.ts';
+import type { LearnedFact } from '../learned-fact.ts';
 import { channelReader } from './read-channel.ts';
 import { readCharge } from './read-charge.ts';
 import { readPlan } from './read-plan.ts';
@@ -19,6 +20,8 @@ export interface CompileOptions {
   earlier?: ConfigRows;
   /** Secret references that could not be read, each with the reason. */
   unreadableSecrets?: ReadonlyMap<string, string>;
+  /** What answers taught about channels. */
+  learned?: readonly LearnedFact[];
 }
 
 export interface Compiled {
@@ -52,7 +55,8 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
     models: [...new Set(enabled.flatMap((channel) => channel.models))],
   };
   const tables = [channels, charges, plans, settings];
-  const warnings = crossWarnings(snapshot, options.unreadableSecrets ?? new Map());
+  const { unreadableSecrets = new Map(), learned = [] } = options;
+  const warnings = crossWarnings(snapshot, { unreadableSecrets, learned });
   return {
     snapshot,
     rows: {

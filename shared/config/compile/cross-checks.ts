@@ -1,5 +1,8 @@
 /** Warnings that depend on several tables. A row with such a warning is still used. */
 import { pricedModels, ruleOf } from '../../billing/price.ts';
+import { compareCodeUnits } from '../../wire/canonical-json.ts';
+import type { LearnedFact } from '../learned-fact.ts';
+import type { ChannelRow } from '../rows/channel-row.ts';
 import type { ChargeRow } from '../rows/charge-row.ts';
 import type { PlanRow } from '../rows/plan-row.ts';
 import { secretsOf } from './read-channel.ts';
@@ -17,11 +20,15 @@ export function unpricedModels({ models, charges }: Pick<Config, 'models' | 'cha
   return models.filter((model) => !priced.has(model));
 }
 
-/**
- * The warnings of rows that are used, by table and key.
- * @param unreadableSecrets references that could not be read, each with the reason
- */
-export function crossWarnings(config: Config, unreadableSecrets: ReadonlyMap<string, string>): Warnings {
+/** What is known of channels beside their rows. */
+export interface KnownOfChannels {
+  /** References that could not be read, each with the reason. */
+  unreadableSecrets: ReadonlyMap<string, string>;
+  learned: readonly LearnedFact[];
+}
+
+/** The warnings of rows that are used, by table and key. */
+export function crossWarnings(config: Config, { unreadableSecrets, learned }: KnownOfChannels): Warnings {
   const unpriced = new Set(unpricedModels(config));
   const warnings: Warnings = new Map();
   for (const channel of config.channels)
@@ -33,6 +40,7 @@ export function crossWarnings(config: Config, unreadableSecrets: ReadonlyMap<str
       ...secretsOf(channel)
         .filter((reference) => unreadableSecrets.has(reference))
         .map((reference) => `secret: ${reference} cannot be read: ${unreadableSecrets.get(reference)}`),
+      ...learnedWarnings(channel, learned),
     ]);
   for (const charge of config.charges)
     warnings.set(nameOf('charges', charge.id), [
@@ -49,6 +57,25 @@ export function withWarnings(results: RowResult[], warnings: Warnings): RowResul
     const found = warnings.get(nameOf(result.table, result.key));
     if (!found?.length || result.problem !== undefined) return result;
     return { ...result, warning: [result.warning ?? [], found].flat(2).join('; ') };
+  });
+}
+
+/** Repeats cost each call a request; a row that says what was learned saves it. */
+function learnedWarnings({ id, models, params }: ChannelRow, learned: readonly LearnedFact[]): string[] {
+  const own = learned.filter(({ channel, model }) => channel === id && models.includes(model));
+  const byFact = Map.groupBy(own, ({ fact }) => fact);
+  return [...byFact].flatMap(([fact, facts]) => {
+    const names = facts.map(({ model }) => model).toSorted(compareCodeUnits);
+    const [kind, spoken] = fact.split(':');
+    if (kind === 'speaks')
+      return [
+        `dialect: ${list(names)} took calls with tools only in the dialect "${spoken}"; name it here, so that they are asked in it at once`,
+      ];
+    if (fact === 'refuses_limit' && params.max_output_tokens === undefined)
+      return [
+        `params.max_output_tokens: ${list(names)} refused a limit above its own maximum; name that maximum here, so that limits are lowered to it`,
+      ];
+    return [];
   });
 }
 

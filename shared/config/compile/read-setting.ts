@@ -26,7 +26,11 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
   page: (page) => ({ page }),
   cors_origins: (corsOrigins) => ({ corsOrigins }),
   limits: (limits) => ({
-    limits: { defaultOutputTokens: limits.default_output_tokens, requestSeconds: limits.request_seconds },
+    limits: {
+      defaultOutputTokens: limits.default_output_tokens,
+      requestSeconds: limits.request_seconds,
+      stateDays: limits.state_days,
+    },
   }),
   search: readSearch,
 };

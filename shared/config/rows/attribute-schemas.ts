@@ -45,6 +45,14 @@ export function secondsUpTo(most: number) {
   );
 }
 
+/** A duration in days: more than 0, at most `most`. */
+export function daysUpTo(most: number) {
+  return numberThat(
+    `a number of days, more than 0 and at most ${most}`,
+    (value) => value > 0 && value <= most,
+  );
+}
+
 const wantedFlag = 'true or false';
 const toFlag = z.transform((value: boolean | string) => String(value).trim().toLowerCase() === 'true');
 export const flag = z.pipe(

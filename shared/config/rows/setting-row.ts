@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { flag, positiveInteger, rowId, secondsUpTo, textList } from './attribute-schemas.ts';
+import { daysUpTo, flag, positiveInteger, rowId, secondsUpTo, textList } from './attribute-schemas.ts';
 import { SearchValue } from './search-setting.ts';
 import { defaultSettings } from './settings.ts';
 
@@ -18,8 +18,9 @@ export const settingValues = {
     {
       default_output_tokens: z._default(positiveInteger, defaultSettings.limits.defaultOutputTokens),
       request_seconds: z._default(secondsUpTo(890), defaultSettings.limits.requestSeconds),
+      state_days: z._default(daysUpTo(90), defaultSettings.limits.stateDays),
     },
-    'a map {default_output_tokens, request_seconds}',
+    'a map {default_output_tokens, request_seconds, state_days}',
   ),
   search: SearchValue,
 } as const;

@@ -9,7 +9,7 @@ export interface Settings {
   contact: string;
   page: boolean;
   corsOrigins: string[];
-  limits: { defaultOutputTokens: number; requestSeconds: number };
+  limits: { defaultOutputTokens: number; requestSeconds: number; stateDays: number };
   /** Absent: models named `web-...` answer without a search. */
   search?: SearchSettings;
 }
@@ -33,5 +33,5 @@ export const defaultSettings: Settings = {
   contact: '',
   page: true,
   corsOrigins: [],
-  limits: { defaultOutputTokens: 4096, requestSeconds: 600 },
+  limits: { defaultOutputTokens: 4096, requestSeconds: 600, stateDays: 30 },
 };

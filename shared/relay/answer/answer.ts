@@ -17,6 +17,7 @@ import type { Bill } from '../money/bill.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { answerLine } from './log-line.ts';
 import { Meter } from './meter.ts';
+import { sentHeaders } from './sent-headers.ts';
 import { ResponseQueue } from './response-queue.ts';
 
 /** How much text may wait for a slow client (UTF-16 code units), and how long the client may read nothing. */
@@ -72,7 +73,7 @@ export class Answer {
     const estimated = measure.estimated || report.usageClamped;
     const billed = await bill.close({ outcome, estimated, end });
     await claim?.finish(costsNothing(outcome));
-    await dispatch.healthWritten();
+    await dispatch.written();
     const durationMs = this.#ports.clock.now() - this.#call.startedMs;
     const ending = { status: this.#status(), end, refusal: this.#refusal, durationMs };
     this.#ports.log.request(answerLine({ call: this.#call, report, billed, measure, ending }));
@@ -86,8 +87,9 @@ export class Answer {
     await this.#queue.opened;
     const { renderer, dispatch, bill } = this.#parts;
     const { requestId } = this.#call.identity;
-    const attempts = dispatch.report().tried.length;
-    const facts = { ...(attempts > 0 && { 'x-relay-attempts': String(attempts) }), ...bill.headers };
+    const { tried, sent } = dispatch.report();
+    const attempts = tried.length > 0 && { 'x-relay-attempts': String(tried.length) };
+    const facts = { ...attempts, ...sentHeaders(sent), ...bill.headers };
     if (this.#refusal && !this.#queue.committed) {
       const response = refusalResponse(this.#refusal, requestId);
       return { ...response, headers: { ...response.headers, ...facts }, done };

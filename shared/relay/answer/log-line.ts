@@ -2,11 +2,13 @@
  * Builds a request's log line at its end from the results of the stages. Must never hold a prompt, an answer
  * or a secret.
  */
+import { cacheCounts } from '../../billing/cache-counts.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { DispatchReport } from '../call/dispatch-report.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { BillReport } from '../money/bill.ts';
 import type { RequestLog } from '../ports/telemetry.ts';
+import { droppedNames } from './sent-headers.ts';
 import type { Measure } from './meter.ts';
 
 export interface AnswerFacts {
@@ -21,7 +23,8 @@ export interface AnswerFacts {
 export function answerLine({ call, report, billed, measure, ending }: AnswerFacts): RequestLog {
   const { status, end, refusal, durationMs } = ending;
   const counted = measure.anyContent || !refusal;
-  const { prompt_tokens, completion_tokens } = measure.usage;
+  const { prompt_tokens, completion_tokens, prompt_tokens_details } = measure.usage;
+  const tokens = { prompt_tokens, completion_tokens, ...cacheCounts(prompt_tokens_details) };
   return {
     request_id: call.identity.requestId,
     endpoint: call.endpoint,
@@ -33,12 +36,13 @@ export function answerLine({ call, report, billed, measure, ending }: AnswerFact
     account: call.key.account,
     model: call.model.base,
     dropped_tools: call.droppedTools || undefined,
+    dropped: droppedNames(report.sent),
     ...(report.search !== undefined && { search: report.search }),
     channel: report.tried.at(-1)?.channel,
     attempts: report.tried.length > 0 ? report.tried : undefined,
     upstream_status: report.upstreamStatus,
     first_content_ms: report.firstContentMs,
-    ...(counted && { prompt_tokens, completion_tokens, usage_estimated: measure.estimated }),
+    ...(counted && { ...tokens, usage_estimated: measure.estimated }),
     usage_clamped: report.usageClamped || undefined,
     charge: billed.charge,
     plan_slot: billed.planSlot,

@@ -20,6 +20,7 @@ import {
   type SnapshotStore,
   type RowMarks,
 } from '../ports/stores/config-store.ts';
+import type { LearnedFactsReader } from '../ports/stores/learned-facts.ts';
 import type { Random } from '../ports/ids.ts';
 import type { SecretCheck } from '../ports/stores/secret-store.ts';
 import type { ConfigMetrics, Log } from '../ports/telemetry.ts';
@@ -31,6 +32,7 @@ export interface ConfigPublisherPorts {
   metrics: ConfigMetrics;
   tables: ConfigTables;
   snapshots: SnapshotStore;
+  learned: LearnedFactsReader;
   secretCheck: SecretCheck;
   marks: RowMarks;
   /** true on the local stack: loopback endpoints and `env:` secrets are allowed. */
@@ -117,9 +119,13 @@ async function readNewest(
 
 async function markRows(ports: ConfigPublisherPorts, { compiled, raw, options }: Published): Promise<void> {
   const references = new Set(compiled.snapshot.channels.flatMap(secretsOf));
-  const unreadableSecrets = await ports.secretCheck.unusable([...references]);
+  const [unreadableSecrets, learned] = await Promise.all([
+    ports.secretCheck.unusable([...references]),
+    ports.learned.all(),
+  ]);
+  const known = { ...options, unreadableSecrets, learned };
   const { results } =
-    unreadableSecrets.size > 0 ? compileSnapshot(raw, { ...options, unreadableSecrets }) : compiled;
+    unreadableSecrets.size > 0 || learned.length > 0 ? compileSnapshot(raw, known) : compiled;
   ports.metrics.compiled({
     badRows: results.filter(({ problem }) => problem !== undefined).length,
     warnedRows: results.filter(({ warning }) => warning !== undefined).length,

@@ -33,6 +33,8 @@ export interface ChatCall extends CanonicalCall {
   readonly droppedTools: number | undefined;
   /** The state of earlier turns that came back or was kept, by assistant message. */
   readonly states: ReadonlyMap<ChatMessage, TurnState>;
+  /** State came back or was kept that does not fit this call; it was left out. */
+  readonly stateDropped: boolean;
   /** When the request must end, in epoch milliseconds. */
   readonly deadlineMs: number;
   /** Aborts at the deadline. */

@@ -10,6 +10,9 @@ import type { QuotaStore } from '../ports/stores/quota-store.ts';
 import type { SearchProvider } from '../ports/search-provider.ts';
 import type { SecretStore } from '../ports/stores/secret-store.ts';
 import type { Log } from '../ports/telemetry.ts';
+import type { Sealer } from '../ports/sealer.ts';
+import type { LearnedFacts } from '../ports/stores/learned-facts.ts';
+import type { TurnStateStore } from '../ports/stores/turn-state-store.ts';
 import type { UpstreamTransport } from '../ports/upstream-transport.ts';
 
 export interface ChatPorts {
@@ -21,6 +24,9 @@ export interface ChatPorts {
   quotas: QuotaStore;
   health: ChannelHealth;
   idempotency: IdempotencyStore;
+  sealer: Sealer;
+  turnStates: TurnStateStore;
+  learned: LearnedFacts;
   random: Random;
   searchProvider: (settings: SearchSettings) => SearchProvider;
   log: Log;

@@ -40,6 +40,6 @@ export interface DispatchedCall {
   chunks: AsyncIterable<ChatChunk[]>;
   /** Valid at any time: during the stream and after every kind of end. */
   report(): DispatchReport;
-  /** Resolves when all writes of candidates' health have finished; they must finish inside the invocation. */
-  healthWritten(): Promise<void>;
+  /** Resolves when all writes beside the answer have finished; they must finish inside the invocation. */
+  written(): Promise<void>;
 }

@@ -6,11 +6,18 @@ import { BodyEvents } from '../../upstreams/body-events.ts';
 import { CallIds } from '../../upstreams/call-ids.ts';
 import type { AnswerReader, Dialect, SentBody } from '../../upstreams/dialect.ts';
 import type { UpstreamReply } from '../../upstreams/exchange.ts';
-import type { TurnState } from '../../wire/turn-state.ts';
-import { loadDialect } from '../../upstreams/dialects/dialects.ts';
+import type { StateOrigin, TurnState } from '../../wire/turn-state.ts';
+import { dialectPath, loadDialect } from '../../upstreams/dialects/dialects.ts';
 import { run } from '../../stream/machine.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
-import { channelRequest, dialectOf, type BuiltRequest } from '../../upstreams/types/channel-request.ts';
+import type { ChannelType } from '../../upstreams/channel-type.ts';
+import {
+  channelRequest,
+  dialectOf,
+  quirksOf,
+  upstreamModel,
+  type BuiltRequest,
+} from '../../upstreams/types/channel-request.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import { refusalOfCaller } from './failure-refusals.ts';
 import type { ChatCall } from '../call/chat-call.ts';
@@ -19,7 +26,14 @@ import { SecretUnusable } from '../ports/stores/secret-store.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { AttemptReport } from '../call/dispatch-report.ts';
 import type { Candidate } from './candidate-order.ts';
-import { CallerFault, ErrorInAnswer, UpstreamFailure } from '../../upstreams/upstream-failure.ts';
+import { originOf, statesFor } from './candidate-states.ts';
+import { AskAgain, repeatFor, usual, type Variant } from './repeats.ts';
+import {
+  CallerFault,
+  ErrorInAnswer,
+  UpstreamFailure,
+  type UpstreamError,
+} from '../../upstreams/upstream-failure.ts';
 import { failureInAnswer, readFailure } from '../../upstreams/read-failure.ts';
 import { Watchdog } from './watchdog.ts';
 
@@ -35,26 +49,41 @@ const graceMs = 2_000;
 const asThrown = (failure: CallerFault | UpstreamFailure): Error =>
   failure instanceof CallerFault ? refusalOfCaller(failure) : failure;
 
+export interface AttemptParts {
+  candidate: Candidate;
+  call: ChatCall;
+  /** Absent: the usual form. */
+  variant?: Variant | undefined;
+}
+
 export class Attempt {
   /**
-   * Can be read once. Throws a Refusal when the caller's request is at fault, otherwise an UpstreamFailure.
+   * Can be read once. Throws a Refusal when the caller's request is at fault, CannotCarry when this upstream cannot be
+   * sent the call, AskAgain when it wants another form, otherwise an UpstreamFailure.
    * Nothing keeps running after it ends, throws or is returned early.
    */
   readonly chunks: AsyncGenerator<ChatChunk[], void, undefined>;
   readonly #ports: ChatPorts;
   readonly #candidate: Candidate;
   readonly #call: ChatCall;
+  readonly #variant: Variant;
   readonly #callIds: CallIds;
+  /** The ids of the first choice's tool calls as the client sees them, by index. */
+  readonly #shownIds: (string | undefined)[] = [];
   #reader: AnswerReader | undefined;
   #sent: SentBody | undefined;
-  /** Texts that must not reach a client: the secret, the upstream's host. */
-  #withheld: string[] = [];
+  #origin: StateOrigin | undefined;
+  #stateDropped = false;
+  #hasContent = false;
+  /** What must not reach a client in the upstream's errors. */
+  #withheld: BuiltRequest['withheld'] = [];
   #upstreamStatus: number | undefined;
 
-  constructor(ports: ChatPorts, candidate: Candidate, call: ChatCall) {
+  constructor(ports: ChatPorts, { candidate, call, variant = usual }: AttemptParts) {
     this.#ports = ports;
     this.#candidate = candidate;
     this.#call = call;
+    this.#variant = variant;
     this.#callIds = new CallIds({ channel: candidate.channel.id, requestId: call.identity.requestId });
     this.chunks = this.#read();
   }
@@ -62,8 +91,9 @@ export class Attempt {
   /** Valid at any time: during the stream and after every kind of end. */
   report(): AttemptReport {
     const { usage, usageClamped = false, serviceTier } = this.#reader ?? {};
-    const { dropped = [], effort } = this.#sent ?? {};
-    const sent = { dropped, effort, serviceTier };
+    const { dropped = [], effort, toolChoice } = this.#sent ?? {};
+    const named = this.#stateDropped ? [...new Set([...dropped, 'reasoning'])] : dropped;
+    const sent = { dropped: named, effort, toolChoice, serviceTier };
     return { upstreamStatus: this.#upstreamStatus, usage, usageClamped, sent, state: this.#state() };
   }
 
@@ -77,19 +107,28 @@ export class Attempt {
     };
     const watchdog = new Watchdog(this.#ports.clock, limits, this.#call.signal);
     try {
-      const dialect = await loadDialect(dialectOf(channel, this.#call.model.base));
+      const dialect = await loadDialect(this.#variant.dialect ?? dialectOf(channel, this.#call.model.base));
       const { reply, built } = await this.#send(dialect, watchdog);
       const { identity } = this.#call;
       const { sent, quirks } = built;
       const reader = new dialect.Reader({ identity, sent, quirks, callIds: this.#callIds });
       this.#reader = reader;
-      const events = run(this.#reply(reply, reader, watchdog), new BodyEvents(bodyLimits));
+      const body = new BodyEvents(bodyLimits, reply.headers['content-type']);
+      const events = run(this.#reply(reply, reader, watchdog), body);
       for await (const batch of run(events, reader)) {
-        if (batch.some(hasContent)) watchdog.content();
+        if (batch.some(hasContent)) {
+          watchdog.content();
+          this.#hasContent = true;
+        }
+        this.#noteIds(batch);
         yield batch;
       }
     } catch (error) {
-      if (error instanceof ErrorInAnswer) throw asThrown(failureInAnswer(error.error, this.#withheld));
+      if (error instanceof ErrorInAnswer)
+        throw (
+          (!this.#hasContent && this.#repeat(error.error)) ||
+          asThrown(failureInAnswer(error.error, this.#withheld))
+        );
       const timeUp = watchdog.reason === 'deadline' ? 'deadline' : 'timeout';
       throw watchdog.signal.aborted ? new UpstreamFailure(timeUp) : (UpstreamFailure.from(error) ?? error);
     } finally {
@@ -99,27 +138,61 @@ export class Attempt {
 
   /** Sends the call. Throws unless the reply is a 2xx. */
   async #send(dialect: Dialect, watchdog: Watchdog): Promise<{ reply: UpstreamReply; built: BuiltRequest }> {
+    const secret = await this.#readSecret();
+    const built = this.#build(dialect, secret);
+    this.#sent = built.sent;
+    this.#withheld = built.withheld;
+    const reply = await this.#ports.transport.send(built.request, watchdog.signal);
+    this.#upstreamStatus = reply.status;
+    if (reply.status >= 200 && reply.status <= 299) return { reply, built };
+    const type = channelTypes[this.#candidate.channel.type];
+    const { clock } = this.#ports;
+    const failure = await readFailure(reply, { dialect, type, withheld: this.#withheld, clock });
+    throw (failure instanceof CallerFault && this.#repeat(failure.raw)) || asThrown(failure);
+  }
+
+  /** Throws CannotCarry. */
+  #build(dialect: Dialect, secret: string | undefined): BuiltRequest {
     const { channel } = this.#candidate;
     const { model, outputTokensLimit, snapshot } = this.#call;
-    const secret = await this.#readSecret();
-    const built = channelRequest(channel, {
+    const { without } = this.#variant;
+    const { wantsBack } = quirksOf(channel, model.base);
+    const fitting = statesFor(this.#candidate, { dialect: dialect.name, wantsBack }, this.#call);
+    const leftOut = without.has('state') && this.#call.states.size > 0;
+    this.#stateDropped = fitting.dropped || leftOut;
+    this.#origin = originOf(this.#candidate, {
+      dialect: dialect.name,
+      model: upstreamModel(channel, model.base),
+    });
+    return channelRequest(channel, {
       dialect,
       call: this.#call,
       model: model.base,
       secret,
       outputTokensLimit,
       outputTokensDefault: snapshot.settings.limits.defaultOutputTokens,
-      states: new Map(),
+      states: leftOut ? new Map() : fitting.states,
       callIds: this.#callIds,
-      without: new Set(),
+      without,
     });
-    this.#sent = built.sent;
-    this.#withheld = [secret ?? '', new URL(built.request.url).hostname];
-    const reply = await this.#ports.transport.send(built.request, watchdog.signal);
-    this.#upstreamStatus = reply.status;
-    if (reply.status >= 200 && reply.status <= 299) return { reply, built };
-    const type = channelTypes[channel.type];
-    throw asThrown(await readFailure(reply, { dialect, type, withheld: this.#withheld }));
+  }
+
+  /** The repeat that a refusal calls for, as an error to throw. Undefined: none, so the refusal stands. */
+  #repeat(error: UpstreamError): AskAgain | undefined {
+    const { request, outputTokensLimit, outputTokensAsked } = this.#call;
+    const type: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[this.#candidate.channel.type];
+    const variant = repeatFor({
+      error,
+      sent: this.#sent ?? {},
+      variant: this.#variant,
+      otherDialects: (type.alsoSpeaks ?? []).flatMap((name) => {
+        const path = name === this.#origin?.dialect ? undefined : dialectPath(name);
+        return path === undefined ? [] : { name, path };
+      }),
+      hadTools: (request.tools?.length ?? 0) > 0,
+      limitIsBalance: outputTokensLimit !== outputTokensAsked,
+    });
+    return variant && new AskAgain(variant);
   }
 
   /** Reads a 2xx reply up to its end mark. */
@@ -139,7 +212,16 @@ export class Attempt {
   }
 
   #state(): TurnState | undefined {
-    return undefined;
+    const parts = this.#reader?.state;
+    const callIds = Array.from(this.#shownIds, (id) => id ?? '');
+    return parts && this.#origin && { origin: this.#origin, callIds, parts };
+  }
+
+  #noteIds(batch: readonly ChatChunk[]): void {
+    for (const { choices } of batch)
+      for (const { index: choice, delta } of choices)
+        for (const { index, id } of (choice === 0 && delta.tool_calls) || [])
+          if (id !== undefined) this.#shownIds[index] ??= id;
   }
 
   async #readSecret(): Promise<string | undefined> {

@@ -16,6 +16,8 @@ export interface OrderPorts {
   health: Pick<ChannelHealth, 'of'>;
   random: Random;
   nowMs: number;
+  /** Whether a candidate ranks first, because the conversation's state comes from it. Absent: none does. */
+  isFirst?: ((candidate: Candidate) => boolean) | undefined;
 }
 
 export interface Route {
@@ -30,8 +32,8 @@ export const candidateId = (channel: ChannelRow, secret: string | undefined): st
   secret === undefined ? channel.id : `${channel.id}|${secret}`;
 
 /**
- * Orders channels by priority, and at random by weight within a priority. Omits a channel when all its
- * secrets are in cooldown. `channels`: those that serve the model.
+ * Orders channels by priority, and at random by weight within a priority; the origin of state comes first. Omits a
+ * channel when all its secrets are in cooldown. `channels`: those that serve the model.
  */
 export function orderCandidates(channels: readonly ChannelRow[], ports: OrderPorts): Route {
   const candidates: Candidate[] = [];
@@ -42,7 +44,9 @@ export function orderCandidates(channels: readonly ChannelRow[], ports: OrderPor
     for (const channel of shuffleByWeight(siblings, ports.random)) {
       const { usable, blockedUntilMs } = candidatesOf(channel, ports);
       const pick = usable[Math.floor(ports.random.next() * usable.length)];
-      if (pick) candidates.push(pick);
+      const first = ports.isFirst && usable.find(ports.isFirst);
+      if (first) candidates.unshift(first);
+      else if (pick) candidates.push(pick);
       cooldownEndsMs.push(...blockedUntilMs);
     }
   }

@@ -13,12 +13,22 @@ import type { DispatchedCall, DispatchReport, SearchOutcome } from '../call/disp
 import { HealthRecorder } from './health-recorder.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
 import { orderCandidates, type Candidate } from './candidate-order.ts';
+import { isOrigin, newestOrigin } from './candidate-states.ts';
+import { AskAgain, usual, type Variant } from './repeats.ts';
+import type { ChannelRow } from '../../config/rows/channel-row.ts';
+import type { ChannelType } from '../../upstreams/channel-type.ts';
+import { CannotCarry } from '../../upstreams/dialect.ts';
+import { channelTypes } from '../../upstreams/types/channel-types.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import type { Fact, ServedModel } from '../../config/learned-fact.ts';
 import { Refusal } from '../http/refusal.ts';
 import { withSearch } from '../search/search.ts';
 import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 import { cooldownRefusal, refusalOfFailures } from './failure-refusals.ts';
 
 const attemptsMax = 3;
+/** How long the form that a model wants is remembered. */
+const learnedMs = 60 * 60 * 1000;
 
 /**
  * A candidate that was tried. `outcome`: `under_way`, `answered`, `refused`, or the reason of the failure.
@@ -35,7 +45,7 @@ export class Dispatch implements DispatchedCall {
   readonly #call: ChatCall;
   readonly #health: HealthRecorder;
   readonly #tried: Tried[] = [];
-  readonly #healthWrites: Promise<void>[] = [];
+  readonly #writes: Promise<void>[] = [];
   #request: ChatRequest;
   #search: SearchOutcome | undefined;
   #firstContentMs: number | undefined;
@@ -64,15 +74,19 @@ export class Dispatch implements DispatchedCall {
     };
   }
 
-  async healthWritten(): Promise<void> {
-    await Promise.all(this.#healthWrites);
+  async written(): Promise<void> {
+    await Promise.all(this.#writes);
   }
 
   async *#run(): AsyncGenerator<ChatChunk[], void, undefined> {
     const call = this.#call.model.web ? await this.#searched() : this.#call;
     const { health, clock, random } = this.#ports;
-    const { candidates, soonestMs } = orderCandidates(call.channels, { health, random, nowMs: clock.now() });
+    const origin = newestOrigin(call);
+    const isFirst = origin && ((candidate: Candidate) => isOrigin(candidate, origin));
+    const order = { health, random, nowMs: clock.now(), isFirst };
+    const { candidates, soonestMs } = orderCandidates(call.channels, order);
     const failures: UpstreamFailure[] = [];
+    let uncarried: CannotCarry | undefined;
     for (const candidate of candidates) {
       if (failures.length >= attemptsMax || call.signal.aborted) break;
       if (candidate.probe && !(await this.#claimed(candidate))) continue;
@@ -80,10 +94,13 @@ export class Dispatch implements DispatchedCall {
         yield* this.#try(candidate, call);
         return;
       } catch (error) {
-        if (!(error instanceof UpstreamFailure)) throw error;
-        failures.push(error);
+        if (error instanceof CannotCarry) uncarried ??= error;
+        else if (error instanceof UpstreamFailure) failures.push(error);
+        else throw error;
       }
     }
+    if (failures.length === 0 && uncarried)
+      throw new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
     if (failures.length === 0 && call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
     throw failures.length > 0 ? refusalOfFailures(failures) : cooldownRefusal(soonestMs, clock.now());
   }
@@ -96,13 +113,19 @@ export class Dispatch implements DispatchedCall {
     return Object.freeze({ ...this.#call, request });
   }
 
-  /** Throws an UpstreamFailure while another candidate can still take over, afterwards a Refusal. */
+  /**
+   * Throws an UpstreamFailure or CannotCarry while another candidate can still take over, afterwards a Refusal. Asks the
+   * candidate again while its refusals call for another form.
+   */
   async *#try(candidate: Candidate, call: ChatCall): AsyncGenerator<ChatChunk[], void, undefined> {
-    const attempt = new Attempt(this.#ports, candidate, call);
-    const tried = { channel: candidate.channel.id, outcome: 'under_way', attempt };
+    const tried: Tried = {
+      channel: candidate.channel.id,
+      outcome: 'under_way',
+      attempt: new Attempt(this.#ports, { candidate, call, variant: this.#learnedVariant(candidate) }),
+    };
     this.#tried.push(tried);
     try {
-      const answer = await opened(attempt.chunks, hasContent);
+      const answer = await this.#opened(tried, candidate, call);
       tried.outcome = 'answered';
       this.#firstContentMs = this.#ports.clock.now() - call.startedMs;
       // The first content ends a probe, so that other calls can use the candidate early.
@@ -111,6 +134,11 @@ export class Dispatch implements DispatchedCall {
       this.#note(this.#health.succeeded(candidate));
     } catch (error) {
       const passedOn = tried.outcome === 'answered';
+      if (error instanceof CannotCarry) {
+        // Nothing was sent, so this was no attempt.
+        this.#tried.pop();
+        throw error;
+      }
       if (error instanceof UpstreamFailure) {
         tried.outcome = error.reason;
         this.#note(
@@ -126,6 +154,52 @@ export class Dispatch implements DispatchedCall {
     }
   }
 
+  /** The answer of the candidate in the first form that it accepts. Each part of the form changes once. */
+  async #opened(
+    tried: Tried,
+    candidate: Candidate,
+    call: ChatCall,
+  ): Promise<AsyncGenerator<ChatChunk[], void, undefined>> {
+    let lastVariant: Variant | undefined;
+    for (;;) {
+      try {
+        const answer = await opened(tried.attempt.chunks, hasContent);
+        if (lastVariant) this.#learn(candidate, lastVariant);
+        return answer;
+      } catch (error) {
+        if (!(error instanceof AskAgain)) throw error;
+        lastVariant = error.variant;
+        tried.attempt = new Attempt(this.#ports, { candidate, call, variant: lastVariant });
+      }
+    }
+  }
+
+  /** The dialect in which this model answered calls with tools within the last hour. */
+  #learnedVariant({ channel }: Candidate): Variant {
+    const hasTools = (this.#call.request.tools?.length ?? 0) > 0;
+    const facts = hasTools ? this.#ports.learned.of(this.#served(channel)) : [];
+    const { alsoSpeaks = [] }: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[channel.type];
+    const dialect = alsoSpeaks.find((name) => facts.some(({ fact }) => fact === `speaks:${name}`));
+    return { ...usual, dialect };
+  }
+
+  /** Remembers why the usual form was refused, once another one was accepted. */
+  #learn({ channel }: Candidate, { dialect, without }: Variant): void {
+    const served = this.#served(channel);
+    const untilMs = this.#ports.clock.now() + learnedMs;
+    const known = this.#ports.learned.of(served);
+    const facts: Fact[] = [];
+    if (dialect !== undefined) facts.push(`speaks:${dialect}`);
+    if (without.has('limit')) facts.push('refuses_limit');
+    for (const fact of facts)
+      if (!known.some((one) => one.fact === fact))
+        this.#note(this.#ports.learned.learn({ ...served, fact, untilMs }));
+  }
+
+  #served({ id }: ChannelRow): ServedModel {
+    return { channel: id, model: this.#call.model.base };
+  }
+
   /** False when another environment has the probe or the store fails; the candidate is then skipped. */
   async #claimed(candidate: Candidate): Promise<boolean> {
     try {
@@ -136,10 +210,10 @@ export class Dispatch implements DispatchedCall {
     }
   }
 
-  /** A failed health write is logged and never fails the answer. */
+  /** A failed write is logged and never fails the answer. */
   #note(write: Promise<void>): void {
     const { log } = this.#ports;
-    this.#healthWrites.push(write.catch((error: unknown) => log.fault(this.#call.identity.requestId, error)));
+    this.#writes.push(write.catch((error: unknown) => log.fault(this.#call.identity.requestId, error)));
   }
 
   /**

@@ -19,6 +19,8 @@ export interface RequestLog {
   channel?: string | undefined;
   /** Number of declared tools that were dropped because no chat upstream supports them. */
   dropped_tools?: number | undefined;
+  /** The client's fields that the upstream was not sent. */
+  dropped?: string[] | undefined;
   /** `web-` calls only: `found`, `empty`, `none`, `no_query`, `timeout` or `failed`. */
   search?: string | undefined;
   attempts?: { channel: string; outcome: string }[] | undefined;
@@ -26,6 +28,10 @@ export interface RequestLog {
   first_content_ms?: number | undefined;
   prompt_tokens?: number | undefined;
   completion_tokens?: number | undefined;
+  /** Prompt tokens that the upstream read from its cache and wrote to it; absent: none. */
+  cached_tokens?: number | undefined;
+  cache_write_tokens?: number | undefined;
+  cache_write_1h_tokens?: number | undefined;
   usage_estimated?: boolean | undefined;
   /** The upstream reported impossible counts, which were clamped. */
   usage_clamped?: boolean | undefined;

@@ -18,7 +18,7 @@ export interface SearchPorts {
   searchProvider: (settings: SearchSettings) => SearchProvider;
 }
 
-type SearchingCall = Pick<ChatCall, 'request' | 'snapshot' | 'signal'>;
+type SearchingCall = Pick<ChatCall, 'request' | 'snapshot' | 'signal' | 'states'>;
 
 export interface SearchedRequest {
   request: ChatRequest;
@@ -34,8 +34,9 @@ const budgetMs = 3_000;
 export const searchTokensOf = ({ settings }: Snapshot): number => (settings.search ? searchTokensMax : 0);
 
 /**
- * The request of a `web-` call with the search results as its first message. Returns the request unchanged
- * after any failure. Takes at most three seconds. Never rejects.
+ * The request of a `web-` call with the search results as its first message, or beside the last user turn if earlier
+ * turns have state: some state is valid only while nothing before it changes. Returns the request unchanged after any
+ * failure. Takes at most three seconds. Never rejects.
  */
 export async function withSearch(ports: SearchPorts, call: SearchingCall): Promise<SearchedRequest> {
   const { request } = call;
@@ -44,7 +45,11 @@ export async function withSearch(ports: SearchPorts, call: SearchingCall): Promi
   const day = new Date(ports.clock.now()).toISOString().slice(0, 10);
   const message = searchMessage(results, day);
   if (!message) return { request, outcome: 'empty' };
-  return { request: { ...request, messages: [message, ...request.messages] }, outcome: 'found' };
+  const { messages } = request;
+  const place = call.states.size === 0 ? 0 : messages.findLastIndex(({ role }) => role === 'user');
+  // A system message may be moved to the beginning.
+  const placed = place > 0 ? ({ ...message, role: 'user' } as const) : message;
+  return { request: { ...request, messages: messages.toSpliced(place, 0, placed) }, outcome: 'found' };
 }
 
 async function searched(

@@ -335,8 +335,8 @@ describe('a custom tool that was sent as a function', () => {
     ],
     [
       'is called with what came where that is no wrapper',
-      [completed(wrapper('{"patch":"x"}'))],
-      [`${callA} f {"patch":"x"}`],
+      [completed(wrapper('*** Begin Patch'))],
+      [`${callA} f *** Begin Patch`],
     ],
   ])('%s', (_case, values, calls) => {
     const reader = readerOf(['f']);

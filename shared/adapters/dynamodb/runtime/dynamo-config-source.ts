@@ -1,6 +1,6 @@
 /**
- * The configuration that a function serves, and the cooldowns of candidates, both from the table `runtime` in
- * one read. A request must never wait long for a newer configuration while an older one is available.
+ * The configuration that a function serves, the cooldowns of candidates and the learned facts, from the table `runtime`
+ * in one read. A request must never wait long for a newer configuration while an older one is available.
  */
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { emptySnapshot, snapshotFormat, type Snapshot } from '../../../config/snapshot.ts';
@@ -9,6 +9,8 @@ import type { Log } from '../../../relay/ports/telemetry.ts';
 import { StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
 import type { ConfigSource, Pointer } from '../../../relay/ports/stores/config-store.ts';
 import { cooldownsId } from '../dynamo-channel-health.ts';
+import type { LearnedView } from './dynamo-learned-facts.ts';
+import { learnedId } from './learned-item.ts';
 import { getItems, pointerId, pointerOf, type RuntimeItem, type RuntimeTable } from './runtime-items.ts';
 import { readSnapshot } from './snapshot-reader.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
@@ -27,10 +29,12 @@ export interface ConfigSourceParts {
   stack: string;
 }
 
-/** `current` reads when the last read is 8 s old; this read also renews the cooldowns. */
+/** `current` reads when the last read is 8 s old; this read also renews the cooldowns and the learned facts. */
 export interface DynamoConfigSource extends ConfigSource {
   /** The item `cooldowns` as last read. Undefined: it did not exist. */
   readonly cooldowns: () => RuntimeItem | undefined;
+  /** The item `learned` as last read. */
+  readonly learned: () => LearnedView;
   /** Reads now, regardless of the last read's age; waits 300 ms at most. Never rejects. */
   refresh(): Promise<void>;
 }
@@ -52,14 +56,16 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
   const { clock, log } = parts;
   let held: Held | undefined;
   let cooldowns: RuntimeItem | undefined;
+  let learned: LearnedView = { item: undefined, readAtMs: -Infinity };
   let reading: Reading | undefined;
   let failedAt = -Infinity;
 
   const read = async (startedAt: number): Promise<void> => {
-    const { pointer, cooldowns: newCooldowns } = await readRuntime(parts);
+    const { pointer, ...items } = await readRuntime(parts);
     // A read that a freeze of the environment delayed must not overwrite the result of a later one.
     if (held && held.checkedAt > startedAt) return;
-    cooldowns = newCooldowns;
+    cooldowns = items.cooldowns;
+    learned = { item: items.learned, readAtMs: startedAt };
     const next = await follow(parts, { held, pointer, checkedAt: startedAt });
     if (!held || held.checkedAt <= startedAt) held = next;
   };
@@ -116,6 +122,7 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
       return held.snapshot;
     },
     cooldowns: () => cooldowns,
+    learned: () => learned,
     refresh: joinInTime,
   };
 }
@@ -126,9 +133,13 @@ const tableOf = ({ client, stack }: ConfigSourceParts): RuntimeTable => ({
 });
 
 async function readRuntime(parts: ConfigSourceParts) {
-  const items = await getItems(tableOf(parts), [pointerId, cooldownsId]);
+  const items = await getItems(tableOf(parts), [pointerId, cooldownsId, learnedId]);
   const pointer = items.get(pointerId);
-  return { pointer: pointer && pointerOf(pointer), cooldowns: items.get(cooldownsId) };
+  return {
+    pointer: pointer && pointerOf(pointer),
+    cooldowns: items.get(cooldownsId),
+    learned: items.get(learnedId),
+  };
 }
 
 /**

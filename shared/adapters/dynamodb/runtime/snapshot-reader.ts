@@ -10,7 +10,9 @@ export async function readSnapshot(table: RuntimeTable, pointer: Pointer): Promi
   // The cast is safe: rows are validated before they are published, and only functions write snapshots.
   const content = (await readParts(table, snapshotPartIds(pointer))) as Snapshot;
   // A snapshot published by an earlier version of this code lacks newer settings; use their defaults.
-  const settings = { ...emptySnapshot(publishedAt).settings, ...content.settings };
+  const { settings: defaults } = emptySnapshot(publishedAt);
+  const limits = { ...defaults.limits, ...content.settings.limits };
+  const settings = { ...defaults, ...content.settings, limits };
   return { ...content, settings, version, publishedAt };
 }
 

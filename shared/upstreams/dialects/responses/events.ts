@@ -5,7 +5,7 @@ import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
-import { AnswerItems, textOf, type AnswerItem, type ItemEvent, type TextKind } from './answer-items.ts';
+import { AnswerItems, textOf, type AnswerItem, type ItemEvent, type TextKind } from './output-items.ts';
 import { AnswerTurn } from './answer-turn.ts';
 import { responsesError } from './failure.ts';
 import { hasPlace, ItemReader } from './item-reader.ts';

@@ -4,7 +4,7 @@ import type { JsonRecord } from '../../../wire/json-record.ts';
 import type { ReaderContext } from '../../dialect.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 import { AnswerCalls } from './answer-calls.ts';
-import { textOf, type AnswerItem, type TextKind, type TextPart } from './answer-items.ts';
+import { textOf, type AnswerItem, type TextKind, type TextPart } from './output-items.ts';
 import { entrySize, type AnswerTurn } from './answer-turn.ts';
 import { wholesOf, type WholeText } from './item-wholes.ts';
 import { chatLogprobs, imageDelta, urlCitation } from './text-details.ts';

@@ -3,6 +3,7 @@ import type { ChatMessage, ChatToolCall } from '../../../wire/chat-request.ts';
 import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import { mappedIds } from '../../call-ids.ts';
+import { wrappedInput } from '../../custom-tools.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import { inputParts, toolOutput } from './request-content.ts';
 import { turnItems } from './request-turn.ts';
@@ -79,7 +80,7 @@ class InputItems {
       this.#custom.add(callId);
       return { type: 'custom_tool_call', call_id: callId, name, input: text };
     }
-    return { type: 'function_call', call_id: callId, name, arguments: JSON.stringify({ input: text }) };
+    return { type: 'function_call', call_id: callId, name, arguments: wrappedInput(text) };
   }
 
   #resultItem({ tool_call_id: id, content }: ChatMessage, path: string): JsonRecord {

@@ -1,9 +1,8 @@
 /** Builds the body of a Responses request for one channel. */
-import type { CanonicalCall } from '../../../wire/canonical-call.ts';
+import { priceFields, type CanonicalCall } from '../../../wire/canonical-call.ts';
 import type { ChatRequest } from '../../../wire/chat-request.ts';
 import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { CannotCarry, type RequestSettings, type SentBody } from '../../dialect.ts';
-import { priceFields } from '../../price-fields.ts';
 import { knownEffort } from '../../quirks.ts';
 import { inputItems } from './request-input.ts';
 import { sentTools } from './request-tools.ts';
@@ -61,11 +60,13 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
   if (hasState && settings.without.has('state')) dropped.push('reasoning');
 
   const own = ownForm ? unknown : {};
+  // Vendors cache from the front, so tools and input precede what may change between turns.
   const body: JsonRecord = withoutUndefined({
-    ...passed,
     model: settings.model,
-    ...tools.fields,
+    tools: tools.tools,
     input: inputItems(request.messages, { ...settings, customTools: settings.quirks.customTools !== false }),
+    ...passed,
+    ...tools.choice,
     store: false,
     include: included(sent, own, settings),
     text: textField(request, own),
@@ -85,6 +86,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
     dropped,
     ...(typeof effort === 'string' && effort !== request.reasoning_effort && { effort }),
     ...(typeof limit === 'number' && { outputTokensMax: limit }),
+    toolChoice: tools.changedChoice,
     wrapped: tools.wrapped,
   };
 }

@@ -3,6 +3,7 @@ import { configPublisher } from '../../../../shared/relay/background/config-publ
 import { dynamoConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-config-tables.ts';
 import type { Pointer, SnapshotStore } from '../../../../shared/relay/ports/stores/config-store.ts';
 import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
+import { dynamoLearnedFactsReader } from '../../../../shared/adapters/dynamodb/runtime/dynamo-learned-facts.ts';
 import { tableSchemas } from '../../../../shared/tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
 import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
@@ -55,6 +56,7 @@ export function startCompiler(options: CompilerOptions = {}): Compiler {
     },
     local: false,
     snapshots,
+    learned: dynamoLearnedFactsReader({ client: store.client, clock, stack: 'relay' }),
     tables: {
       async rows() {
         const rows = await dynamoConfigTables(store.client, 'relay').rows();

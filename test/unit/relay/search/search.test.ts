@@ -75,6 +75,7 @@ function call(search: SearchSettings | undefined, more: { signal?: AbortSignal }
     request,
     snapshot: { ...emptySnapshot(1), settings },
     signal: more.signal ?? never,
+    states: new Map(),
   };
 }
 

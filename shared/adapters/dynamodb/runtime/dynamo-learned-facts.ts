@@ -1,0 +1,116 @@
+/**
+ * What answers taught, in one item of the table `runtime` that every environment reads with its configuration. Must
+ * never make a call wait for a read.
+ */
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { marshall } from '@aws-sdk/util-dynamodb';
+import type { Clock } from '../../../relay/ports/clock.ts';
+import type { LearnedFact, ServedModel } from '../../../config/learned-fact.ts';
+import type { LearnedFacts, LearnedFactsReader } from '../../../relay/ports/stores/learned-facts.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
+import { conditionalCall } from '../dynamo-client.ts';
+import { factName, factsOf, learnedId } from './learned-item.ts';
+import { getItems, type RuntimeItem } from './runtime-items.ts';
+
+/** Keeps the item under 40 KB: every environment reads it every few seconds. */
+const factsMax = 200;
+/** How many ended facts one write removes. */
+const removedAtOnce = 20;
+const settledMax = 2_000;
+
+/** The item as an environment last read it. */
+export interface LearnedView {
+  /** Undefined: it did not exist. */
+  item: RuntimeItem | undefined;
+  /** Epoch milliseconds at which the read began. */
+  readAtMs: number;
+}
+
+export interface LearnedFactsParts {
+  client: DynamoDBDocumentClient;
+  clock: Pick<Clock, 'now'>;
+  stack: string;
+  view: () => LearnedView;
+}
+
+export class DynamoLearnedFacts implements LearnedFacts {
+  readonly #parts: LearnedFactsParts;
+  /** Facts that this environment learned. They override an older read. */
+  readonly #own = new Map<string, LearnedFact>();
+  /** Models whose need of state this environment saw for itself, the oldest first. */
+  readonly #settled = new Set<string>();
+  #read: { item: RuntimeItem | undefined; facts: LearnedFact[] } = { item: undefined, facts: [] };
+
+  constructor(parts: LearnedFactsParts) {
+    this.#parts = parts;
+  }
+
+  of({ channel, model }: ServedModel): readonly LearnedFact[] {
+    const nowMs = this.#parts.clock.now();
+    const all = new Map(this.#facts().map((fact) => [factName(fact), fact]));
+    for (const [name, fact] of this.#own)
+      if (fact.untilMs <= nowMs) this.#own.delete(name);
+      else if (fact.untilMs > (all.get(name)?.untilMs ?? 0)) all.set(name, fact);
+    return [...all.values()].filter(
+      (fact) => fact.channel === channel && fact.model === model && fact.untilMs > nowMs,
+    );
+  }
+
+  async learn(fact: LearnedFact): Promise<void> {
+    const name = factName(fact);
+    if (this.#own.size < factsMax) this.#own.set(name, fact);
+    const nowMs = this.#parts.clock.now();
+    const known = this.#facts();
+    const running = known.filter(({ untilMs }) => untilMs > nowMs).map(factName);
+    if (running.length >= factsMax && !running.includes(name)) return;
+    const ended = known
+      .filter((one) => one.untilMs <= nowMs && factName(one) !== name)
+      .slice(0, removedAtOnce)
+      .map((one, index) => [`#ended${index}`, factName(one)] as const);
+    const removed = ended.map(([placeholder]) => placeholder).join(', ');
+    const command = new UpdateItemCommand({
+      TableName: physicalTableName(this.#parts.stack, 'runtime'),
+      Key: marshall({ id: learnedId }),
+      UpdateExpression: `SET #fact = :until${removed === '' ? '' : ` REMOVE ${removed}`}`,
+      ConditionExpression: isNewer,
+      ExpressionAttributeNames: { '#fact': name, ...Object.fromEntries(ended) },
+      ExpressionAttributeValues: marshall({ ':until': fact.untilMs }),
+    });
+    await conditionalCall(() => this.#parts.client.send(command));
+  }
+
+  /** The facts of the item as last read, parsed once. */
+  #facts(): LearnedFact[] {
+    const { item } = this.#parts.view();
+    if (item !== this.#read.item) this.#read = { item, facts: factsOf(item) };
+    return this.#read.facts;
+  }
+
+  isSettled(served: ServedModel, sinceMs: number): boolean {
+    return this.#parts.view().readAtMs >= sinceMs || this.#settled.has(nameOf(served));
+  }
+
+  settle(served: ServedModel): void {
+    const [oldest] = this.#settled;
+    if (this.#settled.size >= settledMax && oldest !== undefined) this.#settled.delete(oldest);
+    this.#settled.add(nameOf(served));
+  }
+}
+
+const isNewer = 'attribute_not_exists(#fact) OR #fact < :until';
+
+const nameOf = ({ channel, model }: ServedModel): string => `${channel}|${model}`;
+
+/** For the publisher of the configuration. */
+export const dynamoLearnedFactsReader = ({
+  client,
+  clock,
+  stack,
+}: Omit<LearnedFactsParts, 'view'>): LearnedFactsReader => ({
+  async all() {
+    const items = await getItems({ client, name: physicalTableName(stack, 'runtime') }, [learnedId]);
+    const nowMs = clock.now();
+    return factsOf(items.get(learnedId)).filter(({ untilMs }) => untilMs > nowMs);
+  },
+});

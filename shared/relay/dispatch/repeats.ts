@@ -1,0 +1,78 @@
+/**
+ * Decides whether a refused request is sent once more to the same candidate in another form. Free text of an upstream
+ * decides two things, neither of which cools, bills or changes the candidate: another dialect, and no limit.
+ */
+import type { Repeat, SentBody } from '../../upstreams/dialect.ts';
+import type { UpstreamError } from '../../upstreams/upstream-failure.ts';
+
+/** How an attempt differs from the usual one. */
+export interface Variant {
+  /** Overrides the channel's dialect. */
+  readonly dialect?: string | undefined;
+  readonly without: ReadonlySet<Repeat>;
+}
+
+export const usual: Variant = { without: new Set() };
+
+/** The same candidate is to be asked again. Nothing of the refused answer was passed on. */
+export class AskAgain extends Error {
+  override readonly name = 'AskAgain';
+  readonly variant: Variant;
+
+  constructor(variant: Variant) {
+    super('the same candidate is asked again');
+    this.variant = variant;
+  }
+}
+
+export interface RefusedAttempt {
+  error: UpstreamError;
+  sent: Pick<SentBody, 'outputTokensMax'>;
+  variant: Variant;
+  /** Other dialects that the channel's type may speak, each with its path. */
+  otherDialects: readonly { name: string; path: string }[];
+  hadTools: boolean;
+  /** The limit that was sent is the balance's, which must hold. */
+  limitIsBalance: boolean;
+}
+
+/** The next form; each is tried once. Undefined: the refusal stands. */
+export function repeatFor(refused: RefusedAttempt): Variant | undefined {
+  const { variant } = refused;
+  const repeat = refusedPart(refused);
+  if (repeat !== undefined)
+    return variant.without.has(repeat)
+      ? undefined
+      : { ...variant, without: new Set([...variant.without, repeat]) };
+  const dialect = wantedDialect(refused);
+  return dialect === undefined ? undefined : { ...variant, dialect };
+}
+
+function refusedPart({ error, sent, limitIsBalance }: RefusedAttempt): Repeat | undefined {
+  const { code, param } = error;
+  if (refusedState.has(textOf(code) ?? '')) return 'state';
+  if (/^include(\[|$)/.test(textOf(param) ?? '')) return 'include';
+  const message = textOf(error.message) ?? '';
+  const isLimit = limitName.test(message) && tooLarge.test(message);
+  return sent.outputTokensMax !== undefined && !limitIsBalance && isLimit ? 'limit' : undefined;
+}
+
+const refusedState = new Set([
+  'invalid_encrypted_content',
+  'encrypted_content_invalid',
+  'thinking_signature_invalid',
+  'invalid_thought_signature',
+]);
+
+const limitName = /\bmax_?(completion_|output_|new_)?tokens\b|\bmaxOutputTokens\b/i;
+/** The sentences of OpenAI, Anthropic, Google and DeepSeek about a limit above the model's maximum. */
+const tooLarge = /too large|at most|maximum|exceed|supported range|valid range|less than or equal|<=|> \d/i;
+
+/** The dialect whose path the refusal names. */
+function wantedDialect({ error, variant, otherDialects, hadTools }: RefusedAttempt): string | undefined {
+  if (variant.dialect !== undefined || !hadTools) return undefined;
+  const message = textOf(error.message) ?? '';
+  return otherDialects.find(({ path }) => message.includes(`/v1${path}`))?.name;
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);

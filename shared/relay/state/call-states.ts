@@ -1,0 +1,42 @@
+/** Puts the states of earlier turns to a call, while its money is reserved. */
+import type { EndpointRequest } from '../../endpoints/endpoint.ts';
+import type { ChatCall } from '../call/chat-call.ts';
+import { addKept, lookUp, type LookingCall, type StatePorts } from './state-lookup.ts';
+import { bareTurns, openSeals, type TurnStates } from './returned-turns.ts';
+
+export class CallStates {
+  readonly #ports: StatePorts;
+  readonly #call: LookingCall;
+  readonly #read: EndpointRequest;
+  readonly #turns: TurnStates;
+
+  /** Throws InvalidRequest for a damaged seal. */
+  constructor(ports: StatePorts, call: LookingCall, read: EndpointRequest) {
+    this.#ports = ports;
+    this.#call = call;
+    this.#read = read;
+    this.#turns = openSeals(ports.sealer, { account: call.key.account, model: call.model.base }, read);
+  }
+
+  /**
+   * What a reserve returns, and the states of the call, read from the store meanwhile. A reserve that is refused ends
+   * the wait.
+   */
+  async beside<T>(
+    reserve: () => Promise<T>,
+  ): Promise<{ reserved: T } & Pick<ChatCall, 'states' | 'stateDropped'>> {
+    const bare = bareTurns(this.#read);
+    const refused = new AbortController();
+    const looking = lookUp(this.#ports, this.#call, { turns: bare, signal: refused.signal });
+    let reserved: T;
+    try {
+      reserved = await reserve();
+    } catch (error) {
+      refused.abort();
+      throw error;
+    }
+    addKept(this.#turns, bare, await looking);
+    const { states, dropped } = this.#turns;
+    return { reserved, states, stateDropped: dropped };
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * Finds the assistant turns of a call whose state may have to go up with them: those that came back with a seal, and
+ * those whose state the relay may have kept. Reads no store.
+ */
+import type { EndpointRequest, SealedState } from '../../endpoints/endpoint.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import type { ChatMessage } from '../../wire/chat-request.ts';
+import type { TurnState } from '../../wire/turn-state.ts';
+import type { Sealer } from '../ports/sealer.ts';
+import { openTurn, type SealBinding } from './turn-seal.ts';
+
+/** How many turns are looked up, newest first. */
+const lookedUpMax = 200;
+/** How much opened state one call may hold, in UTF-16 code units; the newest turns come first. */
+const statesLengthMax = 16 * 1024 * 1024;
+
+/** A turn that called tools and came back without its state. */
+export interface BareTurn {
+  message: ChatMessage;
+  /** The ids of its calls, in order. */
+  callIds: readonly string[];
+}
+
+/** The states of a call's turns, and whether any was left out because it did not fit. */
+export class TurnStates {
+  readonly states = new Map<ChatMessage, TurnState>();
+  dropped = false;
+  readonly #sealer: Sealer;
+  readonly #binding: SealBinding;
+  #length = 0;
+
+  constructor(sealer: Sealer, binding: SealBinding) {
+    this.#sealer = sealer;
+    this.#binding = binding;
+  }
+
+  /** False: the seal is damaged. A seal that does not fit is dropped. */
+  add(message: ChatMessage, text: string, itemId?: string): boolean {
+    const opened = openTurn(this.#sealer, this.#binding, { text, itemId });
+    if (opened === 'damaged') return false;
+    if (opened === 'foreign' || !belongs(opened.state, message)) {
+      this.dropped = true;
+      return true;
+    }
+    this.#length += opened.length;
+    if (this.#length > statesLengthMax) this.dropped = true;
+    else this.states.set(message, opened.state);
+    return true;
+  }
+}
+
+/** A state rebuilds its turn by the places of its calls, so it must be the state of exactly these calls. */
+function belongs({ callIds }: TurnState, message: ChatMessage): boolean {
+  const own = callIdsOf(message);
+  return own.length === callIds.length && own.every((id, index) => id === callIds[index]);
+}
+
+const callIdsOf = ({ tool_calls }: ChatMessage): string[] => (tool_calls ?? []).map(({ id }) => id ?? '');
+
+/** Opens the seals that a client sent. Throws InvalidRequest for a damaged one. */
+export function openSeals(
+  sealer: Sealer,
+  binding: SealBinding,
+  { sealed, call }: Pick<EndpointRequest, 'sealed' | 'call'>,
+): TurnStates {
+  const turns = new TurnStates(sealer, binding);
+  if (!sealed) return turns;
+  for (const message of call.request.messages.toReversed()) {
+    const seal = sealed.get(message);
+    if (seal && !turns.add(message, seal.text, seal.itemId)) throw damaged(seal);
+  }
+  return turns;
+}
+
+const damaged = ({ param }: SealedState): InvalidRequest =>
+  new InvalidRequest(
+    'invalid_encrypted_content',
+    param,
+    `${param} was changed on its way. Send it back exactly as it came, or leave the item out.`,
+  );
+
+/** The turns to look up, newest first. */
+export function bareTurns({ sealed, call }: Pick<EndpointRequest, 'sealed' | 'call'>): BareTurn[] {
+  const bare: BareTurn[] = [];
+  for (const message of call.request.messages.toReversed()) {
+    if (bare.length === lookedUpMax) break;
+    if (message.role !== 'assistant' || sealed?.has(message) === true || echoesState(message)) continue;
+    const callIds = callIdsOf(message);
+    const [first = ''] = callIds;
+    if (first !== '') bare.push({ message, callIds });
+  }
+  return bare;
+}
+
+/** Whether the client sent the upstream's own fields back. */
+function echoesState(message: ChatMessage): boolean {
+  const { reasoning_content: text, reasoning_details: details, tool_calls: calls } = message;
+  return (
+    (typeof text === 'string' && text !== '') ||
+    (Array.isArray(details) && details.length > 0) ||
+    (calls ?? []).some(({ extra_content: extra }) => typeof extra === 'object' && extra !== null)
+  );
+}

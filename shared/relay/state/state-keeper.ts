@@ -1,0 +1,133 @@
+/**
+ * Keeps the state of a turn that called tools, just before its finish chunk is passed on: an agent answers in
+ * milliseconds, from another environment. Must never fail an answer, nor hold up its finish for long.
+ */
+import type { ChatChunk } from '../../wire/chat-response.ts';
+import type { TurnState } from '../../wire/turn-state.ts';
+import type { ChatCall } from '../call/chat-call.ts';
+import type { DispatchedCall, DispatchReport } from '../call/dispatch-report.ts';
+import { StateTooLarge } from '../ports/stores/turn-state-store.ts';
+import type { ServedModel } from '../../config/learned-fact.ts';
+import type { StatePorts } from './state-lookup.ts';
+import { sealTurn, type SealBinding } from './turn-seal.ts';
+
+/** How long a finish chunk waits for the writes. They go on after it. */
+const waitMs = 300;
+const daySeconds = 24 * 60 * 60;
+
+type KeptCall = Pick<ChatCall, 'identity' | 'key' | 'model' | 'snapshot'>;
+
+/** A dispatched call whose turn is kept. `clientKeeps`: the client gets the state sealed; nothing is stored. */
+export class StateKeeper implements DispatchedCall {
+  readonly chunks: AsyncGenerator<ChatChunk[], void, undefined>;
+  readonly #ports: StatePorts;
+  readonly #call: KeptCall;
+  readonly #dispatch: DispatchedCall;
+  readonly #clientKeeps: boolean;
+  readonly #writes: Promise<void>[] = [];
+
+  constructor(
+    ports: StatePorts,
+    { call, dispatch, clientKeeps }: { call: KeptCall; dispatch: DispatchedCall; clientKeeps: boolean },
+  ) {
+    this.#ports = ports;
+    this.#call = call;
+    this.#dispatch = dispatch;
+    this.#clientKeeps = clientKeeps;
+    this.chunks = this.#run();
+  }
+
+  report(): DispatchReport {
+    return this.#dispatch.report();
+  }
+
+  /** The state of the turn so far, sealed for an item of the client's. Undefined: there is none. */
+  sealed(itemId: string): string | undefined {
+    const { state } = this.#dispatch.report();
+    return state && sealTurn(this.#ports.sealer, this.#binding, { state, itemId });
+  }
+
+  async written(): Promise<void> {
+    await Promise.all([this.#dispatch.written(), ...this.#writes]);
+  }
+
+  async *#run(): AsyncGenerator<ChatChunk[], void, undefined> {
+    let called = false;
+    let noted = false;
+    for await (const batch of this.#dispatch.chunks) {
+      called ||= batch.some(hasCall);
+      const finish = called && !noted ? batch.findIndex(isFinish) : -1;
+      if (finish < 0) {
+        yield batch;
+        continue;
+      }
+      noted = true;
+      if (finish > 0) yield batch.slice(0, finish);
+      await this.#note();
+      yield batch.slice(finish);
+    }
+  }
+
+  /** Notes what the turn teaches, and keeps its state if it has one. */
+  async #note(): Promise<void> {
+    const { tried, state } = this.#dispatch.report();
+    const channel = tried.at(-1)?.channel;
+    if (channel === undefined) return;
+    const served = { channel, model: this.#call.model.base };
+    // Without state in an answer with calls, this model needs none.
+    if (state === undefined) return this.#ports.learned.settle(served);
+    const [callId = ''] = state.callIds;
+    if (this.#clientKeeps || callId === '') return;
+    await this.#inTime([this.#keep(state, callId), ...this.#learn(served)]);
+  }
+
+  /** Prolongs the fact in time: it must outlive the states that it says to look up. */
+  #learn(served: ServedModel): Promise<void>[] {
+    const { learned, clock } = this.#ports;
+    const keptMs = this.#keptSeconds * 1000;
+    const nowMs = clock.now();
+    const known = learned.of(served).find(({ fact }) => fact === 'keeps_state');
+    if (known && known.untilMs >= nowMs + keptMs) return [];
+    return [this.#reported(learned.learn({ ...served, fact: 'keeps_state', untilMs: nowMs + 2 * keptMs }))];
+  }
+
+  get #binding(): SealBinding {
+    return { account: this.#call.key.account, model: this.#call.model.base };
+  }
+
+  get #keptSeconds(): number {
+    return this.#call.snapshot.settings.limits.stateDays * daySeconds;
+  }
+
+  #keep(state: TurnState, callId: string): Promise<void> {
+    const { sealer, turnStates, clock } = this.#ports;
+    const { account } = this.#call.key;
+    const sealed = sealTurn(sealer, this.#binding, { state, itemId: '' });
+    const expiresAt = Math.floor(clock.now() / 1000) + this.#keptSeconds;
+    return this.#reported(turnStates.put({ account, callId }, sealed, expiresAt));
+  }
+
+  /** A write whose failure is reported and fails nothing. */
+  #reported(write: Promise<void>): Promise<void> {
+    const { log } = this.#ports;
+    const { requestId } = this.#call.identity;
+    return write.catch((error: unknown) => {
+      const why = error instanceof StateTooLarge ? 'too_large' : 'write_failed';
+      log.event('turn_state_lost', { request_id: requestId, account: this.#call.key.account, why });
+      if (why === 'write_failed') log.fault(requestId, error);
+    });
+  }
+
+  async #inTime(writes: Promise<void>[]): Promise<void> {
+    this.#writes.push(...writes);
+    const waiting = new AbortController();
+    await Promise.race([Promise.all(writes), this.#ports.clock.sleep(waitMs, waiting.signal)]);
+    waiting.abort();
+  }
+}
+
+const hasCall = ({ choices }: ChatChunk): boolean =>
+  choices.some(({ delta }) => (delta.tool_calls?.length ?? 0) > 0);
+
+const isFinish = ({ choices }: ChatChunk): boolean =>
+  choices.some(({ finish_reason: reason }) => reason !== null);

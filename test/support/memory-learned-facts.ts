@@ -1,0 +1,46 @@
+import type { LearnedFact, ServedModel } from '../../shared/config/learned-fact.ts';
+import type { LearnedFacts } from '../../shared/relay/ports/stores/learned-facts.ts';
+import type { Clock } from '../../shared/relay/ports/clock.ts';
+
+const nameOf = ({ channel, model }: ServedModel): string => `${channel}|${model}`;
+
+/** Facts in memory: passes the same contract suite as the DynamoDB adapter. */
+export class MemoryLearnedFacts implements LearnedFacts {
+  readonly known = new Map<string, LearnedFact>();
+  /** Facts as they were written. */
+  readonly written: LearnedFact[] = [];
+  /** When the facts were last read; a test may make them new. */
+  readAtMs = -Infinity;
+  readonly #clock: Clock;
+  readonly #settled = new Set<string>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  of(served: ServedModel): readonly LearnedFact[] {
+    const nowMs = this.#clock.now();
+    return [...this.known.values()].filter((fact) => nameOf(fact) === nameOf(served) && fact.untilMs > nowMs);
+  }
+
+  async learn(fact: LearnedFact): Promise<void> {
+    this.written.push(fact);
+    const name = `${fact.fact}|${nameOf(fact)}`;
+    if ((this.known.get(name)?.untilMs ?? 0) < fact.untilMs) this.known.set(name, fact);
+  }
+
+  isSettled(served: ServedModel, sinceMs: number): boolean {
+    return this.readAtMs >= sinceMs || this.#settled.has(nameOf(served));
+  }
+
+  settle(served: ServedModel): void {
+    this.#settled.add(nameOf(served));
+  }
+
+  /** A new environment's: it knows what was written, and saw nothing. */
+  inNewEnvironment(): MemoryLearnedFacts {
+    const fresh = new MemoryLearnedFacts(this.#clock);
+    for (const [name, fact] of this.known) fresh.known.set(name, fact);
+    return fresh;
+  }
+}
