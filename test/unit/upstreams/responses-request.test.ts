@@ -208,7 +208,6 @@ describe('what a Responses upstream cannot be sent', () => {
     ['response_format', { response_format: { type: 'grammar' } }],
     ['modalities', { modalities: ['text', 'audio'] }],
     ['audio', { audio: { voice: 'v' } }],
-    ['functions', { functions: [{ name: 'f' }] }],
     ['messages[0].content[0]', content({ type: 'input_audio', input_audio: { data: '', format: 'wav' } })],
     ['messages[0].content[0]', content({ type: 'file', file: { filename: 'a.pdf' } })],
   ])('is refused by name: %s', (param, request) => {

@@ -99,7 +99,7 @@ function refuse({ stop, n, response_format: format }: ChatRequest, unknown: Json
     throw refused('response_format');
   const { modalities } = unknown;
   if (Array.isArray(modalities) && modalities.some((each) => each !== 'text')) throw refused('modalities');
-  for (const param of ['audio', 'functions']) if (unknown[param]) throw refused(param);
+  if (unknown['audio']) throw refused('audio');
 }
 
 const refused = (param: string): CannotCarry =>
