@@ -138,7 +138,11 @@ describe('the items of messages', () => {
       [{ ...assistant('t'), phase: 'commentary' }],
       [sentText('t', 'commentary')],
     ],
-    ['a result of a function that nobody called is what a user says', [{ role: 'function', name: 'f', content: 'ok' }], [sentUser('ok')]],
+    [
+      'a result of a function that nobody called is what a user says',
+      [{ role: 'function', name: 'f', content: 'ok' }],
+      [sentUser('ok')],
+    ],
     ['empty arguments are an object', [assistant(null, call('call_1', 'f', ''))], [sentCall('call_1')]],
   ])('%s', (_case, messages, expected) => {
     expect(itemsOf(messages)).toEqual(expected);

@@ -55,7 +55,9 @@ class InputItems {
     }
     if (role === 'tool') return [this.#resultItem(message, path)];
     // The endpoint leaves the role `function` only to results without a call.
-    return [{ type: 'message', role: role === 'function' ? 'user' : role, content: inputParts(content, path) }];
+    return [
+      { type: 'message', role: role === 'function' ? 'user' : role, content: inputParts(content, path) },
+    ];
   }
 
   #id(clientId: string): string {

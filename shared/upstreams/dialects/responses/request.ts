@@ -1,8 +1,9 @@
 /** Builds the body of a Responses request for one channel. */
-import { priceFields, type CanonicalCall } from '../../../wire/canonical-call.ts';
+import type { CanonicalCall } from '../../../wire/canonical-call.ts';
 import type { ChatRequest } from '../../../wire/chat-request.ts';
 import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { CannotCarry, type RequestSettings, type SentBody } from '../../dialect.ts';
+import { priceFields } from '../../price-fields.ts';
 import { knownEffort } from '../../quirks.ts';
 import { inputItems } from './request-input.ts';
 import { sentTools } from './request-tools.ts';
