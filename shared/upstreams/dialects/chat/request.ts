@@ -45,6 +45,7 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
     body,
     dropped: [...new Set(unsent)],
     effort,
+    toolChoice: tools.changedChoice,
     outputTokensMax: limitOf(body, settings),
     wrapped: tools.wrapped,
   };
