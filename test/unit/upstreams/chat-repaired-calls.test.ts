@@ -192,7 +192,10 @@ describe('the name of a call', () => {
       { declared },
     ],
   ])('is read whole: %s', (_case, deltas, expected, setting) => {
-    expect(wholeCalls(deltas, setting).toSorted()).toEqual(expected.toSorted());
+    // Calls are shown when their names are known, which may be in another order.
+    const calls = wholeCalls(deltas, setting);
+    expect(calls).toHaveLength(expected.length);
+    expect(calls).toEqual(expect.arrayContaining(expected));
   });
 
   it('is in the first piece that a client gets', () => {
@@ -237,7 +240,7 @@ describe('a custom call', () => {
   const wrapped = { wrapped: ['patch'], declared: ['patch', 'f'] };
   const cut = (text: string): object[][] => [
     [piece('patch', '', at(0, 'x'))],
-    ...[...text].map((c) => [piece(undefined, c, at(0))]),
+    ...text.split('').map((c) => [piece(undefined, c, at(0))]),
   ];
   it.each([
     ['whole', '{"input":"a\\n\\"b\\""}', 'a\n"b"'],
