@@ -99,14 +99,12 @@ describe('the messages for an upstream', () => {
     expect(sent([{ role: 'user', content: inline }])).toEqual([{ role: 'user', content: inline }]);
   });
 
-  it("have neither a stream's index on calls nor the phase of a message", () => {
-    const [{ tool_calls: calls = [] } = {} as ChatMessage] = [called('a')];
-    const indexed = {
-      ...called('a'),
-      phase: 'commentary',
-      tool_calls: calls?.map((call) => ({ ...call, index: 0 })),
-    };
-    expect(sent([user, indexed])).toEqual([user, called('a')]);
+  it('have no phase, and no index of calls where echoes are refused', () => {
+    const { tool_calls: calls } = called('a');
+    const indexed = calls?.map((call) => ({ ...call, index: 0 }));
+    const echoed: ChatMessage = { ...called('a'), phase: 'commentary', tool_calls: indexed };
+    expect(sent([user, echoed])).toEqual([user, { ...called('a'), tool_calls: indexed }]);
+    expect(sent([user, echoed], settingsOf({ echoes: [] }))).toEqual([user, called('a')]);
   });
 
   it('leave the legacy form of a call as it is', () => {
