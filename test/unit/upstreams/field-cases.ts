@@ -26,7 +26,7 @@ const later: ChatMessage[] = [{ role: 'assistant', content: 'Hello' }, ...asking
 const allowed = { mode: 'auto', tools: [{ type: 'function', function: { name: 'look' } }] };
 
 /** Must not be dropped: sent, or refused so that the next candidate is asked. */
-const kept: Omit<FieldCase, 'law'>[] = [
+export const keptFields: FieldCase[] = [
   {
     field: 'response_format: json_schema',
     more: { response_format: { type: 'json_schema', json_schema: { name: 'a', schema } } },
@@ -83,7 +83,7 @@ const kept: Omit<FieldCase, 'law'>[] = [
 ];
 
 /** May be dropped, and is then named in the header. */
-const free: Omit<FieldCase, 'law'>[] = [
+export const freeFields: FieldCase[] = [
   { field: 'temperature', more: { temperature: 0.5 } },
   { field: 'top_p', more: { top_p: 0.5 } },
   { field: 'presence_penalty', more: { presence_penalty: 0.5 } },
@@ -105,9 +105,4 @@ const free: Omit<FieldCase, 'law'>[] = [
   { field: 'a hosted tool', base: onlyLook, more: { tools: [look, hosted] } },
   { field: 'an unknown field of a chat client', more: {}, unknown: { made_up: 1 } },
   { field: 'an unknown field of a Responses client', more: {}, unknown: { made_up: 1 }, form: 'responses' },
-];
-
-export const fieldCases: FieldCase[] = [
-  ...kept.map((each) => ({ ...each, law: 'kept' as const })),
-  ...free.map((each) => ({ ...each, law: 'free' as const })),
 ];

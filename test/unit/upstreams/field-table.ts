@@ -18,8 +18,6 @@ export interface FieldCase {
   unknown?: Record<string, unknown>;
   form?: string;
   settings?: Partial<RequestSettings>;
-  /** `kept`: must not be dropped. `free`: may be dropped, and is not refused. The two lists of the page. */
-  law: 'kept' | 'free';
 }
 
 const question: ChatRequest = {
