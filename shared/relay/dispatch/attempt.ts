@@ -27,7 +27,7 @@ import type { ChatPorts } from '../call/chat-ports.ts';
 import type { AttemptReport } from '../call/dispatch-report.ts';
 import type { Candidate } from './candidate-order.ts';
 import { originOf, statesFor } from './candidate-states.ts';
-import { AskAgain, repeatFor, usual, type Variant } from './repeats.ts';
+import { AskAgain, usual, type Variant } from './variant.ts';
 import {
   CallerFault,
   ErrorInAnswer,
@@ -125,7 +125,7 @@ export class Attempt {
     } catch (error) {
       if (error instanceof ErrorInAnswer)
         throw (
-          (!this.#hasContent && this.#repeat(error.error)) ||
+          (!this.#hasContent && (await this.#repeat(error.error))) ||
           asThrown(failureInAnswer(error.error, this.#withheld))
         );
       const timeUp = watchdog.reason === 'deadline' ? 'deadline' : 'timeout';
@@ -146,7 +146,7 @@ export class Attempt {
     if (reply.status >= 200 && reply.status <= 299) return { reply, built };
     const type = channelTypes[this.#candidate.channel.type];
     const failure = await readFailure(reply, { dialect, type, withheld: this.#withheld });
-    throw (failure instanceof CallerFault && this.#repeat(failure.raw)) || asThrown(failure);
+    throw (failure instanceof CallerFault && (await this.#repeat(failure.raw))) || asThrown(failure);
   }
 
   /** Throws CannotCarry. */
@@ -176,9 +176,10 @@ export class Attempt {
   }
 
   /** The repeat that a refusal calls for, as an error to throw. Undefined: none, so the refusal stands. */
-  #repeat(error: UpstreamError): AskAgain | undefined {
+  async #repeat(error: UpstreamError): Promise<AskAgain | undefined> {
     const { request, outputTokensLimit, outputTokensAsked } = this.#call;
     const type: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[this.#candidate.channel.type];
+    const { repeatFor } = await import('./repeats.ts');
     const variant = repeatFor({
       error,
       sent: this.#sent ?? {},
