@@ -1,5 +1,6 @@
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { startDemoUpstream } from './demo/upstream.ts';
+import { startVendors } from './vendors/vendors.ts';
 import { startEmulator } from './host/emulator.ts';
 import { openCheckpoints } from './events/checkpoints.ts';
 import { EventSourceMapping } from './events/event-source-mapping.ts';
@@ -48,11 +49,11 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   const distribution = createDistribution();
   const port = await explainingTakenPort('PORT', settings.port, distribution.listen(settings.port));
   started.defer(() => distribution.close());
-  const [emulator, upstream] = await Promise.all([
+  const demo = settings.seed === 'demo';
+  const [emulator, upstream, vendors] = await Promise.all([
     startEmulator(settings).then((emulator) => started.adopt(emulator, () => emulator.stop())),
-    settings.seed === 'demo'
-      ? startDemoUpstream().then((upstream) => started.adopt(upstream, () => upstream.close()))
-      : undefined,
+    demo ? startDemoUpstream().then((server) => started.adopt(server, () => server.close())) : undefined,
+    demo ? startVendors().then((servers) => started.adopt(servers, () => servers.close())) : undefined,
   ]);
   const client = createDynamoClient(emulator.endpoint);
   await createTables(client, references);
@@ -73,7 +74,10 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
     started.defer(() => mapping.stop());
   }
   const key = upstream && demoKey(settings.dataFolder);
-  if (upstream && key !== undefined) await seedDemo(client, `http://127.0.0.1:${upstream.port}/v1`, key);
+  if (upstream && vendors && key !== undefined) {
+    const endpoint = `http://127.0.0.1:${upstream.port}/v1`;
+    await seedDemo(client, { endpoint, vendorEndpoint: (name) => vendors.url(name) }, key);
+  }
   if (settings.upstreamKey) await seedRealChannel(client);
   await publishConfiguration(functions, log);
   const schedules = started.adopt(startSchedules(buildSchedules(references, functions), log), (running) =>

@@ -1,6 +1,7 @@
 import { isoTime } from '../wire/iso-time.ts';
 import { requestTimeMs } from '../wire/request-id.ts';
 import type { NanoYuan } from './amount.ts';
+import type { CacheCounts } from './cache-counts.ts';
 import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from './quota-item.ts';
 
 /**
@@ -9,8 +10,11 @@ import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from './quota-item.
  */
 export type LedgerRow = CloseRow | GrantLedgerRow;
 
-/** The outcome of one reservation, with its price, so that the charge can be recomputed. */
-export interface CloseRow {
+/**
+ * The outcome of one reservation, with its price, so that the charge can be recomputed. The cache counts are
+ * parts of `prompt_tokens`; absent is zero.
+ */
+export interface CloseRow extends CacheCounts {
   account: string;
   /** The request id. */
   id: string;
@@ -82,6 +86,7 @@ function closeRow(account: string, entry: OpenEntry, closeRecord: CloseRecord): 
     reserved: entry.amount,
     prompt_tokens: closeRecord.promptTokens,
     completion_tokens: closeRecord.completionTokens,
+    ...closeRecord.cache,
     estimated: closeRecord.estimated === true ? true : undefined,
     end: closeRecord.end,
     price: entry.price,

@@ -1,4 +1,5 @@
 import type { ChargeEntry } from '../wire/public/catalog.ts';
+import type { PromptTokensDetails } from '../wire/chat-response.ts';
 import { divideHalfUp, formatDecimal, parseDecimal, type NanoYuan } from './amount.ts';
 
 /** Unit prices are whole numbers of pico-yuan (10^-12 yuan), which is finer than any price list. */
@@ -14,6 +15,8 @@ export type Price =
 export interface TokenCounts {
   prompt_tokens: number;
   completion_tokens: number;
+  /** Kept for the ledger. The price of input holds for all tokens of the prompt. */
+  prompt_tokens_details?: PromptTokensDetails;
 }
 
 /**

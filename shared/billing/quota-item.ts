@@ -1,4 +1,5 @@
 import { type NanoYuan } from './amount.ts';
+import type { CacheCounts } from './cache-counts.ts';
 
 /**
  * An account's money and counters, in one item, so that every change is one conditional write. Invariant:
@@ -62,6 +63,8 @@ export interface CloseRecord {
   endpoint?: string | undefined;
   promptTokens?: number | undefined;
   completionTokens?: number | undefined;
+  /** Undefined: none above zero, or written by a version that did not keep them. */
+  cache?: CacheCounts | undefined;
   /** The upstream reported no usage or impossible usage, so the token counts come from the relay. */
   estimated?: boolean | undefined;
   /** How the answer ended: `completed`, `failed`, `client_gone`. */

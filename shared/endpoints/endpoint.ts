@@ -48,6 +48,11 @@ export interface AnswerFacts {
   sent: () => SentFacts;
   /** The state of the turn so far, sealed for the client; undefined: there is none, or `keepsState` is not set. */
   sealedState: (itemId: string) => string | undefined;
+  /**
+   * The number of opaque parts in the state so far. A seal that was made when there were as many is whole: what follows
+   * the last opaque part is visible, and the client sends it back.
+   */
+  opaqueParts: () => number;
 }
 
 export interface SentFacts {

@@ -92,6 +92,7 @@ export async function payAndAnswer(
     now: () => Math.floor(ports.clock.now() / 1000),
     sent: () => dispatch.report().sent,
     sealedState: (itemId) => (clientKeeps ? dispatch.sealed(itemId) : undefined),
+    opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
   });
   const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch });
   return answer.response(answer.produce());

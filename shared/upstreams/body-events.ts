@@ -2,6 +2,7 @@
 import type { Machine } from '../stream/machine.ts';
 import { SseDecoder, SseTooLong } from '../stream/sse-decode.ts';
 import { parseJson } from '../wire/json-record.ts';
+import { EventStreamTexts, isEventStream } from './event-stream-events.ts';
 import { UpstreamFailure } from './upstream-failure.ts';
 
 /** One JSON value of an upstream's answer, or its end mark. */
@@ -17,30 +18,35 @@ export interface BodyLimits {
 }
 
 /**
- * The first character decides the form of the answer: `{` or `[` is one JSON document, `<` a web page,
- * anything else server-sent events. The content type is not used, because proxies and upstreams set it
- * wrongly. Lines that are not JSON or nest too deep are skipped.
+ * The content type decides only whether the answer is AWS's event stream, whose frames are no text. Otherwise the
+ * first character decides: `{` or `[` is one JSON document, `<` a web page, anything else server-sent events, because
+ * proxies and upstreams set the content type wrongly. Lines that are not JSON or nest too deep are skipped.
  */
 export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
   readonly #limits: BodyLimits;
   readonly #utf8 = new TextDecoder();
   readonly #sse: SseDecoder;
+  readonly #frames: EventStreamTexts | undefined;
   #form: 'unknown' | 'json' | 'sse' = 'unknown';
   #document: string[] = [];
   #bytes = 0;
 
-  constructor(limits: BodyLimits) {
+  /** `contentType`: the answer's header. Absent: text in one of the forms above. */
+  constructor(limits: BodyLimits, contentType?: string) {
     this.#limits = limits;
+    this.#frames = isEventStream(contentType) ? new EventStreamTexts(limits.lineLengthMax) : undefined;
     this.#sse = new SseDecoder(limits);
   }
 
   push(bytes: Uint8Array): UpstreamEvent[] {
     this.#bytes += bytes.byteLength;
     if (this.#bytes > this.#limits.answerBytesMax) throw new UpstreamFailure('too_large');
+    if (this.#frames) return this.#frames.push(bytes).flatMap(readEvent);
     return this.#read(this.#utf8.decode(bytes, { stream: true }));
   }
 
   end(): UpstreamEvent[] {
+    if (this.#frames) return this.#frames.end().flatMap(readEvent);
     const events = this.#read(this.#utf8.decode());
     if (this.#form === 'json') return [{ kind: 'value', value: parseDocument(this.#document.join('')) }];
     return [...events, ...this.#sse.end().flatMap(readEvent)];

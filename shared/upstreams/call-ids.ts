@@ -6,7 +6,11 @@ import { fingerprint } from '../wire/fingerprint.ts';
 
 /** A vendor's id of this length or more is taken as unique and shown as it is. */
 const longId = 20;
-const shown = /^call_([0-9a-z]{4})[0-9a-z]*_([A-Za-z0-9_-]*)$/;
+/** The longest id that clients see. OpenAI's own upstreams refuse longer ones. */
+const shownMax = 64;
+const shown = /^call_([0-9a-z]{4})[0-9a-z]*_([A-Za-z0-9_-]+)$/;
+/** Letters, digits and signs, without a number at the end that only counts the calls of a turn, as in `search:0`. */
+const unique = /^(?!.*:\d{1,4}$)[\x21-\x7e]+$/;
 
 export interface CallIdMark {
   /** The channel's id: an id is the vendor's own only where it came from. */
@@ -22,24 +26,30 @@ export class CallIds {
 
   constructor({ channel, requestId }: CallIdMark) {
     this.#channel = fingerprint(channel).slice(-4);
-    this.#unique = requestId.slice(-10);
+    this.#unique = requestId.slice(-10).replaceAll(/[^0-9a-z]/g, '0');
   }
 
   /**
-   * The id that the client sees. `index`: the place of the call in the whole answer, which keeps ids apart.
-   * `vendorId` undefined: the upstream sent none.
+   * The id that the client sees, of at most 64 characters. `index`: the place of the call in the whole answer, which
+   * keeps ids apart. `vendorId` undefined: the upstream sent none.
    */
   show(vendorId: string | undefined, index: number): string {
-    if (vendorId !== undefined && vendorId.length >= longId && vendorId.length <= 64) return vendorId;
-    const kept = vendorId === undefined || vendorId.length > longId ? '' : base64Url(vendorId);
-    return `call_${this.#channel}${this.#unique}${index.toString(36)}_${kept}`;
+    const own = `call_${this.#channel}${this.#unique}${index.toString(36)}_`;
+    if (vendorId === undefined || vendorId === '' || vendorId.length > shownMax) return own;
+    if (vendorId.length >= longId && unique.test(vendorId) && this.vendorId(vendorId) === vendorId)
+      return vendorId;
+    const kept = own + base64Url(vendorId);
+    return kept.length > shownMax || this.vendorId(kept) !== vendorId ? own : kept;
   }
 
   /** The vendor's own id in a client's id, if this channel gave it; else the client's id unchanged. */
   vendorId(clientId: string): string {
+    if (clientId.length > shownMax) return clientId;
     const [, channel, kept] = shown.exec(clientId) ?? [];
-    if (channel !== this.#channel || kept === undefined || kept === '') return clientId;
-    return fromBase64Url(kept) ?? clientId;
+    if (channel !== this.#channel || kept === undefined) return clientId;
+    const id = fromBase64Url(kept);
+    // Only what `show` writes: two ids of a client must not become one by other ways to write the same bytes.
+    return id === undefined || id === '' || base64Url(id) !== kept ? clientId : id;
   }
 }
 
@@ -52,7 +62,8 @@ const base64Url = (text: string): string =>
 function fromBase64Url(text: string): string | undefined {
   try {
     const bytes = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
-    return new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(bytes, (c) => c.charCodeAt(0)));
+    const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+    return utf8.decode(Uint8Array.from(bytes, (c) => c.charCodeAt(0)));
   } catch {
     return undefined;
   }
@@ -67,22 +78,22 @@ const forms = {
 export type CallIdForm = keyof typeof forms;
 
 /**
- * Maps the ids of one request to ids that the upstream accepts, one to one, the same for the same list of ids in
- * every turn: an id that fits stays, another becomes one made of its fingerprint.
+ * Maps the ids of one request to ids that the upstream accepts, one to one: an id that fits stays, another becomes one
+ * made of its fingerprint. An id's place depends only on the ids before it, so that a longer transcript, whose first
+ * ids are the same, maps them the same. `ids`: in the order of the transcript.
  */
 export function mappedIds(ids: Iterable<string>, form: CallIdForm): Map<string, string> {
   const { pattern, length } = forms[form];
-  const given = new Set(ids);
-  const used = new Set([...given].filter((id) => pattern.test(id)));
-  return new Map(
-    [...given].map((id) => {
-      if (pattern.test(id)) return [id, id];
-      let mapped = madeId(id, 0, length);
-      for (let salt = 1; used.has(mapped); salt += 1) mapped = madeId(id, salt, length);
-      used.add(mapped);
-      return [id, mapped];
-    }),
-  );
+  const used = new Set<string>();
+  const mapped = new Map<string, string>();
+  for (const id of ids) {
+    if (mapped.has(id)) continue;
+    let fitting = pattern.test(id) ? id : madeId(id, 0, length);
+    for (let salt = 1; used.has(fitting); salt += 1) fitting = madeId(id, salt, length);
+    used.add(fitting);
+    mapped.set(id, fitting);
+  }
+  return mapped;
 }
 
 /** Letters and digits alone, so that every form accepts it. */

@@ -30,6 +30,14 @@ export interface OwnAttribute {
   named: string;
 }
 
+/** Shared by the types whose API has versions. */
+export const apiVersionAttribute: OwnAttribute = {
+  about: 'version of the API',
+  wanted: 'a version such as "2024-10-21"',
+  pattern: /^[a-z0-9][a-z0-9-]{0,39}$/,
+  named: 'versions',
+};
+
 export interface SetupQuestion<Own extends string = never> {
   attribute: Own | 'endpoint';
   question: string;

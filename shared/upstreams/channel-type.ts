@@ -22,8 +22,13 @@ export interface ChannelType<Own extends string = never> {
   alsoSpeaks?: readonly string[];
   /** The URL of a request. Absent: the base address followed by the dialect's path. */
   address?(channel: ChannelAttributes<Own>, call: AddressedCall): string;
-  /** The headers that carry the secret. Names are in lower case. */
-  credentials: (secret: string, channel: ChannelAttributes<Own>) => Record<string, string>;
+  /**
+   * The headers that carry the secret. Names are in lower case. `dialect`: the name of the dialect that is spoken;
+   * absent: none, as when models are listed.
+   */
+  credentials: (secret: string, channel: ChannelAttributes<Own>, dialect?: string) => Record<string, string>;
+  /** The media types of answers, for upstreams with a framing of their own. Absent: server-sent events and JSON. */
+  accept?: string;
   /** Replaces credentials: requests are signed with the function's own role for this service and region. */
   awsScope?(channel: ChannelAttributes<Own>): AwsScope;
   /** How a model of this type differs from its dialect, unless the row says otherwise. Absent: not at all. */

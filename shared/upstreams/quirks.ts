@@ -10,13 +10,28 @@ export type LimitField = (typeof limitFields)[number];
 /** Efforts from none to the most; every vendor knows some of them. */
 export const effortScale = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 
+/** What a row may say of its upstream. The first of each is the default. */
+export const callIdForms = ['max64', 'max40', 'alnum9'] as const;
+export const systemPlaces = ['anywhere', 'first'] as const;
+export const nullContents = ['null', 'empty'] as const;
+export const returnedFields = ['reasoning_content', 'thought_signature'] as const;
+
+/** Fields beside OpenAI's of an answer, which clients that keep a whole message send back with it. */
+export const echoedFields = [
+  'reasoning_content',
+  'reasoning',
+  'reasoning_details',
+  'extra_content',
+  'images',
+] as const;
+
 export interface Quirks {
   /** Which ids of tool calls it accepts. Others are mapped one to one within the request. */
-  callIds: 'max64' | 'max40' | 'alnum9';
+  callIds: (typeof callIdForms)[number];
   /** `first`: it accepts one system message, at the beginning. */
-  system: 'anywhere' | 'first';
+  system: (typeof systemPlaces)[number];
   /** `empty`: an assistant message of calls alone has the content "" instead of null. */
-  nullContent: 'null' | 'empty';
+  nullContent: (typeof nullContents)[number];
   /** Reasoning comes inside the content, between `<think>` and `</think>`. */
   thinkTags: boolean;
   /** The efforts that it knows. Undefined: the dialect's own. */
@@ -27,7 +42,12 @@ export interface Quirks {
    * What it wants back with every turn that called tools: `reasoning_content` or `thought_signature`. Undefined: what
    * a turn's own state says.
    */
-  wantsBack: 'reasoning_content' | 'thought_signature' | undefined;
+  wantsBack: (typeof returnedFields)[number] | undefined;
+  /**
+   * Which of `echoedFields` it accepts in an assistant message; others are not sent. Undefined: all, so that state comes
+   * back by itself from clients that keep it.
+   */
+  echoes: readonly string[] | undefined;
   /** The fields of a request that it accepts; others are dropped. Undefined: all. */
   fields: ReadonlySet<string> | undefined;
   /** The fields for a limit that it accepts; a limit in another one moves to the first. Undefined: both. */
@@ -44,6 +64,7 @@ export const noQuirks: Quirks = {
   efforts: undefined,
   customTools: undefined,
   wantsBack: undefined,
+  echoes: undefined,
   fields: undefined,
   limitFields: undefined,
   oneSampling: false,
@@ -51,14 +72,16 @@ export const noQuirks: Quirks = {
 
 /**
  * The effort to send for a requested one: the nearest lower that is known, below the lowest the lowest. Undefined:
- * an unknown `none`, which is not sent. An effort outside the scale is sent as it is when nothing is known.
+ * none is to be sent, which an unknown `none` and an upstream without efforts come to. For a requested effort outside
+ * the scale it is the highest; known ones outside the scale are sent only by name, unless there are no others.
  */
 export function knownEffort(requested: string, known: readonly string[]): string | undefined {
   if (known.includes(requested)) return requested;
   if (requested === 'none') return undefined;
-  const ranked = known.filter((effort) => effort !== 'none').toSorted((a, b) => rank(a) - rank(b));
+  const others = known.filter((effort) => effort !== 'none');
+  const ranked = others.filter((effort) => rank(effort) >= 0).toSorted((a, b) => rank(a) - rank(b));
   const wanted = rank(requested);
-  if (wanted < 0) return ranked.at(-1);
+  if (ranked.length === 0 || wanted < 0) return ranked.at(-1) ?? others.at(-1);
   return ranked.findLast((effort) => rank(effort) <= wanted) ?? ranked[0];
 }
 

@@ -29,6 +29,9 @@ export type UpstreamFailureKind =
   /** A line, an event or the whole answer is longer than its limit. */
   | 'too_large';
 
+/** No upstream rests longer for a Retry-After, whatever it says. */
+const restSecondsMax = 86_400;
+
 /**
  * A failed attempt that the caller did not cause; another channel may succeed. Holds no text of the upstream.
  */
@@ -36,13 +39,18 @@ export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure';
   readonly kind: UpstreamFailureKind;
   readonly status: number | undefined;
+  /** How long the upstream wants to rest, at most a day. */
   readonly retryAfterSeconds: number | undefined;
+  /** The same as the upstream said it, for clients. */
+  readonly statedRetrySeconds: number | undefined;
 
   constructor(kind: UpstreamFailureKind, status?: number, retryAfterSeconds?: number) {
     super(`upstream failed: ${kind}${status === undefined ? '' : ` ${status}`}`);
     this.kind = kind;
     this.status = status;
-    this.retryAfterSeconds = retryAfterSeconds;
+    this.statedRetrySeconds = retryAfterSeconds;
+    this.retryAfterSeconds =
+      retryAfterSeconds === undefined ? undefined : Math.min(retryAfterSeconds, restSecondsMax);
   }
 
   static from(error: unknown): UpstreamFailure | undefined {

@@ -19,6 +19,14 @@ export const ChatTool = z.looseObject({
       parameters: optional(z.looseObject({})),
     }),
   ),
+  /** A tool whose input is free text. */
+  custom: z.optional(
+    z.looseObject({
+      name: z.string().check(z.minLength(1)),
+      description: optional(z.string()),
+      format: optional(z.looseObject({})),
+    }),
+  ),
 });
 export type ChatTool = z.infer<typeof ChatTool>;
 
@@ -27,6 +35,7 @@ export const ChatToolCall = z.looseObject({
   type: optional(z.string()),
   index: optional(finite),
   function: z.optional(z.looseObject({ name: z.string(), arguments: optional(z.string()) })),
+  custom: z.optional(z.looseObject({ name: z.string(), input: optional(z.string()) })),
 });
 export type ChatToolCall = z.infer<typeof ChatToolCall>;
 
@@ -34,6 +43,15 @@ export const ChatContentPart = z.looseObject({
   type: z.string(),
   text: optional(z.string()),
   image_url: optional(z.looseObject({ url: z.string(), detail: optional(z.string()) })),
+  /** `file_url` is no field of OpenAI's Chat Completions: a file of a Responses request by its URL. */
+  file: optional(
+    z.looseObject({
+      file_data: optional(z.string()),
+      file_url: optional(z.string()),
+      file_id: optional(z.string()),
+      filename: optional(z.string()),
+    }),
+  ),
 });
 export type ChatContentPart = z.infer<typeof ChatContentPart>;
 
@@ -47,8 +65,16 @@ export const ChatMessage = z.looseObject({
   function_call: optional(z.looseObject({ name: z.string(), arguments: optional(z.string()) })),
   tool_call_id: optional(z.string()),
   tool_calls: optional(z.array(ChatToolCall)),
+  /** Of an assistant message of a Responses request: `commentary` or `final_answer`. */
+  phase: optional(z.string()),
 });
 export type ChatMessage = z.infer<typeof ChatMessage>;
+
+export const LegacyFunction = z.looseObject({
+  name: z.string().check(z.minLength(1)),
+  description: optional(z.string()),
+  parameters: optional(z.looseObject({})),
+});
 
 export const ChatRequest = z.looseObject({
   model: z.string().check(z.minLength(1)),
@@ -66,6 +92,9 @@ export const ChatRequest = z.looseObject({
   repetition_penalty: optional(finite),
   tools: optional(z.array(ChatTool)),
   tool_choice: optional(z.unknown()),
+  /** OpenAI's older form of `tools` and `tool_choice`. The canonical call has the newer form alone. */
+  functions: optional(z.array(LegacyFunction)),
+  function_call: optional(z.unknown()),
   response_format: optional(z.looseObject({ type: z.string() })),
   reasoning_effort: optional(z.string()),
   verbosity: optional(z.string()),

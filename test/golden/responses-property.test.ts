@@ -1,14 +1,13 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readerContext } from '../support/dialect-parts.ts';
-import { ChatToResponses } from '../../shared/endpoints/responses/answer-events.ts';
 import { ChunksToCompletion } from '../../shared/endpoints/chat/fold.ts';
-import { startedResponse } from '../../shared/endpoints/responses/objects.ts';
-import { responsesToChat } from '../../shared/endpoints/responses/read.ts';
+import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
 import { ChatReader } from '../../shared/upstreams/dialects/chat/events.ts';
-import { responsesJsonRenderer, responsesStreamRenderer } from '../../shared/endpoints/responses/render.ts';
+import type { Renderer } from '../../shared/endpoints/renderer.ts';
+import { answerFacts } from '../support/answer-facts.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
-import type { OutputItem } from '../../shared/endpoints/responses/responses-response.ts';
+import type { OutputItem } from '../../shared/endpoints/responses/answer/responses-response.ts';
 import { responsesEvent } from '../support/wire-schemas.ts';
 import { readByGrammar } from './responses/grammar.ts';
 import { readEvents } from './responses/read-events.ts';
@@ -65,14 +64,40 @@ function chunksOf(list: Piece[], end: Ending): ChatChunk[] {
 const pushed = (reader: ChatReader, delta: object): ChatChunk[] =>
   reader.push({ kind: 'value', value: { choices: [{ index: 0, delta }] } });
 
-function machine(): ChatToResponses {
-  const { declared } = responsesToChat(request);
-  return new ChatToResponses(startedResponse(identity, request), declared, () => 9);
+/** The state of a turn: opaque parts come with the chunks. */
+interface Asked {
+  summary: boolean;
+  keepsState: boolean;
+  opaqueParts: number;
+}
+const asked: fc.Arbitrary<Asked> = fc.record({
+  summary: fc.boolean(),
+  keepsState: fc.boolean(),
+  opaqueParts: fc.nat(2),
+});
+
+function rendererOf({ summary, keepsState, opaqueParts }: Asked, stream: boolean): Renderer {
+  const body = {
+    ...request,
+    stream,
+    ...(summary && { reasoning: { summary: 'auto' } }),
+    ...(keepsState && { include: ['reasoning.encrypted_content'] }),
+  };
+  let asks = 0;
+  const facts = answerFacts({
+    now: () => 9,
+    opaqueParts: () => opaqueParts,
+    // The state begins after the first item that asks for it.
+    sealedState: (id) => ((asks += 1) > 1 && opaqueParts > 0 ? `sealed for ${id}` : undefined),
+  });
+  return responsesEndpoint.read(body, {}).renderer(identity, facts);
 }
 
+const plain: Asked = { summary: false, keepsState: false, opaqueParts: 0 };
+
 /** The whole stream, with signs of life after some of the chunks. */
-function streamed(chunks: ChatChunk[], idleAfter: number[]): string {
-  const renderer = responsesStreamRenderer(machine());
+function streamed(chunks: ChatChunk[], idleAfter: number[], how: Asked = plain): string {
+  const renderer = rendererOf(how, true);
   const texts = chunks.flatMap((chunk, i) => [
     ...renderer.push(chunk),
     ...idleAfter.filter((at) => at === i).map(() => renderer.idle()),
@@ -81,17 +106,23 @@ function streamed(chunks: ChatChunk[], idleAfter: number[]): string {
 }
 
 const textOf = (output: OutputItem[]): string =>
-  output.flatMap((item) => (item.type === 'message' ? item.content.map((part) => part.text) : [])).join('');
+  output
+    .flatMap((item) =>
+      item.type === 'message'
+        ? item.content.map((part) => (part.type === 'refusal' ? part.refusal : part.text))
+        : [],
+    )
+    .join('');
 
 describe('any answer of an upstream, on Responses', () => {
   it('keeps the grammar and the schema, and its deltas tell the answer of a request that does not stream', () => {
     const idles = fc.array(fc.nat(20), { maxLength: 10 });
     fc.assert(
-      fc.property(pieces, ending, idles, (list, end, idleAfter) => {
+      fc.property(pieces, ending, idles, asked, (list, end, idleAfter, how) => {
         const chunks = chunksOf(list, end);
-        const events = readEvents(streamed(chunks, idleAfter));
+        const events = readEvents(streamed(chunks, idleAfter, how));
         for (const event of events) responsesEvent.parse(event);
-        const json = responsesJsonRenderer(machine());
+        const json = rendererOf(how, false);
         for (const chunk of chunks) json.push(chunk);
         expect(readByGrammar(events)).toEqual(JSON.parse(json.end().join('')));
       }),
@@ -111,7 +142,7 @@ describe('any answer of an upstream, on Responses', () => {
           'field' in piece && piece.field !== 'reasoning_content' ? piece.text : '',
         );
         expect(textOf(output)).toBe(words.join(''));
-        const calls = output.filter((item) => item.type !== 'message');
+        const calls = output.filter((item) => item.type !== 'message' && item.type !== 'reasoning');
         expect(calls.map((call) => call.call_id)).toEqual((message?.tool_calls ?? []).map(({ id }) => id));
       }),
       { numRuns: 300 },
@@ -127,7 +158,7 @@ describe('any answer of an upstream, on Responses', () => {
     } as const;
     fc.assert(
       fc.property(pieces, ending, fc.nat(25), (list, end, length) => {
-        const renderer = responsesStreamRenderer(machine());
+        const renderer = rendererOf(plain, true);
         const texts = chunksOf(list, end)
           .slice(0, length)
           .flatMap((chunk) => renderer.push(chunk));

@@ -43,6 +43,49 @@ test.each([
   expect(bedrockGrants({ bedrockModels })).toEqual(grants);
 });
 
+const claude = 'anthropic.claude-opus-5-5-v1:0';
+const profileOf = (geography: string) =>
+  `arn:aws:bedrock:us-east-1:123456789012:inference-profile/${geography}.${claude}`;
+const modelIn = (region: string) => `arn:aws:bedrock:${region}::foundation-model/${claude}`;
+
+test('a profile with its regions allows the profile, and its model where it routes to', () => {
+  const bedrockModels = [{ profile: profileOf('us'), regions: ['us-east-2', 'us-west-2'] }];
+  const arns = [profileOf('us'), ...['us-east-1', 'us-east-2', 'us-west-2'].map(modelIn)];
+  const grants = bedrockGrants({ bedrockModels });
+  expect(new Set(grants)).toEqual(
+    new Set(
+      ['chat', 'responses'].flatMap((name) =>
+        ['bedrock:InvokeModel', 'bedrock:InvokeModelWithResponseStream'].flatMap((action) =>
+          arns.map((arn) => `${name} ${action} ${arn}`),
+        ),
+      ),
+    ),
+  );
+});
+
+test('a global profile allows its model in the region of the call, and without a region', () => {
+  const grants = bedrockGrants({ bedrockModels: [{ profile: profileOf('global') }] });
+  expect(grants.filter((grant) => grant.startsWith('chat bedrock:InvokeModel '))).toEqual(
+    expect.arrayContaining(
+      [profileOf('global'), modelIn('us-east-1'), modelIn('')].map(
+        (arn) => `chat bedrock:InvokeModel ${arn}`,
+      ),
+    ),
+  );
+  expect(grants).toHaveLength(12);
+});
+
+test.each([
+  [profileOf('us'), /wanted also the ARNs of anthropic\.claude-opus-5-5-v1:0 in every region/],
+  [[{ profile: profileOf('us') }], /wanted the regions that the profile routes to/],
+  [[{ profile: profileOf('us'), regions: ['everywhere'] }], /wanted the regions/],
+  [[{ profile: profileOf('us'), regions: 'us-east-1' }], /wanted the regions/],
+  [[{ profile: modelIn('us-east-1'), regions: ['us-east-1'] }], /ARN of an inference profile/],
+  [[{ profile: profileOf('us'), region: ['us-east-1'] }], /ARN of an inference profile/],
+])('%j is refused: %s', (bedrockModels, message) => {
+  expect(() => synthesize({ bedrockModels })).toThrow(message);
+});
+
 test.each(['*', 'arn:aws:bedrock:*::foundation-model/x', `${model}*`, 'openai.gpt-oss-120b-1:0', { model }])(
   '%j is refused',
   (bedrockModels) => {

@@ -119,7 +119,12 @@ describe('the money of the running stack', () => {
       await reply.data(...['d', 'e', 'f'].map((content) => chunk({ content })));
       await reply.data(
         chunk({}, 'stop'),
-        usageChunk({ prompt_tokens: 1000, completion_tokens: 500, total_tokens: 1500 }),
+        usageChunk({
+          prompt_tokens: 1000,
+          completion_tokens: 500,
+          total_tokens: 1500,
+          prompt_tokens_details: { cached_tokens: 800 },
+        }),
         '[DONE]',
       );
       reply.end();
@@ -131,7 +136,7 @@ describe('the money of the running stack', () => {
     words.resolve();
     await until(async () => (await ledger('leaver')).length > 0);
     expect(await ledger('leaver')).toMatchObject([
-      { kind: 'settled', charge: 2, prompt_tokens: 1000, completion_tokens: 500 },
+      { kind: 'settled', charge: 2, prompt_tokens: 1000, completion_tokens: 500, cached_tokens: 800 },
     ]);
     expect(await quota('leaver')).toMatchObject({ available: 98 * nano, spent: 2 * nano, settled: 1 });
   });

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { demoRows, realChannelRow } from '../../infra/local/demo/seed-rows.ts';
+import { vendorRows } from '../../infra/local/demo/vendor-rows.ts';
 import { AccountRow } from '../../shared/config/rows/account-row.ts';
 import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
@@ -18,7 +19,10 @@ const schemas = {
   plans: PlanRow,
   settings: SettingRow,
 };
-const rows = demoRows('http://127.0.0.1:1/v1', 'sk-abcdefghijkl');
+const rows = [
+  ...demoRows('http://127.0.0.1:1/v1', 'sk-abcdefghijkl'),
+  ...vendorRows(() => 'http://127.0.0.1:2/v1'),
+];
 
 describe('the seeded rows', () => {
   it.each([...rows, realChannelRow])('fit what the tables accept: $table', ({ table, row }) => {

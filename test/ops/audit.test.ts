@@ -129,6 +129,8 @@ describe('audit --repair', () => {
       endpoint: 'chat',
       prompt_tokens: 12,
       completion_tokens: 40,
+      cached_tokens: 8,
+      cache_write_1h_tokens: 2,
       end: 'completed',
       ...changes,
     });
@@ -144,6 +146,7 @@ describe('audit --repair', () => {
     const item = await rig.item('acme');
     expect(item?.open.size).toBe(0);
     expect(item?.spent).toBe(due * 2n);
+    expect(item?.last).toMatchObject({ cache: { cached_tokens: 8, cache_write_1h_tokens: 2 } });
     const again = await rig.ops(['audit', '--wait', '0', '--repair', '-'], input);
     expect((await rig.item('acme'))?.spent).toBe(due * 2n);
     // No ledger projector runs in this test, so the close has no row.

@@ -115,13 +115,15 @@ describe('charge list', () => {
       'charges',
       { id: 1, type: 'token-billing', models: ['gpt-4o'], input: 1, output: 2 },
       { id: 50, type: 'per-token', models: ['x'] },
+      { id: 60, type: 'token-billing', models: ['c'], input: 1, cached_input: 0.1, cache_write_1h: 2 },
     );
     const run = await charge('list');
     expect(run.code).toBe(0);
+    expect(run.output).toMatch(/60 +token-billing +1 \(cached 0.1, write 1h 2\) +0 +c/);
     expect(run.output).toMatch(/1 +token-billing +1 +2 +gpt-4o[^]*7 +times-billing +- +0.01 +priced-already/);
     expect(run.errors).toContain('9: a rule with a lower id prices gpt-4o');
     expect(run.errors).toContain('50 is not used: type: found "per-token"');
     const json = JSON.parse((await charge('list', '--json')).output) as { id: number }[];
-    expect(json.map((row) => row.id)).toEqual([1, 7, 8, 9]);
+    expect(json.map((row) => row.id)).toEqual([1, 7, 8, 9, 60]);
   });
 });

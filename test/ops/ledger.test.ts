@@ -14,11 +14,12 @@ beforeAll(async () => {
   await rig.grant('acme', '100');
   await rig.grant('other', '1');
   const tokens = { promptTokens: 12, completionTokens: 40 };
+  const cache = { cached_tokens: 7, cache_write_tokens: 3, cache_write_1h_tokens: 2 };
   await rig.call('acme', settled, { charge: yuan('0.003096'), ...tokens, estimated: true });
   await rig.call(
     'acme',
     covered,
-    { charge: 0n, ...tokens },
+    { charge: 0n, ...tokens, cache },
     { amount: 0n, input: 0n, slot: 'chat@2026-11-05' },
   );
   await rig.call('acme', expired, { charge: yuan('0.018'), kind: 'expired', end: undefined });
@@ -51,6 +52,9 @@ describe('ledger list', () => {
       /2026-11-10T10:00:00Z {2}acme .* settled .* 12\+40 .* 0.003096 {2}estimated/,
     );
     expect(table.output).toMatch(/\+100 .* paid/);
+    expect(table.output).toContain(
+      'plan chat@2026-11-05, 7 cached, 3 written to the cache, 2 written to it for an hour',
+    );
   });
 
   it('reads a span of time: from is included, to is not', async () => {
@@ -69,7 +73,9 @@ describe('ledger list', () => {
     const run = await rig.ops(['ledger', 'list', '--csv']);
     const [head, ...lines] = run.output.trimEnd().split('\n');
     expect(head).toMatch(/^began,booked,account,id,kind,/);
+    expect(head).toMatch(/,amount,reason,cached_tokens,cache_write_tokens,cache_write_1h_tokens$/);
     expect(lines).toHaveLength(8);
+    expect(lines.filter((line) => line.endsWith(',7,3,2'))).toHaveLength(1);
     expect(run.output).toContain(',"o, ""3""",');
     expect(run.errors).toContain('local tables at');
   });
@@ -79,11 +85,11 @@ describe('ledger total', () => {
   it('adds up exactly by account, model and day', async () => {
     const run = await rig.ops(['ledger', 'total', '--by', 'account,day', '--csv']);
     expect(run.output.trimEnd().split('\n')).toEqual([
-      'account,day,calls,prompt_tokens,completion_tokens,charged,official,granted',
-      'acme,2026-11-10,2,24,80,0.003096,0,0',
-      'acme,2026-11-11,3,12,40,0.018,0.003096,100',
-      'other,2026-11-10,1,0,0,0.01,0,0',
-      'other,2026-11-11,0,0,0,0,0,1',
+      'account,day,calls,prompt_tokens,completion_tokens,charged,official,granted,cached_tokens,cache_write_tokens,cache_write_1h_tokens',
+      'acme,2026-11-10,2,24,80,0.003096,0,0,7,3,2',
+      'acme,2026-11-11,3,12,40,0.018,0.003096,100,0,0,0',
+      'other,2026-11-10,1,0,0,0.01,0,0,0,0,0',
+      'other,2026-11-11,0,0,0,0,0,1,0,0,0',
     ]);
     const models = await rig.ops(['ledger', 'total', '--by', 'model', '--account', 'other']);
     expect(models.output).toContain('all: 1 calls, 0.01 yuan charged, 1 granted');
@@ -111,6 +117,7 @@ describe('request', () => {
 
   it.each([
     ['a call on a plan', covered, 'a call of the plan entry "chat", month from 2026-11-05'],
+    ['a call with a cached prompt', covered, 'of the input: 7 cached, 3 written to the cache'],
     ['an expired call', expired, 'expired: the function died, so the input alone is due'],
     ['an official call', official, 'outside official mode it would have cost 0.003096 yuan'],
     ['a failed call', released, 'released: no answer, so nothing is due (failed)'],

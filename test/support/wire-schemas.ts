@@ -6,7 +6,6 @@ import * as z from 'zod';
  */
 const count = z.int().min(0);
 const seconds = z.int().min(1);
-const empty = z.array(z.never());
 
 export const errorObject = z.strictObject({
   message: z.string().min(1),
@@ -20,7 +19,11 @@ const chatUsage = z.strictObject({
   prompt_tokens: count,
   completion_tokens: count,
   total_tokens: count,
-  prompt_tokens_details: z.strictObject({ cached_tokens: count }),
+  prompt_tokens_details: z.strictObject({
+    cached_tokens: count,
+    cache_write_tokens: count,
+    cache_write_1h_tokens: z.int().min(1).optional(),
+  }),
   completion_tokens_details: z.strictObject({ reasoning_tokens: count }),
 });
 const finishReason = z.enum(['stop', 'length', 'tool_calls', 'content_filter']);
@@ -28,6 +31,17 @@ const logprobs = z.strictObject({
   content: z.array(z.unknown()).nullable(),
   refusal: z.array(z.unknown()).nullable(),
 });
+const urlCitation = z.strictObject({
+  type: z.literal('url_citation'),
+  url_citation: z.strictObject({ url: z.string(), title: z.string(), start_index: count, end_index: count }),
+});
+const extra = { extra_content: z.unknown().optional() };
+/** What upstreams say beyond OpenAI's fields, for clients that send it back or show it. */
+const beyond = {
+  reasoning_details: z.array(z.unknown()).min(1).optional(),
+  annotations: z.array(urlCitation).min(1).optional(),
+  images: z.array(z.unknown()).min(1).optional(),
+};
 const choice = { index: count, logprobs: logprobs.nullable() };
 const chatIdentity = { id: z.string().regex(/^chatcmpl-./), created: seconds, model: z.string().min(1) };
 
@@ -45,15 +59,26 @@ export const chatCompletion = z.strictObject({
           refusal: z.string().nullable(),
           tool_calls: z
             .array(
-              z.strictObject({
-                index: count,
-                id: z.string().min(1),
-                type: z.literal('function'),
-                function: z.strictObject({ name: z.string(), arguments: z.string() }),
-              }),
+              z.union([
+                z.strictObject({
+                  index: count,
+                  id: z.string().min(1),
+                  type: z.literal('function'),
+                  function: z.strictObject({ name: z.string(), arguments: z.string() }),
+                  ...extra,
+                }),
+                z.strictObject({
+                  index: count,
+                  id: z.string().min(1),
+                  type: z.literal('custom'),
+                  custom: z.strictObject({ name: z.string(), input: z.string() }),
+                  ...extra,
+                }),
+              ]),
             )
             .min(1)
             .nullable(),
+          ...beyond,
         }),
         finish_reason: finishReason,
       }),
@@ -67,8 +92,10 @@ const chunkIdentity = { ...chatIdentity, object: z.literal('chat.completion.chun
 const toolCallDelta = z.strictObject({
   index: count,
   id: z.string().min(1).optional(),
-  type: z.literal('function').optional(),
-  function: z.strictObject({ name: z.string().optional(), arguments: z.string().optional() }),
+  type: z.enum(['function', 'custom']).optional(),
+  function: z.strictObject({ name: z.string().optional(), arguments: z.string().optional() }).optional(),
+  custom: z.strictObject({ name: z.string().optional(), input: z.string().optional() }).optional(),
+  ...extra,
 });
 const chunk = z.strictObject({
   ...chunkIdentity,
@@ -81,6 +108,7 @@ const chunk = z.strictObject({
         reasoning_content: z.string().optional(),
         refusal: z.string().optional(),
         tool_calls: z.array(toolCallDelta).min(1).optional(),
+        ...beyond,
       }),
       finish_reason: finishReason.nullable(),
     }),
@@ -91,14 +119,28 @@ const chunk = z.strictObject({
 /** A chunk has choices or an error, never both. */
 export const chatChunk = z.union([chunk, z.strictObject({ ...chunkIdentity, error: errorObject })]);
 
+const annotation = z.strictObject({
+  type: z.literal('url_citation'),
+  url: z.string(),
+  title: z.string(),
+  start_index: count,
+  end_index: count,
+});
+const oneLogprob = { token: z.string(), logprob: z.number(), bytes: z.array(z.int()) };
+const tokenLogprobs = z.array(
+  z.strictObject({ ...oneLogprob, top_logprobs: z.array(z.strictObject(oneLogprob)) }),
+);
 const outputText = z.strictObject({
   type: z.literal('output_text'),
   text: z.string(),
-  annotations: empty,
-  logprobs: empty,
+  annotations: z.array(annotation),
+  logprobs: tokenLogprobs,
 });
+const refusal = z.strictObject({ type: z.literal('refusal'), refusal: z.string() });
+const messagePart = z.discriminatedUnion('type', [outputText, refusal]);
+const summaryText = z.strictObject({ type: z.literal('summary_text'), text: z.string() });
 const itemCommon = {
-  id: z.string().regex(/^(msg|fc|ctc)_./),
+  id: z.string().regex(/^(msg|fc|ctc|rs)_./),
   status: z.enum(['in_progress', 'completed', 'incomplete']),
 };
 const callCommon = {
@@ -112,7 +154,14 @@ const outputItem = z.discriminatedUnion('type', [
     ...itemCommon,
     type: z.literal('message'),
     role: z.literal('assistant'),
-    content: z.array(outputText).max(1),
+    phase: z.enum(['commentary', 'final_answer']).optional(),
+    content: z.array(messagePart),
+  }),
+  z.strictObject({
+    ...itemCommon,
+    type: z.literal('reasoning'),
+    summary: z.array(summaryText).max(1),
+    encrypted_content: z.string().min(1).optional(),
   }),
   z.strictObject({ ...callCommon, type: z.literal('function_call'), arguments: z.string() }),
   z.strictObject({ ...callCommon, type: z.literal('custom_tool_call'), input: z.string() }),
@@ -120,7 +169,11 @@ const outputItem = z.discriminatedUnion('type', [
 
 const responseUsage = z.strictObject({
   input_tokens: count,
-  input_tokens_details: z.strictObject({ cached_tokens: count, cache_write_tokens: count }),
+  input_tokens_details: z.strictObject({
+    cached_tokens: count,
+    cache_write_tokens: count,
+    cache_write_1h_tokens: z.int().min(1).optional(),
+  }),
   output_tokens: count,
   output_tokens_details: z.strictObject({ reasoning_tokens: count }),
   total_tokens: count,
@@ -157,22 +210,23 @@ export const responseObject = z.strictObject({
   background: z.literal(false),
   frequency_penalty: z.number(),
   max_output_tokens: count.nullable(),
-  max_tool_calls: z.null(),
+  max_tool_calls: count.nullable(),
   presence_penalty: z.number(),
   previous_response_id: z.null(),
   prompt_cache_key: z.string().nullable(),
-  reasoning: z.strictObject({ effort: z.string().nullable(), summary: z.null() }),
+  reasoning: z.strictObject({ effort: z.string().nullable(), summary: z.string().nullable() }),
   safety_identifier: z.string().nullable(),
-  service_tier: z.literal('default'),
+  service_tier: z.string(),
   store: z.literal(false),
   text: z.looseObject({ format: z.looseObject({ type: z.string() }) }),
-  top_logprobs: z.literal(0),
-  truncation: z.literal('disabled'),
+  top_logprobs: count,
+  truncation: z.enum(['auto', 'disabled']),
   quota: z.number().optional(),
 });
 
 const ofItem = { item_id: itemCommon.id, output_index: count };
 const ofPart = { ...ofItem, content_index: count };
+const ofSummary = { ...ofItem, summary_index: count };
 
 function event<const Type extends string, Shape extends z.ZodRawShape>(type: Type, shape: Shape) {
   return z.strictObject({ type: z.literal(type), sequence_number: count, ...shape });
@@ -185,10 +239,17 @@ export const responsesEvent = z.discriminatedUnion('type', [
   event('response.failed', { response: responseObject, error: errorObject }),
   event('response.output_item.added', { output_index: count, item: outputItem }),
   event('response.output_item.done', { output_index: count, item: outputItem }),
-  event('response.content_part.added', { ...ofPart, part: outputText }),
-  event('response.content_part.done', { ...ofPart, part: outputText }),
-  event('response.output_text.delta', { ...ofPart, delta: z.string(), logprobs: empty }),
-  event('response.output_text.done', { ...ofPart, text: z.string(), logprobs: empty }),
+  event('response.content_part.added', { ...ofPart, part: messagePart }),
+  event('response.content_part.done', { ...ofPart, part: messagePart }),
+  event('response.output_text.delta', { ...ofPart, delta: z.string(), logprobs: tokenLogprobs }),
+  event('response.output_text.done', { ...ofPart, text: z.string(), logprobs: tokenLogprobs }),
+  event('response.output_text.annotation.added', { ...ofPart, annotation_index: count, annotation }),
+  event('response.refusal.delta', { ...ofPart, delta: z.string() }),
+  event('response.refusal.done', { ...ofPart, refusal: z.string() }),
+  event('response.reasoning_summary_part.added', { ...ofSummary, part: summaryText }),
+  event('response.reasoning_summary_part.done', { ...ofSummary, part: summaryText }),
+  event('response.reasoning_summary_text.delta', { ...ofSummary, delta: z.string() }),
+  event('response.reasoning_summary_text.done', { ...ofSummary, text: z.string() }),
   event('response.function_call_arguments.delta', { ...ofItem, delta: z.string() }),
   event('response.function_call_arguments.done', { ...ofItem, name: z.string(), arguments: z.string() }),
   event('response.custom_tool_call_input.delta', { ...ofItem, delta: z.string() }),

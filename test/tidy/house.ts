@@ -33,14 +33,27 @@ export const notPorts: Record<string, string> = {
 /** Where a channel type's name may stand as a value. */
 export const typeNameHolders: Record<string, string> = {
   'infra/local/demo/seed-rows.ts': 'rows are data',
+  'infra/local/demo/vendor-rows.ts': 'rows are data',
   'infra/local/host/local-options.ts': 'the variable OPENAI_API_KEY, which is public',
+  'shared/upstreams/types/bedrock.ts': 'paths of its endpoint are named after the vendors',
+  'infra/local/vendors/anthropic.ts': 'a double of the vendor',
+  'infra/local/vendors/aws-signature.ts': 'the service that a signature names',
+  'infra/local/vendors/bedrock.ts': 'a double of the vendor',
+  'infra/local/vendors/gemini.ts': 'a double of the vendor',
+  'infra/local/vendors/messages/rules.ts': 'the header of betas, which is public',
+  'infra/local/vendors/openai.ts': 'a double of the vendor',
+  'infra/local/vendors/openai-rules.ts': 'a double of the vendor',
+  'infra/local/vendors/vendors.ts': 'all doubles, one line each',
   'infra/stack/constructs/bedrock-access.ts': 'the service in IAM actions',
+  'shared/upstreams/dialects/messages/messages-dialect.ts': 'the header `anthropic-version` is the protocol',
+  'infra/stack/options/bedrock-models.ts': 'the option bedrockModels, which is public',
   'infra/stack/options/stack-options.ts': 'the option bedrockModels, which is public',
   'infra/stack/relay-stack.ts': 'the option bedrockModels, which is public',
 };
 
 /** Where a channel type's name may stand inside a longer text alone. */
 export const typeNameExamples: Record<string, string> = {
+  'infra/local/vendors/responses/rules.ts': 'the address of a source',
   'shared/relay/page/page-snippets.ts': 'the client libraries of OpenAI are called openai',
   'infra/ops/cli/channel-commands.ts': 'examples in help texts',
   'infra/ops/cli/secret-commands.ts': 'examples in help texts',
@@ -48,6 +61,12 @@ export const typeNameExamples: Record<string, string> = {
 
 /** Where a dialect's name may stand as a value. */
 export const dialectNameHolders: Record<string, string> = {
+  'infra/local/demo/vendor-rows.ts': 'rows are data',
+  'shared/upstreams/types/anthropic.ts': "the type's own dialect, and the header of its key",
+  'shared/upstreams/types/azure.ts': 'the address of one dialect',
+  'shared/upstreams/types/bedrock.ts': 'the dialect and the address of each model',
+  'shared/upstreams/types/openai.ts': 'the headers of a key in one dialect',
+  'shared/upstreams/dialects/chat/request.ts': '`messages` is a field of chat requests',
   'shared/upstreams/types/gemini.ts': '`messages` is a field of chat requests',
   'shared/operate/prices/price-list.ts': "the modes of LiteLLM's price list",
 };

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { tableSchemas } from '../../../shared/tables/table-schemas.ts';
 import { physicalTableName } from '../../../shared/tables/table-names.ts';
 import { demoRows, realChannelRow, type SeedRow } from './seed-rows.ts';
+import { vendorRows } from './vendor-rows.ts';
 
 const stackName = 'relay';
 
@@ -30,22 +31,36 @@ export function demoKey(dataFolder: string | undefined): string {
   return fresh;
 }
 
-/** Writes missing demo rows, and updates the channel's endpoint to the demo upstream's current port. */
-export async function seedDemo(client: DynamoDBClient, upstreamEndpoint: string, key: string): Promise<void> {
+/** Where the demo upstream and the vendor doubles listen in this run. */
+export interface DemoUpstreams {
+  endpoint: string;
+  vendorEndpoint: (vendor: string) => string;
+}
+
+/** Writes missing demo rows, and updates the endpoints of demo channels to the current ports. */
+export async function seedDemo(client: DynamoDBClient, upstreams: DemoUpstreams, key: string): Promise<void> {
   const documents = DynamoDBDocumentClient.from(client);
-  await Promise.all(demoRows(upstreamEndpoint, key).map((row) => putIfAbsent(documents, row)));
-  await unlessConditionFails(
+  const rows = [...demoRows(upstreams.endpoint, key), ...vendorRows(upstreams.vendorEndpoint)];
+  await Promise.all(rows.map((row) => putIfAbsent(documents, row)));
+  const channels = rows.filter(({ table }) => table === 'channels');
+  await Promise.all(channels.map(({ row }) => updateEndpoint(documents, row)));
+}
+
+const updateEndpoint = (
+  documents: DynamoDBDocumentClient,
+  { id, endpoint }: Record<string, unknown>,
+): Promise<void> =>
+  unlessConditionFails(
     documents.send(
       new UpdateCommand({
         TableName: physicalTableName(stackName, 'channels'),
-        Key: { id: 'demo' },
+        Key: { id },
         UpdateExpression: 'SET endpoint = :endpoint',
         ConditionExpression: 'attribute_exists(id) AND endpoint <> :endpoint',
-        ExpressionAttributeValues: { ':endpoint': upstreamEndpoint },
+        ExpressionAttributeValues: { ':endpoint': endpoint },
       }),
     ),
   );
-}
 
 export async function seedRealChannel(client: DynamoDBClient): Promise<void> {
   await putIfAbsent(DynamoDBDocumentClient.from(client), realChannelRow);

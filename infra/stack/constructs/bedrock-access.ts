@@ -7,7 +7,7 @@ export function allowBedrockModels(functions: RelayFunctions, modelArns: string[
   if (modelArns.length === 0) return;
   for (const [name, { lambda }] of functions.byName) {
     if (functionDescriptions[name].url !== 'RESPONSE_STREAM') continue;
-    // The actions that Chat Completions on Bedrock needs for whole and for streamed answers.
+    // Every dialect of Bedrock's runtime needs these two, for whole and for streamed answers.
     const actions = ['InvokeModel', 'InvokeModelWithResponseStream'];
     lambda.addToRolePolicy(allow('bedrock', actions, ...modelArns));
   }

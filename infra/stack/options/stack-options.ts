@@ -3,7 +3,8 @@
  * object. Accepts text, as the CLI passes it, and the real types, as `cdk.json` may contain them.
  */
 import type { Node } from 'constructs';
-import { readSwitch, readText, refuse, type TextRule } from './context.ts';
+import { readBedrockModels } from './bedrock-models.ts';
+import { readSwitch, readText, type TextRule } from './context.ts';
 import { readOriginSecrets, readSealKeys } from './secret-numbers.ts';
 
 export interface StackOptions {
@@ -36,10 +37,6 @@ const certificateRule: TextRule = {
 };
 const emailRule: TextRule = { pattern: /^[^\s@]+@[^\s@]+\.[^\s@]+$/, wanted: 'an e-mail address' };
 
-/** The ARN of a foundation model or of an inference profile. A profile needs the ARNs of its models too. */
-const bedrockModelPattern =
-  /^arn:aws[a-z-]*:bedrock:[a-z0-9-]+:(\d{12})?:(foundation-model|inference-profile|application-inference-profile)\/[A-Za-z0-9._:-]+$/;
-
 /**
  * Reads and checks the context. Throws an Error with the context key, the found value and the wanted form.
  */
@@ -67,21 +64,4 @@ function readDomain(node: Node): StackOptions['domain'] {
   throw new Error(
     `context ${given} needs context ${missing}: -c domain=... -c certificateArn=arn:aws:acm:...`,
   );
-}
-
-/** Reads a list, or comma-separated text from the CLI. No wildcards, so that each new model is a decision. */
-function readBedrockModels(node: Node): string[] {
-  const found: unknown = node.tryGetContext('bedrockModels') ?? [];
-  const list: unknown[] = typeof found === 'string' ? found.split(',') : [found].flat();
-  return list
-    .filter((item) => item !== '')
-    .map((item) => {
-      const arn = typeof item === 'string' ? item.trim() : item;
-      if (typeof arn === 'string' && bedrockModelPattern.test(arn)) return arn;
-      return refuse(
-        'bedrockModels',
-        arn,
-        'ARNs of Bedrock models without wildcards, such as arn:aws:bedrock:us-west-2::foundation-model/openai.gpt-oss-120b-1:0',
-      );
-    });
 }

@@ -2,9 +2,11 @@ import * as z from 'zod/mini';
 import { ChannelRow } from '../rows/channel-row.ts';
 import { endpointOf, typeProblems } from '../../upstreams/types/channel-attributes.ts';
 import { normaliseEndpoint } from '../../upstreams/endpoint-rules.ts';
+import { readCapabilities } from '../rows/capabilities.ts';
+import { channelWarnings } from './channel-warnings.ts';
 import { attributeOf, readRow, usedRow } from '../rows/read-row.ts';
 import type { RowProblem, RowReading } from '../rows/read-row.ts';
-import type { TableReader } from './read-table.ts';
+import { lastGoodIsUsed, type TableReader } from './read-table.ts';
 import { referenceProblem } from '../rows/secret-reference.ts';
 
 /**
@@ -14,9 +16,11 @@ import { referenceProblem } from '../rows/secret-reference.ts';
 export function readChannel(raw: unknown, rules: { local: boolean }): RowReading<ChannelRow> {
   const reading = readRow(ChannelRow, raw);
   if ('problem' in reading) return validateSwitch(raw, reading);
-  const row = { ...reading.row, endpoint: endpointOf(reading.row) ?? '' };
+  const can = readCapabilities(raw);
+  const row = { ...reading.row, endpoint: endpointOf(reading.row) ?? '', ...(can && { can }) };
   const problems = [
     ...typeProblems(reading.row, rules),
+    ...strangersOf(row).map((name) => `dialect: found ${name}, wanted names that are in models`),
     ...secretsOf(row).map((reference) => {
       const problem = referenceProblem(reference, rules);
       return problem && `secret: ${problem}`;
@@ -26,6 +30,10 @@ export function readChannel(raw: unknown, rules: { local: boolean }): RowReading
   if (problems.length > 0) return validateSwitch(raw, { problem: [...new Set(problems)].join('; ') });
   return usedRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, channelWarnings(row));
 }
+
+/** The names in a map of dialects that the row does not serve. */
+const strangersOf = ({ dialect, models }: ChannelRow): string[] =>
+  typeof dialect === 'object' ? Object.keys(dialect).filter((name) => !models.includes(name)) : [];
 
 /** A bad row switches its channel off if `state` is false or cannot be read. */
 function validateSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
@@ -38,25 +46,13 @@ function validateSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
 export const channelReader = (rules: { local: boolean }): TableReader<ChannelRow> => ({
   table: 'channels',
   read: (raw) => readChannel(raw, rules),
-  standIn: ({ problem, lastGood }) =>
-    problem.off && lastGood !== undefined ? { raw: { ...(lastGood as object), state: false } } : undefined,
+  /** Rows of a snapshot have no marks, so the mark of the bad row stays. */
+  standIn({ problem, raw, lastGood }) {
+    if (lastGood === undefined) return undefined;
+    const marked = { ...(lastGood as object), _can: attributeOf(raw, '_can') };
+    return problem.off ? { raw: { ...marked, state: false } } : { raw: marked, said: lastGoodIsUsed };
+  },
 });
 
 /** The references of a row as a list, in the order written. */
 export const secretsOf = ({ secret }: ChannelRow): string[] => [secret ?? []].flat();
-
-const channelWarnings = (row: ChannelRow): string[] =>
-  [
-    row.models.length === 0 ? 'models: empty, so this channel serves nothing' : undefined,
-    new URL(row.endpoint).pathname === '/'
-      ? 'endpoint: has no path; most upstreams want /v1 at the end'
-      : undefined,
-    ...Object.keys(row.mapper)
-      .filter((name) => !row.models.includes(name))
-      .map((name) => `mapper: maps ${name}, which is not in models`),
-    ...row.models
-      .filter((name) => name.startsWith('web-') || name.endsWith('-official'))
-      .map(
-        (name) => `models: ${name} is out of reach, since web- and -official are cut from what clients ask`,
-      ),
-  ].filter((warning) => warning !== undefined);

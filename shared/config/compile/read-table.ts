@@ -26,6 +26,8 @@ export interface TableReading<Row> {
   results: RowResult[];
 }
 
+export const lastGoodIsUsed = 'until this is mended, the last good version is used';
+
 /**
  * Reads all rows of a table. A bad row is replaced by its last good version if the current rules accept that
  * version. A deleted row is not replaced.
@@ -49,7 +51,7 @@ export function readTable<Row>(
     const lastGood = lastGoodRows.get(key);
     const standIn = reader.standIn?.({ problem: reading, raw, lastGood }) ?? {
       raw: lastGood,
-      said: 'until this is mended, the last good version is used',
+      said: lastGoodIsUsed,
     };
     const instead = standIn.raw === undefined ? undefined : reader.read(standIn.raw);
     if (!instead || 'problem' in instead) return { table, key, problem: reading.problem };

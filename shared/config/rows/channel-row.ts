@@ -1,8 +1,17 @@
 import * as z from 'zod/mini';
 import type { OwnAttribute } from '../../upstreams/channel-setup.ts';
-import { limitFields } from '../../upstreams/quirks.ts';
+import { dialectNames } from '../../upstreams/dialects/dialects.ts';
+import {
+  callIdForms,
+  effortScale,
+  limitFields,
+  nullContents,
+  returnedFields,
+  systemPlaces,
+} from '../../upstreams/quirks.ts';
 import { channelTypeNames, ownAttributes } from '../../upstreams/types/channel-attributes.ts';
 import { defaultChannelType, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
+import type { Capabilities } from './capabilities.ts';
 import {
   amount,
   flag,
@@ -19,10 +28,16 @@ import {
 
 const seconds = secondsUpTo(900);
 const wantedMapper = 'a map of public model name to upstream model name';
-const wantedType = `${channelTypeNames
-  .slice(0, -1)
-  .map((name) => `"${name}"`)
-  .join(', ')} or "${channelTypeNames.at(-1)}"`;
+/** The names as the end of a sentence: `"a", "b" or "c"`. */
+const oneOf = (names: readonly string[]): string =>
+  `${names
+    .slice(0, -1)
+    .map((name) => `"${name}"`)
+    .join(', ')} or "${names.at(-1)}"`;
+const named = <Name extends string>(names: readonly Name[]) => z.optional(z.enum(names, oneOf(names)));
+
+const wantedDialect = `${oneOf(dialectNames)}, or a map of public model name to one of them`;
+const wantedEfforts = `a list of ${oneOf(effortScale)}`;
 const wantedSet = 'a map of request fields, with values that JSON can hold (lists, no sets)';
 
 const Params = z.strictObject(
@@ -41,8 +56,16 @@ const Params = z.strictObject(
     stream: z._default(flag, true),
     /** false: `stream_options.include_usage` is not sent. */
     include_usage: z._default(flag, true),
+    /** The rest says how the upstream differs from its dialect: see Quirks. Absent: as type and model have it. */
+    call_ids: named(callIdForms),
+    system: named(systemPlaces),
+    null_content: named(nullContents),
+    think_tags: z.optional(flag),
+    efforts: z.optional(z.array(z.enum(effortScale, wantedEfforts), wantedEfforts)),
+    custom_tools: z.optional(flag),
+    wants_back: named(returnedFields),
   },
-  'a map {set, drop, allow, max_output_tokens, stream, include_usage}',
+  'a map {set, drop, allow, max_output_tokens, stream, include_usage, ...}',
 );
 
 const optionalText = ({ wanted, pattern }: OwnAttribute) =>
@@ -57,7 +80,14 @@ const ownAttributeSchemas = Object.fromEntries(
 export const ChannelRow = z.strictObject({
   id: rowId,
   name: z._default(z.string('a text'), ''),
-  type: z._default(z.enum(channelTypeNames, wantedType), defaultChannelType),
+  type: z._default(z.enum(channelTypeNames, oneOf(channelTypeNames)), defaultChannelType),
+  /** For all models, or by public name. Absent: as the type has it. */
+  dialect: z.optional(
+    z.union(
+      [z.enum(dialectNames), z.record(modelName, z.enum(dialectNames, oneOf(dialectNames)))],
+      wantedDialect,
+    ),
+  ),
   /**
    * The base address including `/v1`. Empty if the row has none, until read-channel.ts replaces it with the
    * type's own address. endpoint-rules.ts decides which addresses are allowed.
@@ -81,4 +111,7 @@ export const ChannelRow = z.strictObject({
   /** The field for a token limit that the client's chat request does not contain. */
   max_tokens_field: z.optional(z.enum(limitFields, '"max_tokens" or "max_completion_tokens"')),
 });
-export type ChannelRow = z.infer<typeof ChannelRow>;
+export type ChannelRow = z.infer<typeof ChannelRow> & {
+  /** What a probe found, from the mark `_can`. Absent: the channel was not probed. */
+  can?: Capabilities;
+};

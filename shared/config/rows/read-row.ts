@@ -42,7 +42,7 @@ export function plainRow(raw: unknown): unknown {
 }
 
 /** Values that JSON cannot hold are not converted, and no schema accepts them. */
-function plainValue(value: unknown): unknown {
+export function plainValue(value: unknown): unknown {
   if (value instanceof Set && [...value].every((item) => typeof item === 'string'))
     return [...(value as Set<string>)].toSorted();
   if (Array.isArray(value)) return value.map(plainValue);

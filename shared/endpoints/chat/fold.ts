@@ -6,13 +6,27 @@ import type {
   ChatUsage,
   FinishReason,
   ToolCall,
+  ToolCallDelta,
+  UrlCitation,
 } from '../../wire/chat-response.ts';
+import { ReasoningDetails } from './reasoning-details.ts';
+
+interface CallParts {
+  id: string;
+  type: 'function' | 'custom';
+  name: string;
+  text: string[];
+  extra: unknown;
+}
 
 interface ChoiceParts {
   content: string[];
   reasoning: string[];
   refusal: string[];
-  toolCalls: Map<number, { id: string; name: string; text: string[] }>;
+  details: ReasoningDetails;
+  toolCalls: Map<number, CallParts>;
+  annotations: UrlCitation[];
+  images: unknown[];
   logprobs: { content: unknown[]; refusal: unknown[] } | null;
   finish: FinishReason;
 }
@@ -64,7 +78,10 @@ export class ChunksToCompletion {
       content: [],
       reasoning: [],
       refusal: [],
+      details: new ReasoningDetails(),
       toolCalls: new Map(),
+      annotations: [],
+      images: [],
       logprobs: null,
       finish: 'stop',
     };
@@ -77,16 +94,25 @@ function addDelta(parts: ChoiceParts, delta: ChatDelta): void {
   if (delta.content) parts.content.push(delta.content);
   if (delta.reasoning_content) parts.reasoning.push(delta.reasoning_content);
   if (delta.refusal) parts.refusal.push(delta.refusal);
-  for (const piece of delta.tool_calls ?? []) {
-    const call = parts.toolCalls.get(piece.index);
-    if (call) call.text.push(piece.function?.arguments ?? '');
-    else
-      parts.toolCalls.set(piece.index, {
-        id: piece.id ?? '',
-        name: piece.function?.name ?? '',
-        text: [piece.function?.arguments ?? ''],
-      });
-  }
+  parts.details.push(delta.reasoning_details ?? []);
+  parts.annotations.push(...(delta.annotations ?? []));
+  parts.images.push(...(delta.images ?? []));
+  for (const piece of delta.tool_calls ?? []) addPiece(parts.toolCalls, piece);
+}
+
+function addPiece(calls: Map<number, CallParts>, piece: ToolCallDelta): void {
+  const text = piece.function?.arguments ?? piece.custom?.input ?? '';
+  const known = calls.get(piece.index);
+  known?.text.push(text);
+  const call: CallParts = known ?? {
+    id: piece.id ?? '',
+    type: piece.type ?? 'function',
+    name: piece.function?.name ?? piece.custom?.name ?? '',
+    text: [text],
+    extra: undefined,
+  };
+  if (!known) calls.set(piece.index, call);
+  call.extra = piece.extra_content ?? call.extra;
 }
 
 function addLogprobs(parts: ChoiceParts, value: unknown): void {
@@ -101,17 +127,23 @@ function addLogprobs(parts: ChoiceParts, value: unknown): void {
 function messageOf(parts: ChoiceParts): AssistantMessage {
   const content = parts.content.join('');
   const refusal = parts.refusal.join('');
-  const toolCalls = [...parts.toolCalls].map(([index, call]): ToolCall => ({
-    index,
-    id: call.id,
-    type: 'function',
-    function: { name: call.name, arguments: call.text.join('') },
-  }));
+  const toolCalls = [...parts.toolCalls].map(([index, call]) => toolCall(index, call));
+  const { details, annotations, images } = parts;
   return {
     role: 'assistant',
     content: content === '' && (toolCalls.length > 0 || refusal !== '') ? null : content,
     ...(parts.reasoning.length > 0 ? { reasoning_content: parts.reasoning.join('') } : {}),
+    ...(details.list.length > 0 && { reasoning_details: details.list }),
     refusal: refusal === '' ? null : refusal,
     tool_calls: toolCalls.length > 0 ? toolCalls : null,
+    ...(annotations.length > 0 && { annotations }),
+    ...(images.length > 0 && { images }),
   };
+}
+
+function toolCall(index: number, { id, type, name, text, extra }: CallParts): ToolCall {
+  const whole = text.join('');
+  const called =
+    type === 'custom' ? { custom: { name, input: whole } } : { function: { name, arguments: whole } };
+  return { index, id, type, ...called, ...(extra !== undefined && { extra_content: extra }) };
 }

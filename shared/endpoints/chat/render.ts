@@ -1,12 +1,24 @@
 import { ChunksToCompletion } from './fold.ts';
+import { legacyChunk, legacyCompletion } from './legacy-answer.ts';
+import { shownUsage } from './shown-usage.ts';
 import { commentFrame, dataFrame } from '../../stream/sse-encode.ts';
 import type { ChatChunk, AnswerIdentity } from '../../wire/chat-response.ts';
 import { jsonAnswer, streamedAnswer, type Renderer } from '../renderer.ts';
 
+/** What the request says about the form of its answer. */
+export interface ChatAnswerForm {
+  /** Where a stream has its usage: in a chunk of its own, on the finish chunk, or nowhere. */
+  usage: 'chunk' | 'finish' | 'none';
+  /** The calls are sent in OpenAI's older form. */
+  legacy: boolean;
+}
+
 /** Chat Completions, `stream: true`: a data frame per chunk, then `[DONE]`. */
-export function chatStreamRenderer(identity: AnswerIdentity, includeUsage: boolean): Renderer {
+export function chatStreamRenderer(identity: AnswerIdentity, form: ChatAnswerForm): Renderer {
   const { requestId, created, model } = identity;
   let held: ChatChunk | undefined;
+  const frames = (...chunks: (ChatChunk | undefined)[]): string[] =>
+    chunks.flatMap((chunk) => (chunk ? dataFrame(JSON.stringify(shown(chunk, form))) : []));
   return {
     ...streamedAnswer,
     /**
@@ -17,9 +29,13 @@ export function chatStreamRenderer(identity: AnswerIdentity, includeUsage: boole
       const finish = held;
       held = undefined;
       if (chunk.usage) {
-        const { usage, quota } = chunk;
+        const { quota } = chunk;
+        const usage = shownUsage(chunk.usage);
         const priced = finish && quota !== undefined ? { ...finish, quota } : finish;
-        return includeUsage || !priced ? frames(priced, chunk) : frames({ ...priced, usage });
+        if (priced && form.usage === 'none') return frames(priced);
+        return form.usage === 'chunk' || !priced
+          ? frames(priced, { ...chunk, usage })
+          : frames({ ...priced, usage });
       }
       if (!chunk.choices.some((choice) => choice.finish_reason !== null)) return frames(finish, chunk);
       held = chunk;
@@ -36,7 +52,7 @@ export function chatStreamRenderer(identity: AnswerIdentity, includeUsage: boole
 }
 
 /** Chat Completions, `stream: false`: one JSON object at the end. */
-export function chatJsonRenderer(): Renderer {
+export function chatJsonRenderer({ legacy }: ChatAnswerForm): Renderer {
   const fold = new ChunksToCompletion();
   return {
     ...jsonAnswer,
@@ -44,9 +60,24 @@ export function chatJsonRenderer(): Renderer {
       fold.push(chunk);
       return [];
     },
-    end: () => [JSON.stringify(fold.completion())],
+    end() {
+      const folded = fold.completion();
+      const completion = { ...folded, usage: shownUsage(folded.usage) };
+      return [JSON.stringify(legacy ? legacyCompletion(completion) : completion)];
+    },
   };
 }
 
-const frames = (...chunks: (ChatChunk | undefined)[]): string[] =>
-  chunks.flatMap((chunk) => (chunk ? dataFrame(JSON.stringify(chunk)) : []));
+/** The chunk as Chat Completions has it: `phase` is a word of Responses. */
+function shown(chunk: ChatChunk, { legacy }: ChatAnswerForm): object {
+  const plain = chunk.choices.some(({ delta }) => delta.phase !== undefined) ? withoutPhase(chunk) : chunk;
+  return legacy ? legacyChunk(plain) : plain;
+}
+
+const withoutPhase = (chunk: ChatChunk): ChatChunk => ({
+  ...chunk,
+  choices: chunk.choices.map((choice) => {
+    const { phase: _phase, ...delta } = choice.delta;
+    return { ...choice, delta };
+  }),
+});

@@ -1,23 +1,12 @@
-import type { ChatContentPart, ChatMessage, ChatToolCall } from '../../wire/chat-request.ts';
+import type { ChatMessage, ChatToolCall } from '../../wire/chat-request.ts';
+import type { SealedState } from '../endpoint.ts';
 import type { InputItem } from './responses-request.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { contentOfParts, contentParts, partsOfContent, textOfParts } from './read-content.ts';
-import { flatToolName, type DeclaredTool } from './tool-names.ts';
-
-interface Output {
-  callId: string;
-  parts: ChatContentPart[];
-  param: string;
-}
-
-/** Outputs that are not assigned to a call yet, by call id. */
-type OutputQueues = ReadonlyMap<string, Output[]>;
-
-/** Messages and calls of one turn of the model, which become one assistant message in chat. */
-interface CallTurn {
-  said: ChatMessage[];
-  calls: ChatToolCall[];
-}
+import { sealPrefix } from '../../wire/seal-prefix.ts';
+import { contentOfParts, contentParts } from './read-content.ts';
+import { Turn, type CallOutput, type OutputQueues } from './read-turn.ts';
+import { checkNameLength, flatToolName } from './tool-names.ts';
+import type { DeclaredTool } from './answer/call-item.ts';
 
 const callTypes = new Set(['function_call', 'custom_tool_call']);
 const outputTypes = new Set(['function_call_output', 'custom_tool_call_output']);
@@ -27,52 +16,56 @@ const roles = new Set(['system', 'developer', 'user', 'assistant']);
 export const itemType = (item: InputItem): string =>
   item.type ?? (typeof item.role === 'string' ? 'message' : '');
 
+export interface ConvertedInput {
+  messages: ChatMessage[];
+  /** The sealed states that came back, by the assistant message of their turn. */
+  sealed: Map<ChatMessage, SealedState>;
+}
+
 /**
- * Converts Responses items to chat messages. Consecutive calls and the assistant messages next to them become
- * one assistant message. Their outputs follow it in the order of the calls, wherever they are in the input.
- * Throws InvalidRequest.
+ * Converts Responses items to chat messages. Calls and the assistant messages next to them become one assistant
+ * message. Their outputs follow it in the order of the calls, wherever they are in the input. Throws InvalidRequest.
  */
 export function responsesInputToChat(
   items: readonly InputItem[],
   declared: ReadonlyMap<string, DeclaredTool>,
-): ChatMessage[] {
+): ConvertedInput {
   const outputs = collectOutputs(items);
   const messages: ChatMessage[] = [];
-  let turn: CallTurn | undefined;
+  const sealed = new Map<ChatMessage, SealedState>();
+  let turn: Turn | undefined;
   const closeTurn = (): void => {
-    if (turn) for (const message of answeredTurn(turn, outputs)) messages.push(message);
+    for (const one of turn?.messages(outputs, sealed) ?? []) messages.push(one);
     turn = undefined;
   };
   for (const [i, item] of items.entries()) {
     const type = itemType(item);
     const param = `input[${i}]`;
     if (type === 'additional_tools') continue;
-    if (callTypes.has(type)) {
-      turn ??= { said: takeAssistant(messages), calls: [] };
-      turn.calls.push(toolCall(item, param, declared));
-      continue;
-    }
     const said = type === 'message' ? message(item, param) : undefined;
-    if (turn && said?.role === 'assistant') {
-      turn.said.push(said);
-      continue;
+    if (said?.role === 'assistant') (turn ??= new Turn()).say(said);
+    else if (type === 'reasoning') (turn ??= new Turn()).seal(sealedState(item, param));
+    else if (callTypes.has(type)) (turn ??= new Turn()).call(toolCall(item, param, declared));
+    else {
+      closeTurn();
+      if (said) messages.push(said);
+      else if (!outputTypes.has(type)) throw unsupported(item, param);
     }
-    closeTurn();
-    if (said) messages.push(said);
-    else if (!outputTypes.has(type)) throw unsupported(item, param);
   }
   closeTurn();
   refuseOrphans(outputs);
-  return messages;
+  return { messages, sealed };
 }
 
 /** The outputs by call id, in input order. An id may have several: some upstreams reuse ids. */
 function collectOutputs(items: readonly InputItem[]): OutputQueues {
-  const outputs = items.flatMap((item, i): Output[] => {
+  const outputs = items.flatMap((item, i): CallOutput[] => {
     const param = `input[${i}]`;
     if (!outputTypes.has(itemType(item))) return [];
     const callId = requiredText(item, 'call_id', param);
-    return [{ callId, parts: contentParts(item['output'], `${param}.output`), param }];
+    return [
+      { callId, parts: contentParts(item['output'], { param: `${param}.output`, files: false }), param },
+    ];
   });
   return Map.groupBy(outputs, ({ callId }) => callId);
 }
@@ -87,33 +80,17 @@ function refuseOrphans(queues: OutputQueues): void {
   );
 }
 
-/**
- * Removes and returns the last message if it is an assistant message without calls, because it belongs to the
- * calls that follow.
- */
-function takeAssistant(messages: ChatMessage[]): ChatMessage[] {
-  const last = messages.at(-1);
-  if (last?.role !== 'assistant' || last.tool_calls) return [];
-  messages.pop();
-  return [last];
-}
-
-/** The assistant message with its calls, then a tool message for each call that has an output. */
-function answeredTurn({ said, calls }: CallTurn, queues: OutputQueues): ChatMessage[] {
-  const content = contentOfParts(said.flatMap((message) => partsOfContent(message.content)));
-  const messages: ChatMessage[] = [
-    { ...said[0], role: 'assistant', content: content === '' ? null : content, tool_calls: calls },
-  ];
-  const images: ChatContentPart[] = [];
-  for (const call of calls) {
-    const output = queues.get(call.id ?? '')?.shift();
-    if (!output) continue;
-    messages.push({ role: 'tool', tool_call_id: call.id, content: textOfParts(output.parts) });
-    for (const part of output.parts) if (part.type !== 'text') images.push(part);
-  }
-  // Tool messages can hold only text, so images of a tool's output go into a user message.
-  if (images.length > 0) messages.push({ role: 'user', content: images });
-  return messages;
+/** Reasoning without encrypted content says nothing to a model. */
+function sealedState(item: InputItem, param: string): SealedState | undefined {
+  const { encrypted_content: text, id } = item;
+  if (text === undefined || text === null || text === '') return undefined;
+  if (typeof text === 'string' && text.startsWith(sealPrefix))
+    return { text, itemId: typeof id === 'string' ? id : undefined, param: `${param}.encrypted_content` };
+  throw new InvalidRequest(
+    'unsupported_input_item',
+    `${param}.type`,
+    `The encrypted_content of this reasoning item is not of this relay, so no upstream of it can read it. Leave the item out.`,
+  );
 }
 
 function toolCall(item: InputItem, param: string, declared: ReadonlyMap<string, DeclaredTool>): ChatToolCall {
@@ -121,19 +98,16 @@ function toolCall(item: InputItem, param: string, declared: ReadonlyMap<string, 
   const input = item[custom ? 'input' : 'arguments'];
   const text =
     typeof input === 'string' ? input : input === undefined || input === null ? '' : JSON.stringify(input);
-  return {
-    id: requiredText(item, 'call_id', param),
-    type: 'function',
-    function: {
-      name: calledName(item, param, declared),
-      arguments: custom ? JSON.stringify({ input: text }) : text === '' ? '{}' : text,
-    },
-  };
+  const id = requiredText(item, 'call_id', param);
+  const name = calledName(item, param, declared);
+  if (custom) return { id, type: 'custom', custom: { name, input: text } };
+  return { id, type: 'function', function: { name, arguments: text === '' ? '{}' : text } };
 }
 
 /** The name of the called tool. A call without a name is accepted only if exactly one tool is declared. */
 function calledName(item: InputItem, param: string, declared: ReadonlyMap<string, DeclaredTool>): string {
   const { name, namespace } = item;
+  checkNameLength({ name, namespace }, param);
   if (typeof name === 'string' && name !== '') return flatToolName(name, namespace);
   const [only] = declared.keys();
   return only !== undefined && declared.size === 1 ? only : requiredText(item, 'name', param);
@@ -147,11 +121,12 @@ function message(item: InputItem, param: string): ChatMessage {
       `${param}.role`,
       `'${param}.role' must be system, developer, user or assistant.`,
     );
-  const { name } = item;
+  const { name, phase } = item;
   return {
     role: role === 'user' || role === 'assistant' ? role : 'system',
-    content: contentOfParts(contentParts(item['content'], `${param}.content`), role),
+    content: contentOfParts(contentParts(item['content'], { param: `${param}.content`, files: true }), role),
     ...(typeof name === 'string' && name !== '' && { name }),
+    ...(role === 'assistant' && typeof phase === 'string' && { phase }),
   };
 }
 
@@ -171,6 +146,6 @@ function unsupported(item: InputItem, param: string): InvalidRequest {
   return new InvalidRequest(
     'unsupported_input_item',
     `${param}.type`,
-    `${shown} is not supported as an input item: message, function_call, function_call_output, custom_tool_call, custom_tool_call_output and additional_tools are.`,
+    `${shown} is not supported as an input item: message, function_call, function_call_output, custom_tool_call, custom_tool_call_output, reasoning and additional_tools are.`,
   );
 }

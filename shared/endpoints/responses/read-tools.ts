@@ -1,40 +1,65 @@
-import type { ResponsesTool } from './responses-request.ts';
-import type { ChatTool } from '../../wire/chat-request.ts';
-import { asRecord, isRecord, type JsonRecord } from '../../wire/json-record.ts';
-import { flatToolName, type DeclaredTool } from './tool-names.ts';
+import type { InputItem, ResponsesTool } from './responses-request.ts';
+import type { ChatRequest, ChatTool } from '../../wire/chat-request.ts';
+import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
+import { checkNameLength, flatToolName } from './tool-names.ts';
+import type { DeclaredTool } from './answer/call-item.ts';
 
 export interface ConvertedTools {
   tools: ChatTool[];
   /** The declared tools, by flat name. */
   declared: Map<string, DeclaredTool>;
-  /** The number of tools left out because chat upstreams do not support them, such as `web_search`. */
+  /**
+   * The number of tools that few upstreams support, such as `web_search`, and of those that nobody does, such as a
+   * function without a name.
+   */
   dropped: number;
 }
 
+/** A tool as the client declared it, and its path for errors. */
+interface PlacedTool {
+  tool: JsonRecord;
+  param: string;
+}
+
+/** The tools of a request with their places: its own, then those in input items, as newer coding agents declare them. */
+export const placedTools = (own: readonly ResponsesTool[], items: readonly InputItem[]): PlacedTool[] => [
+  ...own.map((tool, i) => ({ tool, param: `tools[${i}]` })),
+  ...items.flatMap((item, i) =>
+    item.type === 'additional_tools' && Array.isArray(item['tools'])
+      ? innerTools(item['tools'], `input[${i}].tools`)
+      : [],
+  ),
+];
+
+const innerTools = (tools: readonly unknown[], param: string): PlacedTool[] =>
+  tools.flatMap((tool, i) => (isRecord(tool) ? [{ tool, param: `${param}[${i}]` }] : []));
+
 /**
- * Converts Responses tools to chat functions. A custom tool, whose input is free text, becomes a function
- * with one string. The tools of a namespace become functions with joined names. The first tool of a name is
- * used, later ones are ignored.
+ * Converts Responses tools to chat form. The tools of a namespace get joined names. The first tool of a name is
+ * used, later ones are ignored. Tools that run at the upstream stay as the client wrote them, for upstreams that may
+ * run them. Throws InvalidRequest for a name that is too long, and for nothing else.
  */
-export function responsesToolsToChat(tools: readonly ResponsesTool[]): ConvertedTools {
+export function responsesToolsToChat(tools: readonly PlacedTool[]): ConvertedTools {
   const converted: ConvertedTools = { tools: [], declared: new Map(), dropped: 0 };
   for (const tool of tools) addTool(converted, tool, undefined);
   return converted;
 }
 
-function addTool(converted: ConvertedTools, source: JsonRecord, namespace: string | undefined): void {
-  const tool = plainTool(source);
+function addTool(converted: ConvertedTools, placed: PlacedTool, namespace: string | undefined): void {
+  const tool = plainTool(placed.tool);
   const { type, name } = tool;
-  if (typeof name !== 'string' || name === '') {
-    converted.dropped += 1;
+  const callers = type === 'function' || type === 'custom';
+  if (callers || type === 'namespace') checkNameLength({ name }, placed.param);
+  const named = typeof name === 'string' && name !== '';
+  if (named && type === 'namespace' && namespace === undefined && Array.isArray(tool['tools'])) {
+    const inner = innerTools(tool['tools'], `${placed.param}.tools`);
+    for (const one of inner) addTool(converted, one, name);
     return;
   }
-  if (type === 'namespace' && namespace === undefined && Array.isArray(tool['tools'])) {
-    for (const inner of tool['tools'].filter(isRecord)) addTool(converted, inner, name);
-    return;
-  }
-  if (type !== 'function' && type !== 'custom') {
+  if (!named || !callers) {
     converted.dropped += 1;
+    const hosted = typeof type === 'string' && !callers && type !== 'namespace' && namespace === undefined;
+    if (hosted) converted.tools.push({ ...placed.tool, type });
     return;
   }
   const flat = flatToolName(name, namespace);
@@ -47,7 +72,7 @@ function addTool(converted: ConvertedTools, source: JsonRecord, namespace: strin
  * Converts a tool to Responses form: some clients send its fields under `function`, as in Chat Completions.
  */
 export function plainTool(tool: JsonRecord): JsonRecord {
-  const inner = tool['function'];
+  const inner = tool['function'] ?? tool['custom'];
   const fields = isRecord(inner) && tool['name'] === undefined ? inner : tool;
   return { ...fields, type: tool['type'] ?? 'function' };
 }
@@ -62,54 +87,43 @@ const functionTool = (name: string, tool: JsonRecord): ChatTool => ({
   },
 });
 
-function customTool(name: string, tool: JsonRecord): ChatTool {
-  const format = asRecord(tool['format']);
-  const grammar = format['definition'];
-  const words = [
-    tool['description'],
-    typeof grammar === 'string' ? `The input must match this grammar:\n${grammar}` : '',
-  ];
+/** Responses has the fields of a grammar beside `type`; chat has them under `grammar`. */
+function customTool(name: string, { description, format }: JsonRecord): ChatTool {
+  const { type, definition, syntax } = isRecord(format) ? format : {};
+  const grammar = { type: 'grammar', grammar: { definition, syntax } };
   return {
-    type: 'function',
-    function: {
+    type: 'custom',
+    custom: {
       name,
-      description: words.filter((word) => typeof word === 'string' && word !== '').join('\n\n'),
-      parameters: {
-        type: 'object',
-        properties: { input: { type: 'string', description: 'The whole input of the tool, as plain text.' } },
-        required: ['input'],
-        additionalProperties: false,
-      },
+      ...(typeof description === 'string' && { description }),
+      ...(type === 'grammar' && typeof definition === 'string' && { format: grammar }),
+      ...(type === 'text' && { format: { type } }),
     },
   };
 }
 
-/** A tool choice in chat form, and the tools that it allows. */
-export interface ConvertedChoice {
-  tools: ChatTool[];
-  choice: unknown;
+/**
+ * The tools of the canonical call with the choice among them. A choice of an unknown or a hosted tool becomes `auto`;
+ * a list of allowed tools with no known name allows none.
+ */
+export function chosenTools(choice: unknown, { tools, declared }: ConvertedTools): Partial<ChatRequest> {
+  if (tools.length === 0) return {};
+  if (choice === 'none' || choice === 'required') return { tools, tool_choice: choice };
+  if (!isRecord(choice)) return { tools, tool_choice: 'auto' };
+  if (choice['type'] !== 'allowed_tools')
+    return { tools, tool_choice: namedTool(choice, declared) ?? 'auto' };
+  const inner = isRecord(choice['allowed_tools']) ? choice['allowed_tools'] : choice;
+  const entries = Array.isArray(inner['tools']) ? inner['tools'].filter(isRecord) : [];
+  const allowed = entries.flatMap((entry) => namedTool(entry, declared) ?? []);
+  if (allowed.length === 0) return {};
+  const mode = inner['mode'] === 'required' ? 'required' : 'auto';
+  return { tools, tool_choice: { type: 'allowed_tools', allowed_tools: { mode, tools: allowed } } };
 }
 
-/** Converts a tool choice to chat form. A choice of an unknown or a built-in tool becomes `auto`. */
-export function toolChoiceToChat(choice: unknown, tools: ChatTool[]): ConvertedChoice {
-  if (choice === 'none' || choice === 'required') return { tools, choice };
-  if (!isRecord(choice)) return { tools, choice: 'auto' };
-  if (choice['type'] === 'allowed_tools') return allowedTools(choice, tools);
-  const name = chosenName(choice);
-  const known = tools.some((tool) => tool.function?.name === name);
-  return { tools, choice: known ? { type: 'function', function: { name } } : 'auto' };
-}
-
-/** Removes the other tools, because few chat upstreams support a list of allowed tools. */
-function allowedTools(choice: JsonRecord, tools: ChatTool[]): ConvertedChoice {
-  const entries = Array.isArray(choice['tools']) ? choice['tools'].filter(isRecord) : [];
-  const names = new Set(entries.map(chosenName));
-  const allowed = tools.filter((tool) => names.has(tool.function?.name));
-  if (allowed.length === 0) return { tools, choice: 'auto' };
-  return { tools: allowed, choice: choice['mode'] === 'required' ? 'required' : 'auto' };
-}
-
-function chosenName(choice: JsonRecord): string | undefined {
-  const { name, namespace } = plainTool(choice);
-  return typeof name === 'string' ? flatToolName(name, namespace) : undefined;
+/** A declared tool in the form of a choice; undefined if no tool has the name. */
+function namedTool(source: JsonRecord, declared: ReadonlyMap<string, DeclaredTool>): JsonRecord | undefined {
+  const { name: plain, namespace } = plainTool(source);
+  const name = typeof plain === 'string' ? flatToolName(plain, namespace) : '';
+  const kind = declared.get(name)?.kind;
+  return kind && { type: kind, [kind]: { name } };
 }

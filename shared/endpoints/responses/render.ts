@@ -1,6 +1,6 @@
-import type { ChatToResponses } from './answer-events.ts';
+import type { ChatToResponses } from './answer/answer-events.ts';
 import { commentFrame, eventFrame } from '../../stream/sse-encode.ts';
-import type { ResponsesEvent } from './responses-response.ts';
+import type { ResponsesEvent } from './answer/responses-response.ts';
 import { jsonAnswer, streamedAnswer, type Renderer } from '../renderer.ts';
 
 /** One heartbeat in this many is an event: some clients ignore comments and time out after minutes. */

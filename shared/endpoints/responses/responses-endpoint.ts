@@ -1,7 +1,9 @@
-import { ChatToResponses } from './answer-events.ts';
+import { ChatToResponses } from './answer/answer-events.ts';
+import { echoOf } from './echo.ts';
 import { parseRequest } from '../parse-request.ts';
-import { startedResponse } from './objects.ts';
+import { startedResponse } from './answer/objects.ts';
 import { responsesToChat } from './read.ts';
+import { keepsState, summaryKind, unknownFields, wantsLogprobs } from './read-fields.ts';
 import { ResponsesRequest } from './responses-request.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { responsesRoute } from './route.ts';
@@ -12,13 +14,23 @@ export const responsesEndpoint: Endpoint = {
   ...responsesRoute,
   read(body) {
     const request = parseRequest(ResponsesRequest, body);
-    const { chat, outputTokensMax, declared, droppedTools } = responsesToChat(request);
+    const { chat, outputTokensMax, declared, droppedTools, sealed } = responsesToChat(request);
     return {
-      call: { form: responsesRoute.name, request: chat, unknown: {} },
+      call: { form: responsesRoute.name, request: chat, unknown: unknownFields(request) },
       outputTokensMax,
       droppedTools,
-      renderer: (identity, { now }) => {
-        const events = new ChatToResponses(startedResponse(identity, request), declared, now);
+      sealed,
+      keepsState: keepsState(request),
+      renderer: (identity, facts) => {
+        const asked = {
+          started: startedResponse(identity),
+          echo: echoOf.bind(undefined, request),
+          declared,
+          summary: summaryKind(request) !== undefined,
+          keepsState: keepsState(request),
+          logprobs: wantsLogprobs(request),
+        };
+        const events = new ChatToResponses(asked, facts);
         return request.stream === true ? responsesStreamRenderer(events) : responsesJsonRenderer(events);
       },
     };

@@ -1,16 +1,11 @@
-/** A tool as a Responses client declared it. The upstream knows it by a flat function name. */
-export interface DeclaredTool {
-  kind: 'function' | 'custom';
-  name: string;
-  namespace: string | undefined;
-}
+import { fingerprint } from '../../wire/fingerprint.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
 
 const nameLengthMax = 64;
 
 /**
- * The function name of a tool for a chat upstream: `namespace__name`, or `name` if there is no namespace,
- * reduced to the characters and the length that upstreams accept. The same tool gets the same name in every
- * turn of a conversation.
+ * The name of a tool for an upstream: `namespace__name`, or `name` if there is no namespace, reduced to the
+ * characters and the length that upstreams accept. The same tool gets the same name in every turn of a conversation.
  */
 export function flatToolName(name: string, namespace: unknown): string {
   const whole = typeof namespace === 'string' && namespace !== '' ? `${namespace}__${name}` : name;
@@ -20,9 +15,15 @@ export function flatToolName(name: string, namespace: unknown): string {
   return plain.slice(0, nameLengthMax - mark.length) + mark;
 }
 
-/** FNV-1a, 32 bits, in base 36. Keeps names distinct that would be equal after shortening. */
-function fingerprint(text: string): string {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < text.length; i += 1) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  return (hash >>> 0).toString(36);
+/** Refuses a longer name than OpenAI accepts. `param`: the path of the object with the name. */
+export function checkNameLength(source: { name?: unknown; namespace?: unknown }, param: string): void {
+  for (const field of ['name', 'namespace'] as const) {
+    const value = source[field];
+    if (typeof value !== 'string' || value.length <= nameLengthMax) continue;
+    throw new InvalidRequest(
+      'string_above_max_length',
+      `${param}.${field}`,
+      `'${param}.${field}' has ${value.length} characters; at most ${nameLengthMax} are accepted.`,
+    );
+  }
 }

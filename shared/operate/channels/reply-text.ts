@@ -1,38 +1,68 @@
 /**
- * Reads the text of an upstream's answer to a test. Parsing is lenient, because the text is shown and never
- * billed.
+ * Reads the text of an upstream's answer to a test, with the reader that clients' answers go through. The text is
+ * shown and never billed.
  */
-import * as z from 'zod/mini';
-import { parseJson } from '../../wire/json-record.ts';
+import { BodyEvents } from '../../upstreams/body-events.ts';
+import type { Dialect, ReaderContext } from '../../upstreams/dialect.ts';
+import { ErrorInAnswer, UpstreamFailure } from '../../upstreams/upstream-failure.ts';
+import { isRecord } from '../../wire/json-record.ts';
+import type { ChatChunk } from '../../wire/chat-response.ts';
 
 export interface ReplyText {
+  /** As the upstream names it. */
   model: string;
   text: string;
-  /** `finish_reason`, or a note that it is missing. */
+  /** `finish_reason`, a note that it is missing, or how the answer failed. */
   ending: string;
 }
 
-const Part = z.nullish(
-  z.object({ content: z.nullish(z.string()), reasoning_content: z.nullish(z.string()) }),
-);
-const Reply = z.object({
-  model: z.nullish(z.string()),
-  choices: z.array(z.object({ delta: Part, message: Part, finish_reason: z.nullish(z.string()) })),
-});
+const bytesMax = 1024 * 1024;
+const limits = { answerBytesMax: bytesMax, documentBytesMax: bytesMax, lineLengthMax: bytesMax };
 
-/** Parses a chat completion, streamed or not; undefined: the body is neither. */
-export function firstWords(body: string): ReplyText | undefined {
-  const events = body.split(/\r\n|\r|\n/).filter((line) => line.startsWith('data:'));
-  const replies = [body, ...events.map((line) => line.slice('data:'.length))].flatMap(
-    (text) => z.safeParse(Reply, parseJson(text)).data ?? [],
-  );
-  if (replies.length === 0) return undefined;
-  const choices = replies.flatMap((reply) => reply.choices.slice(0, 1));
+/** Undefined: the body is no answer in this dialect. */
+export function replyText(
+  body: string,
+  { Reader }: Pick<Dialect, 'Reader'>,
+  context: ReaderContext,
+): ReplyText | undefined {
+  const reader = new Reader(context);
+  const events = new BodyEvents(limits);
+  const chunks: ChatChunk[] = [];
+  let model: string | undefined;
+  let failure: string | undefined;
+  try {
+    const bytes = new TextEncoder().encode(body);
+    for (const event of [...events.push(bytes), ...events.end()]) {
+      if (event.kind === 'value') model ??= modelIn(event.value);
+      chunks.push(...reader.push(event));
+    }
+    chunks.push(...reader.end());
+  } catch (error) {
+    failure = reasonOf(error);
+  }
+  const choices = chunks.flatMap((chunk) => chunk.choices.slice(0, 1));
+  if (choices.length === 0) return undefined;
   const textOf = (field: 'content' | 'reasoning_content'): string =>
-    choices.map((choice) => (choice.message ?? choice.delta)?.[field] ?? '').join('');
+    choices.map(({ delta }) => delta[field] ?? '').join('');
+  const finish = choices.findLast((choice) => choice.finish_reason)?.finish_reason;
   return {
-    model: replies.find((reply) => reply.model)?.model ?? 'model not named',
+    model: model ?? 'model not named',
     text: textOf('content') || textOf('reasoning_content'),
-    ending: choices.findLast((choice) => choice.finish_reason)?.finish_reason ?? 'no finish_reason',
+    ending: failure ?? finish ?? 'no finish_reason',
   };
+}
+
+/** Throws what is no failure of the upstream. */
+function reasonOf(error: unknown): string {
+  if (error instanceof ErrorInAnswer) return 'an error in the answer';
+  const failure = UpstreamFailure.from(error);
+  if (failure) return failure.reason;
+  throw error;
+}
+
+/** The name of the model in an event, or in the object that the event carries. */
+function modelIn(event: unknown): string | undefined {
+  if (!isRecord(event)) return undefined;
+  const names = [event, ...Object.values(event).filter(isRecord)].map((object) => object['model']);
+  return names.find((name) => typeof name === 'string');
 }

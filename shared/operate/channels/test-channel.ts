@@ -4,6 +4,7 @@
  */
 import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import { CallIds } from '../../upstreams/call-ids.ts';
+import type { Dialect, ReaderContext } from '../../upstreams/dialect.ts';
 import type { UpstreamRequest } from '../../upstreams/exchange.ts';
 import { channelRequest, dialectOf, upstreamModel } from '../../upstreams/types/channel-request.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
@@ -11,7 +12,7 @@ import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
 import { channelSecret, findChannel } from './find-channel.ts';
-import { firstWords, type ReplyText } from './reply-text.ts';
+import { replyText, type ReplyText } from './reply-text.ts';
 import { callUpstream, cleanText } from './upstream-call.ts';
 
 export interface TestInput {
@@ -26,13 +27,19 @@ export interface ChannelTestPlan extends Plan<Pick<UpstreamRequest, 'url'>> {
   /** The relay's warnings about the row. */
   warnings: string[];
   /** The request to send. It contains the secret, so it must not be shown. */
-  call: { request: UpstreamRequest; secret: string | undefined; timeoutMs: number };
+  call: {
+    request: UpstreamRequest;
+    secret: string | undefined;
+    timeoutMs: number;
+    dialect: Dialect;
+    context: ReaderContext;
+  };
 }
 
 export interface ChannelTest {
   status: number;
   elapsedMs: number;
-  /** Undefined: the response is not a chat completion. */
+  /** Undefined: the response is no answer in the channel's dialect. */
   answer: ReplyText | undefined;
   /** The beginning of the response body, without the secret. */
   body: string;
@@ -56,15 +63,17 @@ export async function planChannelTest(
     );
   const secret = await channelSecret(ports, channel, secretEnv);
   const messages = [{ role: 'user' as const, content: 'Answer with the one word: ready' }];
-  const { request } = channelRequest(channel, {
-    dialect: await loadDialect(dialectOf(channel, model)),
+  const dialect = await loadDialect(dialectOf(channel, model));
+  const callIds = new CallIds({ channel: id, requestId: '' });
+  const { request, sent, quirks } = channelRequest(channel, {
+    dialect,
     call: { form: '', request: { model, messages }, unknown: {} },
     model,
     secret,
     outputTokensLimit: tokensMax,
     outputTokensDefault: tokensMax,
     states: new Map(),
-    callIds: new CallIds({ channel: id, requestId: '' }),
+    callIds,
     without: new Set(),
   });
   return {
@@ -72,18 +81,24 @@ export async function planChannelTest(
     effect: [`POST ${request.url}, model ${upstreamModel(channel, model)}`],
     questions: [],
     warnings,
-    call: { request, secret, timeoutMs: channel.total_seconds * 1000 },
+    call: {
+      request,
+      secret,
+      timeoutMs: channel.total_seconds * 1000,
+      dialect,
+      context: { identity: { requestId: '', created: 0, model }, sent, callIds, quirks },
+    },
   };
 }
 
 /** Throws a Failure if the upstream does not respond. */
 export async function carryOutChannelTest(
   ports: Pick<OperatorPorts, 'clock' | 'upstreams'>,
-  { call: { request, secret, timeoutMs } }: ChannelTestPlan,
+  { call: { request, secret, timeoutMs, dialect, context } }: ChannelTestPlan,
 ): Promise<ChannelTest> {
   const startMs = ports.clock.now();
   const reply = await callUpstream(ports, request, { secret, timeoutMs });
-  const answer = reply.ok ? firstWords(reply.body) : undefined;
+  const answer = reply.ok ? replyText(reply.body, dialect, context) : undefined;
   return {
     status: reply.status,
     elapsedMs: ports.clock.now() - startMs,

@@ -16,6 +16,9 @@ export interface LedgerSum {
   /** What official calls would have cost. */
   official: NanoYuan;
   granted: NanoYuan;
+  cachedTokens: number;
+  cacheWriteTokens: number;
+  cacheWrite1hTokens: number;
 }
 
 export interface LedgerTotals {
@@ -64,6 +67,9 @@ const nothing: LedgerSum = {
   charged: 0n,
   official: 0n,
   granted: 0n,
+  cachedTokens: 0,
+  cacheWriteTokens: 0,
+  cacheWrite1hTokens: 0,
 };
 
 const sumOf = (row: LedgerRow): LedgerSum =>
@@ -76,6 +82,9 @@ const sumOf = (row: LedgerRow): LedgerSum =>
         charged: row.charge,
         official: row.cost ?? 0n,
         granted: 0n,
+        cachedTokens: row.cached_tokens ?? 0,
+        cacheWriteTokens: row.cache_write_tokens ?? 0,
+        cacheWrite1hTokens: row.cache_write_1h_tokens ?? 0,
       };
 
 const addSums = (a: LedgerSum, b: LedgerSum): LedgerSum => ({
@@ -85,4 +94,7 @@ const addSums = (a: LedgerSum, b: LedgerSum): LedgerSum => ({
   charged: a.charged + b.charged,
   official: a.official + b.official,
   granted: a.granted + b.granted,
+  cachedTokens: a.cachedTokens + b.cachedTokens,
+  cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
+  cacheWrite1hTokens: a.cacheWrite1hTokens + b.cacheWrite1hTokens,
 });

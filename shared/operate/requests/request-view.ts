@@ -3,6 +3,7 @@ import { formatDecimal, formatYuan } from '../../billing/amount.ts';
 import { type CloseRow, type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
 import { parsePrice, type Price } from '../../billing/price.ts';
 import { isoTime } from '../../wire/iso-time.ts';
+import { cacheWords } from './cache-words.ts';
 import { priceWords } from './price-words.ts';
 
 export type RequestStep = [what: string, words: string];
@@ -51,8 +52,10 @@ function tokenSteps(row: CloseRow, price: Price): RequestStep[] {
   const { prompt_tokens: input = 0, completion_tokens: output = 0, estimated } = row;
   const source = estimated ? 'the relay estimated or clamped' : 'the upstream reported';
   const counted: RequestStep = ['counted', `${input} input and ${output} output tokens, which ${source}`];
-  if (price.type !== 'token-billing') return [counted];
-  return [counted, ['input', part(input, price.input)], ['output', part(output, price.output)]];
+  const words = cacheWords(row);
+  const cache: RequestStep[] = words === '' ? [] : [['cache', `of the input: ${words}`]];
+  if (price.type !== 'token-billing') return [counted, ...cache];
+  return [counted, ...cache, ['input', part(input, price.input)], ['output', part(output, price.output)]];
 }
 
 function chargedWords(row: CloseRow): string {

@@ -2,6 +2,7 @@
  * Builds a request's log line at its end from the results of the stages. Must never hold a prompt, an answer
  * or a secret.
  */
+import { cacheCounts } from '../../billing/cache-counts.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { DispatchReport } from '../call/dispatch-report.ts';
 import type { Refusal } from '../http/refusal.ts';
@@ -22,7 +23,8 @@ export interface AnswerFacts {
 export function answerLine({ call, report, billed, measure, ending }: AnswerFacts): RequestLog {
   const { status, end, refusal, durationMs } = ending;
   const counted = measure.anyContent || !refusal;
-  const { prompt_tokens, completion_tokens } = measure.usage;
+  const { prompt_tokens, completion_tokens, prompt_tokens_details } = measure.usage;
+  const tokens = { prompt_tokens, completion_tokens, ...cacheCounts(prompt_tokens_details) };
   return {
     request_id: call.identity.requestId,
     endpoint: call.endpoint,
@@ -40,7 +42,7 @@ export function answerLine({ call, report, billed, measure, ending }: AnswerFact
     attempts: report.tried.length > 0 ? report.tried : undefined,
     upstream_status: report.upstreamStatus,
     first_content_ms: report.firstContentMs,
-    ...(counted && { prompt_tokens, completion_tokens, usage_estimated: measure.estimated }),
+    ...(counted && { ...tokens, usage_estimated: measure.estimated }),
     usage_clamped: report.usageClamped || undefined,
     charge: billed.charge,
     plan_slot: billed.planSlot,

@@ -3,15 +3,19 @@
  * quota.
  */
 import { deltaText } from '../../wire/chunk-content.ts';
+import { boundedUsage } from '../../billing/cache-counts.ts';
 import { estimateTokens } from '../../billing/estimators.ts';
 import type { Machine } from '../../stream/machine.ts';
-import type { ChatChunk, ChatUsage } from '../../wire/chat-response.ts';
+import type { ChatChunk, ChatUsage, PromptTokensDetails } from '../../wire/chat-response.ts';
 
 /**
  * Minimum ratio of reported to streamed tokens. Estimates are up to 16 % off; much lower counts were reported
  * before the rest was streamed.
  */
 const reportedShareMin = 0.7;
+
+/** Of an estimated prompt nobody knows what the upstream's cache held. */
+const noCache: PromptTokensDetails = { cached_tokens: 0 };
 
 export interface Measure {
   usage: ChatUsage;
@@ -40,30 +44,33 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
 
   /**
    * The usage so far. `reported`: counts that the upstream reported but that reached no chunk before the
-   * answer broke off. When much more was streamed after these counts, only their prompt tokens are used.
+   * answer broke off. When much more was streamed after these counts, only their prompt tokens are used, with
+   * their cache counts.
    */
   measure(reported?: ChatUsage): Measure {
     const completion = Math.ceil(this.#outputTokens);
     const anyContent = this.#outputTokens > 0;
     if (this.#usage) return { usage: this.#usage, estimated: false, anyContent };
     if (reported && reported.completion_tokens >= this.#outputTokens * reportedShareMin)
-      return { usage: reported, estimated: false, anyContent };
+      return { usage: boundedUsage(reported), estimated: false, anyContent };
     const prompt = reported?.prompt_tokens ?? this.#promptTokensEstimate();
+    const details = reported?.prompt_tokens_details ?? noCache;
     const usage = {
       prompt_tokens: prompt,
       completion_tokens: completion,
       total_tokens: prompt + completion,
-      prompt_tokens_details: { cached_tokens: 0 },
+      prompt_tokens_details: details,
       completion_tokens_details: { reasoning_tokens: 0 },
     };
-    return { usage, estimated: true, anyContent };
+    return { usage: boundedUsage(usage), estimated: true, anyContent };
   }
 
   push(chunk: ChatChunk): ChatChunk[] {
     this.#last = chunk;
-    if (chunk.usage) this.#usage = chunk.usage;
     for (const { delta } of chunk.choices) this.#outputTokens += estimateTokens(deltaText(delta));
-    return [this.#withQuota(chunk)];
+    if (!chunk.usage) return [this.#withQuota(chunk)];
+    this.#usage = boundedUsage(chunk.usage);
+    return [this.#withQuota({ ...chunk, usage: this.#usage })];
   }
 
   end(): ChatChunk[] {

@@ -75,8 +75,8 @@ export class Attempt {
   #origin: StateOrigin | undefined;
   #stateDropped = false;
   #hasContent = false;
-  /** Texts that must not reach a client: the secret, the upstream's host. */
-  #withheld: string[] = [];
+  /** What must not reach a client in the upstream's errors. */
+  #withheld: BuiltRequest['withheld'] = [];
   #upstreamStatus: number | undefined;
 
   constructor(ports: ChatPorts, { candidate, call, variant = usual }: AttemptParts) {
@@ -113,7 +113,8 @@ export class Attempt {
       const { sent, quirks } = built;
       const reader = new dialect.Reader({ identity, sent, quirks, callIds: this.#callIds });
       this.#reader = reader;
-      const events = run(this.#reply(reply, reader, watchdog), new BodyEvents(bodyLimits));
+      const body = new BodyEvents(bodyLimits, reply.headers['content-type']);
+      const events = run(this.#reply(reply, reader, watchdog), body);
       for await (const batch of run(events, reader)) {
         if (batch.some(hasContent)) {
           watchdog.content();
@@ -140,12 +141,13 @@ export class Attempt {
     const secret = await this.#readSecret();
     const built = this.#build(dialect, secret);
     this.#sent = built.sent;
-    this.#withheld = [secret ?? '', new URL(built.request.url).hostname];
+    this.#withheld = built.withheld;
     const reply = await this.#ports.transport.send(built.request, watchdog.signal);
     this.#upstreamStatus = reply.status;
     if (reply.status >= 200 && reply.status <= 299) return { reply, built };
     const type = channelTypes[this.#candidate.channel.type];
-    const failure = await readFailure(reply, { dialect, type, withheld: this.#withheld });
+    const { clock } = this.#ports;
+    const failure = await readFailure(reply, { dialect, type, withheld: this.#withheld, clock });
     throw (failure instanceof CallerFault && (await this.#repeat(failure.raw))) || asThrown(failure);
   }
 
@@ -156,8 +158,7 @@ export class Attempt {
     const { without } = this.#variant;
     const { wantsBack } = quirksOf(channel, model.base);
     const fitting = statesFor(this.#candidate, { dialect: dialect.name, wantsBack }, this.#call);
-    const leftOut = without.has('state') && this.#call.states.size > 0;
-    this.#stateDropped = fitting.dropped || leftOut;
+    this.#stateDropped = fitting.dropped;
     this.#origin = originOf(this.#candidate, {
       dialect: dialect.name,
       model: upstreamModel(channel, model.base),
@@ -169,7 +170,7 @@ export class Attempt {
       secret,
       outputTokensLimit,
       outputTokensDefault: snapshot.settings.limits.defaultOutputTokens,
-      states: leftOut ? new Map() : fitting.states,
+      states: fitting.states,
       callIds: this.#callIds,
       without,
     });

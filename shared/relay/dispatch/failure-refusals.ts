@@ -20,7 +20,7 @@ export function refusalOfFailures(failures: readonly UpstreamFailure[]): Refusal
   const failure = failures.findLast(({ status }) => status !== 429);
   if (!failure) {
     const seconds = Math.min(
-      ...failures.map(({ retryAfterSeconds }) => retryAfterSeconds ?? defaultRetrySeconds),
+      ...failures.map(({ statedRetrySeconds }) => statedRetrySeconds ?? defaultRetrySeconds),
     );
     return rateRefusal(seconds, reason);
   }

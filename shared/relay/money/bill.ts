@@ -1,5 +1,6 @@
 /** Reserves and settles the money of one call. The outcome of the answer is an input. */
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
+import { cacheCounts } from '../../billing/cache-counts.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/call-charge.ts';
 import { costOf, type Price } from '../../billing/price.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
@@ -101,6 +102,7 @@ export class Bill {
       endpoint: this.#call.endpoint,
       promptTokens: outcome.usage.prompt_tokens,
       completionTokens: outcome.usage.completion_tokens,
+      cache: cacheCounts(outcome.usage.prompt_tokens_details),
       estimated,
       end,
       cost: official ? due : undefined,

@@ -211,6 +211,7 @@ const lossOf = ({ account, id, releaseSlot, closeRecord }: CloseWrite): Record<s
   endpoint: closeRecord.endpoint,
   prompt_tokens: closeRecord.promptTokens,
   completion_tokens: closeRecord.completionTokens,
+  ...closeRecord.cache,
   estimated: closeRecord.estimated,
   end: closeRecord.end,
   cost_nano: closeRecord.cost === undefined ? undefined : String(closeRecord.cost),

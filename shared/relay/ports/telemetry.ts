@@ -28,6 +28,10 @@ export interface RequestLog {
   first_content_ms?: number | undefined;
   prompt_tokens?: number | undefined;
   completion_tokens?: number | undefined;
+  /** Prompt tokens that the upstream read from its cache and wrote to it; absent: none. */
+  cached_tokens?: number | undefined;
+  cache_write_tokens?: number | undefined;
+  cache_write_1h_tokens?: number | undefined;
   usage_estimated?: boolean | undefined;
   /** The upstream reported impossible counts, which were clamped. */
   usage_clamped?: boolean | undefined;

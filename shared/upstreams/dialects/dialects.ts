@@ -4,6 +4,14 @@ import type { Dialect } from '../dialect.ts';
 /** Loaded at the first call that needs it, so that a dialect that no channel speaks costs the start nothing. */
 const dialects = {
   chat: { path: '/chat/completions', load: async () => (await import('./chat/chat-dialect.ts')).chat },
+  messages: {
+    path: '/messages',
+    load: async () => (await import('./messages/messages-dialect.ts')).messages,
+  },
+  responses: {
+    path: '/responses',
+    load: async () => (await import('./responses/responses-dialect.ts')).responses,
+  },
 };
 
 export type DialectName = keyof typeof dialects;

@@ -1,25 +1,37 @@
-/** Anthropic's OpenAI-compatible endpoint. It ignores most fields that it does not support. */
-import type { ChannelSetup } from '../channel-setup.ts';
+/** Anthropic's own API. Its OpenAI-compatible endpoint is for rows that choose that dialect. */
+import { apiVersionAttribute, type ChannelSetup } from '../channel-setup.ts';
 import { bearer, type ChannelType } from '../channel-type.ts';
 import { readModelPage } from '../model-listing.ts';
 
-export const anthropic: ChannelType = {
-  credentials: bearer,
+/** From this version on, keys are bearer tokens. */
+const bearerSince = '2026-10-21';
+
+const keyHeader = (secret: string): Record<string, string> => ({ 'x-api-key': secret });
+
+export const anthropic: ChannelType<'api_version'> = {
+  dialect: () => 'messages',
+  credentials: (secret, { api_version: version = '' }, dialect) =>
+    dialect === 'messages' && version < bearerSince ? keyHeader(secret) : bearer(secret),
+  apiVersion: ({ api_version: version }) => version,
   limitField: () => 'max_tokens',
   quirks: () => ({ oneSampling: true }),
-  /** Anthropic refuses an account without credit with a 400. */
-  ownFault: (status, error) =>
-    status === 400 && /credit balance is too low/i.test(String(error.message)) ? 'secret' : undefined,
+  /**
+   * Types that other statuses have, which some gateways in front of the API send with a 400. An account without
+   * credit comes as `invalid_request_error`, which only its text tells from a caller's mistake: docs/channels.md.
+   */
+  ownFault: (_status, { type }) =>
+    type === 'authentication_error' || type === 'billing_error' || type === 'permission_error'
+      ? 'secret'
+      : undefined,
 };
 
-export const anthropicSetup: ChannelSetup = {
-  attributes: {},
+export const anthropicSetup: ChannelSetup<'api_version'> = {
+  attributes: { api_version: apiVersionAttribute },
   ownEndpoint: () => 'https://api.anthropic.com/v1',
-  /** The list is part of the native API, which does not accept bearer tokens. */
   models: {
     address: ({ endpoint }, after) =>
       `${endpoint}/models?limit=1000${after === undefined ? '' : `&after_id=${encodeURIComponent(after)}`}`,
-    headers: (secret) => ({ 'x-api-key': secret, 'anthropic-version': '2023-06-01' }),
+    headers: (secret) => ({ ...keyHeader(secret), 'anthropic-version': '2023-06-01' }),
     read: readModelPage,
   },
   questions: [],

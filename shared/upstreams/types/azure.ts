@@ -1,5 +1,5 @@
 /** Azure OpenAI. The deployment is part of the path in dated versions, and the model in the newer form. */
-import type { ChannelSetup } from '../channel-setup.ts';
+import { apiVersionAttribute, type ChannelSetup } from '../channel-setup.ts';
 import type { ChannelType } from '../channel-type.ts';
 
 /** Earlier versions refuse `stream_options`. */
@@ -9,10 +9,12 @@ const usageSince = '2024-08-01';
 const isNewerForm = (endpoint: string): boolean => /\/openai\/v1\/*$/.test(endpoint);
 
 export const azure: ChannelType<'api_version'> = {
-  address({ endpoint, api_version: version }, { model: deployment, path }) {
+  address({ endpoint, api_version: version }, { model: deployment, dialect, path }) {
     const query = version === undefined ? '' : `?api-version=${encodeURIComponent(version)}`;
     if (isNewerForm(endpoint)) return `${endpoint}${path}${query}`;
     const base = endpoint.replace(/\/openai$/, '');
+    // Responses names the deployment in the body alone.
+    if (dialect === 'responses') return `${base}/openai${path}${query}`;
     return `${base}/openai/deployments/${encodeURIComponent(deployment)}${path}${query}`;
   },
   credentials: (secret) => ({ 'api-key': secret }),
@@ -28,12 +30,7 @@ export const azure: ChannelType<'api_version'> = {
 
 export const azureSetup: ChannelSetup<'api_version'> = {
   attributes: {
-    api_version: {
-      about: 'version of the API',
-      wanted: 'a version such as "2024-10-21"',
-      pattern: /^[a-z0-9][a-z0-9-]{0,39}$/,
-      named: 'versions',
-    },
+    api_version: apiVersionAttribute,
   },
   problems: ({ endpoint, api_version: version }) =>
     endpoint === '' || version !== undefined || isNewerForm(endpoint)

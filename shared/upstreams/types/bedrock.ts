@@ -1,17 +1,40 @@
 /**
- * Amazon Bedrock's OpenAI-compatible endpoint. The function's own role signs requests; there is no secret.
+ * Amazon Bedrock's runtime, in all dialects. The function's own role signs requests; there is no secret.
  */
 import type { ChannelSetup } from '../channel-setup.ts';
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
 import { isLoopbackAddress } from '../public-address.ts';
 
+/** The geography of an inference profile may come first: `us.anthropic.claude-...`. */
+const claude = /^(?:[a-z-]{2,6}\.)?anthropic\./;
+/** The open models `gpt-oss` have no Responses on this endpoint. */
+const gpt = /^(?:[a-z-]{2,6}\.)?openai\.(?!gpt-oss)/;
+
+/** Exceptions under a status of the caller's fault that the row, the role or the account's quota causes. */
+const ownExceptions = new Set([
+  'AccessDeniedException',
+  'ResourceNotFoundException',
+  'ServiceQuotaExceededException',
+  'UnrecognizedClientException',
+  'ThrottlingException',
+]);
+
 export const bedrock: ChannelType<'region'> = {
+  dialect: (model) => (claude.test(model) ? 'messages' : gpt.test(model) ? 'responses' : 'chat'),
+  address: ({ endpoint }, { dialect, path }) =>
+    `${hostOf(endpoint)}/${dialect === 'messages' ? 'anthropic' : 'openai'}/v1${path}`,
   credentials: () => ({}),
+  accept: 'text/event-stream, application/vnd.amazon.eventstream, application/json',
   awsScope: ({ region = '' }) => ({ service: 'bedrock', region }),
   limitField: () => 'max_completion_tokens',
   /** Bedrock refuses `max_tokens`. */
   quirks: () => ({ limitFields: ['max_completion_tokens'] }),
+  ownFault: (_status, { reasons = [] }) =>
+    reasons.some((reason) => ownExceptions.has(reason)) ? 'channel' : undefined,
 };
+
+/** Snapshots of earlier versions have the path in the address. */
+const hostOf = (endpoint: string): string => endpoint.replace(/\/openai\/v1$/, '');
 
 export const bedrockSetup: ChannelSetup<'region'> = {
   attributes: {
@@ -22,20 +45,27 @@ export const bedrockSetup: ChannelSetup<'region'> = {
       named: 'a region',
     },
   },
-  ownEndpoint: ({ region }) => region && `https://bedrock-runtime.${region}.amazonaws.com/openai/v1`,
+  ownEndpoint: ({ region }) => region && `https://bedrock-runtime.${region}.amazonaws.com`,
   problems: (row, rules) =>
     [
       row.region === undefined &&
         'region: found nothing, wanted the AWS region of the models, such as "us-east-1"',
       row.secret !== undefined &&
         "secret: found one, but the type bedrock signs with the function's own role; take it out (a Bedrock API key works with the type openai)",
-      row.endpoint !== '' &&
-        !isBedrockHost(row, rules) &&
-        "endpoint: found another host than Bedrock's in the region, wanted no endpoint, since requests are signed",
-    ].filter((problem) => problem !== false),
+      row.endpoint !== '' && endpointProblem(row, rules),
+    ].filter((problem) => typeof problem === 'string'),
   models: { unlisted: "Bedrock is called with the functions' own role, which this tool does not have" },
   questions: [{ attribute: 'region', question: 'AWS region of the models' }],
 };
+
+function endpointProblem(row: ChannelAttributes<'region'>, rules: { local: boolean }): string | undefined {
+  if (!isBedrockHost(row, rules))
+    return "endpoint: found another host than Bedrock's in the region, wanted no endpoint, since requests are signed";
+  const path = URL.parse(row.endpoint)?.pathname.replace(/\/+$/, '') ?? '';
+  return path === ''
+    ? undefined
+    : `endpoint: found ${path} at the end, wanted the host alone (or no endpoint): /openai/v1 or /anthropic/v1 is added by the model's dialect`;
+}
 
 /** Signed requests carry a session token, so they may go only to AWS. */
 function isBedrockHost(

@@ -29,6 +29,9 @@ export const typesWith = (name: OwnAttributeName): ChannelTypeName[] =>
 export const endpointOf = (row: TypedRow): string | undefined =>
   row.endpoint === '' ? channelSetups[row.type].ownEndpoint?.(row) : row.endpoint;
 
+/** Whether requests go to the base address followed by the dialect's path. */
+export const appendsPath = ({ type }: Pick<TypedRow, 'type'>): boolean => !('address' in channelTypes[type]);
+
 /** The problems of a row with its type and its address, each as `attribute: found ..., wanted ...`. */
 export function typeProblems(row: TypedRow, rules: EndpointRules): string[] {
   const endpoint = endpointOf(row);

@@ -9,8 +9,11 @@ import type { CallIds } from '../call-ids.ts';
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
 import type { Dialect, Repeat, SentBody } from '../dialect.ts';
 import { defaultDialect } from '../dialects/dialects.ts';
+import type { Withheld } from '../errors/error-text.ts';
 import type { UpstreamRequest } from '../exchange.ts';
-import { noQuirks, type LimitField, type Quirks } from '../quirks.ts';
+import { withheldTexts } from '../errors/withheld-texts.ts';
+import type { LimitField, Quirks } from '../quirks.ts';
+import { channelQuirks, type QuirkParams } from './channel-quirks.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
 
 /** The attributes of a channel's row that a request needs. */
@@ -21,14 +24,13 @@ export type CalledChannel = ChannelAttributes<OwnAttributeName> & {
   mapper: Record<string, string>;
   connect_seconds: number;
   max_tokens_field?: LimitField | undefined;
-  params: {
+  params: QuirkParams & {
     set: JsonRecord;
     drop: string[];
     allow: string[];
     max_output_tokens?: number | undefined;
     stream: boolean;
     include_usage: boolean;
-    quirks?: Partial<Quirks> | undefined;
   };
 };
 
@@ -52,6 +54,8 @@ export interface BuiltRequest {
   request: UpstreamRequest;
   sent: SentBody;
   quirks: Quirks;
+  /** What must not reach a client in the upstream's errors. */
+  withheld: Withheld[];
 }
 
 /** The upstream's name of a model. */
@@ -67,15 +71,9 @@ export function dialectOf(channel: CalledChannel, model: string): string {
   return chosen ?? type.dialect?.(upstreamModel(channel, model)) ?? defaultDialect;
 }
 
-/** How a channel differs from its dialect for a model: what the row says, else what its type knows. */
-export function quirksOf(channel: CalledChannel, model: string): Quirks {
-  const type: ChannelType<OwnAttributeName> = channelTypes[channel.type];
-  return {
-    ...noQuirks,
-    ...type.quirks?.(channel, upstreamModel(channel, model)),
-    ...channel.params.quirks,
-  };
-}
+/** How a channel differs from its dialect for a model. `model`: the public name. */
+export const quirksOf = (channel: CalledChannel, model: string): Quirks =>
+  channelQuirks(channel, upstreamModel(channel, model));
 
 /** Throws CannotCarry. */
 export function channelRequest(channel: CalledChannel, asked: ChannelCall): BuiltRequest {
@@ -103,17 +101,21 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
   };
   const sent = dialect.body(asked.call, settings);
   const awsScope = type.awsScope?.(channel);
-  const address = type.address?.(channel, { model, dialect: dialect.name, path: dialect.path });
+  const url =
+    type.address?.(channel, { model, dialect: dialect.name, path: dialect.path }) ??
+    `${channel.endpoint}${dialect.path}`;
+  const known = { secret, host: new URL(url).hostname, region: awsScope?.region };
   return {
     sent,
     quirks,
+    withheld: withheldTexts({ ...known, model, publicModel: asked.model }),
     request: {
-      url: address ?? `${channel.endpoint}${dialect.path}`,
+      url,
       headers: {
         'content-type': 'application/json',
-        accept: 'text/event-stream, application/json',
+        accept: type.accept ?? 'text/event-stream, application/json',
         ...dialect.headers?.(settings),
-        ...(secret === undefined ? {} : type.credentials(secret, channel)),
+        ...(secret === undefined ? {} : type.credentials(secret, channel, dialect.name)),
       },
       body: JSON.stringify(sent.body),
       connectTimeoutMs: channel.connect_seconds * 1000,

@@ -25,15 +25,33 @@ const knownFields = new Set<string>([
   'extra_body',
 ]);
 
+/** Gemini 3 and later refuse a tool loop whose calls lack their signature. The `-latest` names are such models. */
+const signsThoughts = /\bgemini-([3-9]|\d{2})\b|\bgemini-.*-latest$/;
+
+/** Reasons of `google.rpc.ErrorInfo` that concern the key or the project behind it. */
+const keyReasons = new Set([
+  'API_KEY_INVALID',
+  'API_KEY_EXPIRED',
+  'API_KEY_SERVICE_BLOCKED',
+  'API_KEY_HTTP_REFERRER_BLOCKED',
+  'API_KEY_IP_ADDRESS_BLOCKED',
+  'ACCESS_TOKEN_EXPIRED',
+  'BILLING_DISABLED',
+  'CONSUMER_INVALID',
+  'CONSUMER_SUSPENDED',
+  'SERVICE_DISABLED',
+]);
+
 export const gemini: ChannelType = {
   credentials: bearer,
   limitField: () => 'max_tokens',
-  quirks: () => ({ fields: knownFields }),
-  /** Gemini refuses a wrong key with a 400. */
-  ownFault: (status, error) =>
-    status === 400 && /\bAPI key (not valid|not found|expired)/i.test(String(error.message))
-      ? 'secret'
-      : undefined,
+  quirks: (_channel, model) => ({
+    fields: knownFields,
+    ...(signsThoughts.test(model) && { wantsBack: 'thought_signature' }),
+  }),
+  /** Gemini refuses a wrong key with a 400, whose details name the reason. */
+  ownFault: (_status, { reasons = [] }) =>
+    reasons.some((reason) => keyReasons.has(reason)) ? 'secret' : undefined,
 };
 
 export const geminiSetup: ChannelSetup = {

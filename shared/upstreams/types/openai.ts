@@ -1,10 +1,12 @@
-/** Any endpoint with OpenAI's Chat Completions: a bearer token, and the path after the base address. */
+/** Any endpoint with a known dialect: a bearer token, and the path after the base address. */
 import type { ChannelSetup } from '../channel-setup.ts';
 import { bearer, type ChannelType } from '../channel-type.ts';
 import { plainModelList } from '../model-listing.ts';
 
 export const openai: ChannelType = {
-  credentials: bearer,
+  // Compatible servers of Anthropic's API read the key from either header.
+  credentials: (secret, _channel, dialect) =>
+    dialect === 'messages' ? { ...bearer(secret), 'x-api-key': secret } : bearer(secret),
   // Some of OpenAI's models refuse tools elsewhere.
   alsoSpeaks: ['responses'],
   // OpenAI's reasoning models refuse `max_tokens`; most other upstreams accept only `max_tokens`.

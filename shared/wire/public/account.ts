@@ -65,6 +65,11 @@ export interface UsageEntry {
   charge: number;
   prompt_tokens: number | null;
   completion_tokens: number | null;
+  /** Prompt tokens that the upstream read from its prompt cache. 0 is also said of calls before they were kept. */
+  cached_tokens: number | null;
+  /** Prompt tokens that the upstream wrote to its cache for the usual time, and for an hour. */
+  cache_write_tokens: number | null;
+  cache_write_1h_tokens: number | null;
   /** true: the token counts are the relay's estimate, or upstream counts that were clamped. */
   estimated: boolean;
   /** `completed`, `failed` or `client_gone`. */

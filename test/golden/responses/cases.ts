@@ -21,7 +21,6 @@ const end = (reason = 'stop'): Step[] => [finish(reason), usage(11, 7), done];
 
 const look = { type: 'function', name: 'look', parameters: { type: 'object' }, strict: false };
 const weather = { ...look, name: 'get_weather', description: 'The weather in a city.' };
-const patch = { type: 'custom', name: 'apply_patch', description: 'Edits files.' };
 const files = { type: 'namespace', name: 'mcp__files', description: 'Files.', tools: [look] };
 
 export const cases: Record<string, ResponsesCase> = {
@@ -65,6 +64,7 @@ export const cases: Record<string, ResponsesCase> = {
     request: { reasoning: { effort: 'low', summary: 'auto' } },
     steps: [think('Hm. '), think('The answer is 4.'), delta('4'), ...end()],
   },
+  'reasoning-not-asked': { steps: [think('Hm. '), delta('4'), ...end()] },
   length: { request: { max_output_tokens: 7 }, steps: [delta('It was a dark and'), ...end('length')] },
   'length-in-a-call': {
     request: { tools: [look] },
@@ -84,15 +84,6 @@ export const cases: Record<string, ResponsesCase> = {
     steps: [begin(0, 'now'), ...end('tool_calls')],
   },
   'empty-answer': { steps: [...end()] },
-  'custom-tool': {
-    request: { tools: [patch] },
-    steps: [
-      begin(0, 'apply_patch'),
-      go(0, '{"input":"*** Begin'),
-      go(0, ' Patch\\n"}'),
-      ...end('tool_calls'),
-    ],
-  },
   'namespace-tool': {
     request: { tools: [files] },
     steps: [begin(0, 'mcp__files__look'), go(0, '{"at":1}'), ...end('tool_calls')],

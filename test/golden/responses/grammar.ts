@@ -1,33 +1,44 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ResponseObject } from '../../../shared/endpoints/responses/responses-response.ts';
+import type { ResponseObject } from '../../../shared/endpoints/responses/answer/responses-response.ts';
 import type { ReadEvent } from './read-events.ts';
+
+/** A part of an item: of a message's content, of a summary, or the input of a call. */
+interface SeenPart {
+  type: string;
+  /** What the deltas so far add up to. */
+  text: string;
+  annotations: unknown[];
+  logprobs: unknown[];
+  textDone: boolean;
+  done: boolean;
+}
 
 interface SeenItem {
   id: string;
   type: string;
-  /** What the deltas so far add up to. */
-  text: string;
-  /** The part of a message, or the arguments of a call. */
-  inner: 'none' | 'open' | 'done';
-  partDone: boolean;
+  parts: SeenPart[];
   done: Record<string, unknown> | undefined;
 }
 
-const deltaOf: Record<string, string> = {
-  'response.output_text.delta': 'message',
-  'response.function_call_arguments.delta': 'function_call',
-  'response.custom_tool_call_input.delta': 'custom_tool_call',
+/** The events of a part's text: the type of the item and of the part, and the field with the whole text. */
+const texts: Record<string, [item: string, part: string, field: string]> = {
+  'response.output_text': ['message', 'output_text', 'text'],
+  'response.refusal': ['message', 'refusal', 'refusal'],
+  'response.reasoning_summary_text': ['reasoning', 'summary_text', 'text'],
+  'response.function_call_arguments': ['function_call', 'input', 'arguments'],
+  'response.custom_tool_call_input': ['custom_tool_call', 'input', 'input'],
 };
-const doneOf: Record<string, [type: string, field: string]> = {
-  'response.output_text.done': ['message', 'text'],
-  'response.function_call_arguments.done': ['function_call', 'arguments'],
-  'response.custom_tool_call_input.done': ['custom_tool_call', 'input'],
+/** The events that open and close parts: the type of the item, and the field with the number of the part. */
+const partsOf: Record<string, [item: string, index: string]> = {
+  'response.content_part': ['message', 'content_index'],
+  'response.reasoning_summary_part': ['reasoning', 'summary_index'],
 };
+const contentOf: Record<string, string> = { message: 'content', reasoning: 'summary' };
 
 /**
  * Reads a whole Responses stream by its grammar: created in_progress (item event | in_progress)* (completed |
- * failed), numbers from 0 without gaps, dense indexes, each added item with its deltas and its done. Throws where
- * the stream breaks it. Returns the response as the deltas alone tell it.
+ * failed), numbers from 0 without gaps, dense indexes, one item open at a time, each with its deltas and its done. Throws
+ * where the stream breaks it. Returns the response as the deltas alone tell it.
  */
 export function readByGrammar(events: readonly ReadEvent[]): ResponseObject {
   const items: SeenItem[] = [];
@@ -78,18 +89,13 @@ function check(holds: boolean, event: ReadEvent | undefined, rule: string): void
 function readItemEvent(items: SeenItem[], event: ReadEvent): void {
   const at = event['output_index'] as number;
   if (event.type === 'response.output_item.added') {
-    const { id, type, status, ...rest } = event['item'] as Record<string, string>;
     check(at === items.length, event, 'indexes are dense, in order of appearance');
-    check(status === 'in_progress' && !items.some((item) => item.id === id), event, 'a new item runs');
-    const empty = type === 'message' ? 'content' : type === 'function_call' ? 'arguments' : 'input';
-    check(rest[empty]?.length === 0, event, 'a new item is empty');
     check(
-      items.every(({ type: other, done }) => other !== 'message' || done),
+      items.every(({ done }) => done),
       event,
-      'no item joins a message',
+      'one item is open at a time',
     );
-    const inner = type === 'message' ? 'none' : 'open';
-    items.push({ id: String(id), type: String(type), text: '', inner, partDone: false, done: undefined });
+    items.push(addedItem(items, event));
     return;
   }
   const item = items[at];
@@ -97,44 +103,89 @@ function readItemEvent(items: SeenItem[], event: ReadEvent): void {
   if (event.type === 'response.output_item.done') {
     const done = event['item'] as Record<string, unknown>;
     check(done['id'] === item.id && done['type'] === item.type, event, 'the done item is the added one');
-    check(item.inner === 'done' && item.partDone === (item.type === 'message'), event, 'first its content');
+    check(
+      item.parts.every((part) => part.done),
+      event,
+      'first its content',
+    );
     item.done = done;
     check(/^(completed|incomplete)$/.test(String(done['status'])), event, 'a done item has an end');
     check(isDeepStrictEqual(fromDeltas(item), done), event, 'the deltas are the item');
     return;
   }
   check(event['item_id'] === item.id, event, 'item_id and output_index agree');
-  readContentEvent(item, event);
+  if (/_part\.(added|done)$/.test(event.type)) readPartEvent(item, event);
+  else readContentEvent(item, event);
+}
+
+function addedItem(items: SeenItem[], event: ReadEvent): SeenItem {
+  const { id, type, status, ...rest } = event['item'] as Record<string, string>;
+  check(status === 'in_progress' && !items.some((item) => item.id === id), event, 'a new item runs');
+  const content = contentOf[String(type)];
+  const empty = content ?? (type === 'function_call' ? 'arguments' : 'input');
+  check(rest[empty]?.length === 0, event, 'a new item is empty');
+  return { id: String(id), type: String(type), parts: content ? [] : [newPart('input')], done: undefined };
+}
+
+const newPart = (type: string): SeenPart => ({
+  type,
+  text: '',
+  annotations: [],
+  logprobs: [],
+  textDone: false,
+  done: false,
+});
+
+function readPartEvent(item: SeenItem, event: ReadEvent): void {
+  const [type, index] = partsOf[event.type.replace(/\.(added|done)$/, '')] ?? [];
+  check(type === item.type, event, 'a part of its kind of item');
+  const part = event['part'] as { type: string };
+  const open = item.parts.at(-1);
+  if (event.type.endsWith('.added')) {
+    check(open === undefined || open.done, event, 'one part is open at a time');
+    check(event[String(index)] === item.parts.length, event, 'parts are dense');
+    item.parts.push(newPart(part.type));
+    check(isDeepStrictEqual(part, partOf(newPart(part.type))), event, 'a new part is empty');
+    return;
+  }
+  check(event[String(index)] === item.parts.length - 1, event, 'a part is done in its turn');
+  check(open?.textDone === true && !open.done, event, 'the text of the part is done');
+  check(isDeepStrictEqual(part, open && partOf(open)), event, 'the part has the text');
+  if (open) open.done = true;
 }
 
 function readContentEvent(item: SeenItem, event: ReadEvent): void {
-  if (item.type === 'message') check(event['content_index'] === 0, event, 'a message has one part');
-  const part = event['part'] as { text: string } | undefined;
-  if (event.type === 'response.content_part.added') {
-    check(item.type === 'message' && item.inner === 'none' && part?.text === '', event, 'a part opens once');
-    item.inner = 'open';
-  } else if (event.type === 'response.content_part.done') {
-    check(
-      item.inner === 'done' && !item.partDone && part?.text === item.text,
-      event,
-      'the part has the text',
-    );
-    item.partDone = true;
-  } else if (deltaOf[event.type] !== undefined) {
-    check(deltaOf[event.type] === item.type && item.inner === 'open', event, 'a delta is of an open part');
-    check(event['delta'] !== '', event, 'a delta adds something');
-    item.text += String(event['delta']);
-  } else {
-    const [type, field] = doneOf[event.type] ?? [];
-    check(type === item.type && item.inner === 'open', event, 'an event of the grammar, in its place');
-    check(event[String(field)] === item.text, event, 'the deltas add up');
-    item.inner = 'done';
+  const open = item.parts.at(-1);
+  if (!open || open.textDone) throw new Error(`no part is open: ${JSON.stringify(event)}`);
+  const index = { message: 'content_index', reasoning: 'summary_index' }[item.type];
+  if (index) check(event[index] === item.parts.length - 1, event, 'the event is of the open part');
+  if (event.type === 'response.output_text.annotation.added') {
+    check(event['annotation_index'] === open.annotations.length, event, 'annotations are dense');
+    open.annotations.push(event['annotation']);
+    return;
   }
+  const [itemType, partType, field] = texts[event.type.replace(/\.(delta|done)$/, '')] ?? [];
+  check(itemType === item.type && partType === open.type, event, 'an event of the grammar, in its place');
+  if (event.type.endsWith('.delta')) {
+    check(event['delta'] !== '', event, 'a delta adds something');
+    open.text += String(event['delta']);
+    open.logprobs.push(...((event['logprobs'] as unknown[] | undefined) ?? []));
+    return;
+  }
+  check(event[String(field)] === open.text, event, 'the deltas add up');
+  check(isDeepStrictEqual(event['logprobs'] ?? [], open.logprobs), event, 'the logprobs add up');
+  open.textDone = true;
+  if (partType === 'input') open.done = true;
+}
+
+function partOf({ type, text, annotations, logprobs }: SeenPart): object {
+  if (type === 'refusal') return { type, refusal: text };
+  return type === 'summary_text' ? { type, text } : { type, text, annotations, logprobs };
 }
 
 /** The item with its text replaced by what the deltas said. */
-function fromDeltas({ type, text, done }: SeenItem): object {
-  if (type === 'function_call') return { ...done, arguments: text };
-  if (type === 'custom_tool_call') return { ...done, input: text };
-  return { ...done, content: [{ type: 'output_text', text, annotations: [], logprobs: [] }] };
+function fromDeltas({ type, parts, done }: SeenItem): object {
+  const content = contentOf[type];
+  if (content) return { ...done, [content]: parts.map(partOf) };
+  return { ...done, [type === 'function_call' ? 'arguments' : 'input']: parts[0]?.text };
 }

@@ -154,6 +154,19 @@ describe('keys, charges and plans', () => {
     );
   });
 
+  it('a charge takes prices of the cache, checked like any price, and has none by itself', () => {
+    const charge = { id: 1, type: 'token-billing', models: ['m'], input: 1, output: 2, anonymous: false };
+    const cache = { cached_input: 0.1, cache_write: 1.25, cache_write_1h: 2 };
+    expect(readRow(ChargeRow, { ...charge, ...cache, cache_write: '1.25' })).toEqual({
+      row: { ...charge, ...cache },
+    });
+    for (const attribute of Object.keys(cache))
+      expect(readRow(ChargeRow, { ...charge, [attribute]: -1 })).toHaveProperty(
+        'problem',
+        `${attribute}: found -1, wanted a number of 0 or more`,
+      );
+  });
+
   it('a plan has a level from 1 to 3, and entries with their own ids', () => {
     const item = { id: 'chat', value: -1, models: ['m'] };
     expect(readRow(PlanRow, { level: 1, items: [item] })).toMatchObject({

@@ -86,6 +86,18 @@ describe('a row that is used but deserves a look', () => {
     ],
     [{ type: 'non-billing' }, 'input, output: without effect, as the type is non-billing'],
     [{ type: 'times-billing', input: 5 }, 'input: without effect, as the type is times-billing'],
+    [
+      { cached_input: 2 },
+      'cached_input: 2 yuan per 1,000 tokens looks like a price per million tokens; that would be 0.002 here',
+    ],
+    [
+      { type: 'non-billing', input: 0, output: 0, cache_write_1h: 0.1 },
+      'cache_write_1h: without effect, as the type is non-billing',
+    ],
+    [
+      { type: 'times-billing', input: 0, cache_write: 0.1 },
+      'cache_write: without effect, as the type is times-billing',
+    ],
   ])('has a price that looks like a mistake: %j', (attributes, warning) => {
     const rows = { channels: [channel()], charges: [charge(attributes)] };
     expect(warningsOf(rows)).toEqual([`charges 1: ${warning}`]);

@@ -16,6 +16,7 @@ function refusalOf(body: unknown): { code: string; param: string | null; message
 
 const user = { role: 'user', content: 'hi' };
 const asking = (...input: unknown[]) => ({ model: 'm', input });
+const long = 'n'.repeat(65);
 const withContent = (content: unknown) => asking(user, { role: 'user', content });
 
 describe('a request is refused with the field at fault', () => {
@@ -56,19 +57,75 @@ describe('a request is refused with the field at fault', () => {
       'conversation',
       'unsupported_parameter',
     ],
+    [
+      'a stored prompt',
+      { model: 'm', input: 'x', prompt: { id: 'pmpt_1' } },
+      'prompt',
+      'unsupported_parameter',
+    ],
+    [
+      'a long tool name',
+      { model: 'm', input: 'x', tools: [{ type: 'function', name: long }] },
+      'tools[0].name',
+      'string_above_max_length',
+    ],
+    [
+      'a long name in Chat Completions form',
+      { model: 'm', input: 'x', tools: [{ type: 'custom', custom: { name: long } }] },
+      'tools[0].name',
+      'string_above_max_length',
+    ],
+    [
+      'a long name of a namespace',
+      { model: 'm', input: 'x', tools: [{ type: 'namespace', name: long, tools: [] }] },
+      'tools[0].name',
+      'string_above_max_length',
+    ],
+    [
+      'a long name inside a namespace',
+      {
+        model: 'm',
+        input: 'x',
+        tools: [{ type: 'namespace', name: 'n', tools: [{}, { type: 'function', name: long }] }],
+      },
+      'tools[0].tools[1].name',
+      'string_above_max_length',
+    ],
+    [
+      'a long name of a later tool',
+      asking(user, { type: 'additional_tools', tools: [{ type: 'function', name: long }] }),
+      'input[1].tools[0].name',
+      'string_above_max_length',
+    ],
+    [
+      'a long called name',
+      asking({ type: 'function_call', call_id: 'c', name: long }),
+      'input[0].name',
+      'string_above_max_length',
+    ],
+    [
+      'a long called namespace',
+      asking({ type: 'custom_tool_call', call_id: 'c', name: 'f', namespace: long }),
+      'input[0].namespace',
+      'string_above_max_length',
+    ],
   ])('%s', (_name, body, param, code) => {
     expect(refusalOf(body)).toMatchObject({ param, ...(code && { code }) });
   });
 
-  it.each([
-    'reasoning',
-    'item_reference',
-    'web_search_call',
-    'computer_call_output',
-    'compaction',
-    'local_shell_call',
-  ])('an item of type %s', (type) => {
-    expect(refusalOf(asking(user, { type, id: 'x' }))).toMatchObject({
+  it.each(['item_reference', 'web_search_call', 'computer_call_output', 'compaction', 'local_shell_call'])(
+    'an item of type %s',
+    (type) => {
+      expect(refusalOf(asking(user, { type, id: 'x' }))).toMatchObject({
+        param: 'input[1].type',
+        code: 'unsupported_input_item',
+      });
+    },
+  );
+
+  it.each(['gAAAAABfernet', 'relay2.1.x', 5, {}])('reasoning that another server encrypted: %j', (text) => {
+    const item = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: text };
+    expect(refusalOf(asking(user, item))).toMatchObject({
       param: 'input[1].type',
       code: 'unsupported_input_item',
     });
@@ -78,7 +135,7 @@ describe('a request is refused with the field at fault', () => {
     expect(refusalOf(asking(user, user, { content: 'x' }))).toMatchObject({ param: 'input[2].type' });
   });
 
-  it.each(['input_file', 'input_audio', 'reasoning_text'])('a part of type %s', (type) => {
+  it.each(['input_audio', 'reasoning_text'])('a part of type %s', (type) => {
     const refusal = refusalOf(withContent([{ type: 'input_text', text: 'x' }, { type }]));
     expect(refusal).toMatchObject({ param: 'input[1].content[1].type', code: 'unsupported_content_type' });
   });
@@ -92,6 +149,11 @@ describe('a request is refused with the field at fault', () => {
       'an image that is a file',
       withContent([{ type: 'input_image', file_id: 'f' }]),
       'input[1].content[0].image_url',
+    ],
+    [
+      'a file that is stored elsewhere',
+      withContent([{ type: 'input_file', file_id: 'file-1' }]),
+      'input[1].content[0].file_data',
     ],
     ['a role of chat', asking({ role: 'tool', content: 'x' }), 'input[0].role'],
     ['a message without role', asking({ type: 'message', content: 'x' }), 'input[0].role'],

@@ -6,6 +6,12 @@ import type { InputItem } from '../../../shared/endpoints/responses/responses-re
 const messagesOf = (input: InputItem[] | string, more: object = {}): ChatMessage[] =>
   responsesToChat({ model: 'm', input, ...more }).chat.messages;
 
+/** The messages with the text of the sealed state that belongs to each. */
+function sealedOf(input: InputItem[]): { message: unknown; sealed: unknown }[] {
+  const { chat, sealed } = responsesToChat({ model: 'm', input });
+  return chat.messages.map((message) => ({ message: message.content, sealed: sealed.get(message)?.text }));
+}
+
 const call = (callId: string, name = 'look', text = '{"at":1}'): InputItem => ({
   type: 'function_call',
   call_id: callId,
@@ -74,6 +80,92 @@ describe('the input becomes messages', () => {
       { role: 'user', content: [{ type: 'text', text: 'See:' }, chatImage] },
       { role: 'system', content: [chatImage] },
     ]);
+  });
+});
+
+describe('files', () => {
+  it.each([
+    [{ file_data: 'data:application/pdf;base64,AA==', filename: 'a.pdf' }],
+    [{ file_url: 'https://files.example/a.pdf' }],
+  ])('%j becomes a part of the message', (file) => {
+    const parts = [{ type: 'input_file', ...file, file_id: null }];
+    expect(messagesOf([said('user', parts)])[0]?.content).toEqual([{ type: 'file', file }]);
+  });
+});
+
+describe('reasoning that comes back', () => {
+  const reasoning = (text?: unknown, id?: string): InputItem => ({
+    type: 'reasoning',
+    ...(id && { id }),
+    summary: [{ type: 'summary_text', text: 'Hm.' }],
+    encrypted_content: text,
+  });
+
+  it.each([undefined, null, ''])('is ignored without state (%j)', (text) => {
+    expect(messagesOf([said('user', 'hi'), reasoning(text), said('assistant', 'ho')])).toEqual([
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: 'ho' },
+    ]);
+  });
+
+  it.each([
+    ['before its calls', [reasoning('relay1.x'), said('assistant', 'I look.'), call('a'), call('b')]],
+    ['between them', [said('assistant', 'I look.'), call('a'), reasoning('relay1.x'), call('b')]],
+    ['after them', [said('assistant', 'I look.'), call('a'), call('b'), reasoning('relay1.x')]],
+    [
+      'twice: the last counts',
+      [reasoning('relay1.old'), said('assistant', 'I look.'), call('a'), call('b'), reasoning('relay1.x')],
+    ],
+    [
+      'again without state',
+      [reasoning('relay1.x'), said('assistant', 'I look.'), call('a'), call('b'), reasoning()],
+    ],
+  ])('belongs to its turn: %s', (_where, turn) => {
+    const input = [said('user', 'go'), ...turn, output('a'), output('b'), said('assistant', 'Done.')];
+    expect(sealedOf(input)).toEqual([
+      { message: 'go', sealed: undefined },
+      { message: 'I look.', sealed: 'relay1.x' },
+      { message: 'result of a', sealed: undefined },
+      { message: 'result of b', sealed: undefined },
+      { message: 'Done.', sealed: undefined },
+    ]);
+  });
+
+  it('belongs to a turn without calls too, whose texts join as the model wrote them', () => {
+    const input = [
+      said('assistant', 'One '),
+      reasoning('relay1.x'),
+      said('assistant', 'two.'),
+      said('user', 'hm'),
+    ];
+    expect(sealedOf(input)).toEqual([
+      { message: 'One two.', sealed: 'relay1.x' },
+      { message: 'hm', sealed: undefined },
+    ]);
+  });
+
+  it('carries the id of its item, if it came back, and its path', () => {
+    const withId = responsesToChat({ model: 'm', input: [reasoning('relay1.x', 'rs_1'), call('a')] });
+    const without = responsesToChat({ model: 'm', input: [call('a'), reasoning('relay1.x')] });
+    expect([...withId.sealed.values(), ...without.sealed.values()]).toEqual([
+      { text: 'relay1.x', itemId: 'rs_1', param: 'input[0].encrypted_content' },
+      { text: 'relay1.x', itemId: undefined, param: 'input[1].encrypted_content' },
+    ]);
+  });
+
+  it('says nothing where no turn stands beside it', () => {
+    expect(sealedOf([reasoning('relay1.x'), said('user', 'hi')])).toEqual([
+      { message: 'hi', sealed: undefined },
+    ]);
+  });
+});
+
+describe('the phase of an assistant message', () => {
+  it('stays on it, also when calls join it', () => {
+    const first = { ...said('assistant', 'I look.'), phase: 'commentary' };
+    const last = { ...said('assistant', 'Done.'), phase: 'final_answer' };
+    const phases = messagesOf([first, call('a'), output('a'), last]).map(({ phase }) => phase);
+    expect(phases).toEqual(['commentary', undefined, 'final_answer']);
   });
 });
 
@@ -151,13 +243,14 @@ describe('calls and their outputs', () => {
     expect(message?.tool_calls?.[0]?.function?.arguments).toBe(expected);
   });
 
-  it('an output of parts is their text; its images follow as shown by the user', () => {
+  it('an output of parts is their text, or the parts where an image is among them', () => {
     const image = { type: 'input_image', image_url: 'https://images.example/1.png' };
-    const parts = [{ type: 'input_text', text: 'one' }, image, { type: 'input_text', text: 'two' }];
-    expect(messagesOf([call('a'), call('b'), output('a', parts), output('b')]).slice(1)).toEqual([
-      { role: 'tool', tool_call_id: 'a', content: 'one\ntwo' },
-      toolMessage('b'),
-      { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://images.example/1.png' } }] },
+    const [one, two] = ['one', 'two'].map((text) => ({ type: 'input_text', text }));
+    const input = [call('a'), call('b'), output('a', [one, image]), output('b', [one, two])];
+    const chatImage = { type: 'image_url', image_url: { url: 'https://images.example/1.png' } };
+    expect(messagesOf(input).slice(1)).toEqual([
+      { role: 'tool', tool_call_id: 'a', content: [{ type: 'text', text: 'one' }, chatImage] },
+      { role: 'tool', tool_call_id: 'b', content: 'one\ntwo' },
     ]);
   });
 
@@ -167,17 +260,14 @@ describe('calls and their outputs', () => {
     expect(message?.tool_calls?.[0]?.function?.name).toBe('sole');
   });
 
-  it('the call of a custom tool is one of a function with its input', () => {
+  it('the call of a custom tool stays one, with its input as it is', () => {
     const input = [
       { type: 'custom_tool_call', call_id: 'a', name: 'patch', input: '*** Begin "x"' },
       { type: 'custom_tool_call_output', call_id: 'a', output: 'result of a' },
     ];
+    const custom = { name: 'patch', input: '*** Begin "x"' };
     expect(messagesOf(input)).toEqual([
-      {
-        role: 'assistant',
-        content: null,
-        tool_calls: [chatCall('a', 'patch', '{"input":"*** Begin \\"x\\""}')],
-      },
+      { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'custom', custom }] },
       toolMessage('a'),
     ]);
   });

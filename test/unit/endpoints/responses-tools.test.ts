@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { parseRequest } from '../../../shared/endpoints/parse-request.ts';
 import { responsesToChat } from '../../../shared/endpoints/responses/read.ts';
+import { responsesEndpoint } from '../../../shared/endpoints/responses/responses-endpoint.ts';
 import { ResponsesRequest } from '../../../shared/endpoints/responses/responses-request.ts';
 
 const convert = (more: object) =>
   responsesToChat(parseRequest(ResponsesRequest, { model: 'm', input: 'x', ...more }));
 const chatOf = (more: object) => convert(more).chat;
-const namesOf = (more: object) => chatOf(more).tools?.map((tool) => tool.function?.name);
+const callOf = (more: object) => responsesEndpoint.read({ model: 'm', input: 'x', ...more }, {}).call;
+const namesOf = (more: object) => chatOf(more).tools?.map((tool) => (tool.function ?? tool.custom)?.name);
 
 const look = { type: 'function', name: 'look', description: 'Looks.', parameters: { type: 'object' } };
 const files = {
@@ -40,43 +42,45 @@ describe('tools', () => {
     ]);
   });
 
-  it('what a chat upstream cannot have is left out and counted', () => {
-    const tools = [
-      { type: 'web_search' },
-      look,
-      { type: 'tool_search', name: 'search' },
-      { type: 'function' },
-      {},
-    ];
-    expect(convert({ tools })).toMatchObject({ droppedTools: 4, chat: { tools: [{}] } });
+  it('hosted tools stay as they were sent, for upstreams that may run them; what nobody can have is left out', () => {
+    const search = { type: 'web_search', filters: { allowed_domains: ['a.example'] } };
+    const other = { type: 'tool_search', name: 'n'.repeat(65) };
+    const tools = [search, look, other, { type: 'function' }, {}, { type: 'namespace', name: 'empty' }];
+    const { chat, droppedTools } = convert({ tools });
+    expect(chat.tools).toEqual([search, expect.objectContaining({ type: 'function' }), other]);
+    expect(droppedTools).toBe(5);
   });
 
   it('when nothing is left, neither tools nor a choice is sent', () => {
-    const chat = chatOf({
-      tools: [{ type: 'web_search' }],
-      tool_choice: 'required',
-      parallel_tool_calls: true,
-    });
+    const tools = [{ type: 'function' }, { type: 'custom' }];
+    const chat = chatOf({ tools, tool_choice: 'required', parallel_tool_calls: true });
     expect(chat).toEqual({ model: 'm', messages: [{ role: 'user', content: 'x' }] });
   });
 
-  it('a custom tool is a function of one text, which tells its grammar', () => {
-    const format = { type: 'grammar', syntax: 'lark', definition: 'start: "x"' };
-    const [tool] =
-      chatOf({ tools: [{ type: 'custom', name: 'patch', description: 'Edits.', format }] }).tools ?? [];
-    expect(tool?.function).toMatchObject({
-      name: 'patch',
-      description: 'Edits.\n\nThe input must match this grammar:\nstart: "x"',
-      parameters: { properties: { input: { type: 'string' } }, required: ['input'] },
-    });
+  it.each([
+    [
+      { type: 'grammar', syntax: 'lark', definition: 's' },
+      { type: 'grammar', grammar: { definition: 's', syntax: 'lark' } },
+    ],
+    [{ type: 'text' }, { type: 'text' }],
+    [undefined, undefined],
+    ['odd', undefined],
+  ])('a custom tool stays one, with its format in the form of chat: %j', (format, chatFormat) => {
+    const tool = { type: 'custom', name: 'patch', description: 'Edits.', format };
+    expect(chatOf({ tools: [tool] }).tools).toEqual([
+      {
+        type: 'custom',
+        custom: { name: 'patch', description: 'Edits.', ...(chatFormat && { format: chatFormat }) },
+      },
+    ]);
   });
 
   it('the tools of a namespace carry its name', () => {
     const { chat, declared } = convert({ tools: [look, files] });
-    expect(chat.tools?.map((tool) => tool.function?.name)).toEqual([
-      'look',
-      'mcp__files__list',
-      'mcp__files__edit',
+    expect(chat.tools).toMatchObject([
+      { type: 'function', function: { name: 'look' } },
+      { type: 'function', function: { name: 'mcp__files__list' } },
+      { type: 'custom', custom: { name: 'mcp__files__edit' } },
     ]);
     expect(declared.get('mcp__files__edit')).toEqual({
       kind: 'custom',
@@ -100,12 +104,14 @@ describe('tools', () => {
   });
 
   it('names that upstreams refuse are mended, always in the same way, and stay apart', () => {
-    const odd = ['files.list', 'files list', `${'long_'.repeat(20)}a`, `${'long_'.repeat(20)}b`];
-    const tools = odd.map((name) => ({ type: 'function', name }));
-    const names = namesOf({ tools }) ?? [];
+    const inner = ['files.list', 'files list', `${'long_'.repeat(12)}a`, `${'long_'.repeat(12)}b`];
+    const tools = inner.map((name) => ({ type: 'function', name }));
+    const space = (list: object[]) =>
+      namesOf({ tools: [{ type: 'namespace', name: 'mcp', tools: list }] }) ?? [];
+    const names = space(tools);
     expect(new Set(names).size).toBe(4);
-    for (const name of names) expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
-    expect(namesOf({ tools: tools.toReversed() })).toEqual(names.toReversed());
+    for (const name of names) expect(name).toMatch(/^mcp__[A-Za-z0-9_-]{1,59}$/);
+    expect(space(tools.toReversed())).toEqual(names.toReversed());
   });
 });
 
@@ -122,7 +128,14 @@ describe('tool_choice', () => {
     ['something new', 'auto'],
     [{ type: 'function', name: 'look' }, named('look')],
     [{ type: 'function', function: { name: 'look' } }, named('look')],
-    [{ type: 'custom', name: 'patch' }, named('patch')],
+    [
+      { type: 'custom', name: 'patch' },
+      { type: 'custom', custom: { name: 'patch' } },
+    ],
+    [
+      { type: 'function', name: 'patch' },
+      { type: 'custom', custom: { name: 'patch' } },
+    ],
     [{ type: 'function', name: 'list', namespace: 'mcp__files' }, named('mcp__files__list')],
     [{ type: 'function', name: 'gone' }, 'auto'],
     [{ type: 'web_search' }, 'auto'],
@@ -130,20 +143,30 @@ describe('tool_choice', () => {
     expect(chatOf({ tools, tool_choice: choice }).tool_choice).toEqual(expected);
   });
 
-  it('a list of allowed tools leaves the others out', () => {
-    const allowed = [{ type: 'function', name: 'look' }, { type: 'web_search' }];
+  it('a list of allowed tools stays one, with the names that are known', () => {
+    const allowed = [
+      { type: 'function', name: 'look' },
+      { type: 'web_search' },
+      { type: 'function', name: 'gone' },
+      { type: 'custom', name: 'edit', namespace: 'mcp__files' },
+    ];
     const choice = { type: 'allowed_tools', mode: 'required', tools: allowed };
-    expect(chatOf({ tools, tool_choice: choice })).toMatchObject({
-      tools: [{ function: { name: 'look' } }],
-      tool_choice: 'required',
+    const edit = { type: 'custom', custom: { name: 'mcp__files__edit' } };
+    const chat = chatOf({ tools, tool_choice: choice });
+    expect(chat.tool_choice).toEqual({
+      type: 'allowed_tools',
+      allowed_tools: { mode: 'required', tools: [named('look'), edit] },
     });
-    expect(chatOf({ tools, tool_choice: { ...choice, mode: 'auto' } }).tool_choice).toBe('auto');
+    expect(chat.tools).toHaveLength(5);
+    expect(chatOf({ tools, tool_choice: { ...choice, mode: 'odd' } }).tool_choice).toMatchObject({
+      allowed_tools: { mode: 'auto' },
+    });
   });
 
-  it('a list that allows only dropped tools leaves the choice to the model', () => {
+  it('a list that allows no known name means no tools', () => {
     const choice = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'web_search' }] };
-    expect(chatOf({ tools, tool_choice: choice })).toMatchObject({ tool_choice: 'auto' });
-    expect(namesOf({ tools, tool_choice: choice })).toHaveLength(4);
+    const chat = chatOf({ tools, tool_choice: choice, parallel_tool_calls: true });
+    expect(chat).toEqual({ model: 'm', messages: [{ role: 'user', content: 'x' }] });
   });
 
   it('parallel_tool_calls goes along with tools', () => {
@@ -197,15 +220,78 @@ describe('other fields', () => {
       text: {},
       previous_response_id: null,
       conversation: null,
+      prompt: null,
       include: ['reasoning.encrypted_content'],
       store: false,
-      prompt_cache_key: 'k',
+      metadata: 'odd',
+      prompt_cache_key: 5,
+      top_logprobs: 'odd',
       client_metadata: { a: 1 },
-      service_tier: 'priority',
-      user: 'u',
       brand_new: { deep: true },
     };
     expect(convert(odd).chat).toEqual({ model: 'm', messages: [{ role: 'user', content: 'x' }] });
     expect(chatOf({ text: null, reasoning: { effort: null } })).toEqual(convert(odd).chat);
+  });
+
+  it('fields that chat has too keep their names', () => {
+    const same = {
+      user: 'u',
+      metadata: { a: 'b' },
+      safety_identifier: 's',
+      prompt_cache_key: 'k',
+      service_tier: 'priority',
+    };
+    expect(chatOf(same)).toMatchObject(same);
+    expect(callOf(same).unknown).toEqual({});
+  });
+
+  it.each([
+    [{ top_logprobs: 2 }, { logprobs: true, top_logprobs: 2 }],
+    [{ include: ['message.output_text.logprobs'] }, { logprobs: true }],
+    [
+      { include: ['message.output_text.logprobs'], top_logprobs: 3 },
+      { logprobs: true, top_logprobs: 3 },
+    ],
+    [{ top_logprobs: 0 }, {}],
+  ])('log probabilities: %j is %j', (asked, expected) => {
+    const { logprobs, top_logprobs: top } = chatOf(asked);
+    expect({ ...(logprobs && { logprobs }), ...(top && { top_logprobs: top }) }).toEqual(expected);
+  });
+
+  it('what the relay does not know goes along as it was sent, with what is left of the fields known in part', () => {
+    const { unknown, form } = callOf({
+      stream: true,
+      store: false,
+      instructions: 'Be brief.',
+      truncation: 'auto',
+      max_tool_calls: 3,
+      prompt_cache_retention: '24h',
+      brand_new: { deep: true },
+      nothing: null,
+      reasoning: { effort: 'low', summary: 'auto', context: null },
+      include: ['reasoning.encrypted_content', 'message.output_text.logprobs', 'file_search_call.results'],
+    });
+    expect({ form, unknown }).toEqual({
+      form: 'responses',
+      unknown: {
+        truncation: 'auto',
+        max_tool_calls: 3,
+        prompt_cache_retention: '24h',
+        brand_new: { deep: true },
+        reasoning: { summary: 'auto' },
+        include: ['file_search_call.results'],
+      },
+    });
+    const served = { include: ['reasoning.encrypted_content'], reasoning: { effort: 'low' } };
+    expect(callOf(served).unknown).toEqual({});
+  });
+
+  it.each([
+    [{ include: ['reasoning.encrypted_content'] }, true],
+    [{ include: ['file_search_call.results'] }, false],
+    [{}, false],
+  ])('%j says who keeps the state of the answer', (asked, expected) => {
+    const { keepsState } = responsesEndpoint.read({ model: 'm', input: 'x', ...asked }, {});
+    expect(keepsState).toBe(expected);
   });
 });

@@ -74,6 +74,7 @@ describe('the test of a channel', () => {
   const anthropic = {
     ...row,
     type: 'anthropic',
+    dialect: 'chat',
     secret: 'env:KEY',
     mapper: { m: 'vendor-m' },
     params: { set: { temperature: 1 }, max_output_tokens: 32 },
@@ -105,6 +106,31 @@ describe('the test of a channel', () => {
       stream: true,
       stream_options: { include_usage: true },
     });
+  });
+
+  it('reads an answer in the dialect that the channel speaks', async () => {
+    const events = [
+      { type: 'message_start', message: { model: 'claude-x', usage: { input_tokens: 1, output_tokens: 1 } } },
+      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+      { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'ready' } },
+      { type: 'content_block_stop', index: 0 },
+      { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 2 } },
+      { type: 'message_stop' },
+    ];
+    const frames = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+    const rows = { channels: [{ ...anthropic, dialect: 'messages' }] };
+    const read = async (body: string) => {
+      const { ports } = operatorRig({ rows, reply: { status: 200, body } });
+      return (await carryOutChannelTest(ports, await planChannelTest(ports, { id: 'a' }))).answer;
+    };
+    expect(await read(frames.join(''))).toEqual({ model: 'claude-x', text: 'ready', ending: 'stop' });
+    expect(await read(frames.slice(0, 3).join(''))).toEqual({
+      model: 'claude-x',
+      text: 'ready',
+      ending: 'upstream_cut',
+    });
+    expect(await read('{"object":"list","data":[]}')).toBeUndefined();
+    expect(await read('<html>')).toBeUndefined();
   });
 
   it('reports what came back when that is no answer', async () => {

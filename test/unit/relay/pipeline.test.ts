@@ -45,7 +45,7 @@ describe('a chat completion', () => {
         prompt_tokens: 7,
         completion_tokens: 2,
         total_tokens: 9,
-        prompt_tokens_details: { cached_tokens: 0 },
+        prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
         completion_tokens_details: { reasoning_tokens: 0 },
       },
     });

@@ -114,7 +114,7 @@ describe('a call on Responses', () => {
   );
 
   it('that is refused before the upstream reserves nothing', async () => {
-    const input = [{ type: 'reasoning' }];
+    const input = [{ type: 'item_reference', id: 'msg_1' }];
     const { rig, answer } = await asked({ ...ask, input }, hello, { charges: [tokenCharge] });
     expect({ status: answer.status, ...JSON.parse(answer.text).error }).toMatchObject({
       status: 400,
@@ -135,6 +135,21 @@ describe('a call on Responses', () => {
   });
 });
 
+describe('an image in an answer on Responses', () => {
+  it.each([false, true])('is an error before a charge (stream: %s)', async (stream) => {
+    const body = { ...ask, stream };
+    const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
+    const steps = [data({ choices: [{ index: 0, delta: { images: [image] } }] }), ...hello];
+    const { rig, answer } = await asked(body, steps, { charges: [tokenCharge] });
+    expect({ status: answer.status, ...JSON.parse(answer.text).error }).toMatchObject({
+      status: 400,
+      code: 'unsupported_output',
+      param: 'model',
+    });
+    expect(rig.quotas.items.get('acme')).toMatchObject({ spent: 0n });
+  });
+});
+
 describe('the status of a stream on Responses', () => {
   it('is held until the first content: a failure before it has its own', async () => {
     const refused = await asked({ ...ask, stream: true }, [data({ error: { message: 'x' } })]);
@@ -142,7 +157,7 @@ describe('the status of a stream on Responses', () => {
     expect(JSON.parse(refused.answer.text)).toMatchObject({ error: { type: 'upstream_error' } });
   });
 
-  it('goes out with the first reasoning, of which nothing is shown', async () => {
+  it('goes out with the first reasoning, of which nothing is shown unless asked for', async () => {
     const think = data({ choices: [{ index: 0, delta: { reasoning_content: 'Hm.' } }] });
     const steps = [5_000, think, 30_000, delta('4'), finish(), usage(7, 2), done];
     const { answer } = await asked({ ...ask, stream: true }, steps);

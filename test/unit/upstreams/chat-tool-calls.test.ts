@@ -1,14 +1,37 @@
 import { describe, expect, it } from 'vitest';
-import { UpstreamToolCalls } from '../../../shared/upstreams/dialects/chat/tool-calls.ts';
+import { DeclaredNames } from '../../../shared/upstreams/dialects/chat/calls/declared-names.ts';
+import { UpstreamToolCalls } from '../../../shared/upstreams/dialects/chat/calls/tool-calls.ts';
+import type { ToolCallDelta } from '../../../shared/wire/chat-response.ts';
+
+interface Setting {
+  declared?: string[];
+  wrapped?: string[];
+  whole?: boolean;
+}
+
+function machineWith({ declared = [], wrapped = [] }: Setting = {}): UpstreamToolCalls {
+  let shown = 0;
+  return new UpstreamToolCalls({
+    showId: (id) => id ?? `call_${shown++}`,
+    names: new DeclaredNames(declared),
+    wrapped: new Set(wrapped),
+    keep: () => undefined,
+  });
+}
+
+function deltasOf(deltas: object[][], setting: Setting = {}): ToolCallDelta[] {
+  const machine = machineWith(setting);
+  return [...deltas.flatMap((pieces) => machine.push(pieces)), ...machine.end(setting.whole ?? true)];
+}
 
 /** The whole calls that some deltas add up to. */
-function calls(...deltas: object[][]): [string, string][] {
-  const machine = new UpstreamToolCalls('call_');
+function calls(deltas: object[][], setting: Setting = {}): [string, string][] {
   const whole: [string, string][] = [];
-  for (const piece of [...deltas.flatMap((pieces) => machine.push(pieces)), ...machine.end()]) {
-    const known = whole[piece.index];
-    if (known) known[1] += piece.function?.arguments ?? '';
-    else whole[piece.index] = [piece.function?.name ?? '', piece.function?.arguments ?? ''];
+  for (const { index, function: called, custom } of deltasOf(deltas, setting)) {
+    const known = whole[index];
+    const text = called?.arguments ?? custom?.input ?? '';
+    if (known) known[1] += text;
+    else whole[index] = [called?.name ?? custom?.name ?? '', text];
   }
   return whole;
 }
@@ -108,17 +131,6 @@ describe('tool calls of upstreams with habits of their own', () => {
       ],
     ],
   ])('%s', (_case, deltas, expected) => {
-    expect(calls(...deltas)).toEqual(expected);
-  });
-
-  it('gives every call an id of its own', () => {
-    const machine = new UpstreamToolCalls('call_');
-    const pieces = [
-      { index: 0, id: 'same' },
-      { index: 1, id: 'same' },
-      { index: 2, id: '' },
-    ];
-    const ids = machine.push(pieces.map((more) => piece('f', '{}', more))).map((call) => call.id);
-    expect(ids).toEqual(['same', 'call_1', 'call_2']);
+    expect(calls(deltas)).toEqual(expected);
   });
 });

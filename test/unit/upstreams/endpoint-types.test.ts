@@ -8,7 +8,7 @@ describe('a channel of a type with an address of its own', () => {
   it.each([
     [{ type: 'anthropic' }, 'https://api.anthropic.com/v1'],
     [{ type: 'gemini' }, 'https://generativelanguage.googleapis.com/v1beta/openai'],
-    [{ type: 'bedrock', region: 'eu-west-1' }, 'https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1'],
+    [{ type: 'bedrock', region: 'eu-west-1' }, 'https://bedrock-runtime.eu-west-1.amazonaws.com'],
   ])('needs no endpoint: %j', (row, endpoint) => {
     expect(read(row)).toEqual({ row: expect.objectContaining({ endpoint }) as unknown });
   });
@@ -35,7 +35,10 @@ describe('a row that does not fit its type says what is wanted', () => {
       { type: 'azure', endpoint: 'https://r.openai.azure.com', api_version: '?x' },
       /^api_version: found "\?x", wanted/,
     ],
-    [{ endpoint: 'https://a.example.com/v1', api_version: 'preview' }, /^api_version: .*only the type azure/],
+    [
+      { endpoint: 'https://a.example.com/v1', api_version: 'preview' },
+      /^api_version: .*only the types anthropic, azure/,
+    ],
     [{ endpoint: 'https://a.example.com/v1', region: 'us-east-1' }, /^region: .*only the type bedrock/],
     [{ type: 'bedrock' }, /^region: found nothing, wanted/],
     [{ type: 'bedrock', region: 'evil.example.com/' }, /^region: found .*wanted an AWS region/],
@@ -60,16 +63,24 @@ describe('a row that does not fit its type says what is wanted', () => {
       },
       /^endpoint: .*are signed/,
     ],
+    [
+      {
+        type: 'bedrock',
+        region: 'us-east-1',
+        endpoint: 'https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1/',
+      },
+      /^endpoint: found \/openai\/v1 at the end, wanted the host alone/,
+    ],
     [{ type: 'palm' }, /^type: found "palm", wanted "openai", .*"bedrock"/],
   ])('%j', (row, problem) => {
     expect(read(row)).toMatchObject({ problem: expect.stringMatching(problem) as unknown });
   });
 
   it('Bedrock may have its other names, and on the local stack this machine', () => {
-    const endpoint = 'https://bedrock-runtime-fips.us-east-1.amazonaws.com/openai/v1';
+    const endpoint = 'https://bedrock-runtime-fips.us-east-1.amazonaws.com';
     expect(read({ type: 'bedrock', region: 'us-east-1', endpoint })).toMatchObject({ row: { endpoint } });
-    const loopback = { type: 'bedrock', region: 'us-east-1', endpoint: 'http://127.0.0.1:9/v1' };
-    expect(read(loopback, true)).toMatchObject({ row: { endpoint: 'http://127.0.0.1:9/v1' } });
+    const loopback = { type: 'bedrock', region: 'us-east-1', endpoint: 'http://127.0.0.1:9/' };
+    expect(read(loopback, true)).toMatchObject({ row: { endpoint: 'http://127.0.0.1:9' } });
     expect(read(loopback)).toHaveProperty('problem');
   });
 });

@@ -1,6 +1,7 @@
 /** Prints the ledger and its audit. */
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import { type LedgerRow, ledgerTimeMs } from '../../../../shared/billing/ledger-row.ts';
+import { cacheWords } from '../../../../shared/operate/requests/cache-words.ts';
 import type { LedgerAudit } from '../../../../shared/operate/ledger/audit-ledger.ts';
 import { ledgerJson } from '../../../../shared/operate/ledger/ledger-view.ts';
 import type { LedgerList } from '../../../../shared/operate/ledger/list-ledger.ts';
@@ -40,6 +41,7 @@ function ledgerCells(row: LedgerRow): string[] {
   const notes = [
     row.plan_slot === undefined ? '' : `plan ${row.plan_slot}`,
     row.official ? `official, would cost ${formatYuan(row.cost ?? 0n)}` : '',
+    cacheWords(row),
     row.estimated ? 'estimated' : '',
     row.end === 'completed' ? '' : (row.end ?? ''),
   ];
@@ -52,9 +54,12 @@ function ledgerCells(row: LedgerRow): string[] {
   ];
 }
 
-/** The CSV columns, always all of them, so that files of different days have the same columns. */
+/**
+ * The CSV columns, always all of them, so that files of different days have the same columns. New columns go to
+ * the end, because programs may count them.
+ */
 const csvColumns =
-  'began booked account id kind endpoint model key charge reserved prompt_tokens completion_tokens estimated end price plan_slot official cost amount reason'.split(
+  'began booked account id kind endpoint model key charge reserved prompt_tokens completion_tokens estimated end price plan_slot official cost amount reason cached_tokens cache_write_tokens cache_write_1h_tokens'.split(
     ' ',
   );
 
@@ -74,7 +79,7 @@ export function printTotals(
   { json, csv }: LedgerFormat,
 ): void {
   problems.forEach(terminal.remark);
-  const head = [...by, 'calls', 'prompt_tokens', 'completion_tokens', 'charged', 'official', 'granted'];
+  const head = [...by, ...sumColumns];
   const rows = totals.map(({ groups, sum }) => [...groups, ...sumCells(sum)]);
   if (csv) return terminal.printCsv([head, ...rows]);
   if (json)
@@ -86,9 +91,15 @@ export function printTotals(
   );
 }
 
+const sumColumns =
+  'calls prompt_tokens completion_tokens charged official granted cached_tokens cache_write_tokens cache_write_1h_tokens'.split(
+    ' ',
+  );
+
 const sumCells = (sum: LedgerSum): string[] => [
   ...[sum.calls, sum.promptTokens, sum.completionTokens].map(String),
   ...[sum.charged, sum.official, sum.granted].map(formatYuan),
+  ...[sum.cachedTokens, sum.cacheWriteTokens, sum.cacheWrite1hTokens].map(String),
 ];
 
 /** Closes that could not be written are not printed: they are findings of the audit. */

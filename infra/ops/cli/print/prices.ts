@@ -8,17 +8,26 @@ const modelsShown = 6;
 
 export const chargeTable = (charges: NewCharge[]): string[][] => [
   ['ID', 'TYPE', 'INPUT', 'OUTPUT', 'MODELS'],
-  ...charges.map(({ id, type, models, input, output }) => {
+  ...charges.map((charge) => {
+    const { id, type, models, output } = charge;
     const more = models.length > modelsShown ? ` and ${models.length - modelsShown} more` : '';
     return [
       String(id),
       type,
-      type === 'token-billing' ? String(input) : '-',
+      type === 'token-billing' ? inputPrices(charge) : '-',
       type === 'non-billing' ? '-' : String(output),
       models.slice(0, modelsShown).join(' ') + more,
     ];
   }),
 ];
+
+/** The price of input, with the prices of cached and written input that the rule has. */
+function inputPrices({ input, cached_input, cache_write, cache_write_1h }: NewCharge): string {
+  const cache = Object.entries({ cached: cached_input, write: cache_write, 'write 1h': cache_write_1h })
+    .filter(([, price]) => price !== undefined)
+    .map(([name, price]) => `${name} ${price}`);
+  return cache.length > 0 ? `${input} (${cache.join(', ')})` : String(input);
+}
 
 export function printCharges(
   { print, printJson, printTable, remark }: Terminal,

@@ -5,6 +5,7 @@
  * b (busy), o (official), t (tombstone).
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import { cacheCounts, type CacheCounts } from '../../../billing/cache-counts.ts';
 import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from '../../../billing/quota-item.ts';
 import { Poisoned } from '../../../relay/ports/stores/store-errors.ts';
 import type { Attributes } from '../attributes.ts';
@@ -33,8 +34,9 @@ export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
 });
 
 /**
- * [id, kind, charge, at, endpoint, prompt tokens, completion tokens, end, flags, cost]; unknown values are
- * empty.
+ * [id, kind, charge, at, endpoint, prompt tokens, completion tokens, end, flags, cost, cache...]; unknown values
+ * are empty. `cache` is the last three numbers, tokens read, written and written for an hour, and absent when
+ * all are zero. New values go to the end: readers of older versions ignore what they do not know.
  */
 export function closeRecordAttribute(closeRecord: CloseRecord): AttributeValue {
   const { id, kind, charge, at, endpoint, promptTokens, completionTokens, estimated, end, cost } =
@@ -51,8 +53,17 @@ export function closeRecordAttribute(closeRecord: CloseRecord): AttributeValue {
       textAttribute(end ?? ''),
       textAttribute(estimated === true ? 'e' : ''),
       optionalNumber(cost),
+      ...(closeRecord.cache ? cacheAttributes(closeRecord.cache) : []),
     ],
   };
+}
+
+function cacheAttributes({
+  cached_tokens = 0,
+  cache_write_tokens = 0,
+  cache_write_1h_tokens = 0,
+}: CacheCounts): AttributeValue[] {
+  return [cached_tokens, cache_write_tokens, cache_write_1h_tokens].map(numberAttribute);
 }
 
 const optionalNumber = (value: bigint | number | undefined): AttributeValue =>
@@ -106,20 +117,28 @@ function entryOf(value: AttributeValue): OpenEntry {
 }
 
 function closeRecordOf(list: AttributeValue[]): CloseRecord {
-  const [id, kind, charge, at, endpoint, prompt, completion, end, flags, cost] = list;
+  const [id, kind, charge, at, endpoint, prompt, completion, end, flags, cost, ...cache] = list;
   return {
     id: text(id, 'last.id'),
     kind: text(kind, 'last.kind') as CloseKind,
     charge: amount(charge, 'last.charge'),
     at: count(at, 'last.at'),
     endpoint: endpoint?.S || undefined,
-    promptTokens: prompt?.N === undefined ? undefined : count(prompt, 'last.prompt_tokens'),
-    completionTokens: completion?.N === undefined ? undefined : count(completion, 'last.completion_tokens'),
+    promptTokens: optionalCount(prompt, 'last.prompt_tokens'),
+    completionTokens: optionalCount(completion, 'last.completion_tokens'),
     estimated: flags?.S === 'e' || undefined,
     end: end?.S || undefined,
     cost: cost?.N === undefined ? undefined : amount(cost, 'last.cost'),
+    cache: cacheOf(cache),
   };
 }
+
+const cacheOf = ([cached, written, writtenForHour]: AttributeValue[]): CacheCounts | undefined =>
+  cacheCounts({
+    cached_tokens: optionalCount(cached, 'last.cached_tokens'),
+    cache_write_tokens: optionalCount(written, 'last.cache_write_tokens'),
+    cache_write_1h_tokens: optionalCount(writtenForHour, 'last.cache_write_1h_tokens'),
+  });
 
 function mapOf<T>(value: AttributeValue | undefined, read: (value: AttributeValue) => T): Map<string, T> {
   return new Map(Object.entries(value?.M ?? {}).map(([key, inner]) => [key, read(inner)]));
@@ -132,6 +151,9 @@ function amount(value: AttributeValue | undefined, name: string): bigint {
 }
 
 const count = (value: AttributeValue | undefined, name: string): number => Number(amount(value, name));
+
+const optionalCount = (value: AttributeValue | undefined, name: string): number | undefined =>
+  value?.N === undefined ? undefined : count(value, name);
 
 function text(value: AttributeValue | undefined, name: string): string {
   if (value?.S === undefined) throw new Error(`quotas: ${name} is not text`);

@@ -1,35 +1,22 @@
 /**
  * Converts the answers of Chat Completions upstreams, chunks or one whole completion, to canonical chunks.
  */
-import type {
-  AnswerIdentity,
-  ChatChunk,
-  ChatDelta,
-  ChatUsage,
-  ChunkChoice,
-  FinishReason,
-  ToolCallDelta,
-} from '../../../wire/chat-response.ts';
-import { deltaText } from '../../../wire/chunk-content.ts';
+import type { ChatChunk, ChatDelta, ChatUsage, ChunkChoice } from '../../../wire/chat-response.ts';
+import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
-import type { StatePart } from '../../../wire/turn-state.ts';
-import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
-import { UpstreamFailure } from '../../upstream-failure.ts';
-import { readUsage, type ReadUsage } from './usage.ts';
-import { UpstreamToolCalls } from './tool-calls.ts';
+import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
+import { DeclaredNames } from './calls/declared-names.ts';
+import { Choice } from './choice.ts';
+import { errorOfEvent } from './failure.ts';
+import { mergedUsage, usageOfEvent, type ReadUsage } from './usage.ts';
 
-/** Far more than a model writes. Limits the memory that an answer takes. */
-const textLengthMax = 4 * 1024 * 1024;
+/** UTF-16 code units. Far more than a model writes. Limits the memory that an answer takes. */
+const keptLengthMax = 4 * 1024 * 1024;
+/** Images have a limit of their own: one is longer than most answers. */
+const imagesLengthMax = 16 * 1024 * 1024;
 const choicesMax = 128;
-
-interface ChoiceState {
-  index: number;
-  roleSent: boolean;
-  finish: FinishReason | undefined;
-  /** Undefined before the first piece of a tool call. */
-  tools: UpstreamToolCalls | undefined;
-}
 
 /**
  * Deltas are passed on at once; the first of each choice gets the role. At the end come a finish chunk for
@@ -38,18 +25,20 @@ interface ChoiceState {
  */
 export class ChatReader implements AnswerReader {
   done = false;
-  readonly #identity: AnswerIdentity;
-  readonly #choices = new Map<number, ChoiceState>();
+  serviceTier: string | undefined;
+  readonly #context: ReaderContext;
+  readonly #names: DeclaredNames;
+  readonly #choices = new Map<number, Choice>();
+  readonly #shownIds = new Set<string>();
+  #callsShown = 0;
   #usage: ReadUsage | undefined;
   #understood = false;
-  /** UTF-16 code units of all texts so far. */
-  #textLength = 0;
+  #keptLength = 0;
+  #imagesLength = 0;
 
-  /** No part of the turn is opaque yet. */
-  readonly state: readonly StatePart[] | undefined = undefined;
-
-  constructor({ identity }: ReaderContext) {
-    this.#identity = identity;
+  constructor(context: ReaderContext) {
+    this.#context = context;
+    this.#names = DeclaredNames.of(context.sent.body);
   }
 
   get usage(): ChatUsage | undefined {
@@ -58,6 +47,10 @@ export class ChatReader implements AnswerReader {
 
   get usageClamped(): boolean {
     return this.#usage?.clamped ?? false;
+  }
+
+  get state(): readonly StatePart[] | undefined {
+    return this.#choices.get(0)?.state;
   }
 
   /** Whether the answer is complete: every choice has its finish reason, or `[DONE]` was read. */
@@ -75,13 +68,16 @@ export class ChatReader implements AnswerReader {
       this.done = true;
       return [];
     }
-    const value = event.value;
+    const { value } = event;
     if (!isRecord(value)) return [];
-    if (value['error'] && !this.#whole) throw new UpstreamFailure('error_in_answer');
-    this.#usage = readUsage(value['usage']) ?? this.#usage;
-    if (!Array.isArray(value['choices'])) return [];
+    const error = this.#whole ? undefined : errorOfEvent(value);
+    if (error) throw new ErrorInAnswer(error);
+    this.#usage = mergedUsage(this.#usage, usageOfEvent(value));
+    const { service_tier: tier, choices } = value;
+    if (typeof tier === 'string' && /^[\w-]{1,40}$/.test(tier)) this.serviceTier = tier;
+    if (!Array.isArray(choices)) return [];
     this.#understood = true;
-    return value['choices'].flatMap((choice: unknown, position) =>
+    return choices.flatMap((choice: unknown, position) =>
       isRecord(choice) ? this.#pushChoice(choice, position) : [],
     );
   }
@@ -104,51 +100,63 @@ export class ChatReader implements AnswerReader {
   }
 
   #pushChoice(source: JsonRecord, position: number): ChatChunk[] {
-    const index = typeof source['index'] === 'number' ? source['index'] : position;
-    const choice = this.#choice(index);
-    if (source['finish_reason'] === 'error') throw new UpstreamFailure('error_in_answer');
-    choice.finish = finishReason(source['finish_reason']) ?? choice.finish;
-
-    const piece = source['delta'] ?? source['message'];
-    const delta = isRecord(piece) ? readDelta(piece, (calls) => this.#pushCalls(choice, calls)) : {};
-    const logprobs = readLogprobs(source['logprobs']);
-    this.#textLength += deltaText(delta).length;
-    if (this.#textLength > textLengthMax) throw new UpstreamFailure('too_large');
-    if (Object.keys(delta).length === 0 && logprobs === null) return [];
-    return [this.#delta(choice, delta, logprobs)];
+    const choice = this.#choice(typeof source['index'] === 'number' ? source['index'] : position);
+    const said = choice.push(source);
+    return said ? [this.#delta(choice, said.delta, said.logprobs)] : [];
   }
 
-  #choice(index: number): ChoiceState {
+  #choice(index: number): Choice {
     const known = this.#choices.get(index);
     if (known) return known;
     if (this.#choices.size >= choicesMax) throw new UpstreamFailure('too_large');
-    const choice = { index, roleSent: false, finish: undefined, tools: undefined };
+    const { quirks, sent } = this.#context;
+    const keep = (length: number): void => this.#keep(length);
+    const choice = new Choice({
+      index,
+      thinkTags: quirks.thinkTags,
+      calls: { showId: (id) => this.#showId(id), names: this.#names, wrapped: sent.wrapped, keep },
+      keep,
+      keepImage: (length) => {
+        this.#imagesLength += length;
+        if (this.#imagesLength > imagesLengthMax) throw new UpstreamFailure('too_large');
+      },
+    });
     this.#choices.set(index, choice);
     return choice;
   }
 
-  #pushCalls(choice: ChoiceState, pieces: unknown[]): ToolCallDelta[] {
-    choice.tools ??= new UpstreamToolCalls(`call_${this.#identity.requestId}_${choice.index}_`);
-    return choice.tools.push(pieces);
+  #keep(length: number): void {
+    this.#keptLength += length;
+    if (this.#keptLength > keptLengthMax) throw new UpstreamFailure('too_large');
   }
 
-  #finish(choice: ChoiceState): ChatChunk[] {
-    const pieces = choice.tools?.end() ?? [];
-    const calls = pieces.length > 0 ? [this.#delta(choice, { tool_calls: pieces }, null)] : [];
+  /** An id that the upstream repeats in the answer is replaced. */
+  #showId(vendorId: string | undefined): string {
+    const { callIds } = this.#context;
+    const index = this.#callsShown;
+    this.#callsShown += 1;
+    const own = callIds.show(vendorId, index);
+    const id = this.#shownIds.has(own) ? callIds.show(undefined, index) : own;
+    this.#shownIds.add(id);
+    return id;
+  }
+
+  #finish(choice: Choice): ChatChunk[] {
+    const { deltas, reason } = choice.end();
+    const said = deltas.map((delta) => this.#delta(choice, delta, null));
     const opening = choice.roleSent ? [] : [this.#delta(choice, { content: '' }, null)];
-    const reason = agree(choice.finish ?? 'stop', choice.tools?.any ?? false);
     const finish = { index: choice.index, delta: {}, logprobs: null, finish_reason: reason };
-    return [...calls, ...opening, this.#chunk([finish])];
+    return [...said, ...opening, this.#chunk([finish])];
   }
 
-  #delta(choice: ChoiceState, delta: ChatDelta, logprobs: unknown): ChatChunk {
+  #delta(choice: Choice, delta: ChatDelta, logprobs: unknown): ChatChunk {
     const whole: ChatDelta = choice.roleSent ? delta : { role: 'assistant', ...delta };
     choice.roleSent = true;
     return this.#chunk([{ index: choice.index, delta: whole, logprobs, finish_reason: null }]);
   }
 
   #chunk(choices: ChunkChoice[]): ChatChunk {
-    const { requestId, created, model } = this.#identity;
+    const { requestId, created, model } = this.#context.identity;
     return {
       id: `chatcmpl-${requestId}`,
       object: 'chat.completion.chunk',
@@ -158,67 +166,4 @@ export class ChatReader implements AnswerReader {
       usage: null,
     };
   }
-}
-
-/** A delta (or a whole message) without empty fields. An empty string is not content. */
-function readDelta(source: JsonRecord, pushCalls: (pieces: unknown[]) => ToolCallDelta[]): ChatDelta {
-  const delta: ChatDelta = {};
-  const content = textOf(source['content'], 'text');
-  const reasoning =
-    textOf(source['reasoning_content'] ?? source['reasoning'], 'text') ||
-    textOf(source['content'], 'thinking');
-  const refusal = textOf(source['refusal'], 'text');
-  if (content !== '') delta.content = content;
-  if (reasoning !== '') delta.reasoning_content = reasoning;
-  if (refusal !== '') delta.refusal = refusal;
-
-  const pieces = Array.isArray(source['tool_calls']) ? source['tool_calls'] : [];
-  const legacy = isRecord(source['function_call']) ? [{ index: 0, function: source['function_call'] }] : [];
-  const called = pieces.length > 0 ? pieces : legacy;
-  const calls = called.length > 0 ? pushCalls(called) : [];
-  if (calls.length > 0) delta.tool_calls = calls;
-  return delta;
-}
-
-/** Text of a string or, as Mistral sends it, of a list of typed parts. */
-function textOf(value: unknown, kind: 'text' | 'thinking'): string {
-  if (typeof value === 'string') return kind === 'text' ? value : '';
-  if (!Array.isArray(value)) return '';
-  return value
-    .filter(isRecord)
-    .filter((part) => part['type'] === kind)
-    .map((part) => textOf(part[kind], 'text'))
-    .join('');
-}
-
-const knownReasons = new Map<string, FinishReason>(
-  Object.entries({
-    stop: 'stop',
-    length: 'length',
-    max_tokens: 'length',
-    model_length: 'length',
-    tool_calls: 'tool_calls',
-    tool_use: 'tool_calls',
-    function_call: 'tool_calls',
-    content_filter: 'content_filter',
-    safety: 'content_filter',
-    refusal: 'content_filter',
-  } as const),
-);
-
-/** Undefined for null and empty: the choice continues. An unknown reason counts as `stop`. */
-function finishReason(value: unknown): FinishReason | undefined {
-  if (typeof value !== 'string' || value === '') return undefined;
-  return knownReasons.get(value.toLowerCase()) ?? 'stop';
-}
-
-/** Clients act on `tool_calls`, so it is sent exactly when there are calls and the answer was not cut. */
-function agree(reason: FinishReason, anyToolCalls: boolean): FinishReason {
-  if (anyToolCalls) return reason === 'stop' ? 'tool_calls' : reason;
-  return reason === 'tool_calls' ? 'stop' : reason;
-}
-
-function readLogprobs(value: unknown): unknown {
-  if (!isRecord(value)) return null;
-  return { content: value['content'] ?? null, refusal: value['refusal'] ?? null };
 }

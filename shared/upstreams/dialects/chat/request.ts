@@ -1,104 +1,68 @@
-/** Builds the body of a Chat Completions request for one channel. */
+/** Builds the body of a Chat Completions request for one channel. Never changes the call. */
 import type { CanonicalCall } from '../../../wire/canonical-call.ts';
-import type { ChatMessage } from '../../../wire/chat-request.ts';
-import type { JsonRecord } from '../../../wire/json-record.ts';
+import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { RequestSettings, SentBody } from '../../dialect.ts';
-import { limitFields } from '../../quirks.ts';
-
-/** Fields that could move a call to another model or price tier than the billed one. */
-const priceFields = [
-  'service_tier',
-  'speed',
-  'models',
-  'fallbacks',
-  'preset',
-  'route',
-  'provider',
-  'plugins',
-  'web_search_options',
-  'search_parameters',
-  'enable_search',
-  'modalities',
-  'audio',
-  'extra_body',
-];
-/** Types of tools that the caller runs. All others run at the upstream, which charges for them. */
-const callersTools = new Set(['function', 'custom']);
+import { fittedFields } from './fields.ts';
+import { limitOf, setLimits } from './limits.ts';
+import { chatMessages } from './messages.ts';
+import { chatTools } from './tools.ts';
+import { withoutNulls } from './without-nulls.ts';
 
 /**
  * Converts a call to the body for an upstream. Fields that the relay does not know are sent if the client wrote
- * Chat Completions, except nulls (absent), `priceFields` and tools of other types that the channel does not allow, and
- * fields that the channel drops or does not know. Requests a stream with usage unless the channel does not support it.
- * Content arrays are sent unchanged.
+ * Chat Completions. Requests a stream with usage unless the channel does not support it. Throws CannotCarry for what
+ * must not be left out and has no form here.
  */
-export function chatBody({ form, request, unknown }: CanonicalCall, settings: RequestSettings): SentBody {
-  const { quirks, allow } = settings;
-  const dropped = form === 'chat' ? [] : Object.keys(unknown);
-  const body: JsonRecord = withoutNulls(form === 'chat' ? { ...request, ...unknown } : request);
-  delete body['official'];
-  body['model'] = settings.model;
-  body['messages'] = request.messages.map(messageToUpstream);
-  const tools = request.tools?.filter(({ type }) => callersTools.has(type) || allow.includes(type)) ?? [];
-  if (tools.length > 0) body['tools'] = tools;
-  else delete body['tools'];
-  if (body['tools'] === undefined) {
-    delete body['tool_choice'];
-    delete body['parallel_tool_calls'];
-  }
-  for (const field of priceFields) if (!allow.includes(field)) delete body[field];
-  for (const field of Object.keys(body))
-    if (quirks.fields && !quirks.fields.has(field)) {
-      delete body[field];
-      dropped.push(field);
-    }
-  if (quirks.oneSampling && typeof body['temperature'] === 'number' && typeof body['top_p'] === 'number') {
-    delete body['top_p'];
-    dropped.push('top_p');
-  }
-  moveLimit(body, quirks.limitFields);
-  lowerLimits(body, settings);
-  Object.assign(body, settings.set);
-  for (const field of settings.drop) delete body[field];
+export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBody {
+  const { form, request, unknown } = call;
+  const { quirks } = settings;
+  const asked: JsonRecord = withoutNulls(form === 'chat' ? { ...request, ...unknown } : request);
+  for (const field of ['official', 'stream', 'stream_options']) delete asked[field];
+  const tools = chatTools(call, settings);
+  asked['model'] = settings.model;
+  asked['messages'] = chatMessages(call, settings, tools.wraps);
+  setOrDelete(asked, 'tools', tools.tools);
+  setOrDelete(asked, 'tool_choice', tools.choice);
+  if (tools.tools === undefined) delete asked['parallel_tool_calls'];
+  setLimits(asked, settings);
 
+  const { body, dropped, effort } = fittedFields(asked, settings);
+  const left = form === 'chat' ? [] : Object.keys(unknown);
+  const unsent = [...left, ...tools.dropped, ...dropped, ...statelessNames(call, settings)];
+  Object.assign(body, settings.set);
+  for (const field of settings.drop) {
+    if (Object.hasOwn(asked, field) && !Object.hasOwn(settings.set, field)) unsent.push(field);
+    delete body[field];
+  }
   delete body['stream'];
   delete body['stream_options'];
   if (settings.stream) {
     body['stream'] = true;
-    if (settings.includeUsage)
+    if (settings.includeUsage && (quirks.fields?.has('stream_options') ?? true))
       body['stream_options'] = { ...withoutNulls(request.stream_options ?? {}), include_usage: true };
   }
-  return { body, dropped, wrapped: new Set() };
+  return {
+    body,
+    dropped: [...new Set(unsent)],
+    effort,
+    outputTokensMax: limitOf(body, settings),
+    wrapped: tools.wrapped,
+  };
 }
 
-/** Moves a limit out of a field that the upstream does not accept. */
-function moveLimit(body: JsonRecord, accepted: readonly string[] | undefined): void {
-  const [first] = accepted ?? [];
-  if (first === undefined) return;
-  for (const field of limitFields.filter((each) => !accepted?.includes(each))) {
-    body[first] ??= body[field];
-    if (body[first] === undefined) delete body[first];
-    delete body[field];
-  }
+function setOrDelete(body: JsonRecord, field: string, value: unknown): void {
+  if (value === undefined) delete body[field];
+  else body[field] = value;
 }
 
-function lowerLimits(
-  body: JsonRecord,
-  { maxOutputTokens, outputTokensLimit, limitField }: RequestSettings,
-): void {
-  const max = Math.min(maxOutputTokens ?? Infinity, outputTokensLimit ?? Infinity);
-  const fields = new Set([...limitFields, limitField]);
-  const sent = [...fields].filter((field) => typeof body[field] === 'number');
-  for (const field of sent) body[field] = Math.min(Number(body[field]), max);
-  if (sent.length === 0 && outputTokensLimit !== undefined) body[limitField] = max;
+/** A repeat without state says so, if state was left out. */
+function statelessNames({ request }: CanonicalCall, { without, states }: RequestSettings): string[] {
+  if (!without.has('state')) return [];
+  const echoed = request.messages.some(
+    (message) =>
+      isRecord(message['extra_content']) ||
+      Array.isArray(message['reasoning_details']) ||
+      message.tool_calls?.some((call) => isRecord(call['extra_content'])),
+  );
+  return states.size > 0 || echoed ? ['reasoning'] : [];
 }
-
-/** `developer` is OpenAI's newer name for `system`. A null content is kept: it accompanies tool calls. */
-function messageToUpstream(message: ChatMessage): JsonRecord {
-  const body = withoutNulls(message);
-  if (message.role === 'developer') body['role'] = 'system';
-  if (message.content === null) body['content'] = null;
-  return body;
-}
-
-const withoutNulls = (source: object): JsonRecord =>
-  Object.fromEntries(Object.entries(source).filter(([, value]) => value !== null));

@@ -40,6 +40,8 @@ describe('GET /v1/account/usage over the real tables', () => {
       reserved: { N: '0.3' },
       prompt_tokens: { N: '12' },
       completion_tokens: { N: '40' },
+      cached_tokens: { N: '9' },
+      cache_write_1h_tokens: { N: '2' },
       estimated: { BOOL: true },
       end: { S: 'completed' },
       price: { S: '1:tokens:0.018:0.072' },
@@ -97,6 +99,9 @@ describe('GET /v1/account/usage over the real tables', () => {
       charge: 0.003096,
       prompt_tokens: 12,
       completion_tokens: 40,
+      cached_tokens: 9,
+      cache_write_tokens: 0,
+      cache_write_1h_tokens: 2,
       estimated: true,
       end: 'completed',
       price: '1:tokens:0.018:0.072',
@@ -108,6 +113,12 @@ describe('GET /v1/account/usage over the real tables', () => {
     });
     expect(page.data[1]).toMatchObject({ kind: 'grant', amount: 10, reason: 'paid', charge: 0 });
     expect(page.data[2]).toMatchObject({ official: true, cost: 0.5, charge: 0 });
+    for (const row of page.data.slice(1))
+      expect(row).toMatchObject({
+        cached_tokens: null,
+        cache_write_tokens: null,
+        cache_write_1h_tokens: null,
+      });
   });
 
   it('goes on where the page before ended, also after a grant, and whether or not the cursor is escaped', async () => {

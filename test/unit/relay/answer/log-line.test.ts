@@ -20,6 +20,15 @@ const clamped = [
   data({ choices: [], usage: { prompt_tokens: 7, completion_tokens: -4 } }),
   done,
 ];
+const cached = [
+  delta('a'),
+  finish(),
+  data({
+    choices: [],
+    usage: { prompt_tokens: 7, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 6 } },
+  }),
+  done,
+];
 const search = { type: 'searxng', endpoint: 'https://search.test', results: 5 } as const;
 const head = {
   request_id: '01call00000000000000000001',
@@ -98,6 +107,22 @@ const whole: [string, RigOptions, UpstreamScript[], object, object][] = [
       usage_estimated: false,
       usage_clamped: true,
       charge: '0.007',
+    },
+  ],
+  [
+    'a call whose prompt was partly in the upstream cache is charged like any other',
+    {},
+    [{ steps: cached }],
+    small,
+    {
+      ...head,
+      ...answered,
+      first_content_ms: 0,
+      prompt_tokens: 7,
+      completion_tokens: 1,
+      cached_tokens: 6,
+      usage_estimated: false,
+      charge: '0.009',
     },
   ],
   [

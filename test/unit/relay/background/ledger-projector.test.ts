@@ -101,7 +101,8 @@ async function close(
 
 describe('the ledger', () => {
   test('gets one row for each close, with exact amounts in yuan', async () => {
-    const said = { endpoint: 'chat', promptTokens: 12, completionTokens: 0, end: 'completed' };
+    const cache = { cached_tokens: 6, cache_write_tokens: 4 };
+    const said = { endpoint: 'chat', promptTokens: 12, completionTokens: 0, cache, end: 'completed' };
     await close('call1', { charge: 10n ** 20n + 1n, ...said, estimated: true }, { amount: 2_500_000_000n });
     await close('call2', { kind: 'released' }, { slot: slot(5) });
     await close('call3', { kind: 'expired', charge: 1n }, { slot: slot(5) });
@@ -114,7 +115,8 @@ describe('the ledger', () => {
       price: '1:tokens:0.001:0.002',
     };
     const settled = { kind: 'settled', endpoint: 'chat', estimated: true, end: 'completed' };
-    const counts = { prompt_tokens: '12', completion_tokens: '0' };
+    const cached = { cached_tokens: '6', cache_write_tokens: '4' };
+    const counts = { prompt_tokens: '12', completion_tokens: '0', ...cached };
     const amounts = { charge: '100000000000.000000001', reserved: '2.5' };
     expect(await rows()).toEqual([
       { ...common, ...settled, ...counts, ...amounts, id: 'call1' },

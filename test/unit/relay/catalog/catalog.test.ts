@@ -115,6 +115,9 @@ describe('the lists', () => {
   test('charge shows no attribute that the contract does not name', async () => {
     const noted = { ...snapshot, charges: [{ ...snapshot.charges[0]!, note: 'internal' }] };
     expect((await call('/v1/charge', {}, () => noted)).text).not.toContain('internal');
+    const cache = { cached_input: 0.05, cache_write: 0.6, cache_write_1h: 1 };
+    const priced = { ...snapshot, charges: snapshot.charges.map((charge) => ({ ...charge, ...cache })) };
+    expect((await call('/v1/charge', {}, () => priced)).json()).toEqual(snapshot.charges);
   });
 
   test('plans are empty until subscriptions are enabled', async () => {

@@ -98,6 +98,25 @@ describe('failover before the first content', () => {
     const one = await new CoreRig(two).upstream(limited('30'), { status: 500 }).post(ask);
     expect(one.status).toBe(502);
   });
+
+  it('says the real wait of days, while the channel rests for one', async () => {
+    const rig = new CoreRig({ channels: [{ id: 'c' }] }).upstream({
+      status: 429,
+      headers: { 'retry-after': '223920' },
+    });
+    expect((await rig.post(ask)).headers['retry-after']).toBe('223920');
+    expect(rig.health.of('c')?.coolUntilMs).toBe(rig.clock.now() + 86_400_000);
+  });
+
+  it('says no rate limit when accounts of ours are empty', async () => {
+    const empty = JSON.stringify({
+      error: { code: 'insufficient_quota', message: 'You exceeded your quota' },
+    });
+    const rig = new CoreRig(two).upstream({ status: 429, steps: [empty] });
+    const answer = await rig.post(ask);
+    expect(answer.status).toBe(502);
+    expect(answer.text).not.toContain('quota');
+  });
 });
 
 describe('a cooldown', () => {

@@ -18,6 +18,8 @@ const smallStream = { ...small, stream: true };
 const usageOf = (counts: object): Step => data({ choices: [], usage: counts });
 
 interface Expected {
+  /** What of the input the close record says was cached. */
+  cached?: number;
   /** Nano-yuan by tokens, and per call. */
   charge: [bigint, bigint];
   kind: 'settled' | 'released';
@@ -61,7 +63,7 @@ const endings: [string, UpstreamScript, Expected][] = [
         done,
       ],
     },
-    { charge: [17n * milli, call], kind: 'settled', end: 'completed' },
+    { charge: [17n * milli, call], kind: 'settled', end: 'completed', cached: 6 },
   ],
   [
     'has reasoning counted beside its completion',
@@ -153,6 +155,7 @@ describe.each([
       const rig = new BillingRig().upstream(script).granted(yuan);
       await rig.call(body);
       expect(rig.item?.last?.estimated).toBe(expected.estimated ?? false);
+      expect(rig.item?.last?.cache?.cached_tokens).toBe(expected.cached);
     },
   );
 });

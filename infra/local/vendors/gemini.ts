@@ -1,0 +1,201 @@
+import { createHash } from 'node:crypto';
+import { commonFields, unknownField } from './chat/rules.ts';
+import { secretOf, type ChatCall } from './chat/request.ts';
+import type { ChatStyle } from './chat/reply.ts';
+import { serveChat, type ChatServer } from './chat/serve.ts';
+import { jsonReply } from './script/frames.ts';
+import { PrefixMemory } from './script/prefix-memory.ts';
+import { isObject, type Refusal, type Rule, type Vendor, type VendorReply } from './script/vendor.ts';
+
+/**
+ * Google's OpenAI-compatible endpoint. `gemini-3-pro-preview` signs the first call of a turn;
+ * `gemini-3-flash-preview` does so in a last piece without an index and gives all calls the index 0;
+ * `gemini-2.5-flash` signs nothing.
+ */
+export function geminiDouble(): Vendor {
+  const memory = new PrefixMemory();
+  return {
+    name: 'gemini',
+    base: '/v1beta/openai',
+    models: ['gemini-3-pro-preview', 'gemini-3-flash-preview', 'gemini-2.5-flash'],
+    rules,
+    serve: (request) =>
+      Promise.resolve(
+        request.method === 'POST' && request.path === '/v1beta/openai/chat/completions'
+          ? serveChat(request, server, memory)
+          : refuse({ status: 404, message: 'Requested entity was not found.' }),
+      ),
+  };
+}
+
+const fields = [
+  ...commonFields,
+  'parallel_tool_calls',
+  'reasoning_effort',
+  'modalities',
+  'service_tier',
+  'extra_body',
+];
+
+const signs = (model: string): boolean => model.startsWith('gemini-3');
+const skip = 'skip_thought_signature_validator';
+
+/** A signature belongs to one call: name and arguments. */
+const signatureOf = (name: string, input: string): string =>
+  createHash('sha512').update(`gemini\n${name}\n${input}`).digest('base64');
+
+function sentSignature(sent: Record<string, unknown>): unknown {
+  const extra = sent['extra_content'];
+  const google = isObject(extra) ? extra['google'] : undefined;
+  return isObject(google) ? google['thought_signature'] : undefined;
+}
+
+/** Turns with calls after the last user message: the ones that Gemini validates. */
+function currentSteps({ messages }: ChatCall) {
+  const lastUser = messages.findLastIndex(({ role }) => role === 'user');
+  return messages.flatMap(({ calls: [first] }, index) =>
+    first && index > lastUser ? [{ first, index }] : [],
+  );
+}
+
+const signatures = 'https://ai.google.dev/gemini-api/docs/thought-signatures';
+
+const rules: Rule<ChatCall>[] = [
+  {
+    id: 'api-key',
+    says: 'A wrong key is refused with a 400 whose reason is API_KEY_INVALID.',
+    source: 'https://ai.google.dev/gemini-api/docs/troubleshooting',
+    date: '2026-11-21',
+    check: ({ headers }) =>
+      secretOf(headers).startsWith('wrong') && {
+        status: 400,
+        message: 'API key not valid. Please pass a valid API key.',
+        code: 'API_KEY_INVALID',
+      },
+  },
+  {
+    id: 'unknown-name',
+    says: 'Fields that Gemini does not know are refused by name.',
+    source: 'https://github.com/Alishahryar1/free-claude-code/issues/542',
+    date: '2026-05-24',
+    check({ body }) {
+      const field = unknownField(body, fields);
+      const message = `Invalid JSON payload received. Unknown name "${field}": Cannot find field.`;
+      return field !== undefined && { status: 400, message, param: field };
+    },
+  },
+  {
+    id: 'model',
+    says: 'Models that do not exist answer 404.',
+    source: 'https://ai.google.dev/gemini-api/docs/troubleshooting',
+    date: '2026-11-21',
+    check: ({ model }) =>
+      !/^(models\/)?gemini-(3-(pro|flash)-preview|2\.5-flash)$/.test(model) && {
+        status: 404,
+        message: `models/${model} is not found for API version v1main, or is not supported for generateContent.`,
+      },
+  },
+  {
+    id: 'signature-missing',
+    says: 'The first call of each step since the last user message needs its thought signature.',
+    source: signatures,
+    date: '2026-06-22',
+    check(call) {
+      const lost = currentSteps(call).find(({ first }) => sentSignature(first.sent) === undefined);
+      if (!signs(call.model) || !lost) return undefined;
+      return {
+        status: 400,
+        message: `Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call \`default_api:${lost.first.name}\` , position ${lost.index + 1}. Please refer to ${signatures} for more details.`,
+      };
+    },
+  },
+  {
+    id: 'signature-valid',
+    says: 'A thought signature is the one of its call, or the documented one that skips the validation.',
+    source: signatures,
+    date: '2026-11-21',
+    check(call) {
+      const wrong = currentSteps(call).some(({ first: { sent, name, input } }) => {
+        const signature = sentSignature(sent);
+        return signature !== skip && signature !== signatureOf(name, input);
+      });
+      return signs(call.model) && wrong && { status: 400, message: 'Thought signature is not valid.' };
+    },
+  },
+];
+
+const statusNames: Record<number, string> = {
+  404: 'NOT_FOUND',
+  429: 'RESOURCE_EXHAUSTED',
+  500: 'INTERNAL',
+  503: 'UNAVAILABLE',
+};
+
+/** Google wraps the error of this endpoint in a list. */
+function refuse({ status, message, code, param }: Refusal): VendorReply {
+  const details = [
+    ...(code
+      ? [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: code, domain: 'googleapis.com' }]
+      : []),
+    ...(param
+      ? [
+          {
+            '@type': 'type.googleapis.com/google.rpc.BadRequest',
+            fieldViolations: [{ description: message }],
+          },
+        ]
+      : []),
+    ...(status === 429 ? [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '7s' }] : []),
+  ];
+  const error = { code: status, message, status: statusNames[status] ?? 'INVALID_ARGUMENT', details };
+  return jsonReply(status, [{ error }]);
+}
+
+const server: ChatServer = {
+  rules,
+  refuse,
+  failures: {
+    overload: { status: 503, message: 'The model is overloaded. Please try again later.' },
+    quota: {
+      status: 429,
+      message: 'You exceeded your current quota, please check your plan and billing details.',
+      code: 'RATE_LIMIT_EXCEEDED',
+    },
+    throttle: { status: 429, message: 'Resource has been exhausted (e.g. check quota).' },
+    window: {
+      status: 400,
+      message: 'The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).',
+    },
+  },
+  streamError: [{ error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } }],
+  thinks: ({ body }) => body['reasoning_effort'] !== 'none',
+  cachedFrom: 2048,
+  style,
+  notes: ({ model, messages }) =>
+    signs(model) && messages.some(({ calls: [first] }) => first && sentSignature(first.sent) === undefined)
+      ? ['a call without its thought signature in an earlier turn']
+      : [],
+};
+
+function style({ model }: ChatCall): ChatStyle {
+  const flash = model.includes('3-flash');
+  return {
+    id: 'Zr8gaY2hNd6kmtkP',
+    callId: ({ turn, index }) => `function-call-${1_000_000 + turn.step * 10 + index}`,
+    // What the model thought is in the total alone.
+    usage: ({ input, cacheRead, output, thinking }) => ({
+      prompt_tokens: input + cacheRead,
+      completion_tokens: output - thinking,
+      total_tokens: input + cacheRead + output,
+      ...(cacheRead > 0 && { prompt_tokens_details: { cached_tokens: cacheRead } }),
+    }),
+    wholeCalls: true,
+    ...(flash && { extraTrails: true, callIndex: () => 0 }),
+    extra({ turn, index }) {
+      const call = turn.calls[index];
+      // Only the first of parallel calls is signed.
+      if (!signs(model) || index > 0 || !call) return undefined;
+      return { extra_content: { google: { thought_signature: signatureOf(call.name, call.input) } } };
+    },
+  };
+}

@@ -1,0 +1,172 @@
+import * as z from 'zod/mini';
+
+/**
+ * The body of a Messages request as Anthropic's reference and SDK (`MessageCreateParamsBase`) have it; any other
+ * field is refused. What depends on the model or the version is in the rules.
+ */
+
+const cacheControl = z.optional(
+  z.nullable(z.strictObject({ type: z.literal('ephemeral'), ttl: z.optional(z.enum(['5m', '1h'])) })),
+);
+const optionalText = z.optional(z.nullable(z.string()));
+
+const textBlock = z.strictObject({
+  type: z.literal('text'),
+  text: z.string(),
+  cache_control: cacheControl,
+  citations: z.optional(z.nullable(z.array(z.unknown()))),
+});
+const source = z.union([
+  z.strictObject({ type: z.literal('base64'), media_type: z.string(), data: z.string() }),
+  z.strictObject({ type: z.literal('url'), url: z.string() }),
+  z.strictObject({ type: z.literal('file'), file_id: z.string() }),
+  z.strictObject({ type: z.literal('text'), media_type: z.literal('text/plain'), data: z.string() }),
+]);
+const image = z.strictObject({ type: z.literal('image'), source, cache_control: cacheControl });
+const document = z.strictObject({
+  type: z.literal('document'),
+  source,
+  title: optionalText,
+  context: optionalText,
+  citations: z.optional(z.nullable(z.strictObject({ enabled: z.boolean() }))),
+  cache_control: cacheControl,
+});
+const toolUse = z.strictObject({
+  type: z.literal('tool_use'),
+  id: z.string(),
+  name: z.string(),
+  input: z.record(z.string(), z.unknown()),
+  cache_control: cacheControl,
+});
+const toolResult = z.strictObject({
+  type: z.literal('tool_result'),
+  tool_use_id: z.string(),
+  content: z.optional(
+    z.union([z.string(), z.array(z.discriminatedUnion('type', [textBlock, image, document]))]),
+  ),
+  is_error: z.optional(z.boolean()),
+  cache_control: cacheControl,
+});
+const thinkingBlock = z.strictObject({
+  type: z.literal('thinking'),
+  thinking: z.string(),
+  signature: z.string(),
+});
+const redacted = z.strictObject({ type: z.literal('redacted_thinking'), data: z.string() });
+
+const block = z.discriminatedUnion('type', [
+  textBlock,
+  image,
+  document,
+  toolUse,
+  toolResult,
+  thinkingBlock,
+  redacted,
+]);
+
+const display = z.optional(z.nullable(z.enum(['summarized', 'omitted'])));
+/** Part of a beta: what to do with a block of another conversation. */
+const binding = z.optional(
+  z.nullable(
+    z.strictObject({ prefix_mismatch_behavior: z.optional(z.nullable(z.enum(['error', 'drop_block']))) }),
+  ),
+);
+const thinking = z.discriminatedUnion('type', [
+  z.strictObject({
+    type: z.literal('enabled'),
+    budget_tokens: z.int().check(z.gte(1024)),
+    display,
+    block_binding: binding,
+  }),
+  z.strictObject({ type: z.literal('adaptive'), display, block_binding: binding }),
+  z.strictObject({ type: z.literal('disabled') }),
+  z.strictObject({ type: z.literal('between_tools') }),
+]);
+
+const single = { disable_parallel_tool_use: z.optional(z.boolean()) };
+const toolChoice = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('auto'), ...single }),
+  z.strictObject({ type: z.literal('any'), ...single }),
+  z.strictObject({ type: z.literal('tool'), name: z.string(), ...single }),
+  z.strictObject({ type: z.literal('none') }),
+]);
+
+const tool = z.strictObject({
+  type: z.optional(z.nullable(z.literal('custom'))),
+  name: z.string(),
+  description: z.optional(z.string()),
+  input_schema: z.looseObject({ type: z.literal('object') }),
+  strict: z.optional(z.boolean()),
+  defer_loading: z.optional(z.boolean()),
+  eager_input_streaming: z.optional(z.nullable(z.boolean())),
+  input_examples: z.optional(z.array(z.record(z.string(), z.unknown()))),
+  allowed_callers: z.optional(z.array(z.string())),
+  cache_control: cacheControl,
+});
+
+const fields = {
+  model: z.string(),
+  max_tokens: z.int().check(z.gte(1)),
+  messages: z.array(
+    z.strictObject({
+      role: z.enum(['user', 'assistant', 'system']),
+      content: z.union([z.string(), z.array(block)]),
+    }),
+  ),
+  system: z.optional(z.union([z.string(), z.array(textBlock)])),
+  tools: z.optional(z.array(tool)),
+  tool_choice: z.optional(toolChoice),
+  thinking: z.optional(thinking),
+  output_config: z.optional(
+    z.strictObject({
+      effort: z.optional(z.nullable(z.enum(['low', 'medium', 'high', 'xhigh', 'max']))),
+      format: z.optional(
+        z.nullable(
+          z.strictObject({ type: z.literal('json_schema'), schema: z.record(z.string(), z.unknown()) }),
+        ),
+      ),
+    }),
+  ),
+  stop_sequences: z.optional(z.array(z.string())),
+  stream: z.optional(z.boolean()),
+  metadata: z.optional(z.strictObject({ user_id: optionalText })),
+  service_tier: z.optional(z.enum(['auto', 'standard_only'])),
+  container: optionalText,
+  inference_geo: optionalText,
+  speed: z.optional(z.nullable(z.enum(['standard', 'fast']))),
+  cache_control: cacheControl,
+};
+
+const sampling = {
+  temperature: z.optional(z.number().check(z.gte(0), z.lte(1))),
+  top_p: z.optional(z.number().check(z.gte(0), z.lte(1))),
+  top_k: z.optional(z.int().check(z.gte(0))),
+};
+
+/** 2023-06-01. */
+const olderBody = z.strictObject({ ...fields, ...sampling });
+/** 2026-10-21: sampling parameters are unknown fields. */
+const newerBody = z.strictObject(fields);
+
+export type MessagesBody = z.infer<typeof olderBody>;
+export type Block = z.infer<typeof block>;
+
+/** The body, or what is wrong in Anthropic's words: the place, then the complaint. */
+export function readBody(value: unknown, isNewer: boolean): { body: MessagesBody } | { problem: string } {
+  const { data, error } = (isNewer ? newerBody : olderBody).safeParse(value);
+  return data ? { body: data } : { problem: sentenceOf(error.issues[0] as z.core.$ZodIssue) };
+}
+
+function sentenceOf(issue: z.core.$ZodIssue, base: PropertyKey[] = []): string {
+  const path = [...base, ...issue.path];
+  const at = (more: PropertyKey[] = []): string => [...path, ...more].map(String).join('.');
+  if (issue.code === 'unrecognized_keys')
+    return `${at([issue.keys[0] ?? ''])}: Extra inputs are not permitted`;
+  if (issue.code === 'invalid_union') {
+    // The variant that came furthest knows best what is wrong.
+    const [deepest] = issue.errors.flat().toSorted((a, b) => b.path.length - a.path.length);
+    return deepest ? sentenceOf(deepest, path) : `${at()}: Input tag does not match any of the expected tags`;
+  }
+  if (issue.code === 'invalid_type' && issue.input === undefined) return `${at()}: Field required`;
+  return `${at()}: ${issue.message}`;
+}

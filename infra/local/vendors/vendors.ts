@@ -1,0 +1,144 @@
+import { createServer } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { closeServer, listenOnLoopback } from '../host/free-port.ts';
+import { anthropicDouble } from './anthropic.ts';
+import { bedrockDouble } from './bedrock.ts';
+import { deepseekDouble } from './deepseek.ts';
+import { geminiDouble } from './gemini.ts';
+import { openaiDouble } from './openai.ts';
+import { pickyDouble } from './picky.ts';
+import { jsonReply } from './script/frames.ts';
+import { objectIn, type Vendor, type VendorReply, type VendorRequest } from './script/vendor.ts';
+
+export interface LoggedRequest {
+  method: string;
+  path: string;
+  headers: Record<string, string>;
+  /** Parsed, if it is a JSON object; else its text. */
+  body: unknown;
+  status: number;
+  /** The rule that the request broke, or the failure that its text asked for. */
+  rule?: string;
+  /** What the vendor tolerated. */
+  notes: string[];
+}
+
+export interface Vendors {
+  port: number;
+  names: string[];
+  /** The endpoint of a channel row: the dialect's path is appended to it. */
+  url(vendor: string): string;
+  /** The latest requests, oldest first. */
+  requests(vendor: string): LoggedRequest[];
+  close(): Promise<void>;
+}
+
+/** Fresh doubles: they remember what they were sent, each for itself. */
+export const vendorDoubles = (): Vendor[] => [
+  openaiDouble(),
+  geminiDouble(),
+  deepseekDouble(),
+  anthropicDouble(),
+  bedrockDouble(),
+  pickyDouble(),
+];
+
+const logMax = 2000;
+
+/**
+ * Serves all doubles on loopback, each below its own name; Bedrock has a port of its own too, since its rows name
+ * a host without a path. Port 0 picks free ports; for any other, Bedrock's is the one after it.
+ */
+export async function startVendors(port = 0): Promise<Vendors> {
+  const doubles = new Map(vendorDoubles().map((vendor) => [vendor.name, vendor]));
+  const logs = new Map([...doubles.keys()].map((name) => [name, [] as LoggedRequest[]]));
+  const answer = async (name: string, incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const request = await requestOf(incoming, name);
+    const reply = await replyOf(doubles.get(name), request);
+    const log = logs.get(name);
+    log?.push(logged(request, reply));
+    if (log && log.length > logMax) log.shift();
+    send(response, reply);
+  };
+  const serverFor = (nameOf: (request: IncomingMessage) => string): Server =>
+    createServer((request, response) => {
+      answer(nameOf(request), request, response).catch(() => response.destroy());
+    });
+  const own = 'bedrock';
+  const server = serverFor(({ url = '' }) => url.split('/')[1] ?? '');
+  const ownServer = serverFor(() => own);
+  const shared = await listenOnLoopback(server, port);
+  const ownPort = await listenOnLoopback(ownServer, port === 0 ? 0 : port + 1);
+  const vendorNamed = (name: string): Vendor => {
+    const vendor = doubles.get(name);
+    if (!vendor) throw new Error(`there is no double of ${name}`);
+    return vendor;
+  };
+  return {
+    port: shared,
+    names: [...doubles.keys()],
+    url: (name) =>
+      name === own
+        ? `http://127.0.0.1:${ownPort}`
+        : `http://127.0.0.1:${shared}/${name}${vendorNamed(name).base}`,
+    requests: (name) => logs.get(vendorNamed(name).name) ?? [],
+    async close() {
+      await Promise.all([closeServer(server), closeServer(ownServer)]);
+    },
+  };
+}
+
+async function requestOf(incoming: IncomingMessage, name: string): Promise<VendorRequest> {
+  const [signedPath = ''] = (incoming.url ?? '').split('?');
+  const prefix = `/${name}`;
+  const headers = Object.entries(incoming.headers).map(([key, value]) => [key, [value].flat().join(', ')]);
+  return {
+    method: incoming.method ?? '',
+    path: isBelow(signedPath, prefix) ? signedPath.slice(prefix.length) : signedPath,
+    signedPath,
+    headers: Object.fromEntries(headers),
+    text: (await buffer(incoming)).toString(),
+  };
+}
+
+const isBelow = (path: string, prefix: string): boolean => path.startsWith(`${prefix}/`);
+
+async function replyOf(vendor: Vendor | undefined, request: VendorRequest): Promise<VendorReply> {
+  if (!vendor) return jsonReply(404, { error: { message: 'There is no such double.' } });
+  if (request.method === 'GET' && request.path === `${vendor.base}/models`) return modelList(vendor);
+  return vendor.serve(request);
+}
+
+/** A list that readers of OpenAI's and of Anthropic's form understand. */
+const modelList = ({ models, name }: Vendor): VendorReply =>
+  jsonReply(200, {
+    object: 'list',
+    data: models.map((id) => ({ id, object: 'model', type: 'model', created: 0, owned_by: name })),
+    has_more: false,
+    first_id: models[0],
+    last_id: models.at(-1),
+  });
+
+const logged = (
+  { method, signedPath, path, headers, text }: VendorRequest,
+  reply: VendorReply,
+): LoggedRequest => ({
+  method,
+  path: signedPath ?? path,
+  headers,
+  body: objectIn(text) ?? text,
+  status: reply.status,
+  ...(reply.rule !== undefined && { rule: reply.rule }),
+  notes: reply.notes ?? [],
+});
+
+/** A broken connection breaks only after everything before it was sent; a silent one stays open. */
+function send(response: ServerResponse, { status, headers, frames, ending }: VendorReply): void {
+  response.writeHead(status, headers);
+  response.flushHeaders();
+  const [last, ...others] = frames.toReversed();
+  for (const frame of others.toReversed()) response.write(frame);
+  if (ending === undefined) response.end(last);
+  else response.write(last ?? '', () => ending === 'destroyed' && response.destroy());
+}

@@ -1,0 +1,121 @@
+import type { Machine } from '../../../stream/machine.ts';
+import type { ChatChunk, ChatDelta, ChatUsage, ChunkChoice } from '../../../wire/chat-response.ts';
+import { InvalidRequest } from '../../../wire/invalid-request.ts';
+import type { JsonRecord } from '../../../wire/json-record.ts';
+import type { ErrorObject } from '../../../wire/public/error-body.ts';
+import type { AnswerFacts, SentFacts } from '../../endpoint.ts';
+import type { ResponseObject, ResponsesEvent, TokenLogprob } from './responses-response.ts';
+import { finishedResponse } from './objects.ts';
+import { AnswerItems } from './answer-items.ts';
+import type { DeclaredTool } from './call-item.ts';
+import { tokenLogprobs } from './token-logprobs.ts';
+
+const noUsage: ChatUsage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+
+/** What the request says about its answer. */
+export interface AskedAnswer {
+  /** The response object at the start, without the fields that `echo` gives. */
+  started: ResponseObject;
+  /** The fields of the request that are repeated in the answer, as they are in force. */
+  echo: (sent: SentFacts) => JsonRecord;
+  declared: ReadonlyMap<string, DeclaredTool>;
+  /** The text of the reasoning is shown as a summary. */
+  summary: boolean;
+  /** The client keeps the state of the turn. */
+  keepsState: boolean;
+  logprobs: boolean;
+}
+
+/**
+ * Converts the canonical stream of one choice to the events of a Responses stream: created in_progress (item
+ * event | in_progress)* (completed | failed). Throws an InvalidRequest for an image, which no item can hold.
+ */
+export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
+  readonly #asked: AskedAnswer;
+  readonly #facts: AnswerFacts;
+  readonly #items: AnswerItems;
+  /** The response object of the opening events; undefined before them. */
+  #opened: ResponseObject | undefined;
+  /** The index of the first choice, which alone is shown. Some upstreams count their choices from 1. */
+  #choice: number | undefined;
+  #finish = 'stop';
+  #usage = noUsage;
+  #quota: number | undefined;
+
+  constructor(asked: AskedAnswer, facts: AnswerFacts) {
+    this.#asked = asked;
+    this.#facts = facts;
+    this.#items = new AnswerItems({
+      suffix: asked.started.id.replace(/^resp-/, ''),
+      declared: asked.declared,
+      state: asked.keepsState ? facts : undefined,
+    });
+  }
+
+  /** The two events that open the stream; none if they were sent already. */
+  start(): ResponsesEvent[] {
+    if (this.#opened) return [];
+    this.#opened = this.#response();
+    return [{ type: 'response.created', response: this.#opened }, this.inProgress()];
+  }
+
+  inProgress(): ResponsesEvent {
+    return { type: 'response.in_progress', response: this.#opened };
+  }
+
+  push(chunk: ChatChunk): ResponsesEvent[] {
+    if (chunk.usage) this.#usage = chunk.usage;
+    if (typeof chunk.quota === 'number') this.#quota = chunk.quota;
+    const shown = chunk.choices.filter(({ index }) => index === (this.#choice ??= index));
+    if (shown.some(({ delta }) => (delta.images?.length ?? 0) > 0)) throw imageRefused();
+    return [...this.start(), ...shown.flatMap((choice) => this.#pushChoice(choice))];
+  }
+
+  end(): ResponsesEvent[] {
+    const events = [...this.start(), ...this.#items.end(this.#finish)];
+    const response = finishedResponse(this.#response(), {
+      output: this.#items.output,
+      usage: this.#usage,
+      finish: this.#finish,
+      quota: this.#quota,
+      endedAt: this.#facts.now(),
+    });
+    return [...events, { type: 'response.completed', response }];
+  }
+
+  /** Does not close open items: a client would run an incomplete call that is marked as done. */
+  failed(error: ErrorObject): ResponsesEvent[] {
+    const response = { ...this.#response(), status: 'failed', output: this.#items.output, error };
+    return [...this.start(), { type: 'response.failed', response, error }];
+  }
+
+  #response(): ResponseObject {
+    return { ...this.#asked.started, ...this.#asked.echo(this.#facts.sent()) };
+  }
+
+  #pushChoice({ delta, logprobs, finish_reason: finish }: ChunkChoice): ResponsesEvent[] {
+    if (finish) this.#finish = finish;
+    const shown = this.#asked.logprobs && logprobs !== null ? tokenLogprobs(logprobs) : [];
+    return this.#pushDelta(delta, shown);
+  }
+
+  #pushDelta(delta: ChatDelta, logprobs: TokenLogprob[]): ResponsesEvent[] {
+    const items = this.#items;
+    if (delta.phase !== undefined) items.phase(delta.phase);
+    const events: ResponsesEvent[] = [];
+    if (delta.reasoning_content && this.#asked.summary)
+      events.push(...items.reasoning(delta.reasoning_content));
+    if (delta.content) events.push(...items.text(delta.content, logprobs));
+    if (delta.refusal) events.push(...items.refusal(delta.refusal));
+    for (const annotation of delta.annotations ?? []) events.push(...items.annotation(annotation));
+    for (const piece of delta.tool_calls ?? []) events.push(...items.call(piece));
+    return events;
+  }
+}
+
+const imageRefused = (): InvalidRequest =>
+  new InvalidRequest(
+    'unsupported_output',
+    'model',
+    'The model answers with an image, which an answer on /v1/responses cannot hold here. Ask on /v1/chat/completions.',
+  );

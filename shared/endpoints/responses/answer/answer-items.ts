@@ -1,0 +1,139 @@
+import type { ToolCallDelta, UrlCitation } from '../../../wire/chat-response.ts';
+import type { AnswerFacts } from '../../endpoint.ts';
+import { incompleteReason } from './objects.ts';
+import type { OutputItem, ResponsesEvent, TokenLogprob } from './responses-response.ts';
+import { CallWriter, type DeclaredTool } from './call-item.ts';
+import { ItemQueue } from './item-queue.ts';
+import { MessageWriter } from './message-item.ts';
+import { ReasoningWriter } from './reasoning-item.ts';
+
+/** What the items of an answer are made with. */
+export interface ItemsContext {
+  /** The end of the items' ids. */
+  suffix: string;
+  /** The declared tools, by flat name. */
+  declared: ReadonlyMap<string, DeclaredTool>;
+  /** The state of the turn; undefined: the client does not keep it. */
+  state: Pick<AnswerFacts, 'sealedState' | 'opaqueParts'> | undefined;
+}
+
+/**
+ * The output items of an answer. Text after a call or after reasoning is a message of its own. The state of the turn
+ * stands in the reasoning item that closes; if more of it came later, one more item has the whole state at the end.
+ */
+export class AnswerItems {
+  readonly #context: ItemsContext;
+  readonly #queue = new ItemQueue();
+  /** By index in the canonical stream. */
+  readonly #calls = new Map<number, CallWriter>();
+  /** Annotations that came before any text. */
+  #annotations: UrlCitation[] = [];
+  /** The phase that the upstream said last. */
+  #phase: string | undefined;
+  /** The number of opaque parts that the last seal had. */
+  #sealedParts = 0;
+
+  constructor(context: ItemsContext) {
+    this.#context = context;
+  }
+
+  /** The items that are done. */
+  get output(): OutputItem[] {
+    return this.#queue.output;
+  }
+
+  phase(phase: string): void {
+    this.#phase = phase;
+  }
+
+  reasoning(text: string): ResponsesEvent[] {
+    const last = this.#queue.last;
+    if (last instanceof ReasoningWriter) return this.#queue.write(last, last.summary(text));
+    const { item, events } = this.#openReasoning();
+    return [...events, ...this.#queue.write(item, item.summary(text))];
+  }
+
+  text(text: string, logprobs: TokenLogprob[]): ResponsesEvent[] {
+    const { item, events } = this.#message();
+    const said = item.text(text, logprobs);
+    const annotations = this.#annotations.splice(0).flatMap((each) => item.annotate(each));
+    return [...events, ...this.#queue.write(item, [...said, ...annotations])];
+  }
+
+  refusal(text: string): ResponsesEvent[] {
+    const { item, events } = this.#message();
+    return [...events, ...this.#queue.write(item, item.refusal(text))];
+  }
+
+  annotation(annotation: UrlCitation): ResponsesEvent[] {
+    const last = this.#queue.last;
+    if (last instanceof MessageWriter) return this.#queue.write(last, last.annotate(annotation));
+    this.#annotations.push(annotation);
+    return [];
+  }
+
+  /** A piece of a call that is done already says nothing: its arguments were complete. */
+  call(piece: ToolCallDelta): ResponsesEvent[] {
+    const text = piece.function?.arguments ?? piece.custom?.input ?? '';
+    const known = this.#calls.get(piece.index);
+    if (known) return this.#queue.has(known) ? this.#queue.write(known, known.input(text)) : [];
+    const call = this.#newCall(piece);
+    this.#calls.set(piece.index, call);
+    return [...this.#queue.add(call), ...this.#queue.write(call, call.input(text))];
+  }
+
+  /** Closes all items; then comes the state that no item has yet. `finish`: the finish reason. */
+  end(finish: string): ResponsesEvent[] {
+    const cut = incompleteReason(finish) !== undefined;
+    const phase = finish === 'tool_calls' ? 'commentary' : 'final_answer';
+    const events = this.#queue.end({
+      status: cut ? 'incomplete' : 'completed',
+      phase: cut ? undefined : phase,
+    });
+    const { state } = this.#context;
+    if (!state || state.opaqueParts() <= this.#sealedParts) return events;
+    const opening = this.#openReasoning().events;
+    return [...events, ...opening, ...this.#queue.end({ status: 'completed', phase: undefined })];
+  }
+
+  /** The open message, unless the upstream said that another phase began. */
+  #message(): { item: MessageWriter; events: ResponsesEvent[] } {
+    const last = this.#queue.last;
+    const phase = this.#phase;
+    if (last instanceof MessageWriter && (phase === undefined || phase === last.phase))
+      return { item: last, events: [] };
+    const outputIndex = this.#queue.nextIndex;
+    const item = new MessageWriter(`msg_${this.#context.suffix}_${outputIndex}`, outputIndex, phase);
+    return { item, events: this.#queue.add(item) };
+  }
+
+  #openReasoning(): { item: ReasoningWriter; events: ResponsesEvent[] } {
+    const outputIndex = this.#queue.nextIndex;
+    const id = `rs_${this.#context.suffix}_${outputIndex}`;
+    const item = new ReasoningWriter(id, outputIndex, () => this.#seal(id));
+    return { item, events: this.#queue.add(item) };
+  }
+
+  #seal(id: string): string | undefined {
+    const { state } = this.#context;
+    const sealed = state?.sealedState(id);
+    if (state && sealed !== undefined) this.#sealedParts = state.opaqueParts();
+    return sealed;
+  }
+
+  #newCall({ id = '', type, function: called, custom }: ToolCallDelta): CallWriter {
+    const outputIndex = this.#queue.nextIndex;
+    const flatName = called?.name ?? custom?.name ?? '';
+    const { name, namespace } = this.#context.declared.get(flatName) ?? {
+      name: flatName,
+      namespace: undefined,
+    };
+    const tool = { kind: type ?? 'function', name, namespace };
+    return new CallWriter({
+      suffix: `${this.#context.suffix}_${outputIndex}`,
+      outputIndex,
+      callId: id,
+      tool,
+    });
+  }
+}

@@ -1,0 +1,96 @@
+import type { ChatRequest } from '../../wire/chat-request.ts';
+import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
+import { ResponsesRequest } from './responses-request.ts';
+
+/** Values of `include` that the relay serves itself, whatever the upstream speaks. */
+const encryptedReasoning = 'reasoning.encrypted_content';
+const outputLogprobs = 'message.output_text.logprobs';
+
+/** Fields with the same name in chat, by the test of their values. A value of another kind is ignored. */
+const sameNames: Record<string, (value: unknown) => boolean> = {
+  temperature: (value) => typeof value === 'number',
+  top_p: (value) => typeof value === 'number',
+  official: (value) => typeof value === 'boolean',
+  user: (value) => typeof value === 'string',
+  metadata: isRecord,
+  safety_identifier: (value) => typeof value === 'string',
+  prompt_cache_key: (value) => typeof value === 'string',
+  service_tier: (value) => typeof value === 'string',
+};
+
+/** Fields that the conversion reads elsewhere, or that are between the client and the relay alone. */
+const handled = new Set([
+  ...Object.keys(ResponsesRequest.shape),
+  ...Object.keys(sameNames),
+  'store',
+  'background',
+  'stream_options',
+]);
+
+/** The fields of the request beside its input and its tools, under their names in chat. */
+export const chatFields = (request: ResponsesRequest): Partial<ChatRequest> => ({
+  ...Object.fromEntries(
+    Object.entries(sameNames).flatMap(([field, fits]) =>
+      fits(request[field]) ? [[field, request[field]]] : [],
+    ),
+  ),
+  ...(request.reasoning?.effort && { reasoning_effort: request.reasoning.effort }),
+  ...logprobs(request),
+  ...outputForm(request),
+});
+
+/** Whether the client asked for the log probabilities of the text. */
+export const wantsLogprobs = (request: ResponsesRequest): boolean =>
+  included(request).includes(outputLogprobs) || topLogprobs(request) > 0;
+
+/** Whether the client keeps the state of the answer and sends it back. */
+export const keepsState = (request: ResponsesRequest): boolean =>
+  included(request).includes(encryptedReasoning);
+
+/** The kind of summary of the reasoning that the client asked for; undefined: none. */
+export function summaryKind({ reasoning }: ResponsesRequest): string | undefined {
+  const kind = reasoning?.['summary'] ?? reasoning?.['generate_summary'];
+  return typeof kind === 'string' && kind !== 'none' && kind !== '' ? kind : undefined;
+}
+
+/**
+ * What upstreams of the same form get as the client wrote it: fields that the relay does not know, and what is left of
+ * those that it knows in part.
+ */
+export function unknownFields(request: ResponsesRequest): JsonRecord {
+  const { effort: _effort, ...reasoning } = withoutNulls(request.reasoning ?? {});
+  const include = included(request).filter((each) => each !== encryptedReasoning && each !== outputLogprobs);
+  const unknown = Object.entries(withoutNulls(request)).filter(([field]) => !handled.has(field));
+  return {
+    ...Object.fromEntries(unknown),
+    ...(Object.keys(reasoning).length > 0 && { reasoning }),
+    ...(include.length > 0 && { include }),
+  };
+}
+
+const withoutNulls = (source: object): JsonRecord =>
+  Object.fromEntries(Object.entries(source).filter(([, value]) => value !== null && value !== undefined));
+
+const included = ({ include }: ResponsesRequest): unknown[] => (Array.isArray(include) ? include : []);
+
+export const topLogprobs = ({ top_logprobs: top }: ResponsesRequest): number =>
+  typeof top === 'number' && Number.isInteger(top) ? top : 0;
+
+function logprobs(request: ResponsesRequest): Partial<ChatRequest> {
+  if (!wantsLogprobs(request)) return {};
+  const top = topLogprobs(request);
+  return { logprobs: true, ...(top > 0 && { top_logprobs: top }) };
+}
+
+/** Responses has the fields of the JSON schema beside `type`; chat has them under `json_schema`. */
+function outputForm({ text }: ResponsesRequest): Partial<ChatRequest> {
+  const verbosity = text?.['verbosity'];
+  const form: Partial<ChatRequest> = typeof verbosity === 'string' ? { verbosity } : {};
+  const format = text?.format;
+  if (!format || format.type === 'text') return form;
+  if (format.type !== 'json_schema') return { ...form, response_format: { type: format.type } };
+  const schema: JsonRecord = {};
+  for (const field of ['name', 'description', 'schema', 'strict'])
+    if (format[field] !== undefined && format[field] !== null) schema[field] = format[field];
+  return { ...form, response_format: { type: 'json_schema', json_schema: schema } };
+}

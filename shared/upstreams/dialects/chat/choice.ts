@@ -1,0 +1,175 @@
+/** One choice of an answer: what it said, whether it is finished, and what of it has to come back. */
+import type { ChatDelta, FinishReason } from '../../../wire/chat-response.ts';
+import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import type { StatePart } from '../../../wire/turn-state.ts';
+import { ErrorInAnswer } from '../../upstream-failure.ts';
+import { UpstreamToolCalls, type ToolCallReading } from './calls/tool-calls.ts';
+import { readDelta, type DeltaReading } from './delta.ts';
+import { chatError } from './failure.ts';
+import { ReasoningDetails } from './reasoning-details.ts';
+import { statePartsOf } from './state.ts';
+import { MirroredReasoning, ThinkTags } from './think-tags.ts';
+
+export interface ChoiceReading {
+  index: number;
+  thinkTags: boolean;
+  calls: ToolCallReading;
+  /** Are called with the length of all that is kept, of images apart. Throw an UpstreamFailure. */
+  keep: (length: number) => void;
+  keepImage: (length: number) => void;
+}
+
+export interface Said {
+  delta: ChatDelta;
+  logprobs: unknown;
+}
+
+export class Choice {
+  readonly index: number;
+  /** Undefined: not finished. */
+  finish: FinishReason | undefined;
+  roleSent = false;
+  readonly #reading: ChoiceReading;
+  readonly #tools: UpstreamToolCalls;
+  readonly #tags: ThinkTags | undefined;
+  readonly #mirrored = new MirroredReasoning();
+  readonly #details = new ReasoningDetails();
+  #reasoning: { field: 'reasoning_content' | 'reasoning'; text: string } | undefined;
+  #extra: JsonRecord | undefined;
+  #textLength = 0;
+
+  constructor(reading: ChoiceReading) {
+    this.index = reading.index;
+    this.#reading = reading;
+    this.#tools = new UpstreamToolCalls(reading.calls);
+    this.#tags = reading.thinkTags ? new ThinkTags() : undefined;
+  }
+
+  /** Returns nothing for a choice without content. */
+  push(source: JsonRecord): Said | undefined {
+    if (source['finish_reason'] === 'error') throw new ErrorInAnswer(chatError(source) ?? {});
+    const piece = source['delta'] ?? source['message'];
+    const delta = isRecord(piece) ? this.#read(readDelta(piece)) : {};
+    const logprobs = readLogprobs(source['logprobs']);
+    if (logprobs !== null) this.#reading.keep(JSON.stringify(logprobs).length);
+    this.finish = finishReason(source['finish_reason']) ?? this.finish;
+    return Object.keys(delta).length === 0 && logprobs === null ? undefined : { delta, logprobs };
+  }
+
+  /** What is still to say when the answer ends, and why it ended. */
+  end(): { deltas: ChatDelta[]; reason: FinishReason } {
+    const reason = this.finish ?? 'stop';
+    const { content, reasoning } = this.#tags?.end() ?? { content: '', reasoning: '' };
+    const calls = this.#tools.end(reason === 'stop' || reason === 'tool_calls');
+    this.#textLength += content.length;
+    const texts = textDelta({ content, reasoning: this.#mirrored.push('tags', reasoning), refusal: '' });
+    return {
+      deltas: [texts, calls.length > 0 ? { tool_calls: calls } : {}].filter((d) => Object.keys(d).length > 0),
+      reason: agree(reason, this.#tools.shown > 0),
+    };
+  }
+
+  get state(): StatePart[] | undefined {
+    return statePartsOf({
+      reasoning: this.#reasoning,
+      details: this.#details.blocks,
+      extra: this.#stateOfTurn(),
+      callExtras: this.#tools.extras,
+      textLength: this.#textLength,
+      calls: this.#tools.shown,
+    });
+  }
+
+  #stateOfTurn(): JsonRecord | undefined {
+    const loose = this.#tools.looseExtra;
+    return loose || this.#extra ? { ...loose, ...this.#extra } : undefined;
+  }
+
+  #read(read: DeltaReading): ChatDelta {
+    this.#keep(read);
+    const calls = read.calls.length > 0 ? this.#tools.push(read.calls) : [];
+    return {
+      ...textDelta({ ...this.#texts(read), refusal: read.refusal }),
+      ...(read.details.length > 0 && { reasoning_details: read.details }),
+      ...(calls.length > 0 && { tool_calls: calls }),
+      ...(read.annotations.length > 0 && { annotations: read.annotations }),
+      ...(read.images.length > 0 && { images: read.images }),
+    };
+  }
+
+  #texts({ content, reasoning }: DeltaReading): { content: string; reasoning: string } {
+    const split = this.#tags?.push(content) ?? { content, reasoning: '' };
+    this.#textLength += split.content.length;
+    if (!this.#tags) return { content, reasoning };
+    const inField = this.#mirrored.push('field', reasoning);
+    return { content: split.content, reasoning: inField + this.#mirrored.push('tags', split.reasoning) };
+  }
+
+  #keep({
+    content,
+    reasoning,
+    reasoningField,
+    refusal,
+    details,
+    annotations,
+    images,
+    extra,
+  }: DeltaReading): void {
+    const { keep, keepImage } = this.#reading;
+    keep(content.length + reasoning.length + refusal.length);
+    for (const kept of [details, annotations]) if (kept.length > 0) keep(JSON.stringify(kept).length);
+    if (images.length > 0) keepImage(JSON.stringify(images).length);
+    if (extra) keep(JSON.stringify(extra).length);
+    // State is kept of the first choice: it is the one that a client continues with.
+    if (this.index !== 0) return;
+    this.#details.push(details);
+    if (extra) this.#extra = { ...this.#extra, ...extra };
+    if (reasoning === '') return;
+    this.#reasoning ??= { field: reasoningField, text: '' };
+    this.#reasoning.text += reasoning;
+  }
+}
+
+function textDelta({
+  content,
+  reasoning,
+  refusal,
+}: Record<'content' | 'reasoning' | 'refusal', string>): ChatDelta {
+  return {
+    ...(content !== '' && { content }),
+    ...(reasoning !== '' && { reasoning_content: reasoning }),
+    ...(refusal !== '' && { refusal }),
+  };
+}
+
+const knownReasons = new Map<string, FinishReason>(
+  Object.entries({
+    stop: 'stop',
+    length: 'length',
+    max_tokens: 'length',
+    model_length: 'length',
+    tool_calls: 'tool_calls',
+    tool_use: 'tool_calls',
+    function_call: 'tool_calls',
+    content_filter: 'content_filter',
+    safety: 'content_filter',
+    refusal: 'content_filter',
+  } as const),
+);
+
+/** Undefined for null and empty: the choice continues. An unknown reason counts as `stop`. */
+function finishReason(value: unknown): FinishReason | undefined {
+  if (typeof value !== 'string' || value === '') return undefined;
+  return knownReasons.get(value.toLowerCase()) ?? 'stop';
+}
+
+/** Clients act on `tool_calls`, so it is sent exactly when there are calls and the answer was not cut. */
+function agree(reason: FinishReason, anyToolCalls: boolean): FinishReason {
+  if (anyToolCalls) return reason === 'stop' ? 'tool_calls' : reason;
+  return reason === 'tool_calls' ? 'stop' : reason;
+}
+
+function readLogprobs(value: unknown): unknown {
+  if (!isRecord(value)) return null;
+  return { content: value['content'] ?? null, refusal: value['refusal'] ?? null };
+}

@@ -1,0 +1,104 @@
+/**
+ * What of an answer has to come back with its turn, and how it is put back. Reasoning text comes back only with turns
+ * that called tools; signatures and `reasoning_details` always do.
+ */
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import type { StatePart } from '../../../wire/turn-state.ts';
+import type { RequestSettings } from '../../dialect.ts';
+import { echoedFields } from '../../quirks.ts';
+
+/** What was kept of one turn. The calls' ones by the index that clients see. */
+export interface KeptState {
+  /** The name under which the upstream sent its reasoning: it takes it back under the same. */
+  reasoning: { field: 'reasoning_content' | 'reasoning'; text: string } | undefined;
+  details: readonly unknown[];
+  /** Of the turn itself. */
+  extra: JsonRecord | undefined;
+  /** Of its calls. */
+  callExtras: ReadonlyMap<number, JsonRecord>;
+  /** The length of the visible text, in UTF-16 code units. */
+  textLength: number;
+  /** The number of calls. */
+  calls: number;
+}
+
+/** The parts of a turn: reasoning, text, calls. Undefined: nothing of it has to come back. */
+export function statePartsOf(kept: KeptState): StatePart[] | undefined {
+  const { reasoning, details, extra, callExtras, textLength, calls } = kept;
+  const opaque: JsonRecord[] = [];
+  // The details of a turn hold its reasoning text, too.
+  if (details.length > 0) opaque.push({ reasoning_details: details });
+  else if (reasoning && calls > 0) opaque.push({ [reasoning.field]: reasoning.text });
+  const parts: StatePart[] = opaque.map((each) => ({ opaque: each }));
+  if (textLength > 0) parts.push({ text: textLength });
+  for (let call = 0; call < calls; call += 1) {
+    parts.push({ call });
+    const extraContent = callExtras.get(call);
+    if (extraContent) parts.push({ opaque: { call, extra_content: extraContent } });
+  }
+  if (extra) parts.push({ opaque: { extra_content: extra } });
+  return parts.some((part) => 'opaque' in part) ? parts : undefined;
+}
+
+/** Google's replacement for a signature that was lost or is another vendor's. Source: "Thought signatures". */
+const skippedSignature = 'skip_thought_signature_validator';
+
+/**
+ * An assistant message with its state: what the client sent back itself, else what was kept, else the vendor's
+ * replacement. `message`: as it goes up otherwise; it is not changed.
+ */
+export function withState(
+  message: JsonRecord,
+  parts: readonly StatePart[] | undefined,
+  { quirks, without }: RequestSettings,
+): JsonRecord {
+  const accepted = without.has('state') ? [] : (quirks.echoes ?? echoedFields);
+  const fields = withoutEchoes(message, accepted);
+  const calls = recordsOf(fields['tool_calls']).map((call) => withoutEchoes(call, accepted));
+  if (!without.has('state'))
+    for (const part of parts ?? []) if ('opaque' in part) putBack(part.opaque, fields, calls);
+
+  const [first] = calls;
+  if (first && quirks.wantsBack === 'reasoning_content') nameReasoning(fields);
+  if (first && quirks.wantsBack === 'thought_signature')
+    first['extra_content'] = signed(first['extra_content']);
+  return calls.length > 0 ? { ...fields, tool_calls: calls } : fields;
+}
+
+/** Changes `fields` and `calls`. */
+function putBack(opaque: JsonRecord, fields: JsonRecord, calls: readonly JsonRecord[]): void {
+  const { call: index, ...kept } = opaque;
+  const target = typeof index === 'number' ? calls[index] : fields;
+  if (target) for (const field of echoedFields) if (field in kept) target[field] ??= kept[field];
+}
+
+/** Servers of the same model name its reasoning in two ways. Lost reasoning is empty. Changes `fields`. */
+function nameReasoning(fields: JsonRecord): void {
+  if (fields['reasoning_content'] !== undefined || fields['reasoning_details'] !== undefined) return;
+  const { reasoning } = fields;
+  fields['reasoning_content'] = typeof reasoning === 'string' ? reasoning : '';
+  delete fields['reasoning'];
+}
+
+/** Only the first of parallel calls is signed. */
+function signed(extra: unknown): JsonRecord {
+  const namespaces = asRecord(extra);
+  const hasSignature = Object.values(namespaces).some((each) => {
+    const signature = asRecord(each)['thought_signature'];
+    return typeof signature === 'string' && signature !== '';
+  });
+  if (hasSignature) return namespaces;
+  return {
+    ...namespaces,
+    google: { ...asRecord(namespaces['google']), thought_signature: skippedSignature },
+  };
+}
+
+const withoutEchoes = (source: JsonRecord, accepted: readonly string[]): JsonRecord =>
+  Object.fromEntries(
+    Object.entries(source).filter(
+      ([field]) => accepted.includes(field) || !echoedFields.some((echoed) => echoed === field),
+    ),
+  );
+
+const recordsOf = (value: unknown): JsonRecord[] => (Array.isArray(value) ? value.filter(isRecord) : []);

@@ -1,0 +1,118 @@
+/**
+ * Where a request gets cache breakpoints, and why. Source: the vendor's page about prompt caching, November 2026.
+ *
+ * - A client that set breakpoints knows its prompt: its own go up and no others. More than four are refused by the
+ *   vendor, so they are refused here, before anything is charged.
+ * - A write costs a quarter more than plain input and is lost if nobody reads it within five minutes. So a call gets
+ *   breakpoints only if another one is likely to follow: it has tools, a turn of the assistant, or a
+ *   `prompt_cache_key`.
+ * - A prompt shorter than the model's minimum is not cached whatever it says.
+ * - The ends of the two last user turns: the last is written now and read by the next call; the one before was written
+ *   by the previous call and is read now.
+ * - The end of `system`: read by other conversations with the same tools and instructions.
+ * - The end of `tools`: read by those with other instructions.
+ * - The vendor looks for an earlier write in the 20 blocks before a breakpoint. A turn with more blocks gets an anchor
+ *   at its 20th, which is at the same place in later calls. The one at the end of `tools` makes room for it: the end
+ *   of `system` covers the tools.
+ */
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { CannotCarry } from '../../dialect.ts';
+import type { Conversation } from './conversation.ts';
+
+const breakpointsMax = 4;
+const lookbackBlocks = 20;
+
+export interface Prompt extends Conversation {
+  tools: JsonRecord[];
+}
+
+export interface CacheFacts {
+  hasCacheKey: boolean;
+  cachedTokensMin: number;
+}
+
+/** Throws CannotCarry for more than four breakpoints of the client. */
+export function withBreakpoints(prompt: Prompt, { hasCacheKey, cachedTokensMin }: CacheFacts): Prompt {
+  const count = clientsBreakpoints(prompt);
+  if (count > breakpointsMax) {
+    throw new CannotCarry(
+      'cache_control',
+      `At most ${breakpointsMax} cache breakpoints can be set, not ${count}.`,
+    );
+  }
+  const { tools, turns } = prompt;
+  const isReadAgain = hasCacheKey || tools.length > 0 || turns.some(({ role }) => role === 'assistant');
+  if (count > 0 || !isReadAgain || !isAtLeast(cachedTokensMin, prompt)) return prompt;
+  return marked(prompt, new Set(chosenBlocks(prompt)));
+}
+
+/** The blocks that end a part that is worth caching, at most four, in the order of their worth. */
+function chosenBlocks({ tools, system, turns }: Prompt): JsonRecord[] {
+  const [before, last] = turns.filter(({ role }) => role === 'user').slice(-2);
+  const long = [last, before].find((turn) => turn && turn.content.length > lookbackBlocks);
+  const anchor = long?.content[lookbackBlocks - 1];
+  const ends = [
+    (last ?? before)?.content.at(-1),
+    before?.content.at(-1),
+    system.at(-1),
+    anchor,
+    tools.at(-1),
+  ];
+  return [...new Set(ends.filter((block) => block !== undefined))].slice(0, breakpointsMax);
+}
+
+function marked({ tools, system, turns }: Prompt, chosen: ReadonlySet<JsonRecord>): Prompt {
+  const mark = (blocks: JsonRecord[]): JsonRecord[] =>
+    blocks.map((block) => (chosen.has(block) ? { ...block, cache_control: { type: 'ephemeral' } } : block));
+  return {
+    tools: mark(tools),
+    system: mark(system),
+    turns: turns.map(({ role, content }) => ({ role, content: mark(content) })),
+  };
+}
+
+const blocksOf = ({ tools, system, turns }: Prompt): JsonRecord[] => [
+  ...tools,
+  ...system,
+  ...turns.flatMap(({ content }) => content),
+];
+
+/** Those on blocks, and on what the result of a tool holds. */
+const clientsBreakpoints = (prompt: Prompt): number => {
+  const blocks: unknown[] = blocksOf(prompt);
+  const inside = blocks.map((block) => asRecord(block)['content']).filter(Array.isArray);
+  return [...blocks, ...inside.flat()].filter((block) => isRecord(asRecord(block)['cache_control'])).length;
+};
+
+/** Tokens of an image or a document, at least. */
+const mediaTokens = 500;
+/** In code and in English a token has about four characters, elsewhere one or two. */
+const charactersPerToken = { ascii: 4, other: 1.5 };
+
+/** Whether the prompt has about so many tokens. Reads no more of it than the answer needs. */
+function isAtLeast(tokens: number, prompt: Prompt): boolean {
+  let left = tokens;
+  for (const block of blocksOf(prompt)) {
+    left -= tokensOf(block, left);
+    if (left <= 0) return true;
+  }
+  return false;
+}
+
+function tokensOf(value: unknown, most: number): number {
+  if (typeof value === 'string')
+    return tokensOfText(value.slice(0, Math.ceil(most * charactersPerToken.ascii)));
+  if (Array.isArray(value)) return value.reduce((sum: number, each) => sum + tokensOf(each, most), 0);
+  if (!isRecord(value)) return 0;
+  if (value['type'] === 'image' || value['type'] === 'document') return mediaTokens;
+  return Object.entries(value).reduce(
+    (sum, [name, each]) => sum + tokensOf(name, most) + tokensOf(each, most),
+    0,
+  );
+}
+
+function tokensOfText(text: string): number {
+  let ascii = 0;
+  for (let at = 0; at < text.length; at += 1) if (text.charCodeAt(at) < 128) ascii += 1;
+  return ascii / charactersPerToken.ascii + (text.length - ascii) / charactersPerToken.other;
+}

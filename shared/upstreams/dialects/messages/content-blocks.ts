@@ -1,0 +1,217 @@
+/**
+ * Reads the content blocks of an answer: text with its citations, thinking with its signature, tool calls. Blocks that
+ * the upstream ran itself are left out. Order is not trusted: a start may be missing or come twice, an index may be
+ * missing or used again.
+ */
+import type { ChatDelta, UrlCitation } from '../../../wire/chat-response.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import type { StatePart } from '../../../wire/turn-state.ts';
+import type { ReaderContext } from '../../dialect.ts';
+import { UpstreamFailure } from '../../upstream-failure.ts';
+import { CallBlock, CallNumbers } from './call-blocks.ts';
+
+/** Far more than a model writes. Limits the memory that an answer takes. */
+const textLengthMax = 4 * 1024 * 1024;
+const blocksMax = 4096;
+
+interface Block {
+  kind: 'text' | 'thinking' | 'redacted_thinking' | 'tool_use' | 'other';
+  upstreamIndex: unknown;
+  /** The block as it started, with all fields that the vendor wants back. */
+  source: JsonRecord;
+  text: string;
+  /** Where its text begins in the visible text. */
+  from: number;
+  signature: string;
+  isOpen: boolean;
+  call?: CallBlock;
+  /** Held until the block ends, since they are about all of its text. */
+  citations: { url: string; title: string }[];
+}
+
+export class ContentBlocks {
+  readonly #numbers: CallNumbers;
+  readonly #blocks: Block[] = [];
+  /** UTF-16 code units of all that is held. */
+  #length = 0;
+  /** Of the visible text so far. */
+  #textLength = 0;
+
+  constructor(context: ReaderContext) {
+    this.#numbers = new CallNumbers(context);
+  }
+
+  get any(): boolean {
+    return this.#blocks.length > 0;
+  }
+
+  get anyCalls(): boolean {
+    return this.#numbers.count > 0;
+  }
+
+  get anyOpen(): boolean {
+    return this.#blocks.some(({ isOpen }) => isOpen);
+  }
+
+  /** The parts of the turn so far; undefined if none is opaque. */
+  get state(): readonly StatePart[] | undefined {
+    const parts = this.#blocks.flatMap(statePart);
+    return parts.some((part) => 'opaque' in part) ? parts : undefined;
+  }
+
+  start(index: unknown, source: JsonRecord): ChatDelta[] {
+    const found = this.#find(index);
+    if (!found?.isOpen) return this.#open(index, source);
+    if (!isSameBlock(found.source, source)) return [...this.#close(found), ...this.#open(index, source)];
+    return found.kind === 'text' || found.kind === 'thinking' ? this.#push(found, source) : [];
+  }
+
+  delta(index: unknown, delta: JsonRecord): ChatDelta[] {
+    const kind = kindOfDelta(delta);
+    if (!kind) return [];
+    const found = this.#find(index);
+    if (found?.kind === 'other') return [];
+    // Without a start a call has no name, and so cannot be run.
+    if (found?.kind !== kind && kind === 'tool_use') return [];
+    if (found?.kind === kind) return this.#push(found, delta);
+    const before = found?.isOpen ? this.#close(found) : [];
+    const opened = this.#open(index, { type: kind });
+    const block = this.#blocks.at(-1);
+    return [...before, ...opened, ...(block ? this.#push(block, delta) : [])];
+  }
+
+  stop(index: unknown): ChatDelta[] {
+    const block = this.#find(index);
+    return block?.isOpen ? this.#close(block) : [];
+  }
+
+  /** Closes what is still open, after the end mark. A thinking block that was cut before its signature is no state. */
+  end(): ChatDelta[] {
+    return this.#blocks.filter(({ isOpen }) => isOpen).flatMap((block) => this.#close(block, true));
+  }
+
+  #open(index: unknown, source: JsonRecord): ChatDelta[] {
+    if (this.#blocks.length >= blocksMax) throw new UpstreamFailure('too_large');
+    const kind = kinds.get(source['type']) ?? 'other';
+    const held = kind === 'other' ? {} : source;
+    const block: Block = {
+      kind,
+      upstreamIndex: index,
+      source: held,
+      text: '',
+      from: this.#textLength,
+      signature: '',
+      isOpen: true,
+      citations: [],
+    };
+    this.#blocks.push(block);
+    if (kind === 'redacted_thinking' || kind === 'tool_use') this.#count(JSON.stringify(source).length);
+    if (kind === 'tool_use') {
+      block.call = new CallBlock(source, this.#numbers);
+      return callDelta(block.call.start());
+    }
+    return this.#push(block, source);
+  }
+
+  /** Reads a piece, or the start of a block, which may hold all of it. */
+  #push(block: Block, piece: JsonRecord): ChatDelta[] {
+    if (block.kind === 'tool_use') {
+      const json = textOf(piece['partial_json']);
+      this.#count(json.length);
+      return callDelta(block.call?.push(json) ?? []);
+    }
+    if (block.kind === 'text') {
+      const citations = Array.isArray(piece['citations']) ? piece['citations'] : [piece['citation']];
+      for (const citation of citations.flatMap(readCitation)) {
+        this.#count(citation.url.length + citation.title.length);
+        block.citations.push(citation);
+      }
+      const text = this.#add(block, piece['text']);
+      this.#textLength += text.length;
+      return text === '' ? [] : [{ content: text }];
+    }
+    if (block.kind !== 'thinking') return [];
+    const signature = textOf(piece['signature']);
+    this.#count(signature.length);
+    block.signature += signature;
+    const text = this.#add(block, piece['thinking']);
+    return text === '' ? [] : [{ reasoning_content: text }];
+  }
+
+  #add(block: Block, value: unknown): string {
+    const text = textOf(value);
+    this.#count(text.length);
+    block.text += text;
+    return text;
+  }
+
+  #count(length: number): void {
+    this.#length += length;
+    if (this.#length > textLengthMax) throw new UpstreamFailure('too_large');
+  }
+
+  #close(block: Block, isCut = false): ChatDelta[] {
+    block.isOpen = false;
+    if (isCut && block.kind === 'thinking' && block.signature === '') block.kind = 'other';
+    if (block.call) return callDelta(block.call.end());
+    if (block.citations.length === 0) return [];
+    const range = { start_index: block.from, end_index: block.from + block.text.length };
+    const annotations = block.citations.map((citation): UrlCitation => ({
+      type: 'url_citation',
+      url_citation: { ...citation, ...range },
+    }));
+    return [{ annotations }];
+  }
+
+  /** Without an index it is the latest block. */
+  #find(index: unknown): Block | undefined {
+    if (typeof index !== 'number') return this.#blocks.at(-1);
+    return this.#blocks.findLast(({ upstreamIndex }) => upstreamIndex === index);
+  }
+}
+
+const kinds = new Map<unknown, Block['kind']>([
+  ['text', 'text'],
+  ['thinking', 'thinking'],
+  ['redacted_thinking', 'redacted_thinking'],
+  ['tool_use', 'tool_use'],
+]);
+
+const deltaKinds = new Map<unknown, Block['kind']>([
+  ['text_delta', 'text'],
+  ['citations_delta', 'text'],
+  ['thinking_delta', 'thinking'],
+  ['signature_delta', 'thinking'],
+  ['input_json_delta', 'tool_use'],
+]);
+const kindOfDelta = ({ type }: JsonRecord): Block['kind'] | undefined => deltaKinds.get(type);
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+const callDelta = (calls: NonNullable<ChatDelta['tool_calls']>): ChatDelta[] =>
+  calls.length > 0 ? [{ tool_calls: calls }] : [];
+
+/** Whether a start only repeats the one before: calls by their id, hidden thinking by its data, others by their kind. */
+const isSameBlock = (one: JsonRecord, other: JsonRecord): boolean =>
+  ['type', 'id', 'data'].every((field) => one[field] === other[field]);
+
+/** Citations of web pages and of search results with an address. Others are about the client's own documents. */
+function readCitation(value: unknown): { url: string; title: string }[] {
+  if (!isRecord(value)) return [];
+  const url = textOf(value['url']) || textOf(value['source']);
+  return /^https?:\/\//i.test(url) ? [{ url, title: textOf(value['title']) }] : [];
+}
+
+/** An empty text is no part: it would not be sent back. */
+function statePart(block: Block): StatePart[] {
+  if (block.kind === 'text') return block.text === '' ? [] : [{ text: block.text.length }];
+  if (block.kind === 'redacted_thinking') return [{ opaque: block.source }];
+  if (block.kind === 'thinking') return [{ opaque: thinkingBlock(block) }];
+  const index = block.call?.index;
+  return index === undefined ? [] : [{ call: index }];
+}
+
+function thinkingBlock({ source, text, signature }: Block): JsonRecord {
+  const block = { ...asRecord(source), thinking: text };
+  return signature === '' ? block : { ...block, signature };
+}

@@ -1,0 +1,80 @@
+/**
+ * Converts messages to `system` and turns that alternate, a user's first. A pure function of the messages that only
+ * appends: what a conversation has become stays as it is when messages are added, so that caches and thinking that is
+ * bound to its prefix stay valid.
+ */
+import type { ChatMessage } from '../../../wire/chat-request.ts';
+import type { JsonRecord } from '../../../wire/json-record.ts';
+import type { RequestSettings } from '../../dialect.ts';
+import { assistantBlocks } from './assistant-blocks.ts';
+import { cacheControlOf, contentBlocks, textBlocks, withMessageBreakpoint } from './part-blocks.ts';
+import { sentIds, type SentIds } from './sent-ids.ts';
+
+export interface Turn {
+  role: 'user' | 'assistant';
+  content: JsonRecord[];
+}
+
+export interface Conversation {
+  system: JsonRecord[];
+  turns: Turn[];
+}
+
+/** Stands before an assistant's turn that follows no user's, and after one that nobody answered. */
+const filler = 'Continue.';
+
+const isSystem = ({ role }: ChatMessage): boolean => role === 'system' || role === 'developer';
+
+/** Throws CannotCarry for content that has no form here. */
+export function conversation(messages: readonly ChatMessage[], settings: RequestSettings): Conversation {
+  const firstTurn = messages.findIndex((message) => !isSystem(message));
+  const leading = messages.slice(0, firstTurn < 0 ? messages.length : firstTurn);
+  const system = leading.flatMap((message, index) =>
+    withMessageBreakpoint(contentBlocks(message.content, `messages[${index}]`), message),
+  );
+  const ids = sentIds(messages, settings);
+  const turns: Turn[] = [];
+  for (const [offset, message] of messages.slice(leading.length).entries()) {
+    const path = `messages[${leading.length + offset}]`;
+    if (message.role === 'assistant') {
+      const state = settings.without.has('state') ? undefined : settings.states.get(message);
+      const content = assistantBlocks({ message, path, ids: ids.calls(message), state });
+      // Two turns of the assistant in a row are two answers. An answer at the end is no beginning to continue: most
+      // models refuse that, and clients of Chat Completions do not mean it. An empty answer leaves what came before it.
+      if (turns.at(-1)?.role !== 'user') turns.push({ role: 'user', content: textBlocks(filler) });
+      if (content.length > 0) turns.push({ role: 'assistant', content });
+    } else addToUser(turns, userBlocks(message, { path, ids }));
+  }
+  if (turns.at(-1)?.role !== 'user') turns.push({ role: 'user', content: textBlocks(filler) });
+  return { system, turns };
+}
+
+/** Results of tools stand before all else in their turn, as the vendor wants it. */
+function addToUser(turns: Turn[], blocks: JsonRecord[]): void {
+  if (blocks.length === 0) return;
+  const last = turns.at(-1);
+  if (last?.role !== 'user') {
+    turns.push({ role: 'user', content: blocks });
+    return;
+  }
+  const results = last.content.findLastIndex(isResult) + 1;
+  last.content.splice(blocks.some(isResult) ? results : last.content.length, 0, ...blocks);
+}
+
+const isResult = ({ type }: JsonRecord): boolean => type === 'tool_result';
+
+function userBlocks(message: ChatMessage, { path, ids }: { path: string; ids: SentIds }): JsonRecord[] {
+  const content = contentBlocks(message.content, path);
+  if (message.role === 'tool') {
+    const result = { type: 'tool_result', tool_use_id: ids.result(message) };
+    return [{ ...result, ...(content.length > 0 && { content }), ...cacheControlOf(message) }];
+  }
+  // Moved to the front it would change the prefix of all turns before it.
+  const blocks = isSystem(message) ? content.map(asInstruction) : content;
+  return withMessageBreakpoint(blocks, message);
+}
+
+const asInstruction = (block: JsonRecord): JsonRecord =>
+  block['type'] === 'text'
+    ? { ...block, text: `<system_instruction>\n${String(block['text'])}\n</system_instruction>` }
+    : block;

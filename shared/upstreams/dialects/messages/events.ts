@@ -1,0 +1,173 @@
+/** Converts the answers of Messages upstreams, events or one whole message, to canonical chunks. */
+import type { ChatChunk, ChatDelta, ChatUsage, FinishReason } from '../../../wire/chat-response.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import type { StatePart } from '../../../wire/turn-state.ts';
+import type { UpstreamEvent } from '../../body-events.ts';
+import type { AnswerReader, ReaderContext } from '../../dialect.ts';
+import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
+import { ContentBlocks } from './content-blocks.ts';
+import { messagesError } from './failure.ts';
+import { MessagesUsage } from './usage.ts';
+
+/** All others are `stop`: `end_turn`, `stop_sequence`, and `pause_turn`, which a client cannot continue either. */
+const stopReasons = new Map<string, FinishReason>([
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['tool_use', 'tool_calls'],
+  ['refusal', 'content_filter'],
+]);
+
+export class MessagesReader implements AnswerReader {
+  done = false;
+  serviceTier: string | undefined;
+  readonly #identity: ReaderContext['identity'];
+  readonly #blocks: ContentBlocks;
+  readonly #usage = new MessagesUsage();
+  #roleSent = false;
+  /** An event of this dialect came. */
+  #understood = false;
+  #finish: FinishReason | undefined;
+
+  constructor(context: ReaderContext) {
+    this.#identity = context.identity;
+    this.#blocks = new ContentBlocks(context);
+  }
+
+  get usage(): ChatUsage | undefined {
+    return this.#usage.usage;
+  }
+
+  get usageClamped(): boolean {
+    return this.#usage.clamped;
+  }
+
+  get finishedChoices(): number {
+    return this.#finish === undefined ? 0 : 1;
+  }
+
+  get state(): readonly StatePart[] | undefined {
+    return this.#blocks.state;
+  }
+
+  /** The end mark came, or the reason to stop and the end of every block. */
+  get #whole(): boolean {
+    return this.done || (this.#finish !== undefined && !this.#blocks.anyOpen);
+  }
+
+  push(event: UpstreamEvent): ChatChunk[] {
+    if (this.done) return [];
+    if (event.kind === 'done') {
+      this.done = this.#finish !== undefined;
+      return [];
+    }
+    const { value } = event;
+    if (!isRecord(value)) return [];
+    if (value['type'] === 'error' || isRecord(value['error'])) {
+      if (this.#whole) return [];
+      throw new ErrorInAnswer(messagesError(value) ?? {});
+    }
+    return this.#read(value).map((delta) => this.#delta(delta));
+  }
+
+  end(): ChatChunk[] {
+    if (!this.#whole) {
+      const isBegun = this.#understood || this.#blocks.any;
+      throw new UpstreamFailure(isBegun ? 'cut' : 'junk');
+    }
+    if (this.#finish === undefined && !this.#blocks.any) throw new UpstreamFailure('empty');
+    const last = this.#blocks.end().map((delta) => this.#delta(delta));
+    const opening = this.#roleSent ? [] : [this.#delta({ content: '' })];
+    const reason = agree(this.#finish ?? 'stop', this.#blocks.anyCalls);
+    const finish = this.#chunk([{ index: 0, delta: {}, logprobs: null, finish_reason: reason }]);
+    const usage = this.usage ? [{ ...this.#chunk([]), usage: this.usage }] : [];
+    return [...last, ...opening, finish, ...usage];
+  }
+
+  /** A complete answer ends normally, however the connection ended. */
+  fail(error: unknown): ChatChunk[] {
+    if (this.#whole) return this.end();
+    throw error;
+  }
+
+  #read(value: JsonRecord): ChatDelta[] {
+    const { type, index } = value;
+    switch (type) {
+      case 'message_start':
+        this.#understood = true;
+        this.#readUsage(asRecord(value['message'])['usage']);
+        return [];
+      case 'content_block_start':
+        return this.#blocks.start(index, asRecord(value['content_block']));
+      case 'content_block_delta':
+        return this.#blocks.delta(index, asRecord(value['delta']));
+      case 'content_block_stop':
+        return this.#blocks.stop(index);
+      case 'message_delta': {
+        this.#understood = true;
+        this.#readUsage(value['usage']);
+        return this.#stop(asRecord(value['delta']));
+      }
+      case 'message_stop':
+        this.done = this.#understood || this.#blocks.any;
+        return [];
+      default:
+        return type === 'message' || isWholeMessage(value) ? this.#readWhole(value) : [];
+    }
+  }
+
+  /** An answer that is one JSON document. */
+  #readWhole(value: JsonRecord): ChatDelta[] {
+    this.#understood = true;
+    const content: unknown[] = Array.isArray(value['content']) ? value['content'] : [];
+    const deltas = content.flatMap((block, index) =>
+      this.#blocks.start(index, asRecord(block)).concat(this.#blocks.stop(index)),
+    );
+    this.#readUsage(value['usage']);
+    const refusal = this.#stop(value);
+    this.done = true;
+    return [...deltas, ...refusal];
+  }
+
+  /** The vendor's words about a refusal, where it gives any. */
+  #stop({ stop_reason: reason, stop_details: details }: JsonRecord): ChatDelta[] {
+    if (typeof reason !== 'string' || reason === '') return [];
+    this.#finish = stopReasons.get(reason) ?? 'stop';
+    const { explanation } = asRecord(details);
+    const isExplained = reason === 'refusal' && typeof explanation === 'string' && explanation !== '';
+    return isExplained ? [{ refusal: explanation }] : [];
+  }
+
+  #readUsage(value: unknown): void {
+    this.#usage.push(value);
+    const { service_tier: tier } = asRecord(value);
+    if (typeof tier === 'string' && tier !== '') this.serviceTier = tier.slice(0, 64);
+  }
+
+  #delta(delta: ChatDelta): ChatChunk {
+    const whole: ChatDelta = this.#roleSent ? delta : { role: 'assistant', ...delta };
+    this.#roleSent = true;
+    return this.#chunk([{ index: 0, delta: whole, logprobs: null, finish_reason: null }]);
+  }
+
+  #chunk(choices: ChatChunk['choices']): ChatChunk {
+    const { requestId, created, model } = this.#identity;
+    return {
+      id: `chatcmpl-${requestId}`,
+      object: 'chat.completion.chunk',
+      created,
+      model,
+      choices,
+      usage: null,
+    };
+  }
+}
+
+/** Some endpoints leave the type out. */
+const isWholeMessage = ({ role, content }: JsonRecord): boolean =>
+  role === 'assistant' && Array.isArray(content);
+
+/** Clients act on `tool_calls`, so it is sent exactly when there are calls and the answer was not cut. */
+function agree(reason: FinishReason, anyCalls: boolean): FinishReason {
+  if (anyCalls) return reason === 'stop' ? 'tool_calls' : reason;
+  return reason === 'tool_calls' ? 'stop' : reason;
+}

@@ -1,0 +1,132 @@
+/** Tools and the choice of them. Tools whose input is free text become functions with one text `input`. */
+import type { ChatRequest, ChatTool } from '../../../wire/chat-request.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { cacheControlOf } from './part-blocks.ts';
+
+export interface ToolFields {
+  tools: JsonRecord[];
+  /** Undefined: the field is not sent, which means auto. */
+  choice: JsonRecord | undefined;
+  /** The choice that was sent instead of the requested one. */
+  changedChoice: 'auto' | undefined;
+  wrapped: ReadonlySet<string>;
+  dropped: string[];
+}
+
+export interface ToolFacts {
+  /** Tools that run at the upstream and are sent nevertheless, by type. */
+  allow: readonly string[];
+  /** The model accepts a choice that forces a call. */
+  forcesCalls: boolean;
+}
+
+/**
+ * A forced choice that is refused becomes `auto`; where it names a tool, that tool alone is sent, since a client that
+ * names one can often read no other answer. That changes the prefix of the conversation: the call misses the cache, and
+ * thinking that is bound to its prefix is dropped by the vendor (`block_binding`). Where any tool will do, all stay.
+ */
+export function toolFields(request: ChatRequest, { allow, forcesCalls }: ToolFacts): ToolFields {
+  const choice = readChoice(request.tool_choice);
+  const known = (request.tools ?? []).filter(
+    (tool) => nameOf(tool) !== undefined || allow.includes(tool.type),
+  );
+  const dropped = known.length < (request.tools ?? []).length ? ['tools'] : [];
+  if (choice.isForeign) dropped.push('tool_choice');
+  const allowed = choice.allowed ? known.filter((tool) => choice.allowed?.has(nameOf(tool) ?? '')) : known;
+  // A choice of a tool that was left out leaves the model free.
+  const named = allowed.some((tool) => nameOf(tool) === choice.name) ? choice.name : undefined;
+  const isForced = choice.mode === 'required' && (choice.name === undefined || named !== undefined);
+  const isRefused = isForced && !forcesCalls;
+  const sent = isRefused && named !== undefined ? allowed.filter((tool) => nameOf(tool) === named) : allowed;
+  const wrapped = new Set(sent.filter(({ type }) => type === 'custom').map((tool) => nameOf(tool) ?? ''));
+  const type =
+    isForced && !isRefused
+      ? named === undefined
+        ? 'any'
+        : 'tool'
+      : choice.mode === 'none'
+        ? 'none'
+        : 'auto';
+  const sentChoice: JsonRecord = { type };
+  if (type === 'tool') sentChoice['name'] = named;
+  if (request.parallel_tool_calls === false && type !== 'none')
+    sentChoice['disable_parallel_tool_use'] = true;
+  const isDefault = type === 'auto' && sentChoice['disable_parallel_tool_use'] === undefined;
+  return {
+    tools: sent.map(toolToUpstream),
+    choice: sent.length === 0 || isDefault ? undefined : sentChoice,
+    changedChoice: isRefused && sent.length > 0 ? 'auto' : undefined,
+    wrapped,
+    dropped,
+  };
+}
+
+interface Choice {
+  mode: 'auto' | 'none' | 'required';
+  /** The one tool that has to be called. */
+  name?: string | undefined;
+  /** The names that may be called. Undefined: all. */
+  allowed?: ReadonlySet<string>;
+  /** It names a tool that runs elsewhere. */
+  isForeign?: boolean;
+}
+
+function readChoice(value: unknown): Choice {
+  if (value === 'none' || value === 'required') return { mode: value };
+  if (!isRecord(value)) return { mode: 'auto' };
+  const { type } = value;
+  if (type === 'function' || type === 'custom') return { mode: 'required', name: chosenName(value) ?? '' };
+  if (type !== 'allowed_tools') return { mode: 'auto', isForeign: true };
+  const { mode, tools } = asRecord(value['allowed_tools']);
+  const names = (Array.isArray(tools) ? tools : []).map((tool) => chosenName(asRecord(tool)) ?? '');
+  return { mode: mode === 'required' ? 'required' : 'auto', allowed: new Set(names) };
+}
+
+/** The name in `{type, function: {name}}`, `{type, custom: {name}}` or, as some clients write it, `{type, name}`. */
+function chosenName(value: JsonRecord): string | undefined {
+  const name = asRecord(value['function'])['name'] ?? asRecord(value['custom'])['name'] ?? value['name'];
+  return typeof name === 'string' ? name : undefined;
+}
+
+/** Undefined for a tool that the caller does not run. */
+function nameOf(tool: ChatTool): string | undefined {
+  if (tool.type === 'function') return tool.function?.name;
+  return tool.type === 'custom' ? chosenName(tool) : undefined;
+}
+
+function toolToUpstream(tool: ChatTool): JsonRecord {
+  const cache = cacheControlOf(tool);
+  if (tool.type === 'custom') return { ...customTool(asRecord(tool['custom'])), ...cache };
+  if (!tool.function) return { ...tool };
+  const { name, description, parameters, strict } = tool.function;
+  return {
+    name,
+    ...(description ? { description } : {}),
+    input_schema: { type: 'object', ...(parameters ?? { properties: {} }) },
+    ...(strict === true && { strict }),
+    ...cache,
+    ...cacheControlOf(tool.function),
+  };
+}
+
+function customTool({ name, description, format }: JsonRecord): JsonRecord {
+  const { grammar } = asRecord(format);
+  const { definition, syntax } = asRecord(grammar);
+  const rule =
+    typeof definition === 'string'
+      ? `The text of \`input\` has to match this grammar${typeof syntax === 'string' ? ` (${syntax})` : ''}:\n${definition}`
+      : '';
+  const text = [typeof description === 'string' ? description : '', rule]
+    .filter((each) => each !== '')
+    .join('\n\n');
+  return {
+    name,
+    ...(text !== '' && { description: text }),
+    input_schema: {
+      type: 'object',
+      properties: { input: { type: 'string' } },
+      required: ['input'],
+      additionalProperties: false,
+    },
+  };
+}

@@ -1,0 +1,48 @@
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
+import { answerFacts } from '../support/answer-facts.ts';
+import { responseObject, responsesEvent } from '../support/wire-schemas.ts';
+import { chunkCases, chunksOf, type ChunkCase } from './responses/chunk-cases.ts';
+import { readByGrammar } from './responses/grammar.ts';
+import { readEvents, readFrames } from './responses/read-events.ts';
+
+/** Answers as canonical chunks, whatever dialect read them, with every event that a Responses client gets of them. */
+const folder = path.join(import.meta.dirname, 'responses');
+const identity = { requestId: 'r1', created: 5, model: 'm' };
+
+function rendered(one: ChunkCase, stream: boolean): string {
+  let opaqueParts = 0;
+  const facts = answerFacts({
+    sent: () => one.sent ?? { dropped: [] },
+    opaqueParts: () => opaqueParts,
+    sealedState: (id) => (opaqueParts > 0 ? `relay1.${opaqueParts} parts for ${id}` : undefined),
+  });
+  const body = { model: 'm', input: 'hi', ...one.request, stream };
+  const renderer = responsesEndpoint.read(body, {}).renderer(identity, facts);
+  const chunks = chunksOf(one, (step) => {
+    opaqueParts = step.opaqueParts ?? opaqueParts;
+  });
+  const texts: string[] = [];
+  for (const chunk of chunks) texts.push(...renderer.push(chunk));
+  return [...texts, ...renderer.end()].join('');
+}
+
+describe.each(Object.entries(chunkCases))('%s', (name, one) => {
+  it('becomes these events, by the grammar and the schema', async () => {
+    const text = rendered(one, true);
+    const lines = readFrames(text).map((frame) => `${JSON.stringify(frame)}\n`);
+    await expect(lines.join('')).toMatchFileSnapshot(path.join(folder, `${name}.jsonl`));
+    for (const event of readEvents(text)) responsesEvent.parse(event);
+    const whole: unknown = JSON.parse(rendered(one, false));
+    expect(responseObject.parse(whole)).toEqual(readByGrammar(readEvents(text)));
+  });
+});
+
+describe('an image in the answer', () => {
+  it('is an error that names the other endpoint, since no item can hold it', () => {
+    const images = [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }];
+    const refused = expect.objectContaining({ code: 'unsupported_output', param: 'model' });
+    expect(() => rendered({ steps: [{ delta: { images } }] }, false)).toThrow(refused);
+  });
+});

@@ -1,0 +1,10 @@
+import type { AnswerFacts } from '../../shared/endpoints/endpoint.ts';
+
+/** What renderers may ask, where a test does not care. */
+export const answerFacts = (more: Partial<AnswerFacts> = {}): AnswerFacts => ({
+  now: () => 9,
+  sent: () => ({ dropped: [] }),
+  sealedState: () => undefined,
+  opaqueParts: () => 0,
+  ...more,
+});

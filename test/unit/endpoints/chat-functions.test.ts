@@ -1,0 +1,239 @@
+import { describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import { chatEndpoint } from '../../../shared/endpoints/chat/chat-endpoint.ts';
+import { answerFacts } from '../../support/answer-facts.ts';
+import { frames as framesOf } from '../../support/core-rig.ts';
+import type { ChatChunk, ChatDelta } from '../../../shared/wire/chat-response.ts';
+
+const someChunk = z.looseObject({
+  choices: z.array(z.looseObject({ delta: z.unknown() })),
+  usage: z.unknown(),
+});
+/** The chunks of a stream, without its end mark. */
+const chunksIn = (text: string) => z.array(someChunk).parse(framesOf(text).slice(0, -1));
+
+const hi = { role: 'user', content: 'hi' };
+const read = (more: object) => chatEndpoint.read({ model: 'm', messages: [hi], ...more }, {});
+const requestOf = (more: object) => read(more).call.request;
+const look = { name: 'look', description: 'Looks.', parameters: { type: 'object' } };
+
+describe('the older form of functions in a request', () => {
+  it('becomes tools, for every dialect', () => {
+    const { call } = read({ functions: [look], function_call: 'auto' });
+    expect(call).toEqual({
+      form: 'chat',
+      request: {
+        model: 'm',
+        messages: [hi],
+        tools: [{ type: 'function', function: look }],
+        tool_choice: 'auto',
+      },
+      unknown: {},
+    });
+  });
+
+  it.each([
+    ['none', 'none'],
+    ['auto', 'auto'],
+    [{ name: 'look' }, { type: 'function', function: { name: 'look' } }],
+    [null, undefined],
+  ])('function_call %j is the tool choice %j', (choice, expected) => {
+    expect(requestOf({ functions: [look], function_call: choice }).tool_choice).toEqual(expected);
+  });
+
+  it.each([
+    [{ functions: [look], function_call: 'odd' }, 'function_call'],
+    [{ functions: [look], tools: [{ type: 'function', function: look }] }, 'functions'],
+    [{ functions: [{}] }, 'functions[0].name'],
+  ])('%j is refused with the field at fault', (more, param) => {
+    expect(() => read(more)).toThrow(expect.objectContaining({ name: 'InvalidRequest', param }));
+  });
+
+  it('calls and results in messages become tool calls and tool messages, each result with its call', () => {
+    const called = (name: string) => ({
+      role: 'assistant',
+      content: null,
+      function_call: { name, arguments: '{}' },
+    });
+    const result = (name: string, content: string) => ({ role: 'function', name, content });
+    const messages = [hi, called('a'), result('a', '1'), called('b'), result('b', '2'), called('a')];
+    const tool = (i: number, name: string) => ({
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: `call_function_${i}`, type: 'function', function: { name, arguments: '{}' } }],
+    });
+    expect(requestOf({ messages }).messages).toEqual([
+      hi,
+      tool(1, 'a'),
+      { role: 'tool', tool_call_id: 'call_function_1', content: '1' },
+      tool(3, 'b'),
+      { role: 'tool', tool_call_id: 'call_function_3', content: '2' },
+      tool(5, 'a'),
+    ]);
+  });
+
+  it('a result without a call stays as it is', () => {
+    const result = { role: 'function', name: 'look', content: 'x', function_call: { name: 'look' } };
+    expect(requestOf({ messages: [hi, result] }).messages).toEqual([hi, result]);
+  });
+
+  it('a null function_call, as clients send it back, changes nothing', () => {
+    const message = { role: 'assistant', content: 'ho', function_call: null, tool_calls: null };
+    expect(requestOf({ messages: [hi, message] }).messages[1]).toEqual(message);
+  });
+});
+
+const base = { id: 'chatcmpl-r1', object: 'chat.completion.chunk', created: 5, model: 'm' } as const;
+const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
+const piece = (index: number, more: object): ChatDelta => ({ tool_calls: [{ index, ...more }] });
+
+function chunks(deltas: ChatDelta[], finish: 'stop' | 'tool_calls' = 'tool_calls'): ChatChunk[] {
+  const choice = (delta: ChatDelta) => ({ index: 0, delta, logprobs: null, finish_reason: null });
+  return [
+    ...deltas.map((delta) => ({ ...base, choices: [choice(delta)], usage: null })),
+    { ...base, choices: [{ ...choice({}), finish_reason: finish }], usage: null },
+    { ...base, choices: [], usage },
+  ];
+}
+
+interface Rendering {
+  headers?: Record<string, string>;
+  finish?: 'stop';
+}
+
+function rendered(body: object, deltas: ChatDelta[], { headers = {}, finish }: Rendering = {}): string {
+  const asked = chatEndpoint.read({ model: 'm', messages: [hi], ...body }, headers);
+  const renderer = asked.renderer({ requestId: 'r1', created: 5, model: 'm' }, answerFacts());
+  const texts = chunks(deltas, finish).flatMap((chunk) => renderer.push(chunk));
+  return [...texts, ...renderer.end()].join('');
+}
+
+const called = [
+  piece(0, { id: 'c0', type: 'function', function: { name: 'look', arguments: '' } }),
+  piece(0, { function: { arguments: '{"at":' } }),
+  piece(1, { id: 'c1', type: 'function', function: { name: 'look', arguments: '{}' } }),
+  piece(0, { function: { arguments: '1}' } }),
+];
+
+describe('the answer to a request in the older form', () => {
+  it('has function_call and its finish reason, in a stream', () => {
+    const all = chunksIn(rendered({ functions: [look], stream: true }, called));
+    const choices = all.flatMap((chunk) => chunk.choices);
+    expect(choices).toMatchObject([
+      { delta: { function_call: { name: 'look', arguments: '' } }, finish_reason: null },
+      { delta: { function_call: { arguments: '{"at":' } } },
+      { delta: {} },
+      { delta: { function_call: { arguments: '1}' } } },
+      { delta: {}, finish_reason: 'function_call' },
+    ]);
+    expect(JSON.stringify(choices)).not.toContain('tool_calls');
+  });
+
+  it('has function_call and its finish reason, as one object', () => {
+    expect(JSON.parse(rendered({ function_call: 'auto', functions: [look] }, called))).toMatchObject({
+      choices: [
+        {
+          message: { tool_calls: null, function_call: { name: 'look', arguments: '{"at":1}' } },
+          finish_reason: 'function_call',
+        },
+      ],
+    });
+  });
+
+  it('keeps the newer form where the request had it', () => {
+    const tools = [{ type: 'function', function: look }];
+    expect(JSON.parse(rendered({ tools }, called))).toMatchObject({
+      choices: [{ message: { tool_calls: [{}, {}] }, finish_reason: 'tool_calls' }],
+    });
+  });
+});
+
+describe('the content of a chat answer', () => {
+  const citation = {
+    type: 'url_citation' as const,
+    url_citation: { url: 'u', title: 't', start_index: 0, end_index: 1 },
+  };
+  const details = [
+    { type: 'reasoning.text', index: 0, text: 'Hm', signature: null },
+    { type: 'reasoning.text', index: 0, text: '.' },
+    { type: 'reasoning.text', index: 0, text: '', signature: 'sig' },
+    { type: 'reasoning.encrypted', index: 1, data: 'a' },
+    { type: 'reasoning.encrypted', index: 1, data: 'b' },
+  ];
+  const deltas: ChatDelta[] = [
+    { role: 'assistant', phase: 'final_answer', content: 'x' },
+    ...details.map((detail) => ({ reasoning_details: [detail] })),
+    { annotations: [citation] },
+    { images: [{ type: 'image_url' }] },
+    piece(0, { id: 'c0', type: 'custom', custom: { name: 'patch', input: '*' } }),
+    piece(0, { custom: { input: '**' } }),
+    piece(0, { extra_content: { google: { thought_signature: 's' } } }),
+  ];
+
+  it('is whole in one object: custom calls, state, annotations, images', () => {
+    const { choices } = JSON.parse(rendered({}, deltas));
+    expect(choices[0].message).toEqual({
+      role: 'assistant',
+      content: 'x',
+      refusal: null,
+      reasoning_details: [
+        { type: 'reasoning.text', index: 0, text: 'Hm.', signature: 'sig' },
+        { type: 'reasoning.encrypted', index: 1, data: 'a' },
+        { type: 'reasoning.encrypted', index: 1, data: 'b' },
+      ],
+      annotations: [citation],
+      images: [{ type: 'image_url' }],
+      tool_calls: [
+        {
+          index: 0,
+          id: 'c0',
+          type: 'custom',
+          custom: { name: 'patch', input: '***' },
+          extra_content: { google: { thought_signature: 's' } },
+        },
+      ],
+    });
+  });
+
+  it('streams as it comes, without the phase, which is a word of Responses', () => {
+    const streamed = chunksIn(rendered({ stream: true }, deltas)).flatMap((chunk) => chunk.choices);
+    const { phase: _phase, ...first } = deltas[0] ?? {};
+    expect(streamed.map(({ delta }) => delta)).toEqual([first, ...deltas.slice(1), {}]);
+  });
+});
+
+describe('usage of a chat answer', () => {
+  const usages = (body: object, headers: Record<string, string>): unknown[] =>
+    chunksIn(rendered({ ...body, stream: true }, [{ content: 'x' }], { headers, finish: 'stop' })).map(
+      (chunk) => chunk.usage,
+    );
+  const whole = {
+    ...usage,
+    prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+    completion_tokens_details: { reasoning_tokens: 0 },
+  };
+
+  it.each([
+    ['on the finish chunk', {}, {}, [null, whole]],
+    [
+      'in a chunk of its own where asked',
+      { stream_options: { include_usage: true } },
+      {},
+      [null, null, whole],
+    ],
+    [
+      "nowhere for OpenAI's client for Java, which would miss the finish reason",
+      {},
+      { 'x-stainless-lang': 'java' },
+      [null, null],
+    ],
+    [
+      'where that client asked',
+      { stream_options: { include_usage: true } },
+      { 'x-stainless-lang': 'java' },
+      [null, null, whole],
+    ],
+  ])('stands %s', (_where, body, headers, expected) => {
+    expect(usages(body, headers)).toEqual(expected);
+  });
+});

@@ -1,0 +1,24 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { JsonEnd } from '../../../shared/endpoints/responses/answer/json-end.ts';
+
+const object = fc.dictionary(
+  fc.string({ unit: fc.constantFrom('"', '\\', '{', '}', '[', ']', 'a') }),
+  fc.json(),
+);
+
+describe('the end of the arguments of a call', () => {
+  it('is found where the object ends, and not before, however its text is cut', () => {
+    fc.assert(
+      fc.property(object, fc.constantFrom(undefined, 1, 2), fc.array(fc.nat(40)), (value, indent, cuts) => {
+        const text = JSON.stringify(value, null, indent);
+        const end = new JsonEnd();
+        for (const cut of cuts.toSorted((a, b) => a - b))
+          if (cut < text.length) expect(end.reached(text.slice(0, cut))).toBe(false);
+        expect(end.reached(text.slice(0, -1))).toBe(false);
+        expect(end.reached(text)).toBe(true);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,103 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { CallIds, mappedIds, type CallIdForm } from '../../../shared/upstreams/call-ids.ts';
+
+const requestId = '01jd0000000123456789abcdef';
+const ids = new CallIds({ channel: 'kimi', requestId });
+
+/** Ids as vendors and clients write them, and as nobody should. */
+const anyId = fc.oneof(
+  fc.string({ maxLength: 80 }),
+  fc.string({ unit: 'binary', maxLength: 30 }),
+  fc.constantFrom(
+    'search:0',
+    'functions.get_weather:0',
+    'call_',
+    '',
+    'x'.repeat(64),
+    'x'.repeat(65),
+    '__proto__',
+  ),
+  fc.stringMatching(/^[a-zA-Z0-9]{9}$/),
+  fc.stringMatching(/^call_[0-9a-z]{4,16}_[A-Za-z0-9_-]{0,30}$/),
+);
+
+describe('the id of a call that a client sees', () => {
+  it.each([
+    ['a short one', 'search:0'],
+    ['one that only counts, with a long name', 'functions.get_weather:0'],
+    ['one of letters that are no ASCII', 'zoë'],
+  ])('is new for every turn and read back for the same channel: %s', (_case, vendorId) => {
+    const first = ids.show(vendorId, 0);
+    const later = new CallIds({ channel: 'kimi', requestId: '01jd0000000123456789abcdeg' }).show(vendorId, 0);
+    expect(first).toMatch(/^call_[0-9a-z]+_[\w-]+$/);
+    expect(later).not.toBe(first);
+    expect([ids.vendorId(first), ids.vendorId(later)]).toEqual([vendorId, vendorId]);
+  });
+
+  it('stays what the client knows for another channel', () => {
+    const seen = ids.show('search:0', 0);
+    expect(new CallIds({ channel: 'other', requestId }).vendorId(seen)).toBe(seen);
+  });
+
+  it('is the own one of a vendor whose ids are unique', () => {
+    expect(ids.show('call_Wp9sWjQ0bDPbEVdWQnNxbSvn', 3)).toBe('call_Wp9sWjQ0bDPbEVdWQnNxbSvn');
+  });
+
+  it('is unique in an answer that repeats an id, and of at most 64 characters, whatever the vendor sends', () => {
+    fc.assert(
+      fc.property(anyId, (vendorId) => {
+        const shown = ids.show(vendorId, 7);
+        expect(shown.length).toBeLessThanOrEqual(64);
+        expect(shown).toMatch(/^[\x21-\x7e]+$/);
+        if (shown !== vendorId) expect(ids.show(vendorId, 8)).not.toBe(shown);
+        expect([vendorId, shown]).toContain(ids.vendorId(shown));
+      }),
+    );
+  });
+
+  it('is not decoded when it is longer or written otherwise than the relay writes it', () => {
+    const seen = ids.show('ab', 0);
+    expect(ids.vendorId(seen)).toBe('ab');
+    // The last character holds two unused bits: another one decodes to the same bytes.
+    const twin = seen.slice(0, -1) + String.fromCharCode(seen.charCodeAt(seen.length - 1) + 1);
+    expect(ids.vendorId(twin)).toBe(twin);
+    expect(ids.vendorId(seen + 'A'.repeat(80))).toBe(seen + 'A'.repeat(80));
+  });
+});
+
+describe('ids that an upstream does not accept', () => {
+  const forms: [CallIdForm, RegExp][] = [
+    ['max64', /^.{1,64}$/s],
+    ['max40', /^.{1,40}$/s],
+    ['alnum9', /^[a-zA-Z0-9]{9}$/],
+    ['word64', /^[a-zA-Z0-9_-]{1,64}$/],
+  ];
+
+  it.each(forms)('are mapped one to one to what it accepts: %s', (form, accepted) => {
+    fc.assert(
+      fc.property(fc.array(anyId, { maxLength: 30 }), (list) => {
+        const mapped = mappedIds(list, form);
+        expect([...mapped.keys()]).toEqual([...new Set(list)]);
+        expect(new Set(mapped.values()).size).toBe(mapped.size);
+        for (const id of mapped.values()) expect(id).toMatch(accepted);
+      }),
+    );
+  });
+
+  it.each(forms)('stay the same while the transcript grows: %s', (form) => {
+    fc.assert(
+      fc.property(fc.array(anyId, { maxLength: 20 }), fc.array(anyId, { maxLength: 20 }), (turn, later) => {
+        const before = mappedIds(turn, form);
+        // A later id that is just what an earlier one became must not move the earlier one.
+        const after = mappedIds([...turn, ...later, ...before.values()], form);
+        for (const [id, mapped] of before) expect(after.get(id)).toBe(mapped);
+      }),
+    );
+  });
+
+  it('are the only ones that change', () => {
+    expect(mappedIds(['abcDEF123', 'call_1'], 'alnum9').get('abcDEF123')).toBe('abcDEF123');
+    expect(mappedIds(['x'.repeat(41), 'short'], 'max40').get('short')).toBe('short');
+  });
+});

@@ -1,0 +1,199 @@
+import { describe, expect, it } from 'vitest';
+import { readChannel } from '../../../shared/config/compile/read-channel.ts';
+import type { ChannelRow } from '../../../shared/config/rows/channel-row.ts';
+import type { ChannelType } from '../../../shared/upstreams/channel-type.ts';
+import { dialectOf, quirksOf } from '../../../shared/upstreams/types/channel-request.ts';
+import { channelTypes, type OwnAttributeName } from '../../../shared/upstreams/types/channel-types.ts';
+
+const secret = 'ssm:/relay/relay/x';
+const openai = { endpoint: 'https://api.example.com/v1', secret };
+const bedrock = { type: 'bedrock', region: 'us-west-2' };
+const azure = {
+  type: 'azure',
+  endpoint: 'https://r.openai.azure.com',
+  api_version: '2025-04-01-preview',
+  secret,
+};
+
+const reading = (attributes: object) =>
+  readChannel({ id: 'c', models: ['m'], state: true, ...attributes }, { local: false });
+
+function rowOf(attributes: object): ChannelRow {
+  const read = reading(attributes);
+  if ('problem' in read) throw new Error(read.problem);
+  return read.row;
+}
+
+describe('the dialect of a channel for a model', () => {
+  it.each([
+    [openai, 'gpt-5.6', 'chat'],
+    [azure, 'gpt-5.6', 'chat'],
+    [{ type: 'gemini', secret }, 'gemini-3-pro', 'chat'],
+    [{ type: 'anthropic', secret }, 'claude-opus-5-5', 'messages'],
+    [bedrock, 'anthropic.claude-opus-5-5-v1:0', 'messages'],
+    [bedrock, 'us.anthropic.claude-opus-5-5-v1:0', 'messages'],
+    [bedrock, 'global.anthropic.claude-opus-5-5-v1:0', 'messages'],
+    [bedrock, 'us-gov.anthropic.claude-opus-5-5-v1:0', 'messages'],
+    [bedrock, 'openai.gpt-5.6', 'responses'],
+    [bedrock, 'eu.openai.gpt-5.6', 'responses'],
+    [bedrock, 'openai.gpt-oss-120b-1:0', 'chat'],
+    [bedrock, 'deepseek.v3-v1:0', 'chat'],
+    [bedrock, 'qwen.qwen3-anthropic.openai', 'chat'],
+    [bedrock, 'm', 'chat'],
+  ])('%j, %s: %s', (row, name, dialect) => {
+    expect(dialectOf(rowOf({ ...row, mapper: { m: name } }), 'm')).toBe(dialect);
+  });
+
+  it('is what the row says, for all models or for one', () => {
+    expect(dialectOf(rowOf({ ...openai, dialect: 'messages' }), 'm')).toBe('messages');
+    const row = rowOf({ ...openai, models: ['m', 'n'], dialect: { n: 'messages' } });
+    expect(['m', 'n'].map((model) => dialectOf(row, model))).toEqual(['chat', 'messages']);
+  });
+
+  it.each([
+    [{ dialect: 'palm' }, /^dialect: found "palm", wanted "chat".*, or a map of public model name/],
+    [{ dialect: { m: 'palm' } }, /^dialect.*wanted "chat"/],
+    [{ dialect: { other: 'chat' } }, /^dialect: found other, wanted names that are in models/],
+    [{ dialect: ['chat'] }, /^dialect: found \["chat"\], wanted/],
+    [{ params: { call_ids: 'max9' } }, /^params.call_ids: .*"max64", "max40" or "alnum9"/],
+    [{ params: { efforts: ['huge'] } }, /^params.efforts\[0\]: .*wanted a list of "none"/],
+    [{ params: { wants_back: 'all' } }, /^params.wants_back: /],
+    [{ params: { think_tags: 'perhaps' } }, /^params.think_tags: .*true or false/],
+    [{ can: { tools: true } }, /^can: found, but not known here/],
+  ])('%j is refused', (more, problem) => {
+    expect(reading({ ...openai, ...more })).toMatchObject({
+      problem: expect.stringMatching(problem) as unknown,
+    });
+  });
+});
+
+describe('how a channel differs from its dialect', () => {
+  it.each([
+    [openai, 'deepseek-v4-pro', { wantsBack: 'reasoning_content' }],
+    [openai, 'deepseek/deepseek-chat', { wantsBack: 'reasoning_content' }],
+    [openai, 'moonshotai/Kimi-K2.6', { wantsBack: 'reasoning_content' }],
+    [openai, 'deepseek-v3.2', { wantsBack: undefined }],
+    [openai, 'gemini-3-pro', { wantsBack: undefined }],
+    [{ type: 'gemini', secret }, 'gemini-3-pro-preview', { wantsBack: 'thought_signature' }],
+    [{ type: 'gemini', secret }, 'gemini-flash-latest', { wantsBack: 'thought_signature' }],
+    [{ type: 'gemini', secret }, 'gemini-2.5-pro', { wantsBack: undefined }],
+  ])('needs no setting: %j, %s', (row, name, quirks) => {
+    expect(quirksOf(rowOf({ ...row, mapper: { m: name } }), 'm')).toMatchObject(quirks);
+  });
+
+  it('is what the row says first', () => {
+    const params = {
+      call_ids: 'alnum9',
+      system: 'first',
+      null_content: 'empty',
+      think_tags: 'true',
+      efforts: new Set(['low', 'high']),
+      custom_tools: false,
+      wants_back: 'thought_signature',
+    };
+    const row = rowOf({ ...openai, mapper: { m: 'kimi-k2.6' }, params });
+    expect(quirksOf(row, 'm')).toMatchObject({
+      callIds: 'alnum9',
+      system: 'first',
+      nullContent: 'empty',
+      thinkTags: true,
+      efforts: ['high', 'low'],
+      customTools: false,
+      wantsBack: 'thought_signature',
+    });
+  });
+});
+
+describe('an address goes by the dialect', () => {
+  it.each([
+    [{ ...bedrock }, 'messages', 'https://bedrock-runtime.us-west-2.amazonaws.com/anthropic/v1/x'],
+    [{ ...bedrock }, 'responses', 'https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1/x'],
+    [{ ...bedrock }, 'chat', 'https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1/x'],
+    [azure, 'responses', 'https://r.openai.azure.com/openai/x?api-version=2025-04-01-preview'],
+    [
+      { type: 'azure', endpoint: 'https://r.openai.azure.com/openai/v1', secret },
+      'responses',
+      'https://r.openai.azure.com/openai/v1/x',
+    ],
+  ])('%j in %s', (attributes, dialect, url) => {
+    const row = rowOf(attributes);
+    const type: ChannelType<OwnAttributeName> = channelTypes[row.type];
+    expect(type.address?.(row, { model: 'm', dialect, path: '/x' })).toBe(url);
+  });
+
+  it('also where a snapshot of an earlier version has the path in it', () => {
+    const endpoint = 'https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1';
+    const address = channelTypes.bedrock.address?.({ endpoint }, { model: 'm', dialect: 'chat', path: '/x' });
+    expect(address).toBe(`${endpoint}/x`);
+  });
+});
+
+describe('the header of a key', () => {
+  const key = { 'x-api-key': 'k' };
+  const token = { authorization: 'Bearer k' };
+  it.each([
+    [{ type: 'anthropic', secret }, 'messages', key],
+    [{ type: 'anthropic', api_version: '2023-06-01', secret }, 'messages', key],
+    [{ type: 'anthropic', api_version: '2026-10-21', secret }, 'messages', token],
+    [{ type: 'anthropic', secret }, 'chat', token],
+    [openai, 'chat', token],
+    [openai, 'messages', { ...key, ...token }],
+  ])('%j in %s', (attributes, dialect, headers) => {
+    const row = rowOf(attributes);
+    const type: ChannelType<OwnAttributeName> = channelTypes[row.type];
+    expect(type.credentials('k', row, dialect)).toEqual(headers);
+  });
+
+  it('comes with the version that the row names', () => {
+    const row = rowOf({ type: 'anthropic', api_version: '2026-10-21', secret });
+    expect(channelTypes.anthropic.apiVersion?.(row)).toBe('2026-10-21');
+  });
+});
+
+describe('errors under a status of the caller’s fault', () => {
+  const words = 'API key not valid. Your credit balance is too low. DeploymentNotFound AccessDeniedException';
+
+  it.each([
+    ['gemini', 400, { code: 400, reasons: ['API_KEY_INVALID'] }, 'secret'],
+    ['gemini', 400, { code: 400, reasons: ['API_KEY_EXPIRED'] }, 'secret'],
+    ['gemini', 400, { code: 400, reasons: ['INVALID_ARGUMENT'] }, undefined],
+    ['gemini', 400, { message: words }, undefined],
+    ['anthropic', 400, { type: 'billing_error' }, 'secret'],
+    ['anthropic', 400, { type: 'authentication_error' }, 'secret'],
+    ['anthropic', 400, { type: 'invalid_request_error', message: words }, undefined],
+    ['azure', 404, { code: 'DeploymentNotFound', message: 'x' }, 'channel'],
+    ['azure', 400, { code: 'content_filter', message: words }, undefined],
+    ['bedrock', 400, { reasons: ['ServiceQuotaExceededException'] }, 'channel'],
+    ['bedrock', 404, { reasons: ['ResourceNotFoundException'] }, 'channel'],
+    ['bedrock', 400, { reasons: ['ValidationException'], message: words }, undefined],
+  ] as const)('%s %i %j: %s', (type, status, error, fault) => {
+    expect(channelTypes[type].ownFault?.(status, error)).toBe(fault);
+  });
+});
+
+describe('what a probe found', () => {
+  it('is read from the mark, leniently', () => {
+    const _can = { tools: true, images: 'maybe', efforts: new Set(['low', 'high']), dialects: [1], more: 1 };
+    expect(rowOf({ ...openai, _can }).can).toEqual({ tools: true, efforts: ['high', 'low'] });
+    expect(rowOf({ ...openai, _can: '{"tools":false}' }).can).toEqual({ tools: false });
+    for (const mark of [undefined, null, 7, 'text', [], {}, { tools: 1 }])
+      expect(rowOf({ ...openai, _can: mark, _note: 'x' })).not.toHaveProperty('can');
+  });
+
+  it.each([
+    [{ dialect: 'messages' }, { dialects: ['chat'] }, /^dialect: is messages, .*found chat alone$/],
+    [
+      { type: 'anthropic', endpoint: 'https://p.example.com/v1' },
+      { dialects: ['chat'] },
+      /^dialect: is messages/,
+    ],
+    [{ params: { efforts: ['low', 'max'] } }, { efforts: ['low'] }, /^params.efforts: has max/],
+    [{}, { system_anywhere: false }, /^params.system: is "anywhere"/],
+    [{}, { usage_streaming: false }, /^params.include_usage: is true/],
+  ])('against %j is a warning: %j', (row, _can, warning) => {
+    expect(reading({ ...openai, ...row, _can })).toMatchObject({
+      warning: expect.stringMatching(warning) as unknown,
+    });
+    expect(reading({ ...openai, ...row })).not.toHaveProperty('warning');
+  });
+});

@@ -1,0 +1,191 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { CallIds } from '../../../shared/upstreams/call-ids.ts';
+import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
+import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
+import { noQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
+import type { ChatMessage } from '../../../shared/wire/chat-request.ts';
+import { callIds, chatCall, settingsWith } from '../../support/dialect-parts.ts';
+
+const settingsOf = (quirks: Partial<Quirks>, more: Partial<RequestSettings> = {}): RequestSettings =>
+  settingsWith({ quirks: { ...noQuirks, ...quirks }, ...more });
+const sent = (messages: ChatMessage[], settings = settingsWith(), form = 'chat'): unknown =>
+  chatBody({ ...chatCall({ model: 'm', messages }), form }, settings).body['messages'];
+
+const user: ChatMessage = { role: 'user', content: 'hi' };
+const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
+const called = (...ids: string[]): ChatMessage => ({
+  role: 'assistant',
+  content: null,
+  tool_calls: ids.map((id) => ({ id, type: 'function', function: { name: 'f', arguments: '{}' } })),
+});
+const result = (id: string, content: ChatMessage['content'] = 'ok'): ChatMessage => ({
+  role: 'tool',
+  tool_call_id: id,
+  content,
+});
+
+describe('the messages for an upstream', () => {
+  const system = [
+    { role: 'system' as const, content: 'one' },
+    user,
+    { role: 'developer' as const, content: 'two' },
+    { role: 'system' as const, content: [{ type: 'text', text: 'three' }] },
+  ];
+
+  it('have system messages where the client wrote them, unless the row says first', () => {
+    expect(sent(system)).toEqual([
+      { role: 'system', content: 'one' },
+      user,
+      { role: 'system', content: 'two' },
+      { role: 'system', content: [{ type: 'text', text: 'three' }] },
+    ]);
+    expect(sent(system.slice(0, 3), settingsOf({ system: 'first' }))).toEqual([
+      { role: 'system', content: 'one\n\ntwo' },
+      user,
+    ]);
+    const texts = ['one', 'two', 'three'].map((text) => ({ type: 'text', text }));
+    expect(sent(system, settingsOf({ system: 'first' }))).toEqual([{ role: 'system', content: texts }, user]);
+  });
+
+  it('have null beside calls, or an empty text where null is refused', () => {
+    expect(sent([user, called('a')])).toMatchObject([{}, { content: null }]);
+    expect(sent([user, called('a')], settingsOf({ nullContent: 'empty' }))).toMatchObject([
+      {},
+      { content: '' },
+    ]);
+    const { content: _, ...absent } = called('a');
+    expect(sent([user, absent as ChatMessage], settingsOf({ nullContent: 'empty' }))).toMatchObject([
+      {},
+      { content: '' },
+    ]);
+  });
+
+  it('have the images of results in a message after the last result of the turn', () => {
+    const results = [
+      result('a', [{ type: 'text', text: 'see' }, picture]),
+      result('b', [picture]),
+      result('c'),
+    ];
+    const transcript = [user, called('a', 'b', 'c'), ...results, user];
+    expect(sent(transcript, settingsWith(), 'responses')).toEqual([
+      user,
+      called('a', 'b', 'c'),
+      result('a', 'see'),
+      result('b', ''),
+      result('c'),
+      { role: 'user', content: [picture, picture] },
+      user,
+    ]);
+    expect(sent(transcript)).toMatchObject([
+      {},
+      {},
+      { content: [{ type: 'text', text: 'see' }] },
+      {},
+      {},
+      {},
+      {},
+    ]);
+  });
+
+  it('have no file by URL: another candidate may take it', () => {
+    const content = [{ type: 'file', file: { file_url: 'https://example.com/a.pdf' } }];
+    expect(() => sent([user, { role: 'user', content }])).toThrow(
+      expect.objectContaining({ name: 'CannotCarry', param: 'messages[1].content[0].file.file_url' }),
+    );
+    const inline = [
+      { type: 'file', file: { file_data: 'data:application/pdf;base64,AA==', filename: 'a.pdf' } },
+    ];
+    expect(sent([{ role: 'user', content: inline }])).toEqual([{ role: 'user', content: inline }]);
+  });
+
+  it("have neither a stream's index on calls nor the phase of a message", () => {
+    const [{ tool_calls: calls = [] } = {} as ChatMessage] = [called('a')];
+    const indexed = {
+      ...called('a'),
+      phase: 'commentary',
+      tool_calls: calls?.map((call) => ({ ...call, index: 0 })),
+    };
+    expect(sent([user, indexed])).toEqual([user, called('a')]);
+  });
+
+  it('leave the legacy form of a call as it is', () => {
+    const legacy: ChatMessage[] = [
+      { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } },
+      { role: 'function', name: 'f', content: 'ok' },
+    ];
+    expect(sent([user, ...legacy])).toEqual([user, ...legacy]);
+  });
+});
+
+describe('the ids of calls for an upstream', () => {
+  it("are the vendor's own where they came from this channel", () => {
+    const id = callIds.show('search:0', 0);
+    expect(sent([user, called(id), result(id)])).toEqual([user, called('search:0'), result('search:0')]);
+    const other = new CallIds({ channel: 'other', requestId: 'r1' });
+    expect(sent([user, called(id), result(id)], settingsOf({}, { callIds: other }))).toEqual([
+      user,
+      called(id),
+      result(id),
+    ]);
+  });
+
+  it("are the client's where the vendor repeats its own in one turn", () => {
+    const [a, b] = [callIds.show('same', 0), callIds.show('same', 1)];
+    expect(sent([user, called(a, b), result(b), result(a)])).toEqual([
+      user,
+      called('same', b),
+      result(b),
+      result('same'),
+    ]);
+  });
+
+  it.each([
+    ['max64', /^.{1,64}$/],
+    ['max40', /^.{1,40}$/],
+    ['alnum9', /^[a-zA-Z0-9]{9}$/],
+  ] as const)('fit what it accepts, calls and results alike: %s', (form, accepted) => {
+    const long = `call_${'x'.repeat(80)}`;
+    const [, call, answer] = sent([user, called(long), result(long)], settingsOf({ callIds: form })) as [
+      unknown,
+      { tool_calls: { id: string }[] },
+      { tool_call_id: string },
+    ];
+    expect(call.tool_calls[0]?.id).toMatch(accepted);
+    expect(answer.tool_call_id).toBe(call.tool_calls[0]?.id);
+  });
+});
+
+describe('the messages of a growing transcript', () => {
+  const id = fc.constantFrom('a', 'search:0', callIds.show('search:0', 0), 'x'.repeat(70), 'abcDEF123');
+  const turn = fc
+    .tuple(fc.uniqueArray(id, { maxLength: 3 }), fc.boolean())
+    .map(([ids, withPicture]) => [
+      { role: 'user' as const, content: 'go' },
+      ...(ids.length > 0 ? [called(...ids)] : []),
+      ...ids.map((each) => result(each, withPicture ? [picture] : 'ok')),
+      { role: 'assistant' as const, content: 'done', reasoning_content: 'because' },
+    ]);
+  const variants: Partial<Quirks>[] = [
+    {},
+    { callIds: 'alnum9', nullContent: 'empty' },
+    { callIds: 'max40', wantsBack: 'reasoning_content' },
+    { wantsBack: 'thought_signature', echoes: ['extra_content'] },
+  ];
+
+  it.each(variants)('only get more: %j', (quirks) => {
+    fc.assert(
+      fc.property(
+        fc.array(turn, { minLength: 1, maxLength: 4 }),
+        turn,
+        fc.constantFrom('chat', 'responses'),
+        (turns, next, form) => {
+          const before = turns.flat();
+          const text = JSON.stringify(sent(before, settingsOf(quirks), form));
+          const longer = JSON.stringify(sent([...before, ...next], settingsOf(quirks), form));
+          expect(longer.startsWith(text.slice(0, -1))).toBe(true);
+        },
+      ),
+    );
+  });
+});

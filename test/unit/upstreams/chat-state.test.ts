@@ -1,0 +1,217 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
+import { ChatReader } from '../../../shared/upstreams/dialects/chat/events.ts';
+import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
+import { noQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
+import type { ChatMessage } from '../../../shared/wire/chat-request.ts';
+import type { StatePart } from '../../../shared/wire/turn-state.ts';
+import { chatCall, readerContext, settingsWith } from '../../support/dialect-parts.ts';
+
+const skipped = { google: { thought_signature: 'skip_thought_signature_validator' } };
+const signature = (text: string): object => ({ google: { thought_signature: text } });
+const turn = (calls: number, more: object = {}): ChatMessage => ({
+  role: 'assistant',
+  content: null,
+  ...more,
+  tool_calls: Array.from({ length: calls }, (_, i) => ({
+    id: `c${i}`,
+    type: 'function',
+    function: { name: 'f', arguments: '{}' },
+  })),
+});
+
+/** The state of an answer that came in these deltas. */
+function stateOf(...deltas: object[]): readonly StatePart[] | undefined {
+  const reader = new ChatReader(readerContext());
+  for (const delta of deltas) reader.push({ kind: 'value', value: { choices: [{ index: 0, delta }] } });
+  reader.push({ kind: 'done' });
+  reader.end();
+  return reader.state;
+}
+
+/** The turn as it goes up. */
+function sent(
+  message: ChatMessage,
+  quirks: Partial<Quirks> = {},
+  parts?: readonly StatePart[],
+  more: Partial<RequestSettings> = {},
+): unknown {
+  const request = { model: 'm', messages: [{ role: 'user' as const, content: 'hi' }, message] };
+  const states = new Map(parts ? [[message, parts]] : []);
+  const { body } = chatBody(
+    chatCall(request),
+    settingsWith({ states, quirks: { ...noQuirks, ...quirks }, ...more }),
+  );
+  return (body['messages'] as unknown[])[1];
+}
+
+const call = (more: object = {}): object => ({
+  id: 'x',
+  function: { name: 'f', arguments: '{"a":1}' },
+  ...more,
+});
+
+describe('the state of an answer', () => {
+  it.each<[string, object[], unknown]>([
+    ['is nothing for text alone', [{ content: 'hi' }], undefined],
+    ['is no reasoning of a turn without calls', [{ reasoning_content: 'so' }, { content: 'hi' }], undefined],
+    [
+      'is the reasoning of a turn with calls',
+      [
+        { reasoning_content: 'so ' },
+        { reasoning_content: 'what' },
+        { content: 'hi' },
+        { tool_calls: [call()] },
+      ],
+      [{ opaque: { reasoning_content: 'so what' } }, { text: 2 }, { call: 0 }],
+    ],
+    [
+      'is reasoning under the name that it came under',
+      [{ reasoning: 'so' }, { tool_calls: [call()] }],
+      [{ opaque: { reasoning: 'so' } }, { call: 0 }],
+    ],
+    [
+      'is the signature of a call',
+      [{ tool_calls: [call({ extra_content: signature('s') })] }],
+      [{ call: 0 }, { opaque: { call: 0, extra_content: signature('s') } }],
+    ],
+    [
+      'is a signature on a trailing piece without an index',
+      [{ tool_calls: [call({ index: 0 })] }, { tool_calls: [{ extra_content: signature('s') }] }],
+      [{ call: 0 }, { opaque: { call: 0, extra_content: signature('s') } }],
+    ],
+    [
+      'is a trailing signature of parallel calls, which is the first’s',
+      [
+        { tool_calls: [call({ index: 0 }), call({ index: 1, id: 'y' })] },
+        { tool_calls: [{ function: { arguments: '' }, extra_content: signature('s') }] },
+      ],
+      [{ call: 0 }, { opaque: { call: 0, extra_content: signature('s') } }, { call: 1 }],
+    ],
+    [
+      'is the signature of a text turn',
+      [{ content: 'hi' }, { extra_content: signature('s') }],
+      [{ text: 2 }, { opaque: { extra_content: signature('s') } }],
+    ],
+    [
+      'is reasoning details, their pieces joined, with or without calls',
+      [
+        { reasoning: 'a', reasoning_details: [{ type: 'reasoning.text', text: 'a', index: 0 }] },
+        {
+          reasoning: 'b',
+          reasoning_details: [{ type: 'reasoning.text', text: 'b', index: 0, signature: 's' }],
+        },
+        { reasoning_details: [{ type: 'reasoning.encrypted', data: 'e', index: 1 }] },
+        { reasoning_details: [{ type: 'reasoning.encrypted', data: 'f', index: 1 }] },
+      ],
+      [
+        {
+          opaque: {
+            reasoning_details: [
+              { type: 'reasoning.text', text: 'ab', index: 0, signature: 's' },
+              { type: 'reasoning.encrypted', data: 'e', index: 1 },
+              { type: 'reasoning.encrypted', data: 'f', index: 1 },
+            ],
+          },
+        },
+      ],
+    ],
+  ])('%s', (_case, deltas, expected) => {
+    expect(stateOf(...deltas)).toEqual(expected);
+  });
+});
+
+describe('a turn that goes up again', () => {
+  const parts: StatePart[] = [
+    { opaque: { reasoning_content: 'kept' } },
+    { call: 0 },
+    { opaque: { call: 0, extra_content: signature('kept') } },
+    { call: 1 },
+  ];
+
+  it('has what was kept', () => {
+    expect(sent(turn(2), {}, parts)).toMatchObject({
+      reasoning_content: 'kept',
+      tool_calls: [{ extra_content: signature('kept') }, {}],
+    });
+  });
+
+  it('has what the client sent back rather than what was kept', () => {
+    const echoed = turn(1, { reasoning_content: 'own' });
+    const [own] = echoed.tool_calls ?? [];
+    const message = { ...echoed, tool_calls: [{ ...own, extra_content: signature('own') }] };
+    expect(sent(message, {}, parts)).toEqual(message);
+  });
+
+  it('has empty reasoning where it was lost and is wanted, beside calls alone', () => {
+    const quirks = { wantsBack: 'reasoning_content' } as const;
+    expect(sent(turn(1), quirks)).toEqual({ ...turn(1), reasoning_content: '' });
+    expect(sent({ role: 'assistant', content: 'hi' }, quirks)).toEqual({ role: 'assistant', content: 'hi' });
+    expect(sent(turn(1), quirks, [{ opaque: { reasoning: 'so' } }])).toEqual({
+      ...turn(1),
+      reasoning_content: 'so',
+    });
+  });
+
+  it('has the documented replacement on the first of parallel calls where the signature was lost', () => {
+    const quirks = { wantsBack: 'thought_signature' } as const;
+    const message = sent(turn(2), quirks) as { tool_calls: object[] };
+    expect(message.tool_calls).toEqual([
+      { ...turn(2).tool_calls?.[0], extra_content: skipped },
+      turn(2).tool_calls?.[1],
+    ]);
+    expect(sent(turn(2), quirks, parts)).toMatchObject({
+      tool_calls: [{ extra_content: signature('kept') }, {}],
+    });
+  });
+
+  it('has no fields that the upstream refuses there', () => {
+    const echoes = {
+      reasoning_content: 'r',
+      reasoning: 'r',
+      reasoning_details: [{}],
+      images: [{}],
+      extra_content: {},
+    };
+    expect(sent(turn(1, echoes), { echoes: [] })).toEqual(turn(1));
+    expect(sent(turn(1, echoes), { echoes: ['reasoning'] })).toEqual({ ...turn(1), reasoning: 'r' });
+    expect(sent(turn(1, echoes))).toEqual(turn(1, echoes));
+  });
+
+  it('has no state in a repeat without it, but the replacement, and says so', () => {
+    const without = new Set(['state'] as const);
+    const quirks = { wantsBack: 'thought_signature' } as const;
+    expect(sent(turn(1, { reasoning_content: 'own' }), quirks, parts, { without })).toEqual({
+      ...turn(1),
+      tool_calls: [{ ...turn(1).tool_calls?.[0], extra_content: skipped }],
+    });
+    const message = turn(1);
+    const settings = settingsWith({ without, states: new Map([[message, parts]]) });
+    expect(chatBody(chatCall({ model: 'm', messages: [message] }), settings).dropped).toEqual(['reasoning']);
+  });
+
+  it('has the reasoning and the signatures byte for byte, however they were cut', () => {
+    const text = fc.array(fc.string({ unit: 'binary', minLength: 1 }), { minLength: 1, maxLength: 6 });
+    fc.assert(
+      fc.property(
+        text,
+        fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 4 }),
+        (pieces, signatures) => {
+          const calls = signatures.map((each, index) =>
+            call({ index, id: `id-${index}`, extra_content: signature(each) }),
+          );
+          const state = stateOf(...pieces.map((piece) => ({ reasoning_content: piece })), {
+            tool_calls: calls,
+          });
+          // The state is stored as JSON in between.
+          const kept = JSON.parse(JSON.stringify(state)) as StatePart[];
+          expect(sent(turn(signatures.length), {}, kept)).toMatchObject({
+            reasoning_content: JSON.parse(JSON.stringify(pieces.join(''))),
+            tool_calls: signatures.map((each) => ({ extra_content: signature(each) })),
+          });
+        },
+      ),
+    );
+  });
+});

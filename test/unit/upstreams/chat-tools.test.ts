@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest';
+import type { SentBody } from '../../../shared/upstreams/dialect.ts';
+import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
+import { noQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
+import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
+
+const custom = (name: string, more: object = {}): object => ({ type: 'custom', custom: { name, ...more } });
+const plain = (name: string): object => ({ type: 'function', function: { name, strict: true } });
+const send = (
+  request: object,
+  quirks: Partial<Quirks> = {},
+  form = 'responses',
+  allow: string[] = [],
+): SentBody => {
+  const messages = [{ role: 'user' as const, content: 'hi' }];
+  const call = { ...chatCall({ model: 'm', messages, ...request }), form };
+  return chatBody(call, settingsWith({ allow, quirks: { ...noQuirks, ...quirks } }));
+};
+const grammar = { type: 'grammar', grammar: { definition: 'start: "a"', syntax: 'lark' } };
+
+describe('custom tools', () => {
+  const tools = [plain('f'), custom('patch', { description: 'Patches.', format: grammar })];
+  const history = {
+    role: 'assistant' as const,
+    content: null,
+    tool_calls: [{ id: 'c1', type: 'custom', custom: { name: 'patch', input: 'a "b"' } }],
+  };
+
+  it.each([
+    ['the client wrote chat', {}, 'chat'],
+    ['the upstream knows them', { customTools: true }, 'responses'],
+  ])('stay custom where %s', (_case, quirks, form) => {
+    const { body, wrapped } = send({ tools }, quirks, form);
+    expect([body['tools'], wrapped.size]).toEqual([tools, 0]);
+  });
+
+  it.each([
+    ['the client wrote another form', {}, 'responses'],
+    ['the upstream knows none', { customTools: false }, 'chat'],
+  ])('become functions with one input where %s', (_case, quirks, form) => {
+    const messages = [{ role: 'user' as const, content: 'hi' }, history];
+    const choice = { type: 'custom', custom: { name: 'patch' } };
+    const { body, wrapped } = send({ tools, messages, tool_choice: choice }, quirks, form);
+    expect(body['tools']).toMatchObject([
+      plain('f'),
+      {
+        type: 'function',
+        function: {
+          name: 'patch',
+          description: 'Patches.\n\nThe input must match this grammar (lark):\nstart: "a"',
+          parameters: { required: ['input'], additionalProperties: false },
+        },
+      },
+    ]);
+    expect(body['messages']).toMatchObject([
+      {},
+      {
+        tool_calls: [
+          { id: 'c1', type: 'function', function: { name: 'patch', arguments: '{"input":"a \\"b\\""}' } },
+        ],
+      },
+    ]);
+    expect(body['tool_choice']).toEqual({ type: 'function', function: { name: 'patch' } });
+    expect([...wrapped]).toEqual(['patch']);
+  });
+});
+
+describe('the choice among tools', () => {
+  const tools = [plain('f'), plain('g')];
+  const allowed = (mode: string, ...names: string[]): object => ({
+    type: 'allowed_tools',
+    allowed_tools: { mode, tools: names.map((name) => ({ type: 'function', function: { name } })) },
+  });
+  it.each([
+    ['a word', 'required', { tools, tool_choice: 'required' }],
+    [
+      'a name',
+      { type: 'function', function: { name: 'f' } },
+      { tools, tool_choice: { type: 'function', function: { name: 'f' } } },
+    ],
+    ['a list: the others are left out', allowed('auto', 'g'), { tools: [plain('g')], tool_choice: 'auto' }],
+    [
+      'a list of which one is required',
+      allowed('required', 'g'),
+      { tools: [plain('g')], tool_choice: 'required' },
+    ],
+    ['a tool that runs at the upstream', { type: 'web_search' }, { tools, tool_choice: 'auto' }],
+  ])('is %s', (_case, choice, expected) => {
+    const { body } = send({ tools, tool_choice: choice, parallel_tool_calls: false });
+    expect(body).toMatchObject(expected);
+  });
+
+  it('among a list without a known name means no tools at all', () => {
+    const { body } = send({ tools, tool_choice: allowed('required', 'x'), parallel_tool_calls: false });
+    expect(Object.keys(body)).toEqual(['model', 'messages', 'stream', 'stream_options']);
+  });
+
+  it('is a list for upstreams that know custom tools, as OpenAI does', () => {
+    const { body } = send({ tools, tool_choice: allowed('auto', 'g') }, { customTools: true });
+    expect([body['tools'], body['tool_choice']]).toEqual([tools, allowed('auto', 'g')]);
+  });
+});
+
+it('tools that run at the upstream are left out and named, unless the channel allows them', () => {
+  const tools = [plain('f'), { type: 'web_search' }];
+  expect(send({ tools })).toMatchObject({ body: { tools: [plain('f')] }, dropped: ['tools'] });
+  expect(send({ tools }, {}, 'chat', ['web_search'])).toMatchObject({ body: { tools }, dropped: [] });
+});

@@ -1,0 +1,121 @@
+import { describe, expect, it } from 'vitest';
+import { scrub } from '../../../shared/upstreams/errors/error-text.ts';
+import { withheldTexts } from '../../../shared/upstreams/errors/withheld-texts.ts';
+
+const known = {
+  secret: 'aZ09-the-secret-value',
+  host: 'my-resource.openai.azure.com',
+  region: 'us-west-2',
+  model: 'us.anthropic.claude-opus-5-5-20260801-v1:0',
+  publicModel: 'smart',
+};
+const shown = (text: string, more: Partial<typeof known> = {}) =>
+  scrub(text, withheldTexts({ ...known, ...more }));
+
+describe('what the relay knows of a channel does not reach a client', () => {
+  it.each([
+    [
+      'The model us.anthropic.claude-opus-5-5-20260801-v1:0 does not exist',
+      /^The model \[removed\] does not exist$/,
+    ],
+    ['model: anthropic.claude-opus-5-5-20260801-v1:0', /^model: \[removed\]$/],
+    ['model `CLAUDE-OPUS-5-5` is overloaded', /^model `\[removed\]` is overloaded$/],
+    ['claude-opus-5-5-20260801 is not enabled', /^\[removed\] is not enabled$/],
+    ['us.anthropic.claude-opus-5-5-20260801-v1%3A0', /^\[removed\]$/],
+    ['Invalid key aZ09-the-secret-value given', /^Invalid key \[removed\] given$/],
+    [
+      'Resource my-resource was not found in us-west-2',
+      /^Resource \[removed\] was not found in \[removed\]$/,
+    ],
+    ['Could not reach my-resource.openai.azure.com:443/x', /^Could not reach \[removed\]\/x$/],
+  ])('%s', (text, expected) => {
+    expect(shown(text)).toMatch(expected);
+  });
+
+  it.each([
+    ['openai/gpt-4o', 'The model gpt-4o-2024-08-06 failed', 'The model [removed] failed'],
+    ['gpt-4o', 'gpt-4o. 3 retries', '[removed]. 3 retries'],
+    ['large', 'The input is too large for model large', 'The input is too large for model [removed]'],
+    ['large', "Unknown model 'large'", "Unknown model '[removed]'"],
+    ['chat', 'A chat must start with a user message', 'A chat must start with a user message'],
+    ['my-deployment', 'my-deployments are many', 'my-deployments are many'],
+  ])('the name %s in: %s', (model, text, expected) => {
+    expect(shown(text, { model })).toBe(expected);
+  });
+
+  it('a name that the client used itself is shown', () => {
+    expect(shown('The model gpt-4o failed', { model: 'gpt-4o', publicModel: 'gpt-4o' })).toBe(
+      'The model gpt-4o failed',
+    );
+    const both = { model: 'openai/gpt-4o', publicModel: 'gpt-4o' };
+    expect(shown('No openai/gpt-4o; gpt-4o failed', both)).toBe('No [removed]; gpt-4o failed');
+  });
+
+  it('an empty secret or region removes nothing', () => {
+    expect(scrub('a b', withheldTexts({ ...known, secret: undefined, region: undefined }))).toBe('a b');
+  });
+});
+
+describe('what has the shape of an account, a key or a place does not, either', () => {
+  it.each([
+    'arn:aws:bedrock:us-west-2:123456789012:inference-profile/us.x-v1:0',
+    'arn:aws-us-gov:iam::123456789012:role/relay',
+    '123456789012',
+    '1234-5678-9012',
+    'org-A1b2C3d4E5f6',
+    'proj_a1b2c3d4e5',
+    'wrkspc_01VQLazKdXNeiKgtrAY1JMbo',
+    'sk-abc***************wxyz',
+    'AIzaSyA-1234567890abcdefghij',
+    'ASIAABCDEFGHIJKL2345',
+    '6f8c1247-b44f-478b-b12b-ad61437594f0',
+    'projects/my-project/locations/global',
+    'https://10.0.0.1/v1?key=1',
+    '10.1.2.3:8080',
+    '[fe80::1%eth0]:80',
+    'vllm-0.models.svc',
+    'bedrock-mantle.us-east-1.api.aws',
+    '/var/task/index.js',
+  ])('%s', (revealing) => {
+    for (const text of [`not for ${revealing} now`, `"${revealing}"`, `(${revealing})`, `x=${revealing},`]) {
+      const said = scrub(text, []) ?? '';
+      expect(said).toContain('[removed]');
+      expect(said).not.toContain(revealing.slice(0, 9));
+    }
+  });
+
+  it('a project’s number', () => {
+    expect(scrub('Disabled in project 7640860 or project_number:7640860', [])).toBe(
+      'Disabled in project [removed] or project [removed]',
+    );
+  });
+
+  it('nor that our account is empty, which a client would take for its own', () => {
+    const text =
+      'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.';
+    expect(scrub(text, [])).toBeUndefined();
+  });
+});
+
+it.each([
+  "Invalid value for 'temperature': expected a number between 0 and 2.",
+  'messages.3.content.0: unexpected `tool_use_id` found in `tool_result` blocks: call_8f3a',
+  'Function tools with reasoning_effort are not supported, use key-value-pairs or org_wide_settings.',
+  "This model's maximum context length is 128000 tokens. However, you requested 131072 tokens.",
+  'Tool names must match ^[a-zA-Z0-9_-]{1,64}$; 12 tools were given, the project-wide limit is 128.',
+  'prompt is too long: 210000 tokens > 200000 maximum, i.e. 5 % too many',
+  'Unknown name "seed": Cannot find field.',
+])('an ordinary sentence stays as it is: %s', (sentence) => {
+  expect(shown(sentence)).toBe(sentence);
+});
+
+it('hostile texts end in a moment', () => {
+  const hostile = [
+    'a.'.repeat(2000),
+    '<'.repeat(4000),
+    'arn:aws:'.repeat(600),
+    'claude-opus-5-5-1'.repeat(300),
+  ];
+  for (const text of [...hostile, `org-${'a'.repeat(4000)}`, '1-'.repeat(2000), '/a'.repeat(2000)])
+    expect((shown(text) ?? '').length).toBeLessThanOrEqual(600);
+});

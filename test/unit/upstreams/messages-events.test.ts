@@ -1,0 +1,472 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { ChunksToCompletion } from '../../../shared/endpoints/chat/fold.ts';
+import { BodyEvents } from '../../../shared/upstreams/body-events.ts';
+import { MessagesReader } from '../../../shared/upstreams/dialects/messages/events.ts';
+import { messagesError } from '../../../shared/upstreams/dialects/messages/failure.ts';
+import { ErrorInAnswer, UpstreamFailure } from '../../../shared/upstreams/upstream-failure.ts';
+import type { ChatChunk } from '../../../shared/wire/chat-response.ts';
+import { callIds, readerContext } from '../../support/dialect-parts.ts';
+
+const folder = path.join(import.meta.dirname, '..', '..', 'golden', 'upstream', 'messages');
+const transcripts = readdirSync(folder).filter((name) => name.endsWith('.txt'));
+const limits = { answerBytesMax: 1e6, documentBytesMax: 1e6, lineLengthMax: 1e5 };
+type Json = Record<string, unknown>;
+
+function read(pieces: Uint8Array[]): { chunks: ChatChunk[]; reader: MessagesReader } {
+  const reader = new MessagesReader(readerContext());
+  const body = new BodyEvents(limits);
+  const events = [...pieces.flatMap((piece) => body.push(piece)), ...body.end()];
+  return { chunks: [...events.flatMap((event) => reader.push(event)), ...reader.end()], reader };
+}
+
+const wrapping = readerContext({ sent: { body: {}, dropped: [], wrapped: new Set(['patch']) } });
+
+/** Events of one stream, as the vendor sends them. */
+function readEvents(
+  values: unknown[],
+  context = readerContext(),
+): { chunks: ChatChunk[]; reader: MessagesReader } {
+  const reader = new MessagesReader(context);
+  const chunks = values.flatMap((value) => reader.push({ kind: 'value', value }));
+  return { chunks: [...chunks, ...reader.end()], reader };
+}
+
+const message = (values: unknown[], context = readerContext()): Json => {
+  const { choices } = whole(readEvents(values, context).chunks) as {
+    choices: [{ message: Json; finish_reason: string }];
+  };
+  return { ...choices[0].message, finish_reason: choices[0].finish_reason };
+};
+
+function whole(chunks: ChatChunk[]): object {
+  const fold = new ChunksToCompletion();
+  for (const chunk of chunks) fold.push(chunk);
+  return fold.completion();
+}
+
+const begin = {
+  type: 'message_start',
+  message: { role: 'assistant', usage: { input_tokens: 5, output_tokens: 1 } },
+};
+const start = (block: Json, index?: number): Json => ({
+  type: 'content_block_start',
+  index,
+  content_block: block,
+});
+const delta = (value: Json, index?: number): Json => ({ type: 'content_block_delta', index, delta: value });
+const said = (text: string, index = 0): Json => delta({ type: 'text_delta', text }, index);
+const thought = (thinking: string, index = 0): Json => delta({ type: 'thinking_delta', thinking }, index);
+const json = (partial: string, index = 0): Json =>
+  delta({ type: 'input_json_delta', partial_json: partial }, index);
+const stop = (index?: number): Json => ({ type: 'content_block_stop', index });
+const finish = (reason: string): Json => ({
+  type: 'message_delta',
+  delta: { stop_reason: reason },
+  usage: { output_tokens: 9 },
+});
+const end = { type: 'message_stop' };
+const textBlock = (index = 0): Json => start({ type: 'text', text: '' }, index);
+const use = (id: string, name = 'f', input: unknown = {}): Json => ({ type: 'tool_use', id, name, input });
+const longId = (letter: string): string => `toolu_${letter.repeat(20)}`;
+
+describe.each(transcripts)('%s', (name) => {
+  const bytes = new Uint8Array(readFileSync(path.join(folder, name)));
+  const expected = read([bytes]);
+
+  it('becomes these chunks and this state', async () => {
+    const { chunks, reader } = expected;
+    const { choices, usage } = whole(chunks) as { choices: unknown; usage: unknown };
+    const brief = chunks.map(({ choices: [choice] }) => choice ?? 'usage');
+    const { state, serviceTier } = reader;
+    const answer = { chunks: brief, completion: { choices, usage }, state, serviceTier };
+    await expect(`${JSON.stringify(answer, undefined, 2)}\n`).toMatchFileSnapshot(
+      path.join(folder, name.replace('.txt', '.state.json')),
+    );
+  });
+
+  it('becomes the same for every way of cutting its bytes in two, and byte by byte', () => {
+    for (let cut = 0; cut <= bytes.length; cut += 1) {
+      const { chunks, reader } = read([bytes.subarray(0, cut), bytes.subarray(cut)]);
+      expect(whole(chunks)).toEqual(whole(expected.chunks));
+      expect(reader.state).toEqual(expected.reader.state);
+    }
+    expect(read([...bytes].map((byte) => Uint8Array.of(byte))).chunks).toEqual(expected.chunks);
+  });
+});
+
+describe('the reason to stop', () => {
+  it.each([
+    ['end_turn', 'stop'],
+    ['stop_sequence', 'stop'],
+    ['pause_turn', 'stop'],
+    ['tool_use', 'stop'],
+    ['a new one', 'stop'],
+    ['max_tokens', 'length'],
+    ['model_context_window_exceeded', 'length'],
+    ['refusal', 'content_filter'],
+  ])('%s is %s', (reason, expected) => {
+    expect(message([begin, textBlock(), said('x'), stop(0), finish(reason), end])).toMatchObject({
+      content: 'x',
+      finish_reason: expected,
+    });
+  });
+
+  it.each([
+    ['end_turn', 'tool_calls'],
+    ['max_tokens', 'length'],
+  ])('%s is %s after a call', (reason, expected) => {
+    expect(message([begin, start(use('a'), 0), stop(0), finish(reason), end])['finish_reason']).toBe(
+      expected,
+    );
+  });
+});
+
+describe('blocks', () => {
+  it.each<[string, unknown[], object]>([
+    [
+      'without a start are read',
+      [begin, said('a'), thought('b', 1), end],
+      { content: 'a', reasoning_content: 'b' },
+    ],
+    [
+      'without an index are read',
+      [begin, start({ type: 'text', text: 'a' }), delta({ type: 'text_delta', text: 'b' }), stop(), end],
+      { content: 'ab' },
+    ],
+    [
+      'that start twice are one',
+      [begin, textBlock(), textBlock(), said('a'), stop(0), end],
+      { content: 'a' },
+    ],
+    [
+      'that use an index again are others',
+      [begin, textBlock(), said('a'), start(use('x'), 0), json('{}'), stop(0), end],
+      { content: 'a', finish_reason: 'tool_calls' },
+    ],
+    [
+      'that change their kind in the middle are two',
+      [begin, textBlock(), said('a'), thought('b'), said('c'), end],
+      { content: 'ac', reasoning_content: 'b' },
+    ],
+    ['that end late are read', [begin, textBlock(), stop(0), said('a'), end], { content: 'a' }],
+    [
+      'that the upstream ran are left out',
+      [
+        begin,
+        start({ type: 'server_tool_use', id: 's', name: 'n', input: {} }, 0),
+        json('{}'),
+        stop(0),
+        said('a', 1),
+        end,
+      ],
+      { content: 'a', tool_calls: null },
+    ],
+    [
+      'of a call without a name are left out',
+      [begin, json('{"a":1}', 3), said('a'), end],
+      { content: 'a', tool_calls: null },
+    ],
+    [
+      'that nobody knows are left out',
+      [
+        begin,
+        { type: 'ping' },
+        { type: 'later' },
+        3,
+        null,
+        start({ type: 'later' }, 0),
+        said('hidden'),
+        delta({ type: 'later_delta' }, 0),
+        said('a', 1),
+        end,
+      ],
+      { content: 'a' },
+    ],
+  ])('%s', (_case, events, expected) => {
+    expect(message(events)).toMatchObject(expected);
+  });
+
+  it('that never close end a stream without an end mark as cut', () => {
+    const open = [begin, textBlock(), said('a'), finish('end_turn')];
+    expect(() => readEvents(open)).toThrow('upstream failed: cut');
+    expect(message([...open, end])).toMatchObject({ content: 'a' });
+    expect(message([...open, stop(0)])).toMatchObject({ content: 'a' });
+  });
+});
+
+describe('calls', () => {
+  const calls = (events: unknown[], context = readerContext()): unknown =>
+    message([begin, ...events, end], context)['tool_calls'];
+  const call = (index: number, id: string, args: string): object => ({
+    index,
+    id,
+    type: 'function',
+    function: { name: 'f', arguments: args },
+  });
+
+  it.each<[string, unknown[], string]>([
+    ['without input', [start(use(longId('a')), 0), json(''), stop(0)], '{}'],
+    ['with all input at the start', [start(use(longId('a'), 'f', { a: 1 }), 0), stop(0)], '{"a":1}'],
+    [
+      'with all input at the start and again in pieces',
+      [start(use(longId('a'), 'f', { a: 1 }), 0), json('{"a"'), json(':1}'), stop(0)],
+      '{"a":1}',
+    ],
+    ['with input in pieces', [start(use(longId('a')), 0), json('{"a":'), json('2}'), stop(0)], '{"a":2}'],
+    ['that start twice', [start(use(longId('a')), 0), start(use(longId('a')), 0), json('{}'), stop(0)], '{}'],
+    ['that never close', [start(use(longId('a')), 0)], '{}'],
+  ])('%s are one call', (_case, events, args) => {
+    expect(calls(events)).toEqual([call(0, longId('a'), args)]);
+  });
+
+  it('show unique ids, whatever the upstream repeats', () => {
+    const twice = [start(use('f:0'), 0), stop(0), start(use('f:0'), 1), stop(1)];
+    expect(calls(twice)).toEqual([
+      call(0, callIds.show('f:0', 0), '{}'),
+      call(1, callIds.show('f:0', 1), '{}'),
+    ]);
+    const long = [start(use(longId('a')), 0), stop(0), start(use(longId('a')), 1), stop(1)];
+    expect(calls(long)).toEqual([call(0, longId('a'), '{}'), call(1, callIds.show(undefined, 1), '{}')]);
+  });
+
+  it('of free text come in one piece', () => {
+    const patch = start(use(longId('p'), 'patch'), 0);
+    const { chunks, reader } = readEvents(
+      [
+        begin,
+        thought('t'),
+        patch,
+        json('{"input":"a'),
+        json('\\nb"}'),
+        stop(0),
+        start(use(longId('b')), 1),
+        stop(1),
+        finish('tool_use'),
+        end,
+      ],
+      wrapping,
+    );
+    const deltas = chunks.flatMap(({ choices }) =>
+      choices.flatMap((choice) => choice.delta.tool_calls ?? []),
+    );
+    expect(deltas[0]).toEqual({
+      index: 0,
+      id: longId('p'),
+      type: 'custom',
+      custom: { name: 'patch', input: 'a\nb' },
+    });
+    expect(deltas[1]).toMatchObject({ index: 1, id: longId('b') });
+    expect(reader.finishedChoices).toBe(1);
+  });
+
+  it.each(['{"input":"a', '{"input":3}', ''])('of free text that are cut are never shown: %s', (args) => {
+    const events = [begin, start(use(longId('p'), 'patch'), 0), json(args), finish('max_tokens'), end];
+    expect(message(events, wrapping)).toMatchObject({ tool_calls: null, finish_reason: 'length' });
+  });
+});
+
+describe('state', () => {
+  const state = (events: unknown[]): unknown => readEvents([begin, ...events, end]).reader.state;
+  const signature = (value: string, index = 0): Json =>
+    delta({ type: 'signature_delta', signature: value }, index);
+
+  it('is none without thinking', () => {
+    expect(state([textBlock(), said('a'), stop(0)])).toBeUndefined();
+  });
+
+  it('keeps thinking byte for byte, even without text, with all that the vendor put into it', () => {
+    const parts = state([
+      start({ type: 'thinking', thinking: '', signature: '', later: 1 }, 0),
+      signature('ab'),
+      signature('c'),
+      stop(0),
+      start({ type: 'redacted_thinking', data: 'd' }, 1),
+      stop(1),
+    ]);
+    expect(JSON.stringify(parts)).toBe(
+      '[{"opaque":{"type":"thinking","thinking":"","signature":"abc","later":1}},{"opaque":{"type":"redacted_thinking","data":"d"}}]',
+    );
+  });
+
+  it('has the order and the lengths of all parts', () => {
+    const parts = state([
+      thought('t'),
+      signature('s'),
+      stop(0),
+      said('é👋', 1),
+      stop(1),
+      start(use('x'), 2),
+      stop(2),
+      thought('u', 3),
+      signature('v', 3),
+      stop(3),
+      start(use('y'), 4),
+      stop(4),
+    ]);
+    expect(parts).toEqual([
+      { opaque: { type: 'thinking', thinking: 't', signature: 's' } },
+      { text: 3 },
+      { call: 0 },
+      { opaque: { type: 'thinking', thinking: 'u', signature: 'v' } },
+      { call: 1 },
+    ]);
+  });
+
+  it('leaves out thinking that was cut before its signature, and keeps that of vendors that sign nothing', () => {
+    expect(state([thought('t'), finish('max_tokens')])).toBeUndefined();
+    expect(state([thought('t'), stop(0)])).toEqual([{ opaque: { type: 'thinking', thinking: 't' } }]);
+  });
+});
+
+describe('an answer that is none', () => {
+  const chatChunk = {
+    object: 'chat.completion.chunk',
+    choices: [{ index: 0, delta: { content: 'x' }, finish_reason: 'stop' }],
+  };
+  it.each<[string, unknown[], string]>([
+    ['of another dialect is junk', [chatChunk], 'junk'],
+    ['of nothing is junk', [], 'junk'],
+    ['of an end alone is junk', [end], 'junk'],
+    ['of a start alone is cut', [begin], 'cut'],
+    ['without content and without a reason is empty', [begin, end], 'empty'],
+    ['that breaks off is cut', [begin, said('a')], 'cut'],
+  ])('%s', (_case, events, kind) => {
+    expect(() => readEvents(events)).toThrow(`upstream failed: ${kind}`);
+  });
+
+  it('passes by chunks of another dialect in the middle', () => {
+    expect(message([begin, said('a'), chatChunk, said('b'), end])).toMatchObject({ content: 'ab' });
+  });
+
+  it('is an error with what the machine can read of it', () => {
+    const error = { type: 'overloaded_error', message: 'Overloaded' };
+    expect(() => readEvents([begin, said('a'), { type: 'error', error }])).toThrow(
+      expect.objectContaining({
+        name: 'ErrorInAnswer',
+        error: { ...error, code: undefined, param: undefined },
+      }),
+    );
+    expect(() => readEvents([{ type: 'error', error }])).toThrow(ErrorInAnswer);
+  });
+
+  it('is no error once the answer is whole', () => {
+    expect(
+      message([begin, said('a'), stop(0), finish('end_turn'), { type: 'error', error: {} }]),
+    ).toMatchObject({ content: 'a' });
+  });
+
+  it('ends normally when the connection breaks after its end, and not before', () => {
+    const reader = new MessagesReader(readerContext());
+    const push = (value: unknown): ChatChunk[] => reader.push({ kind: 'value', value });
+    [begin, said('a')].forEach(push);
+    expect(() => reader.fail(new UpstreamFailure('reset'))).toThrow('reset');
+    [stop(0), finish('end_turn')].forEach(push);
+    expect(reader.fail(new UpstreamFailure('reset')).at(-2)?.choices[0]?.finish_reason).toBe('stop');
+  });
+
+  it.each<[string, (at: number) => unknown]>([
+    ['thinking', () => thought('x'.repeat(1e6))],
+    ['a signature', () => delta({ type: 'signature_delta', signature: 'x'.repeat(1e6) }, 0)],
+    ['arguments', (at) => (at === 0 ? start(use('a'), 0) : json('x'.repeat(1e6)))],
+    [
+      'arguments of a call of free text',
+      (at) => (at === 0 ? start(use('a', 'patch'), 0) : json('x'.repeat(1e6))),
+    ],
+    ['hidden thinking', (at) => start({ type: 'redacted_thinking', data: 'x'.repeat(1e6) + at }, at)],
+    [
+      'blocks',
+      (at) =>
+        Array.from({ length: 1000 }, (_, index) => start({ type: 'text', text: '' }, at * 1000 + index)),
+    ],
+    [
+      'calls',
+      (at) => Array.from({ length: at < 4 ? 300 : 0 }, (_, index) => start(use('a'), at * 1000 + index)),
+    ],
+  ])('is too large with 100 MB of %s', (_case, event) => {
+    const reader = new MessagesReader(wrapping);
+    const push = (at: number): unknown =>
+      [event(at)].flat().map((value) => reader.push({ kind: 'value', value }));
+    expect(() => Array.from({ length: 100 }, (_, at) => push(at))).toThrow('upstream failed: too_large');
+  });
+});
+
+describe('usage', () => {
+  const usage = (...values: unknown[]): unknown => {
+    const events = values.map((value) => ({ type: 'message_delta', delta: {}, usage: value }));
+    return readEvents([...events, said('a'), end]).reader.usage;
+  };
+  const counted = (prompt: number, completion: number, details: object, thinking = 0): object => ({
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: details,
+    completion_tokens_details: { reasoning_tokens: thinking },
+  });
+  it.each<[string, unknown[], object | undefined]>([
+    ['is none without a count', [{}, null, { service_tier: 'x' }], undefined],
+    [
+      'counts what was read and written as prompt',
+      [{ input_tokens: 1, cache_read_input_tokens: 20, cache_creation_input_tokens: 300, output_tokens: 4 }],
+      counted(321, 4, { cached_tokens: 20, cache_write_tokens: 300 }),
+    ],
+    [
+      'tells lifetimes apart',
+      [
+        {
+          input_tokens: 1,
+          cache_creation_input_tokens: 300,
+          cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 200 },
+        },
+      ],
+      counted(301, 0, { cached_tokens: 0, cache_write_tokens: 100, cache_write_1h_tokens: 200 }),
+    ],
+    [
+      'says nothing of writes where the vendor does not',
+      [{ input_tokens: 1, output_tokens: 2 }],
+      counted(1, 2, { cached_tokens: 0 }),
+    ],
+    [
+      'takes the larger of each count',
+      [
+        { input_tokens: 9, cache_read_input_tokens: 5, output_tokens: 1 },
+        { input_tokens: 0, cache_read_input_tokens: 5, output_tokens: 7 },
+      ],
+      counted(14, 7, { cached_tokens: 5 }),
+    ],
+    [
+      'has the tokens of thinking',
+      [{ input_tokens: 1, output_tokens: 9, output_tokens_details: { thinking_tokens: 4 } }],
+      counted(1, 9, { cached_tokens: 0 }, 4),
+    ],
+  ])('%s', (_case, values, expected) => {
+    expect(usage(...values)).toEqual(expected);
+  });
+
+  it.each([-1, 1.5, 1e12])('clamps %s and says so', (count) => {
+    const { reader } = readEvents([
+      begin,
+      said('a'),
+      { type: 'message_delta', usage: { input_tokens: count } },
+      end,
+    ]);
+    expect(reader.usageClamped).toBe(true);
+    expect(reader.usage?.prompt_tokens).toBeGreaterThanOrEqual(0);
+  });
+});
+
+describe('the body of a refusal', () => {
+  it.each<[unknown, unknown]>([
+    [
+      { type: 'error', error: { type: 'invalid_request_error', message: 'm' }, request_id: 'r' },
+      { type: 'invalid_request_error', message: 'm', code: undefined, param: undefined },
+    ],
+    [{ message: 'The security token is invalid.' }, { message: 'The security token is invalid.' }],
+    [{ error: 'no' }, { message: 'no' }],
+    ['<html>', undefined],
+    [{ type: 'message' }, undefined],
+  ])('%j', (body, expected) => {
+    expect(messagesError(body)).toEqual(expected);
+  });
+});

@@ -1,0 +1,591 @@
+import { describe, expect, it } from 'vitest';
+import type { RequestSettings, SentBody } from '../../../shared/upstreams/dialect.ts';
+import { CannotCarry } from '../../../shared/upstreams/dialect.ts';
+import { messages as dialect } from '../../../shared/upstreams/dialects/messages/messages-dialect.ts';
+import { messagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
+import { noQuirks } from '../../../shared/upstreams/quirks.ts';
+import type { ChatMessage } from '../../../shared/wire/chat-request.ts';
+import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
+
+const hi: ChatMessage[] = [{ role: 'user', content: 'hi' }];
+const hiTurn = { role: 'user', content: [{ type: 'text', text: 'hi' }] };
+const send = (request: object, more: Partial<RequestSettings> = {}): SentBody =>
+  messagesBody(chatCall({ model: 'm', messages: hi, ...request }), settingsWith(more));
+const weather = {
+  type: 'function',
+  function: { name: 'weather', parameters: { type: 'object', properties: {} } },
+};
+const clock = { type: 'function', function: { name: 'clock' } };
+const patch = { type: 'custom', custom: { name: 'patch', description: 'Patches.' } };
+const named = (name: string): object => ({ type: 'function', function: { name } });
+const newest = { model: 'us.anthropic.claude-opus-5-5' };
+
+describe('the body', () => {
+  const base = { model: 'up', messages: [hiTurn], max_tokens: 16_384, stream: true };
+  it.each<[string, object, Partial<RequestSettings>, object, string[]]>([
+    ['always has a limit, the default where nobody set one', {}, {}, base, []],
+    [
+      'is asked for as one JSON where the channel cannot stream',
+      {},
+      { stream: false },
+      { ...base, stream: undefined },
+      [],
+    ],
+    ["has the client's limit", { max_tokens: 9 }, {}, { ...base, max_tokens: 9 }, []],
+    [
+      'has the newer limit before the older',
+      { max_tokens: 9, max_completion_tokens: 8 },
+      {},
+      { ...base, max_tokens: 8 },
+      [],
+    ],
+    [
+      'has the limit of another endpoint',
+      {},
+      { outputTokensLimit: 20_000 },
+      { ...base, max_tokens: 20_000 },
+      [],
+    ],
+    [
+      'never has more than the balance covers',
+      { max_tokens: 900 },
+      { outputTokensLimit: 80 },
+      { ...base, max_tokens: 80 },
+      [],
+    ],
+    [
+      'never has more than the channel allows',
+      { max_tokens: 900 },
+      { maxOutputTokens: 70 },
+      { ...base, max_tokens: 70 },
+      [],
+    ],
+    [
+      "never has more than the model's maximum",
+      { max_tokens: 900_000 },
+      { model: 'claude-haiku-4-5' },
+      { ...base, model: 'claude-haiku-4-5', max_tokens: 64_000 },
+      [],
+    ],
+    [
+      'has the documented maximum when the limit was refused',
+      { max_tokens: 900_000 },
+      { model: 'claude-opus-4-7', without: new Set(['limit' as const]) },
+      { ...base, model: 'claude-opus-4-7', max_tokens: 128_000 },
+      [],
+    ],
+    [
+      'puts the fields of the channel over all others',
+      {},
+      { set: { max_tokens: 5, speed: 'fast' } },
+      { ...base, max_tokens: 5, speed: 'fast' },
+      [],
+    ],
+    [
+      'leaves out what the channel drops, after all',
+      {},
+      { set: { speed: 'fast' }, drop: ['speed', 'stream'] },
+      { ...base, stream: undefined },
+      [],
+    ],
+    ['has stop sequences', { stop: ['a', ''] }, {}, { ...base, stop_sequences: ['a'] }, []],
+    [
+      'names what it leaves out',
+      {
+        user: 'u',
+        seed: 1,
+        logprobs: true,
+        top_logprobs: 2,
+        prompt_cache_key: 'k',
+        metadata: {},
+        safety_identifier: 's',
+        service_tier: 'flex',
+      },
+      {},
+      base,
+      [
+        'user',
+        'safety_identifier',
+        'metadata',
+        'prompt_cache_key',
+        'seed',
+        'logprobs',
+        'top_logprobs',
+        'service_tier',
+      ],
+    ],
+    [
+      'names fields that the relay does not know',
+      { logit_bias: {}, store: null, official: false },
+      {},
+      base,
+      ['logit_bias'],
+    ],
+    [
+      'has no service tier where the row does not allow it',
+      { service_tier: 'default' },
+      {},
+      base,
+      ['service_tier'],
+    ],
+    [
+      'has a service tier only where the row allows it',
+      { service_tier: 'default' },
+      { allow: ['service_tier'] },
+      { ...base, service_tier: 'standard_only' },
+      [],
+    ],
+    [
+      'leaves out penalties',
+      { presence_penalty: 1, frequency_penalty: 1, repetition_penalty: 1 },
+      {},
+      base,
+      ['presence_penalty', 'frequency_penalty', 'repetition_penalty'],
+    ],
+    ['lowers a temperature above 1', { temperature: 1.7 }, {}, { ...base, temperature: 1 }, ['temperature']],
+    [
+      'has one of temperature and top_p',
+      { temperature: 0.2, top_p: 0.9, top_k: 4 },
+      {},
+      { ...base, temperature: 0.2, top_k: 4 },
+      ['top_p'],
+    ],
+    ['has top_p alone', { top_p: 0.9 }, {}, { ...base, top_p: 0.9 }, []],
+    [
+      'has no sampling from 2026-10-21 on, even by default',
+      { temperature: 1, top_p: 1, top_k: 0 },
+      { apiVersion: '2026-10-21' },
+      base,
+      ['temperature', 'top_p', 'top_k'],
+    ],
+    [
+      'has no sampling for models that refuse it',
+      { temperature: 1 },
+      { model: 'claude-opus-4-7' },
+      { ...base, model: 'claude-opus-4-7' },
+      ['temperature'],
+    ],
+    [
+      'has a schema as the form of the answer',
+      {
+        response_format: {
+          type: 'json_schema',
+          json_schema: { name: 'n', strict: true, schema: { type: 'object' } },
+        },
+      },
+      {},
+      { ...base, output_config: { format: { type: 'json_schema', schema: { type: 'object' } } } },
+      [],
+    ],
+    [
+      'closes the objects of a schema that name their properties, as the vendor wants it',
+      {
+        response_format: {
+          type: 'json_schema',
+          json_schema: {
+            schema: {
+              type: 'object',
+              properties: {
+                properties: { type: 'array', items: { type: 'object', properties: {} } },
+                map: { type: 'object', additionalProperties: { type: 'string' }, properties: {} },
+                either: { anyOf: [{ $ref: '#/$defs/d' }, { type: 'object' }] },
+              },
+              $defs: { d: { properties: { a: { enum: ['properties'] } } } },
+            },
+          },
+        },
+      },
+      {},
+      {
+        ...base,
+        output_config: {
+          format: {
+            type: 'json_schema',
+            schema: {
+              type: 'object',
+              properties: {
+                properties: {
+                  type: 'array',
+                  items: { type: 'object', properties: {}, additionalProperties: false },
+                },
+                map: { type: 'object', additionalProperties: { type: 'string' }, properties: {} },
+                either: { anyOf: [{ $ref: '#/$defs/d' }, { type: 'object' }] },
+              },
+              additionalProperties: false,
+              $defs: { d: { properties: { a: { enum: ['properties'] } }, additionalProperties: false } },
+            },
+          },
+        },
+      },
+      [],
+    ],
+    ['has no form for text', { response_format: { type: 'text' } }, {}, base, []],
+  ])('%s', (_case, request, more, expected, dropped) => {
+    const sent = send(request, more);
+    expect(JSON.parse(JSON.stringify(sent.body))).toEqual(JSON.parse(JSON.stringify(expected)));
+    expect(sent.dropped).toEqual(dropped);
+    expect(sent.wrapped.size).toBe(0);
+  });
+
+  it('says which limit it has', () => {
+    expect(send({ max_tokens: 12 }).outputTokensMax).toBe(12);
+  });
+
+  it.each<[string, object, string]>([
+    ['several answers', { n: 2 }, 'n'],
+    ['JSON without a schema', { response_format: { type: 'json_object' } }, 'response_format'],
+    ['a stop at white space', { stop: '\n' }, 'stop'],
+    [
+      'audio',
+      { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] },
+      'messages[0].content[0].type',
+    ],
+    [
+      'an uploaded file',
+      { messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: 'file-1' } }] }] },
+      'messages[0].content[0].file',
+    ],
+    [
+      'an image of another scheme',
+      { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'ftp://a/b' } }] }] },
+      'messages[0].content[0].image_url.url',
+    ],
+    [
+      'an image of the assistant',
+      { messages: [...hi, { role: 'assistant', content: [{ type: 'image_url' }] }] },
+      'messages[1].content[0].type',
+    ],
+    [
+      'five cache breakpoints',
+      {
+        messages: [
+          {
+            role: 'user',
+            content: Array.from({ length: 5 }, () => ({
+              type: 'text',
+              text: 'x',
+              cache_control: { type: 'ephemeral' },
+            })),
+          },
+        ],
+      },
+      'cache_control',
+    ],
+  ])('cannot carry %s', (_case, request, param) => {
+    const refused = expect.objectContaining({ name: 'CannotCarry', param });
+    expect(() => send(request)).toThrow(CannotCarry);
+    expect(() => send(request)).toThrow(refused);
+  });
+});
+
+describe('headers', () => {
+  it.each([
+    ['the version that all know', 'up', undefined, { 'anthropic-version': '2023-06-01' }],
+    ['the version of the row', 'up', '2026-10-21', { 'anthropic-version': '2026-10-21' }],
+    [
+      'the switch for bound thinking where a model binds it',
+      'claude-fable-5-2',
+      undefined,
+      { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'thinking-binding-controls-2026-08-01' },
+    ],
+  ])('have %s', (_case, model, apiVersion, expected) => {
+    expect(dialect.headers?.(settingsWith({ model, apiVersion }))).toEqual(expected);
+  });
+});
+
+describe('thinking', () => {
+  const adaptive = { type: 'adaptive', display: 'summarized' };
+  const bound = { ...adaptive, block_binding: { prefix_mismatch_behavior: 'drop_block' } };
+  const onlyLow = { quirks: { ...noQuirks, efforts: ['low', 'medium'] } };
+  it.each<[string, string, object, Partial<RequestSettings>, unknown, unknown, string | undefined]>([
+    ['is not asked for where nobody asks', 'up', {}, {}, undefined, undefined, undefined],
+    [
+      'is turned on by an effort',
+      'up',
+      { reasoning_effort: 'max' },
+      {},
+      adaptive,
+      { effort: 'max' },
+      undefined,
+    ],
+    ['has the nearest effort', 'up', { reasoning_effort: 'minimal' }, {}, adaptive, { effort: 'low' }, 'low'],
+    [
+      'has an effort that the row names',
+      'up',
+      { reasoning_effort: 'max' },
+      onlyLow,
+      adaptive,
+      { effort: 'medium' },
+      'medium',
+    ],
+    [
+      'stays off for the effort none',
+      'up',
+      { reasoning_effort: 'none' },
+      {},
+      undefined,
+      undefined,
+      undefined,
+    ],
+    [
+      'knows no xhigh before 4.7',
+      'claude-sonnet-4-6',
+      { reasoning_effort: 'xhigh' },
+      {},
+      adaptive,
+      { effort: 'high' },
+      'high',
+    ],
+    ['is shown where it is on by default', 'claude-opus-5', {}, {}, adaptive, undefined, undefined],
+    [
+      'is disabled where that is allowed',
+      'claude-opus-5',
+      { reasoning_effort: 'none' },
+      {},
+      { type: 'disabled' },
+      undefined,
+      undefined,
+    ],
+    [
+      'is least on Sonnet 5.5',
+      'claude-sonnet-5-5',
+      { reasoning_effort: 'none' },
+      {},
+      { type: 'between_tools' },
+      undefined,
+      undefined,
+    ],
+    [
+      'is disabled on Haiku 5.5',
+      'claude-haiku-5-5',
+      { reasoning_effort: 'none' },
+      {},
+      { type: 'disabled' },
+      undefined,
+      undefined,
+    ],
+    [
+      'is least where it cannot be off',
+      'claude-fable-5-1',
+      { reasoning_effort: 'none' },
+      {},
+      bound,
+      { effort: 'low' },
+      'low',
+    ],
+    [
+      'never fails for a changed prefix where it is bound',
+      'claude-opus-5.5',
+      {},
+      {},
+      bound,
+      undefined,
+      undefined,
+    ],
+    [
+      'has a budget on older models',
+      'claude-sonnet-4-5-20250929',
+      { reasoning_effort: 'high' },
+      {},
+      { type: 'enabled', budget_tokens: 15_360 },
+      undefined,
+      undefined,
+    ],
+    [
+      'is left out where models have none',
+      'claude-3-5-haiku-20241022',
+      { reasoning_effort: 'low' },
+      {},
+      undefined,
+      undefined,
+      undefined,
+    ],
+  ])('%s', (_case, model, request, more, thinking, outputConfig, effort) => {
+    const sent = send(request, { model, ...more });
+    expect(sent.body['thinking']).toEqual(thinking);
+    expect(sent.body['output_config']).toEqual(outputConfig);
+    expect(sent.effort).toBe(effort);
+  });
+
+  it.each([
+    ['an effort', 'up', { reasoning_effort: 'low' }],
+    ['thinking by default', 'claude-opus-5', {}],
+  ])('takes sampling out of a call with %s', (_case, model, request) => {
+    const { body, dropped } = send({ ...request, temperature: 0.5, top_k: 3 }, { model });
+    expect(body).not.toHaveProperty('temperature');
+    expect(body).not.toHaveProperty('top_k');
+    expect(dropped).toEqual(['temperature', 'top_k']);
+  });
+
+  it('needs a limit above its budget', () => {
+    const sent = send({ reasoning_effort: 'low', max_tokens: 2000 }, { model: 'claude-haiku-4-5' });
+    expect(sent.body).not.toHaveProperty('thinking');
+    expect(sent.dropped).toEqual(['reasoning_effort']);
+  });
+
+  it('with a budget is off in a loop of calls whose thinking is lost', () => {
+    const loop = [
+      ...hi,
+      {
+        role: 'assistant',
+        tool_calls: [{ id: 'a', type: 'function', function: { name: 'weather', arguments: '' } }],
+      },
+      { role: 'tool', tool_call_id: 'a', content: 'x' },
+    ];
+    const sent = send({ messages: loop, reasoning_effort: 'low' }, { model: 'claude-haiku-4-5' });
+    expect(sent.body).not.toHaveProperty('thinking');
+    expect(sent.dropped).toEqual(['reasoning_effort']);
+  });
+});
+
+describe('tools', () => {
+  const weatherTool = { name: 'weather', input_schema: { type: 'object', properties: {} } };
+  const clockTool = { name: 'clock', input_schema: { type: 'object', properties: {} } };
+  const patchTool = {
+    name: 'patch',
+    description: 'Patches.',
+    input_schema: {
+      type: 'object',
+      properties: { input: { type: 'string' } },
+      required: ['input'],
+      additionalProperties: false,
+    },
+  };
+  const both = [weatherTool, clockTool];
+  const allowed = (mode: string, ...names: string[]): object => ({
+    type: 'allowed_tools',
+    allowed_tools: { mode, tools: names.map(named) },
+  });
+  it.each<[string, object, Partial<RequestSettings>, unknown, unknown, 'auto' | undefined]>([
+    ['go up without a choice', {}, {}, both, undefined, undefined],
+    ['stay when none may be called', { tool_choice: 'none' }, {}, both, { type: 'none' }, undefined],
+    ['have to be called', { tool_choice: 'required' }, {}, both, { type: 'any' }, undefined],
+    [
+      'have to be called by name',
+      { tool_choice: named('clock') },
+      {},
+      both,
+      { type: 'tool', name: 'clock' },
+      undefined,
+    ],
+    [
+      'are free when the named one is not there',
+      { tool_choice: named('other') },
+      {},
+      both,
+      undefined,
+      undefined,
+    ],
+    [
+      'are called one at a time',
+      { parallel_tool_calls: false },
+      {},
+      both,
+      { type: 'auto', disable_parallel_tool_use: true },
+      undefined,
+    ],
+    [
+      'are called by name one at a time',
+      { tool_choice: named('clock'), parallel_tool_calls: false },
+      {},
+      both,
+      { type: 'tool', name: 'clock', disable_parallel_tool_use: true },
+      undefined,
+    ],
+    [
+      'are those that are allowed',
+      { tool_choice: allowed('auto', 'clock') },
+      {},
+      [clockTool],
+      undefined,
+      undefined,
+    ],
+    [
+      'have to be one of the allowed',
+      { tool_choice: allowed('required', 'clock') },
+      {},
+      [clockTool],
+      { type: 'any' },
+      undefined,
+    ],
+    [
+      'are none when none is allowed',
+      { tool_choice: allowed('required', 'gone') },
+      {},
+      undefined,
+      undefined,
+      undefined,
+    ],
+    [
+      'are free where a model refuses to be forced',
+      { tool_choice: 'required' },
+      newest,
+      both,
+      undefined,
+      'auto',
+    ],
+    [
+      'are the named one where a model refuses to be forced',
+      { tool_choice: named('clock') },
+      newest,
+      [clockTool],
+      undefined,
+      'auto',
+    ],
+    [
+      'are free with thinking',
+      { tool_choice: 'required', reasoning_effort: 'low' },
+      {},
+      both,
+      undefined,
+      'auto',
+    ],
+    [
+      'are not forced on Haiku 5.5, thinking or not',
+      { tool_choice: 'required', reasoning_effort: 'none' },
+      { model: 'claude-haiku-5-5' },
+      both,
+      undefined,
+      'auto',
+    ],
+    [
+      'say when their parameters hold strictly',
+      { tools: [{ ...weather, function: { ...weather.function, strict: true, description: 'W.' } }] },
+      {},
+      [{ ...weatherTool, description: 'W.', strict: true }],
+      undefined,
+      undefined,
+    ],
+    ['of free text become functions', { tools: [patch] }, {}, [patchTool], undefined, undefined],
+    [
+      'of free text have to be called by name',
+      { tools: [patch], tool_choice: { type: 'custom', custom: { name: 'patch' } } },
+      {},
+      [patchTool],
+      { type: 'tool', name: 'patch' },
+      undefined,
+    ],
+  ])('%s', (_case, request, more, tools, choice, changed) => {
+    const sent = send({ tools: [weather, clock], ...request }, more);
+    expect(sent.body['tools']).toEqual(tools);
+    expect(sent.body['tool_choice']).toEqual(choice);
+    expect(sent.toolChoice).toBe(changed);
+    expect(sent.dropped).toEqual([]);
+  });
+
+  it('of free text are named, with their grammar in words', () => {
+    const format = { type: 'grammar', grammar: { definition: 'start: "x"', syntax: 'lark' } };
+    const { body, wrapped } = send({ tools: [{ type: 'custom', custom: { ...patch.custom, format } }] });
+    expect([...wrapped]).toEqual(['patch']);
+    expect(JSON.stringify(body['tools'])).toContain('(lark):\\nstart: \\"x\\"');
+  });
+
+  it('that run elsewhere are left out unless the row allows them', () => {
+    const search = { type: 'web_search_20260209', name: 'web_search' };
+    expect(send({ tools: [search], tool_choice: { type: 'web_search' } })).toMatchObject({
+      dropped: ['tools', 'tool_choice'],
+    });
+    expect(send({ tools: [search] }).body).not.toHaveProperty('tools');
+    expect(send({ tools: [search] }, { allow: [search.type] }).body['tools']).toEqual([search]);
+  });
+});

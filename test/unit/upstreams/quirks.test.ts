@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest';
+import { effortScale, knownEffort } from '../../../shared/upstreams/quirks.ts';
+
+const three = ['low', 'medium', 'high'];
+
+describe('the effort for an upstream that knows some', () => {
+  it.each([
+    ['one that it knows', 'medium', three, 'medium'],
+    ['above the highest: the highest', 'max', three, 'high'],
+    ['between two: the lower', 'medium', ['low', 'high'], 'low'],
+    ['below the lowest: the lowest', 'minimal', three, 'low'],
+    ['an unknown none: not sent', 'none', three, undefined],
+    ['a known none', 'none', ['none', ...three], 'none'],
+    [
+      'below the lowest, where none is known, does not turn reasoning off',
+      'minimal',
+      ['none', 'high'],
+      'high',
+    ],
+    ['outside the scale: the highest', 'extreme', three, 'high'],
+    ['outside the scale, but known', 'default', ['none', 'default'], 'default'],
+    ['not to one outside the scale while there are others', 'low', ['default', 'high'], 'high'],
+    ['to one outside the scale, as there is no other', 'low', ['none', 'default'], 'default'],
+    ['of an upstream that knows none at all: not sent', 'high', [], undefined],
+    ['in the order of the scale, not of the list', 'high', ['xhigh', 'low', 'medium'], 'medium'],
+  ])('%s', (_case, requested, known, expected) => {
+    expect(knownEffort(requested, known)).toBe(expected);
+  });
+
+  it('is always one that it knows, or none', () => {
+    for (const requested of effortScale)
+      expect([...three, undefined]).toContain(knownEffort(requested, three));
+  });
+});

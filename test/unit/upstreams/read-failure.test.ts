@@ -1,0 +1,167 @@
+import { describe, expect, it } from 'vitest';
+import type { ChannelType } from '../../../shared/upstreams/channel-type.ts';
+import type { UpstreamReply } from '../../../shared/upstreams/exchange.ts';
+import { failureInAnswer, readFailure } from '../../../shared/upstreams/read-failure.ts';
+import {
+  CallerFault,
+  UpstreamFailure,
+  type UpstreamError,
+} from '../../../shared/upstreams/upstream-failure.ts';
+
+const nowMs = Date.UTC(2026, 10, 21, 12, 0, 0);
+const never = (_milliseconds: number) => new Promise<void>(() => undefined);
+
+interface Answer {
+  status: number;
+  error?: UpstreamError;
+  headers?: Record<string, string>;
+  ownFault?: ChannelType['ownFault'];
+  body?: UpstreamReply['body'];
+}
+
+async function* bytesOf(text: string): AsyncGenerator<Uint8Array> {
+  yield new TextEncoder().encode(text);
+}
+
+const read = ({ status, error = {}, headers = {}, ownFault, body }: Answer, sleep = never) =>
+  readFailure(
+    { status, headers, body: body ?? bytesOf(JSON.stringify(error)) },
+    {
+      dialect: { error: (value) => value as UpstreamError | undefined },
+      type: ownFault ? { ownFault } : {},
+      withheld: [],
+      clock: { now: () => nowMs, sleep },
+    },
+  );
+
+describe('a Retry-After', () => {
+  it.each([
+    ['30', 30, 30],
+    ['0', 0, 0],
+    ['1.5', 1.5, 1.5],
+    ['223920', 86_400, 223_920],
+    ['Sat, 21 Nov 2026 12:01:30 GMT', 90, 90],
+    ['Mon, 23 Nov 2026 12:00:00 GMT', 86_400, 172_800],
+    ['Sat, 21 Nov 2026 11:00:00 GMT', 0, 0],
+    ['1e300', 86_400, 366 * 86_400],
+    ['-5', 0, 0],
+    ['soon', undefined, undefined],
+    ['', undefined, undefined],
+  ])('of "%s" rests for %s s, at most a day, and states %s s', async (header, rests, stated) => {
+    const failure = await read({ status: 429, headers: { 'retry-after': header } });
+    expect(failure).toBeInstanceOf(UpstreamFailure);
+    expect(failure).toMatchObject({ retryAfterSeconds: rests, statedRetrySeconds: stated, status: 429 });
+  });
+});
+
+describe('a prompt that is too long', () => {
+  const fault = { status: 400, code: 'context_length_exceeded' };
+
+  it.each([
+    [400, { code: 'context_length_exceeded', message: 'x' }],
+    [400, { code: 400, message: "This model's maximum context length is 8192 tokens." }],
+    [400, { type: 'invalid_request_error', message: 'prompt is too long: 210000 tokens > 200000 maximum' }],
+    [
+      400,
+      { code: '400', message: 'The input token count (9) exceeds the maximum number of tokens allowed (8).' },
+    ],
+    [400, { message: 'Input is too long for requested model.' }],
+    [400, { message: 'input length and `max_tokens` exceed context limit: 1 + 2 > 3' }],
+    [413, { type: 'request_too_large', message: 'prompt is too long' }],
+  ])('under %i with %j is the caller’s, by its name', async (status, error) => {
+    const failure = await read({ status, error });
+    expect(failure).toBeInstanceOf(CallerFault);
+    expect(failure).toMatchObject({ ...fault, status });
+  });
+
+  it.each([
+    [{ code: 'context_length_exceeded', message: 'x' }],
+    [{ code: 400, message: "This model's maximum context length is 8192 tokens." }],
+  ])('in an answer with status 200, as %j, too', (error) => {
+    expect(failureInAnswer(error, [])).toMatchObject(fault);
+  });
+
+  it('is not what a caller’s words make of another failure', async () => {
+    const message = 'Bad value "the prompt is too long"';
+    expect(failureInAnswer({ code: 'server_error', message }, [])).toBeInstanceOf(UpstreamFailure);
+    expect(await read({ status: 404, error: { message } })).toMatchObject({
+      status: 404,
+      code: 'upstream_refused',
+    });
+    expect(await read({ status: 503, error: { message } })).toMatchObject({ kind: 'status', status: 503 });
+  });
+});
+
+describe('an empty account of ours', () => {
+  it.each([
+    [429, { code: 'insufficient_quota', message: 'You exceeded your current quota' }],
+    [429, { type: 'insufficient_quota', code: null }],
+    [429, { type: 'exceeded_current_quota_error' }],
+    [400, { code: 'billing_hard_limit_reached' }],
+  ])('under %i, %j, is a failure of the secret and no rate limit', async (status, error) => {
+    const failure = await read({ status, error });
+    expect(failure).toMatchObject({ kind: 'secret', status: undefined });
+  });
+
+  it('in an answer with status 200 is one, too', () => {
+    expect(failureInAnswer({ code: 'insufficient_quota' }, [])).toMatchObject({ kind: 'secret' });
+  });
+
+  it('is not what text says', async () => {
+    const error = { code: 'rate_limit_exceeded', message: 'insufficient_quota: you exceeded your quota' };
+    expect(await read({ status: 429, error })).toMatchObject({ kind: 'status', status: 429 });
+  });
+});
+
+describe('the body of a 429', () => {
+  it('that does not come is awaited for two seconds, and its connection is closed', async () => {
+    const slept: number[] = [];
+    let closed = false;
+    const pieces: AsyncIterator<Uint8Array> = {
+      next: () => new Promise(() => undefined),
+      return() {
+        closed = true;
+        return Promise.resolve({ done: true, value: undefined });
+      },
+    };
+    const body = { [Symbol.asyncIterator]: () => pieces };
+    const failure = await read(
+      { status: 429, headers: { 'retry-after': '7' }, body },
+      async (milliseconds) => {
+        slept.push(milliseconds);
+      },
+    );
+    expect(failure).toMatchObject({ kind: 'status', status: 429, retryAfterSeconds: 7 });
+    expect([slept, closed]).toEqual([[2000], true]);
+  });
+
+  it('that breaks off leaves it a 429', async () => {
+    const broken = { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('reset')) }) };
+    expect(await read({ status: 429, body: broken })).toMatchObject({ kind: 'status', status: 429 });
+  });
+
+  it('that is too long is not read on', async () => {
+    let pieces = 0;
+    async function* endless(): AsyncGenerator<Uint8Array> {
+      for (;;) {
+        pieces += 1;
+        yield new Uint8Array(40_000);
+      }
+    }
+    expect(await read({ status: 429, body: endless() })).toMatchObject({ status: 429 });
+    expect(pieces).toBe(2);
+  });
+});
+
+describe('a status of the caller’s fault', () => {
+  it('is our own where the type finds it in a field, or in the header of AWS', async () => {
+    const ownFault: ChannelType['ownFault'] = (_status, { reasons = [] }) =>
+      reasons.includes('AccessDeniedException') ? 'channel' : reasons.includes('KEY') ? 'secret' : undefined;
+    const headers = { 'x-amzn-errortype': 'AccessDeniedException:http://internal.amazon.com/coral/' };
+    expect(await read({ status: 400, headers, ownFault })).toMatchObject({ kind: 'status', status: 400 });
+    expect(await read({ status: 400, error: { reasons: ['KEY'] }, ownFault })).toMatchObject({
+      kind: 'secret',
+    });
+    expect(await read({ status: 400, error: { message: 'KEY' }, ownFault })).toBeInstanceOf(CallerFault);
+  });
+});

@@ -1,0 +1,251 @@
+import { EventStreamCodec } from '@smithy/core/event-streams';
+import { describe, expect, test } from 'vitest';
+import { messagesTool, user } from './examples.ts';
+import { doubleOf, jsonOf, send, textOf, type Json, type Sent } from './rig.ts';
+import { eventsOf } from './streams.ts';
+
+const tools = [messagesTool];
+const opus = (said: string, more: Json = {}): Sent => ({
+  body: { model: 'claude-opus-5-5', max_tokens: 4000, messages: [user(said)], ...more },
+});
+const shown = { thinking: { type: 'adaptive', display: 'summarized' } };
+const contentOf = (reply: Json): Json[] => reply['content'] as Json[];
+
+/** A second turn after one with thinking and a call, changed. */
+async function secondTurn(change: {
+  content?: (blocks: Json[]) => Json[];
+  body?: Json;
+  key?: string;
+  headers?: Record<string, string>;
+}) {
+  const double = doubleOf('anthropic');
+  const key = (value: string) => ({ 'x-api-key': value });
+  const first = { ...opus('weather', { tools, ...shown }), headers: key('one') };
+  const blocks = contentOf(jsonOf(await send(double, first)));
+  const { id } = blocks.find(({ type }) => type === 'tool_use')!;
+  const messages = [
+    user('weather'),
+    { role: 'assistant', content: change.content?.(blocks) ?? blocks },
+    user([{ type: 'tool_result', tool_use_id: id, content: 'sunny' }]),
+  ];
+  const sent = opus('', { tools, messages, ...shown, ...change.body });
+  return send(double, { ...sent, headers: { ...key(change.key ?? 'one'), ...change.headers } });
+}
+
+describe('thinking of Anthropic', () => {
+  test('comes back whole', async () => {
+    const reply = await secondTurn({});
+    expect({ status: reply.status, notes: reply.notes }).toEqual({ status: 200, notes: [] });
+  });
+
+  test('is refused where its text was changed', async () => {
+    const content = (blocks: Json[]) =>
+      blocks.map((block) => (block['thinking'] ? Object.assign({}, block, { thinking: 'other' }) : block));
+    const reply = await secondTurn({ content });
+    expect({ rule: reply.rule, status: reply.status }).toEqual({ rule: 'thinking-unchanged', status: 400 });
+    expect(textOf(reply)).toContain('messages.1.content.0: `thinking` or `redacted_thinking` blocks');
+  });
+
+  test.each<[string, Parameters<typeof secondTurn>[0]]>([
+    ['system', { body: { system: 'new' } }],
+    ['tools', { body: { tools: [{ ...messagesTool, description: 'new' }] } }],
+    ['account', { key: 'two' }],
+    ['model', { body: { model: 'claude-fable-5-1' } }],
+  ])('is refused where the %s changed', async (_what, change) => {
+    const reply = await secondTurn(change);
+    expect(reply.rule).toBe('thinking-bound');
+    expect(textOf(reply)).toContain('The block is bound to a different conversation');
+  });
+
+  test('of another conversation may be dropped by a beta', async () => {
+    const thinking = { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } };
+    const reply = await secondTurn({
+      body: { system: 'new', thinking },
+      headers: { 'anthropic-beta': 'block-binding' },
+    });
+    expect({ status: reply.status, notes: reply.notes }).toEqual({
+      status: 200,
+      notes: ['thinking of another conversation'],
+    });
+  });
+
+  test('stays valid when breakpoints are added and texts become blocks', async () => {
+    const mark = { cache_control: { type: 'ephemeral' } };
+    const reply = await secondTurn({ body: { tools: [{ ...messagesTool, ...mark }] } });
+    expect(reply.status).toBe(200);
+  });
+
+  test('may be left out, which is noted', async () => {
+    const reply = await secondTurn({ content: (blocks) => blocks.filter(({ type }) => type !== 'thinking') });
+    expect({ status: reply.status, notes: reply.notes }).toEqual({
+      status: 200,
+      notes: ['calls without the thinking of their turn'],
+    });
+  });
+
+  test('is empty unless asked for, and redacted on demand', async () => {
+    const block = async (sent: Sent) => contentOf(jsonOf(await send(doubleOf('anthropic'), sent)))[0];
+    expect(await block(opus('hello'))).toMatchObject({
+      type: 'thinking',
+      thinking: '',
+      signature: expect.any(String),
+    });
+    expect(await block(opus('hello', shown))).toMatchObject({ thinking: expect.stringContaining('Step 1') });
+    expect(await block(opus('redacted'))).toMatchObject({
+      type: 'redacted_thinking',
+      data: expect.any(String),
+    });
+  });
+});
+
+describe('answers of Anthropic', () => {
+  test.each([
+    ['refuse', 'refusal'],
+    ['pause', 'pause_turn'],
+    ['overflow', 'model_context_window_exceeded'],
+  ])('end at the word %s with %s', async (word, reason) => {
+    expect(jsonOf(await send(doubleOf('anthropic'), opus(word)))['stop_reason']).toBe(reason);
+  });
+
+  test('end before a stop sequence, and name it', async () => {
+    const reply = jsonOf(await send(doubleOf('anthropic'), opus('one END two', { stop_sequences: ['END'] })));
+    expect(reply).toMatchObject({ stop_reason: 'stop_sequence', stop_sequence: 'END' });
+    expect(contentOf(reply).at(-1)).toMatchObject({ text: 'You said: "one ' });
+  });
+
+  test.each([1, 3, 9, 12, 20])('stop at max_tokens: %s', async (limit) => {
+    const reply = await send(
+      doubleOf('anthropic'),
+      opus('long explain', { tools, max_tokens: limit, ...shown }),
+    );
+    const { stop_reason: reason, usage } = jsonOf(reply);
+    const { output_tokens: tokens } = usage as { output_tokens: number };
+    expect(tokens).toBeLessThanOrEqual(limit);
+    expect(reason).toBe(limit < 20 ? 'max_tokens' : reason);
+  });
+
+  test.each([
+    ['overload', 529, /overloaded_error/],
+    ['quota', 400, /credit balance is too low/],
+    ['throttle', 429, /rate_limit_error/],
+    ['window', 400, /prompt is too long/],
+  ])('fail at the word %s with %s', async (word, status, says) => {
+    const reply = await send(doubleOf('anthropic'), opus(word));
+    expect({ status: reply.status, text: textOf(reply) }).toEqual({
+      status,
+      text: expect.stringMatching(says),
+    });
+  });
+
+  test('start a stream well and fail with its first event', async () => {
+    const events = eventsOf(await send(doubleOf('anthropic'), opus('overlong', { stream: true })));
+    expect(events).toMatchObject([
+      { type: 'error', error: { message: expect.stringContaining('prompt is too long') } },
+    ]);
+  });
+
+  test('stream with pings, and may be cut by an error', async () => {
+    const whole = eventsOf(await send(doubleOf('anthropic'), opus('hello', { stream: true })));
+    expect(whole.map(({ type }) => type)).toEqual(
+      expect.arrayContaining(['message_start', 'ping', 'message_stop']),
+    );
+    const cut = eventsOf(await send(doubleOf('anthropic'), opus('cut', { stream: true })));
+    expect(cut.at(-1)).toMatchObject({ type: 'error', error: { type: 'overloaded_error' } });
+  });
+
+  test('refuse sampling as an unknown field since 2026-10-21', async () => {
+    const reply = await send(doubleOf('anthropic'), {
+      body: { ...(opus('hello').body as Json), model: 'claude-haiku-4-5', temperature: 1 },
+      headers: { 'anthropic-version': '2026-10-21' },
+    });
+    expect(textOf(reply)).toContain('temperature: Extra inputs are not permitted');
+  });
+});
+
+describe('the cache of Anthropic', () => {
+  const marked = (ttl: '5m' | '1h', text = 'x'.repeat(8000)) => [
+    { type: 'text', text, cache_control: { type: 'ephemeral', ttl } },
+  ];
+  const usageOf = async (double: ReturnType<typeof doubleOf>, sent: Sent) =>
+    jsonOf(await send(double, sent))['usage'] as Record<string, number> & {
+      cache_creation: Record<string, number>;
+    };
+
+  test.each(['5m', '1h'] as const)('writes at a breakpoint of %s, then reads', async (ttl) => {
+    const double = doubleOf('anthropic');
+    const first = await usageOf(double, opus('one', { system: marked(ttl) }));
+    expect(first.cache_creation[`ephemeral_${ttl}_input_tokens`]).toBeGreaterThan(1999);
+    expect(first['cache_read_input_tokens']).toBe(0);
+    const second = await usageOf(double, opus('another', { system: marked(ttl) }));
+    expect(second['cache_read_input_tokens']).toBe(first['cache_creation_input_tokens']);
+    expect(second['cache_creation_input_tokens']).toBe(0);
+  });
+
+  test('neither writes without a breakpoint, nor below the minimum of the model', async () => {
+    const double = doubleOf('anthropic');
+    for (const system of ['x'.repeat(8000), marked('5m', 'short')])
+      expect(await usageOf(double, opus('one', { system }))).toMatchObject({
+        cache_creation_input_tokens: 0,
+      });
+  });
+
+  test('misses another account and a changed prefix', async () => {
+    const double = doubleOf('anthropic');
+    const sent = opus('one', { system: marked('5m') });
+    await usageOf(double, sent);
+    expect(await usageOf(double, { ...sent, headers: { 'x-api-key': 'two' } })).toMatchObject({
+      cache_read_input_tokens: 0,
+    });
+    expect(await usageOf(double, opus('one', { system: marked('5m'), tools }))).toMatchObject({
+      cache_read_input_tokens: 0,
+    });
+  });
+});
+
+describe('Bedrock', () => {
+  const model = 'us.anthropic.claude-opus-5-5-v1:0';
+  const asked = (said: string, accept: string): Sent => ({
+    ...opus(said, { model, stream: true }),
+    headers: { accept },
+  });
+  const codec = new EventStreamCodec(
+    (bytes) => (typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString()),
+    (text) => Buffer.from(text),
+  );
+  const decoded = async (sent: Sent) => {
+    const { frames, headers } = await send(doubleOf('bedrock'), sent);
+    expect(headers['content-type']).toBe('application/vnd.amazon.eventstream');
+    return frames.map((frame) => codec.decode(frame as Uint8Array));
+  };
+  const jsonIn = (body: Uint8Array): Json => JSON.parse(Buffer.from(body).toString()) as Json;
+
+  test('frames streams as AWS does where the request accepts it', async () => {
+    const messages = await decoded(asked('hello', 'application/vnd.amazon.eventstream'));
+    const events = messages.map(
+      ({ body }) => JSON.parse(Buffer.from(String(jsonIn(body)['bytes']), 'base64').toString()) as Json,
+    );
+    expect(messages[0]?.headers[':event-type']?.value).toBe('chunk');
+    expect([events[0]?.['type'], events.at(-1)?.['type']]).toEqual(['message_start', 'message_stop']);
+  });
+
+  test('ends a broken one with an exception', async () => {
+    const last = (await decoded(asked('cut', 'application/vnd.amazon.eventstream'))).at(-1);
+    expect(last?.headers[':message-type']?.value).toBe('exception');
+    expect(last?.headers[':exception-type']?.value).toBe('internalServerException');
+    expect(jsonIn(last!.body)['message']).toContain('unexpected error');
+  });
+
+  test('streams events that are sent by the server otherwise', async () => {
+    const reply = await send(doubleOf('bedrock'), asked('hello', '*/*'));
+    expect(eventsOf(reply)[0]).toMatchObject({ type: 'message_start' });
+  });
+
+  test('serves the forms of OpenAI below its own path', async () => {
+    const body = { model: 'openai.gpt-5.6', input: 'hello' };
+    expect((await send(doubleOf('bedrock'), { path: '/openai/v1/responses', body })).status).toBe(200);
+    const chat = { model: 'qwen.qwen3-coder-480b', messages: [user('hello')], tools: [] };
+    expect(
+      (await send(doubleOf('bedrock'), { path: '/openai/v1/chat/completions', body: chat })).status,
+    ).toBe(200);
+  });
+});

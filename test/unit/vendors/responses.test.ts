@@ -1,0 +1,144 @@
+import { expect, test } from 'vitest';
+import { responsesTool, user } from './examples.ts';
+import { doubleOf, jsonOf, send, type Json } from './rig.ts';
+import { eventsOf } from './streams.ts';
+
+const include = ['reasoning.encrypted_content'];
+const asked = (said: string, more: Json = {}, key = 'Bearer sk-one') => ({
+  path: '/v1/responses',
+  headers: { authorization: key },
+  body: { model: 'gpt-5.6', store: false, include, input: [user(said)], ...more },
+});
+const outputOf = (reply: Json): Json[] => reply['output'] as Json[];
+
+/** A first turn with one call, and its second turn with the items changed. */
+async function secondTurn(change: (items: Json[]) => Json[], key?: string) {
+  const double = doubleOf('openai');
+  const first = outputOf(jsonOf(await send(double, asked('weather', { tools: [responsesTool] }))));
+  const call = first.find(({ type }) => type === 'function_call')!;
+  const result = { type: 'function_call_output', call_id: call['call_id'], output: 'sunny' };
+  const input = [user('weather'), ...change(first), result];
+  return send(double, asked('', { tools: [responsesTool], input }, key));
+}
+
+const altered = (items: Json[]): Json[] =>
+  items.map((item) =>
+    item['encrypted_content']
+      ? Object.assign({}, item, { encrypted_content: `${item['encrypted_content'] as string}x` })
+      : item,
+  );
+const withoutReasoning = (items: Json[]): Json[] => items.filter(({ type }) => type !== 'reasoning');
+const withoutIds = (items: Json[]): Json[] => items.map(({ id: _id, ...item }) => item);
+
+test.each([
+  ['as it was', (items: Json[]) => items, undefined],
+  ['without item ids, as Codex sends it', withoutIds, undefined],
+])('reasoning comes back %s', async (_how, change) => {
+  const reply = await secondTurn(change);
+  expect({ status: reply.status, notes: reply.notes }).toEqual({ status: 200, notes: [] });
+});
+
+test('altered reasoning, and that of another organisation, is refused', async () => {
+  expect((await secondTurn(altered)).rule).toBe('encrypted-content');
+  const foreign = await secondTurn((items) => items, 'Bearer sk-two');
+  expect(jsonOf(foreign)).toMatchObject({
+    error: {
+      code: 'invalid_encrypted_content',
+      message: expect.stringContaining('organization_id did not match'),
+    },
+  });
+});
+
+test('a call without its reasoning is refused by its item id, else noted', async () => {
+  expect((await secondTurn(withoutReasoning)).rule).toBe('reasoning-required');
+  const reply = await secondTurn((items) => withoutIds(withoutReasoning(items)));
+  expect(reply.notes).toEqual(['a call without the reasoning of its turn']);
+});
+
+test('encrypted content comes only where the request includes it, a summary only where it asks', async () => {
+  const plain = outputOf(jsonOf(await send(doubleOf('openai'), asked('hello', { include: [] }))));
+  expect(plain[0]).toEqual({ id: expect.any(String), type: 'reasoning', summary: [] });
+  const shown = outputOf(
+    jsonOf(await send(doubleOf('openai'), asked('hello', { reasoning: { summary: 'auto' } }))),
+  );
+  expect(shown[0]).toMatchObject({
+    summary: [{ type: 'summary_text' }],
+    encrypted_content: expect.any(String),
+  });
+});
+
+test('custom and namespaced tools are called as such', async () => {
+  const custom = { type: 'custom', name: 'run' };
+  expect(
+    outputOf(jsonOf(await send(doubleOf('openai'), asked('run', { tools: [custom] })))).at(-1),
+  ).toMatchObject({
+    type: 'custom_tool_call',
+    input: expect.stringContaining('\n'),
+  });
+  const namespace = { type: 'namespace', name: 'mcp', tools: [responsesTool] };
+  expect(
+    outputOf(jsonOf(await send(doubleOf('openai'), asked('go', { tools: [namespace] })))).at(-1),
+  ).toMatchObject({
+    type: 'function_call',
+    namespace: 'mcp',
+  });
+});
+
+test('a text before calls is commentary', async () => {
+  const output = outputOf(
+    jsonOf(await send(doubleOf('openai'), asked('explain', { tools: [responsesTool] }))),
+  );
+  expect(output.map(({ type, phase }) => phase ?? type)).toEqual([
+    'reasoning',
+    'commentary',
+    'function_call',
+  ]);
+});
+
+test('refusals, annotations and limits have their events', async () => {
+  const types = async (said: string, more: Json = {}) =>
+    eventsOf(await send(doubleOf('openai'), asked(said, { stream: true, ...more }))).map(({ type }) => type);
+  expect(await types('refuse')).toEqual(
+    expect.arrayContaining(['response.refusal.delta', 'response.refusal.done']),
+  );
+  expect(await types('cite')).toContain('response.output_text.annotation.added');
+  const cut = await types('long', { max_output_tokens: 16 });
+  expect(cut.at(-1)).toBe('response.incomplete');
+  expect((await types('cut')).at(-1)).toBe('error');
+});
+
+test('a stream fails with its first event where the context is too long', async () => {
+  const events = eventsOf(await send(doubleOf('openai'), asked('overlong', { stream: true })));
+  expect(events).toMatchObject([
+    { type: 'response.failed', response: { status: 'failed', error: { code: 'context_length_exceeded' } } },
+  ]);
+});
+
+test('events are numbered', async () => {
+  const events = eventsOf(await send(doubleOf('openai'), asked('hello', { stream: true })));
+  expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, index) => index));
+});
+
+test('usage says what was read from the cache and written to it', async () => {
+  const double = doubleOf('openai');
+  const sent = asked('hello', { instructions: 'x'.repeat(8000) });
+  const usage = async () => jsonOf(await send(double, sent))['usage'];
+  expect(await usage()).toMatchObject({
+    input_tokens_details: { cached_tokens: 0, cache_write_tokens: expect.any(Number) },
+  });
+  expect(await usage()).toMatchObject({
+    input_tokens_details: { cached_tokens: expect.any(Number), cache_write_tokens: 0 },
+  });
+});
+
+test('a conversation is compacted on its own path and by an item, and goes on', async () => {
+  const double = doubleOf('openai');
+  const compacted = jsonOf(await send(double, { ...asked('hello', {}), path: '/v1/responses/compact' }));
+  expect(compacted).toMatchObject({ object: 'response.compaction', output: [{ type: 'compaction' }] });
+  const triggered = jsonOf(
+    await send(double, asked('', { input: [user('hello'), { type: 'compaction_trigger' }] })),
+  );
+  expect(triggered).toMatchObject({ status: 'completed', output: [{ type: 'compaction' }] });
+  const next = await send(double, asked('', { input: [...outputOf(compacted), user('next')] }));
+  expect(next.status).toBe(200);
+});

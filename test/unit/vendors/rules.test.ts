@@ -1,0 +1,42 @@
+import { describe, expect, test } from 'vitest';
+import { vendorDoubles } from '../../../infra/local/vendors/vendors.ts';
+import { chatExamples } from './examples.ts';
+import { anthropicExamples, bedrockExamples, shownElsewhere } from './messages-examples.ts';
+import { doubleOf, send, textOf } from './rig.ts';
+
+const examples = { ...chatExamples, anthropic: anthropicExamples, bedrock: bedrockExamples };
+const cases = Object.entries(examples).flatMap(([vendor, rules]) =>
+  Object.entries(rules).map(([rule, example]) => Object.assign({ vendor, rule }, example)),
+);
+
+describe('the rules of the doubles', () => {
+  test.each(vendorDoubles())('of $name have a sentence, a public source and its date', ({ rules }) => {
+    const facts = rules.map(({ id, says, source, date }) => ({ id, says, source, date }));
+    expect(facts).toEqual(
+      facts.map(({ date }) => ({
+        id: expect.stringMatching(/^[a-z]+(-[a-z]+)*$/),
+        says: expect.stringMatching(/^[A-Z].*\.$/),
+        source: expect.stringMatching(/^(https:\/\/\S+\.\S+|upstreams\.md §\d)/),
+        date: new Date(date).toISOString().slice(0, 10),
+      })),
+    );
+    expect(new Set(rules.map(({ id }) => id)).size).toBe(rules.length);
+  });
+
+  test.each(vendorDoubles())('of $name are all shown', ({ name, rules }) => {
+    const shown = Object.keys(examples[name as keyof typeof examples]);
+    const expected = rules.map(({ id }) => id).filter((id) => !shownElsewhere.includes(id));
+    expect(shown.toSorted()).toEqual(expected.toSorted());
+  });
+
+  test.each(cases)('$vendor: $rule', async ({ vendor, rule, breaks, status, says, keeps }) => {
+    const refused = await send(doubleOf(vendor), breaks);
+    expect({ rule: refused.rule, text: textOf(refused) }).toEqual({
+      rule,
+      text: expect.stringMatching(says),
+    });
+    expect(refused.status).toBe(status);
+    const kept = await send(doubleOf(vendor), keeps);
+    expect({ rule: kept.rule, status: kept.status }).toEqual({ rule: undefined, status: 200 });
+  });
+});
