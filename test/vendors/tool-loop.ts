@@ -19,7 +19,7 @@ export interface LoopTask {
   said: string;
   stream: boolean;
   /** Responses: the client keeps encrypted reasoning. */
-  include?: boolean;
+  include?: boolean | undefined;
 }
 
 const turnsMax = 12;
