@@ -1,7 +1,7 @@
 /** State through the real dialects and both endpoints: what the upstream sent comes back to it byte for byte. */
 import { describe, expect, it } from 'vitest';
 import { CoreRig, data, done, frames, type Step } from '../../../support/core-rig.ts';
-import { asRecord } from '../../../../shared/wire/json-record.ts';
+import { asRecord, valueAt } from '../../../../shared/wire/json-record.ts';
 
 const id = 'call_of_the_vendor_0001';
 const parameters = { type: 'object', properties: {} };
@@ -100,7 +100,7 @@ const vendors: [string, Record<string, unknown>, Step[], (rig: CoreRig) => unkno
     'a thought signature (chat)',
     { type: 'gemini' },
     signed,
-    (rig) => asRecord((assistantSent(rig)?.['tool_calls'] as unknown[])[0])['extra_content'],
+    (rig) => valueAt(assistantSent(rig), ['tool_calls', 0, 'extra_content']),
     signature,
   ],
   [
@@ -122,7 +122,7 @@ const vendors: [string, Record<string, unknown>, Step[], (rig: CoreRig) => unkno
     'signed thinking (messages)',
     { dialect: 'messages' },
     messagesAnswer,
-    (rig) => (assistantSent(rig)?.['content'] as unknown[])[0],
+    (rig) => valueAt(assistantSent(rig), ['content', 0]),
     thinking,
   ],
 ];
