@@ -92,8 +92,10 @@ const messagesAnswer: Step[] = [
   event('message_stop', {}),
 ];
 
-const assistantSent = (rig: CoreRig) =>
-  (rig.sent.at(-1)?.json['messages'] as Record<string, unknown>[]).find(({ role }) => role === 'assistant');
+const lastSent = (rig: CoreRig, list: string): Record<string, unknown>[] =>
+  [rig.sent.at(-1)?.json[list] ?? []].flat().map(asRecord);
+
+const assistantSent = (rig: CoreRig) => lastSent(rig, 'messages').find(({ role }) => role === 'assistant');
 
 const vendors: [string, Record<string, unknown>, Step[], (rig: CoreRig) => unknown, unknown][] = [
   [
@@ -114,8 +116,7 @@ const vendors: [string, Record<string, unknown>, Step[], (rig: CoreRig) => unkno
     'encrypted reasoning (responses)',
     { dialect: 'responses' },
     responsesAnswer,
-    (rig) =>
-      (rig.sent.at(-1)?.json['input'] as object[]).find((item) => asRecord(item)['type'] === 'reasoning'),
+    (rig) => lastSent(rig, 'input').find(({ type }) => type === 'reasoning'),
     expect.objectContaining({ encrypted_content: reasoning.encrypted_content }),
   ],
   [
@@ -160,7 +161,9 @@ describe.each(vendors)('%s', (_name, row, steps, found, wanted) => {
       expect(output.some(({ type }) => type === 'reasoning')).toBe(true);
       const result = { type: 'function_call_output', call_id: id, output: 'seen' };
       // Codex leaves the ids of reasoning items out.
-      const echoed = output.map(({ id: _, ...item }) => item);
+      const echoed = output.map((item) =>
+        Object.fromEntries(Object.entries(item).filter(([field]) => field !== 'id')),
+      );
       const answer = await rig.post({ ...body, input: [...body.input, ...echoed, result] }, { path });
       expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, undefined]);
       expect(found(rig)).toEqual(wanted);
