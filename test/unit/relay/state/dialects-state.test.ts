@@ -1,0 +1,181 @@
+/** State through the real dialects and both endpoints: what the upstream sent comes back to it byte for byte. */
+import { describe, expect, it } from 'vitest';
+import { CoreRig, data, done, frames, type Step } from '../../../support/core-rig.ts';
+import { asRecord, valueAt } from '../../../../shared/wire/json-record.ts';
+
+const id = 'call_of_the_vendor_0001';
+const parameters = { type: 'object', properties: {} };
+const tools = [{ type: 'function', function: { name: 'look', parameters } }];
+const question = { role: 'user', content: 'hi' };
+const chatTurn1 = { model: 'm', messages: [question], tools, stream: true };
+const called = {
+  role: 'assistant',
+  content: null,
+  tool_calls: [{ id, type: 'function', function: { name: 'look', arguments: '{}' } }],
+};
+const chatTurn2 = {
+  ...chatTurn1,
+  messages: [question, called, { role: 'tool', tool_call_id: id, content: 'seen' }],
+};
+
+const chunk = (delta: object, finish_reason: string | null = null) =>
+  data({ choices: [{ index: 0, delta, finish_reason }] });
+const call = (more: object = {}) =>
+  chunk({
+    tool_calls: [{ index: 0, id, type: 'function', function: { name: 'look', arguments: '{}' }, ...more }],
+  });
+const end = [chunk({}, 'tool_calls'), done];
+
+const signature = { google: { thought_signature: 'c2lnbmF0dXJl' } };
+const signed: Step[] = [call({ extra_content: signature }), ...end];
+const reasoned: Step[] = [
+  chunk({ reasoning_content: 'I should ' }),
+  chunk({ reasoning_content: 'look.' }),
+  call(),
+  ...end,
+];
+
+const event = (type: string, more: object) => `event: ${type}\n${data({ type, ...more })}`;
+const reasoning = {
+  type: 'reasoning',
+  id: 'rs_vendor',
+  summary: [],
+  encrypted_content: 'gAAAAAB_of_the_vendor',
+};
+const functionCall = {
+  type: 'function_call',
+  id: 'fc_1',
+  call_id: id,
+  name: 'look',
+  arguments: '{}',
+  status: 'completed',
+};
+const responsesAnswer: Step[] = [
+  event('response.created', { response: { id: 'resp_1', status: 'in_progress', output: [] } }),
+  event('response.output_item.added', { output_index: 0, item: { ...reasoning, encrypted_content: null } }),
+  event('response.output_item.done', { output_index: 0, item: reasoning }),
+  event('response.output_item.added', { output_index: 1, item: { ...functionCall, arguments: '' } }),
+  event('response.function_call_arguments.delta', { output_index: 1, item_id: 'fc_1', delta: '{}' }),
+  event('response.output_item.done', { output_index: 1, item: functionCall }),
+  event('response.completed', {
+    response: {
+      id: 'resp_1',
+      status: 'completed',
+      output: [reasoning, functionCall],
+      usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 },
+    },
+  }),
+];
+
+const thinking = { type: 'thinking', thinking: 'Let me look.', signature: 'c2lnbmVk' };
+const messagesAnswer: Step[] = [
+  event('message_start', {
+    message: { id: 'msg_1', role: 'assistant', content: [], usage: { input_tokens: 1, output_tokens: 1 } },
+  }),
+  event('content_block_start', {
+    index: 0,
+    content_block: { type: 'thinking', thinking: '', signature: '' },
+  }),
+  event('content_block_delta', { index: 0, delta: { type: 'thinking_delta', thinking: thinking.thinking } }),
+  event('content_block_delta', {
+    index: 0,
+    delta: { type: 'signature_delta', signature: thinking.signature },
+  }),
+  event('content_block_stop', { index: 0 }),
+  event('content_block_start', {
+    index: 1,
+    content_block: { type: 'tool_use', id, name: 'look', input: {} },
+  }),
+  event('content_block_delta', { index: 1, delta: { type: 'input_json_delta', partial_json: '{}' } }),
+  event('content_block_stop', { index: 1 }),
+  event('message_delta', { delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 5 } }),
+  event('message_stop', {}),
+];
+
+const lastSent = (rig: CoreRig, list: string): Record<string, unknown>[] =>
+  [rig.sent.at(-1)?.json[list] ?? []].flat().map(asRecord);
+
+const assistantSent = (rig: CoreRig) => lastSent(rig, 'messages').find(({ role }) => role === 'assistant');
+
+const vendors: [string, Record<string, unknown>, Step[], (rig: CoreRig) => unknown, unknown][] = [
+  [
+    'a thought signature (chat)',
+    { type: 'gemini' },
+    signed,
+    (rig) => valueAt(assistantSent(rig), ['tool_calls', 0, 'extra_content']),
+    signature,
+  ],
+  [
+    'reasoning text (chat)',
+    {},
+    reasoned,
+    (rig) => assistantSent(rig)?.['reasoning_content'],
+    'I should look.',
+  ],
+  [
+    'encrypted reasoning (responses)',
+    { dialect: 'responses' },
+    responsesAnswer,
+    (rig) => lastSent(rig, 'input').find(({ type }) => type === 'reasoning'),
+    expect.objectContaining({ encrypted_content: reasoning.encrypted_content }),
+  ],
+  [
+    'signed thinking (messages)',
+    { dialect: 'messages' },
+    messagesAnswer,
+    (rig) => valueAt(assistantSent(rig), ['content', 0]),
+    thinking,
+  ],
+];
+
+describe.each(vendors)('%s', (_name, row, steps, found, wanted) => {
+  const channels = [row];
+
+  it('comes back for a chat client, which sends standard fields only, from another environment', async () => {
+    const rig = new CoreRig({ channels });
+    const first = await rig.upstream({ steps }).post(chatTurn1);
+    expect(first.text).toContain(id);
+    expect(rig.turnStates.puts).toBe(1);
+    const fresh = new CoreRig({ beside: rig, channels }).upstream({ steps });
+    expect((await fresh.post(chatTurn2)).status).toBe(200);
+    expect(found(fresh)).toEqual(wanted);
+  });
+
+  it.each([true, false])(
+    'comes back sealed for a Responses client (stream: %s); nothing is stored',
+    async (stream) => {
+      const body = {
+        model: 'm',
+        input: [{ role: 'user', content: 'hi' }],
+        tools: [{ type: 'function', name: 'look', parameters }],
+        include: ['reasoning.encrypted_content'],
+        stream,
+      };
+      const path = '/v1/responses';
+      const rig = new CoreRig({ channels }).upstream({ steps });
+      const { text } = await rig.post(body, { path });
+      const last = stream
+        ? asRecord(frames(text.replaceAll(/^event: .*\n/gm, '')).at(-1))['response']
+        : JSON.parse(text);
+      const output = asRecord(last)['output'] as Record<string, unknown>[];
+      expect(output.some(({ type }) => type === 'reasoning')).toBe(true);
+      const result = { type: 'function_call_output', call_id: id, output: 'seen' };
+      // Codex leaves the ids of reasoning items out.
+      const echoed = output.map((item) =>
+        Object.fromEntries(Object.entries(item).filter(([field]) => field !== 'id')),
+      );
+      const answer = await rig.post({ ...body, input: [...body.input, ...echoed, result] }, { path });
+      expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, undefined]);
+      expect(found(rig)).toEqual(wanted);
+      expect([rig.turnStates.puts, rig.turnStates.reads]).toEqual([0, []]);
+    },
+  );
+
+  it('is kept from another channel, which says so', async () => {
+    const rig = new CoreRig({ channels }).upstream({ steps });
+    await rig.post(chatTurn1);
+    const other = new CoreRig({ beside: rig, channels: [{ ...row, id: 'other' }] }).upstream({ steps });
+    const answer = await other.post(chatTurn2);
+    expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, 'reasoning']);
+  });
+});
