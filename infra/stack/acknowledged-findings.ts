@@ -10,15 +10,15 @@ export interface AcknowledgedConstructs {
   stackName: string;
   functions: RelayFunctions;
   originSecrets: IConstruct;
+  sealKeys: IConstruct;
   distribution: IConstruct;
   triggers: Triggers;
 }
 
-const rotatedByDeploying: Acknowledgment = {
+const rotatedByDeploying = (option: string): Acknowledgment => ({
   id: 'AwsSolutions::AwsSolutions-SMG4',
-  reason:
-    'Rotated by deploying with a new number (context originSecrets): CloudFront and the functions read it while deploying',
-};
+  reason: `Rotated by deploying with a new number (context ${option}): all that use it read it while deploying`,
+});
 
 const edgeFindings: Acknowledgment[] = [
   {
@@ -75,7 +75,8 @@ function logicalIdOf(construct: Bucket): string {
 
 /** Acknowledges the accepted findings on their constructs. */
 export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
-  Validations.of(constructs.originSecrets).acknowledge(rotatedByDeploying);
+  Validations.of(constructs.originSecrets).acknowledge(rotatedByDeploying('originSecrets'));
+  Validations.of(constructs.sealKeys).acknowledge(rotatedByDeploying('sealKeys'));
   Validations.of(constructs.distribution).acknowledge(...edgeFindings);
   const { failures } = constructs.triggers;
   Validations.of(failures).acknowledge(failuresAreFewAndRead);

@@ -9,6 +9,7 @@ import { RelayDistribution } from './constructs/distribution.ts';
 import { RelayFunctions } from './constructs/relay-functions.ts';
 import type { StackOptions } from './options/stack-options.ts';
 import { OriginSecrets } from './constructs/origin-secrets.ts';
+import { SealKeys } from './constructs/seal-keys.ts';
 import { SavedQueries } from './observe/saved-queries.ts';
 import { RelayTables } from './constructs/relay-tables.ts';
 import { Triggers } from './constructs/triggers.ts';
@@ -33,11 +34,13 @@ export class RelayStack extends Stack {
 
     const tables = new RelayTables(this, 'Tables', { stackName, disposable });
     const originSecrets = new OriginSecrets(this, 'Origin', { numbers: props.options.originSecrets });
+    const sealKeys = new SealKeys(this, 'SealKeys', { numbers: props.options.sealKeys });
     const functions = new RelayFunctions(this, 'Functions', {
       stackName,
       version: props.version,
       tables,
       acceptedOriginSecrets: originSecrets.accepted,
+      sealKeys: sealKeys.variable,
       bundlesFolder: props.bundlesFolder,
     });
     allowBedrockModels(functions, props.options.bedrockModels);
@@ -68,6 +71,6 @@ export class RelayStack extends Stack {
       description: 'What clients set as base_url',
       value: `https://${distribution.host}/v1`,
     });
-    acknowledgeFindings({ stackName, functions, originSecrets, distribution, triggers });
+    acknowledgeFindings({ stackName, functions, originSecrets, sealKeys, distribution, triggers });
   }
 }

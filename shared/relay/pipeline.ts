@@ -17,7 +17,7 @@ import { refuse } from './http/refusal.ts';
 import { Bill } from './money/bill.ts';
 import type { Reservations } from './money/reservations.ts';
 import { CallStates } from './state/call-states.ts';
-import { StateKeeper } from './state/state-keeper.ts';
+import { StateRecorder } from './state/state-recorder.ts';
 
 /** The caller, and the configuration that the request uses to its end. */
 export interface Caller {
@@ -87,7 +87,7 @@ export async function payAndAnswer(
   const paid = Object.freeze({ ...call, ...known, outputTokensLimit });
   const clientKeeps = asked.read.keepsState === true;
   const dispatched = new Dispatch(ports, paid);
-  const dispatch = new StateKeeper(ports, { call: paid, dispatch: dispatched, clientKeeps });
+  const dispatch = new StateRecorder(ports, { call: paid, dispatch: dispatched, clientKeeps });
   const renderer = asked.read.renderer(call.identity, {
     now: () => Math.floor(ports.clock.now() / 1000),
     sent: () => dispatch.report().sent,

@@ -42,7 +42,7 @@ export const tableSchemas = {
     indexes: [{ name: 'by_id', partitionKey: S('id') }],
     writtenBy: 'functions',
   },
-  runtime: { partitionKey: S('id'), ttl: 'expires', writtenBy: 'functions' },
+  runtime: { partitionKey: S('id'), ttl: 'expires', stream: 'KEYS_ONLY', writtenBy: 'functions' },
 } as const satisfies Record<string, TableSchema>;
 
 export const tableNames = Object.keys(tableSchemas) as (keyof typeof tableSchemas)[];

@@ -13,24 +13,3 @@ export interface CanonicalCall {
    */
   readonly unknown: JsonRecord;
 }
-
-/**
- * Fields that could move a call to another model or price tier than the billed one. An upstream gets them only if its
- * channel allows them by name.
- */
-export const priceFields: readonly string[] = [
-  'service_tier',
-  'speed',
-  'models',
-  'fallbacks',
-  'preset',
-  'route',
-  'provider',
-  'plugins',
-  'web_search_options',
-  'search_parameters',
-  'enable_search',
-  'modalities',
-  'audio',
-  'extra_body',
-];

@@ -71,6 +71,7 @@ export async function startFunctions(timeoutMs = 60_000): Promise<FunctionHost> 
           RELAY_VERSION: 'contract',
           RELAY_LOCAL: '1',
           ORIGIN_SECRETS: 'cloudfront',
+          SEAL_KEYS: '{"1":"seal"}',
           AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
           UPSTREAM_KEY: 'sk-canary-upstream',
         },

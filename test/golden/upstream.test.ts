@@ -5,23 +5,75 @@ import { describe, expect, it } from 'vitest';
 import { readerContext } from '../support/dialect-parts.ts';
 import { BodyEvents } from '../../shared/upstreams/body-events.ts';
 import { ChunksToCompletion } from '../../shared/endpoints/chat/fold.ts';
-import { ChatReader } from '../../shared/upstreams/dialects/chat/events.ts';
+import type { AnswerReader, Dialect } from '../../shared/upstreams/dialect.ts';
+import { defaultDialect, dialectNames, loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
+import { ErrorInAnswer } from '../../shared/upstreams/upstream-failure.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
 
 /**
- * Transcripts of upstreams' answers, byte by byte, with the chunks and the whole object that they become. The
- * `.json` files are written by `vitest -u` and read by a person.
+ * Transcripts of upstreams' answers, byte by byte, with the chunks and the whole object that they become: a folder for
+ * each dialect. The `.json` files are written by `vitest -u` and read by a person.
  */
 const folder = path.join(import.meta.dirname, 'upstream');
-const transcripts = readdirSync(folder).filter((name) => name.endsWith('.txt'));
+const transcripts = await Promise.all(
+  dialectNames.flatMap((dialect) =>
+    readdirSync(path.join(folder, dialect))
+      .filter((name) => name.endsWith('.txt'))
+      .map(async (name) => ({ name: path.join(dialect, name), dialect: await loadDialect(dialect) })),
+  ),
+);
+const { Reader: DefaultReader } = await loadDialect(defaultDialect);
 const limits = { answerBytesMax: 1e6, documentBytesMax: 1e6, lineLengthMax: 1e5 };
 
-function read(pieces: Uint8Array[]): ChatChunk[] {
-  const reader = new ChatReader(readerContext());
-  const body = new BodyEvents(limits);
-  const events = [...pieces.flatMap((piece) => body.push(piece)), ...body.end()];
-  return [...events.flatMap((event) => reader.push(event)), ...reader.end()];
+interface Reading {
+  chunks: ChatChunk[];
+  reader: AnswerReader;
+  /** What the answer ended with, if it is no whole one. */
+  error?: unknown;
 }
+
+/** Reads an answer as an attempt does: nothing after the end mark. */
+function readWith(Reader: Dialect['Reader'], pieces: Uint8Array[]): Reading {
+  const reader = new Reader(readerContext());
+  const body = new BodyEvents(limits);
+  const chunks: ChatChunk[] = [];
+  try {
+    for (const piece of pieces) for (const event of body.push(piece)) chunks.push(...reader.push(event));
+    for (const event of body.end()) chunks.push(...reader.push(event));
+    chunks.push(...reader.end());
+    return { chunks, reader };
+  } catch (error) {
+    return { chunks, reader, error };
+  }
+}
+
+/** Throws what the answer ended with. */
+function read(pieces: Uint8Array[], Reader = DefaultReader): ChatChunk[] {
+  const { chunks, error } = readWith(Reader, pieces);
+  if (error !== undefined) throw error as Error;
+  return chunks;
+}
+
+/** The outcome without what depends on the cutting of a text into chunks. */
+const merged = ({ chunks, error, reader }: Reading): unknown => ({
+  answer: chunks.length > 0 ? whole(chunks) : undefined,
+  error: error && inspect(error),
+  state: reader.state,
+  usage: reader.usage,
+});
+
+function completionOf(chunks: ChatChunk[]): object {
+  const { choices, usage } = whole(chunks) as { choices: unknown; usage: unknown };
+  return { completion: { choices, usage } };
+}
+
+const inspect = (error: unknown): string => {
+  const { name, message } = error as Error;
+  return error instanceof ErrorInAnswer ? `${name}: ${JSON.stringify(error.error)}` : `${name}: ${message}`;
+};
+
+/** The chunks, and the error as text. */
+const outcome = ({ chunks, error }: Reading): unknown => ({ chunks, error: error && inspect(error) });
 
 function whole(chunks: ChatChunk[]): object {
   const fold = new ChunksToCompletion();
@@ -29,21 +81,32 @@ function whole(chunks: ChatChunk[]): object {
   return fold.completion();
 }
 
-describe.each(transcripts)('%s', (name) => {
+describe.each(transcripts)('$name', ({ name, dialect: { Reader } }) => {
   const bytes = new Uint8Array(readFileSync(path.join(folder, name)));
-  const expected = read([bytes]);
+  const expected = readWith(Reader, [bytes]);
 
   it('becomes these chunks and this answer', async () => {
-    const brief = expected.map(({ choices, usage }) => ({ choices, ...(usage ? { usage } : {}) }));
-    const { choices, usage } = whole(expected) as { choices: unknown; usage: unknown };
-    const text = `${JSON.stringify({ chunks: brief, completion: { choices, usage } }, undefined, 2)}\n`;
+    const { chunks, reader, error } = expected;
+    const brief = chunks.map(({ choices, usage }) => ({ choices, ...(usage ? { usage } : {}) }));
+    const end = error === undefined ? completionOf(chunks) : { error: inspect(error) };
+    const { state, serviceTier } = reader;
+    const text = `${JSON.stringify({ chunks: brief, ...end, state, serviceTier }, undefined, 2)}\n`;
     await expect(text).toMatchFileSnapshot(path.join(folder, name.replace('.txt', '.json')));
   });
 
   it('becomes the same chunks for every way of cutting its bytes in two, and byte by byte', () => {
     for (let cut = 0; cut <= bytes.length; cut += 1)
-      expect(whole(read([bytes.subarray(0, cut), bytes.subarray(cut)]))).toEqual(whole(expected));
-    expect(read([...bytes].map((byte) => Uint8Array.of(byte)))).toEqual(expected);
+      expect(merged(readWith(Reader, [bytes.subarray(0, cut), bytes.subarray(cut)]))).toEqual(
+        merged(expected),
+      );
+    expect(
+      outcome(
+        readWith(
+          Reader,
+          Array.from(bytes, (byte) => Uint8Array.of(byte)),
+        ),
+      ),
+    ).toEqual(outcome(expected));
   });
 
   it('becomes the same chunks for any cutting', () => {
@@ -51,7 +114,8 @@ describe.each(transcripts)('%s', (name) => {
     fc.assert(
       fc.property(cuts, (places) => {
         const edges = [0, ...places.toSorted((a, b) => a - b), bytes.length];
-        expect(read(edges.slice(1).map((end, i) => bytes.subarray(edges[i], end)))).toEqual(expected);
+        const pieces = edges.slice(1).map((end, i) => bytes.subarray(edges[i], end));
+        expect(outcome(readWith(Reader, pieces))).toEqual(outcome(expected));
       }),
       { numRuns: 100 },
     );
@@ -59,7 +123,7 @@ describe.each(transcripts)('%s', (name) => {
 
   it('keeps the rules of the canonical stream', () => {
     const seen = new Map<number, { finished: boolean; tools: number }>();
-    for (const { id, model, choices } of expected) {
+    for (const { id, model, choices } of expected.chunks) {
       expect({ id, model }).toEqual({ id: 'chatcmpl-r1', model: 'public-name' });
       for (const { index, delta, finish_reason: finish } of choices) {
         const state = seen.get(index);
@@ -69,7 +133,8 @@ describe.each(transcripts)('%s', (name) => {
         if (finish) expect(delta).toEqual({});
         for (const call of delta.tool_calls ?? []) {
           if (call.index === next.tools) {
-            expect(call).toMatchObject({ type: 'function', function: { name: expect.any(String) } });
+            expect(call).toMatchObject({ type: expect.stringMatching(/^(function|custom)$/) });
+            expect(call[call.type ?? 'function']).toMatchObject({ name: expect.any(String) });
             expect(call.id).not.toBe('');
             next.tools += 1;
           } else expect(call.index).toBeLessThan(next.tools);
@@ -77,7 +142,8 @@ describe.each(transcripts)('%s', (name) => {
         seen.set(index, { ...next, finished: finish !== null });
       }
     }
-    expect([...seen.values()].every((choice) => choice.finished)).toBe(true);
+    const isWhole = seen.size > 0 && [...seen.values()].every((choice) => choice.finished);
+    expect(isWhole).toBe(expected.error === undefined);
   });
 });
 
@@ -95,7 +161,7 @@ describe('a value that nests 5,000 deep', () => {
     ['a field that nobody reads', choice(`"delta":{"content":"x"},"other":${deepJson}`)],
     ['the whole line', deepJson],
   ])('in %s makes its line junk like any other', (_place, line) => {
-    const transcript = readFileSync(path.join(folder, 'openai.txt'));
+    const transcript = readFileSync(path.join(folder, defaultDialect, 'openai.txt'));
     const withDeepLine = Buffer.concat([encode(`data: ${line}\n\n`), transcript]);
     expect(read([withDeepLine])).toEqual(read([transcript]));
   });

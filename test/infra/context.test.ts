@@ -3,8 +3,11 @@ import { readable, resourcesOf, synthesize } from './synthesize.ts';
 
 const certificateArn = 'arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012';
 
-function secretIds(originSecrets: number[]): string[] {
-  return resourcesOf(synthesize({ originSecrets }).template, 'AWS::SecretsManager::Secret').map(([id]) => id);
+/** The secrets of one option, by a part of their ids. */
+function secretIds(option: 'originSecrets' | 'sealKeys', numbers: number[]): string[] {
+  const secrets = resourcesOf(synthesize({ [option]: numbers }).template, 'AWS::SecretsManager::Secret');
+  const part = { originSecrets: 'Origin', sealKeys: 'SealKeys' }[option];
+  return secrets.map(([id]) => id).filter((id) => id.startsWith(part));
 }
 
 describe('context', () => {
@@ -19,7 +22,7 @@ describe('context', () => {
     const [[, alarm] = []] = resourcesOf(template, 'AWS::CloudWatch::Alarm');
     expect(alarm?.Properties).not.toHaveProperty('AlarmActions');
     expect(resourcesOf(template, 'AWS::SNS::Topic')).toEqual([]);
-    expect(resourcesOf(template, 'AWS::SecretsManager::Secret')).toHaveLength(1);
+    expect(resourcesOf(template, 'AWS::SecretsManager::Secret')).toHaveLength(2);
   });
 
   test('stage, disposable, domain and alarmEmail as the CLI passes them (all text) change the stack', () => {
@@ -66,18 +69,22 @@ describe('context', () => {
     });
 
     const secrets = resourcesOf(template, 'AWS::SecretsManager::Secret');
-    expect(secrets).toHaveLength(1);
+    expect(secrets).toHaveLength(2);
     expect(secrets[0]?.[1].Properties.GenerateSecretString).toEqual({
       ExcludePunctuation: true,
       PasswordLength: 48,
     });
   });
 
-  test('each number in originSecrets is a secret of its own, whose identity no other number changes', () => {
-    const [first, second] = secretIds([1, 2]);
-    expect(secretIds([1])).toEqual([first]);
-    expect(secretIds([2])).toEqual([second]);
-  });
+  test.each(['originSecrets', 'sealKeys'] as const)(
+    'each number in %s is a secret of its own, whose identity no other number changes',
+    (option) => {
+      const [first, second] = secretIds(option, [1, 2]);
+      expect(second).toBeDefined();
+      expect(secretIds(option, [1])).toEqual([first]);
+      expect(secretIds(option, [2])).toEqual([second]);
+    },
+  );
 
   test.each([
     [{ stage: 'Prod' }, /context stage: found "Prod", wanted a lower-case name/],
@@ -98,6 +105,8 @@ describe('context', () => {
     [{ originSecrets: '[]' }, /context originSecrets: .*wanted a list of 1 to 3 different whole numbers/],
     [{ originSecrets: '[1,1]' }, /context originSecrets/],
     [{ originSecrets: 'one' }, /context originSecrets/],
+    [{ sealKeys: '[]' }, /context sealKeys: .*wanted a list of 1 to 10 different whole numbers/],
+    [{ sealKeys: '[2,1]' }, /context sealKeys: found \[2,1\], wanted ascending numbers/],
   ])('%j is refused with a message that says what is wanted', (context, message) => {
     expect(() => synthesize(context)).toThrow(message);
   });

@@ -6,7 +6,7 @@ import { readable, resourcesOf, synthesize, type Resource, type Template } from 
 let template: Template;
 
 beforeAll(() => {
-  ({ template } = synthesize({ stage: 'test', originSecrets: [1, 2] }));
+  ({ template } = synthesize({ stage: 'test', originSecrets: [1, 2], sealKeys: [1, 2] }));
 });
 
 function only(type: string, logicalIdStart: string): Resource['Properties'] {
@@ -51,10 +51,28 @@ describe('functions', () => {
     }
   });
 
+  test('that answer calls know every seal key, and no other does', () => {
+    const knowing = resourcesOf(template, 'AWS::Lambda::Function').flatMap(([id, { Properties }]) => {
+      const { SEAL_KEYS: keys } = (Properties.Environment as { Variables: Record<string, unknown> })
+        .Variables;
+      return keys === undefined ? [] : [[id, readable(keys)] as const];
+    });
+    expect(knowing.map(([id]) => id.replace(/^Functions([a-z]+)Function.*$/, '$1'))).toEqual([
+      'chat',
+      'responses',
+    ]);
+    for (const [, keys] of knowing)
+      expect(keys).toMatch(
+        /^\{"1":"\{\{resolve:secretsmanager:<SealKeysSecret1\w+>:SecretString:::\}\}","2":"\{\{resolve:secretsmanager:<SealKeysSecret2\w+>:SecretString:::\}\}"\}$/,
+      );
+  });
+
   test('know their stack, their version and every origin secret, and nothing else', () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
     for (const [, resource] of resourcesOf(template, 'AWS::Lambda::Function')) {
-      const { Variables } = resource.Properties.Environment as { Variables: Record<string, unknown> };
+      const { SEAL_KEYS: _, ...Variables } = (
+        resource.Properties.Environment as { Variables: Record<string, unknown> }
+      ).Variables;
       expect(Object.keys(Variables).toSorted()).toEqual(['ORIGIN_SECRETS', 'RELAY_STACK', 'RELAY_VERSION']);
       expect(Variables).toMatchObject({ RELAY_STACK: 'relay-test', RELAY_VERSION: version });
       if (Variables.ORIGIN_SECRETS === '') continue;

@@ -9,7 +9,7 @@ import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import { attributesOf } from '../contract/quota-store-dynamo.ts';
 import { entryOf, itemOf } from '../contract/quota-store-rig.ts';
 import { BillingRig, yuan } from '../support/billing-rig.ts';
-import { hello, type CoreRig } from '../support/core-rig.ts';
+import { hello, CoreRig } from '../support/core-rig.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { countedClient } from '../unit/adapters/dynamodb/store.ts';
 
@@ -60,6 +60,7 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
     await compile().catch(() => {});
   },
   ConfigFormatUnknown: unknownFormat,
+  TurnStateLost: unreadableTurns,
 };
 
 const scheduled = {} as ScheduledEvent;
@@ -126,6 +127,14 @@ async function unreachableStore(...operations: ('reserve' | 'tombstone' | 'close
   const rig = new BillingRig().upstream({ steps: hello }).granted(yuan);
   rig.store.always('dropped', ...operations);
   await rig.call();
+  relog(rig);
+}
+
+async function unreadableTurns(): Promise<void> {
+  const rig = new CoreRig().upstream({ steps: hello });
+  rig.turnStates.before = () => Promise.reject(new Error('odd'));
+  const call = { id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' } };
+  await rig.post({ model: 'm', messages: [{ role: 'assistant', tool_calls: [call] }] });
   relog(rig);
 }
 

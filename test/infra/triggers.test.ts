@@ -38,6 +38,7 @@ describe('the streams', () => {
       'relay-test-keys config',
       'relay-test-plans config',
       'relay-test-quotas ledger',
+      'relay-test-runtime config',
       'relay-test-settings config',
     ]);
   });
@@ -57,6 +58,16 @@ describe('the streams', () => {
       MaximumRetryAttempts: retries,
       MaximumRecordAgeInSeconds: ageSeconds,
       DestinationConfig: { OnFailure: { Destination: { 'Fn::GetAtt': [failures()[0], 'Arn'] } } },
+    });
+  });
+
+  test('of the table that functions write for each other is read for the learned facts alone', () => {
+    const filtered = propertiesOf('AWS::Lambda::EventSourceMapping').filter(
+      ({ FilterCriteria }) => FilterCriteria !== undefined,
+    );
+    expect(filtered.map(({ EventSourceArn }) => tableOf(EventSourceArn))).toEqual(['relay-test-runtime']);
+    expect(filtered[0]?.FilterCriteria).toEqual({
+      Filters: [{ Pattern: '{"dynamodb":{"Keys":{"id":{"S":["learned"]}}}}' }],
     });
   });
 
@@ -88,7 +99,7 @@ describe('the streams', () => {
     const mappings = propertiesOf('AWS::Lambda::EventSourceMapping').filter(
       ({ FunctionName }) => functionOf(FunctionName) === 'config',
     );
-    expect(mappings).toHaveLength(6);
+    expect(mappings).toHaveLength(7);
     for (const mapping of mappings) {
       expect(mapping).toMatchObject({ MaximumRetryAttempts: 5, MaximumRecordAgeInSeconds: 3_600 });
       expect(mapping).not.toHaveProperty('DestinationConfig');

@@ -76,6 +76,7 @@ const environmentOf = (endpoint: string): NodeJS.ProcessEnv => ({
   RELAY_VERSION: 'path',
   RELAY_LOCAL: '1',
   ORIGIN_SECRETS: 'distribution',
+  SEAL_KEYS: '{"1":"seal"}',
   [secretVariable]: 'sk-upstream',
 });
 

@@ -18,6 +18,8 @@ export interface FunctionDescription {
   tables: Partial<Record<TableName, readonly TableAction[]>>;
   /** May read the secrets that channels refer to: `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...`. */
   readsChannelSecrets: boolean;
+  /** Gets the keys that seal the state of turns. Absent: it gets none. */
+  sealsState?: boolean;
 }
 
 /** The stream of one table. A failed batch is halved and retried. */
@@ -29,6 +31,8 @@ export interface StreamTrigger {
   maxAgeHours: number;
   /** True: a batch without retries left goes to the bucket of stream failures. False: it is dropped. */
   keepsFailures: boolean;
+  /** Only records of items with these ids (partition keys) invoke it. Absent: all. */
+  onlyIds?: readonly string[];
 }
 
 /** Deletes and batch writes are missing because no function needs them. */
@@ -56,6 +60,7 @@ const answering = {
     quotas: ['PutItem', 'UpdateItem'],
   },
   readsChannelSecrets: true,
+  sealsState: true,
 } as const satisfies Omit<FunctionDescription, 'purpose'>;
 
 const descriptions = {
@@ -79,9 +84,11 @@ const descriptions = {
     purpose: 'Publishes the configuration that the tables hold, and marks rows with mistakes',
     timeoutSeconds: 120,
     memoryMegabytes: 256,
-    streams: (['channels', 'charges', 'plans', 'settings', 'keys', 'accounts'] as const).map(
-      configurationStream,
-    ),
+    streams: [
+      ...(['channels', 'charges', 'plans', 'settings', 'keys', 'accounts'] as const).map(configurationStream),
+      // What was learned about a channel is said on its row. All other items of the table change far too often.
+      { ...configurationStream('runtime'), onlyIds: ['learned'] },
+    ],
     everyMinutes: 5,
     tables: {
       channels: ['Scan', 'UpdateItem'],

@@ -12,6 +12,8 @@ export interface RelayFunctionsProps {
   tables: RelayTables;
   /** Comma-separated values of the origin header that functions accept. */
   acceptedOriginSecrets: string;
+  /** The value of `SEAL_KEYS` of functions that answer calls. */
+  sealKeys: string;
   /** The build's output: one folder per function. */
   bundlesFolder: string;
 }
@@ -34,7 +36,11 @@ export class RelayFunctions extends Construct {
         new RelayFunction(this, name, {
           description: functionDescriptions[name],
           bundleFolder: join(props.bundlesFolder, name),
-          environment: { ...environment, ORIGIN_SECRETS: originSecrets(name) },
+          environment: {
+            ...environment,
+            ORIGIN_SECRETS: originSecrets(name),
+            ...(functionDescriptions[name].sealsState && { SEAL_KEYS: props.sealKeys }),
+          },
           stackName: props.stackName,
           tables: props.tables,
         }),

@@ -3,9 +3,11 @@ import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
 import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
 import type { PolicyStatement } from 'aws-cdk-lib/aws-iam';
-import { EventSourceMapping, MetricType, StartingPosition } from 'aws-cdk-lib/aws-lambda';
+import { EventSourceMapping, FilterCriteria, MetricType, StartingPosition } from 'aws-cdk-lib/aws-lambda';
 import { BlockPublicAccess, Bucket, BucketEncryption, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
+import type { TableName } from '../../../shared/tables/table-names.ts';
+import { tableSchemas } from '../../../shared/tables/table-schemas.ts';
 import { allow } from './allow.ts';
 import { functionDescriptions, type FunctionName, type StreamTrigger } from './function-descriptions.ts';
 import type { RelayFunctions } from './relay-functions.ts';
@@ -24,6 +26,12 @@ export interface StreamMapping {
   stream: StreamTrigger;
   mapping: EventSourceMapping;
 }
+
+/** Matches the records of items with these ids. Lambda discards others without an invocation, free of charge. */
+const idFilter = (table: TableName, ids: readonly string[]): object => {
+  const { name, type } = tableSchemas[table].partitionKey;
+  return { dynamodb: { Keys: { [name]: { [type]: [...ids] } } } };
+};
 
 const failuresKept = Duration.days(90);
 
@@ -68,6 +76,7 @@ export class Triggers extends Construct {
       startingPosition: StartingPosition.TRIM_HORIZON,
       batchSize: stream.recordsAtOnce,
       reportBatchItemFailures: true,
+      ...(stream.onlyIds && { filters: [FilterCriteria.filter(idFilter(stream.table, stream.onlyIds))] }),
       bisectBatchOnError: true,
       retryAttempts: stream.retries,
       maxRecordAge: Duration.hours(stream.maxAgeHours),

@@ -61,6 +61,14 @@ export function requestAlarms(stackName: string): AlarmDefinition[] {
       periods: 2,
     },
     {
+      id: 'TurnStateLost',
+      description:
+        'The state of ten turns was lost, so agents may be refused or reason anew: look for turn_state_lost in the logs of functions chat and responses',
+      metric: relayMetric(stackName, 'TurnStateLost', Stats.SUM),
+      // A single throttled write harms one turn of one conversation.
+      threshold: 10,
+    },
+    {
       id: 'SweeperStopped',
       description:
         'Function sweeper did not end a run for ten minutes, so balances stay held: its schedule is off, or its log says why',

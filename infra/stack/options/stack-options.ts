@@ -5,7 +5,7 @@
 import type { Node } from 'constructs';
 import { readBedrockModels } from './bedrock-models.ts';
 import { readSwitch, readText, type TextRule } from './context.ts';
-import { readOriginSecrets } from './origin-secret-numbers.ts';
+import { readOriginSecrets, readSealKeys } from './secret-numbers.ts';
 
 export interface StackOptions {
   /** Name of the stack and prefix of all resource names: `relay`, or `relay-<stage>`. */
@@ -17,6 +17,8 @@ export interface StackOptions {
   alarmEmail?: string;
   /** Numbers of the origin secrets, oldest first. CloudFront sends the last; functions accept all. */
   originSecrets: number[];
+  /** Numbers of the keys that seal the state of turns, ascending. The last seals; all open. */
+  sealKeys: number[];
   /** ARNs of the Bedrock models that channels may call with the functions' own role. */
   bedrockModels: string[];
 }
@@ -46,6 +48,7 @@ export function readStackOptions(node: Node): StackOptions {
     stackName: stage === undefined ? 'relay' : `relay-${stage}`,
     disposable: readSwitch(node, 'disposable'),
     originSecrets: readOriginSecrets(node),
+    sealKeys: readSealKeys(node),
     bedrockModels: readBedrockModels(node),
     ...(domain && { domain }),
     ...(alarmEmail !== undefined && { alarmEmail }),

@@ -23,6 +23,7 @@ const eventMetrics = new Map([
   ['reserve_unknown', 'ReserveUnknown'],
   ['sweep_failed', 'SweepFailed'],
   ['config_format_unknown', 'ConfigFormatUnknown'],
+  ['turn_state_lost', 'TurnStateLost'],
 ]);
 
 export function requestMetrics(stack: string): LineMetrics {

@@ -46,10 +46,11 @@ export async function withSearch(ports: SearchPorts, call: SearchingCall): Promi
   const message = searchMessage(results, day);
   if (!message) return { request, outcome: 'empty' };
   const { messages } = request;
-  const place = call.states.size === 0 ? 0 : messages.findLastIndex(({ role }) => role === 'user');
-  // A system message may be moved to the beginning.
-  const placed = place > 0 ? ({ ...message, role: 'user' } as const) : message;
-  return { request: { ...request, messages: messages.toSpliced(place, 0, placed) }, outcome: 'found' };
+  const lastUser = call.states.size > 0 ? messages.findLastIndex(({ role }) => role === 'user') : -1;
+  // Not a system message there: dialects move those to the beginning.
+  const placed =
+    lastUser < 0 ? [message, ...messages] : messages.toSpliced(lastUser, 0, { ...message, role: 'user' });
+  return { request: { ...request, messages: placed }, outcome: 'found' };
 }
 
 async function searched(

@@ -26,6 +26,7 @@ export class CallStates {
     reserve: () => Promise<T>,
   ): Promise<{ reserved: T } & Pick<ChatCall, 'states' | 'stateDropped'>> {
     const bare = bareTurns(this.#read);
+    if (bare.length === 0) return { reserved: await reserve(), ...this.#found() };
     const refused = new AbortController();
     const looking = lookUp(this.#ports, this.#call, { turns: bare, signal: refused.signal });
     let reserved: T;
@@ -36,7 +37,11 @@ export class CallStates {
       throw error;
     }
     addKept(this.#turns, bare, await looking);
+    return { reserved, ...this.#found() };
+  }
+
+  #found(): Pick<ChatCall, 'states' | 'stateDropped'> {
     const { states, dropped } = this.#turns;
-    return { reserved, states, stateDropped: dropped };
+    return { states, stateDropped: dropped };
   }
 }

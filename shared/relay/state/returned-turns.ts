@@ -7,7 +7,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { ChatMessage } from '../../wire/chat-request.ts';
 import type { TurnState } from '../../wire/turn-state.ts';
 import type { Sealer } from '../ports/sealer.ts';
-import { openTurn, type SealBinding } from './turn-seal.ts';
+import { openTurn, type SealBinding, type SealedTurn } from './turn-seal.ts';
 
 /** How many turns are looked up, newest first. */
 const lookedUpMax = 200;
@@ -35,10 +35,10 @@ export class TurnStates {
   }
 
   /** False: the seal is damaged. A seal that does not fit is dropped. */
-  add(message: ChatMessage, text: string, itemId?: string): boolean {
+  add(message: ChatMessage, { text, itemId, whole }: SealedTurn & { whole: boolean }): boolean {
     const opened = openTurn(this.#sealer, this.#binding, { text, itemId });
     if (opened === 'damaged') return false;
-    if (opened === 'foreign' || !belongs(opened.state, message)) {
+    if (opened === 'foreign' || !belongs(opened.state, message, whole)) {
       this.dropped = true;
       return true;
     }
@@ -49,10 +49,13 @@ export class TurnStates {
   }
 }
 
-/** A state rebuilds its turn by the places of its calls, so it must be the state of exactly these calls. */
-function belongs({ callIds }: TurnState, message: ChatMessage): boolean {
+/**
+ * A state rebuilds its turn by the places of its calls, so it must be the state of exactly these calls. A client's item
+ * may have been sealed before the turn ended: its state is that of the first calls, and the others follow.
+ */
+function belongs({ callIds }: TurnState, message: ChatMessage, whole: boolean): boolean {
   const own = callIdsOf(message);
-  return own.length === callIds.length && own.every((id, index) => id === callIds[index]);
+  return (!whole || own.length === callIds.length) && callIds.every((id, index) => id === own[index]);
 }
 
 const callIdsOf = ({ tool_calls }: ChatMessage): string[] => (tool_calls ?? []).map(({ id }) => id ?? '');
@@ -67,7 +70,7 @@ export function openSeals(
   if (!sealed) return turns;
   for (const message of call.request.messages.toReversed()) {
     const seal = sealed.get(message);
-    if (seal && !turns.add(message, seal.text, seal.itemId)) throw damaged(seal);
+    if (seal && !turns.add(message, { ...seal, whole: false })) throw damaged(seal);
   }
   return turns;
 }

@@ -43,7 +43,7 @@ export async function lookUp(
   { turns, signal }: { turns: readonly BareTurn[]; signal: AbortSignal },
 ): Promise<ReadonlyMap<string, string>> {
   const none: ReadonlyMap<string, string> = new Map();
-  if (turns.length === 0 || !isNeeded(ports, call)) return none;
+  if (!isNeeded(ports, call)) return none;
   const { clock, turnStates, learned, log } = ports;
   const { requestId } = call.identity;
   const { account } = call.key;
@@ -90,6 +90,7 @@ export function addKept(
 ): void {
   for (const { message, callIds } of bare) {
     const sealed = kept.get(callIds[0] ?? '');
-    if (sealed !== undefined && !turns.add(message, sealed)) turns.dropped = true;
+    if (sealed === undefined) continue;
+    if (!turns.add(message, { text: sealed, itemId: undefined, whole: true })) turns.dropped = true;
   }
 }

@@ -35,6 +35,26 @@ describe('a row that is used but deserves a look', () => {
     expect(warningsOf({ channels: [channel({ state: false })] })).toEqual([]);
   });
 
+  it('costs each call a repeat, as answers taught', () => {
+    const channels = [channel({ models: ['gpt-4o', 'gpt-5'] }), channel({ id: 'second' })];
+    const fact = { channel: 'main', model: 'gpt-5', untilMs: 1 };
+    const learned = [
+      { ...fact, fact: 'speaks:other' },
+      { ...fact, fact: 'speaks:other', model: 'gpt-4o' },
+      { ...fact, fact: 'refuses_limit' },
+      { ...fact, fact: 'keeps_state' },
+      { ...fact, fact: 'refuses_limit', model: 'not served' },
+      { ...fact, fact: 'refuses_limit', channel: 'gone' },
+    ] as const;
+    const charges = [charge({ models: ['gpt-4o', 'gpt-5'] })];
+    expect(warningsOf({ channels, charges }, { learned })).toEqual([
+      'channels main: dialect: gpt-4o, gpt-5 took calls with tools only in the dialect "other"; name it here, so that they are asked in it at once; params.max_output_tokens: gpt-5 refused a limit above its own maximum; name that maximum here, so that limits are lowered to it',
+    ]);
+    const limited = [channel({ models: ['gpt-4o', 'gpt-5'], params: { max_output_tokens: 9 } })];
+    const [refuses] = learned.slice(2);
+    expect(warningsOf({ channels: limited, charges }, { learned: refuses ? [refuses] : [] })).toEqual([]);
+  });
+
   it('is a rule that a lower id shadows', () => {
     const charges = [charge(), charge({ id: 2 }), charge({ id: 3, models: ['gpt-4o', 'gpt-4o'] })];
     expect(warningsOf({ channels: [channel()], charges })).toEqual([

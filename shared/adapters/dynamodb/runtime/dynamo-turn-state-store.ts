@@ -3,7 +3,9 @@
  * `turn#<hash>#<part>`. The hash is of account and call id. Items are written once and removed by their expiry.
  */
 import { createHash } from 'node:crypto';
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { marshall } from '@aws-sdk/util-dynamodb';
 import type { Clock } from '../../../relay/ports/clock.ts';
 import {
   StateTooLarge,
@@ -11,8 +13,8 @@ import {
   type TurnStateStore,
 } from '../../../relay/ports/stores/turn-state-store.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
+import { storeCall } from '../dynamo-client.ts';
 import { getItems, type RuntimeItem, type RuntimeTable } from './runtime-items.ts';
-import { putItem } from './runtime-writes.ts';
 
 /** Below DynamoDB's limit of 400 KB for an item, with room for attribute names. */
 const partBytesMax = 300_000;
@@ -35,7 +37,7 @@ export function dynamoTurnStateStore({ client, clock, stack }: TurnStateStorePar
       if (parts > partsMax) throw new StateTooLarge(`${bytes.length} bytes`);
       const writes = Array.from({ length: parts }, (_, part) => {
         const body = bytes.subarray(part * partBytesMax, (part + 1) * partBytesMax);
-        return putItem(table, partId(key, part), { body, expires, ...(part === 0 && { parts }) });
+        return put(table, { id: partId(key, part), body, expires, ...(part === 0 && { parts }) });
       });
       await Promise.all(writes);
     },
@@ -62,6 +64,11 @@ export function dynamoTurnStateStore({ client, clock, stack }: TurnStateStorePar
       );
     },
   };
+}
+
+async function put({ client, name }: RuntimeTable, item: RuntimeItem): Promise<void> {
+  const command = new PutItemCommand({ TableName: name, Item: marshall(item) });
+  await storeCall(() => client.send(command));
 }
 
 function partId({ account, callId }: TurnKey, part: number): string {

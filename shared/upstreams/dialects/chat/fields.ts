@@ -1,5 +1,5 @@
 /** Leaves out what one upstream does not take, by name, and never what would change the answer's meaning. */
-import { priceFields } from '../../../wire/canonical-call.ts';
+import { priceFields } from '../../price-fields.ts';
 import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { CannotCarry, type RequestSettings } from '../../dialect.ts';
 import { knownEffort, limitFields } from '../../quirks.ts';

@@ -4,6 +4,7 @@ import type { ChatTool } from '../../../wire/chat-request.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { toolName, wrappedTool } from '../../custom-tools.ts';
 import type { RequestSettings } from '../../dialect.ts';
+import { callersTools } from '../../price-fields.ts';
 
 export interface SentTools {
   /** Undefined: none, so that no choice is sent either. */
@@ -15,9 +16,6 @@ export interface SentTools {
   wrapped: ReadonlySet<string>;
   dropped: string[];
 }
-
-/** Types of tools that the caller runs. All others run at the upstream, which charges for them. */
-const callersTools = new Set(['function', 'custom']);
 
 export function chatTools({ form, request }: CanonicalCall, settings: RequestSettings): SentTools {
   const { quirks, allow } = settings;

@@ -1,27 +1,72 @@
 /** Converts the answers of Responses upstreams, events or one whole response, to canonical chunks. */
-import type { ChatChunk, ChatUsage, ChunkChoice, FinishReason } from '../../../wire/chat-response.ts';
+import type { ChatChunk, ChatUsage, FinishReason } from '../../../wire/chat-response.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
+import { AnswerItems, textOf, type AnswerItem, type ItemEvent, type TextKind } from './answer-items.ts';
+import { AnswerTurn } from './answer-turn.ts';
 import { responsesError } from './failure.ts';
+import { hasPlace, ItemReader } from './item-reader.ts';
+import { agrees, argumentsText, wholeOfPart } from './item-wholes.ts';
 import { readUsage, type ReadUsage } from './usage.ts';
 
-/** Far more than a model writes. Limits the memory that an answer takes. */
-const textLengthMax = 4 * 1024 * 1024;
+/** The texts that come in pieces: of which item, and where their place in it and their whole stand. */
+const texts: Partial<Record<string, { item: string; kind: TextKind; place: string; whole: string }>> = {
+  'response.output_text': { item: 'message', kind: 'text', place: 'content_index', whole: 'text' },
+  'response.refusal': { item: 'message', kind: 'refusal', place: 'content_index', whole: 'refusal' },
+  'response.reasoning_summary_text': {
+    item: 'reasoning',
+    kind: 'summary',
+    place: 'summary_index',
+    whole: 'text',
+  },
+  'response.reasoning_text': { item: 'reasoning', kind: 'reasoning', place: 'content_index', whole: 'text' },
+  'response.function_call_arguments': { item: 'function_call', kind: 'call', place: '', whole: 'arguments' },
+  'response.custom_tool_call_input': { item: 'custom_tool_call', kind: 'call', place: '', whole: 'input' },
+};
+/** The events that hold one whole part, by the field with its place. */
+const parts: Partial<Record<string, { item: string; place: string }>> = {
+  'response.content_part.done': { item: 'message', place: 'content_index' },
+  'response.reasoning_summary_part.done': { item: 'reasoning', place: 'summary_index' },
+};
+/** Items with content. Those of tools that run at the upstream have none. */
+const itemTypes = new Set([
+  'message',
+  'reasoning',
+  'function_call',
+  'custom_tool_call',
+  'image_generation_call',
+  'compaction',
+]);
+const lastEvents = new Set([
+  'response.completed',
+  'response.incomplete',
+  'response.failed',
+  'response.cancelled',
+  'response.done',
+]);
 
+/**
+ * Pieces are passed on at once. The finish chunk and the usage come at the end, after what the whole response holds
+ * beyond the pieces.
+ */
 export class ResponsesReader implements AnswerReader {
   serviceTier: string | undefined;
-  readonly state: readonly StatePart[] | undefined = undefined;
-  readonly #identity: ReaderContext['identity'];
+  readonly #turn: AnswerTurn;
+  readonly #items: AnswerItems;
+  readonly #reader: ItemReader;
   #finish: FinishReason | undefined;
   #usage: ReadUsage | undefined;
-  #opened = false;
-  #textLength = 0;
+  #understood = false;
 
-  constructor({ identity }: ReaderContext) {
-    this.#identity = identity;
+  constructor(context: ReaderContext) {
+    this.#turn = new AnswerTurn(context.identity);
+    this.#reader = new ItemReader(this.#turn, context);
+    this.#items = new AnswerItems((item) => {
+      if (hasPlace(item)) this.#turn.place(item);
+    });
   }
 
   get done(): boolean {
@@ -40,24 +85,36 @@ export class ResponsesReader implements AnswerReader {
     return this.#usage?.clamped ?? false;
   }
 
+  get state(): readonly StatePart[] | undefined {
+    return this.#turn.state;
+  }
+
   push(event: UpstreamEvent): ChatChunk[] {
+    // `[DONE]` says nothing here: compatible servers also send it after an answer that broke off.
     if (this.done || event.kind === 'done' || !isRecord(event.value)) return [];
     const { value } = event;
     const { type } = value;
-    if (type === 'error' || (type === undefined && value['error']))
+    if (value['object'] === 'response' || (type === undefined && Array.isArray(value['output'])))
+      return this.#last(value);
+    if (type === 'error' || type === 'response.error' || (type === undefined && value['error']))
       throw new ErrorInAnswer(responsesError(value) ?? {});
-    if (type === 'response.output_text.delta') return this.#text(value['delta']);
-    if (type === 'response.completed' || type === 'response.incomplete' || type === 'response.failed')
-      this.#end(asRecord(value['response']));
-    if (type === undefined && Array.isArray(value['output'])) return this.#whole(value);
-    return [];
+    if (typeof type !== 'string' || !type.startsWith('response.')) return [];
+    this.#understood = true;
+    this.#usage = readUsage(asRecord(value['response'])['usage']) ?? this.#usage;
+    if (lastEvents.has(type)) return this.#last(lastResponse(type, value));
+    if (type === 'response.output_item.added' || type === 'response.output_item.done')
+      return this.#item(type, value);
+    return this.#content(type, value);
   }
 
   end(): ChatChunk[] {
-    if (!this.#finish) throw new UpstreamFailure(this.#opened ? 'cut' : 'junk');
-    const opening = this.#opened ? [] : this.#text('');
-    const last = this.#chunk([{ index: 0, delta: {}, logprobs: null, finish_reason: this.#finish }]);
-    return [...opening, last, ...(this.#usage ? [{ ...this.#chunk([]), usage: this.#usage.usage }] : [])];
+    if (!this.#finish) {
+      if (this.#turn.opened || this.#items.all.length > 0) throw new UpstreamFailure('cut');
+      throw new UpstreamFailure(this.#understood ? 'empty' : 'junk');
+    }
+    const opening = this.#turn.opened ? [] : [this.#turn.delta({ content: '' })];
+    const usage = this.#usage ? [{ ...this.#turn.chunk([]), usage: this.#usage.usage }] : [];
+    return [...opening, this.#turn.finish(this.#finish), ...usage];
   }
 
   /** A complete answer ends normally, however the connection ended. */
@@ -66,39 +123,82 @@ export class ResponsesReader implements AnswerReader {
     throw error;
   }
 
-  #whole(response: JsonRecord): ChatChunk[] {
-    const parts = (response['output'] as unknown[]).flatMap((item) => {
-      const { content } = asRecord(item);
-      return Array.isArray(content) ? content.map(asRecord) : [];
-    });
-    const texts = parts.filter(({ type }) => type === 'output_text').flatMap(({ text }) => this.#text(text));
-    this.#end(response);
-    return texts;
+  #item(type: string, value: JsonRecord): ChatChunk[] {
+    const source = asRecord(value['item']);
+    const kind = String(source['type']);
+    if (!itemTypes.has(kind)) return [];
+    if (type === 'response.output_item.added')
+      return this.#reader.start(this.#items.ofStart(kind, itemEvent(value), source), source);
+    return this.#reader.end(this.#items.ofEnd(kind, itemEvent(value), source), source);
   }
 
-  #end(response: JsonRecord): void {
+  #content(type: string, value: JsonRecord): ChatChunk[] {
+    if (type === 'response.output_text.annotation.added') {
+      const { annotation: note, annotation_index: place } = value;
+      return this.#reader.annotation(this.#of('message', value), placeOf(value, 'content_index'), {
+        note,
+        place,
+      });
+    }
+    const part = parts[type];
+    if (part)
+      return wholeOfPart(value['part'], placeOf(value, part.place)).flatMap((whole) =>
+        this.#reader.whole(this.#of(whole.kind === 'reasoning' ? 'reasoning' : part.item, value), whole),
+      );
+    const dot = type.lastIndexOf('.');
+    const text = texts[type.slice(0, dot)];
+    if (!text) return [];
+    const { kind } = text;
+    const index = placeOf(value, text.place);
+    const { delta, logprobs } = value;
+    if (type.endsWith('.delta') && typeof delta === 'string')
+      return this.#reader.piece(this.#of(text.item, value), { kind, index, text: delta, logprobs });
+    const whole = value[text.whole];
+    if (!type.endsWith('.done') || whole === undefined) return [];
+    const item = this.#of(text.item, value);
+    const named = this.#reader.start(item, { name: value['name'] });
+    return [...named, ...this.#reader.whole(item, { kind, index, text: argumentsText(whole), part: value })];
+  }
+
+  #of(type: string, value: JsonRecord): AnswerItem {
+    return this.#items.ofPiece(type, itemEvent(value));
+  }
+
+  /** The whole response: shows what no event had, and reads how the answer ended. */
+  #last(response: JsonRecord): ChatChunk[] {
+    this.#understood = true;
     this.#usage = readUsage(response['usage']) ?? this.#usage;
-    if (typeof response['service_tier'] === 'string') this.serviceTier = response['service_tier'];
-    if (response['status'] === 'failed') throw new ErrorInAnswer(responsesError(response) ?? {});
+    this.serviceTier = textOf(response['service_tier']);
+    const { status, output } = response;
+    if (status === 'failed') throw new ErrorInAnswer(responsesError(response) ?? {});
+    if (typeof status === 'string' && status !== 'completed' && status !== 'incomplete')
+      throw new UpstreamFailure('cut');
+    const entries = Array.isArray(output) ? output : [];
+    const chunks = entries.flatMap((entry: unknown, place) => {
+      if (!isRecord(entry) || !itemTypes.has(String(entry['type']))) return [];
+      const item = this.#items.ofEntry(place, entry, (each) => agrees(each, entry));
+      return this.#reader.end(item, entry);
+    });
+    chunks.push(...this.#reader.last(this.#items.all, status !== 'incomplete'));
     const { reason } = asRecord(response['incomplete_details']);
-    if (response['status'] !== 'incomplete') this.#finish = 'stop';
+    if (status !== 'incomplete') this.#finish = this.#reader.anyCalls ? 'tool_calls' : 'stop';
     else this.#finish = reason === 'content_filter' ? 'content_filter' : 'length';
-  }
-
-  #text(text: unknown): ChatChunk[] {
-    if (typeof text !== 'string' || (text === '' && this.#opened)) return [];
-    this.#textLength += text.length;
-    if (this.#textLength > textLengthMax) throw new UpstreamFailure('too_large');
-    const role = this.#opened ? {} : ({ role: 'assistant' } as const);
-    this.#opened = true;
-    return [
-      this.#chunk([{ index: 0, delta: { ...role, content: text }, logprobs: null, finish_reason: null }]),
-    ];
-  }
-
-  #chunk(choices: ChunkChoice[]): ChatChunk {
-    const { requestId, created, model } = this.#identity;
-    const object = 'chat.completion.chunk';
-    return { id: `chatcmpl-${requestId}`, object, created, model, choices, usage: null };
+    return chunks;
   }
 }
+
+/** The response of a last event. Its type says the status where the response does not. */
+function lastResponse(type: string, value: JsonRecord): JsonRecord {
+  const response = asRecord(value['response']);
+  const status = type === 'response.done' ? undefined : type.slice('response.'.length);
+  const error = response['error'] ?? value['error'];
+  return { ...response, status: response['status'] ?? status, error };
+}
+
+const placeOf = (value: JsonRecord, field: string): number =>
+  typeof value[field] === 'number' ? value[field] : 0;
+
+const itemEvent = (value: JsonRecord): ItemEvent => ({
+  outputIndex: typeof value['output_index'] === 'number' ? value['output_index'] : undefined,
+  id: textOf(value['item_id']),
+});

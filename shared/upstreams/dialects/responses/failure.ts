@@ -13,6 +13,7 @@ export function responsesError(body: unknown): UpstreamError | undefined {
     return { message: inner, type: kind, code: innerCode, param: innerParam };
   }
   if (typeof error === 'string') return { message: error, code };
-  if (typeof message === 'string') return { message, type, code, param };
+  // The type of such an event says only that it is one.
+  if (typeof message === 'string') return { message, type: type === 'error' ? undefined : type, code, param };
   return typeof detail === 'string' ? { message: detail } : undefined;
 }

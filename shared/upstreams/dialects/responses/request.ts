@@ -1,25 +1,193 @@
 /** Builds the body of a Responses request for one channel. */
 import type { CanonicalCall } from '../../../wire/canonical-call.ts';
-import type { ChatMessage } from '../../../wire/chat-request.ts';
-import type { JsonRecord } from '../../../wire/json-record.ts';
-import type { RequestSettings, SentBody } from '../../dialect.ts';
+import type { ChatRequest } from '../../../wire/chat-request.ts';
+import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { CannotCarry, type RequestSettings, type SentBody } from '../../dialect.ts';
+import { priceFields } from '../../price-fields.ts';
+import { knownEffort } from '../../quirks.ts';
+import { inputItems } from './request-input.ts';
+import { sentTools } from './request-tools.ts';
 
-/** Nothing is stored upstream; so reasoning comes back encrypted, and goes up again with its turn. */
-export function responsesBody({ request }: CanonicalCall, settings: RequestSettings): SentBody {
-  const body: JsonRecord = {
+/** Below this the vendor refuses a limit. */
+const outputTokensMin = 16;
+const efforts = ['none', 'low', 'medium', 'high', 'xhigh'];
+/** Fields that have the same name and form here and that may be dropped. */
+const sameFields = [
+  'temperature',
+  'top_p',
+  'user',
+  'metadata',
+  'safety_identifier',
+  'prompt_cache_key',
+  'service_tier',
+] as const;
+/** Fields of the canonical call that have no place here and may be dropped. */
+const noFields = ['seed', 'top_k', 'presence_penalty', 'frequency_penalty', 'repetition_penalty'] as const;
+/**
+ * The relay's own, whatever the client wrote: nothing is stored or fetched at the upstream. The endpoint refuses those
+ * that a client must not lose.
+ */
+const relaysFields = new Set([
+  'model',
+  'input',
+  'instructions',
+  'stream',
+  'stream_options',
+  'store',
+  'include',
+  'previous_response_id',
+  'conversation',
+  'background',
+  'prompt',
+  'reasoning',
+  'text',
+]);
+
+/**
+ * Nothing is stored upstream, so reasoning is asked for in its encrypted form and goes up again with its turn. Fields
+ * that the relay does not know are sent if the client wrote Responses. Throws CannotCarry.
+ */
+export function responsesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
+  const { request } = call;
+  const ownForm = call.form === 'responses';
+  const unknown = withoutNulls(call.unknown);
+  refuse(request, ownForm ? {} : unknown);
+  const { sent, dropped } = droppable(request, settings);
+  const tools = sentTools(call, settings, ownForm);
+  if (tools.droppedHosted) dropped.push('tools');
+  const passed = ownForm ? passedFields(unknown, settings) : {};
+  dropped.push(...unsentFields(unknown, ownForm ? { ...passed, ...ownUnknown(unknown) } : {}));
+  const hasState = [...settings.states.values()].some((parts) => parts.some((part) => 'opaque' in part));
+  if (hasState && settings.without.has('state')) dropped.push('reasoning');
+
+  const own = ownForm ? unknown : {};
+  const body: JsonRecord = withoutUndefined({
+    ...passed,
     model: settings.model,
-    input: request.messages.map(textItem),
+    ...tools.fields,
+    input: inputItems(request.messages, { ...settings, customTools: settings.quirks.customTools !== false }),
     store: false,
-    include: ['reasoning.encrypted_content'],
+    include: included(sent, own, settings),
+    text: textField(request, own),
+    reasoning: reasoningField(request, own, settings),
+    max_output_tokens: outputLimit(request, settings),
+    ...sent,
+    logprobs: undefined,
     ...settings.set,
-  };
+  });
   for (const field of settings.drop) delete body[field];
+  delete body['stream'];
   if (settings.stream) body['stream'] = true;
-  return { body, dropped: [], wrapped: new Set() };
+  const effort = asRecord(body['reasoning'])['effort'];
+  const limit = body['max_output_tokens'];
+  return {
+    body,
+    dropped,
+    ...(typeof effort === 'string' && effort !== request.reasoning_effort && { effort }),
+    ...(typeof limit === 'number' && { outputTokensMax: limit }),
+    wrapped: tools.wrapped,
+  };
 }
 
-function textItem({ role, content }: ChatMessage): JsonRecord {
-  const type = role === 'assistant' ? 'output_text' : 'input_text';
-  const texts = typeof content === 'string' ? [content] : (content ?? []).map(({ text }) => text ?? '');
-  return { type: 'message', role, content: texts.map((text) => ({ type, text })) };
+/** Fields that must not be lost and that no Responses upstream takes. */
+function refuse({ stop, n, response_format: format }: ChatRequest, unknown: JsonRecord): void {
+  if (stop !== null && stop !== undefined && stop.length > 0) throw refused('stop');
+  if (typeof n === 'number' && n > 1) throw refused('n');
+  if (format && !['text', 'json_object', 'json_schema'].includes(format.type))
+    throw refused('response_format');
+  const { modalities } = unknown;
+  if (Array.isArray(modalities) && modalities.some((each) => each !== 'text')) throw refused('modalities');
+  for (const param of ['audio', 'functions']) if (unknown[param]) throw refused(param);
 }
+
+const refused = (param: string): CannotCarry =>
+  new CannotCarry(param, `This model does not support '${param}'.`);
+
+/** The fields that may be dropped: which are sent, and the names of the others. */
+function droppable(
+  request: ChatRequest,
+  { allow, quirks }: RequestSettings,
+): { sent: JsonRecord; dropped: string[] } {
+  const given = withoutNulls(request);
+  const dropped: string[] = noFields.filter((field) => given[field] !== undefined);
+  const sent: JsonRecord = {};
+  for (const field of [...sameFields, 'logprobs', 'top_logprobs']) {
+    if (given[field] === undefined) continue;
+    const isAllowed = !priceFields.includes(field) || allow.includes(field);
+    const isKnown = !quirks.fields || quirks.fields.has(field);
+    const isSecond = quirks.oneSampling && field === 'top_p' && sent['temperature'] !== undefined;
+    if (isAllowed && isKnown && !isSecond) sent[field] = given[field];
+    else dropped.push(field);
+  }
+  return { sent, dropped };
+}
+
+/** The client's fields that go up as they are. */
+const passedFields = (unknown: JsonRecord, { allow }: RequestSettings): JsonRecord =>
+  Object.fromEntries(
+    Object.entries(unknown).filter(
+      ([field]) => !relaysFields.has(field) && (!priceFields.includes(field) || allow.includes(field)),
+    ),
+  );
+
+/** The names of unknown fields that are not sent, without those whose absence changes nothing. */
+const unsentFields = (unknown: JsonRecord, sent: JsonRecord): string[] =>
+  Object.keys(unknown).filter((field) => !Object.hasOwn(sent, field) && !idle.has(field));
+const idle = new Set(['store', 'stream', 'modalities']);
+
+/** What of the relay's fields is taken over from the client. */
+const ownUnknown = ({ include, reasoning, text }: JsonRecord): JsonRecord => ({ include, reasoning, text });
+
+function included(sent: JsonRecord, own: JsonRecord, { without }: RequestSettings): string[] | undefined {
+  const asked = Array.isArray(own['include'])
+    ? own['include'].filter((each) => typeof each === 'string')
+    : [];
+  const encrypted = 'reasoning.encrypted_content';
+  const names = new Set<string>([encrypted, ...asked]);
+  if (sent['logprobs'] === true) names.add('message.output_text.logprobs');
+  if (without.has('include')) names.delete(encrypted);
+  return names.size > 0 ? [...names] : undefined;
+}
+
+function textField(
+  { response_format: format, verbosity }: ChatRequest,
+  own: JsonRecord,
+): JsonRecord | undefined {
+  const schema = asRecord(format?.['json_schema']);
+  const { name, description, schema: shape, strict } = schema;
+  const sent = withoutNulls({
+    ...asRecord(own['text']),
+    format:
+      format?.type === 'json_schema'
+        ? withoutNulls({ type: format.type, name, description, schema: shape, strict })
+        : format && { type: format.type },
+    verbosity,
+  });
+  return Object.keys(sent).length > 0 ? sent : undefined;
+}
+
+/** A summary is asked for only by clients of Responses, since Chat Completions has no field for it. */
+function reasoningField(
+  request: ChatRequest,
+  own: JsonRecord,
+  { quirks }: RequestSettings,
+): JsonRecord | undefined {
+  const asked = request.reasoning_effort;
+  const effort = typeof asked === 'string' ? knownEffort(asked, quirks.efforts ?? efforts) : undefined;
+  const sent = withoutNulls({ ...asRecord(own['reasoning']), effort });
+  return Object.keys(sent).length > 0 ? sent : undefined;
+}
+
+function outputLimit(request: ChatRequest, settings: RequestSettings): number | undefined {
+  if (settings.without.has('limit')) return undefined;
+  const { max_tokens: older, max_completion_tokens: newer } = request;
+  const limits = [older, newer, settings.outputTokensLimit].filter((each) => typeof each === 'number');
+  if (limits.length === 0) return undefined;
+  return Math.max(outputTokensMin, Math.min(...limits, settings.maxOutputTokens ?? Infinity));
+}
+
+const withoutUndefined = (source: JsonRecord): JsonRecord =>
+  Object.fromEntries(Object.entries(source).filter(([, value]) => value !== undefined));
+
+const withoutNulls = (source: object): JsonRecord =>
+  Object.fromEntries(Object.entries(source).filter(([, value]) => value !== null && value !== undefined));

@@ -206,6 +206,22 @@ describe('the published configuration', () => {
   });
 });
 
+describe('the learned facts', () => {
+  test('are read with the pointer, in one call, and say when', async () => {
+    await compiler.compile();
+    await compiler.store.put('runtime', { id: 'learned', 'keeps_state|main|m': 5 });
+    const view = open();
+    expect(view.learned()).toEqual({ item: undefined, readAtMs: -Infinity });
+    store.calls.length = 0;
+    await view.refresh();
+    expect(view.learned()).toEqual({
+      item: { id: 'learned', 'keeps_state|main|m': 5 },
+      readAtMs: clock.now(),
+    });
+    expect(store.calls.filter((call) => call.startsWith('BatchGetItem')).length).toBeLessThanOrEqual(2);
+  });
+});
+
 describe('the cooldowns', () => {
   test('come with the configuration, as they were last read', async () => {
     await publish('gpt-4o');

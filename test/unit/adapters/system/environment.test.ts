@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readEnvironment } from '../../../../shared/adapters/system/environment.ts';
+import { readEnvironment, readSealKeys } from '../../../../shared/adapters/system/environment.ts';
 
 const complete = {
   RELAY_STACK: 'relay-beta',
@@ -33,6 +33,28 @@ describe('the environment', () => {
   test('accepts an empty list of origin secrets, which then refuses everything', () => {
     expect(readEnvironment({ ...complete, ORIGIN_SECRETS: '' }).originSecrets).toEqual([]);
     expect(readEnvironment({ ...complete, ORIGIN_SECRETS: ' , ' }).originSecrets).toEqual([]);
+  });
+
+  test('has numbered seal keys, the newest last', () => {
+    const keys = '{"10":"ten","2":"two"}';
+    expect(readSealKeys({ SEAL_KEYS: keys })).toEqual([
+      { number: 2, secret: 'two' },
+      { number: 10, secret: 'ten' },
+    ]);
+  });
+
+  test.each([
+    undefined,
+    '',
+    '{}',
+    '[]',
+    'null',
+    '{"1":""}',
+    '{"0":"secret"}',
+    '{"1":"secret","x":"secret"}',
+    '{"secret',
+  ])('refuses the seal keys %j, and quotes nothing of them', (keys) => {
+    expect(() => readSealKeys({ SEAL_KEYS: keys })).toThrow(/SEAL_KEYS(?!.*"secret)/);
   });
 
   test.each([

@@ -67,6 +67,11 @@ describe('an event of a table that operators edit', () => {
     expect(badRows).toEqual([]);
   });
 
+  test('compiles when something was learned about channels', async () => {
+    await handle({ Records: [record('runtime', { id: { S: 'learned' } })] });
+    expect(compiles).toBe(1);
+  });
+
   test('marks a key and an account with mistakes, and unmarks them', async () => {
     const image = {
       models: { SS: ['m'] },

@@ -187,6 +187,21 @@ describe('the newest snapshot', () => {
 describe('the marks of rows', () => {
   const problem = 'priority: found "high", wanted a whole number';
 
+  test('say what was learned of a channel while it holds, without a new version', async () => {
+    await put('channels', channelRow());
+    await put('charges', chargeRow);
+    const first = await compiler.compile();
+    const name = 'speaks:other|main|gpt-4o';
+    await put('runtime', { id: 'learned', [name]: Date.now() + 60_000 });
+    expect(await compiler.compile()).toEqual(first);
+    expect(await readRow(compiler.store, 'channels', 'main')).toMatchObject({
+      _warning: expect.stringContaining('in the dialect "other"') as string,
+    });
+    await put('runtime', { id: 'learned', [name]: Date.now() - 1 });
+    await compiler.compile();
+    expect(await readRow(compiler.store, 'channels', 'main')).not.toHaveProperty('_warning');
+  });
+
   test('say what is wrong, and go when it is mended', async () => {
     await put('channels', channelRow({ priority: 'high' }));
     await put('charges', { ...chargeRow, output: 72 });

@@ -20,6 +20,17 @@ function seeded(seed: number): { next(): number } {
 }
 
 describe('the order in which channels are tried', () => {
+  it('begins with the origin of state, whatever its priority and weight, unless it cools', async () => {
+    const channels = [channel('a', { priority: 2 }), channel('b', { secret: ['x', 'y'], weight: 0 })];
+    const health = new MemoryHealth();
+    const isFirst = ({ id }: { id: string }) => id === 'b|y';
+    const order = () =>
+      orderCandidates(channels, { health, random: seeded(1), nowMs, isFirst }).candidates.map(({ id }) => id);
+    expect(order()).toEqual(['b|y', 'a']);
+    await health.cool('b|y', nowMs + 1);
+    expect(order()).toEqual(['a', 'b|x']);
+  });
+
   it('goes by priority and holds each channel at most once, whatever the rows', () => {
     const row = fc.record({ priority: fc.integer({ min: -3, max: 3 }), weight: fc.nat(5) });
     fc.assert(

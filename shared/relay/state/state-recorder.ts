@@ -18,7 +18,7 @@ const daySeconds = 24 * 60 * 60;
 type KeptCall = Pick<ChatCall, 'identity' | 'key' | 'model' | 'snapshot'>;
 
 /** A dispatched call whose turn is kept. `clientKeeps`: the client gets the state sealed; nothing is stored. */
-export class StateKeeper implements DispatchedCall {
+export class StateRecorder implements DispatchedCall {
   readonly chunks: AsyncGenerator<ChatChunk[], void, undefined>;
   readonly #ports: StatePorts;
   readonly #call: KeptCall;

@@ -1,0 +1,109 @@
+/** Converts canonical messages to the input items of Responses. A pure function of each message and those before it. */
+import type { ChatMessage, ChatToolCall } from '../../../wire/chat-request.ts';
+import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import type { StatePart } from '../../../wire/turn-state.ts';
+import { mappedIds } from '../../call-ids.ts';
+import type { RequestSettings } from '../../dialect.ts';
+import { inputParts, toolOutput } from './request-content.ts';
+import { turnItems } from './request-turn.ts';
+
+export interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'quirks' | 'without'> {
+  /** false: calls of custom tools go up as function calls with one text `input`. */
+  customTools: boolean;
+}
+
+/** Throws CannotCarry. */
+export function inputItems(source: readonly ChatMessage[], settings: InputSettings): JsonRecord[] {
+  const messages = source.map(withoutLegacyCalls);
+  const input = new InputItems(messages, settings);
+  const items = messages.flatMap((message, i) =>
+    input.itemsOf(message, `messages[${i}].content`, statesOf(source[i], settings)),
+  );
+  return settings.quirks.system === 'first' ? withSystemFirst(items) : items;
+}
+
+/** Phases are no secret of another origin, so they stay where encrypted items are left out. */
+function statesOf(
+  message: ChatMessage | undefined,
+  { states, without }: InputSettings,
+): readonly StatePart[] | undefined {
+  const parts = message && states.get(message);
+  return without.has('state') ? parts?.filter((part) => !('opaque' in part && part.opaque['item'])) : parts;
+}
+
+class InputItems {
+  readonly #settings: InputSettings;
+  readonly #ids: Map<string, string>;
+  /** The ids of custom calls so far: their results have an item of their own. */
+  readonly #custom = new Set<string>();
+
+  constructor(messages: readonly ChatMessage[], settings: InputSettings) {
+    this.#settings = settings;
+    const ids = messages.flatMap(({ tool_calls: calls, tool_call_id: result }) => [
+      ...(calls ?? []).map(({ id }) => id ?? ''),
+      ...(typeof result === 'string' ? [result] : []),
+    ]);
+    this.#ids = mappedIds(
+      ids.map((id) => settings.callIds.vendorId(id)),
+      settings.quirks.callIds,
+    );
+  }
+
+  itemsOf(message: ChatMessage, path: string, parts: readonly StatePart[] | undefined): JsonRecord[] {
+    const { role, content } = message;
+    if (role === 'assistant') return turnItems({ message, parts, callItem: (call) => this.#callItem(call) });
+    if (role === 'tool' || role === 'function') return [this.#resultItem(message, path)];
+    return [{ type: 'message', role, content: inputParts(content, path) }];
+  }
+
+  #id(clientId: string): string {
+    const id = this.#settings.callIds.vendorId(clientId);
+    return this.#ids.get(id) ?? id;
+  }
+
+  #callItem(call: ChatToolCall): JsonRecord {
+    const callId = this.#id(call.id ?? '');
+    const { name, input } = asRecord(call['custom']);
+    if (call.type !== 'custom' || typeof name !== 'string') {
+      this.#custom.delete(callId);
+      const called = call.function ?? { name: '', arguments: '' };
+      return {
+        type: 'function_call',
+        call_id: callId,
+        name: called.name,
+        arguments: called.arguments || '{}',
+      };
+    }
+    const text = typeof input === 'string' ? input : '';
+    if (this.#settings.customTools) {
+      this.#custom.add(callId);
+      return { type: 'custom_tool_call', call_id: callId, name, input: text };
+    }
+    return { type: 'function_call', call_id: callId, name, arguments: JSON.stringify({ input: text }) };
+  }
+
+  #resultItem({ tool_call_id: id, content }: ChatMessage, path: string): JsonRecord {
+    const callId = this.#id(id ?? '');
+    const type = this.#custom.has(callId) ? 'custom_tool_call_output' : 'function_call_output';
+    return { type, call_id: callId, output: toolOutput(content, path) };
+  }
+}
+
+/** The calls and results of clients that still use `function_call` have no id; a turn has one call at most. */
+function withoutLegacyCalls(message: ChatMessage, i: number, all: readonly ChatMessage[]): ChatMessage {
+  const { function_call: called } = message;
+  if (message.role === 'assistant' && called)
+    return { ...message, tool_calls: [{ id: `call_legacy_${i}`, type: 'function', function: called }] };
+  if (message.role !== 'function') return message;
+  const asked = all.findLastIndex(({ function_call: each }, j) => j < i && each);
+  return { ...message, tool_call_id: `call_legacy_${asked}` };
+}
+
+/** For upstreams that accept one system message, at the beginning: the texts in their order. */
+function withSystemFirst(items: readonly JsonRecord[]): JsonRecord[] {
+  const content = items.filter(isSystem).flatMap((item) => item['content'] as JsonRecord[]);
+  if (content.length === 0) return [...items];
+  return [{ type: 'message', role: 'system', content }, ...items.filter((item) => !isSystem(item))];
+}
+
+const isSystem = ({ role }: JsonRecord): boolean => role === 'system' || role === 'developer';

@@ -1,0 +1,120 @@
+/** Converts tools and the choice among them to the form of Responses. */
+import type { CanonicalCall } from '../../../wire/canonical-call.ts';
+import type { ChatTool } from '../../../wire/chat-request.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import type { RequestSettings } from '../../dialect.ts';
+
+export interface SentTools {
+  /** Fields of the body. Empty if no tool is left. */
+  fields: JsonRecord;
+  /** Whether a tool that runs at the upstream was left out. */
+  droppedHosted: boolean;
+  /** See SentBody. */
+  wrapped: Set<string>;
+}
+
+type ToolSettings = Pick<RequestSettings, 'allow' | 'quirks'>;
+
+/** `ownForm`: the client wrote Responses, so that hosted tools are in the form of this upstream. */
+export function sentTools({ request }: CanonicalCall, settings: ToolSettings, ownForm: boolean): SentTools {
+  const wraps = settings.quirks.customTools === false;
+  const wrapped = new Set<string>();
+  const tools: JsonRecord[] = [];
+  let droppedHosted = false;
+  for (const tool of request.tools ?? []) {
+    const custom = asRecord(tool['custom']);
+    if (tool.type === 'function') tools.push(functionTool(tool, ownForm));
+    else if (tool.type === 'custom' && wraps) {
+      tools.push(wrappedTool(custom));
+      wrapped.add(String(custom['name']));
+    } else if (tool.type === 'custom') tools.push(customTool(custom));
+    else if (ownForm && settings.allow.includes(tool.type)) tools.push(tool);
+    else droppedHosted = true;
+  }
+  if (tools.length === 0) return { fields: {}, droppedHosted, wrapped };
+  const choice = toolChoice(request.tool_choice, tools);
+  const parallel = request.parallel_tool_calls;
+  const fields = {
+    tools,
+    ...(choice !== undefined && { tool_choice: choice }),
+    ...(typeof parallel === 'boolean' && { parallel_tool_calls: parallel }),
+  };
+  return { fields, droppedHosted, wrapped };
+}
+
+const described = ({ description }: JsonRecord): JsonRecord =>
+  typeof description === 'string' ? { description } : {};
+
+/**
+ * Here a function is strict unless it says otherwise; in Chat Completions it is not. So a chat client's silence is
+ * said aloud.
+ */
+function functionTool(tool: ChatTool, ownForm: boolean): JsonRecord {
+  const called: JsonRecord = tool.function ?? {};
+  const strict = typeof called['strict'] === 'boolean' ? called['strict'] : ownForm ? undefined : false;
+  return {
+    type: 'function',
+    name: called['name'],
+    ...described(called),
+    parameters: called['parameters'] ?? { type: 'object', properties: {} },
+    ...(strict !== undefined && { strict }),
+  };
+}
+
+function customTool(custom: JsonRecord): JsonRecord {
+  const format = asRecord(custom['format']);
+  const grammar = format['grammar'];
+  const sent = isRecord(grammar)
+    ? { type: 'grammar', syntax: grammar['syntax'], definition: grammar['definition'] }
+    : format;
+  return {
+    type: 'custom',
+    name: custom['name'],
+    ...described(custom),
+    ...(typeof format['type'] === 'string' && { format: sent }),
+  };
+}
+
+/** A custom tool for upstreams without such tools. The grammar stands in the description, where the model reads it. */
+function wrappedTool(custom: JsonRecord): JsonRecord {
+  const { definition } = asRecord(asRecord(custom['format'])['grammar']);
+  const words = [
+    custom['description'],
+    typeof definition === 'string' ? `Grammar of the input:\n${definition}` : '',
+  ];
+  return {
+    type: 'function',
+    name: custom['name'],
+    description: words.filter((word) => typeof word === 'string' && word !== '').join('\n\n'),
+    parameters: {
+      type: 'object',
+      properties: { input: { type: 'string', description: 'The input of the tool, as plain text.' } },
+      required: ['input'],
+      additionalProperties: false,
+    },
+    strict: false,
+  };
+}
+
+/** A choice of a tool that is not sent becomes `auto`; a list of allowed tools of which none is sent allows none. */
+function toolChoice(choice: unknown, tools: readonly JsonRecord[]): unknown {
+  if (!isRecord(choice)) return typeof choice === 'string' ? choice : undefined;
+  const { type } = choice;
+  if (type !== 'allowed_tools') return namedTool(choice, tools) ?? 'auto';
+  const inner = asRecord(choice['allowed_tools']);
+  const asked = Array.isArray(inner['tools']) ? inner['tools'].filter(isRecord) : [];
+  const allowed = asked.flatMap((tool) => namedTool(tool, tools) ?? []);
+  if (allowed.length === 0) return 'none';
+  return { type, mode: inner['mode'] === 'required' ? 'required' : 'auto', tools: allowed };
+}
+
+/** The sent tool that a choice in chat form means, by its name, or a hosted one by its type. */
+function namedTool(choice: JsonRecord, tools: readonly JsonRecord[]): JsonRecord | undefined {
+  const { type } = choice;
+  const { name } = asRecord(choice[String(type)]);
+  const found = tools.find((tool) =>
+    typeof name === 'string' ? tool['name'] === name : tool['type'] === type,
+  );
+  if (!found) return undefined;
+  return typeof name === 'string' ? { type: found['type'], name } : choice;
+}

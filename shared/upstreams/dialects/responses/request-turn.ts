@@ -1,0 +1,83 @@
+/** Rebuilds one assistant turn as the items that the upstream once sent: reasoning, messages and calls in their order. */
+import type { ChatMessage, ChatToolCall } from '../../../wire/chat-request.ts';
+import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import type { StatePart } from '../../../wire/turn-state.ts';
+import { refusalText, spokenText } from './request-content.ts';
+
+export interface TurnReading {
+  message: ChatMessage;
+  /** The layout of the turn and what belongs between its parts. Undefined: nothing was kept. */
+  parts: readonly StatePart[] | undefined;
+  /** The item of a call. */
+  callItem: (call: ChatToolCall) => JsonRecord;
+}
+
+/**
+ * Reasoning goes up unchanged, before the part that it led to: the vendor refuses reasoning that nothing follows, so
+ * it is left out where that part is missing. What the layout does not name follows at the end, text before calls.
+ */
+export function turnItems({ message, parts = [], callItem }: TurnReading): JsonRecord[] {
+  const text = spokenText(message.content);
+  const stretches = stretchesOf(
+    text,
+    parts.flatMap((part) => ('text' in part ? [part.text] : [])),
+  );
+  const calls = new Map((message.tool_calls ?? []).entries());
+  const phases = typeof message['phase'] === 'string' ? { phase: message['phase'] } : {};
+  const items: JsonRecord[] = [];
+  let reasoning: JsonRecord[] = [];
+  let phase: JsonRecord = phases;
+  const add = (item: JsonRecord | undefined): void => {
+    if (item) items.push(...reasoning, item);
+    reasoning = [];
+  };
+  for (const part of parts) {
+    if ('opaque' in part) {
+      const { item, phase: kept } = part.opaque;
+      if (isRecord(item) && item['type'] === 'reasoning') reasoning.push(item);
+      else if (isRecord(item)) items.push(item);
+      if (typeof kept === 'string') phase = { phase: kept };
+    } else if ('text' in part) {
+      const stretch = stretches.shift() ?? '';
+      add(stretch === '' ? undefined : messageItem(textPart(stretch), phase));
+      phase = phases;
+    } else {
+      const call = calls.get(part.call);
+      calls.delete(part.call);
+      add(call && callItem(call));
+    }
+  }
+  const refusal = refusalText(message);
+  const rest = stretches.join('');
+  if (rest !== '') add(messageItem(textPart(rest), phases));
+  if (refusal !== '') add(messageItem({ type: 'refusal', refusal }, phases));
+  for (const call of calls.values()) add(callItem(call));
+  return items;
+}
+
+const textPart = (text: string): JsonRecord => ({ type: 'output_text', text });
+
+const messageItem = (part: JsonRecord, phase: JsonRecord): JsonRecord => ({
+  type: 'message',
+  role: 'assistant',
+  ...phase,
+  content: [part],
+});
+
+/**
+ * Cuts a turn's text into the stretches that it was sent in. Clients that keep messages apart may come back with a
+ * line feed between them. A text that the client changed stays whole.
+ */
+function stretchesOf(text: string, lengths: readonly number[]): string[] {
+  for (const separator of ['', '\n']) {
+    const stretches: string[] = [];
+    let at = 0;
+    for (const length of lengths) {
+      stretches.push(text.slice(at, at + length));
+      at += length + separator.length;
+    }
+    const isExact = stretches.every((stretch, i) => stretch.length === lengths[i]);
+    if (lengths.length > 0 && isExact && stretches.join(separator) === text) return stretches;
+  }
+  return [text];
+}

@@ -1,0 +1,125 @@
+import { GetCommand } from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { LearnedFact } from '../../shared/config/learned-fact.ts';
+import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import {
+  DynamoLearnedFacts,
+  dynamoLearnedFactsReader,
+  type LearnedView,
+} from '../../shared/adapters/dynamodb/runtime/dynamo-learned-facts.ts';
+import type { LearnedFacts } from '../../shared/relay/ports/stores/learned-facts.ts';
+import { startEmulator, type Emulator } from '../support/emulator.ts';
+import { MemoryLearnedFacts } from '../support/memory-learned-facts.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+import { localAccess } from '../unit/adapters/dynamodb/store.ts';
+
+/** What learned facts promise: the stand-in of unit tests and the real ones alike. */
+const clock = new VirtualClock();
+const hour = 3_600_000;
+let emulator: Emulator;
+let client: ReturnType<typeof documentClient>;
+let item: Record<string, unknown> | undefined;
+let readAtMs = -Infinity;
+
+/** What a new environment reads. */
+async function read(): Promise<void> {
+  const { Item } = await client.send(new GetCommand({ TableName: 'relay-runtime', Key: { id: 'learned' } }));
+  item = Item;
+}
+
+const environment = (view: () => LearnedView = () => ({ item, readAtMs })): DynamoLearnedFacts =>
+  new DynamoLearnedFacts({ client, clock, stack: 'relay', view });
+const factOf = (more: Partial<LearnedFact> = {}): LearnedFact => ({
+  fact: 'keeps_state',
+  channel: 'main',
+  model: 'vendor/m:1',
+  untilMs: clock.now() + hour,
+  ...more,
+});
+const named = (facts: LearnedFacts, channel = 'main') => facts.of({ channel, model: 'vendor/m:1' });
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
+  client = documentClient(localAccess);
+});
+afterAll(async () => {
+  client.destroy();
+  await emulator.stop();
+});
+
+describe.each(['memory', 'dynamodb'])('learned facts in %s', (kind) => {
+  const facts = (): LearnedFacts => (kind === 'memory' ? new MemoryLearnedFacts(clock) : environment());
+
+  it('are known at once where they were learned, until they end', async () => {
+    const here = facts();
+    const fact = factOf({ channel: `first-${kind}` });
+    await here.learn(fact);
+    expect(named(here, fact.channel)).toEqual([fact]);
+    expect(named(here, 'other')).toEqual([]);
+    await clock.run(clock.sleep(hour));
+    expect(named(here, fact.channel)).toEqual([]);
+  });
+
+  it('are prolonged, never shortened', async () => {
+    const here = facts();
+    const fact = factOf({ channel: `second-${kind}`, fact: 'speaks:other' });
+    await here.learn(fact);
+    await here.learn({ ...fact, untilMs: fact.untilMs + hour });
+    expect(named(here, fact.channel)).toMatchObject([{ untilMs: fact.untilMs + hour }]);
+  });
+
+  it('are settled by what an environment saw', () => {
+    const here = facts();
+    const served = { channel: 'main', model: 'm' };
+    expect(here.isSettled(served, clock.now())).toBe(false);
+    here.settle(served);
+    expect(here.isSettled(served, clock.now())).toBe(true);
+    expect(here.isSettled({ ...served, model: 'n' }, clock.now())).toBe(false);
+  });
+});
+
+describe('the item of learned facts', () => {
+  it('tells other environments and the publisher', async () => {
+    const fact = factOf({ channel: 'told', fact: 'refuses_limit' });
+    await environment().learn(fact);
+    await read();
+    expect(named(environment(), 'told')).toEqual([fact]);
+    const reader = dynamoLearnedFactsReader({ client, clock, stack: 'relay' });
+    expect(await reader.all()).toContainEqual(fact);
+  });
+
+  it('loses facts that have ended with the next write', async () => {
+    await environment().learn(factOf({ channel: 'ends', untilMs: clock.now() + 1 }));
+    await clock.run(clock.sleep(1));
+    await read();
+    expect(item).toHaveProperty(['keeps_state|ends|vendor/m:1']);
+    await environment().learn(factOf({ channel: 'next' }));
+    await read();
+    expect(item).not.toHaveProperty(['keeps_state|ends|vendor/m:1']);
+    expect(item).toHaveProperty(['keeps_state|next|vendor/m:1']);
+  });
+
+  it('takes no more than 200 facts; one too many is known where it was learned', async () => {
+    const full = Object.fromEntries(
+      Array.from({ length: 200 }, (_, i) => [`keeps_state|c${i}|m`, clock.now() + hour]),
+    );
+    const here = environment(() => ({ item: full, readAtMs }));
+    await here.learn(factOf({ channel: 'too-many' }));
+    expect(named(here, 'too-many')).toHaveLength(1);
+    await read();
+    expect(item).not.toHaveProperty(['keeps_state|too-many|vendor/m:1']);
+  });
+
+  it('settles every question when it was read after the request came in', () => {
+    readAtMs = clock.now();
+    expect(environment().isSettled({ channel: 'any', model: 'm' }, clock.now())).toBe(true);
+    expect(environment().isSettled({ channel: 'any', model: 'm' }, clock.now() + 1)).toBe(false);
+  });
+
+  it('ignores attributes that are no facts', () => {
+    const strange = { id: 'learned', 'keeps_state|a': 1, 'other|a|m': 1, 'keeps_state|a|m': 'soon' };
+    const here = environment(() => ({ item: strange, readAtMs }));
+    expect(here.of({ channel: 'a', model: 'm' })).toEqual([]);
+  });
+});

@@ -1,0 +1,46 @@
+import { expect, it } from 'vitest';
+import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { dynamoTurnStateStore } from '../../shared/adapters/dynamodb/runtime/dynamo-turn-state-store.ts';
+import { startEmulator } from '../support/emulator.ts';
+import { MemoryTurnStateStore } from '../support/memory-turn-state-store.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+import { countedClient, localAccess } from '../unit/adapters/dynamodb/store.ts';
+import { turnStateStoreContract } from './turn-state-store.ts';
+
+const clock = new VirtualClock();
+const nowSeconds = clock.now() / 1000;
+
+turnStateStoreContract(
+  'in memory',
+  async () => ({ store: new MemoryTurnStateStore(clock), [Symbol.asyncDispose]: async () => {} }),
+  nowSeconds,
+);
+
+turnStateStoreContract(
+  'on DynamoDB',
+  async () => {
+    const emulator = await startEmulator();
+    process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
+    const client = documentClient(localAccess);
+    return {
+      store: dynamoTurnStateStore({ client, clock, stack: 'relay' }),
+      async [Symbol.asyncDispose]() {
+        client.destroy();
+        await emulator.stop();
+      },
+    };
+  },
+  nowSeconds,
+);
+
+it('on DynamoDB a turn is one write, and the turns of a call one batch', async () => {
+  const emulator = await startEmulator();
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
+  const { client, calls } = countedClient();
+  const store = dynamoTurnStateStore({ client, clock, stack: 'relay' });
+  for (const callId of ['one', 'two']) await store.put({ account: 'a', callId }, callId, nowSeconds + 1);
+  expect(await store.read('a', ['one', 'two', 'three'])).toHaveProperty('size', 2);
+  expect(calls).toEqual(['PutItem relay-runtime', 'PutItem relay-runtime', 'BatchGetItem relay-runtime']);
+  client.destroy();
+  await emulator.stop();
+});

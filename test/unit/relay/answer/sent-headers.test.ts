@@ -1,0 +1,32 @@
+import { describe, expect, it } from 'vitest';
+import { droppedNames, sentHeaders } from '../../../../shared/relay/answer/sent-headers.ts';
+import { CoreRig, hello } from '../../../support/core-rig.ts';
+
+describe('what was not sent', () => {
+  it('is named once each, at most twenty fields', () => {
+    const dropped = [...Array.from({ length: 30 }, (_, i) => `field_${i}`), 'field_0'];
+    expect(droppedNames({ dropped: ['user', 'tools[0]', 'user'] })).toEqual(['user', 'tools[0]']);
+    expect(droppedNames({ dropped })).toHaveLength(20);
+    expect(droppedNames({ dropped: [] })).toBeUndefined();
+  });
+
+  it.each(['a, b', 'a\r\nset-cookie: x', 'ä', '', 'x'.repeat(65)])(
+    'is not named by a name that is no plain word: %j',
+    (name) => expect(sentHeaders({ dropped: [name] })).toEqual({}),
+  );
+
+  it('is in headers, like what was sent instead', () => {
+    expect(sentHeaders({ dropped: ['user', 'seed'], effort: 'high', toolChoice: 'auto' })).toEqual({
+      'x-relay-dropped': 'user, seed',
+      'x-relay-effort': 'high',
+      'x-relay-tool-choice': 'auto',
+    });
+  });
+
+  it('adds no header to an answer that was asked for as it was written', async () => {
+    const rig = new CoreRig().upstream({ steps: hello });
+    const { headers } = await rig.post({ model: 'm', messages: [{ role: 'user', content: 'hi' }] });
+    expect(Object.keys(headers).filter((name) => name.startsWith('x-relay-'))).toEqual(['x-relay-attempts']);
+    expect(rig.logged[0]).toHaveProperty('dropped', undefined);
+  });
+});

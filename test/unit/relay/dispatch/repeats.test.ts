@@ -1,0 +1,170 @@
+/** Repeats of a refused request on the same candidate, and candidates that cannot carry a call. */
+import { describe, expect, it, vi } from 'vitest';
+import { CoreRig, data, hello, type UpstreamScript } from '../../../support/core-rig.ts';
+import { startLoop, turn2, withState } from '../state/tool-loop.ts';
+
+vi.mock('../../../../shared/upstreams/dialects/dialects.ts', async () => {
+  const { statefulRegistry } = await import('../../../support/stateful-dialects.ts');
+  return statefulRegistry;
+});
+
+const tools = [{ type: 'function', function: { name: 'look' } }];
+const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }], stream: true };
+const good: UpstreamScript = { steps: hello };
+const refusal = (error: object, status = 400): UpstreamScript => ({
+  status,
+  steps: [JSON.stringify({ error })],
+});
+const wantsResponses = refusal({
+  message:
+    "Function tools with reasoning_effort are not supported for m in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
+  type: 'invalid_request_error',
+});
+const limitTooLarge = refusal({
+  message: 'max_tokens is too large: 100000. This model supports at most 16384 completion tokens.',
+  type: 'invalid_request_error',
+  param: 'max_tokens',
+  code: 'invalid_value',
+});
+const foreignState = refusal({ message: 'no', code: 'invalid_encrypted_content' });
+const noInclude = refusal({ message: 'no', param: 'include[0]', code: 'unsupported_value' });
+
+const forms = (rig: CoreRig) => rig.sent.map(({ json }) => [json['x_dialect'], json['x_without']]);
+
+describe('a call with tools that is refused for its dialect', () => {
+  it('is sent once more in the other dialect, unseen, and the next one in it at once', async () => {
+    const rig = new CoreRig().upstream(wantsResponses, good);
+    const answer = await rig.post({ ...ask, tools });
+    expect(answer.status).toBe(200);
+    expect(answer.headers['x-relay-attempts']).toBe('1');
+    expect(rig.sent.map(({ url }) => new URL(url).pathname)).toEqual([
+      '/v1/chat/completions',
+      '/v1/responses',
+    ]);
+    await rig.post({ ...ask, tools });
+    expect(rig.sent).toHaveLength(3);
+    expect(forms(rig)[2]).toEqual(['responses', []]);
+    expect(rig.learned.written).toMatchObject([{ fact: 'speaks:responses', channel: 'main', model: 'm' }]);
+  });
+
+  it('is asked the usual way again after an hour, and without tools at any time', async () => {
+    const rig = new CoreRig().upstream(wantsResponses, good);
+    await rig.post({ ...ask, tools });
+    await rig.post(ask);
+    await rig.clock.run(rig.clock.sleep(3_600_000));
+    await rig.post({ ...ask, tools });
+    expect(forms(rig).map(([dialect]) => dialect)).toEqual(['chat', 'responses', 'chat', 'chat']);
+  });
+
+  it('teaches nothing when the repeat is refused too, and the client gets that refusal', async () => {
+    const rig = new CoreRig().upstream(wantsResponses, refusal({ message: 'no such thing', code: 'nope' }));
+    const answer = await rig.post({ ...ask, tools });
+    expect(answer.status).toBe(400);
+    expect(answer.text).toContain('nope');
+    expect(rig.learned.written).toEqual([]);
+  });
+
+  it('is not repeated twice', async () => {
+    const rig = new CoreRig().upstream(wantsResponses);
+    expect((await rig.post({ ...ask, tools })).status).toBe(400);
+    expect(rig.sent).toHaveLength(2);
+  });
+
+  it.each([
+    ['without tools', ask, {}],
+    ['on a type that has one dialect', { ...ask, tools }, { type: 'gemini' }],
+  ])('is not repeated %s', async (_case, body, row) => {
+    const rig = new CoreRig({ channels: [row] }).upstream(wantsResponses, good);
+    expect((await rig.post(body)).status).toBe(400);
+    expect(rig.sent).toHaveLength(1);
+  });
+});
+
+describe('a refused part of a request', () => {
+  const cases: [string, UpstreamScript, object][] = [
+    ['limit', limitTooLarge, { ...ask, max_tokens: 100_000 }],
+    ['state', foreignState, ask],
+    ['include', noInclude, ask],
+  ];
+  it.each(cases)('%s is left out of one repeat on the same candidate', async (part, refused, body) => {
+    const rig = new CoreRig().upstream(refused, good);
+    const answer = await rig.post(body);
+    expect(answer.status).toBe(200);
+    expect(answer.headers['x-relay-attempts']).toBe('1');
+    expect(forms(rig)).toEqual([
+      ['chat', []],
+      ['chat', [part]],
+    ]);
+    expect(rig.health.writes).toEqual([]);
+  });
+
+  it.each(cases)('%s is left out once: a second refusal stands', async (_part, refused, body) => {
+    const rig = new CoreRig().upstream(refused);
+    expect((await rig.post(body)).status).toBe(400);
+    expect(rig.sent).toHaveLength(2);
+  });
+
+  it('may be several, one after the other', async () => {
+    const rig = new CoreRig().upstream(limitTooLarge, foreignState, noInclude, wantsResponses, good);
+    const answer = await rig.post({ ...ask, tools, max_tokens: 100_000 });
+    expect(answer.status).toBe(200);
+    expect(forms(rig).at(-1)).toEqual(['responses', ['limit', 'state', 'include']]);
+  });
+
+  it('state: the answer says that it was left out', async () => {
+    const rig = new CoreRig();
+    await startLoop(rig);
+    const answer = await rig.upstream(foreignState, withState).post(turn2());
+    expect(rig.sent.at(-1)?.json['x_states']).toEqual([]);
+    expect(answer.headers['x-relay-dropped']).toBe('reasoning');
+  });
+
+  it('limit: what was learned is written, and the limit is sent again next time', async () => {
+    const rig = new CoreRig().upstream(limitTooLarge, good);
+    await rig.post({ ...ask, max_tokens: 100_000 });
+    await rig.post({ ...ask, max_tokens: 50 });
+    expect(rig.learned.written).toMatchObject([{ fact: 'refuses_limit' }]);
+    expect(rig.sent.at(-1)?.json['max_tokens']).toBe(50);
+  });
+
+  it('limit: is not left out of a call without one', async () => {
+    const rig = new CoreRig().upstream(limitTooLarge, good);
+    expect((await rig.post(ask)).status).toBe(400);
+  });
+
+  it('is found in an error of the answer before its first content, not after it', async () => {
+    const event = data({ x_error: { code: 'invalid_encrypted_content' } });
+    const rig = new CoreRig().upstream({ steps: [event] }, good);
+    expect((await rig.post(ask)).status).toBe(200);
+    const late = new CoreRig().upstream({ steps: [hello[0] ?? '', event] }, good);
+    expect((await late.post(ask)).text).toContain('upstream_unavailable');
+    expect(late.sent).toHaveLength(1);
+  });
+});
+
+describe('a candidate that cannot carry a call', () => {
+  const narrow = { id: 'narrow', priority: 2, mapper: { m: 'narrow' } };
+  const wide = { id: 'wide', priority: 1 };
+
+  it('is passed over, and counts as no attempt', async () => {
+    const rig = new CoreRig({ channels: [narrow, wide] }).upstream(good);
+    const answer = await rig.post({ ...ask, n: 1 });
+    expect(answer.status).toBe(200);
+    expect(answer.headers['x-relay-attempts']).toBe('1');
+    expect(rig.logged[0]?.attempts).toEqual([{ channel: 'wide', outcome: 'answered' }]);
+  });
+
+  it('is a 400 that names the field when there is no other; nothing is charged', async () => {
+    const charges = [{ id: 1, type: 'times-billing', models: ['m'], output: 1 }];
+    const rig = new CoreRig({ channels: [narrow], charges });
+    await rig.quotas.create('acme');
+    const item = rig.quotas.items.get('acme');
+    if (item) rig.quotas.items.set('acme', { ...item, available: 5_000_000_000n, granted: 5_000_000_000n });
+    const answer = await rig.post({ ...ask, n: 1 });
+    expect(answer.status).toBe(400);
+    expect(JSON.parse(answer.text).error).toMatchObject({ code: 'unsupported_parameter', param: 'n' });
+    expect(rig.sent).toEqual([]);
+    const after = rig.quotas.items.get('acme');
+    expect([after?.available, after?.open.size]).toEqual([5_000_000_000n, 0]);
+  });
+});

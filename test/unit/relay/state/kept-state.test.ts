@@ -1,0 +1,295 @@
+/** State of turns that the relay keeps, for clients that send back standard fields only. */
+import { describe, expect, it, vi } from 'vitest';
+import { CoreRig, hello, keyRow, type RigOptions } from '../../../support/core-rig.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { calling } from '../../../support/stateful-dialects.ts';
+import {
+  calledTurn,
+  callId,
+  kept,
+  mark,
+  plain,
+  startLoop,
+  statesSent,
+  turn1,
+  turn2,
+  withState,
+} from './tool-loop.ts';
+
+vi.mock('../../../../shared/upstreams/dialects/dialects.ts', async () => {
+  const { statefulRegistry } = await import('../../../support/stateful-dialects.ts');
+  return statefulRegistry;
+});
+
+const two: RigOptions = {
+  channels: [
+    { id: 'first', priority: 2, secret: 'ssm:/relay/a' },
+    { id: 'second', priority: 1 },
+  ],
+};
+const days = (count: number): number => count * 24 * 60 * 60 * 1000;
+
+describe('the second turn of a tool loop', () => {
+  it('goes up with the state of the first, from another environment', async () => {
+    const rig = new CoreRig();
+    await startLoop(rig);
+    const fresh = new CoreRig({ beside: rig }).upstream(withState);
+    expect((await fresh.post(turn2())).status).toBe(200);
+    expect(statesSent(fresh)).toEqual(kept);
+    expect(rig.turnStates.reads).toEqual([[callId]]);
+  });
+
+  it('goes up with it when the seal keys were rotated twice in between', async () => {
+    const [one, two_, three] = ['first', 'other', 'third'].map((secret, i) => ({ number: i + 1, secret }));
+    if (!one || !two_ || !three) throw new Error();
+    const rig = new CoreRig({ sealKeys: [one] });
+    await startLoop(rig);
+    const rotated = new CoreRig({ beside: rig, sealKeys: [one, two_, three] }).upstream(withState);
+    await rotated.post(turn2());
+    expect(statesSent(rotated)).toEqual(kept);
+  });
+
+  it.each([
+    ['of a key that is gone', { sealKeys: [{ number: 2, secret: 'other' }] }],
+    ['of another key under the same number', { sealKeys: [{ number: 1, secret: 'made anew' }] }],
+    ['of a channel that is gone', { channels: [{ id: 'other' }] }],
+    ['of another secret of the channel', { channels: [{ id: 'main', secret: 'ssm:/relay/b' }] }],
+  ])('leaves out the state %s, and says so', async (_case, options) => {
+    const rig = new CoreRig();
+    await startLoop(rig);
+    const fresh = new CoreRig({ beside: rig, ...options }).upstream(withState);
+    const answer = await fresh.post(turn2());
+    expect(answer.status).toBe(200);
+    expect(statesSent(fresh)).toEqual([]);
+    expect(answer.headers['x-relay-dropped']).toBe('reasoning');
+    expect(fresh.logged[0]?.dropped).toEqual(['reasoning']);
+  });
+
+  it('leaves out the state of another model', async () => {
+    const channels = [{ models: ['m', 'n'] }];
+    const rig = new CoreRig({ channels });
+    await startLoop(rig);
+    const answer = await rig.post({ ...turn2(), model: 'n' });
+    expect(statesSent(rig)).toEqual([]);
+    expect(answer.headers['x-relay-dropped']).toBe('reasoning');
+  });
+
+  it('leaves out the state of another account, whose turn is not found', async () => {
+    const rig = new CoreRig();
+    await startLoop(rig);
+    const keys = { 'sk-test': { row: keyRow({ account: 'other' }) } };
+    const fresh = new CoreRig({ beside: rig, keys }).upstream(withState);
+    const answer = await fresh.post(turn2());
+    expect(statesSent(fresh)).toEqual([]);
+    expect(answer.headers).not.toHaveProperty('x-relay-dropped');
+  });
+
+  it('leaves out a state that fits other calls than those of the turn', async () => {
+    const rig = new CoreRig();
+    await startLoop(rig);
+    const [call] = calledTurn().tool_calls;
+    const more = { ...calledTurn(), tool_calls: [call, { ...call, id: 'call_that_was_not_made' }] };
+    await rig.post(turn2(more));
+    expect(statesSent(rig)).toEqual([]);
+  });
+
+  it('goes up without a state that has expired', async () => {
+    const rig = new CoreRig();
+    await startLoop(rig);
+    await rig.clock.run(rig.clock.sleep(days(30) + 1000));
+    expect((await rig.post(turn2())).status).toBe(200);
+    expect(rig.turnStates.reads).toHaveLength(1);
+    expect(statesSent(rig)).toEqual([]);
+  });
+
+  it('finds a state on its last day', async () => {
+    const rig = new CoreRig();
+    await startLoop(rig);
+    await rig.clock.run(rig.clock.sleep(days(29)));
+    const fresh = new CoreRig({ beside: rig }).upstream(withState);
+    fresh.learned.readAtMs = Infinity;
+    await fresh.post(turn2());
+    expect(statesSent(fresh)).toEqual(kept);
+  });
+
+  it.each([
+    [
+      'a call',
+      { ...calledTurn(), tool_calls: [{ ...calledTurn().tool_calls[0], extra_content: { google: {} } }] },
+    ],
+    ['reasoning text', { ...calledTurn(), reasoning_content: 'so' }],
+    ['reasoning details', { ...calledTurn(), reasoning_details: [{ type: 'x' }] }],
+  ])("reads no store when the client sends the upstream's own field back on %s", async (_case, assistant) => {
+    const rig = new CoreRig();
+    await startLoop(rig);
+    await rig.post(turn2(assistant));
+    expect(rig.turnStates.reads).toEqual([]);
+  });
+
+  it('goes first to the channel and secret that the state came from', async () => {
+    const rig = new CoreRig(two).upstream({ status: 500 }, withState);
+    await rig.post(turn1);
+    expect(rig.logged[0]?.channel).toBe('second');
+    await rig.post(turn2());
+    expect(rig.logged[1]?.attempts).toEqual([{ channel: 'second', outcome: 'answered' }]);
+    expect(statesSent(rig)).toEqual(kept);
+  });
+
+  it('fails over into another channel without the state, and says so', async () => {
+    const rig = new CoreRig(two);
+    await startLoop(rig);
+    const answer = await rig.upstream({ status: 500 }, withState).post(turn2());
+    expect(rig.sent.map(({ json }) => json['x_states'])).toEqual([[], kept, []]);
+    expect(answer.headers['x-relay-dropped']).toBe('reasoning');
+  });
+
+  it('looks up at most 200 turns, the newest', async () => {
+    const rig = new CoreRig();
+    await startLoop(rig);
+    const ids = Array.from({ length: 210 }, (_, i) => `call_of_some_turn_number_${i}`);
+    const messages = ids.flatMap((id) => turn2(calledTurn(id), id).messages.slice(1));
+    await rig.post({ ...turn1, messages });
+    expect(rig.turnStates.reads[0]).toEqual(ids.toReversed().slice(0, 200));
+  });
+});
+
+describe('a model that needs no state', () => {
+  it('causes no write, and no read once it answered with calls', async () => {
+    const rig = new CoreRig().upstream(plain);
+    await rig.post(turn1);
+    for (let turn = 0; turn < 5; turn += 1) await rig.post(turn2());
+    expect(rig.turnStates.puts).toBe(0);
+    expect(rig.turnStates.reads).toEqual([]);
+    expect(rig.learned.written).toEqual([]);
+  });
+
+  it('causes no read in an environment whose facts are newer than the request', async () => {
+    const rig = new CoreRig().upstream(plain);
+    rig.learned.readAtMs = Infinity;
+    await rig.post(turn2());
+    expect(rig.turnStates.reads).toEqual([]);
+  });
+
+  it('causes one read in an environment that knows nothing of it yet', async () => {
+    const rig = new CoreRig().upstream({ steps: hello });
+    for (let turn = 0; turn < 5; turn += 1) await rig.post(turn2());
+    expect(rig.turnStates.reads).toHaveLength(1);
+    expect(rig.turnStates.puts).toBe(0);
+  });
+
+  it('causes none on a call without tool calls', async () => {
+    const rig = new CoreRig().upstream({ steps: hello });
+    await rig.post(turn1);
+    expect(rig.turnStates.reads).toEqual([]);
+  });
+});
+
+describe('a model that keeps state', () => {
+  it('is written down once, and again before the states outlive it', async () => {
+    const rig = new CoreRig();
+    await startLoop(rig);
+    await startLoop(rig);
+    expect(rig.learned.written).toMatchObject([{ fact: 'keeps_state', channel: 'main', model: 'm' }]);
+    await rig.clock.run(rig.clock.sleep(days(31)));
+    await startLoop(rig);
+    expect(rig.learned.written).toHaveLength(2);
+  });
+
+  it('keeps no state of an answer that broke off', async () => {
+    const rig = new CoreRig().upstream({ steps: calling(callId, mark).slice(0, 1) });
+    await rig.post(turn1);
+    expect(rig.turnStates.puts).toBe(0);
+  });
+});
+
+describe('the finish chunk', () => {
+  /** When the call and when the finish reason were sent, in ms. */
+  async function times(rig: CoreRig) {
+    const { said } = await rig.upstream(withState).post(turn1);
+    const at = (text: string) => said.find((one) => one.text.includes(text))?.atMs;
+    return { call: at(callId), finish: at('"finish_reason":"tool_calls"') };
+  }
+
+  it('waits for the write, and the call before it does not', async () => {
+    const rig = new CoreRig();
+    rig.turnStates.before = () => rig.clock.sleep(120);
+    expect(await times(rig)).toEqual({ call: 0, finish: 120 });
+  });
+
+  it('waits 300 ms at most; the write goes on, and the invocation waits for it', async () => {
+    const rig = new CoreRig();
+    rig.turnStates.before = () => rig.clock.sleep(2_000);
+    expect(await times(rig)).toEqual({ call: 0, finish: 300 });
+    expect(rig.turnStates.kept.size).toBe(1);
+    expect(rig.events).toEqual([]);
+  });
+
+  it('of a thousand turns waits for a slow store, and each next turn has its state', async () => {
+    const rig = new CoreRig();
+    rig.turnStates.before = () => rig.clock.sleep(40);
+    for (let turn = 0; turn < 1000; turn += 1) {
+      const id = `call_of_the_vendor_${String(turn).padStart(4, '0')}`;
+      let next: Promise<unknown> | undefined;
+      rig.upstream({ steps: calling(id, { turn }) });
+      const response = await rig.clock.run(rig.respond(turn1));
+      const other = new CoreRig({ beside: rig }).upstream({ steps: hello });
+      const read = async () => {
+        for await (const text of response.body as AsyncIterable<string>)
+          if (text.includes('"finish_reason":"tool_calls"'))
+            next ??= other.respond(turn2(calledTurn(id), id)).then(({ done }) => done);
+      };
+      await rig.clock.run(read());
+      await rig.clock.run(Promise.all([response.done, next]));
+      expect(statesSent(other)).toEqual([{ opaque: { turn } }, { call: 0 }]);
+    }
+  });
+});
+
+describe('a store that fails', () => {
+  it('loses the state, not the answer, and says so', async () => {
+    const rig = new CoreRig();
+    rig.turnStates.before = () => Promise.reject(new StoreUnavailable());
+    const answer = await startLoop(rig);
+    expect(answer.text).toMatch(/data: \[DONE\]\n\n$/);
+    expect(rig.events).toEqual([
+      { name: 'turn_state_lost', fields: expect.objectContaining({ account: 'acme', why: 'write_failed' }) },
+    ]);
+  });
+
+  it('says so of a state that is too large for it', async () => {
+    const rig = new CoreRig();
+    const noise = Array.from({ length: 300_000 }, (_, i) => Math.imul(i + 1, 0x9e3779b1).toString(36)).join(
+      '',
+    );
+    await rig.upstream({ steps: calling(callId, { noise }) }).post(turn1);
+    expect(rig.events[0]?.fields['why']).toBe('too_large');
+  });
+
+  it('lets a turn go up without its state when it cannot be read', async () => {
+    const rig = new CoreRig();
+    await startLoop(rig);
+    rig.turnStates.before = () => Promise.reject(new StoreUnavailable());
+    expect((await rig.upstream({ steps: hello }).post(turn2())).status).toBe(200);
+    expect(statesSent(rig)).toEqual([]);
+    expect(rig.events[0]?.fields['why']).toBe('read_failed');
+  });
+
+  it('holds a turn up for a second at most', async () => {
+    const rig = new CoreRig();
+    await startLoop(rig);
+    rig.turnStates.before = () => rig.clock.sleep(5_000);
+    const { said } = await rig.upstream({ steps: hello }).post(turn2());
+    expect(said[0]?.atMs).toBe(1_000);
+    expect(rig.events[0]?.fields['why']).toBe('read_late');
+  });
+
+  it('leaves no timer behind when the reserve is refused first', async () => {
+    const rig = new CoreRig({
+      charges: [{ id: 1, type: 'token-billing', models: ['m'], input: 1, output: 1 }],
+    });
+    rig.turnStates.before = () => new Promise(() => {});
+    const answer = await rig.post(turn2());
+    expect(answer.status).toBe(429);
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
+});

@@ -1,0 +1,179 @@
+/** State of turns that clients keep, sealed. */
+import { describe, expect, it, vi } from 'vitest';
+import { CoreRig, hello, keyRow, type RigOptions } from '../../../support/core-rig.ts';
+import { aesSealer } from '../../../../shared/adapters/system/aes-sealer.ts';
+import { chatEndpoint } from '../../../../shared/endpoints/chat/chat-endpoint.ts';
+import type { Endpoint, SealedState } from '../../../../shared/endpoints/endpoint.ts';
+import type { ChatMessage } from '../../../../shared/wire/chat-request.ts';
+import { calledTurn, kept, turn1, turn2, statesSent, withState } from './tool-loop.ts';
+
+vi.mock('../../../../shared/upstreams/dialects/dialects.ts', async () => {
+  const { statefulRegistry } = await import('../../../support/stateful-dialects.ts');
+  return statefulRegistry;
+});
+
+/** Chat, but `x_seal` of a message is a seal that came back, and the answer ends with the seal of an item `rs_1`. */
+const sealing: Endpoint = {
+  ...chatEndpoint,
+  read(body, headers) {
+    const read = chatEndpoint.read(body, headers);
+    const seals = read.call.request.messages.flatMap((message, index): [ChatMessage, SealedState][] => {
+      const { x_seal: text, x_item: itemId } = message as { x_seal?: string; x_item?: string };
+      const param = `input[${index}].encrypted_content`;
+      return text === undefined ? [] : [[message, { text, itemId, param }]];
+    });
+    return {
+      ...read,
+      sealed: new Map(seals),
+      keepsState: true,
+      renderer(identity, facts) {
+        const renderer = read.renderer(identity, facts);
+        return {
+          ...renderer,
+          end: () => [...renderer.end(), `seal: ${facts.sealedState('rs_1') ?? 'none'}`],
+        };
+      },
+    };
+  },
+};
+
+const sealOf = (text: string): string => /seal: (.*)$/.exec(text)?.[1] ?? '';
+
+async function sealed(options: RigOptions = {}) {
+  const rig = new CoreRig({ endpoint: sealing, ...options });
+  const { text } = await rig.upstream(withState).post(turn1);
+  return { rig, seal: sealOf(text) };
+}
+
+const sealedTurn2 = (seal: string, itemId?: string) =>
+  turn2({ ...calledTurn(), x_seal: seal, ...(itemId !== undefined && { x_item: itemId }) });
+
+describe('a seal', () => {
+  it('brings the state back, with its item id or without, and nothing is stored', async () => {
+    const { rig, seal } = await sealed();
+    expect(seal).toMatch(/^relay1\.1\.[\w-]+$/);
+    for (const itemId of ['rs_1', undefined]) {
+      await rig.post(sealedTurn2(seal, itemId));
+      expect(statesSent(rig)).toEqual(kept);
+    }
+    expect([rig.turnStates.puts, rig.turnStates.reads]).toEqual([0, []]);
+    expect(rig.learned.written).toEqual([]);
+  });
+
+  it('of a turn that had not ended fits the whole turn; one of other calls does not', async () => {
+    const { rig, seal } = await sealed();
+    const [call] = calledTurn().tool_calls;
+    const more = {
+      ...calledTurn(),
+      tool_calls: [call, { ...call, id: 'call_after_the_seal' }],
+      x_seal: seal,
+    };
+    await rig.post(turn2(more));
+    expect(statesSent(rig)).toEqual(kept);
+    const other = { ...calledTurn('call_of_another_turn'), x_seal: seal };
+    const answer = await rig.post(turn2(other));
+    expect(statesSent(rig)).toEqual([]);
+    expect(answer.headers['x-relay-dropped']).toBe('reasoning');
+  });
+
+  it('shows nothing of the state', async () => {
+    const { seal } = await sealed();
+    expect(Buffer.from(seal.split('.')[2] ?? '', 'base64url').toString('latin1')).not.toMatch(/abc|acme/);
+  });
+
+  it('is none for an answer without state', async () => {
+    const rig = new CoreRig({ endpoint: sealing }).upstream({ steps: hello });
+    expect(sealOf((await rig.post(turn1)).text)).toBe('none');
+  });
+
+  it('opens after two rotations of its key', async () => {
+    const keys = ['first', 'second', 'third'].map((secret, i) => ({ number: i + 1, secret }));
+    const { rig, seal } = await sealed({ sealKeys: keys.slice(0, 1) });
+    const rotated = new CoreRig({ beside: rig, endpoint: sealing, sealKeys: keys }).upstream(withState);
+    const { text } = await rotated.post(sealedTurn2(seal));
+    expect(statesSent(rotated)).toEqual(kept);
+    expect(sealOf(text)).toMatch(/^relay1\.3\./);
+  });
+
+  const others: [string, RigOptions & { model?: string; itemId?: string }][] = [
+    ['a key that is gone', { sealKeys: [{ number: 2, secret: 'second' }] }],
+    ['another account', { keys: { 'sk-test': { row: keyRow({ account: 'other' }) } } }],
+    ['another model', { channels: [{ models: ['m', 'n'] }], model: 'n' }],
+    ['another item', { itemId: 'rs_2' }],
+    ['another channel', { channels: [{ id: 'other' }] }],
+  ];
+  it.each(others)('of %s is left out and named, never opened into the call', async (_case, other) => {
+    const { model = 'm', itemId, ...options } = other;
+    const { rig, seal } = await sealed();
+    const next = new CoreRig({ beside: rig, endpoint: sealing, ...options }).upstream({ steps: hello });
+    const answer = await next.post({ ...sealedTurn2(seal, itemId), model });
+    expect(answer.status).toBe(200);
+    expect(statesSent(next)).toEqual([]);
+    expect(answer.headers['x-relay-dropped']).toBe('reasoning');
+  });
+
+  it('that is damaged is a 400 that names its place; nothing is reserved and no upstream called', async () => {
+    const { rig, seal } = await sealed();
+    const middle = Math.floor(seal.length / 2);
+    const damaged = seal.slice(0, middle) + (seal[middle] === 'A' ? 'B' : 'A') + seal.slice(middle + 1);
+    const answer = await rig.post(sealedTurn2(damaged));
+    expect(answer.status).toBe(400);
+    expect(JSON.parse(answer.text).error).toMatchObject({
+      param: 'input[1].encrypted_content',
+      code: 'invalid_encrypted_content',
+    });
+    expect(rig.sent).toHaveLength(1);
+    expect(rig.quotas.calls).toEqual([]);
+  });
+
+  it('of a turn that the relay also kept is used, and nothing is looked up', async () => {
+    const { rig, seal } = await sealed();
+    const chat = new CoreRig({ beside: rig });
+    await chat.upstream(withState).post(turn1);
+    await new CoreRig({ beside: chat, endpoint: sealing }).upstream(withState).post(sealedTurn2(seal));
+    expect(rig.turnStates.kept.size).toBe(1);
+    expect(rig.turnStates.reads).toEqual([]);
+  });
+});
+
+describe('the sealer', () => {
+  const sealer = aesSealer([{ number: 7, secret: 'x' }]);
+  const bytesOf = (seal: string): Buffer => Buffer.from(seal.split('.')[2] ?? '', 'base64url');
+  const withBytes = (bytes: Buffer): string => `relay1.7.${bytes.toString('base64url')}`;
+
+  it('opens what it sealed, whatever it is', () => {
+    for (const text of ['', 'a', 'é\u0000\ud83d\ude00', 'x'.repeat(1_000_000)])
+      expect(sealer.open(sealer.seal(text))).toEqual({ text });
+  });
+
+  it('finds every changed byte', () => {
+    const bytes = bytesOf(sealer.seal('some state'));
+    for (let at = 0; at < bytes.length; at += 1) {
+      const changed = Buffer.from(bytes);
+      changed[at] = (changed[at] ?? 0) ^ 1;
+      // The first bytes say which key it is.
+      expect(sealer.open(withBytes(changed))).toBe(at < 4 ? 'unknown_key' : 'damaged');
+    }
+  });
+
+  it.each(['', 'relay1.', 'relay1.7.', 'relay1.7.AAAA', 'relay2.7.AAAA', 'relay1.x.AAAA', 'gAAAAAB'])(
+    'takes %j for no seal',
+    (text) => expect(sealer.open(text)).toBe('damaged'),
+  );
+
+  it('refuses a seal whose key number was changed', () => {
+    const two = aesSealer([
+      { number: 7, secret: 'x' },
+      { number: 8, secret: 'x' },
+    ]);
+    expect(two.open(sealer.seal('a').replace('.7.', '.8.'))).toBe('damaged');
+  });
+
+  it('inflates no more than a bound', () => {
+    expect(sealer.open(sealer.seal('x'.repeat(17 * 1024 * 1024)))).toBe('damaged');
+  });
+
+  it('seals the same text differently each time', () => {
+    expect(sealer.seal('a')).not.toBe(sealer.seal('a'));
+  });
+});

@@ -1,0 +1,247 @@
+import { describe, expect, it } from 'vitest';
+import { responsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
+import { ErrorInAnswer } from '../../../shared/upstreams/upstream-failure.ts';
+import type { ChatMessage } from '../../../shared/wire/chat-request.ts';
+import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
+import type { ResponsesReader } from '../../../shared/upstreams/dialects/responses/events.ts';
+import {
+  type Value,
+  push,
+  readerOf,
+  read,
+  callA,
+  callB,
+  delta,
+  argumentsDelta,
+  added,
+  done,
+  message,
+  called,
+  completed,
+  at,
+} from '../../support/responses-events.ts';
+
+describe('an answer that is not whole', () => {
+  const cut = 'upstream failed: cut';
+  it.each<[string, Value[], string]>([
+    ['no end mark after content', [delta('x')], cut],
+    ['no end mark after the start of an item', [added(message('', { content: [] }), at(0))], cut],
+    ['nothing but its beginning', [{ type: 'response.created', response: {} }], 'upstream failed: empty'],
+    ['events of another kind', [{ choices: [{ delta: { content: 'x' } }] }], 'upstream failed: junk'],
+    ['a response that is still running', [{ object: 'response', status: 'in_progress', output: [] }], cut],
+    [
+      'a response that was cancelled',
+      [{ type: 'response.cancelled', response: { status: 'cancelled' } }],
+      cut,
+    ],
+  ])('fails: %s', (_case, values, expected) => {
+    expect(() => read(values)).toThrow(expected);
+  });
+
+  it('is not completed by [DONE]', () => {
+    const reader = readerOf();
+    push(reader, [delta('x')]);
+    reader.push({ kind: 'done' });
+    expect(() => reader.end()).toThrow(cut);
+  });
+
+  it.each<[string, Value, object]>([
+    [
+      'an error event',
+      { type: 'error', code: 'server_error', message: 'm', param: 'p' },
+      { code: 'server_error', message: 'm', param: 'p' },
+    ],
+    [
+      'an error event with an object',
+      { type: 'error', error: { type: 't', code: 'c', message: 'm' } },
+      { type: 't', code: 'c', message: 'm' },
+    ],
+    [
+      'a failed response',
+      {
+        type: 'response.failed',
+        response: { status: 'failed', error: { code: 'context_length_exceeded', message: 'm' } },
+      },
+      { code: 'context_length_exceeded', message: 'm' },
+    ],
+    [
+      'a failed response as JSON',
+      { object: 'response', status: 'failed', error: { code: 'c', message: 'm' }, output: [] },
+      { code: 'c', message: 'm' },
+    ],
+    ['an error as JSON', { error: { code: 'c', message: 'm' } }, { code: 'c', message: 'm' }],
+  ])('throws the error of %s', (_case, value, expected) => {
+    let thrown: unknown;
+    try {
+      push(readerOf(), [delta('x'), value]);
+    } catch (error) {
+      thrown = error;
+    }
+    expect(thrown).toBeInstanceOf(ErrorInAnswer);
+    expect((thrown as ErrorInAnswer).error).toMatchObject(expected);
+  });
+
+  it('is billed by the usage of its failure', () => {
+    const reader = readerOf();
+    const usage = { input_tokens: 5, output_tokens: 2 };
+    const failed = { type: 'response.failed', response: { status: 'failed', usage, error: { code: 'c' } } };
+    expect(() => push(reader, [failed])).toThrow(ErrorInAnswer);
+    expect(reader.usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 2 });
+  });
+
+  it('ends normally if the connection breaks after its end mark', () => {
+    const reader = readerOf();
+    push(reader, [delta('x'), completed()]);
+    expect(reader.fail(new Error('reset')).at(-1)?.choices[0]?.finish_reason).toBe('stop');
+  });
+});
+
+describe('what an answer makes the relay hold', () => {
+  const big = 'x'.repeat(1024 * 1024);
+  const endless = (value: (i: number) => Value) => (): void => {
+    const reader = readerOf();
+    for (let i = 0; i < 70_000; i += 1) push(reader, [value(i)]);
+  };
+  it.each<[string, () => void]>([
+    ['text', endless(() => delta(big))],
+    ['reasoning', endless(() => ({ type: 'response.reasoning_text.delta', delta: big }))],
+    ['arguments without a name', endless(() => argumentsDelta(big))],
+    [
+      'encrypted items',
+      endless((i) => done({ type: 'reasoning', id: `r${i}`, encrypted_content: big }, at(i))),
+    ],
+    ['items', endless((i) => added(message('', { id: `m${i}` }), at(i)))],
+    ['calls', endless((i) => done(called(`call_${i}`, '{}'), at(i)))],
+    ['parts', endless((i) => delta('', { ...at(0, 'm'), content_index: i }))],
+  ])('is bounded: %s', (_case, flood) => {
+    expect(flood).toThrow('upstream failed: too_large');
+  });
+});
+
+describe('the state of a turn', () => {
+  it('goes back up byte for byte, in its place', () => {
+    const items = [
+      {
+        id: 'rs_1',
+        type: 'reasoning',
+        encrypted_content: 'gAAA\u2028\ud83d\ude00/+==',
+        summary: [],
+        extra: { b: 1, a: [1.5] },
+      },
+      message('Let me see.', { phase: 'commentary' }),
+      called(callA, '{"a":1}'),
+      {
+        id: 'rs_2',
+        type: 'reasoning',
+        summary: [{ type: 'summary_text', text: 's' }],
+        encrypted_content: 'gBBB',
+      },
+      called(callB, '{"a":2}'),
+    ];
+    const reader = readerOf();
+    push(reader, [...items.map((item, i) => done(item, at(i))), completed()]);
+    const turn: ChatMessage = {
+      role: 'assistant',
+      content: 'Let me see.',
+      tool_calls: [callA, callB].map((id, i) => ({
+        id,
+        type: 'function',
+        function: { name: 'f', arguments: `{"a":${i + 1}}` },
+      })),
+    };
+    const states = new Map([[turn, reader.state ?? []]]);
+    const { body } = responsesBody(chatCall({ model: 'm', messages: [turn] }), settingsWith({ states }));
+    expect(JSON.stringify(body['input'])).toBe(
+      JSON.stringify([
+        items[0],
+        {
+          type: 'message',
+          role: 'assistant',
+          phase: 'commentary',
+          content: [{ type: 'output_text', text: 'Let me see.' }],
+        },
+        items[2],
+        items[3],
+        items[4],
+      ]),
+    );
+  });
+
+  it('is kept at the place where its item began, however late the item ends', () => {
+    const reader = readerOf();
+    const item = { id: 'rs_1', type: 'reasoning', encrypted_content: 'gAAA', summary: [] };
+    push(reader, [
+      added({ ...item, encrypted_content: '' }, at(0)),
+      added(called(callA, '', { id: 'a' }), at(1)),
+      done(called(callA, '{}', { id: 'a' }), at(1)),
+      done(item, at(0)),
+      completed(item),
+    ]);
+    expect(reader.state).toEqual([{ opaque: { item } }, { call: 0 }]);
+  });
+
+  it.each<[string, Value[]]>([
+    ['text and calls', [done(message('x'), at(0)), done(called(callA, '{}'), at(1))]],
+    [
+      'reasoning that is not encrypted, which is stored nowhere',
+      [done({ type: 'reasoning', id: 'r', summary: [] }, at(0)), delta('x')],
+    ],
+  ])('is none where the answer has only %s', (_case, values) => {
+    const reader = readerOf();
+    push(reader, values);
+    expect(reader.state).toBeUndefined();
+  });
+});
+
+describe('the usage of a Responses upstream', () => {
+  const usageOf = (usage: Value): ResponsesReader => {
+    const reader = readerOf();
+    push(reader, [{ type: 'response.completed', response: { usage, service_tier: 'flex' } }]);
+    return reader;
+  };
+  it('has what was read from and written to the cache, and reasoning', () => {
+    const reader = usageOf({
+      input_tokens: 100,
+      input_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 },
+      output_tokens: 20,
+      output_tokens_details: { reasoning_tokens: 8 },
+    });
+    expect(reader.usage).toEqual({
+      prompt_tokens: 100,
+      completion_tokens: 20,
+      total_tokens: 120,
+      prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 },
+      completion_tokens_details: { reasoning_tokens: 8 },
+    });
+    expect(reader.usageClamped).toBe(false);
+    expect(reader.serviceTier).toBe('flex');
+  });
+
+  it.each<[string, Value, object]>([
+    ['no details', { input_tokens: 3, output_tokens: 1 }, { prompt_tokens_details: { cached_tokens: 0 } }],
+    [
+      'more cached than read',
+      {
+        input_tokens: 3,
+        output_tokens: 1,
+        input_tokens_details: { cached_tokens: 9, cache_write_tokens: 9 },
+      },
+      { prompt_tokens_details: { cached_tokens: 3, cache_write_tokens: 0 } },
+    ],
+    [
+      'more reasoning than output',
+      { input_tokens: 3, output_tokens: 1, output_tokens_details: { reasoning_tokens: 9 } },
+      { completion_tokens_details: { reasoning_tokens: 1 } },
+    ],
+  ])('is possible with %s', (_case, usage, expected) => {
+    expect(usageOf(usage).usage).toMatchObject(expected);
+  });
+
+  it.each([-1, 1.5, 1e12])('says that it was clamped from %d', (count) => {
+    expect(usageOf({ input_tokens: count, output_tokens: 1 }).usageClamped).toBe(true);
+  });
+
+  it('is none where there is no count', () => {
+    expect(usageOf({}).usage).toBeUndefined();
+  });
+});

@@ -1,0 +1,314 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type Value,
+  type Answer,
+  push,
+  readerOf,
+  read,
+  pieceText,
+  nothing,
+  callA,
+  callB,
+  delta,
+  argumentsDelta,
+  added,
+  done,
+  message,
+  called,
+  completed,
+  incomplete,
+  at,
+} from '../../support/responses-events.ts';
+
+describe('content that a Responses upstream sends in its own way', () => {
+  const twoCalls = [`${callA} f {"a":1}`, `${callB} f {"a":1}`];
+  it.each<[string, Value[], Partial<Answer>]>([
+    ['a whole text alone', [done(message('x')), completed()], { content: 'x' }],
+    [
+      'only the list of the whole response',
+      [completed(message('x'), called(callA, '{}'))],
+      { content: 'x', calls: [`${callA} f {}`], finish: 'tool_calls' },
+    ],
+    [
+      'pieces without a start',
+      [delta('x', at(3, 'm')), delta('y', at(3, 'm')), completed()],
+      { content: 'xy' },
+    ],
+    [
+      'pieces, then the whole three times',
+      [
+        delta('x', at(0, 'm')),
+        { type: 'response.output_text.done', text: 'xy', ...at(0, 'm') },
+        done(message('xyz', { id: 'm' }), at(0)),
+        completed(message('xyz', { id: 'm' })),
+      ],
+      { content: 'xyz' },
+    ],
+    [
+      'pieces again after the whole',
+      [
+        delta('x', at(0, 'm')),
+        { type: 'response.output_text.done', text: 'x', ...at(0, 'm') },
+        delta('x', at(0, 'm')),
+        completed(),
+      ],
+      { content: 'x' },
+    ],
+    [
+      'the same item ended twice, without an id',
+      [done(message('x'), at(0)), done(message('x'), at(0)), completed(message('x'))],
+      { content: 'x' },
+    ],
+    [
+      'ids that change with every event',
+      [
+        added(message('', { id: 'a', content: [] }), at(0)),
+        delta('x', at(0, 'b')),
+        delta('y', at(0, 'c')),
+        done(message('xy', { id: 'd' }), at(0)),
+        completed(message('xy', { id: 'e' })),
+      ],
+      { content: 'xy' },
+    ],
+    [
+      'one id for two items',
+      [
+        delta('x', at(0, 'm')),
+        delta('x', at(1, 'm')),
+        completed(message('x', { id: 'm' }), message('x', { id: 'm' })),
+      ],
+      { content: 'xx' },
+    ],
+    [
+      'one index for two calls',
+      [
+        added(called(callA, '', { id: 'a' }), at(0)),
+        added(called(callB, '', { id: 'b' }), at(0)),
+        argumentsDelta('{"a"', at(0, 'a')),
+        argumentsDelta('{"a"', at(0, 'b')),
+        argumentsDelta(':1}', at(0, 'a')),
+        argumentsDelta(':1}', at(0, 'b')),
+        completed(called(callA, '{"a":1}', { id: 'a' }), called(callB, '{"a":1}', { id: 'b' })),
+      ],
+      { calls: twoCalls, finish: 'tool_calls' },
+    ],
+    [
+      'one id and one index for two calls, one after the other',
+      [
+        done(called(callA, '{"a":1}', { id: 'x' }), at(0)),
+        done(called(callB, '{"a":1}', { id: 'x' }), at(0)),
+        completed(),
+      ],
+      { calls: twoCalls, finish: 'tool_calls' },
+    ],
+    [
+      'gaps between indexes that the list does not have',
+      [
+        delta('x', at(2, 'm')),
+        added(called(callA, '', { id: 'a' }), at(5)),
+        argumentsDelta('{"a":1}', at(5, 'a')),
+        completed(message('x', { id: 'n' }), called(callA, '{"a":1}', { id: 'a' }), called(callB, '{"a":1}')),
+      ],
+      { content: 'x', calls: twoCalls, finish: 'tool_calls' },
+    ],
+    [
+      'a message in the list alone, before the one that came in pieces',
+      [delta('second', at(1, 'm')), completed(message('first'), message('second'))],
+      { content: 'secondfirst' },
+    ],
+    [
+      'a name that comes last',
+      [
+        argumentsDelta('{"a"', at(0, 'a')),
+        argumentsDelta(':1}', at(0, 'a')),
+        done(called(callA, '{"a":1}', { id: 'a' }), at(0)),
+        completed(),
+      ],
+      { calls: [`${callA} f {"a":1}`], finish: 'tool_calls' },
+    ],
+    [
+      'one call id for two calls',
+      [done(called(callA, '{"a":1}'), at(0)), done(called(callA, '{"a":1}'), at(1)), completed()],
+      {
+        calls: [`${callA} f {"a":1}`, expect.stringMatching(/^call_\w+ f {"a":1}$/)],
+        finish: 'tool_calls',
+      },
+    ],
+    [
+      'arguments as an object',
+      [completed({ ...called(callA, ''), arguments: { a: 1 } })],
+      { calls: [`${callA} f {"a":1}`], finish: 'tool_calls' },
+    ],
+    [
+      'empty arguments, said three times',
+      [
+        added(called(callA, '', { id: 'a' }), at(0)),
+        done(called(callA, '', { id: 'a' }), at(0)),
+        completed(called(callA, '', { id: 'a' })),
+      ],
+      { calls: [`${callA} f {}`], finish: 'tool_calls' },
+    ],
+    [
+      'a call that never ends',
+      [added(called(callA, '', { id: 'a' }), at(0)), completed()],
+      { calls: [`${callA} f {}`], finish: 'tool_calls' },
+    ],
+    [
+      'two parts of one message, and a part that only the whole has',
+      [
+        delta('a', { ...at(0, 'm'), content_index: 0 }),
+        delta('b', { ...at(0, 'm'), content_index: 1 }),
+        done(
+          {
+            type: 'message',
+            id: 'm',
+            content: ['a', 'b', 'c'].map((text) => ({ type: 'output_text', text })),
+          },
+          at(0),
+        ),
+        completed(),
+      ],
+      { content: 'abc' },
+    ],
+    [
+      'a part whose index is another one in the whole',
+      [delta('a', { ...at(0, 'm'), content_index: 4 }), done(message('ab', { id: 'm' }), at(0)), completed()],
+      { content: 'ab' },
+    ],
+    [
+      'reasoning as a summary and as text',
+      [
+        { type: 'response.reasoning_summary_text.delta', delta: 'short', summary_index: 0, ...at(0, 'r') },
+        { type: 'response.reasoning_text.delta', delta: 'long', content_index: 0, ...at(0, 'r') },
+        {
+          type: 'response.reasoning_summary_part.done',
+          part: { type: 'summary_text', text: 'short' },
+          summary_index: 0,
+          ...at(0, 'r'),
+        },
+        done(
+          {
+            type: 'reasoning',
+            id: 'r',
+            summary: [
+              { type: 'summary_text', text: 'short' },
+              { type: 'summary_text', text: 'more' },
+            ],
+          },
+          at(0),
+        ),
+        completed(),
+      ],
+      { reasoning: 'short\n\nmore' },
+    ],
+    [
+      'a refusal in pieces and as a whole',
+      [
+        { type: 'response.refusal.delta', delta: 'no', content_index: 0, ...at(0, 'm') },
+        { type: 'response.refusal.done', refusal: 'no', content_index: 0, ...at(0, 'm') },
+        completed({ type: 'message', id: 'm', content: [{ type: 'refusal', refusal: 'no' }] }),
+      ],
+      { refusal: 'no' },
+    ],
+    [
+      'a phase that is known only at the end of a text in one piece',
+      [done(message('x', { phase: 'final_answer' }), at(0)), completed()],
+      { content: 'x', phases: ['final_answer'] },
+    ],
+    [
+      'items and events of other kinds',
+      [
+        added({ type: 'mcp_list_tools' }, at(0)),
+        { type: 'response.new_thing.delta', delta: 'x' },
+        { choices: [] },
+        completed({ type: 'other' }),
+      ],
+      {},
+    ],
+    ['a limit', [delta('x'), incomplete('max_output_tokens')], { content: 'x', finish: 'length' }],
+    ['a filter', [delta('x'), incomplete('content_filter')], { content: 'x', finish: 'content_filter' }],
+    [
+      'another reason to stop early',
+      [delta('x'), incomplete('new_reason')],
+      { content: 'x', finish: 'length' },
+    ],
+    [
+      'more after its end mark',
+      [delta('x'), completed(), delta('y'), { type: 'error', message: 'late' }],
+      { content: 'x' },
+    ],
+  ])('is shown once: %s', (_case, values, expected) => {
+    expect(read(values)).toEqual({ ...nothing, ...expected });
+  });
+
+  it('is read as images where an image is an item', () => {
+    const image = { type: 'image_generation_call', id: 'ig', result: 'AAAA', output_format: 'webp' };
+    const chunks = push(readerOf(), [done(image, at(0)), completed(image)]);
+    expect(chunks.flatMap(({ choices }) => choices.flatMap(({ delta: { images } }) => images ?? []))).toEqual(
+      [{ type: 'image_url', image_url: { url: 'data:image/webp;base64,AAAA' } }],
+    );
+  });
+
+  it('cites by places in the whole visible text', () => {
+    const note = { type: 'url_citation', url: 'https://a', title: 'A', start_index: 1, end_index: 2 };
+    const chunks = push(readerOf(), [
+      delta('12345', at(0, 'm')),
+      delta('abc', at(1, 'n')),
+      {
+        type: 'response.output_text.annotation.added',
+        annotation: note,
+        annotation_index: 0,
+        content_index: 0,
+        ...at(1, 'n'),
+      },
+      done(
+        { type: 'message', id: 'n', content: [{ type: 'output_text', text: 'abc', annotations: [note] }] },
+        at(1),
+      ),
+    ]);
+    expect(
+      chunks.flatMap(({ choices }) => choices.flatMap(({ delta: { annotations } }) => annotations ?? [])),
+    ).toEqual([
+      { type: 'url_citation', url_citation: { url: 'https://a', title: 'A', start_index: 6, end_index: 7 } },
+    ]);
+  });
+});
+
+describe('a custom tool that was sent as a function', () => {
+  const wrapper = (text: string, more: Value = {}): Value => called(callA, text, { id: 'a', ...more });
+  it.each<[string, Value[], string[]]>([
+    [
+      'is called with its text, in one piece',
+      [
+        added(wrapper(''), at(0)),
+        argumentsDelta('{"inp', at(0, 'a')),
+        argumentsDelta('ut":"x\\ny"}', at(0, 'a')),
+        done(wrapper('{"input":"x\\ny"}'), at(0)),
+        completed(wrapper('{"input":"x\\ny"}')),
+      ],
+      [`${callA} f x\ny`],
+    ],
+    [
+      'is not called when its wrapper is cut',
+      [
+        added(wrapper(''), at(0)),
+        argumentsDelta('{"input":"x', at(0, 'a')),
+        done(wrapper('{"input":"x', { status: 'incomplete' }), at(0)),
+        incomplete('max_output_tokens'),
+      ],
+      [],
+    ],
+    [
+      'is called with what came where that is no wrapper',
+      [completed(wrapper('{"patch":"x"}'))],
+      [`${callA} f {"patch":"x"}`],
+    ],
+  ])('%s', (_case, values, calls) => {
+    const reader = readerOf(['f']);
+    const pieces = push(reader, values).flatMap(({ choices }) =>
+      choices.flatMap((choice) => choice.delta.tool_calls ?? []),
+    );
+    expect(pieces.map(pieceText)).toEqual(calls);
+    expect(pieces.every(({ type }) => type === 'custom')).toBe(true);
+  });
+});

@@ -1,0 +1,304 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { responsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
+import { CallIds } from '../../../shared/upstreams/call-ids.ts';
+import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
+import { noQuirks } from '../../../shared/upstreams/quirks.ts';
+import type { ChatMessage, ChatToolCall } from '../../../shared/wire/chat-request.ts';
+import type { StatePart } from '../../../shared/wire/turn-state.ts';
+import { callIds, chatCall, settingsWith } from '../../support/dialect-parts.ts';
+
+const itemsOf = (messages: ChatMessage[], more: Partial<RequestSettings> = {}): unknown =>
+  responsesBody(chatCall({ model: 'm', messages }), settingsWith(more)).body['input'];
+const user = (text: string): ChatMessage => ({ role: 'user', content: text });
+const call = (id: string, name = 'f', text = '{}'): ChatToolCall => ({
+  id,
+  type: 'function',
+  function: { name, arguments: text },
+});
+const customCall = (id: string): ChatToolCall => ({ id, type: 'custom', custom: { name: 'c', input: 'x' } });
+const assistant = (content: string | null, ...calls: ChatToolCall[]): ChatMessage => ({
+  role: 'assistant',
+  content,
+  ...(calls.length > 0 && { tool_calls: calls }),
+});
+const result = (id: string, content: ChatMessage['content'] = 'ok'): ChatMessage => ({
+  role: 'tool',
+  tool_call_id: id,
+  content,
+});
+const sentUser = (text: string): object => ({
+  type: 'message',
+  role: 'user',
+  content: [{ type: 'input_text', text }],
+});
+const sentText = (text: string, phase?: string): object => ({
+  type: 'message',
+  role: 'assistant',
+  ...(phase !== undefined && { phase }),
+  content: [{ type: 'output_text', text }],
+});
+const sentCall = (id: string): object => ({ type: 'function_call', call_id: id, name: 'f', arguments: '{}' });
+const reasoning = (id: string): { type: string } & Record<string, unknown> => ({
+  id,
+  type: 'reasoning',
+  encrypted_content: `gAAA${id}`,
+  summary: [],
+});
+
+describe('the items of messages', () => {
+  const pdf = 'data:application/pdf;base64,AA==';
+  it.each<[string, ChatMessage[], object[]]>([
+    [
+      'system and developer texts keep their role and place',
+      [{ role: 'developer', content: 'a' }, user('b'), { role: 'system', content: 'c' }],
+      [
+        { type: 'message', role: 'developer', content: [{ type: 'input_text', text: 'a' }] },
+        sentUser('b'),
+        { type: 'message', role: 'system', content: [{ type: 'input_text', text: 'c' }] },
+      ],
+    ],
+    [
+      'images and files are parts',
+      [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'see' },
+            { type: 'image_url', image_url: { url: 'https://a/b.png' } },
+            { type: 'image_url', image_url: { url: 'data:,', detail: 'low' } },
+            { type: 'file', file: { file_data: pdf } },
+            { type: 'file', file: { file_data: pdf, filename: 'a.pdf' } },
+            { type: 'file', file: { file_url: 'https://a/b.pdf' } },
+          ],
+        },
+      ],
+      [
+        {
+          type: 'message',
+          role: 'user',
+          content: [
+            { type: 'input_text', text: 'see' },
+            { type: 'input_image', image_url: 'https://a/b.png', detail: 'auto' },
+            { type: 'input_image', image_url: 'data:,', detail: 'low' },
+            { type: 'input_file', filename: 'file.pdf', file_data: pdf },
+            { type: 'input_file', filename: 'a.pdf', file_data: pdf },
+            { type: 'input_file', file_url: 'https://a/b.pdf' },
+          ],
+        },
+      ],
+    ],
+    [
+      'a turn is a message and its calls, and results follow',
+      [assistant('t', call('call_1'), call('call_2')), result('call_2'), result('call_1')],
+      [
+        sentText('t'),
+        sentCall('call_1'),
+        sentCall('call_2'),
+        { type: 'function_call_output', call_id: 'call_2', output: 'ok' },
+        { type: 'function_call_output', call_id: 'call_1', output: 'ok' },
+      ],
+    ],
+    [
+      'custom calls and their results have items of their own',
+      [assistant(null, customCall('call_1')), result('call_1')],
+      [
+        { type: 'custom_tool_call', call_id: 'call_1', name: 'c', input: 'x' },
+        { type: 'custom_tool_call_output', call_id: 'call_1', output: 'ok' },
+      ],
+    ],
+    [
+      'images of a result stay in it',
+      [
+        assistant(null, call('call_1')),
+        result('call_1', [
+          { type: 'text', text: 'a' },
+          { type: 'image_url', image_url: { url: 'data:,' } },
+        ]),
+      ],
+      [
+        sentCall('call_1'),
+        {
+          type: 'function_call_output',
+          call_id: 'call_1',
+          output: [
+            { type: 'input_text', text: 'a' },
+            { type: 'input_image', image_url: 'data:,', detail: 'auto' },
+          ],
+        },
+      ],
+    ],
+    [
+      'a refusal is a part of its own',
+      [{ role: 'assistant', content: null, refusal: 'no' }],
+      [{ type: 'message', role: 'assistant', content: [{ type: 'refusal', refusal: 'no' }] }],
+    ],
+    [
+      'a phase that the client kept goes up',
+      [{ ...assistant('t'), phase: 'commentary' }],
+      [sentText('t', 'commentary')],
+    ],
+    [
+      'legacy calls and results find each other',
+      [
+        { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } },
+        { role: 'function', name: 'f', content: 'ok' },
+      ],
+      [sentCall('call_legacy_0'), { type: 'function_call_output', call_id: 'call_legacy_0', output: 'ok' }],
+    ],
+    ['empty arguments are an object', [assistant(null, call('call_1', 'f', ''))], [sentCall('call_1')]],
+  ])('%s', (_case, messages, expected) => {
+    expect(itemsOf(messages)).toEqual(expected);
+  });
+
+  it('have one system message at the beginning where the upstream wants that', () => {
+    const messages: ChatMessage[] = [
+      user('b'),
+      { role: 'system', content: 'a' },
+      { role: 'developer', content: 'c' },
+    ];
+    expect(itemsOf(messages, { quirks: { ...noQuirks, system: 'first' } })).toEqual([
+      {
+        type: 'message',
+        role: 'system',
+        content: [
+          { type: 'input_text', text: 'a' },
+          { type: 'input_text', text: 'c' },
+        ],
+      },
+      sentUser('b'),
+    ]);
+  });
+
+  it('have the ids that the upstream gave, and short ones for those of others, in calls and results', () => {
+    const ours = callIds.show('f:0', 3);
+    const long = 'x'.repeat(70);
+    const sent = itemsOf([assistant(null, call(ours), call(long)), result(ours), result(long)]) as {
+      call_id: string;
+    }[];
+    const [own, foreign, ...results] = sent.map((item) => item.call_id);
+    expect(own).toBe('f:0');
+    expect(foreign).toMatch(/^\w{1,64}$/);
+    expect(results).toEqual([own, foreign]);
+    const elsewhere = new CallIds({ channel: 'other', requestId: 'r2' });
+    expect(JSON.stringify(itemsOf([assistant(null, call(ours))], { callIds: elsewhere }))).toContain(ours);
+  });
+
+  it('of custom calls are functions where the upstream has no custom tools', () => {
+    const quirks = { ...noQuirks, customTools: false };
+    expect(itemsOf([assistant(null, customCall('call_1')), result('call_1')], { quirks })).toEqual([
+      { type: 'function_call', call_id: 'call_1', name: 'c', arguments: '{"input":"x"}' },
+      { type: 'function_call_output', call_id: 'call_1', output: 'ok' },
+    ]);
+  });
+});
+
+describe('a turn with its state', () => {
+  const turn = assistant('ab', call('call_1'), call('call_2'));
+  const send = (parts: StatePart[], message = turn, more: Partial<RequestSettings> = {}): unknown =>
+    itemsOf([message], { states: new Map([[message, parts]]), ...more });
+  const [one, two] = [reasoning('rs_1'), reasoning('rs_2')];
+
+  it.each<[string, StatePart[], object[], ChatMessage?]>([
+    [
+      'has every part in its place',
+      [
+        { opaque: { item: one } },
+        { call: 0 },
+        { opaque: { phase: 'commentary' } },
+        { text: 1 },
+        { opaque: { item: two } },
+        { call: 1 },
+        { text: 1 },
+      ],
+      [one, sentCall('call_1'), sentText('a', 'commentary'), two, sentCall('call_2'), sentText('b')],
+    ],
+    [
+      'has what the layout does not name at its end',
+      [{ opaque: { item: one } }, { call: 1 }],
+      [one, sentCall('call_2'), sentText('ab'), sentCall('call_1')],
+    ],
+    [
+      'has no reasoning before a call that is gone',
+      [{ opaque: { item: one } }, { call: 5 }, { call: 0 }, { call: 1 }, { text: 2 }],
+      [sentCall('call_1'), sentCall('call_2'), sentText('ab')],
+    ],
+    [
+      'has no reasoning that nothing follows',
+      [{ text: 2 }, { call: 0 }, { call: 1 }, { opaque: { item: one } }],
+      [sentText('ab'), sentCall('call_1'), sentCall('call_2')],
+    ],
+    [
+      'has a changed text whole',
+      [{ text: 1 }, { opaque: { item: one } }, { call: 0 }, { text: 3 }, { call: 1 }],
+      [sentText('ab'), one, sentCall('call_1'), sentCall('call_2')],
+    ],
+    [
+      'has messages apart that the client joined with a line feed',
+      [{ opaque: { phase: 'commentary' } }, { text: 1 }, { opaque: { phase: 'final_answer' } }, { text: 1 }],
+      [sentText('a', 'commentary'), sentText('b', 'final_answer')],
+      assistant('a\nb'),
+    ],
+    [
+      'has a compaction wherever it was',
+      [{ opaque: { item: { type: 'compaction', encrypted_content: 'x' } } }, { text: 2 }],
+      [{ type: 'compaction', encrypted_content: 'x' }, sentText('ab')],
+      assistant('ab'),
+    ],
+  ])('%s', (_case, parts, expected, message = turn) => {
+    expect(send(parts, message)).toEqual(expected);
+  });
+
+  it('that was refused goes up without its encrypted items, and says so', () => {
+    const parts: StatePart[] = [
+      { opaque: { item: one } },
+      { opaque: { phase: 'commentary' } },
+      { text: 2 },
+      { call: 0 },
+      { call: 1 },
+    ];
+    const settings = settingsWith({ states: new Map([[turn, parts]]), without: new Set(['state']) });
+    const { body, dropped } = responsesBody(chatCall({ model: 'm', messages: [turn] }), settings);
+    expect(body['input']).toEqual([sentText('ab', 'commentary'), sentCall('call_1'), sentCall('call_2')]);
+    expect(dropped).toEqual(['reasoning']);
+  });
+});
+
+describe('the items of a conversation', () => {
+  const id = fc.constantFrom('a', 'call_1', 'f:0', 'y'.repeat(80), callIds.show('f:0', 0));
+  const calls = fc.array(
+    fc.oneof(
+      id.map((each) => call(each)),
+      id.map(customCall),
+    ),
+    { maxLength: 3 },
+  );
+  const opaque = fc.nat(5).map((n): StatePart => ({ opaque: { item: reasoning(`rs_${n}`) } }));
+  const part: fc.Arbitrary<StatePart> = fc.oneof(
+    opaque,
+    fc.record({ text: fc.nat(4) }),
+    fc.record({ call: fc.nat(3) }),
+    fc.constant<StatePart>({ opaque: { phase: 'commentary' } }),
+  );
+  const message: fc.Arbitrary<ChatMessage> = fc.oneof(
+    fc.string().map(user),
+    fc.record({ role: fc.constantFrom('system' as const, 'developer' as const), content: fc.string() }),
+    fc.tuple(fc.option(fc.string({ maxLength: 4 })), calls).map(([text, made]) => assistant(text, ...made)),
+    id.map((each) => result(each)),
+  );
+  const turns = fc.array(fc.tuple(message, fc.option(fc.array(part, { maxLength: 6 }), { nil: undefined })), {
+    minLength: 1,
+    maxLength: 12,
+  });
+
+  it('of every turn are the beginning of those of the next', () => {
+    fc.assert(
+      fc.property(turns, fc.nat(11), (all, at) => {
+        const states = new Map(all.flatMap(([each, parts]) => (parts ? [[each, parts] as const] : [])));
+        const messages = all.map(([each]) => each);
+        const earlier = JSON.stringify(itemsOf(messages.slice(0, at + 1), { states })).slice(0, -1);
+        expect(JSON.stringify(itemsOf(messages, { states })).slice(0, earlier.length)).toBe(earlier);
+      }),
+    );
+  });
+});
