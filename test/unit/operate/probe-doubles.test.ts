@@ -79,11 +79,33 @@ const doubles: {
     can: { ...everything, json_schema: false, efforts: everyEffort, dialects: ['chat'] },
   },
   {
+    vendor: 'deepseek',
+    model: 'kimi-k2.6',
+    can: { ...everything, json_schema: false, efforts: everyEffort, dialects: ['chat'] },
+  },
+  {
     // The schema has efforts from low to max; this model cannot stop thinking.
     vendor: 'anthropic',
     model: 'claude-opus-5-5',
     attributes: { type: 'anthropic' },
     can: { ...everything, efforts: ['low', 'medium', 'high', 'xhigh', 'max'], dialects: ['messages'] },
+  },
+  {
+    vendor: 'anthropic',
+    model: 'claude-fable-5-1',
+    attributes: { type: 'anthropic' },
+    can: { ...everything, efforts: ['low', 'medium', 'high', 'xhigh', 'max'], dialects: ['messages'] },
+  },
+  {
+    // The same, but it thinks only when asked.
+    vendor: 'anthropic',
+    model: 'claude-sonnet-4-6',
+    attributes: { type: 'anthropic' },
+    can: {
+      ...everything,
+      efforts: ['none', 'low', 'medium', 'high', 'xhigh', 'max'],
+      dialects: ['messages'],
+    },
   },
   {
     // It has budgets instead of efforts, and the dialect makes one of the other.
@@ -98,6 +120,12 @@ const doubles: {
     model: 'picky',
     can: { ...everything, system_anywhere: false, efforts: [], dialects: ['chat'] },
     warning: 'params.system: is "anywhere", but the probe found that a system message must come first',
+  },
+  {
+    vendor: 'picky',
+    model: 'picky-think',
+    attributes: { params: { system: 'first', think_tags: true } },
+    can: { ...everything, system_anywhere: false, efforts: [], dialects: ['chat'] },
   },
   {
     vendor: 'picky',
@@ -128,4 +156,59 @@ describe('the probe of each double', () => {
       expect(found.writes).toEqual(['update channels a']);
     },
   );
+
+  it("is refused for Bedrock's, whose requests only the functions sign", async () => {
+    const attributes = { type: 'bedrock', region: 'us-east-1' };
+    await expect(probe('bedrock', 'us.anthropic.claude-opus-5-5-v1:0', attributes)).rejects.toThrow(
+      "called with the functions' own role, which this tool does not have",
+    );
+    expect(vendors.requests('bedrock')).toEqual([]);
+  });
+});
+
+describe('the probe of a double that cannot be asked', () => {
+  const failing = async (vendor: string, model: string, attributes: Record<string, unknown> = {}) => {
+    const row = { id: 'a', endpoint: vendors.url(vendor), models: [model], state: true, ...attributes };
+    const { ports: rig, writes } = operatorRig({ rows: { channels: [row] } });
+    const upstreams = httpsUpstreamTransport({ local: true });
+    const secrets = { ...rig.secrets, read: async () => 'wrong-key-0123456789' };
+    const ports = { ...rig, secrets, upstreams, clock: systemClock };
+    const error = await carryOutProbe(ports, await planProbe(ports, { id: 'a' })).catch(
+      (reason: unknown) => reason,
+    );
+    expect(writes).toEqual([]);
+    return (error as Error).message;
+  };
+  const secret = 'env:KEY';
+
+  it.each([
+    ['openai', 'gpt-4.1', {}],
+    ['gemini', 'gemini-2.5-flash', { type: 'gemini' }],
+    ['deepseek', 'deepseek-v4-flash', {}],
+    ['anthropic', 'claude-opus-5-5', { type: 'anthropic' }],
+  ])('says that %s refuses the key, and shows none of it', async (vendor, model, attributes) => {
+    const message = await failing(vendor, model, { ...attributes, secret });
+    expect(message).toMatch(
+      /^nothing was written: the upstream refuses the key \((chat|messages): status 40[01]: /,
+    );
+    expect(message).not.toContain('wrong-key');
+  });
+
+  it.each([
+    ['openai', {}, /chat: status 404: .*model `missing` does not exist/],
+    ['gemini', { type: 'gemini' }, /chat: status 404: .*models\/missing is not found/],
+    ['deepseek', {}, /chat: status 400: .*Model Not Exist/],
+    ['anthropic', { type: 'anthropic' }, /messages: status 404: .*model: missing/],
+    ['picky', {}, /chat: status 404: .*model 'missing' not found/],
+  ])('names the answer of %s to a model that it does not have', async (vendor, attributes, said) => {
+    const message = await failing(vendor, 'missing', attributes);
+    expect(message).toContain('nothing was written: the upstream answers in no dialect.');
+    expect(message).toMatch(said);
+  });
+
+  it('says that a host is not there', async () => {
+    expect(await failing('openai', 'gpt-4.1', { endpoint: 'http://127.0.0.1:1/v1' })).toBe(
+      'no answer: ECONNREFUSED',
+    );
+  });
 });
