@@ -25,8 +25,9 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
     try {
       caller = await admitCaller(ports, endpoint, request);
       asked = readCall(endpoint, request, caller);
+      const { request: wanted } = asked.read.call;
       const serving = servingChannels(caller.snapshot, asked.model.base);
-      const channels = capableChannels(serving, asked.read.call.request);
+      const channels = capableChannels(serving, { model: asked.model.base, request: wanted });
       const untilMs = deadlineOf(caller, request, startedMs);
       deadline = new Deadline(ports.clock, untilMs);
       const call: ChatCall = Object.freeze({

@@ -228,6 +228,7 @@ describe('channel probe', () => {
     expect(await rowOf('probed')).toEqual({
       ...before,
       _can: {
+        model: 'a',
         tools: false,
         json_schema: true,
         images: true,

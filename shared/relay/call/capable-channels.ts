@@ -1,5 +1,5 @@
 /** Leaves out channels of which a probe found that they cannot do what a call needs. Must never leave out others. */
-import type { Capabilities } from '../../config/rows/capabilities.ts';
+import { holdsFor, type Capabilities } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
@@ -7,7 +7,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 interface Need {
   capability: keyof Pick<Capabilities, 'tools' | 'images' | 'json_schema'>;
   /** What of the request needs it, as the path of a field in chat form; undefined: nothing. */
-  field(request: ChatRequest): string | undefined;
+  field: (request: ChatRequest) => string | undefined;
 }
 
 const needs: Need[] = [
@@ -24,21 +24,26 @@ const needs: Need[] = [
   },
 ];
 
-/** Throws an InvalidRequest that names the field if no channel is left. An unprobed channel can do everything. */
+/**
+ * Throws an InvalidRequest that names the field if no channel is left. A channel can do what no probe denied.
+ * `model`: the public base name.
+ */
 export function capableChannels(
   channels: readonly [ChannelRow, ...ChannelRow[]],
-  request: ChatRequest,
+  { model, request }: { model: string; request: ChatRequest },
 ): [ChannelRow, ...ChannelRow[]] {
   let left: [ChannelRow, ...ChannelRow[]] = [...channels];
   for (const { capability, field } of needs) {
     const param = field(request);
     if (param === undefined) continue;
-    const [first, ...rest] = left.filter(({ can }) => can?.[capability] !== false);
+    const [first, ...rest] = left.filter(
+      ({ can }) => !can || !holdsFor(can, model) || can[capability] !== false,
+    );
     if (!first)
       throw new InvalidRequest(
         'unsupported_parameter',
         param,
-        `The model "${request.model}" does not support '${param}' here.`,
+        `The model "${model}" does not support '${param}' here.`,
       );
     left = [first, ...rest];
   }

@@ -148,7 +148,7 @@ describe('the probe of each double', () => {
     "reports the rules of $vendor's $model",
     async ({ vendor, model, attributes, can, warning }) => {
       const found = await probe(vendor, model, attributes);
-      expect(found.can).toEqual(can);
+      expect(found.can).toEqual({ model, ...can });
       expect(found.warnings).toEqual(warning === undefined ? [] : [warning]);
       expect(found.unasked).toEqual([]);
       expect(found.sent).toBe(found.asked);

@@ -87,6 +87,7 @@ export async function carryOutProbe(
   const parallel = toolsAnswer && parallelTools(toolsAnswer);
   const found = await findCapabilities(calls, first);
   const can: Capabilities = {
+    model,
     ...(tools !== undefined && { tools }),
     ...(parallel !== undefined && { parallel_tools: parallel }),
     ...found.can,

@@ -17,7 +17,7 @@ export interface ProbeQuestion {
   /** The text of the last message. */
   text?: string;
   /** Undefined: the answer does not show it. */
-  decide(answer: ProbeAnswer): boolean | undefined;
+  decide: (answer: ProbeAnswer) => boolean | undefined;
 }
 
 const plainText = 'Answer with the one word: ready';

@@ -67,6 +67,21 @@ describe('a channel of which a probe found that it lacks something', () => {
     expect((await unprobed.post({ ...say([image]), tools: [tool] })).status).toBe(200);
   });
 
+  it('is left out for the model that was asked alone', async () => {
+    const models = ['m', 'other'];
+    const can = { tools: false, model: 'm' };
+    const rig = new CoreRig({
+      channels: [
+        { ...first, models, can },
+        { ...second, models },
+      ],
+    });
+    rig.upstream({ steps: hello });
+    for (const model of ['other', 'm', 'web-other', 'web-m'])
+      await rig.post({ ...say('hi'), model, tools: [tool] });
+    expect(hostsOf(rig)).toEqual(['first.test', 'second.test', 'first.test', 'second.test']);
+  });
+
   it('is left out on Responses too', async () => {
     const rig = new CoreRig({ channels: [{ ...first, can: { tools: false } }, second] });
     rig.upstream({ steps: hello });
