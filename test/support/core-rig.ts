@@ -206,7 +206,7 @@ export class CoreRig {
     const rows = this.#options.channels ?? [{}];
     const channels = rows.map(({ can, ...row }): ChannelRow => {
       const whole = { id: 'main', endpoint: 'https://upstream.test/v1', models: ['m'], state: true, ...row };
-      return { ...ChannelRow.parse(whole), ...(can !== undefined && { can: can as Capabilities }) };
+      return Object.assign(ChannelRow.parse(whole), can === undefined ? {} : { can: can as Capabilities });
     });
     return {
       publishedAt: 1,

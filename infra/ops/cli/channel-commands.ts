@@ -40,7 +40,8 @@ Examples:
   npm run ops -- channel probe openai --model gpt-4o-mini
   npm run ops -- channel sync openai --only 'gpt-5*,o4*'`;
 
-export function addChannelCommands(program: Command, { terminal, onTables }: CommandContext): void {
+export function addChannelCommands(program: Command, context: CommandContext): void {
+  const { terminal, onTables } = context;
   const channel = program
     .command('channel')
     .description('upstreams that the relay calls')
@@ -81,6 +82,29 @@ export function addChannelCommands(program: Command, { terminal, onTables }: Com
       ),
     );
 
+  addAskingCommands(channel, context);
+
+  channel
+    .command('sync')
+    .description(
+      'make the models of a channel those that its upstream lists; shows the difference, asks, writes',
+    )
+    .argument('<id>', 'id of the channel')
+    .option('--only <a,b*>', 'add only these; * stands for anything (default: all)', parseList)
+    .option('--keep', 'remove none')
+    .option('--secret-env <NAME>', 'take the key from this environment variable instead of the reference')
+    .option('--dry-run', 'show the difference and write nothing')
+    .option('--yes', 'do not ask')
+    .option('--json', 'print JSON')
+    .action(
+      onTables(async (ports, id: string, options: Omit<SyncOptions, 'id'>) =>
+        sync(terminal, ports, { ...options, id }),
+      ),
+    );
+}
+
+/** Those that send chat requests, which the upstream charges for. */
+function addAskingCommands(channel: Command, { terminal, onTables }: CommandContext): void {
   channel
     .command('test')
     .description('send one tiny real chat request, with the settings of the channel')
@@ -105,24 +129,6 @@ export function addChannelCommands(program: Command, { terminal, onTables }: Com
     .action(
       onTables(async (ports, id: string, options: Omit<ProbeOptions, 'id'>) =>
         probe(terminal, ports, { ...options, id }),
-      ),
-    );
-
-  channel
-    .command('sync')
-    .description(
-      'make the models of a channel those that its upstream lists; shows the difference, asks, writes',
-    )
-    .argument('<id>', 'id of the channel')
-    .option('--only <a,b*>', 'add only these; * stands for anything (default: all)', parseList)
-    .option('--keep', 'remove none')
-    .option('--secret-env <NAME>', 'take the key from this environment variable instead of the reference')
-    .option('--dry-run', 'show the difference and write nothing')
-    .option('--yes', 'do not ask')
-    .option('--json', 'print JSON')
-    .action(
-      onTables(async (ports, id: string, options: Omit<SyncOptions, 'id'>) =>
-        sync(terminal, ports, { ...options, id }),
       ),
     );
 }

@@ -10,7 +10,7 @@ import { failureInAnswer, readFailure } from '../../../upstreams/read-failure.ts
 import { channelRequest, type BuiltRequest } from '../../../upstreams/types/channel-request.ts';
 import { channelTypes } from '../../../upstreams/types/channel-types.ts';
 import { CallerFault, ErrorInAnswer, UpstreamFailure } from '../../../upstreams/upstream-failure.ts';
-import type { ChatRequest } from '../../../wire/chat-request.ts';
+import type { ChatMessage, ChatRequest } from '../../../wire/chat-request.ts';
 import { Failure } from '../../operator-failure.ts';
 import type { OperatorPorts } from '../../operator-ports.ts';
 import { readReply, reasonOf } from '../reply-text.ts';
@@ -27,7 +27,7 @@ export interface ProbedChannel {
 }
 
 /** A request without the model's name. */
-export type ModellessRequest = Partial<ChatRequest> & Pick<ChatRequest, 'messages'>;
+export type ModellessRequest = Partial<ChatRequest> & { messages: ChatMessage[] };
 
 export interface ProbeRequest {
   dialect: string;
