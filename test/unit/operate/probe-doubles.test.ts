@@ -115,6 +115,13 @@ const doubles: {
     can: { ...everything, efforts: everyEffort, dialects: ['messages'] },
   },
   {
+    // The row leaves no room for a budget, so the dialect sends none.
+    vendor: 'anthropic',
+    model: 'claude-haiku-4-5',
+    attributes: { type: 'anthropic', params: { max_output_tokens: 1500 } },
+    can: { ...everything, efforts: [], dialects: ['messages'] },
+  },
+  {
     // system-first; unknown-field, for reasoning_effort
     vendor: 'picky',
     model: 'picky',
