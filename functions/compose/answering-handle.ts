@@ -6,7 +6,7 @@ import { dynamoKeyStore } from '../../shared/adapters/dynamodb/dynamo-key-store.
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
 import { DynamoLearnedFacts } from '../../shared/adapters/dynamodb/runtime/dynamo-learned-facts.ts';
-import { dynamoTurnStateStore } from '../../shared/adapters/dynamodb/runtime/dynamo-turn-state-store.ts';
+import type { TurnStateStoreParts } from '../../shared/adapters/dynamodb/runtime/dynamo-turn-state-store.ts';
 import { searchProviders } from '../../shared/adapters/search/search-providers.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
 import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
@@ -21,6 +21,7 @@ import { requestSigner } from '../../shared/adapters/transport/request-signer.ts
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { withCors } from '../../shared/relay/http/cors.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
+import type { TurnStateStore } from '../../shared/relay/ports/stores/turn-state-store.ts';
 import { answerWith } from '../../shared/relay/serving.ts';
 
 export function answeringHandle(endpoint: Endpoint): HostedHandle {
@@ -43,10 +44,22 @@ export function answeringHandle(endpoint: Endpoint): HostedHandle {
     health: new DynamoChannelHealth({ client, clock, stack, cooldowns: config.cooldowns }),
     idempotency: dynamoIdempotencyStore(client, clock, stack),
     sealer: aesSealer(readSealKeys()),
-    turnStates: dynamoTurnStateStore({ client, clock, stack }),
+    turnStates: loadedLater({ client, clock, stack }),
     learned: new DynamoLearnedFacts({ client, clock, stack, view: config.learned }),
     random: systemRandom,
   };
   const handle = withCors(answerWith(ports, endpoint), config);
   return { handle, clock, ids: timeSortedIds(clock), log, originSecrets, local };
+}
+
+/** Most models need no state kept, so the store is loaded by the first that does. */
+function loadedLater(parts: TurnStateStoreParts): TurnStateStore {
+  const load = async (): Promise<TurnStateStore> => {
+    const file = await import('../../shared/adapters/dynamodb/runtime/dynamo-turn-state-store.ts');
+    return file.dynamoTurnStateStore(parts);
+  };
+  return {
+    put: async (...turn) => (await load()).put(...turn),
+    read: async (...turns) => (await load()).read(...turns),
+  };
 }

@@ -44,8 +44,8 @@ export interface Quirks {
    */
   wantsBack: (typeof returnedFields)[number] | undefined;
   /**
-   * Which of `echoedFields` it accepts in an assistant message; others are not sent. Undefined: all, so that state comes
-   * back by itself from clients that keep it.
+   * Which of `echoedFields` it accepts in an assistant message; others are not sent, nor is the index of calls.
+   * Undefined: all, so that state comes back by itself from clients that keep it.
    */
   echoes: readonly string[] | undefined;
   /** The fields of a request that it accepts; others are dropped. Undefined: all. */

@@ -72,7 +72,11 @@ export interface Answer {
 }
 
 // Virtual time passes while a file is loaded.
-await Promise.all(dialectNames.map(loadDialect));
+await Promise.all([
+  ...dialectNames.map(loadDialect),
+  import('../../shared/relay/state/state-lookup.ts'),
+  import('../../shared/relay/dispatch/repeats.ts'),
+]);
 
 /** The pipeline with virtual time, a table of keys and scripted upstreams; everything between is real. */
 export class CoreRig {

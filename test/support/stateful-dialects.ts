@@ -24,11 +24,15 @@ const stateful = (name: string, path: string): Dialect => ({
     const { n } = call.request;
     if (settings.model === 'narrow' && n) throw new CannotCarry('n', 'This upstream gives one answer.');
     const sent = chat.body(call, settings);
-    const states = call.request.messages.flatMap((message) => settings.states.get(message) ?? []);
+    const bare = settings.without.has('state');
+    const states = call.request.messages.flatMap(
+      (message) => (bare ? undefined : settings.states.get(message)) ?? [],
+    );
     const limit = sent.body['max_tokens'];
     if (settings.without.has('limit')) delete sent.body['max_tokens'];
     return {
       ...sent,
+      dropped: bare && settings.states.size > 0 ? [...sent.dropped, 'reasoning'] : sent.dropped,
       body: { ...sent.body, x_states: states, x_without: [...settings.without], x_dialect: name },
       ...(typeof limit === 'number' && !settings.without.has('limit') && { outputTokensMax: limit }),
     };

@@ -27,7 +27,7 @@ import type { ChatPorts } from '../call/chat-ports.ts';
 import type { AttemptReport } from '../call/dispatch-report.ts';
 import type { Candidate } from './candidate-order.ts';
 import { originOf, statesFor } from './candidate-states.ts';
-import { AskAgain, repeatFor, usual, type Variant } from './repeats.ts';
+import { AskAgain, usual, type Variant } from './variant.ts';
 import {
   CallerFault,
   ErrorInAnswer,
@@ -126,7 +126,7 @@ export class Attempt {
     } catch (error) {
       if (error instanceof ErrorInAnswer)
         throw (
-          (!this.#hasContent && this.#repeat(error.error)) ||
+          (!this.#hasContent && (await this.#repeat(error.error))) ||
           asThrown(failureInAnswer(error.error, this.#withheld))
         );
       const timeUp = watchdog.reason === 'deadline' ? 'deadline' : 'timeout';
@@ -148,7 +148,7 @@ export class Attempt {
     const type = channelTypes[this.#candidate.channel.type];
     const { clock } = this.#ports;
     const failure = await readFailure(reply, { dialect, type, withheld: this.#withheld, clock });
-    throw (failure instanceof CallerFault && this.#repeat(failure.raw)) || asThrown(failure);
+    throw (failure instanceof CallerFault && (await this.#repeat(failure.raw))) || asThrown(failure);
   }
 
   /** Throws CannotCarry. */
@@ -158,8 +158,7 @@ export class Attempt {
     const { without } = this.#variant;
     const { wantsBack } = quirksOf(channel, model.base);
     const fitting = statesFor(this.#candidate, { dialect: dialect.name, wantsBack }, this.#call);
-    const leftOut = without.has('state') && this.#call.states.size > 0;
-    this.#stateDropped = fitting.dropped || leftOut;
+    this.#stateDropped = fitting.dropped;
     this.#origin = originOf(this.#candidate, {
       dialect: dialect.name,
       model: upstreamModel(channel, model.base),
@@ -171,16 +170,17 @@ export class Attempt {
       secret,
       outputTokensLimit,
       outputTokensDefault: snapshot.settings.limits.defaultOutputTokens,
-      states: leftOut ? new Map() : fitting.states,
+      states: fitting.states,
       callIds: this.#callIds,
       without,
     });
   }
 
   /** The repeat that a refusal calls for, as an error to throw. Undefined: none, so the refusal stands. */
-  #repeat(error: UpstreamError): AskAgain | undefined {
+  async #repeat(error: UpstreamError): Promise<AskAgain | undefined> {
     const { request, outputTokensLimit, outputTokensAsked } = this.#call;
     const type: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[this.#candidate.channel.type];
+    const { repeatFor } = await import('./repeats.ts');
     const variant = repeatFor({
       error,
       sent: this.#sent ?? {},

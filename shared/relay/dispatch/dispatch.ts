@@ -14,7 +14,7 @@ import { HealthRecorder } from './health-recorder.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
 import { orderCandidates, type Candidate } from './candidate-order.ts';
 import { isOrigin, newestOrigin } from './candidate-states.ts';
-import { AskAgain, usual, type Variant } from './repeats.ts';
+import { AskAgain, usual, type Variant } from './variant.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';

@@ -1,29 +1,11 @@
 /**
- * Decides whether a refused request is sent once more to the same candidate in another form. Free text of an upstream
- * decides two things, neither of which cools, bills or changes the candidate: another dialect, and no limit.
+ * Decides whether a refused request is sent once more to the same candidate in another form. Loaded at the first refusal.
+ * Free text of an upstream decides two things, neither of which cools, bills or changes the candidate: another dialect,
+ * and no limit.
  */
 import type { Repeat, SentBody } from '../../upstreams/dialect.ts';
 import type { UpstreamError } from '../../upstreams/upstream-failure.ts';
-
-/** How an attempt differs from the usual one. */
-export interface Variant {
-  /** Overrides the channel's dialect. */
-  readonly dialect?: string | undefined;
-  readonly without: ReadonlySet<Repeat>;
-}
-
-export const usual: Variant = { without: new Set() };
-
-/** The same candidate is to be asked again. Nothing of the refused answer was passed on. */
-export class AskAgain extends Error {
-  override readonly name = 'AskAgain';
-  readonly variant: Variant;
-
-  constructor(variant: Variant) {
-    super('the same candidate is asked again');
-    this.variant = variant;
-  }
-}
+import type { Variant } from './variant.ts';
 
 export interface RefusedAttempt {
   error: UpstreamError;

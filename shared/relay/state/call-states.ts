@@ -1,7 +1,7 @@
 /** Puts the states of earlier turns to a call, while its money is reserved. */
 import type { EndpointRequest } from '../../endpoints/endpoint.ts';
 import type { ChatCall } from '../call/chat-call.ts';
-import { addKept, lookUp, type LookingCall, type StatePorts } from './state-lookup.ts';
+import type { LookingCall, StatePorts } from './state-lookup.ts';
 import { bareTurns, openSeals, type TurnStates } from './returned-turns.ts';
 
 export class CallStates {
@@ -27,6 +27,8 @@ export class CallStates {
   ): Promise<{ reserved: T } & Pick<ChatCall, 'states' | 'stateDropped'>> {
     const bare = bareTurns(this.#read);
     if (bare.length === 0) return { reserved: await reserve(), ...this.#found() };
+    // Loaded at the first turn that came back without its state, before anything is reserved.
+    const { addKept, lookUp } = await import('./state-lookup.ts');
     const refused = new AbortController();
     const looking = lookUp(this.#ports, this.#call, { turns: bare, signal: refused.signal });
     let reserved: T;

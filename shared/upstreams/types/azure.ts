@@ -21,6 +21,8 @@ export const azure: ChannelType<'api_version'> = {
   // Some of the models refuse tools elsewhere.
   alsoSpeaks: ['responses'],
   limitField: () => 'max_completion_tokens',
+  // Fields of messages that it does not know are refused.
+  quirks: () => ({ echoes: [] }),
   reportsUsage: ({ api_version: version }) =>
     version === undefined || !/^\d{4}-\d{2}-\d{2}/.test(version) || version >= usageSince,
   /** The row names the deployment, so an unknown deployment is not the caller's fault. */

@@ -1,7 +1,7 @@
 /**
  * Decides how a channel differs from its dialect for one model: what its row says, else its type, else its model.
  */
-import { modelQuirks } from '../model-quirks.ts';
+import { modelQuirks } from './channel-model-quirks.ts';
 import { noQuirks, type Quirks } from '../quirks.ts';
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';

@@ -47,6 +47,8 @@ export const gemini: ChannelType = {
   limitField: () => 'max_tokens',
   quirks: (_channel, model) => ({
     fields: knownFields,
+    // An unknown field of a message is refused as one of the request is.
+    echoes: ['extra_content'],
     ...(signsThoughts.test(model) && { wantsBack: 'thought_signature' }),
   }),
   /** Gemini refuses a wrong key with a 400, whose details name the reason. */

@@ -1,7 +1,10 @@
 /** Any endpoint with a known dialect: a bearer token, and the path after the base address. */
 import type { ChannelSetup } from '../channel-setup.ts';
-import { bearer, type ChannelType } from '../channel-type.ts';
+import { bearer, type ChannelAttributes, type ChannelType } from '../channel-type.ts';
 import { plainModelList } from '../model-listing.ts';
+
+const isOpenai = ({ endpoint }: ChannelAttributes): boolean =>
+  new URL(endpoint).hostname === 'api.openai.com';
 
 export const openai: ChannelType = {
   // Compatible servers of Anthropic's API read the key from either header.
@@ -10,8 +13,9 @@ export const openai: ChannelType = {
   // Some of OpenAI's models refuse tools elsewhere.
   alsoSpeaks: ['responses'],
   // OpenAI's reasoning models refuse `max_tokens`; most other upstreams accept only `max_tokens`.
-  limitField: ({ endpoint }) =>
-    new URL(endpoint).hostname === 'api.openai.com' ? 'max_completion_tokens' : 'max_tokens',
+  limitField: (channel) => (isOpenai(channel) ? 'max_completion_tokens' : 'max_tokens'),
+  // OpenAI refuses fields of messages that it does not know; compatible servers mostly ignore them.
+  quirks: (channel) => (isOpenai(channel) ? { echoes: [] } : {}),
 };
 
 export const openaiSetup: ChannelSetup = {

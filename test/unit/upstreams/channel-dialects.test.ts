@@ -76,7 +76,10 @@ describe('how a channel differs from its dialect', () => {
     [openai, 'gemini-3-pro', { wantsBack: undefined }],
     [{ type: 'gemini', secret }, 'gemini-3-pro-preview', { wantsBack: 'thought_signature' }],
     [{ type: 'gemini', secret }, 'gemini-flash-latest', { wantsBack: 'thought_signature' }],
-    [{ type: 'gemini', secret }, 'gemini-2.5-pro', { wantsBack: undefined }],
+    [{ type: 'gemini', secret }, 'gemini-2.5-pro', { wantsBack: undefined, echoes: ['extra_content'] }],
+    [{ ...openai, endpoint: 'https://api.openai.com/v1' }, 'gpt-4o', { echoes: [] }],
+    [azure, 'gpt-4o', { echoes: [] }],
+    [openai, 'gpt-4o', { echoes: undefined }],
   ])('needs no setting: %j, %s', (row, name, quirks) => {
     expect(quirksOf(rowOf({ ...row, mapper: { m: name } }), 'm')).toMatchObject(quirks);
   });

@@ -99,14 +99,11 @@ describe('the messages for an upstream', () => {
     expect(sent([{ role: 'user', content: inline }])).toEqual([{ role: 'user', content: inline }]);
   });
 
-  it("have neither a stream's index on calls nor the phase of a message", () => {
-    const [{ tool_calls: calls = [] } = {} as ChatMessage] = [called('a')];
-    const indexed = {
-      ...called('a'),
-      phase: 'commentary',
-      tool_calls: calls?.map((call) => ({ ...call, index: 0 })),
-    };
-    expect(sent([user, indexed])).toEqual([user, called('a')]);
+  it('have no phase, and no index of calls where echoes are refused', () => {
+    const indexed = [{ index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }];
+    const echoed: ChatMessage = { ...called('a'), phase: 'commentary', tool_calls: indexed };
+    expect(sent([user, echoed])).toEqual([user, { ...called('a'), tool_calls: indexed }]);
+    expect(sent([user, echoed], settingsOf({ echoes: [] }))).toEqual([user, called('a')]);
   });
 
   it('leave the legacy form of a call as it is', () => {
@@ -158,14 +155,13 @@ describe('the ids of calls for an upstream', () => {
 
 describe('the messages of a growing transcript', () => {
   const id = fc.constantFrom('a', 'search:0', callIds.show('search:0', 0), 'x'.repeat(70), 'abcDEF123');
-  const turn = fc
-    .tuple(fc.uniqueArray(id, { maxLength: 3 }), fc.boolean())
-    .map(([ids, withPicture]) => [
-      { role: 'user' as const, content: 'go' },
-      ...(ids.length > 0 ? [called(...ids)] : []),
-      ...ids.map((each) => result(each, withPicture ? [picture] : 'ok')),
-      { role: 'assistant' as const, content: 'done', reasoning_content: 'because' },
-    ]);
+  const turnOf = ([ids, withPicture]: [string[], boolean]): ChatMessage[] => [
+    { role: 'user', content: 'go' },
+    ...(ids.length > 0 ? [called(...ids)] : []),
+    ...ids.map((each) => result(each, withPicture ? [picture] : 'ok')),
+    { role: 'assistant', content: 'done', reasoning_content: 'because' },
+  ];
+  const turn = fc.tuple(fc.uniqueArray(id, { maxLength: 3 }), fc.boolean()).map(turnOf);
   const variants: Partial<Quirks>[] = [
     {},
     { callIds: 'alnum9', nullContent: 'empty' },

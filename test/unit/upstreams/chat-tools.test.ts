@@ -101,6 +101,12 @@ describe('the choice among tools', () => {
   });
 });
 
+it('a choice of a tool that was left out is said, another is not', () => {
+  const tools = [plain('f'), { type: 'web_search' }];
+  expect(send({ tools, tool_choice: { type: 'web_search' } }).toolChoice).toBe('auto');
+  expect(send({ tools, tool_choice: 'auto' }).toolChoice).toBeUndefined();
+});
+
 it('tools that run at the upstream are left out and named, unless the channel allows them', () => {
   const tools = [plain('f'), { type: 'web_search' }];
   expect(send({ tools })).toMatchObject({ body: { tools: [plain('f')] }, dropped: ['tools'] });

@@ -61,3 +61,66 @@ describe("an upstream's usage", () => {
     });
   });
 });
+
+describe("the upstream's cache", () => {
+  const split = (value: object): unknown => {
+    const usage = readUsage(value)?.usage;
+    return [usage?.prompt_tokens, usage?.prompt_tokens_details];
+  };
+  const base = { prompt_tokens: 10, completion_tokens: 1 };
+  it.each([
+    [
+      'reads, as OpenAI names them',
+      { ...base, prompt_tokens_details: { cached_tokens: 4 } },
+      [10, { cached_tokens: 4 }],
+    ],
+    [
+      'reads and writes, as OpenRouter names them',
+      { ...base, prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 2 } },
+      [10, { cached_tokens: 4, cache_write_tokens: 2 }],
+    ],
+    [
+      'no writes, which is not none reported',
+      { ...base, cache_write_tokens: 0 },
+      [10, { cached_tokens: 0, cache_write_tokens: 0 }],
+    ],
+    [
+      'reads, as DeepSeek names them',
+      { ...base, prompt_cache_hit_tokens: 4, prompt_cache_miss_tokens: 6 },
+      [10, { cached_tokens: 4 }],
+    ],
+    ['reads, as Moonshot names them', { ...base, cached_tokens: 4 }, [10, { cached_tokens: 4 }]],
+    [
+      'reads and writes of a gateway that counts them into the prompt',
+      { ...base, cache_read_input_tokens: 4, cache_creation_input_tokens: 2 },
+      [10, { cached_tokens: 4, cache_write_tokens: 2 }],
+    ],
+    [
+      'reads and writes beside the input, as Anthropic counts',
+      { input_tokens: 10, output_tokens: 1, cache_read_input_tokens: 4, cache_creation_input_tokens: 2 },
+      [16, { cached_tokens: 4, cache_write_tokens: 2 }],
+    ],
+    [
+      'more than the prompt, so they were counted beside it',
+      { ...base, cache_read_input_tokens: 400, cache_creation_input_tokens: 2 },
+      [412, { cached_tokens: 400, cache_write_tokens: 2 }],
+    ],
+    [
+      'writes for an hour apart',
+      {
+        ...base,
+        cache_read_input_tokens: 0,
+        cache_creation_input_tokens: 5,
+        cache_creation: { ephemeral_5m_input_tokens: 2, ephemeral_1h_input_tokens: 3 },
+      },
+      [10, { cached_tokens: 0, cache_write_tokens: 2, cache_write_1h_tokens: 3 }],
+    ],
+    [
+      'more than there was, which is lowered',
+      { ...base, cached_tokens: 8, cache_write_tokens: 8 },
+      [10, { cached_tokens: 8, cache_write_tokens: 2 }],
+    ],
+  ])('has %s', (_case, value, expected) => {
+    expect(split(value)).toEqual(expected);
+  });
+});

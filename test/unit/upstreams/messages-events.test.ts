@@ -1,25 +1,12 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ChunksToCompletion } from '../../../shared/endpoints/chat/fold.ts';
-import { BodyEvents } from '../../../shared/upstreams/body-events.ts';
 import { MessagesReader } from '../../../shared/upstreams/dialects/messages/events.ts';
 import { messagesError } from '../../../shared/upstreams/dialects/messages/failure.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../../shared/upstreams/upstream-failure.ts';
 import type { ChatChunk } from '../../../shared/wire/chat-response.ts';
 import { callIds, readerContext } from '../../support/dialect-parts.ts';
 
-const folder = path.join(import.meta.dirname, '..', '..', 'golden', 'upstream', 'messages');
-const transcripts = readdirSync(folder).filter((name) => name.endsWith('.txt'));
-const limits = { answerBytesMax: 1e6, documentBytesMax: 1e6, lineLengthMax: 1e5 };
 type Json = Record<string, unknown>;
-
-function read(pieces: Uint8Array[]): { chunks: ChatChunk[]; reader: MessagesReader } {
-  const reader = new MessagesReader(readerContext());
-  const body = new BodyEvents(limits);
-  const events = [...pieces.flatMap((piece) => body.push(piece)), ...body.end()];
-  return { chunks: [...events.flatMap((event) => reader.push(event)), ...reader.end()], reader };
-}
 
 const wrapping = readerContext({ sent: { body: {}, dropped: [], wrapped: new Set(['patch']) } });
 
@@ -70,31 +57,6 @@ const end = { type: 'message_stop' };
 const textBlock = (index = 0): Json => start({ type: 'text', text: '' }, index);
 const use = (id: string, name = 'f', input: unknown = {}): Json => ({ type: 'tool_use', id, name, input });
 const longId = (letter: string): string => `toolu_${letter.repeat(20)}`;
-
-describe.each(transcripts)('%s', (name) => {
-  const bytes = new Uint8Array(readFileSync(path.join(folder, name)));
-  const expected = read([bytes]);
-
-  it('becomes these chunks and this state', async () => {
-    const { chunks, reader } = expected;
-    const { choices, usage } = whole(chunks) as { choices: unknown; usage: unknown };
-    const brief = chunks.map(({ choices: [choice] }) => choice ?? 'usage');
-    const { state, serviceTier } = reader;
-    const answer = { chunks: brief, completion: { choices, usage }, state, serviceTier };
-    await expect(`${JSON.stringify(answer, undefined, 2)}\n`).toMatchFileSnapshot(
-      path.join(folder, name.replace('.txt', '.state.json')),
-    );
-  });
-
-  it('becomes the same for every way of cutting its bytes in two, and byte by byte', () => {
-    for (let cut = 0; cut <= bytes.length; cut += 1) {
-      const { chunks, reader } = read([bytes.subarray(0, cut), bytes.subarray(cut)]);
-      expect(whole(chunks)).toEqual(whole(expected.chunks));
-      expect(reader.state).toEqual(expected.reader.state);
-    }
-    expect(read([...bytes].map((byte) => Uint8Array.of(byte))).chunks).toEqual(expected.chunks);
-  });
-});
 
 describe('the reason to stop', () => {
   it.each([

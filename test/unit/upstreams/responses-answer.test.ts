@@ -118,6 +118,12 @@ describe('what an answer makes the relay hold', () => {
   });
 });
 
+it('an answer may have 1,024 calls', () => {
+  const calls = Array.from({ length: 1025 }, (_, i) => done(called(`call_${i}`, '{}'), at(i)));
+  expect(read([...calls.slice(1), completed()]).calls).toHaveLength(1024);
+  expect(() => read([...calls, completed()])).toThrow('too_large');
+});
+
 describe('the state of a turn', () => {
   it('goes back up byte for byte, in its place', () => {
     const items = [

@@ -139,12 +139,9 @@ describe('the items of messages', () => {
       [sentText('t', 'commentary')],
     ],
     [
-      'legacy calls and results find each other',
-      [
-        { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } },
-        { role: 'function', name: 'f', content: 'ok' },
-      ],
-      [sentCall('call_legacy_0'), { type: 'function_call_output', call_id: 'call_legacy_0', output: 'ok' }],
+      'a result of a function that nobody called is what a user says',
+      [{ role: 'function', name: 'f', content: 'ok' }],
+      [sentUser('ok')],
     ],
     ['empty arguments are an object', [assistant(null, call('call_1', 'f', ''))], [sentCall('call_1')]],
   ])('%s', (_case, messages, expected) => {

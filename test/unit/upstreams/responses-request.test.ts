@@ -168,6 +168,22 @@ describe('the fields of a Responses request', () => {
     expect(sent(request, more).body).toEqual({ ...base, ...expected });
   });
 
+  it('report the choice of a tool that is not sent', () => {
+    const choice = { tool_choice: { type: 'function', function: { name: 'other' } } };
+    expect(sent({ tools: [functionTool], ...choice }).toolChoice).toBe('auto');
+    expect(sent({ tools: [functionTool], tool_choice: 'auto' }).toolChoice).toBeUndefined();
+    expect(sent({ tools: [functionTool] }).toolChoice).toBeUndefined();
+  });
+
+  it('begin with what the next turn begins with', () => {
+    const tools = [functionTool];
+    const turn = JSON.stringify(sent({ tools, temperature: 1 }).body);
+    const next = JSON.stringify(sent({ tools, temperature: 0, messages: [...messages, ...messages] }).body);
+    const prefix = turn.slice(0, turn.indexOf(']}],"store') + 2);
+    expect(prefix).toContain('"tools"');
+    expect(next.startsWith(prefix)).toBe(true);
+  });
+
   it('report a limit that the vendor would refuse as too low, and the raised one', () => {
     const { body, outputTokensMax } = sent({ max_tokens: 1 });
     expect({ limit: body['max_output_tokens'], outputTokensMax }).toEqual({ limit: 16, outputTokensMax: 16 });
@@ -192,7 +208,6 @@ describe('what a Responses upstream cannot be sent', () => {
     ['response_format', { response_format: { type: 'grammar' } }],
     ['modalities', { modalities: ['text', 'audio'] }],
     ['audio', { audio: { voice: 'v' } }],
-    ['functions', { functions: [{ name: 'f' }] }],
     ['messages[0].content[0]', content({ type: 'input_audio', input_audio: { data: '', format: 'wav' } })],
     ['messages[0].content[0]', content({ type: 'file', file: { filename: 'a.pdf' } })],
   ])('is refused by name: %s', (param, request) => {

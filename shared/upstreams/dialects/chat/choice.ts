@@ -4,9 +4,9 @@ import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import { ErrorInAnswer } from '../../upstream-failure.ts';
 import { UpstreamToolCalls, type ToolCallReading } from './calls/tool-calls.ts';
+import { DetailBlocks } from './detail-blocks.ts';
 import { readDelta, type DeltaReading } from './delta.ts';
 import { chatError } from './failure.ts';
-import { ReasoningDetails } from './reasoning-details.ts';
 import { statePartsOf } from './state.ts';
 import { MirroredReasoning, ThinkTags } from './think-tags.ts';
 
@@ -33,7 +33,7 @@ export class Choice {
   readonly #tools: UpstreamToolCalls;
   readonly #tags: ThinkTags | undefined;
   readonly #mirrored = new MirroredReasoning();
-  readonly #details = new ReasoningDetails();
+  readonly #details = new DetailBlocks();
   #reasoning: { field: 'reasoning_content' | 'reasoning'; text: string } | undefined;
   #extra: JsonRecord | undefined;
   #textLength = 0;

@@ -24,9 +24,8 @@ const binding = new Map<string, (value: unknown) => boolean>([
   ['n', (value) => value !== 1],
   ...limitFields.map((field): [string, () => boolean] => [field, () => true]),
 ]);
-const always = new Set(['model', 'messages']);
 
-/** Throws CannotCarry. */
+/** `asked`: all fields but the model and the conversation. Throws CannotCarry. */
 export function fittedFields(asked: JsonRecord, { quirks, allow }: RequestSettings): FittedFields {
   const body = { ...asked };
   const dropped: string[] = [];
@@ -37,7 +36,7 @@ export function fittedFields(asked: JsonRecord, { quirks, allow }: RequestSettin
   };
   for (const field of priceFields) if (!allow.includes(field)) drop(field);
   for (const [field, value] of Object.entries(body)) {
-    if (!quirks.fields || quirks.fields.has(field) || always.has(field)) continue;
+    if (!quirks.fields || quirks.fields.has(field)) continue;
     if (binding.get(field)?.(value) === true)
       throw new CannotCarry(field, `'${field}' is not supported by the upstream.`);
     drop(field);

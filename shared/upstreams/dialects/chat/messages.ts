@@ -8,6 +8,7 @@ import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.t
 import { mappedIds, type CallIds } from '../../call-ids.ts';
 import { wrappedInput } from '../../custom-tools.ts';
 import { CannotCarry, type RequestSettings } from '../../dialect.ts';
+import type { Quirks } from '../../quirks.ts';
 import { withState } from './state.ts';
 import { withoutNulls } from './without-nulls.ts';
 
@@ -32,7 +33,7 @@ export function chatMessages(call: CanonicalCall, settings: RequestSettings, wra
     }
     if (message.role === 'assistant') {
       if (message.tool_calls) {
-        const calls = message.tool_calls.map((each) => toolCall(each, wraps));
+        const calls = message.tool_calls.map((each) => toolCall(each, wraps, quirks));
         converted['tool_calls'] = calls;
         if (quirks.nullContent === 'empty' && calls.length > 0) converted['content'] ??= '';
       }
@@ -60,10 +61,10 @@ function textOfResult(parts: readonly ChatContentPart[], form: string): string |
   return texts.map(({ text }) => text ?? '').join('\n');
 }
 
-/** The index is a matter of streams; strict upstreams refuse it in a request. */
-function toolCall(source: object, wraps: boolean): JsonRecord {
+/** The index is a matter of streams. Clients echo it, and upstreams that refuse other echoes refuse it, too. */
+function toolCall(source: object, wraps: boolean, { echoes }: Quirks): JsonRecord {
   const call = withoutNulls(source);
-  delete call['index'];
+  if (echoes) delete call['index'];
   if (!wraps || call['type'] !== 'custom') return call;
   const { custom, ...rest } = call;
   const { name, input } = asRecord(custom);

@@ -8,6 +8,9 @@ import { chatMessages } from './messages.ts';
 import { chatTools } from './tools.ts';
 import { withoutNulls } from './without-nulls.ts';
 
+/** Fields that are set apart from the others, or never sent. */
+const elsewhere = ['official', 'stream', 'stream_options', 'model'];
+
 /**
  * Converts a call to the body for an upstream. Fields that the relay does not know are sent if the client wrote
  * Chat Completions. Requests a stream with usage unless the channel does not support it. Throws CannotCarry for what
@@ -17,16 +20,17 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
   const { form, request, unknown } = call;
   const { quirks } = settings;
   const asked: JsonRecord = withoutNulls(form === 'chat' ? { ...request, ...unknown } : request);
-  for (const field of ['official', 'stream', 'stream_options']) delete asked[field];
+  for (const field of elsewhere) delete asked[field];
+  delete asked['messages'];
   const tools = chatTools(call, settings);
-  asked['model'] = settings.model;
-  asked['messages'] = chatMessages(call, settings, tools.wraps);
   setOrDelete(asked, 'tools', tools.tools);
   setOrDelete(asked, 'tool_choice', tools.choice);
   if (tools.tools === undefined) delete asked['parallel_tool_calls'];
   setLimits(asked, settings);
 
-  const { body, dropped, effort } = fittedFields(asked, settings);
+  const messages = chatMessages(call, settings, tools.wraps);
+  const { body: fields, dropped, effort } = fittedFields(asked, settings);
+  const body: JsonRecord = { model: settings.model, messages, ...fields };
   const left = form === 'chat' ? [] : Object.keys(unknown);
   const unsent = [...left, ...tools.dropped, ...dropped, ...statelessNames(call, settings)];
   Object.assign(body, settings.set);
@@ -45,6 +49,7 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
     body,
     dropped: [...new Set(unsent)],
     effort,
+    toolChoice: tools.changedChoice,
     outputTokensMax: limitOf(body, settings),
     wrapped: tools.wrapped,
   };

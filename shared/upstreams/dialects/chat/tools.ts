@@ -10,6 +10,8 @@ export interface SentTools {
   /** Undefined: none, so that no choice is sent either. */
   tools: ChatTool[] | undefined;
   choice: unknown;
+  /** What the choice became because its tool was left out. */
+  changedChoice: 'auto' | undefined;
   /** Custom tools and their calls are sent as functions. */
   wraps: boolean;
   /** The names of the tools that were. */
@@ -29,8 +31,11 @@ export function chatTools({ form, request }: CanonicalCall, settings: RequestSet
   const tools = chosen.tools.map((tool) => (isCustom(tool) ? wrappedTool(tool) : tool));
   const wrapped = new Set(chosen.tools.filter(isCustom).flatMap((tool) => toolName(tool) ?? []));
   const dropped = known.length < declared.length ? ['tools'] : [];
-  if (tools.length === 0) return { tools: undefined, choice: undefined, wraps, wrapped, dropped };
-  return { tools, wraps, wrapped, dropped, choice: chatChoice(chosen.choice, wraps, allow) };
+  const sent = { wraps, wrapped, dropped, changedChoice: undefined };
+  if (tools.length === 0) return { ...sent, tools: undefined, choice: undefined };
+  const choice = chatChoice(chosen.choice, wraps, allow);
+  const changed = choice === 'auto' && isRecord(chosen.choice);
+  return { ...sent, tools, choice, changedChoice: changed ? 'auto' : undefined };
 }
 
 interface Choice {

@@ -1,9 +1,10 @@
 /** Shows tool calls as canonical pieces: a dense index, an id of its own for each, id and name in the first piece. */
 import type { ChatChunk, ToolCallDelta } from '../../../wire/chat-response.ts';
-import { isRecord, parseJson } from '../../../wire/json-record.ts';
+import { parseJson } from '../../../wire/json-record.ts';
+import { unwrappedInput } from '../../custom-tools.ts';
 import type { ReaderContext } from '../../dialect.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
-import type { AnswerItem } from './answer-items.ts';
+import type { AnswerItem } from './output-items.ts';
 import type { AnswerTurn } from './answer-turn.ts';
 
 /** Eight times what OpenAI allows. */
@@ -38,7 +39,7 @@ export class AnswerCalls {
    * `isWhole`: the call is not cut. A function without arguments gets an empty object, so that all arguments are JSON.
    */
   end(item: AnswerItem, isWhole: boolean): ChatChunk[] {
-    if (this.#isWrapped(item)) return this.#unwrap(item);
+    if (this.#isWrapped(item)) return this.#unwrap(item, isWhole);
     const part = item.parts.find(({ kind }) => kind === 'call');
     const index = item.callIndex ?? this.#count;
     const shown = item.callIndex === undefined ? [this.#first(item, part?.text ?? '')] : [];
@@ -53,12 +54,11 @@ export class AnswerCalls {
   }
 
   /** A call that was cut inside its wrapper is not shown: nobody could run it. */
-  #unwrap(item: AnswerItem): ChatChunk[] {
+  #unwrap(item: AnswerItem, isWhole: boolean): ChatChunk[] {
     const text = textOfCall(item);
-    const wrapper = parseJson(text);
-    if (item.callIndex !== undefined || wrapper === undefined) return [];
-    const input = isRecord(wrapper) && typeof wrapper['input'] === 'string' ? wrapper['input'] : text;
-    return [this.#first({ ...item, type: 'custom_tool_call' }, input, item)];
+    const isCut = parseJson(text) === undefined && (!isWhole || text.trimStart().startsWith('{'));
+    if (item.callIndex !== undefined || isCut) return [];
+    return [this.#first({ ...item, type: 'custom_tool_call' }, unwrappedInput(text), item)];
   }
 
   #first(as: AnswerItem, text: string, item = as): ChatChunk {

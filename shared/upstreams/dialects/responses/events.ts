@@ -5,7 +5,7 @@ import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
-import { AnswerItems, textOf, type AnswerItem, type ItemEvent, type TextKind } from './answer-items.ts';
+import { AnswerItems, textOf, type AnswerItem, type ItemEvent, type TextKind } from './output-items.ts';
 import { AnswerTurn } from './answer-turn.ts';
 import { responsesError } from './failure.ts';
 import { hasPlace, ItemReader } from './item-reader.ts';
@@ -174,9 +174,9 @@ export class ResponsesReader implements AnswerReader {
     if (typeof status === 'string' && status !== 'completed' && status !== 'incomplete')
       throw new UpstreamFailure('cut');
     const entries = Array.isArray(output) ? output : [];
-    const chunks = entries.flatMap((entry: unknown, place) => {
+    const chunks = entries.flatMap((entry: unknown) => {
       if (!isRecord(entry) || !itemTypes.has(String(entry['type']))) return [];
-      const item = this.#items.ofEntry(place, entry, (each) => agrees(each, entry));
+      const item = this.#items.ofEntry(entry, (each) => agrees(each, entry));
       return this.#reader.end(item, entry);
     });
     chunks.push(...this.#reader.last(this.#items.all, status !== 'incomplete'));

@@ -4,7 +4,7 @@ import type { JsonRecord } from '../../../wire/json-record.ts';
 import type { ReaderContext } from '../../dialect.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 import { AnswerCalls } from './answer-calls.ts';
-import { textOf, type AnswerItem, type TextKind, type TextPart } from './answer-items.ts';
+import { textOf, type AnswerItem, type TextKind, type TextPart } from './output-items.ts';
 import { entrySize, type AnswerTurn } from './answer-turn.ts';
 import { wholesOf, type WholeText } from './item-wholes.ts';
 import { chatLogprobs, imageDelta, urlCitation } from './text-details.ts';
@@ -94,8 +94,7 @@ export class ItemReader {
     }
     const taken = new Set<TextPart>();
     for (const whole of wholesOf(source)) chunks.push(...this.whole(item, whole, taken));
-    if (callTypes.has(item.type) && !item.closed)
-      chunks.push(...this.#calls.end(item, source['status'] !== 'incomplete'));
+    if (callTypes.has(item.type)) chunks.push(...this.#calls.end(item, source['status'] !== 'incomplete'));
     if (item.type === 'image_generation_call' && !item.closed) {
       const image = imageDelta(source);
       if (image) chunks.push(this.#turn.delta(image));

@@ -1,6 +1,6 @@
 /** The texts in a whole output item, as its last event and the list of the whole response hold them. */
 import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
-import type { AnswerItem, TextKind } from './answer-items.ts';
+import type { AnswerItem, TextKind } from './output-items.ts';
 
 export interface WholeText {
   kind: TextKind;

@@ -3,6 +3,7 @@ import type { ChatMessage, ChatToolCall } from '../../../wire/chat-request.ts';
 import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import { mappedIds } from '../../call-ids.ts';
+import { wrappedInput } from '../../custom-tools.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import { inputParts, toolOutput } from './request-content.ts';
 import { turnItems } from './request-turn.ts';
@@ -13,21 +14,18 @@ export interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds
 }
 
 /** Throws CannotCarry. */
-export function inputItems(source: readonly ChatMessage[], settings: InputSettings): JsonRecord[] {
-  const messages = source.map(withoutLegacyCalls);
+export function inputItems(messages: readonly ChatMessage[], settings: InputSettings): JsonRecord[] {
   const input = new InputItems(messages, settings);
-  const items = messages.flatMap((message, i) =>
-    input.itemsOf(message, `messages[${i}].content`, statesOf(source[i], settings)),
-  );
+  const items = messages.flatMap((message, i) => input.itemsOf(message, `messages[${i}].content`));
   return settings.quirks.system === 'first' ? withSystemFirst(items) : items;
 }
 
 /** Phases are no secret of another origin, so they stay where encrypted items are left out. */
 function statesOf(
-  message: ChatMessage | undefined,
+  message: ChatMessage,
   { states, without }: InputSettings,
 ): readonly StatePart[] | undefined {
-  const parts = message && states.get(message);
+  const parts = states.get(message);
   return without.has('state') ? parts?.filter((part) => !('opaque' in part && part.opaque['item'])) : parts;
 }
 
@@ -49,11 +47,17 @@ class InputItems {
     );
   }
 
-  itemsOf(message: ChatMessage, path: string, parts: readonly StatePart[] | undefined): JsonRecord[] {
+  itemsOf(message: ChatMessage, path: string): JsonRecord[] {
     const { role, content } = message;
-    if (role === 'assistant') return turnItems({ message, parts, callItem: (call) => this.#callItem(call) });
-    if (role === 'tool' || role === 'function') return [this.#resultItem(message, path)];
-    return [{ type: 'message', role, content: inputParts(content, path) }];
+    if (role === 'assistant') {
+      const parts = statesOf(message, this.#settings);
+      return turnItems({ message, parts, callItem: (call) => this.#callItem(call) });
+    }
+    if (role === 'tool') return [this.#resultItem(message, path)];
+    // The endpoint leaves the role `function` only to results without a call.
+    return [
+      { type: 'message', role: role === 'function' ? 'user' : role, content: inputParts(content, path) },
+    ];
   }
 
   #id(clientId: string): string {
@@ -79,7 +83,7 @@ class InputItems {
       this.#custom.add(callId);
       return { type: 'custom_tool_call', call_id: callId, name, input: text };
     }
-    return { type: 'function_call', call_id: callId, name, arguments: JSON.stringify({ input: text }) };
+    return { type: 'function_call', call_id: callId, name, arguments: wrappedInput(text) };
   }
 
   #resultItem({ tool_call_id: id, content }: ChatMessage, path: string): JsonRecord {
@@ -87,16 +91,6 @@ class InputItems {
     const type = this.#custom.has(callId) ? 'custom_tool_call_output' : 'function_call_output';
     return { type, call_id: callId, output: toolOutput(content, path) };
   }
-}
-
-/** The calls and results of clients that still use `function_call` have no id; a turn has one call at most. */
-function withoutLegacyCalls(message: ChatMessage, i: number, all: readonly ChatMessage[]): ChatMessage {
-  const { function_call: called } = message;
-  if (message.role === 'assistant' && called)
-    return { ...message, tool_calls: [{ id: `call_legacy_${i}`, type: 'function', function: called }] };
-  if (message.role !== 'function') return message;
-  const asked = all.findLastIndex(({ function_call: each }, j) => j < i && each);
-  return { ...message, tool_call_id: `call_legacy_${asked}` };
 }
 
 /** For upstreams that accept one system message, at the beginning: the texts in their order. */

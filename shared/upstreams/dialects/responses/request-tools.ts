@@ -2,11 +2,16 @@
 import type { CanonicalCall } from '../../../wire/canonical-call.ts';
 import type { ChatTool } from '../../../wire/chat-request.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { toolName, wrappedTool } from '../../custom-tools.ts';
 import type { RequestSettings } from '../../dialect.ts';
 
 export interface SentTools {
-  /** Fields of the body. Empty if no tool is left. */
-  fields: JsonRecord;
+  /** Undefined: no tool is left, so that no choice is sent either. */
+  tools: JsonRecord[] | undefined;
+  /** The fields beside them. */
+  choice: JsonRecord;
+  /** See SentBody.toolChoice. */
+  changedChoice: string | undefined;
   /** Whether a tool that runs at the upstream was left out. */
   droppedHosted: boolean;
   /** See SentBody. */
@@ -22,24 +27,28 @@ export function sentTools({ request }: CanonicalCall, settings: ToolSettings, ow
   const tools: JsonRecord[] = [];
   let droppedHosted = false;
   for (const tool of request.tools ?? []) {
-    const custom = asRecord(tool['custom']);
     if (tool.type === 'function') tools.push(functionTool(tool, ownForm));
     else if (tool.type === 'custom' && wraps) {
-      tools.push(wrappedTool(custom));
-      wrapped.add(String(custom['name']));
-    } else if (tool.type === 'custom') tools.push(customTool(custom));
+      tools.push(functionTool(wrappedTool(tool), false));
+      wrapped.add(toolName(tool) ?? '');
+    } else if (tool.type === 'custom') tools.push(customTool(asRecord(tool['custom'])));
     else if (ownForm && settings.allow.includes(tool.type)) tools.push(tool);
     else droppedHosted = true;
   }
-  if (tools.length === 0) return { fields: {}, droppedHosted, wrapped };
-  const choice = toolChoice(request.tool_choice, tools);
+  const left = { droppedHosted, wrapped, changedChoice: undefined };
+  if (tools.length === 0) return { ...left, tools: undefined, choice: {} };
+  const asked = request.tool_choice;
+  const choice = toolChoice(asked, tools);
   const parallel = request.parallel_tool_calls;
-  const fields = {
+  return {
+    ...left,
     tools,
-    ...(choice !== undefined && { tool_choice: choice }),
-    ...(typeof parallel === 'boolean' && { parallel_tool_calls: parallel }),
+    choice: {
+      ...(choice !== undefined && { tool_choice: choice }),
+      ...(typeof parallel === 'boolean' && { parallel_tool_calls: parallel }),
+    },
+    changedChoice: choice === 'auto' && asked !== 'auto' ? 'auto' : undefined,
   };
-  return { fields, droppedHosted, wrapped };
 }
 
 const described = ({ description }: JsonRecord): JsonRecord =>
@@ -72,27 +81,6 @@ function customTool(custom: JsonRecord): JsonRecord {
     name: custom['name'],
     ...described(custom),
     ...(typeof format['type'] === 'string' && { format: sent }),
-  };
-}
-
-/** A custom tool for upstreams without such tools. The grammar stands in the description, where the model reads it. */
-function wrappedTool(custom: JsonRecord): JsonRecord {
-  const { definition } = asRecord(asRecord(custom['format'])['grammar']);
-  const words = [
-    custom['description'],
-    typeof definition === 'string' ? `Grammar of the input:\n${definition}` : '',
-  ];
-  return {
-    type: 'function',
-    name: custom['name'],
-    description: words.filter((word) => typeof word === 'string' && word !== '').join('\n\n'),
-    parameters: {
-      type: 'object',
-      properties: { input: { type: 'string', description: 'The input of the tool, as plain text.' } },
-      required: ['input'],
-      additionalProperties: false,
-    },
-    strict: false,
   };
 }
 

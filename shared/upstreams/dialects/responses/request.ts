@@ -61,11 +61,13 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
   if (hasState && settings.without.has('state')) dropped.push('reasoning');
 
   const own = ownForm ? unknown : {};
+  // Vendors cache from the front, so tools and input precede what may change between turns.
   const body: JsonRecord = withoutUndefined({
-    ...passed,
     model: settings.model,
-    ...tools.fields,
+    tools: tools.tools,
     input: inputItems(request.messages, { ...settings, customTools: settings.quirks.customTools !== false }),
+    ...passed,
+    ...tools.choice,
     store: false,
     include: included(sent, own, settings),
     text: textField(request, own),
@@ -85,6 +87,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
     dropped,
     ...(typeof effort === 'string' && effort !== request.reasoning_effort && { effort }),
     ...(typeof limit === 'number' && { outputTokensMax: limit }),
+    toolChoice: tools.changedChoice,
     wrapped: tools.wrapped,
   };
 }
@@ -97,7 +100,7 @@ function refuse({ stop, n, response_format: format }: ChatRequest, unknown: Json
     throw refused('response_format');
   const { modalities } = unknown;
   if (Array.isArray(modalities) && modalities.some((each) => each !== 'text')) throw refused('modalities');
-  for (const param of ['audio', 'functions']) if (unknown[param]) throw refused(param);
+  if (unknown['audio']) throw refused('audio');
 }
 
 const refused = (param: string): CannotCarry =>

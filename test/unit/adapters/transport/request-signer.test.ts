@@ -15,7 +15,10 @@ const aws = {
 };
 const now = Date.UTC(2026, 10, 21, 9, 30, 5);
 
-async function send(more: Partial<UpstreamRequest>): Promise<{ headers: IncomingHttpHeaders; body: string }> {
+async function send(
+  more: Partial<UpstreamRequest>,
+  path = '/openai/v1/chat/completions',
+): Promise<{ headers: IncomingHttpHeaders; body: string }> {
   const seen = Promise.withResolvers<{ headers: IncomingHttpHeaders; body: string }>();
   const server = createServer((request, response) => {
     void text(request).then((body) => seen.resolve({ headers: request.headers, body }));
@@ -30,7 +33,7 @@ async function send(more: Partial<UpstreamRequest>): Promise<{ headers: Incoming
   const transport = httpsUpstreamTransport({ local: true, sign: requestSigner({ aws, clock }) });
   await transport.send(
     {
-      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/openai/v1/chat/completions`,
+      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`,
       headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
       body: '{"model":"ü"}',
       connectTimeoutMs: 2000,
@@ -45,11 +48,12 @@ const hash = (data: string): string => createHash('sha256').update(data).digest(
 const hmac = (key: string | Buffer, data: string): Buffer => createHmac('sha256', key).update(data).digest();
 
 /** Signature Version 4 once more, from what arrived, as AWS would check it. */
-function signatureOf(headers: IncomingHttpHeaders, body: string, region: string, service: string): string {
+function signatureOf(headers: IncomingHttpHeaders, body: string, path: string): string {
+  const [region, service] = ['us-west-2', 'bedrock'];
   const names = /SignedHeaders=([^,]+)/.exec(headers.authorization ?? '')?.[1]?.split(';') ?? [];
   const canonical = [
     'POST',
-    '/openai/v1/chat/completions',
+    path,
     '',
     ...names.map((name) => `${name}:${String(headers[name])}`),
     '',
@@ -62,18 +66,24 @@ function signatureOf(headers: IncomingHttpHeaders, body: string, region: string,
   return hmac(key, toSign).toString('hex');
 }
 
-test('a request with a scope arrives with a signature of the role over host, body and session', async () => {
-  const { headers, body } = await send({ awsScope: { service: 'bedrock', region: 'us-west-2' } });
-  expect(body).toBe('{"model":"ü"}');
-  expect(headers).toMatchObject({ 'x-amz-security-token': 'the-session', 'x-amz-date': '20261121T093005Z' });
-  const { authorization = '' } = headers;
-  expect(authorization).toContain('Credential=AKID/20261121/us-west-2/bedrock/aws4_request');
-  for (const name of ['host', 'content-type', 'x-amz-date', 'x-amz-security-token'])
-    expect(authorization).toMatch(new RegExp(`SignedHeaders=[^,]*\\b${name}\\b`));
-  expect(authorization).toMatch(/Signature=[0-9a-f]{64}$/);
-  expect(authorization.split('Signature=')[1]).toBe(signatureOf(headers, body, 'us-west-2', 'bedrock'));
-  expect(authorization + JSON.stringify(headers)).not.toContain('very-secret');
-});
+test.each(['/openai/v1/chat/completions', '/openai/v1/responses', '/anthropic/v1/messages'])(
+  'a request to %s with a scope arrives with a signature of the role over host, body and session',
+  async (path) => {
+    const { headers, body } = await send({ awsScope: { service: 'bedrock', region: 'us-west-2' } }, path);
+    expect(body).toBe('{"model":"ü"}');
+    expect(headers).toMatchObject({
+      'x-amz-security-token': 'the-session',
+      'x-amz-date': '20261121T093005Z',
+    });
+    const { authorization = '' } = headers;
+    expect(authorization).toContain('Credential=AKID/20261121/us-west-2/bedrock/aws4_request');
+    for (const name of ['host', 'content-type', 'x-amz-date', 'x-amz-security-token'])
+      expect(authorization).toMatch(new RegExp(`SignedHeaders=[^,]*\\b${name}\\b`));
+    expect(authorization).toMatch(/Signature=[0-9a-f]{64}$/);
+    expect(authorization.split('Signature=')[1]).toBe(signatureOf(headers, body, path));
+    expect(authorization + JSON.stringify(headers)).not.toContain('very-secret');
+  },
+);
 
 test('a request without one arrives as it was given, with nothing of the role', async () => {
   const { headers } = await send({ headers: { authorization: 'Bearer x' } });

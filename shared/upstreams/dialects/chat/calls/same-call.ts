@@ -69,7 +69,7 @@ function canonicalOf(text: string): string {
  */
 export function unsentPart(call: OpenCall, { name, text }: CallPiece): string {
   const sent = call.text;
-  if (sent.trim() === '' || text.length <= sent.length || !text.trimStart().startsWith('{')) return text;
+  if (text.length <= sent.length || sent.trim() === '' || !text.trimStart().startsWith('{')) return text;
   // Where a value is expected, an object that begins like the whole may be a part of it.
   if (name === undefined && call.scan.wantsValue) return text;
   return text.startsWith(sent) && isWholeObject(text) ? text.slice(sent.length) : text;

@@ -4,7 +4,7 @@ import type { JsonRecord } from '../../../wire/json-record.ts';
 /** The fields of text. Encrypted blocks come whole. */
 const textFields = ['text', 'summary'] as const;
 
-export class ReasoningDetails {
+export class DetailBlocks {
   readonly blocks: JsonRecord[] = [];
 
   push(pieces: readonly JsonRecord[]): void {

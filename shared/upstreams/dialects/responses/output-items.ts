@@ -100,7 +100,7 @@ export class AnswerItems {
    * upstream left gaps, so what fits best is taken, and every item once. `agrees`: what was read of an item is the
    * beginning of the entry.
    */
-  ofEntry(place: number, source: JsonRecord, agrees: (item: AnswerItem) => boolean): AnswerItem {
+  ofEntry(source: JsonRecord, agrees: (item: AnswerItem) => boolean): AnswerItem {
     const type = String(source['type']);
     const [id, callId] = [textOf(source['id']), textOf(source['call_id'])];
     const open = this.#items.filter(
@@ -110,7 +110,6 @@ export class AnswerItems {
     const item =
       open.find((each) => hasId(each) && agrees(each)) ??
       open.find(hasId) ??
-      open.find((each) => each.outputIndex === place && agrees(each)) ??
       open.find(agrees) ??
       this.#add(type, { outputIndex: undefined, id });
     item.listed = true;

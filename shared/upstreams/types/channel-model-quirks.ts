@@ -2,7 +2,7 @@
  * What vendors' models want whoever serves them, by the upstream's name of the model. Defaults below those of the
  * channel's type and of its row. Sources: docs/channels.md.
  */
-import type { Quirks } from './quirks.ts';
+import type { Quirks } from '../quirks.ts';
 
 const byName: { pattern: RegExp; quirks: Partial<Quirks> }[] = [
   // DeepSeek V4 refuses a tool loop whose earlier turns lack the field; `chat` and `reasoner` are V4 by other names.

@@ -1,0 +1,22 @@
+/** The forms in which one candidate is asked: the usual one, and repeats of a refused request. */
+import type { Repeat } from '../../upstreams/dialect.ts';
+
+/** How an attempt differs from the usual one. */
+export interface Variant {
+  /** Overrides the channel's dialect. */
+  readonly dialect?: string | undefined;
+  readonly without: ReadonlySet<Repeat>;
+}
+
+export const usual: Variant = { without: new Set() };
+
+/** The same candidate is to be asked again. Nothing of the refused answer was passed on. */
+export class AskAgain extends Error {
+  override readonly name = 'AskAgain';
+  readonly variant: Variant;
+
+  constructor(variant: Variant) {
+    super('the same candidate is asked again');
+    this.variant = variant;
+  }
+}

@@ -1,0 +1,42 @@
+import { DeclaredNames } from '../../shared/upstreams/dialects/chat/calls/declared-names.ts';
+import { UpstreamToolCalls } from '../../shared/upstreams/dialects/chat/calls/tool-calls.ts';
+import type { ToolCallDelta } from '../../shared/wire/chat-response.ts';
+
+/** Feeds pieces of tool calls, as Chat Completions upstreams cut them, to the machine that reads them. */
+
+export interface ToolCallSetting {
+  declared?: string[];
+  wrapped?: string[];
+  whole?: boolean;
+}
+
+export function machineWith({ declared = [], wrapped = [] }: ToolCallSetting = {}): UpstreamToolCalls {
+  let shown = 0;
+  return new UpstreamToolCalls({
+    showId: (id) => id ?? `call_${shown++}`,
+    names: new DeclaredNames(declared),
+    wrapped: new Set(wrapped),
+    keep: () => undefined,
+  });
+}
+
+export function deltasOf(deltas: object[][], setting: ToolCallSetting = {}): ToolCallDelta[] {
+  const machine = machineWith(setting);
+  return [...deltas.flatMap((pieces) => machine.push(pieces)), ...machine.end(setting.whole ?? true)];
+}
+
+/** The whole calls that some deltas add up to. */
+export function wholeCalls(deltas: object[][], setting: ToolCallSetting = {}): [string, string][] {
+  const whole: [string, string][] = [];
+  for (const { index, function: called, custom } of deltasOf(deltas, setting)) {
+    const known = whole[index];
+    const text = called?.arguments ?? custom?.input ?? '';
+    if (known) known[1] += text;
+    else whole[index] = [called?.name ?? custom?.name ?? '', text];
+  }
+  return whole;
+}
+export const callPiece = (name: string | undefined, text: string | undefined, more: object = {}): object => ({
+  ...more,
+  function: { ...(name !== undefined && { name }), ...(text !== undefined && { arguments: text }) },
+});

@@ -1,0 +1,200 @@
+import { describe, expect, it } from 'vitest';
+import type { ReaderContext } from '../../../shared/upstreams/dialect.ts';
+import { ChatReader } from '../../../shared/upstreams/dialects/chat/events.ts';
+import { noQuirks } from '../../../shared/upstreams/quirks.ts';
+import type { ChatChunk, ToolCallDelta } from '../../../shared/wire/chat-response.ts';
+import { callIds, readerContext } from '../../support/dialect-parts.ts';
+
+interface Answer {
+  reader: ChatReader;
+  chunks: ChatChunk[];
+}
+
+function read(events: object[], context: Partial<ReaderContext> = {}): Answer {
+  const reader = new ChatReader(readerContext(context));
+  const chunks = events.flatMap((value) => reader.push({ kind: 'value', value }));
+  return { reader, chunks: [...chunks, ...reader.push({ kind: 'done' }), ...reader.end()] };
+}
+const delta = (said: object, finish: string | null = null, more: object = {}): object => ({
+  choices: [{ index: 0, delta: said, finish_reason: finish, ...more }],
+});
+const deltasOf = ({ chunks }: Answer): object[] =>
+  chunks.flatMap(({ choices }) => choices.map((each) => each.delta));
+const callsOf = ({ chunks }: Answer): ToolCallDelta[] =>
+  chunks.flatMap(({ choices }) => choices.flatMap((each) => each.delta.tool_calls ?? []));
+const finishOf = ({ chunks }: Answer): unknown =>
+  chunks.flatMap(({ choices }) => choices).findLast((each) => each.finish_reason)?.finish_reason;
+const call = (id: string, text = '{"a":1}', more: object = {}): object => ({
+  id,
+  function: { name: 'f', arguments: text },
+  ...more,
+});
+
+describe('what an answer says beside text', () => {
+  const url = { url: 'https://example.com', title: 'Example', start_index: 1, end_index: 5 };
+  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
+  it.each<[string, object, object]>([
+    [
+      'annotations, without what the upstream adds',
+      {
+        annotations: [{ type: 'url_citation', url_citation: { ...url, content: 'long' } }, { type: 'file' }],
+      },
+      { annotations: [{ type: 'url_citation', url_citation: url }] },
+    ],
+    ['images', { images: [{ ...image, index: 0 }, { type: 'image_url' }] }, { images: [image] }],
+    ['a refusal', { refusal: 'no' }, { refusal: 'no' }],
+    ['reasoning in either field', { reasoning_content: '', reasoning: 'so' }, { reasoning_content: 'so' }],
+    [
+      'reasoning details',
+      { reasoning_details: [{ type: 'reasoning.text', text: 'so' }] },
+      { reasoning_details: [{ type: 'reasoning.text', text: 'so' }] },
+    ],
+    [
+      'the state of a call',
+      { tool_calls: [call('a-long-id-of-a-vendor', '{}', { extra_content: { google: { x: 1 } } })] },
+      { tool_calls: [{ extra_content: { google: { x: 1 } } }] },
+    ],
+  ])('is carried: %s', (_case, said, expected) => {
+    expect(deltasOf(read([delta(said)]))[0]).toMatchObject({ role: 'assistant', ...expected });
+  });
+
+  it('is the service tier, if it is a word', () => {
+    expect(read([{ ...delta({ content: 'x' }), service_tier: 'flex' }]).reader.serviceTier).toBe('flex');
+    expect(read([{ ...delta({ content: 'x' }), service_tier: 'a b' }]).reader.serviceTier).toBeUndefined();
+  });
+
+  it('is reasoning between tags where the row says so, once', () => {
+    const events = ['<thi', 'nk>so', ' on</think>', 'hi'].map((content) => delta({ content }));
+    const quirks = { ...noQuirks, thinkTags: true };
+    const texts = (answer: Answer): string[] =>
+      (['reasoning_content', 'content'] as const).map((field) =>
+        deltasOf(answer)
+          .map((each) => (each as Record<string, string>)[field] ?? '')
+          .join(''),
+      );
+    expect(texts(read(events, { quirks }))).toEqual(['so on', 'hi']);
+    expect(texts(read(events))).toEqual(['', '<think>so on</think>hi']);
+    const mirrored = [delta({ reasoning_content: 'so', content: '<think>so' }), ...events.slice(2)];
+    expect(texts(read(mirrored, { quirks }))).toEqual(['so on', 'hi']);
+    expect(texts(read(events.slice(0, 2), { quirks }))).toEqual(['so', '']);
+  });
+});
+
+describe('the ids of calls', () => {
+  it('are unique for the client and hold the vendor’s own', () => {
+    const calls = callsOf(read([delta({ tool_calls: [call('search:0', '{"a":1}', { index: 0 })] })]));
+    expect(calls[0]?.id).not.toBe('search:0');
+    expect(callIds.vendorId(calls[0]?.id ?? '')).toBe('search:0');
+  });
+
+  it('differ, although the upstream repeats them within and between choices', () => {
+    const id = 'an-id-of-more-than-twenty';
+    const calls = [call(id, '{"a":1}', { index: 0 }), call(id, '{"b":1}', { index: 1 })];
+    const choices = [0, 1].map((index) => ({ index, delta: { tool_calls: calls }, finish_reason: 'stop' }));
+    const ids = callsOf(read([{ choices }])).map((each) => each.id);
+    expect([ids.length, new Set(ids).size]).toEqual([4, 4]);
+  });
+});
+
+describe('a wrapped custom call in an answer', () => {
+  const sent = { body: {}, dropped: [], wrapped: new Set(['f']) };
+  it('is a custom call', () => {
+    const answer = read([delta({ tool_calls: [call('x', '{"input":"hi"}')] }, 'tool_calls')], { sent });
+    expect(callsOf(answer)).toMatchObject([{ type: 'custom', custom: { name: 'f', input: 'hi' } }]);
+    expect(finishOf(answer)).toBe('tool_calls');
+  });
+
+  it.each([
+    ['length', 'length'],
+    ['tool_calls', 'stop'],
+  ])('that was cut is no call, and the answer ends with %s -> %s', (reason, expected) => {
+    const answer = read([delta({ tool_calls: [call('x', '{"input":"hi')] }, reason)], { sent });
+    expect([callsOf(answer), finishOf(answer)]).toEqual([[], expected]);
+  });
+});
+
+describe('an error in an answer', () => {
+  it.each<[string, object, object]>([
+    [
+      'beside the choices',
+      { error: { message: 'too long', code: 'context_length_exceeded', type: 'invalid_request_error' } },
+      { code: 'context_length_exceeded' },
+    ],
+    [
+      'of a server that sends it bare',
+      { object: 'error', message: 'no', code: 40303 },
+      { message: 'no', code: 40303 },
+    ],
+    [
+      'by its type',
+      { type: 'error', error: { type: 'overloaded_error', message: 'x' } },
+      { type: 'overloaded_error' },
+    ],
+    ['in a choice', delta({ content: '' }, 'error', { error: { code: 502, message: 'x' } }), { code: 502 }],
+    ['without a word', delta({}, 'error'), {}],
+  ])('ends it and can be read: %s', (_case, event, error) => {
+    const thrown = expect.objectContaining({ name: 'ErrorInAnswer', error: expect.objectContaining(error) });
+    expect(() => read([event])).toThrow(thrown);
+    expect(() => read([delta({ content: 'x' }), event])).toThrow(thrown);
+  });
+
+  it('means nothing once every choice is finished', () => {
+    expect(finishOf(read([delta({ content: 'x' }, 'stop'), { error: { message: 'late' } }]))).toBe('stop');
+  });
+});
+
+describe('the counts of an answer', () => {
+  const counts = { prompt_tokens: 3, completion_tokens: 4 };
+  it.each([
+    ['beside the choices', { choices: [], usage: counts }],
+    ['in the first choice', delta({}, 'stop', { usage: counts })],
+    ['under x_groq', { ...delta({}, 'stop'), x_groq: { id: 'x', usage: counts } }],
+  ])('are read %s', (_case, event) => {
+    const { reader, chunks } = read([delta({ content: 'x' }), event]);
+    expect(reader.usage).toMatchObject({ ...counts, total_tokens: 7 });
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: counts });
+  });
+
+  it('are the larger of each, however often they come', () => {
+    const events = [
+      { choices: [], usage: { ...counts, prompt_tokens_details: { cached_tokens: 2 } } },
+      { choices: [], usage: { prompt_tokens: 3, completion_tokens: 9, prompt_tokens_details: null } },
+      { choices: [], usage: { prompt_tokens: 0, completion_tokens: 0 } },
+    ];
+    expect(read([delta({ content: 'x' }, 'stop'), ...events]).reader.usage).toMatchObject({
+      prompt_tokens: 3,
+      completion_tokens: 9,
+      total_tokens: 12,
+      prompt_tokens_details: { cached_tokens: 2 },
+    });
+  });
+});
+
+describe('an answer that is too large to hold', () => {
+  const part = 'x'.repeat(1024 * 1024);
+  it.each<[string, (i: number) => object]>([
+    ['text', () => delta({ content: part })],
+    ['reasoning', () => delta({ reasoning: part })],
+    [
+      'arguments',
+      () => delta({ tool_calls: [{ index: 0, id: 'x', function: { name: 'f', arguments: part } }] }),
+    ],
+    [
+      'state of calls',
+      () => delta({ tool_calls: [call('x', '', { index: 0, extra_content: { a: part } })] }),
+    ],
+    ['state of the turn', () => delta({ extra_content: { a: part } })],
+    ['reasoning details', () => delta({ reasoning_details: [{ type: 'reasoning.encrypted', data: part }] })],
+    ['log probabilities', () => delta({}, null, { logprobs: { content: [{ token: part }] } })],
+    ['annotations', () => delta({ annotations: [{ url_citation: { url: part } }] })],
+  ])('ends: %s', (_case, event) => {
+    expect(() => read([0, 1, 2].map(event))).not.toThrow();
+    expect(() => read([0, 1, 2, 3, 4].map(event))).toThrow('too_large');
+  });
+
+  it('may hold images of a larger size, but not of any', () => {
+    const event = delta({ images: [{ type: 'image_url', image_url: { url: part } }] });
+    expect(() => read(Array(8).fill(event))).not.toThrow();
+    expect(() => read(Array(17).fill(event))).toThrow('too_large');
+  });
+});

@@ -1,0 +1,328 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  callPiece as piece,
+  deltasOf,
+  machineWith,
+  wholeCalls,
+  type ToolCallSetting,
+} from '../../support/tool-call-pieces.ts';
+
+type Case = [name: string, deltas: object[][], expected: [string, string][], setting?: ToolCallSetting];
+const at = (index: unknown, id?: string): object => ({ index, ...(id !== undefined && { id }) });
+const declared = ['get', 'get_weather', 'get_time'];
+
+describe('a call that comes more than once', () => {
+  it.each<Case>([
+    [
+      'whole, with the finish reason',
+      [
+        [piece('f', '{"a"', at(0, 'x'))],
+        [piece(undefined, ':1}', at(0))],
+        [piece('f', '{"a":1}', at(0, 'x'))],
+      ],
+      [['f', '{"a":1}']],
+    ],
+    [
+      'whole, without id',
+      [[piece('f', '', at(0, 'x'))], [piece(undefined, '{"a":1}', at(0))], [piece('f', '{"a":1}', at(0))]],
+      [['f', '{"a":1}']],
+    ],
+    [
+      'written with other white space and order',
+      [[piece('f', '{"a":1,"b":2}', at(0, 'x'))], [piece('f', '{ "b": 2, "a": 1 }', at(0, 'x'))]],
+      [['f', '{"a":1,"b":2}']],
+    ],
+    [
+      'its arguments alone',
+      [[piece('f', '{"a":1}', at(0, 'x'))], [piece(undefined, '{"a":1}', at(0))]],
+      [['f', '{"a":1}']],
+    ],
+    [
+      'whole, after its beginning',
+      [[piece('f', '{', at(0, 'x'))], [piece(undefined, '{"a":1}', at(0))]],
+      [['f', '{"a":1}']],
+    ],
+    [
+      'whole, with its name, where a value was expected',
+      [[piece('f', '{"a":', at(0, 'x'))], [piece('f', '{"a":1}', at(0, 'x'))]],
+      [['f', '{"a":1}']],
+    ],
+    [
+      'not: an object inside that begins like the whole',
+      [
+        [piece('f', '{"a":', at(0, 'x'))],
+        [piece(undefined, '{"a":1}', at(0))],
+        [piece(undefined, '}', at(0))],
+      ],
+      [['f', '{"a":{"a":1}}']],
+    ],
+    ['twice in one piece', [[piece('f', '{"a":1}{"a":1}', at(0, 'x'))]], [['f', '{"a":1}']]],
+    [
+      'all calls in the last chunk',
+      [
+        [piece('f', '{"a":1}', at(0, 'x'))],
+        [piece('g', '{"b":"}{"}', at(1, 'y'))],
+        [piece('f', '{"a":1}', at(0, 'x')), piece('g', '{"b":"}{"}', at(1, 'y'))],
+      ],
+      [
+        ['f', '{"a":1}'],
+        ['g', '{"b":"}{"}'],
+      ],
+    ],
+    [
+      'an empty object before its arguments',
+      [[piece('f', '{}', at(0, 'x'))], [piece(undefined, '{"a"', at(0))], [piece(undefined, ':1}', at(0))]],
+      [['f', '{"a":1}']],
+    ],
+    [
+      'an empty object twice',
+      [[piece('f', '{}', at(0, 'x'))], [piece('f', '{}', at(0, 'x'))]],
+      [['f', '{}']],
+    ],
+    [
+      'a custom call',
+      [
+        [{ index: 0, id: 'x', type: 'custom', custom: { name: 'patch', input: 'a' } }],
+        [{ index: 0, custom: { input: 'b' } }],
+        [{ index: 0, id: 'x', type: 'custom', custom: { name: 'patch', input: 'ab' } }],
+      ],
+      [['patch', 'ab']],
+    ],
+  ])('is one call: %s', (_case, deltas, expected, setting) => {
+    expect(wholeCalls(deltas, setting)).toEqual(expected);
+  });
+
+  it.each<Case>([
+    [
+      'with ids of their own',
+      [[piece('f', '{"a":1}', at(0, 'x'))], [piece('f', '{"a":1}', at(0, 'y'))]],
+      [
+        ['f', '{"a":1}'],
+        ['f', '{"a":1}'],
+      ],
+    ],
+    [
+      'in one delta',
+      [[piece('f', '{"a":1}'), piece('f', '{"a":1}')]],
+      [
+        ['f', '{"a":1}'],
+        ['f', '{"a":1}'],
+      ],
+    ],
+    [
+      'in one delta, index 0 for all',
+      [[piece('f', '{"a":1}', at(0)), piece('f', '{"a":1}', at(0))]],
+      [
+        ['f', '{"a":1}'],
+        ['f', '{"a":1}'],
+      ],
+    ],
+    [
+      'without anything that says which',
+      [[piece('f', '{"a":1}')], [piece('f', '{"a":1}')]],
+      [
+        ['f', '{"a":1}'],
+        ['f', '{"a":1}'],
+      ],
+    ],
+  ])('is two where the tool was called twice: %s', (_case, deltas, expected) => {
+    expect(wholeCalls(deltas)).toEqual(expected);
+  });
+});
+
+describe('the name of a call', () => {
+  it.each<Case>([
+    [
+      'in pieces',
+      [[piece('get_', '', at(0, 'x'))], [piece('weather', '', at(0))], [piece(undefined, '{}', at(0))]],
+      [['get_weather', '{}']],
+      { declared },
+    ],
+    [
+      'in pieces, of which one is a name',
+      [
+        [piece('get', '', at(0, 'x'))],
+        [piece('_time', undefined, at(0))],
+        [piece(undefined, '{"a":1}', at(0))],
+      ],
+      [['get_time', '{"a":1}']],
+      { declared },
+    ],
+    [
+      'longer each time',
+      [[piece('get', '', at(0, 'x'))], [piece('get_ti', '', at(0))], [piece('get_time', '', at(0))]],
+      [['get_time', '{}']],
+      { declared },
+    ],
+    [
+      'the same each time',
+      [[piece('get', '', at(0, 'x'))], [piece('get', '', at(0))], [piece('get', '{"a":1}', at(0))]],
+      [['get', '{"a":1}']],
+      { declared },
+    ],
+    [
+      'interleaved',
+      [
+        [piece('get_', '', at(0, 'x')), piece('get_', '', at(1, 'y'))],
+        [piece('time', '', at(0)), piece('weather', '', at(1))],
+      ],
+      [
+        ['get_time', '{}'],
+        ['get_weather', '{}'],
+      ],
+      { declared },
+    ],
+    [
+      'of a tool that was not declared',
+      [[piece('other', '', at(0, 'x'))], [piece(undefined, '{}', at(0))]],
+      [['other', '{}']],
+      { declared },
+    ],
+    [
+      'with an index written as a string',
+      [
+        [piece('get', '{"a"', at('0', 'x')), piece('get', '{}', at('1', 'y'))],
+        [piece(undefined, ':1}', at('0'))],
+      ],
+      [
+        ['get', '{"a":1}'],
+        ['get', '{}'],
+      ],
+      { declared },
+    ],
+  ])('is read whole: %s', (_case, deltas, expected, setting) => {
+    // Calls are shown when their names are known, which may be in another order.
+    const calls = wholeCalls(deltas, setting);
+    expect(calls).toHaveLength(expected.length);
+    expect(calls).toEqual(expect.arrayContaining(expected));
+  });
+
+  it('is in the first piece that a client gets', () => {
+    const [first] = deltasOf([[piece('get_', '', at(0, 'x'))], [piece('time', '', at(0))]], { declared });
+    expect(first).toMatchObject({ index: 0, id: 'x', type: 'function', function: { name: 'get_time' } });
+  });
+
+  it('is sent at once when no other tool is called so', () => {
+    const machine = machineWith({ declared: ['get_time', 'other'] });
+    expect(machine.push([piece('other', '', at(0, 'x'))])).toHaveLength(1);
+    expect(machine.push([piece('get_', '', at(1, 'y'))])).toEqual([]);
+  });
+
+  it('ends the answer when it is longer than any', () => {
+    const machine = machineWith({ declared: ['n'.repeat(64)] });
+    expect(() => machine.push([piece('n'.repeat(65), '{}', at(0, 'x'))])).toThrow('too_large');
+  });
+
+  it('may be as long as the client declared it', () => {
+    const name = 'n'.repeat(100);
+    expect(wholeCalls([[piece(name, '{}')]], { declared: [name] })).toEqual([[name, '{}']]);
+  });
+});
+
+describe('a custom call', () => {
+  const custom = { index: 0, id: 'x', type: 'custom', custom: { name: 'patch', input: '*** ' } };
+  it('is carried as custom', () => {
+    expect(deltasOf([[custom], [{ index: 0, custom: { input: 'Begin' } }]])).toEqual([
+      custom,
+      { index: 0, custom: { input: 'Begin' } },
+    ]);
+  });
+
+  it('is none where an empty key stands beside a function', () => {
+    const [first, second] = deltasOf([
+      [piece('f', '', { index: 0, id: 'x', custom: {} })],
+      [piece(undefined, '{}1', { index: 0, custom: {} })],
+    ]);
+    expect([first, second]).toMatchObject([{ type: 'function', function: { name: 'f' } }, { function: {} }]);
+  });
+
+  const wrapped = { wrapped: ['patch'], declared: ['patch', 'f'] };
+  const cut = (text: string): object[][] => [
+    [piece('patch', '', at(0, 'x'))],
+    ...text.split('').map((c) => [piece(undefined, c, at(0))]),
+  ];
+  it.each([
+    ['whole', '{"input":"a\\n\\"b\\""}', 'a\n"b"'],
+    ['under another name', '{"patch":"a"}', 'a'],
+    ['without a wrapper', '*** Begin', '*** Begin'],
+    ['as a text in quotes', '"a"', 'a'],
+    ['of something else', '{"a":1,"b":2}', '{"a":1,"b":2}'],
+    ['empty', '', ''],
+    ['of nothing', '{}', ''],
+  ])('leaves its wrapper in one piece: %s', (_case, text, input) => {
+    expect(deltasOf(cut(text), wrapped)).toEqual([
+      { index: 0, id: 'x', type: 'custom', custom: { name: 'patch', input } },
+    ]);
+  });
+
+  it('is never emitted when it was cut inside its wrapper', () => {
+    const text = '{"input":"rm -rf build/tmp"}';
+    for (let length = 0; length < text.length; length += 1) {
+      expect(deltasOf(cut(text.slice(0, length)), { ...wrapped, whole: false })).toEqual([]);
+      if (length > 0) expect(deltasOf(cut(text.slice(0, length)), wrapped)).toEqual([]);
+    }
+  });
+
+  it('that was cut leaves no gap before a call that was not', () => {
+    const deltas = deltasOf(
+      [[piece('patch', '{"inp', at(0, 'x'))], [piece('f', '{"a":1}', at(1, 'y'))]],
+      wrapped,
+    );
+    expect(deltas).toMatchObject([{ index: 0, id: 'y', function: { name: 'f' } }]);
+  });
+});
+
+describe('the work that calls take', () => {
+  it('is linear in their length, however often name and beginning are repeated', () => {
+    // Read anew on every piece these would be some 10^11 characters.
+    const machine = machineWith({ declared: ['f'] });
+    machine.push([piece('f', '{"a":"', at(0, 'x'))]);
+    const part = 'x'.repeat(10);
+    for (let i = 0; i < 150_000; i += 1) machine.push([piece('f', part, at(0, 'x'))]);
+    machine.push([piece('f', '"}', at(0, 'x'))]);
+    for (let i = 0; i < 1_000; i += 1)
+      machine.push([piece('f', ' ', at(0, 'x')), piece('f', '', at(0, 'x'))]);
+    expect(machine.shown).toBe(1);
+  });
+
+  it('is bounded in the number of calls', () => {
+    const machine = machineWith();
+    expect(() => {
+      for (let i = 0; i < 2000; i += 1) machine.push([piece('f', '{"a":1}', at(i, `x${i}`))]);
+    }).toThrow('too_large');
+  });
+});
+
+it('any pieces give dense indexes, one first piece a call, and no more than the machine was given', () => {
+  const text = fc.constantFrom('', '{', '{}', '"a":1', '}', '{"a":1}', ' ', 'x', '"');
+  const anyPiece = fc.record(
+    {
+      index: fc.constantFrom(0, 1, '1', -1, null),
+      id: fc.constantFrom('x', 'y', '', 'search:0'),
+      type: fc.constantFrom('function', 'custom'),
+      function: fc.record(
+        { name: fc.constantFrom('get', 'get_', 'time', ''), arguments: text },
+        { requiredKeys: [] },
+      ),
+      custom: fc.record({ name: fc.constantFrom('patch', ''), input: text }, { requiredKeys: [] }),
+      extra_content: fc.constant({ google: { thought_signature: 's' } }),
+    },
+    { requiredKeys: [] },
+  );
+  const deltas = fc.array(fc.array(anyPiece, { maxLength: 3 }), { maxLength: 8 });
+  fc.assert(
+    fc.property(deltas, fc.boolean(), (pushed, whole) => {
+      const seen = new Set<number>();
+      for (const delta of deltasOf(pushed, { declared, wrapped: ['get'], whole })) {
+        if (delta.id === undefined) expect(seen.has(delta.index)).toBe(true);
+        else {
+          expect(delta.index).toBe(seen.size);
+          expect(delta.type).toBe(delta.custom ? 'custom' : 'function');
+          seen.add(delta.index);
+        }
+      }
+    }),
+    { numRuns: 1000 },
+  );
+});

@@ -1,0 +1,94 @@
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
+import OpenAI from 'openai';
+import { startVendors, type Vendors } from '../../infra/local/vendors/vendors.ts';
+import { startLocalStack } from '../support/local-stack.ts';
+import { waitUntilServed } from '../support/published.ts';
+
+/** The running local stack with a channel to each vendor double. */
+export interface VendorStack {
+  vendors: Vendors;
+  baseUrl: string;
+  key: string;
+  dynamodbEndpoint: string;
+  client: OpenAI;
+  log(): string;
+  stop(): Promise<void>;
+}
+
+/** A model as clients name it, and the double that serves it. */
+export interface ServedModel {
+  /** The public name. */
+  model: string;
+  vendor: string;
+  /** What its channel says beside id, models, endpoint and state. */
+  row: Record<string, unknown>;
+}
+
+/** One channel for each, so that every model has one way up. The rows say what an operator would write for the vendor. */
+export const servedModels: ServedModel[] = [
+  { model: 'gpt-5.6', vendor: 'openai', row: { type: 'openai', dialect: 'responses' } },
+  { model: 'gpt-4.1', vendor: 'openai', row: { type: 'openai' } },
+  { model: 'gemini-3-pro-preview', vendor: 'gemini', row: { type: 'gemini' } },
+  { model: 'deepseek-v4-pro', vendor: 'deepseek', row: { type: 'openai' } },
+  { model: 'kimi-k2.6', vendor: 'deepseek', row: { type: 'openai' } },
+  { model: 'claude-opus-5-5', vendor: 'anthropic', row: { type: 'anthropic' } },
+  {
+    model: 'us.anthropic.claude-opus-5-5-v1:0',
+    vendor: 'bedrock',
+    row: { type: 'bedrock', region: 'us-east-1' },
+  },
+  {
+    model: 'picky',
+    vendor: 'picky',
+    row: { type: 'openai', params: { system: 'first', null_content: 'empty', call_ids: 'alnum9' } },
+  },
+];
+
+export async function startVendorStack(): Promise<VendorStack> {
+  const vendors = await startVendors();
+  const stack = await startLocalStack();
+  await putChannels(stack.dynamodbEndpoint, vendors);
+  return {
+    vendors,
+    baseUrl: stack.baseUrl,
+    key: stack.key,
+    dynamodbEndpoint: stack.dynamodbEndpoint,
+    client: new OpenAI({ baseURL: stack.baseUrl, apiKey: stack.key, maxRetries: 0 }),
+    log: () => stack.stderr(),
+    stop: async () => {
+      await stack.stop();
+      await vendors.close();
+    },
+  };
+}
+
+async function putChannels(endpoint: string, vendors: Vendors): Promise<void> {
+  const dynamodb = new DynamoDBClient({
+    endpoint,
+    region: 'local',
+    credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+  });
+  const documents = DynamoDBDocumentClient.from(dynamodb);
+  await Promise.all(
+    servedModels.map(({ model, vendor, row }) =>
+      documents.send(
+        new PutCommand({
+          TableName: 'relay-channels',
+          Item: {
+            id: model.replaceAll(/[^a-z0-9-]/g, '-'),
+            endpoint: vendors.url(vendor),
+            models: [model],
+            state: true,
+            ...row,
+          },
+        }),
+      ),
+    ),
+  );
+  dynamodb.destroy();
+  await waitUntilServed(
+    endpoint,
+    servedModels.map(({ model }) => model),
+  );
+}
