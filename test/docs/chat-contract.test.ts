@@ -17,7 +17,12 @@ const everyField = {
       role: 'assistant',
       content: null,
       tool_calls: [
-        { index: 0, type: 'function', id: 'call_abcdefghij0123456789', function: { name: 'look', arguments: '{"at":1}' } },
+        {
+          index: 0,
+          type: 'function',
+          id: 'call_abcdefghij0123456789',
+          function: { name: 'look', arguments: '{"at":1}' },
+        },
       ],
     },
     { role: 'tool', tool_call_id: 'call_abcdefghij0123456789', content: 'a cat' },
