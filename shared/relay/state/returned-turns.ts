@@ -95,11 +95,12 @@ export function bareTurns({ sealed, call }: Pick<EndpointRequest, 'sealed' | 'ca
   return bare;
 }
 
-/** Whether the client sent the upstream's own fields back. */
-function echoesState(message: ChatMessage): boolean {
-  const { reasoning_content: text, reasoning_details: details, tool_calls: calls } = message;
+/**
+ * Whether the client sent the upstream's own state back. Reasoning text alone is not all of it: clients see the text of
+ * signed thinking and of encrypted reasoning, too, and send that text back.
+ */
+function echoesState({ reasoning_details: details, tool_calls: calls }: ChatMessage): boolean {
   return (
-    (typeof text === 'string' && text !== '') ||
     (Array.isArray(details) && details.length > 0) ||
     (calls ?? []).some(({ extra_content: extra }) => typeof extra === 'object' && extra !== null)
   );

@@ -117,7 +117,6 @@ describe('the second turn of a tool loop', () => {
       'a call',
       { ...calledTurn(), tool_calls: [{ ...calledTurn().tool_calls[0], extra_content: { google: {} } }] },
     ],
-    ['reasoning text', { ...calledTurn(), reasoning_content: 'so' }],
     ['reasoning details', { ...calledTurn(), reasoning_details: [{ type: 'x' }] }],
   ])("reads no store when the client sends the upstream's own field back on %s", async (_case, assistant) => {
     const rig = new CoreRig();
