@@ -100,8 +100,8 @@ export function bareTurns(
 }
 
 /**
- * Whether the client sent the whole state back in the upstream's own fields. Reasoning text is not the whole of it for
- * vendors that sign it.
+ * Whether the client sent the upstream's own state back. Reasoning text alone is not all of it: clients see the text of
+ * signed thinking and of encrypted reasoning, too, and send that text back.
  */
 function echoesState({ reasoning_details: details, tool_calls: calls }: ChatMessage): boolean {
   return (
