@@ -53,6 +53,8 @@ export interface RigOptions {
   search?: (query: string) => Promise<SearchResult[]>;
   /** What reading a secret ends with. */
   secretError?: Error;
+  /** Takes the place of scripted upstreams. */
+  send?: (request: UpstreamRequest, signal: AbortSignal) => Promise<UpstreamReply>;
   /** Takes the place of both endpoints. */
   endpoint?: Endpoint;
   /** The keys that seal and open, oldest first. */
@@ -234,6 +236,7 @@ export class CoreRig {
   async #send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamReply> {
     this.storeCallsBeforeUpstream.push(this.store.sent.length);
     this.sent.push({ ...request, json: JSON.parse(request.body) });
+    if (this.#options.send) return this.#options.send(request, signal);
     const script = this.#scripts.length > 1 ? this.#scripts.shift() : this.#scripts[0];
     if (script?.connect === 'refused') throw new TransportError('connect', 'refused');
     if (script?.connect === 'hang') await this.#forever(signal);

@@ -68,7 +68,6 @@ describe('what a channel says of a request', () => {
   it.each([
     ['a price field is named', { service_tier: 'flex' }, {}, {}, ['service_tier']],
     ['unless the channel allows it', { service_tier: 'flex' }, {}, { allow: ['service_tier'] }, []],
-    ['a dropped field is named', { seed: 1 }, {}, { drop: ['seed', 'user'] }, ['seed']],
     ['a replaced field is not', { seed: 1 }, {}, { set: { seed: 2 } }, []],
     [
       'one of two sampling fields is named',
