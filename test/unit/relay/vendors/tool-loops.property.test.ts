@@ -33,7 +33,9 @@ describe('a tool loop through the relay', () => {
         expect(text).toBe(
           `The tools answered: ${loop.results.map((result) => `weather: ${result}`).join('; ')}.`,
         );
-        expect(answers.map(({ headers }) => headers['x-relay-dropped'])).toEqual(answers.map(() => undefined));
+        expect(answers.map(({ headers }) => headers['x-relay-dropped'])).toEqual(
+          answers.map(() => undefined),
+        );
         const prefixes = rig.calls.map(({ body }) => sentPrefix(body));
         for (const [index, prefix] of prefixes.slice(1).entries())
           expect(prefix.startsWith(prefixes[index] ?? '')).toBe(true);
