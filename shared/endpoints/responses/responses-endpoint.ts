@@ -14,12 +14,14 @@ export const responsesEndpoint: Endpoint = {
   ...responsesRoute,
   read(body) {
     const request = parseRequest(ResponsesRequest, body);
-    const { chat, outputTokensMax, declared, droppedTools, sealed } = responsesToChat(request);
+    const { chat, outputTokensMax, declared, droppedTools, sealed, foreignLeftOut } =
+      responsesToChat(request);
     return {
       call: { form: responsesRoute.name, request: chat, unknown: unknownFields(request) },
       outputTokensMax,
       droppedTools,
       sealed,
+      foreignLeftOut,
       keepsState: keepsState(request),
       renderer: (identity, facts) => {
         const asked = {
