@@ -95,11 +95,13 @@ export function bareTurns({ sealed, call }: Pick<EndpointRequest, 'sealed' | 'ca
   return bare;
 }
 
-/** Whether the client sent the upstream's own fields back. */
+/**
+ * Whether the client sent the upstream's own state back. Text of the reasoning is not it: clients send back what any
+ * upstream showed them, and the signature of that text is kept.
+ */
 function echoesState(message: ChatMessage): boolean {
-  const { reasoning_content: text, reasoning_details: details, tool_calls: calls } = message;
+  const { reasoning_details: details, tool_calls: calls } = message;
   return (
-    (typeof text === 'string' && text !== '') ||
     (Array.isArray(details) && details.length > 0) ||
     (calls ?? []).some(({ extra_content: extra }) => typeof extra === 'object' && extra !== null)
   );

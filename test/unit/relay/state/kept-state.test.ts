@@ -117,13 +117,19 @@ describe('the second turn of a tool loop', () => {
       'a call',
       { ...calledTurn(), tool_calls: [{ ...calledTurn().tool_calls[0], extra_content: { google: {} } }] },
     ],
-    ['reasoning text', { ...calledTurn(), reasoning_content: 'so' }],
     ['reasoning details', { ...calledTurn(), reasoning_details: [{ type: 'x' }] }],
   ])("reads no store when the client sends the upstream's own field back on %s", async (_case, assistant) => {
     const rig = new CoreRig();
     await startLoop(rig);
     await rig.post(turn2(assistant));
     expect(rig.turnStates.reads).toEqual([]);
+  });
+
+  it('has its state when the client sends back the text of the reasoning, which is not all of it', async () => {
+    const rig = new CoreRig();
+    await startLoop(rig);
+    await rig.post(turn2({ ...calledTurn(), reasoning_content: 'so' }));
+    expect(statesSent(rig)).toEqual(kept);
   });
 
   it('goes first to the channel and secret that the state came from', async () => {
