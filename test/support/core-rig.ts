@@ -1,3 +1,4 @@
+import type { Capabilities } from '../../shared/config/rows/capabilities.ts';
 import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
 import { KeyRow } from '../../shared/config/rows/key-row.ts';
@@ -209,15 +210,10 @@ export class CoreRig {
 
   #snapshot(): Snapshot {
     const rows = this.#options.channels ?? [{}];
-    const channels = rows.map((row) =>
-      ChannelRow.parse({
-        id: 'main',
-        endpoint: 'https://upstream.test/v1',
-        models: ['m'],
-        state: true,
-        ...row,
-      }),
-    );
+    const channels = rows.map(({ can, ...row }): ChannelRow => {
+      const whole = { id: 'main', endpoint: 'https://upstream.test/v1', models: ['m'], state: true, ...row };
+      return Object.assign(ChannelRow.parse(whole), can === undefined ? {} : { can: can as Capabilities });
+    });
     return {
       publishedAt: 1,
       channels,

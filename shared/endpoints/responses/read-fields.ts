@@ -28,6 +28,8 @@ const handled = new Set([
   clientMetadata,
   'background',
   'stream_options',
+  // Codex's own facts about its session. Upstreams refuse it, since it is not in OpenAI's schema.
+  'client_metadata',
 ]);
 
 /** The fields of the request beside its input and its tools, under their names in chat. */

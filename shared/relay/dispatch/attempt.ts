@@ -35,6 +35,7 @@ import {
   type UpstreamError,
 } from '../../upstreams/upstream-failure.ts';
 import { failureInAnswer, readFailure } from '../../upstreams/read-failure.ts';
+import { timeLimits } from './time-limits.ts';
 import { Watchdog } from './watchdog.ts';
 
 const megabyte = 1024 * 1024;
@@ -43,8 +44,6 @@ const bodyLimits = {
   documentBytesMax: 16 * megabyte,
   lineLengthMax: 8 * megabyte,
 };
-/** How long a finished answer waits for the upstream to report its usage. */
-const graceMs = 2_000;
 
 const asThrown = (failure: CallerFault | UpstreamFailure): Error =>
   failure instanceof CallerFault ? refusalOfCaller(failure) : failure;
@@ -99,18 +98,16 @@ export class Attempt {
 
   async *#read(): AsyncGenerator<ChatChunk[], void, undefined> {
     const { channel } = this.#candidate;
-    const limits = {
-      firstContentMs: channel.first_content_seconds * 1000,
-      idleMs: channel.idle_seconds * 1000,
-      totalMs: channel.total_seconds * 1000,
-      graceMs,
-    };
+    const dialect = await loadDialect(this.#variant.dialect ?? dialectOf(channel, this.#call.model.base));
+    const built = this.#build(dialect, await this.#readSecret());
+    const { sent, quirks, request, withheld } = built;
+    this.#sent = sent;
+    this.#withheld = withheld;
+    const limits = timeLimits(channel, this.#call, request.body.length);
     const watchdog = new Watchdog(this.#ports.clock, limits, this.#call.signal);
     try {
-      const dialect = await loadDialect(this.#variant.dialect ?? dialectOf(channel, this.#call.model.base));
-      const { reply, built } = await this.#send(dialect, watchdog);
+      const reply = await this.#send(dialect, built, watchdog);
       const { identity } = this.#call;
-      const { sent, quirks } = built;
       const reader = new dialect.Reader({ identity, sent, quirks, callIds: this.#callIds });
       this.#reader = reader;
       const body = new BodyEvents(bodyLimits, reply.headers['content-type']);
@@ -129,22 +126,17 @@ export class Attempt {
           (!this.#hasContent && (await this.#repeat(error.error))) ||
           asThrown(failureInAnswer(error.error, this.#withheld))
         );
-      const timeUp = watchdog.reason === 'deadline' ? 'deadline' : 'timeout';
-      throw watchdog.signal.aborted ? new UpstreamFailure(timeUp) : (UpstreamFailure.from(error) ?? error);
+      throw watchdog.failure ?? UpstreamFailure.from(error) ?? error;
     } finally {
       watchdog.stop();
     }
   }
 
   /** Sends the call. Throws unless the reply is a 2xx. */
-  async #send(dialect: Dialect, watchdog: Watchdog): Promise<{ reply: UpstreamReply; built: BuiltRequest }> {
-    const secret = await this.#readSecret();
-    const built = this.#build(dialect, secret);
-    this.#sent = built.sent;
-    this.#withheld = built.withheld;
-    const reply = await this.#ports.transport.send(built.request, watchdog.signal);
+  async #send(dialect: Dialect, { request }: BuiltRequest, watchdog: Watchdog): Promise<UpstreamReply> {
+    const reply = await this.#ports.transport.send(request, watchdog.signal);
     this.#upstreamStatus = reply.status;
-    if (reply.status >= 200 && reply.status <= 299) return { reply, built };
+    if (reply.status >= 200 && reply.status <= 299) return reply;
     const type = channelTypes[this.#candidate.channel.type];
     const { clock } = this.#ports;
     const failure = await readFailure(reply, { dialect, type, withheld: this.#withheld, clock });

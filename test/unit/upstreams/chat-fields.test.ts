@@ -72,10 +72,11 @@ describe('what a channel says of a request', () => {
     [
       'one of two sampling fields is named',
       { temperature: 1, top_p: 1 },
-      { oneSampling: true },
+      { sampling: 'one' } as const,
       {},
       ['top_p'],
     ],
+    ['sampling of a reasoning model is named', { top_p: 0.5 }, { sampling: 'none' } as const, {}, ['top_p']],
   ])('%s', (_case, request, quirks, more, expected) => {
     expect(send(request, quirks, more).dropped).toEqual(expected);
   });

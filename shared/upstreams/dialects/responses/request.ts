@@ -4,7 +4,7 @@ import type { ChatRequest } from '../../../wire/chat-request.ts';
 import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { CannotCarry, type RequestSettings, type SentBody } from '../../dialect.ts';
 import { priceFields } from '../../price-fields.ts';
-import { knownEffort } from '../../quirks.ts';
+import { knownEffort, refusedSampling } from '../../quirks.ts';
 import { inputItems } from './request-input.ts';
 import { sentTools } from './request-tools.ts';
 
@@ -118,13 +118,13 @@ function droppable(
 ): { sent: JsonRecord; dropped: string[] } {
   const given = withoutNulls(request);
   const dropped: string[] = noFields.filter((field) => given[field] !== undefined);
+  const refused = refusedSampling(given, quirks);
   const sent: JsonRecord = {};
   for (const field of [...sameFields, 'logprobs', 'top_logprobs']) {
     if (given[field] === undefined) continue;
     const isAllowed = !priceFields.includes(field) || allow.includes(field);
     const isKnown = !quirks.fields || quirks.fields.has(field);
-    const isSecond = quirks.oneSampling && field === 'top_p' && sent['temperature'] !== undefined;
-    if (isAllowed && isKnown && !isSecond) sent[field] = given[field];
+    if (isAllowed && isKnown && !refused.includes(field)) sent[field] = given[field];
     else dropped.push(field);
   }
   return { sent, dropped };

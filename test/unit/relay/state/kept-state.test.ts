@@ -125,11 +125,14 @@ describe('the second turn of a tool loop', () => {
     expect(rig.turnStates.reads).toEqual([]);
   });
 
-  it('has its state when the client sends back the text of the reasoning, which is not all of it', async () => {
-    const rig = new CoreRig();
+  it.each([
+    ['whose whole state it is', { params: { wants_back: 'reasoning_content' } }, 0],
+    ['that may want more', {}, 1],
+  ])('reads the store after reasoning text came back only for a model %s: %j', async (_case, row, reads) => {
+    const rig = new CoreRig({ channels: [row] });
     await startLoop(rig);
     await rig.post(turn2({ ...calledTurn(), reasoning_content: 'so' }));
-    expect(statesSent(rig)).toEqual(kept);
+    expect(rig.turnStates.reads).toHaveLength(reads);
   });
 
   it('goes first to the channel and secret that the state came from', async () => {
