@@ -44,7 +44,10 @@ function folded(answer: Answer): Json {
     for (const field of ['content', 'reasoning_content'])
       if (typeof delta[field] === 'string') message[field] = textOf(message[field]) + delta[field];
     if (Array.isArray(delta['reasoning_details']))
-      message['reasoning_details'] = [...listOf(message['reasoning_details']), ...listOf(delta['reasoning_details'])];
+      message['reasoning_details'] = [
+        ...listOf(message['reasoning_details']),
+        ...listOf(delta['reasoning_details']),
+      ];
     for (const { index, ...piece } of listOf(delta['tool_calls'])) {
       const call = (calls[Number(index)] ??= {});
       const { name, arguments: text } = asRecord(piece['function']);
@@ -78,7 +81,9 @@ const chatClient = (kind: string, sentBack: (message: Json) => Json): LoopClient
   body: (conversation) => ({
     model: 'm',
     messages: [{ role: 'system', content: system }, ...conversation],
-    tools: [{ type: 'function', function: { name: 'weather', description: 'Weather of a city', parameters } }],
+    tools: [
+      { type: 'function', function: { name: 'weather', description: 'Weather of a city', parameters } },
+    ],
   }),
   read(answer, stream) {
     const message = stream
@@ -101,7 +106,9 @@ const responsesClient = (kind: string, more: Json, sentBack = (item: Json): Json
     model: 'm',
     instructions: system,
     input: [...input],
-    tools: [{ type: 'function', name: 'weather', description: 'Weather of a city', parameters, strict: true }],
+    tools: [
+      { type: 'function', name: 'weather', description: 'Weather of a city', parameters, strict: true },
+    ],
     store: false,
     ...more,
   }),
@@ -133,7 +140,6 @@ export const loopClients: LoopClient[] = [
   responsesClient('a Responses client without include', {}),
   responsesClient('a Responses client that shows summaries', { include, reasoning: { summary: 'auto' } }),
 ];
-
 
 export function clientNamed(kind: string): LoopClient {
   const found = loopClients.find((client) => client.kind === kind);
