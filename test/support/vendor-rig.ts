@@ -50,7 +50,7 @@ export interface VendorCall {
 export class VendorRig {
   readonly core: CoreRig;
   readonly calls: VendorCall[] = [];
-  /** Hosts that refuse connections. */
+  /** Models whose upstream refuses connections. */
   readonly down = new Set<string>();
   readonly #doubles: Map<string, Vendor>;
 
@@ -78,7 +78,8 @@ export class VendorRig {
   async #send(request: UpstreamRequest): Promise<UpstreamReply> {
     const { hostname, host, pathname } = new URL(request.url);
     const [name = ''] = hostname.split('.');
-    if (this.down.has(name)) throw new TransportError('connect', 'refused');
+    const body = JSON.parse(request.body) as Record<string, unknown>;
+    if (this.down.has(String(body['model']))) throw new TransportError('connect', 'refused');
     const double = this.#doubles.get(name);
     if (!double) throw new Error(`no double of ${name}`);
     const headers = {
@@ -99,7 +100,7 @@ export class VendorRig {
       status: reply.status,
       rule: reply.rule,
       notes: reply.notes ?? [],
-      body: JSON.parse(request.body) as Record<string, unknown>,
+      body,
       text: reply.frames
         .map((each) => (typeof each === 'string' ? each : Buffer.from(each).toString()))
         .join(''),
