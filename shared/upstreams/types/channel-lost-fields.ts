@@ -31,10 +31,11 @@ const defaults = new Map<string, unknown>([
 const relaysOwn = new Set(['store', 'stream']);
 
 function asksForNothing(field: string, value: unknown): boolean {
-  if (isNothing(value) || relaysOwn.has(field)) return true;
+  if (relaysOwn.has(field)) return true;
+  if (defaults.has(field)) return (value ?? defaults.get(field)) === defaults.get(field);
   // Text is what every answer has.
-  if (field === 'modalities') return Array.isArray(value) && value.join() === 'text';
-  return defaults.has(field) && defaults.get(field) === value;
+  if (field === 'modalities' && Array.isArray(value) && value.join() === 'text') return true;
+  return isNothing(value);
 }
 
 /** Whether a message has state that its client holds in the upstream's own fields, on the message or on its calls. */

@@ -3,7 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { chunkFrame } from '../../../../infra/local/vendors/event-stream.ts';
 import { asRecord } from '../../../../shared/wire/json-record.ts';
 import { BillingRig, yuan } from '../../../support/billing-rig.ts';
-import { data, done, frames, reset, type Answer, type Step, type UpstreamScript } from '../../../support/core-rig.ts';
+import {
+  data,
+  done,
+  frames,
+  reset,
+  type Answer,
+  type Step,
+  type UpstreamScript,
+} from '../../../support/core-rig.ts';
 
 type DialectName = 'chat' | 'messages' | 'responses';
 const dialects: DialectName[] = ['chat', 'messages', 'responses'];
@@ -43,7 +51,11 @@ const messages = {
     ...block(9, { type: 'thinking', thinking: '' }, { type: 'thinking_delta', thinking }),
   ],
   call: (id: string, index: number): Step[] => [
-    ...block(index + 1, { type: 'tool_use', id, name: 'look', input: {} }, { type: 'input_json_delta', partial_json: '{}' }),
+    ...block(
+      index + 1,
+      { type: 'tool_use', id, name: 'look', input: {} },
+      { type: 'input_json_delta', partial_json: '{}' },
+    ),
     event('content_block_stop', { index: index + 1 }),
   ],
   end: [
@@ -66,7 +78,12 @@ const responses = {
     event('response.output_text.delta', { output_index: 0, content_index: 0, item_id: 'msg_1', delta: text }),
   ],
   think: (delta: string): Step[] => [
-    event('response.reasoning_summary_text.delta', { output_index: 9, item_id: 'rs_1', summary_index: 0, delta }),
+    event('response.reasoning_summary_text.delta', {
+      output_index: 9,
+      item_id: 'rs_1',
+      summary_index: 0,
+      delta,
+    }),
   ],
   call: (id: string, index: number): Step[] => [
     event('response.output_item.done', {
@@ -76,7 +93,11 @@ const responses = {
   ],
   end: [
     event('response.completed', {
-      response: { status: 'completed', output: [], usage: { input_tokens: 3, output_tokens: 2, total_tokens: 5 } },
+      response: {
+        status: 'completed',
+        output: [],
+        usage: { input_tokens: 3, output_tokens: 2, total_tokens: 5 },
+      },
     }),
   ],
   error: [event('error', { error: { type: 'server_error', code: 'server_error', message: 'x' } })],
@@ -86,7 +107,12 @@ const spoken = { chat, messages, responses };
 /** Whole answers as one JSON document. */
 const documents: Record<DialectName, object> = {
   chat: { choices: [{ index: 0, message: { content: 'whole' }, finish_reason: 'stop' }] },
-  messages: { type: 'message', role: 'assistant', content: [{ type: 'text', text: 'whole' }], stop_reason: 'end_turn' },
+  messages: {
+    type: 'message',
+    role: 'assistant',
+    content: [{ type: 'text', text: 'whole' }],
+    stop_reason: 'end_turn',
+  },
   responses: { object: 'response', status: 'completed', output: [message('whole')] },
 };
 
@@ -107,7 +133,13 @@ const ways: Way[] = dialects.flatMap((dialect) =>
 
 async function answered({ dialect, path, stream }: Way, script: UpstreamScript) {
   const rig = new BillingRig({ channels: [{ dialect }] }).granted(yuan).upstream(script);
-  const body = { model: 'm', messages: [{ role: 'user', content: 'hi' }], input: 'hi', tools: tools[path], stream };
+  const body = {
+    model: 'm',
+    messages: [{ role: 'user', content: 'hi' }],
+    input: 'hi',
+    tools: tools[path],
+    stream,
+  };
   const answer = await rig.call(body, { path });
   const { item } = rig;
   // Whatever happened: one reservation, closed once, and nothing is missing.
@@ -137,11 +169,14 @@ describe.each(ways.map((way) => ({ ...way, name: named(way) })))('$name', (way) 
   const own = spoken[way.dialect];
   const others = dialects.filter((name) => name !== way.dialect);
 
-  it.each(others)('a stream in the language of %s is no answer: an error before any content, free', async (other) => {
-    const steps = [...spoken[other].text('hello'), ...spoken[other].end];
-    const { answer, charged } = await answered(way, { steps });
-    expect([answer.status, codes(answer), charged]).toEqual([502, [failed], false]);
-  });
+  it.each(others)(
+    'a stream in the language of %s is no answer: an error before any content, free',
+    async (other) => {
+      const steps = [...spoken[other].text('hello'), ...spoken[other].end];
+      const { answer, charged } = await answered(way, { steps });
+      expect([answer.status, codes(answer), charged]).toEqual([502, [failed], false]);
+    },
+  );
 
   it.each(others)('events of %s among its own change nothing', async (other) => {
     const steps = [...own.text('hello'), ...spoken[other].text('INTRUDER'), ...own.end];
@@ -179,7 +214,10 @@ describe.each(ways.map((way) => ({ ...way, name: named(way) })))('$name', (way) 
   });
 
   it('a whole answer as JSON where a stream was asked is read', async () => {
-    const script = { steps: [JSON.stringify(documents[way.dialect])], headers: { 'content-type': 'text/event-stream' } };
+    const script = {
+      steps: [JSON.stringify(documents[way.dialect])],
+      headers: { 'content-type': 'text/event-stream' },
+    };
     const { answer } = await answered(way, script);
     expect([answer.status, codes(answer)]).toEqual([200, []]);
     expect(answer.text).toContain('whole');
@@ -222,12 +260,15 @@ describe.each(ways.map((way) => ({ ...way, name: named(way) })))('$name', (way) 
       },
     ],
     ['a length of nothing', (frame) => frame.map((byte, at) => (at < 4 ? 0 : byte))],
-  ])('an event stream whose first frame has %s is an error before any content, free', async (_case, spoil) => {
-    const frame = Uint8Array.from(chunkFrame({ type: 'message_start' }));
-    const headers = { 'content-type': 'application/vnd.amazon.eventstream' };
-    const { answer, charged } = await answered(way, { steps: [spoil(frame)], headers });
-    expect([answer.status, codes(answer), charged]).toEqual([502, [failed], false]);
-  });
+  ])(
+    'an event stream whose first frame has %s is an error before any content, free',
+    async (_case, spoil) => {
+      const frame = Uint8Array.from(chunkFrame({ type: 'message_start' }));
+      const headers = { 'content-type': 'application/vnd.amazon.eventstream' };
+      const { answer, charged } = await answered(way, { steps: [spoil(frame)], headers });
+      expect([answer.status, codes(answer), charged]).toEqual([502, [failed], false]);
+    },
+  );
 });
 
 describe('Messages', () => {
