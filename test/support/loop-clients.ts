@@ -162,6 +162,11 @@ export class Conversation {
     this.stream = stream;
   }
 
+  /** The client keeps encrypted reasoning. */
+  get keepsState(): boolean {
+    return 'include' in this.client.body([]);
+  }
+
   ask(text: string): this {
     this.items.push(this.client.question(text));
     this.results = [];

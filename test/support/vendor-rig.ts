@@ -45,14 +45,15 @@ export interface VendorCall {
 
 /**
  * The core in virtual time in front of fresh doubles: one channel a model, named by the model, all of them for the
- * public model `m`, in the order given.
+ * public models `m` and `n`, in the order given.
  */
 export class VendorRig {
-  readonly core: CoreRig;
+  core: CoreRig;
   readonly calls: VendorCall[] = [];
-  /** Hosts that refuse connections. */
+  /** Models whose upstream refuses connections. */
   readonly down = new Set<string>();
   readonly #doubles: Map<string, Vendor>;
+  readonly #options: RigOptions;
 
   constructor(models: readonly VendorModel[], options: RigOptions = {}) {
     const now = (): number => this.core.clock.now();
@@ -61,11 +62,18 @@ export class VendorRig {
     const channels = models.map(({ vendor, model, row }, index) => ({
       id: channelOf(model),
       endpoint: `https://${vendor}.test${this.#doubles.get(vendor)?.base ?? ''}`,
-      mapper: { m: model },
+      models: ['m', 'n'],
+      mapper: { m: model, n: model },
       priority: 100 - index,
       ...row,
     }));
-    this.core = new CoreRig({ channels, send: (request) => this.#send(request), ...options });
+    this.#options = { channels, send: (request) => this.#send(request), ...options };
+    this.core = new CoreRig(this.#options);
+  }
+
+  /** From now on a fresh environment answers, beside the doubles and stores of the one before. */
+  renew(options: RigOptions = {}): void {
+    this.core = new CoreRig({ ...this.#options, ...options, beside: this.core });
   }
 
   /** What doubles refused, or tolerated though a faithful relay does not do it. */
@@ -78,7 +86,8 @@ export class VendorRig {
   async #send(request: UpstreamRequest): Promise<UpstreamReply> {
     const { hostname, host, pathname } = new URL(request.url);
     const [name = ''] = hostname.split('.');
-    if (this.down.has(name)) throw new TransportError('connect', 'refused');
+    const body = JSON.parse(request.body) as Record<string, unknown>;
+    if (this.down.has(String(body['model']))) throw new TransportError('connect', 'refused');
     const double = this.#doubles.get(name);
     if (!double) throw new Error(`no double of ${name}`);
     const headers = {
@@ -99,7 +108,7 @@ export class VendorRig {
       status: reply.status,
       rule: reply.rule,
       notes: reply.notes ?? [],
-      body: JSON.parse(request.body) as Record<string, unknown>,
+      body,
       text: reply.frames
         .map((each) => (typeof each === 'string' ? each : Buffer.from(each).toString()))
         .join(''),

@@ -147,6 +147,7 @@ export class Attempt {
       outputTokensLimit,
       outputTokensDefault: snapshot.settings.limits.defaultOutputTokens,
       states: fitting.states,
+      foreign: fitting.foreign,
       callIds: this.#callIds,
       without,
     });

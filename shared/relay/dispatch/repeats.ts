@@ -34,10 +34,14 @@ function refusedPart({ error, sent, limitIsBalance }: RefusedForm): Repeat | und
   const { code, param } = error;
   if (refusedState.has(textOf(code) ?? '')) return 'state';
   if (/^include(\[|$)/.test(textOf(param) ?? '')) return 'include';
+  if (echoedField.test(textOf(param) ?? '')) return 'state';
   const message = textOf(error.message) ?? '';
   const isLimit = limitName.test(message) && tooLarge.test(message);
   return sent.outputTokensMax !== undefined && !limitIsBalance && isLimit ? 'limit' : undefined;
 }
+
+/** A message's field that its client got from another upstream and that this one does not take. */
+const echoedField = /\b(reasoning_content|reasoning_details|extra_content)\b/;
 
 const refusedState = new Set([
   'invalid_encrypted_content',

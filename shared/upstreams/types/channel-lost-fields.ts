@@ -3,7 +3,8 @@
  * row's own `drop` is added, and what asks for nothing is taken away.
  */
 import type { CanonicalCall } from '../../wire/canonical-call.ts';
-import { isRecord } from '../../wire/json-record.ts';
+import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
+import type { SentBody } from '../dialect.ts';
 
 const isEmpty = (value: unknown): boolean =>
   value === '' ||
@@ -30,21 +31,31 @@ const defaults = new Map<string, unknown>([
 const relaysOwn = new Set(['store', 'stream']);
 
 function asksForNothing(field: string, value: unknown): boolean {
-  if (value === undefined || value === null || isEmpty(value) || relaysOwn.has(field)) return true;
+  if (relaysOwn.has(field)) return true;
+  if (defaults.has(field)) return (value ?? defaults.get(field)) === defaults.get(field);
   // Text is what every answer has.
-  if (field === 'modalities') return Array.isArray(value) && value.join() === 'text';
-  return defaults.has(field) && defaults.get(field) === value;
+  if (field === 'modalities' && Array.isArray(value) && value.join() === 'text') return true;
+  return isNothing(value);
 }
 
-/** `dropped`: what the dialect left out. `drop`, `set`: the channel's own. */
+/** Whether a message has state that its client holds in the upstream's own fields, on the message or on its calls. */
+const holdsState = (message: JsonRecord): boolean =>
+  !isNothing(message['reasoning_details']) ||
+  [message, ...recordsIn(message['tool_calls'])].some(({ extra_content: extra }) => !isNothing(extra));
+
+const isNothing = (value: unknown): boolean => value === undefined || value === null || isEmpty(value);
+const recordsIn = (value: unknown): JsonRecord[] => (Array.isArray(value) ? value.filter(isRecord) : []);
+
+/** `body`, `dropped`: what the dialect made of the call, and left out. `drop`, `set`: the channel's own. */
 export function lostFields(
   { request, unknown }: CanonicalCall,
-  { dropped, drop, set }: { dropped: readonly string[]; drop: readonly string[]; set: object },
+  { body, dropped, drop, set }: Pick<SentBody, 'body' | 'dropped'> & { drop: readonly string[]; set: object },
 ): string[] {
   const asked = { ...unknown, ...request };
+  const losesState = request.messages.some(holdsState) && !recordsIn(body['messages']).some(holdsState);
   const left = drop.filter((field) => Object.hasOwn(asked, field) && !Object.hasOwn(set, field));
   // A name that is no field of the client's says what became of something else, such as the state of a turn.
   const isLost = (field: string): boolean =>
     !Object.hasOwn(asked, field) || !asksForNothing(field, asked[field]);
-  return [...new Set([...dropped, ...left])].filter(isLost);
+  return [...new Set([...dropped, ...left, ...(losesState ? ['reasoning'] : [])])].filter(isLost);
 }

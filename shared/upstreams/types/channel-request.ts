@@ -45,6 +45,7 @@ export interface ChannelCall {
   outputTokensLimit?: number | undefined;
   outputTokensDefault: number;
   states: ReadonlyMap<ChatMessage, readonly StatePart[]>;
+  foreign?: ReadonlySet<ChatMessage> | undefined;
   callIds: CallIds;
   without: ReadonlySet<Repeat>;
 }
@@ -96,11 +97,12 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
     quirks,
     apiVersion: type.apiVersion?.(channel),
     states: asked.states,
+    foreign: asked.foreign,
     callIds: asked.callIds,
     without: asked.without,
   };
   const written = dialect.body(asked.call, settings);
-  const sent = { ...written, dropped: lostFields(asked.call, { ...params, dropped: written.dropped }) };
+  const sent = { ...written, dropped: lostFields(asked.call, { ...params, ...written }) };
   const awsScope = type.awsScope?.(channel);
   const url =
     type.address?.(channel, { model, dialect: dialect.name, path: dialect.path }) ??
