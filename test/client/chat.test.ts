@@ -2,7 +2,7 @@ import OpenAI, { APIUserAbortError } from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { chunk, usage, usageChunk } from '../support/upstream-frames.ts';
 import { silence, textStream, toolCallStream, toolLoop } from '../support/upstream-scripts.ts';
-import { models, startClientStack } from './client-stack.ts';
+import { models, shownId, startClientStack } from './client-stack.ts';
 import type { ClientStack } from './client-stack.ts';
 
 let stack: ClientStack;
@@ -91,7 +91,11 @@ describe('chat.completions.create', () => {
       message: {
         content: null,
         tool_calls: [
-          { id: 'call_1', type: 'function', function: { name: 'get_weather', arguments: '{"city":"Rome"}' } },
+          {
+            id: expect.stringMatching(shownId('call_1')) as unknown,
+            type: 'function',
+            function: { name: 'get_weather', arguments: '{"city":"Rome"}' },
+          },
         ],
       },
     });

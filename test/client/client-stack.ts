@@ -88,3 +88,7 @@ async function putRows(
 }
 
 const hashed = (key: string): string => createHash('sha256').update(key).digest('hex');
+
+/** What clients see of an upstream's short id: the id itself stands in it. */
+export const shownId = (id: string): RegExp =>
+  new RegExp(`^call_[0-9a-z]+_${Buffer.from(id).toString('base64url')}$`);

@@ -4,7 +4,7 @@ import { readByGrammar } from '../golden/responses/grammar.ts';
 import { readEvents } from '../golden/responses/read-events.ts';
 import { chunk, toolDelta, usageChunk } from '../support/upstream-frames.ts';
 import { frames, textStream } from '../support/upstream-scripts.ts';
-import { models, startClientStack } from './client-stack.ts';
+import { models, shownId, startClientStack } from './client-stack.ts';
 import type { ClientStack } from './client-stack.ts';
 
 /** A conversation in the shapes that Codex CLI 0.169 was seen to send, under names that it knows and that it does not. */
@@ -74,6 +74,8 @@ async function turn(input: object[]): Promise<OutputItem[]> {
 
 const begun = (index: number, name: string, text: string) =>
   chunk(toolDelta(index, { id: `call_${index}`, type: 'function', function: { name, arguments: text } }));
+const callIdsOf = (items: OutputItem[]): string[] =>
+  items.flatMap((item) => ('call_id' in item ? [item.call_id] : []));
 const goes = (index: number, text: string) => chunk(toolDelta(index, { function: { arguments: text } }));
 
 test('a coding agent works over several turns with tools of every kind', async () => {
@@ -98,21 +100,34 @@ test('a coding agent works over several turns with tools of every kind', async (
   );
   const calls = await turn(input);
   expect(calls).toMatchObject([
-    { type: 'function_call', name: 'exec_command', call_id: 'call_0', arguments: '{"cmd":"ls"}' },
+    { type: 'reasoning', summary: [{ text: 'Three at once.' }] },
+    {
+      type: 'function_call',
+      name: 'exec_command',
+      call_id: expect.stringMatching(shownId('call_0')) as unknown,
+      arguments: '{"cmd":"ls"}',
+    },
     { type: 'function_call', name: 'spawn_agent', namespace: 'multi_agent_v1', arguments: '{"cmd":"help"}' },
-    { type: 'custom_tool_call', name: 'exec', namespace: 'functions', call_id: 'call_2', input: 'text(1)' },
+    {
+      type: 'custom_tool_call',
+      name: 'exec',
+      namespace: 'functions',
+      call_id: expect.stringMatching(shownId('call_2')) as unknown,
+      input: 'text(1)',
+    },
   ]);
 
+  const ids = callIdsOf(calls);
   input.push(
     ...calls,
     {
       type: 'custom_tool_call_output',
       id: 'ctco_1',
-      call_id: 'call_2',
+      call_id: ids[2],
       output: [{ type: 'input_text', text: '1' }],
     },
-    { type: 'function_call_output', id: 'fco_1', call_id: 'call_0', output: 'one.txt' },
-    { type: 'function_call_output', id: 'fco_2', call_id: 'call_1', output: 'hired' },
+    { type: 'function_call_output', id: 'fco_1', call_id: ids[0], output: 'one.txt' },
+    { type: 'function_call_output', id: 'fco_2', call_id: ids[1], output: 'hired' },
   );
   stack.upstream.script(
     frames(
@@ -128,7 +143,7 @@ test('a coding agent works over several turns with tools of every kind', async (
     { type: 'custom_tool_call', name: 'apply_patch', input: '*** Begin Patch\n' },
   ]);
 
-  input.push(...edit, { type: 'custom_tool_call_output', call_id: 'call_0', output: 'Success.' });
+  input.push(...edit, { type: 'custom_tool_call_output', call_id: callIdsOf(edit)[0], output: 'Success.' });
   stack.upstream.script(textStream('All done.'));
   expect(await turn(input)).toMatchObject([{ content: [{ text: 'All done.' }] }]);
 

@@ -203,7 +203,7 @@ describe('errors', () => {
       ],
       'input[1].type',
     ],
-    [[{ role: 'user', content: [{ type: 'input_file', file_id: 'f' }] }], 'input[0].content[0].type'],
+    [[{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }], 'input[0].content[0].type'],
     [[{ type: 'function_call_output', call_id: 'c', output: 'x' }], 'input[0].call_id'],
   ])('an input that is not supported is a BadRequestError that names the field', async (input, param) => {
     const call = client.responses.create({ model: models.scripted, input: input as ResponseInput });

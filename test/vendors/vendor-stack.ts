@@ -20,6 +20,8 @@ export interface VendorStack {
 export interface ServedModel {
   /** The public name. */
   model: string;
+  /** The vendor's name; absent: the public one. */
+  upstream?: string;
   vendor: string;
   /** What its channel says beside id, models, endpoint and state. */
   row: Record<string, unknown>;
@@ -45,10 +47,10 @@ export const servedModels: ServedModel[] = [
   },
 ];
 
-export async function startVendorStack(): Promise<VendorStack> {
+export async function startVendorStack(moreModels: ServedModel[] = []): Promise<VendorStack> {
   const vendors = await startVendors();
   const stack = await startLocalStack();
-  await putChannels(stack.dynamodbEndpoint, vendors);
+  await putChannels(stack.dynamodbEndpoint, vendors, [...servedModels, ...moreModels]);
   return {
     vendors,
     baseUrl: stack.baseUrl,
@@ -63,7 +65,7 @@ export async function startVendorStack(): Promise<VendorStack> {
   };
 }
 
-async function putChannels(endpoint: string, vendors: Vendors): Promise<void> {
+async function putChannels(endpoint: string, vendors: Vendors, served: ServedModel[]): Promise<void> {
   const dynamodb = new DynamoDBClient({
     endpoint,
     region: 'local',
@@ -71,7 +73,7 @@ async function putChannels(endpoint: string, vendors: Vendors): Promise<void> {
   });
   const documents = DynamoDBDocumentClient.from(dynamodb);
   await Promise.all(
-    servedModels.map(({ model, vendor, row }) =>
+    served.map(({ model, vendor, row, upstream }) =>
       documents.send(
         new PutCommand({
           TableName: 'relay-channels',
@@ -79,6 +81,7 @@ async function putChannels(endpoint: string, vendors: Vendors): Promise<void> {
             id: model.replaceAll(/[^a-z0-9-]/g, '-'),
             endpoint: vendors.url(vendor),
             models: [model],
+            ...(upstream !== undefined && { mapper: { [model]: upstream } }),
             state: true,
             ...row,
           },
@@ -89,6 +92,6 @@ async function putChannels(endpoint: string, vendors: Vendors): Promise<void> {
   dynamodb.destroy();
   await waitUntilServed(
     endpoint,
-    servedModels.map(({ model }) => model),
+    served.map(({ model }) => model),
   );
 }

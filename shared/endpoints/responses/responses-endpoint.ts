@@ -3,7 +3,7 @@ import { echoOf } from './echo.ts';
 import { parseRequest } from '../parse-request.ts';
 import { startedResponse } from './answer/objects.ts';
 import { responsesToChat } from './read.ts';
-import { keepsState, summaryKind, unknownFields, wantsLogprobs } from './read-fields.ts';
+import { keepsState, servedFields, summaryKind, unknownFields, wantsLogprobs } from './read-fields.ts';
 import { ResponsesRequest } from './responses-request.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { responsesRoute } from './route.ts';
@@ -16,7 +16,12 @@ export const responsesEndpoint: Endpoint = {
     const request = parseRequest(ResponsesRequest, body);
     const { chat, outputTokensMax, declared, droppedTools, sealed } = responsesToChat(request);
     return {
-      call: { form: responsesRoute.name, request: chat, unknown: unknownFields(request) },
+      call: {
+        form: responsesRoute.name,
+        request: chat,
+        unknown: unknownFields(request),
+        served: servedFields(request),
+      },
       outputTokensMax,
       droppedTools,
       sealed,
@@ -24,7 +29,7 @@ export const responsesEndpoint: Endpoint = {
       renderer: (identity, facts) => {
         const asked = {
           started: startedResponse(identity),
-          echo: echoOf.bind(undefined, request),
+          echo: echoOf.bind(undefined, request, chat),
           declared,
           summary: summaryKind(request) !== undefined,
           keepsState: keepsState(request),

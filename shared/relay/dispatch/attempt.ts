@@ -28,6 +28,7 @@ import { originOf, statesFor } from './candidate-states.ts';
 import { usual, type Variant } from './variant.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 import type { RefusedAttempt } from './refused-attempt.ts';
+import { timeLimits } from './time-limits.ts';
 import { Watchdog } from './watchdog.ts';
 
 const megabyte = 1024 * 1024;
@@ -36,8 +37,6 @@ const bodyLimits = {
   documentBytesMax: 16 * megabyte,
   lineLengthMax: 8 * megabyte,
 };
-/** How long a finished answer waits for the upstream to report its usage. */
-const graceMs = 2_000;
 
 export interface AttemptParts {
   candidate: Candidate;
@@ -87,18 +86,15 @@ export class Attempt {
 
   async *#read(): AsyncGenerator<ChatChunk[], void, undefined> {
     const { channel } = this.#candidate;
-    const limits = {
-      firstContentMs: channel.first_content_seconds * 1000,
-      idleMs: channel.idle_seconds * 1000,
-      totalMs: channel.total_seconds * 1000,
-      graceMs,
-    };
+    const dialect = await loadDialect(this.#variant.dialect ?? dialectOf(channel, this.#call.model.base));
+    const built = this.#build(dialect, await this.#readSecret());
+    const { sent, quirks, request } = built;
+    this.#built = built;
+    const limits = timeLimits(channel, this.#call, request.body.length);
     const watchdog = new Watchdog(this.#ports.clock, limits, this.#call.signal);
     try {
-      const dialect = await loadDialect(this.#variant.dialect ?? dialectOf(channel, this.#call.model.base));
-      const { reply, built } = await this.#send(dialect, watchdog);
+      const reply = await this.#send(dialect, built, watchdog);
       const { identity } = this.#call;
-      const { sent, quirks } = built;
       const reader = new dialect.Reader({ identity, sent, quirks, callIds: this.#callIds });
       this.#reader = reader;
       const body = await openBodyEvents(bodyLimits, reply.headers['content-type']);
@@ -116,21 +112,17 @@ export class Attempt {
         const { errorOfAnswer } = await import('./refused-attempt.ts');
         throw errorOfAnswer(error.error, this.#refused());
       }
-      const timeUp = watchdog.reason === 'deadline' ? 'deadline' : 'timeout';
-      throw watchdog.signal.aborted ? new UpstreamFailure(timeUp) : (UpstreamFailure.from(error) ?? error);
+      throw watchdog.failure ?? UpstreamFailure.from(error) ?? error;
     } finally {
       watchdog.stop();
     }
   }
 
   /** Sends the call. Throws unless the reply is a 2xx. */
-  async #send(dialect: Dialect, watchdog: Watchdog): Promise<{ reply: UpstreamReply; built: BuiltRequest }> {
-    const secret = await this.#readSecret();
-    const built = this.#build(dialect, secret);
-    this.#built = built;
-    const reply = await this.#ports.transport.send(built.request, watchdog.signal);
+  async #send(dialect: Dialect, { request }: BuiltRequest, watchdog: Watchdog): Promise<UpstreamReply> {
+    const reply = await this.#ports.transport.send(request, watchdog.signal);
     this.#upstreamStatus = reply.status;
-    if (reply.status >= 200 && reply.status <= 299) return { reply, built };
+    if (reply.status >= 200 && reply.status <= 299) return reply;
     const { errorOfReply } = await import('./refused-attempt.ts');
     throw await errorOfReply(reply, { ...this.#refused(), dialect, clock: this.#ports.clock });
   }

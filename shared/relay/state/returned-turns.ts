@@ -82,12 +82,16 @@ const damaged = ({ param }: SealedState): InvalidRequest =>
     `${param} was changed on its way. Send it back exactly as it came, or leave the item out.`,
   );
 
-/** The turns to look up, newest first. */
-export function bareTurns({ sealed, call }: Pick<EndpointRequest, 'sealed' | 'call'>): BareTurn[] {
+/** The turns to look up, newest first. `textIsState`: the model's whole state is its reasoning text. */
+export function bareTurns(
+  { sealed, call }: Pick<EndpointRequest, 'sealed' | 'call'>,
+  textIsState: boolean,
+): BareTurn[] {
   const bare: BareTurn[] = [];
   for (const message of call.request.messages.toReversed()) {
     if (bare.length === lookedUpMax) break;
     if (message.role !== 'assistant' || sealed?.has(message) === true || echoesState(message)) continue;
+    if (textIsState && typeof message['reasoning_content'] === 'string') continue;
     const callIds = callIdsOf(message);
     const [first = ''] = callIds;
     if (first !== '') bare.push({ message, callIds });
@@ -95,11 +99,12 @@ export function bareTurns({ sealed, call }: Pick<EndpointRequest, 'sealed' | 'ca
   return bare;
 }
 
-/** Whether the client sent the upstream's own fields back. */
-function echoesState(message: ChatMessage): boolean {
-  const { reasoning_content: text, reasoning_details: details, tool_calls: calls } = message;
+/**
+ * Whether the client sent the upstream's own state back. Reasoning text alone is not all of it: clients see the text of
+ * signed thinking and of encrypted reasoning, too, and send that text back.
+ */
+function echoesState({ reasoning_details: details, tool_calls: calls }: ChatMessage): boolean {
   return (
-    (typeof text === 'string' && text !== '') ||
     (Array.isArray(details) && details.length > 0) ||
     (calls ?? []).some(({ extra_content: extra }) => typeof extra === 'object' && extra !== null)
   );

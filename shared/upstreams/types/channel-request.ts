@@ -13,6 +13,7 @@ import type { UpstreamRequest } from '../exchange.ts';
 import type { KnownTexts } from '../errors/withheld-texts.ts';
 import type { LimitField, Quirks } from '../quirks.ts';
 import { channelQuirks, type QuirkParams } from './channel-quirks.ts';
+import { lostFields } from './channel-lost-fields.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
 
 /** The attributes of a channel's row that a request needs. */
@@ -98,7 +99,8 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
     callIds: asked.callIds,
     without: asked.without,
   };
-  const sent = dialect.body(asked.call, settings);
+  const written = dialect.body(asked.call, settings);
+  const sent = { ...written, dropped: lostFields(asked.call, { ...params, dropped: written.dropped }) };
   const awsScope = type.awsScope?.(channel);
   const url =
     type.address?.(channel, { model, dialect: dialect.name, path: dialect.path }) ??

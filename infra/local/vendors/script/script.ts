@@ -1,6 +1,6 @@
 import { argumentsFor } from '../../demo/arguments.ts';
 import type { JsonSchema } from '../../demo/request.ts';
-import { asks, callingTurnsIn, callsPerTurnIn } from './words.ts';
+import { asks, callingTurnsIn, callsPerTurnIn, wantedCallsIn, type WantedCall } from './words.ts';
 
 /** What the scripted model looks at, whatever the vendor's language. */
 export interface Transcript {
@@ -55,7 +55,8 @@ export interface ScriptCall {
  */
 export function scriptedTurn(transcript: Transcript): Turn {
   const { said, turns: step, schema } = transcript;
-  const tool = toolToCall(transcript);
+  const wanted = wantedCallsIn(said)[step];
+  const tool = toolToCall(transcript, wanted);
   if (asks(said, 'refuse'))
     return turnOf({ step, text: "I'm sorry, I can't help with that.", finish: 'refusal' });
   if (asks(said, 'pause') && step === 0)
@@ -69,24 +70,37 @@ export function scriptedTurn(transcript: Transcript): Turn {
   return turnOf({
     step,
     text,
-    calls: Array.from({ length: count }, () => callOf(tool, said)),
+    calls: Array.from({ length: count }, () => callOf(tool, said, wanted)),
     finish: 'calls',
   });
 }
 
-function toolToCall({ tools, choice, said, turns }: Transcript): ScriptTool | undefined {
+function toolToCall(
+  { tools, choice, said, turns }: Transcript,
+  wanted: WantedCall | undefined,
+): ScriptTool | undefined {
   if (choice === 'none') return undefined;
   if (typeof choice === 'object') return tools.find(({ name }) => name === choice.name);
   if (choice === 'auto' && turns >= callingTurnsIn(said)) return undefined;
-  return tools.find(({ name }) => said.includes(name)) ?? tools[0];
+  const text = wanted?.name ?? said;
+  return tools.find(({ name }) => name === text) ?? tools.find(({ name }) => text.includes(name)) ?? tools[0];
 }
 
-const callOf = ({ name, parameters, custom = false, namespace }: ScriptTool, said: string): ScriptCall => ({
-  name,
-  ...(namespace !== undefined && { namespace }),
-  input: custom ? `free text of ${name}\nsecond line` : argumentsFor(parameters, said),
-  custom,
-});
+function callOf(
+  { name, parameters, custom = false, namespace }: ScriptTool,
+  said: string,
+  wanted: WantedCall | undefined,
+): ScriptCall {
+  const free = `free text of ${name}\nsecond line`;
+  const input = wanted ? wantedInput(wanted, custom) : custom ? free : argumentsFor(parameters, said);
+  return { name, ...(namespace !== undefined && { namespace }), input, custom };
+}
+
+/** A text for a tool that takes JSON is its property `input`, as relays declare tools that take text. */
+function wantedInput({ input }: WantedCall, custom: boolean): string {
+  if (!input.startsWith('"')) return input;
+  return custom ? (JSON.parse(input) as string) : `{"input":${input}}`;
+}
 
 /** Bytes that a careless copy loses: doubled spaces, a line separator, a pair of surrogates, a last line end. */
 export const thoughtOf = (step: number, calls: ScriptCall[]): string =>

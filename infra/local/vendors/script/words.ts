@@ -4,6 +4,8 @@
  *
  * - `turns=5`: five turns that call tools before the answer; default 1, at most 50
  * - `three`, `in parallel`: three calls in each such turn
+ * - `call NAME INPUT`, on a line of its own: the first such line is what the first turn calls, the second the second;
+ *   `turns` is then the number of lines. INPUT is JSON: arguments, or a text for a tool that takes one
  * - `explain`: a sentence before the calls
  * - `interleave`: the model thinks again before each call, where the vendor can
  * - `redacted`: thinking is redacted, where the vendor can
@@ -52,7 +54,17 @@ export const lateFailureIn = (said: string): LateFailure | undefined => late.fin
 const turnsMax = 50;
 
 export const callingTurnsIn = (said: string): number =>
-  Math.min(Number(/\bturns=(\d+)/i.exec(said)?.[1] ?? 1), turnsMax);
+  Math.min(wantedCallsIn(said).length || Number(/\bturns=(\d+)/i.exec(said)?.[1] ?? 1), turnsMax);
+
+export interface WantedCall {
+  name: string;
+  /** JSON. */
+  input: string;
+}
+
+/** The calls that the text spells out, one for each turn. */
+export const wantedCallsIn = (said: string): WantedCall[] =>
+  [...said.matchAll(/^call (\S+) (["{].*["}])\s*$/gm)].map(([, name = '', input = '']) => ({ name, input }));
 
 export const callsPerTurnIn = (said: string): number =>
   /\b(three|in parallel)\b/i.test(said.slice(0, reach)) ? 3 : 1;

@@ -65,11 +65,17 @@ export function withState(
   return calls.length > 0 ? { ...fields, tool_calls: calls } : fields;
 }
 
+/** Both names of one text, which goes up once: under the client's name, if it sent one. */
+const reasoningTexts = ['reasoning_content', 'reasoning'];
+
 /** Changes `fields` and `calls`. */
 function putBack(opaque: JsonRecord, fields: JsonRecord, calls: readonly JsonRecord[]): void {
   const { call: index, ...kept } = opaque;
   const target = typeof index === 'number' ? calls[index] : fields;
-  if (target) for (const field of echoedFields) if (field in kept) target[field] ??= kept[field];
+  if (!target) return;
+  const isThere = (field: string): boolean =>
+    (reasoningTexts.includes(field) ? reasoningTexts : [field]).some((name) => name in target);
+  for (const field of echoedFields) if (field in kept && !isThere(field)) target[field] = kept[field];
 }
 
 /** Servers of the same model name its reasoning in two ways. Lost reasoning is empty. Changes `fields`. */

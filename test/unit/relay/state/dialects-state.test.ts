@@ -141,6 +141,17 @@ describe.each(vendors)('%s', (_name, row, steps, found, wanted) => {
     expect(found(fresh)).toEqual(wanted);
   });
 
+  // AI SDK's openai-compatible provider does, and so opencode.
+  it('comes back for a chat client that sends the reasoning text back', async () => {
+    const rig = new CoreRig({ channels }).upstream({ steps });
+    await rig.post(chatTurn1);
+    const messages = chatTurn2.messages.map((message) =>
+      message.role === 'assistant' ? { ...message, reasoning_content: 'I should look.' } : message,
+    );
+    expect((await rig.post({ ...chatTurn2, messages })).status).toBe(200);
+    expect(found(rig)).toEqual(wanted);
+  });
+
   it.each([true, false])(
     'comes back sealed for a Responses client (stream: %s); nothing is stored',
     async (stream) => {

@@ -117,13 +117,22 @@ describe('the second turn of a tool loop', () => {
       'a call',
       { ...calledTurn(), tool_calls: [{ ...calledTurn().tool_calls[0], extra_content: { google: {} } }] },
     ],
-    ['reasoning text', { ...calledTurn(), reasoning_content: 'so' }],
     ['reasoning details', { ...calledTurn(), reasoning_details: [{ type: 'x' }] }],
   ])("reads no store when the client sends the upstream's own field back on %s", async (_case, assistant) => {
     const rig = new CoreRig();
     await startLoop(rig);
     await rig.post(turn2(assistant));
     expect(rig.turnStates.reads).toEqual([]);
+  });
+
+  it.each([
+    ['whose whole state it is', { params: { wants_back: 'reasoning_content' } }, 0],
+    ['that may want more', {}, 1],
+  ])('reads the store after reasoning text came back only for a model %s: %j', async (_case, row, reads) => {
+    const rig = new CoreRig({ channels: [row] });
+    await startLoop(rig);
+    await rig.post(turn2({ ...calledTurn(), reasoning_content: 'so' }));
+    expect(rig.turnStates.reads).toHaveLength(reads);
   });
 
   it('goes first to the channel and secret that the state came from', async () => {

@@ -1,0 +1,50 @@
+/**
+ * Which of a client's fields had no effect at a channel. Dialects name what they leave out; here, for all of them, the
+ * row's own `drop` is added, and what asks for nothing is taken away.
+ */
+import type { CanonicalCall } from '../../wire/canonical-call.ts';
+import { isRecord } from '../../wire/json-record.ts';
+
+const isEmpty = (value: unknown): boolean =>
+  value === '' ||
+  value === false ||
+  (Array.isArray(value) ? value.length === 0 : isRecord(value) && Object.keys(value).length === 0);
+
+/** Values that are in force without their field, too: OpenAI's defaults. */
+const defaults = new Map<string, unknown>([
+  ['temperature', 1],
+  ['top_p', 1],
+  ['presence_penalty', 0],
+  ['frequency_penalty', 0],
+  ['repetition_penalty', 1],
+  ['top_logprobs', 0],
+  ['n', 1],
+  ['service_tier', 'auto'],
+  ['verbosity', 'medium'],
+  ['truncation', 'disabled'],
+  ['tool_choice', 'auto'],
+  ['parallel_tool_calls', true],
+]);
+
+/** Fields that are between the client and the relay alone, which streams and stores as it does for every call. */
+const relaysOwn = new Set(['store', 'stream']);
+
+function asksForNothing(field: string, value: unknown): boolean {
+  if (value === undefined || value === null || isEmpty(value) || relaysOwn.has(field)) return true;
+  // Text is what every answer has.
+  if (field === 'modalities') return Array.isArray(value) && value.join() === 'text';
+  return defaults.has(field) && defaults.get(field) === value;
+}
+
+/** `dropped`: what the dialect left out. `drop`, `set`: the channel's own. */
+export function lostFields(
+  { request, unknown }: CanonicalCall,
+  { dropped, drop, set }: { dropped: readonly string[]; drop: readonly string[]; set: object },
+): string[] {
+  const asked = { ...unknown, ...request };
+  const left = drop.filter((field) => Object.hasOwn(asked, field) && !Object.hasOwn(set, field));
+  // A name that is no field of the client's says what became of something else, such as the state of a turn.
+  const isLost = (field: string): boolean =>
+    !Object.hasOwn(asked, field) || !asksForNothing(field, asked[field]);
+  return [...new Set([...dropped, ...left])].filter(isLost);
+}
