@@ -12,6 +12,8 @@ export interface Renderer extends Machine<ChatChunk, string> {
   readonly commitAfterMs: number;
   /** The text of a heartbeat, sent after each further `idleMs` without output. */
   idle(): string;
+  /** The status and code of a request that the upstream finds too large, for clients that act on them. Absent: its own. */
+  readonly tooLarge?: { status: number; code: string };
   /** The last text of an answer that fails after its status was sent. */
   failed(error: ErrorObject): string;
 }

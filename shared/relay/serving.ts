@@ -2,6 +2,7 @@
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import { refusalLine } from './answer/log-line.ts';
 import type { ChatCall } from './call/chat-call.ts';
+import { capableChannels } from './call/capable-channels.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import { servingChannels } from './call/serving-channels.ts';
 import type { Handle, RelayRequest } from './http/http.ts';
@@ -24,7 +25,9 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
     try {
       caller = await admitCaller(ports, endpoint, request);
       asked = readCall(endpoint, request, caller);
-      const channels = servingChannels(caller.snapshot, asked.model.base);
+      const { request: wanted } = asked.read.call;
+      const serving = servingChannels(caller.snapshot, asked.model.base);
+      const channels = capableChannels(serving, { model: asked.model.base, request: wanted });
       const untilMs = deadlineOf(caller, request, startedMs);
       deadline = new Deadline(ports.clock, untilMs);
       const call: ChatCall = Object.freeze({

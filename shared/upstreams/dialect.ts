@@ -116,6 +116,8 @@ export interface RequestSettings {
   apiVersion?: string | undefined;
   /** The state of earlier turns that may go to this candidate. Turns without an entry get the vendor's replacement. */
   states: ReadonlyMap<ChatMessage, readonly StatePart[]>;
+  /** Turns whose state is another upstream's, so that what a client sent back of it means nothing here. Absent: none. */
+  foreign?: ReadonlySet<ChatMessage> | undefined;
   callIds: CallIds;
   /** What a repeat leaves out, because the upstream refused it. */
   without: ReadonlySet<Repeat>;

@@ -3,6 +3,8 @@
  * file names no type and no dialect: docs/channels.md has the defaults.
  */
 
+import type { JsonRecord } from '../wire/json-record.ts';
+
 /** The fields of Chat Completions for a limit on output tokens. */
 export const limitFields = ['max_tokens', 'max_completion_tokens'] as const;
 export type LimitField = (typeof limitFields)[number];
@@ -52,8 +54,8 @@ export interface Quirks {
   fields: ReadonlySet<string> | undefined;
   /** The fields for a limit that it accepts; a limit in another one moves to the first. Undefined: both. */
   limitFields: readonly LimitField[] | undefined;
-  /** It accepts `temperature` or `top_p`, not both. */
-  oneSampling: boolean;
+  /** Which of `temperature` and `top_p` it accepts: both, one of them, or neither while it reasons. */
+  sampling: 'any' | 'one' | 'none';
 }
 
 export const noQuirks: Quirks = {
@@ -67,7 +69,7 @@ export const noQuirks: Quirks = {
   echoes: undefined,
   fields: undefined,
   limitFields: undefined,
-  oneSampling: false,
+  sampling: 'any',
 };
 
 /**
@@ -86,3 +88,13 @@ export function knownEffort(requested: string, known: readonly string[]): string
 }
 
 const rank = (effort: string): number => effortScale.indexOf(effort as (typeof effortScale)[number]);
+
+const sampling = ['temperature', 'top_p'];
+
+/** The sampling fields of a request that the upstream refuses. The value 1 is the default and refused by none. */
+export function refusedSampling(given: JsonRecord, quirks: Pick<Quirks, 'sampling'>): string[] {
+  const set = sampling.filter((field) => typeof given[field] === 'number');
+  if (quirks.sampling === 'one') return set.slice(1);
+  if (quirks.sampling === 'any' || given['reasoning_effort'] === 'none') return [];
+  return set.filter((field) => given[field] !== 1);
+}

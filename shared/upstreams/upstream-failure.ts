@@ -12,7 +12,9 @@ export type UpstreamFailureKind =
   | 'secret'
   /** The secret store did not answer, so nothing is known about the secret. */
   | 'secret_store'
-  /** One of the channel's time-outs passed. */
+  /** No content in time. One caller's long prompt can bring it about, so it says nothing about the channel. */
+  | 'first_content_timeout'
+  /** Another of the channel's time-outs passed. */
   | 'timeout'
   /** The time of the whole request passed. */
   | 'deadline'

@@ -12,4 +12,9 @@ export interface CanonicalCall {
    * form and are dropped for others.
    */
   readonly unknown: JsonRecord;
+  /**
+   * Fields of the client's form that the endpoint serves whatever the upstream speaks. They go up to an upstream of the
+   * same form, and no other one misses them. Absent: none.
+   */
+  readonly served?: JsonRecord;
 }

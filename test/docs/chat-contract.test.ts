@@ -17,10 +17,15 @@ const everyField = {
       role: 'assistant',
       content: null,
       tool_calls: [
-        { index: 0, type: 'function', id: 'call_1', function: { name: 'look', arguments: '{"at":1}' } },
+        {
+          index: 0,
+          type: 'function',
+          id: 'call_abcdefghij0123456789',
+          function: { name: 'look', arguments: '{"at":1}' },
+        },
       ],
     },
-    { role: 'tool', tool_call_id: 'call_1', content: 'a cat' },
+    { role: 'tool', tool_call_id: 'call_abcdefghij0123456789', content: 'a cat' },
     { role: 'function', name: 'look', content: 'a cat', function_call: { name: 'look', arguments: '{}' } },
   ],
   max_tokens: 64,
@@ -80,7 +85,7 @@ describe('the chat contract', () => {
   it('streams tool calls with index, type, id, name and arguments, and ends with tool_calls', async () => {
     const first = {
       index: 0,
-      id: 'call_1',
+      id: 'call_abcdefghij0123456789',
       type: 'function',
       function: { name: 'look', arguments: '{"at"' },
     };

@@ -51,7 +51,7 @@ describe('the examples of the README, against the running stack', () => {
     expect(streamed).toMatch(/data: \[DONE\]\n\n$/);
     expect(JSON.parse(String(models))).toMatchObject({
       object: 'list',
-      data: [{ id: 'demo-chat' }, {}, {}, {}],
+      data: expect.arrayContaining([expect.objectContaining({ id: 'demo-chat' })]),
     });
     expect(JSON.parse(String(whole))).toMatchObject({ choices: [{ message: { content: answer } }] });
   });

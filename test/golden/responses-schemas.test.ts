@@ -48,7 +48,7 @@ describe.each(Object.entries(cases))('what is sent for %s', (_name, one) => {
 });
 
 describe('every field of the request that a response repeats', () => {
-  it('is there as it was sent, with what an odd tool lacks', async () => {
+  it('is there as it was sent, with what an odd tool lacks, without the tools that were not sent', async () => {
     const body = {
       input: 'hi',
       instructions: 'Be brief.',
@@ -69,7 +69,7 @@ describe('every field of the request that a response repeats', () => {
     const { input: _input, tools, ...repeated } = body;
     expect(responseObject.parse(JSON.parse(text))).toMatchObject({
       ...repeated,
-      tools: [{ ...tools[0], description: null, parameters: null, strict: null }, tools[1]],
+      tools: [{ ...tools[0], description: null, parameters: null, strict: null }],
     });
   });
 

@@ -106,7 +106,7 @@ describe('a function may do only what its description says', () => {
       ),
       'Allow dynamodb:BatchGetItem relay-test-runtime',
       'Allow dynamodb:PutItem relay-test-runtime',
-      ...[...compiled, 'keys', 'accounts'].flatMap(readsStream),
+      ...[...compiled, 'keys', 'accounts', 'runtime'].flatMap(readsStream),
       ...ownLogs('config'),
       ...channelSecrets(),
     ];

@@ -192,3 +192,70 @@ describe('channel test', () => {
     expect(run.errors).toContain(message);
   });
 });
+
+describe('channel probe', () => {
+  const requestsDuring = async (words: string[]) => {
+    const asked: string[] = [];
+    upstream.script(({ path, body }, reply) => {
+      asked.push(path);
+      if (path !== '/v1/chat/completions') return reply.json(404, { error: { message: 'Not Found' } });
+      if (body['reasoning_effort'] !== undefined)
+        return reply.json(400, { error: { message: `no ${secret}` } });
+      reply.json(200, {
+        choices: [{ message: { content: '{"status":"fine"}' }, finish_reason: 'stop' }],
+        usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+      });
+    });
+    return { run: await ops(words), asked };
+  };
+
+  it('says the cost and asks before it sends anything', async () => {
+    await add('probed', '--models', 'a', '--secret', 'env:UPSTREAM_KEY');
+    const { run, asked } = await requestsDuring(['probe', 'probed']);
+    expect(run.code).toBe(1);
+    expect(run.output).toContain(`at most 12 calls to ${upstream.endpoint}, model a`);
+    expect(run.output).toContain('expected: 1800 input and 1800 output tokens');
+    expect(run.errors).toContain('Nobody is here to answer: repeat with --yes.');
+    expect(asked).toEqual([]);
+    expect(await rowOf('probed')).not.toHaveProperty('_can');
+  });
+
+  it('writes what the calls show, and nothing else, and shows it', async () => {
+    await add('probed', '--models', 'a', '--secret', 'env:UPSTREAM_KEY', '--replace', '--yes');
+    const before = await rowOf('probed');
+    const { run, asked } = await requestsDuring(['probe', 'probed', '--yes']);
+    expect(run).toMatchObject({ code: 0, errors: '' });
+    expect(await rowOf('probed')).toEqual({
+      ...before,
+      _can: {
+        model: 'a',
+        tools: false,
+        json_schema: true,
+        images: true,
+        system_anywhere: true,
+        usage_streaming: true,
+        efforts: [],
+        dialects: ['chat'],
+      },
+    });
+    expect(run.output).toMatch(/tools +no\nparallel_tools +unknown\njson_schema +yes/);
+    expect(run.output).toMatch(/efforts +none\ndialects +chat\n/);
+    expect(run.output).toContain(`${asked.length} calls were sent.`);
+  });
+
+  it('warns of what the row asks for and the upstream cannot do', async () => {
+    await put({ id: 'odd', endpoint: upstream.endpoint, models: ['a'], params: { efforts: ['low'] } });
+    const { run } = await requestsDuring(['probe', 'odd', '--yes']);
+    expect(run.errors).toContain('warning: params.efforts: has low, but the probe found none alone');
+  });
+
+  it('writes nothing when the upstream refuses the key, and does not show it', async () => {
+    await add('barred', '--models', 'a', '--secret', 'env:UPSTREAM_KEY');
+    upstream.script((_call, reply) => reply.json(401, { error: { message: `bad key ${secret}` } }));
+    const run = await ops(['probe', 'barred', '--yes']);
+    expect(run.code).toBe(1);
+    expect(run.errors).toContain('nothing was written: the upstream refuses the key');
+    expect(run.output + run.errors).not.toContain(secret);
+    expect(await rowOf('barred')).not.toHaveProperty('_can');
+  });
+});

@@ -1,3 +1,4 @@
+import type { Capabilities } from '../../shared/config/rows/capabilities.ts';
 import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
 import { KeyRow } from '../../shared/config/rows/key-row.ts';
@@ -52,6 +53,8 @@ export interface RigOptions {
   search?: (query: string) => Promise<SearchResult[]>;
   /** What reading a secret ends with. */
   secretError?: Error;
+  /** Takes the place of scripted upstreams. */
+  send?: (request: UpstreamRequest, signal: AbortSignal) => Promise<UpstreamReply>;
   /** Takes the place of both endpoints. */
   endpoint?: Endpoint;
   /** The keys that seal and open, oldest first. */
@@ -74,7 +77,10 @@ export interface Answer {
 await Promise.all([
   ...dialectNames.map(loadDialect),
   import('../../shared/relay/state/state-lookup.ts'),
-  import('../../shared/relay/dispatch/repeats.ts'),
+  import('../../shared/relay/dispatch/refused-attempt.ts'),
+  import('../../shared/relay/call/idempotency-claim.ts'),
+  import('../../shared/relay/search/search.ts'),
+  import('../../shared/upstreams/event-stream-events.ts'),
 ]);
 
 /** The pipeline with virtual time, a table of keys and scripted upstreams; everything between is real. */
@@ -207,15 +213,10 @@ export class CoreRig {
 
   #snapshot(): Snapshot {
     const rows = this.#options.channels ?? [{}];
-    const channels = rows.map((row) =>
-      ChannelRow.parse({
-        id: 'main',
-        endpoint: 'https://upstream.test/v1',
-        models: ['m'],
-        state: true,
-        ...row,
-      }),
-    );
+    const channels = rows.map(({ can, ...row }): ChannelRow => {
+      const whole = { id: 'main', endpoint: 'https://upstream.test/v1', models: ['m'], state: true, ...row };
+      return Object.assign(ChannelRow.parse(whole), can === undefined ? {} : { can: can as Capabilities });
+    });
     return {
       publishedAt: 1,
       channels,
@@ -238,6 +239,7 @@ export class CoreRig {
   async #send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamReply> {
     this.storeCallsBeforeUpstream.push(this.store.sent.length);
     this.sent.push({ ...request, json: JSON.parse(request.body) });
+    if (this.#options.send) return this.#options.send(request, signal);
     const script = this.#scripts.length > 1 ? this.#scripts.shift() : this.#scripts[0];
     if (script?.connect === 'refused') throw new TransportError('connect', 'refused');
     if (script?.connect === 'hang') await this.#forever(signal);

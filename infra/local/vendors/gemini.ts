@@ -181,7 +181,7 @@ function style({ model }: ChatCall): ChatStyle {
   const flash = model.includes('3-flash');
   return {
     id: 'Zr8gaY2hNd6kmtkP',
-    callId: ({ turn, index }) => `function-call-${1_000_000 + turn.step * 10 + index}`,
+    callId: ({ turn, index }) => `function-call-${turn.question}${1_000_000 + turn.step * 10 + index}`,
     // What the model thought is in the total alone.
     usage: ({ input, cacheRead, output, thinking }) => ({
       prompt_tokens: input + cacheRead,

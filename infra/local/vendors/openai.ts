@@ -98,7 +98,7 @@ const chatParts: Omit<ChatServer, 'rules' | 'thinks'> = {
   cachedFrom: 1024,
   style: () => ({
     id: 'chatcmpl-CdEfGhIjKlMnOpQrStUvWxYz01234',
-    callId: ({ turn, index }) => `call_${String(turn.step * 100 + index).padStart(24, 'a')}`,
+    callId: ({ turn, index }) => `call_${turn.question}${String(turn.step * 100 + index).padStart(16, 'a')}`,
     usage: ({ input, cacheRead, output, thinking }) => ({
       prompt_tokens: input + cacheRead,
       completion_tokens: output,

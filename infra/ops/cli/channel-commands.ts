@@ -2,6 +2,11 @@
 import type { Command } from 'commander';
 import { planAddChannel, type ChannelInput } from '../../../shared/operate/channels/add-channel.ts';
 import { listChannels } from '../../../shared/operate/channels/list-channels.ts';
+import {
+  carryOutProbe,
+  planProbe,
+  type ProbeInput,
+} from '../../../shared/operate/channels/probe/probe-channel.ts';
 import { planSync, type SyncInput } from '../../../shared/operate/channels/sync-models.ts';
 import {
   carryOutChannelTest,
@@ -15,7 +20,7 @@ import { channelTypeNames } from '../../../shared/upstreams/types/channel-attrib
 import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
 import { approve, type ApproveOptions } from './approve.ts';
 import type { CommandContext } from './command-context.ts';
-import { printChannels, printSyncPlan } from './print/channels.ts';
+import { printChannels, printProbe, printSyncPlan } from './print/channels.ts';
 import { addOwnAttributes, ownAttributesIn } from './own-attributes.ts';
 import { parseList, parseMapper, parseNumber, type JsonOption } from './terminal/option-values.ts';
 import type { Terminal } from './terminal/terminal.ts';
@@ -32,9 +37,11 @@ Examples:
   npm run ops -- channel list
   npm run ops -- channel add --stack relay --id claude --type anthropic --models claude-sonnet-4-6 --secret ssm:/relay/relay/anthropic
   npm run ops -- channel test openai --model gpt-4o-mini
+  npm run ops -- channel probe openai --model gpt-4o-mini
   npm run ops -- channel sync openai --only 'gpt-5*,o4*'`;
 
-export function addChannelCommands(program: Command, { terminal, onTables }: CommandContext): void {
+export function addChannelCommands(program: Command, context: CommandContext): void {
+  const { terminal, onTables } = context;
   const channel = program
     .command('channel')
     .description('upstreams that the relay calls')
@@ -75,17 +82,7 @@ export function addChannelCommands(program: Command, { terminal, onTables }: Com
       ),
     );
 
-  channel
-    .command('test')
-    .description('send one tiny real chat request, with the settings of the channel')
-    .argument('<id>', 'id of the channel; it may be switched off')
-    .option('--model <name>', 'public model name (default: the first of the channel)')
-    .option('--secret-env <NAME>', 'take the key from this environment variable instead of the reference')
-    .action(
-      onTables(async (ports, id: string, options: Omit<TestInput, 'id'>) =>
-        test(terminal, ports, { ...options, id }),
-      ),
-    );
+  addAskingCommands(channel, context);
 
   channel
     .command('sync')
@@ -102,6 +99,36 @@ export function addChannelCommands(program: Command, { terminal, onTables }: Com
     .action(
       onTables(async (ports, id: string, options: Omit<SyncOptions, 'id'>) =>
         sync(terminal, ports, { ...options, id }),
+      ),
+    );
+}
+
+/** Those that send chat requests, which the upstream charges for. */
+function addAskingCommands(channel: Command, { terminal, onTables }: CommandContext): void {
+  channel
+    .command('test')
+    .description('send one tiny real chat request, with the settings of the channel')
+    .argument('<id>', 'id of the channel; it may be switched off')
+    .option('--model <name>', 'public model name (default: the first of the channel)')
+    .option('--secret-env <NAME>', 'take the key from this environment variable instead of the reference')
+    .action(
+      onTables(async (ports, id: string, options: Omit<TestInput, 'id'>) =>
+        test(terminal, ports, { ...options, id }),
+      ),
+    );
+
+  channel
+    .command('probe')
+    .description(
+      'ask the upstream what it can, by a dozen small real calls at most; says the cost, asks, writes _can on the row',
+    )
+    .argument('<id>', 'id of the channel; it may be switched off')
+    .option('--model <name>', 'public model name to ask (default: the first of the channel)')
+    .option('--secret-env <NAME>', 'take the key from this environment variable instead of the reference')
+    .option('--yes', 'do not ask')
+    .action(
+      onTables(async (ports, id: string, options: Omit<ProbeOptions, 'id'>) =>
+        probe(terminal, ports, { ...options, id }),
       ),
     );
 }
@@ -126,6 +153,18 @@ async function test({ print, warn }: Terminal, ports: OperatorPorts, input: Test
   print(`status ${status} after ${elapsedMs} ms`);
   if (answer === undefined) throw new Failure(`no chat completion came back: ${body || 'an empty body'}`);
   print(`answer (${answer.model}): ${answer.text || `nothing (${answer.ending})`}`);
+}
+
+type ProbeOptions = ProbeInput & Pick<ApproveOptions, 'yes'>;
+
+async function probe(terminal: Terminal, ports: OperatorPorts, options: ProbeOptions): Promise<void> {
+  const plan = await planProbe(ports, options);
+  plan.effect.forEach(terminal.print);
+  if (!(await approve(terminal, plan, options))) return;
+  const result = await carryOutProbe(ports, plan);
+  printProbe(terminal, result);
+  terminal.warn(result.warnings);
+  terminal.print('written as _can; live within 10 seconds.');
 }
 
 type SyncOptions = SyncInput & ApproveOptions & JsonOption;

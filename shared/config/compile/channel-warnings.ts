@@ -1,5 +1,6 @@
 import { dialectOf, quirksOf } from '../../upstreams/types/channel-request.ts';
 import { appendsPath } from '../../upstreams/types/channel-attributes.ts';
+import { holdsFor } from '../rows/capabilities.ts';
 import type { ChannelRow } from '../rows/channel-row.ts';
 
 /** What is suspicious in a row that is used, each as `attribute: ...`. */
@@ -19,8 +20,10 @@ export const channelWarnings = (row: ChannelRow): string[] => [
 
 /** Where the row asks for what a probe found that the upstream cannot do. */
 function conflictsWithProbe(row: ChannelRow): string[] {
-  const { can = {}, models, params } = row;
+  const { can = {}, params } = row;
   const { dialects, efforts } = can;
+  const models = row.models.filter((model) => holdsFor(can, model));
+  if (models.length === 0) return [];
   const spoken = new Set(models.map((model) => dialectOf(row, model)));
   const unspoken = dialects ? [...spoken].filter((name) => !dialects.includes(name)) : [];
   const unknown =

@@ -3,6 +3,8 @@ import { attributeOf, plainValue } from './read-row.ts';
 
 /** What a probe found that a channel can do. An absent field is unknown. */
 export interface Capabilities {
+  /** The public name of the model that was asked. Absent: what was found holds for all models of the row. */
+  model?: string;
   tools?: boolean;
   parallel_tools?: boolean;
   json_schema?: boolean;
@@ -39,5 +41,11 @@ export function readCapabilities(raw: unknown): Capabilities | undefined {
     const value = attributeOf(written, name);
     if (Array.isArray(value) && value.every((item) => typeof item === 'string')) read[name] = value;
   }
-  return Object.keys(read).length > 0 ? read : undefined;
+  if (Object.keys(read).length === 0) return undefined;
+  const model = attributeOf(written, 'model');
+  return typeof model === 'string' ? { model, ...read } : read;
 }
+
+/** Whether what a probe found holds for a model of the row. */
+export const holdsFor = ({ model }: Capabilities, asked: string): boolean =>
+  model === undefined || model === asked;

@@ -104,7 +104,8 @@ export const ChannelRow = z.strictObject({
   /** Only an explicit true enables a channel. */
   state: z._default(flag, false),
   connect_seconds: z._default(seconds, 5),
-  first_content_seconds: z._default(seconds, 60),
+  /** Absent: 120, more for long prompts and high effort (relay/dispatch/time-limits.ts). */
+  first_content_seconds: z.optional(seconds),
   idle_seconds: z._default(seconds, 60),
   total_seconds: z._default(seconds, 600),
   params: z._default(Params, { set: {}, drop: [], allow: [], stream: true, include_usage: true }),

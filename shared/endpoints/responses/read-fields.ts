@@ -5,6 +5,8 @@ import { ResponsesRequest } from './responses-request.ts';
 /** Values of `include` that the relay serves itself, whatever the upstream speaks. */
 const encryptedReasoning = 'reasoning.encrypted_content';
 const outputLogprobs = 'message.output_text.logprobs';
+/** Codex's, with the ids of its session. */
+const clientMetadata = 'client_metadata';
 
 /** Fields with the same name in chat, by the test of their values. A value of another kind is ignored. */
 const sameNames: Record<string, (value: unknown) => boolean> = {
@@ -23,6 +25,7 @@ const handled = new Set([
   ...Object.keys(ResponsesRequest.shape),
   ...Object.keys(sameNames),
   'store',
+  clientMetadata,
   'background',
   'stream_options',
   // Codex's own facts about its session. Upstreams refuse it, since it is not in OpenAI's schema.
@@ -57,16 +60,24 @@ export function summaryKind({ reasoning }: ResponsesRequest): string | undefined
 
 /**
  * What upstreams of the same form get as the client wrote it: fields that the relay does not know, and what is left of
- * those that it knows in part.
+ * `include`.
  */
 export function unknownFields(request: ResponsesRequest): JsonRecord {
-  const { effort: _effort, ...reasoning } = withoutNulls(request.reasoning ?? {});
   const include = included(request).filter((each) => each !== encryptedReasoning && each !== outputLogprobs);
   const unknown = Object.entries(withoutNulls(request)).filter(([field]) => !handled.has(field));
+  return { ...Object.fromEntries(unknown), ...(include.length > 0 && { include }) };
+}
+
+/**
+ * What the relay serves by itself: the text of the reasoning is shown as its summary, the reasoning of all turns goes
+ * up again, and who calls is nothing that an answer depends on.
+ */
+export function servedFields(request: ResponsesRequest): JsonRecord {
+  const { effort: _effort, ...reasoning } = withoutNulls(request.reasoning ?? {});
+  const { [clientMetadata]: metadata } = request;
   return {
-    ...Object.fromEntries(unknown),
     ...(Object.keys(reasoning).length > 0 && { reasoning }),
-    ...(include.length > 0 && { include }),
+    ...(isRecord(metadata) && { [clientMetadata]: metadata }),
   };
 }
 

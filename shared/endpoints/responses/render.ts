@@ -6,6 +6,9 @@ import { jsonAnswer, streamedAnswer, type Renderer } from '../renderer.ts';
 /** One heartbeat in this many is an event: some clients ignore comments and time out after minutes. */
 const idlesPerEvent = 4;
 
+/** Coding agents shorten the conversation on this code; a 413 they would send again. */
+const tooLarge = { status: 400, code: 'context_length_exceeded' };
+
 /** Responses, `stream: true`: numbered events, then the stream closes. */
 export function responsesStreamRenderer(events: ChatToResponses): Renderer {
   let number = 0;
@@ -16,6 +19,7 @@ export function responsesStreamRenderer(events: ChatToResponses): Renderer {
     );
   return {
     ...streamedAnswer,
+    tooLarge,
     push(chunk) {
       const written = frames(events.push(chunk));
       if (written.length > 0) idles = 0;
@@ -37,6 +41,7 @@ export function responsesStreamRenderer(events: ChatToResponses): Renderer {
 export function responsesJsonRenderer(events: ChatToResponses): Renderer {
   return {
     ...jsonAnswer,
+    tooLarge,
     push(chunk) {
       events.push(chunk);
       return [];

@@ -3,7 +3,7 @@ import { echoOf } from './echo.ts';
 import { parseRequest } from '../parse-request.ts';
 import { startedResponse } from './answer/objects.ts';
 import { responsesToChat } from './read.ts';
-import { keepsState, summaryKind, unknownFields, wantsLogprobs } from './read-fields.ts';
+import { keepsState, servedFields, summaryKind, unknownFields, wantsLogprobs } from './read-fields.ts';
 import { ResponsesRequest } from './responses-request.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { responsesRoute } from './route.ts';
@@ -17,7 +17,12 @@ export const responsesEndpoint: Endpoint = {
     const { chat, outputTokensMax, declared, droppedTools, sealed, foreignLeftOut } =
       responsesToChat(request);
     return {
-      call: { form: responsesRoute.name, request: chat, unknown: unknownFields(request) },
+      call: {
+        form: responsesRoute.name,
+        request: chat,
+        unknown: unknownFields(request),
+        served: servedFields(request),
+      },
       outputTokensMax,
       droppedTools,
       sealed,
@@ -26,7 +31,7 @@ export const responsesEndpoint: Endpoint = {
       renderer: (identity, facts) => {
         const asked = {
           started: startedResponse(identity),
-          echo: echoOf.bind(undefined, request),
+          echo: echoOf.bind(undefined, request, chat),
           declared,
           summary: summaryKind(request) !== undefined,
           keepsState: keepsState(request),

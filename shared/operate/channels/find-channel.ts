@@ -1,6 +1,7 @@
 /** Finds the channel that an operator names, and reads its secret. Shows no value of a row with a problem. */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
+import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { RawRow } from '../row-tables.ts';
@@ -22,6 +23,21 @@ export async function findChannel(
   const reading = readChannel(raw, target);
   if ('problem' in reading) throw new Failure(`channel ${id} is not used: ${reading.problem}`);
   return { raw, channel: reading.row, warnings: reading.warning === undefined ? [] : [reading.warning] };
+}
+
+/** A public name that the channel serves: the wanted one, else its first. Throws a Failure if there is none. */
+export function servedModel({ id, models }: ChannelRow, wanted: string | undefined): string {
+  const model = wanted ?? models[0];
+  if (model !== undefined && models.includes(model)) return model;
+  throw usageFailure(`channel ${id} serves ${models.join(', ') || 'no model'}: choose one with --model`);
+}
+
+/** Throws a Failure for a channel whose requests only the functions can sign. */
+export function refuseRoleSigned({ type }: ChannelRow): void {
+  if (channelTypes[type].awsScope)
+    throw new Failure(
+      `channels of the type ${type} are called with the functions' own role, which this tool does not have: call the relay`,
+    );
 }
 
 /**

@@ -19,17 +19,27 @@ export interface ReplyText {
 const bytesMax = 1024 * 1024;
 const limits = { answerBytesMax: bytesMax, documentBytesMax: bytesMax, lineLengthMax: bytesMax };
 
-/** Undefined: the body is no answer in this dialect. */
-export function replyText(
+/** What a reader made of a whole body. */
+export interface ReplyReading {
+  chunks: ChatChunk[];
+  /** As the upstream names it, if it does. */
+  model: string | undefined;
+  /** Whether the upstream reported usage. */
+  hasUsage: boolean;
+  /** An UpstreamFailure or an ErrorInAnswer, after the chunks that came before it. */
+  failure: unknown;
+}
+
+export function readReply(
   body: string,
   { Reader }: Pick<Dialect, 'Reader'>,
   context: ReaderContext,
-): ReplyText | undefined {
+): ReplyReading {
   const reader = new Reader(context);
   const events = new BodyEvents(limits);
   const chunks: ChatChunk[] = [];
   let model: string | undefined;
-  let failure: string | undefined;
+  let failure: unknown;
   try {
     const bytes = new TextEncoder().encode(body);
     for (const event of [...events.push(bytes), ...events.end()]) {
@@ -38,8 +48,19 @@ export function replyText(
     }
     chunks.push(...reader.end());
   } catch (error) {
-    failure = reasonOf(error);
+    failure = error;
   }
+  return { chunks, model, hasUsage: reader.usage !== undefined, failure };
+}
+
+/** Undefined: the body is no answer in this dialect. */
+export function replyText(
+  body: string,
+  dialect: Pick<Dialect, 'Reader'>,
+  context: ReaderContext,
+): ReplyText | undefined {
+  const { chunks, model, failure } = readReply(body, dialect, context);
+  const failed = failure === undefined ? undefined : reasonOf(failure);
   const choices = chunks.flatMap((chunk) => chunk.choices.slice(0, 1));
   if (choices.length === 0) return undefined;
   const textOf = (field: 'content' | 'reasoning_content'): string =>
@@ -48,12 +69,12 @@ export function replyText(
   return {
     model: model ?? 'model not named',
     text: textOf('content') || textOf('reasoning_content'),
-    ending: failure ?? finish ?? 'no finish_reason',
+    ending: failed ?? finish ?? 'no finish_reason',
   };
 }
 
 /** Throws what is no failure of the upstream. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   if (error instanceof ErrorInAnswer) return 'an error in the answer';
   const failure = UpstreamFailure.from(error);
   if (failure) return failure.reason;

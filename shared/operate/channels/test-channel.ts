@@ -7,11 +7,9 @@ import { CallIds } from '../../upstreams/call-ids.ts';
 import type { Dialect, ReaderContext } from '../../upstreams/dialect.ts';
 import type { UpstreamRequest } from '../../upstreams/exchange.ts';
 import { channelRequest, dialectOf, upstreamModel } from '../../upstreams/types/channel-request.ts';
-import { channelTypes } from '../../upstreams/types/channel-types.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
-import { channelSecret, findChannel } from './find-channel.ts';
+import { channelSecret, findChannel, refuseRoleSigned, servedModel } from './find-channel.ts';
 import { replyText, type ReplyText } from './reply-text.ts';
 import { callUpstream, cleanText } from './upstream-call.ts';
 
@@ -52,15 +50,8 @@ export async function planChannelTest(
   { id, model: wanted, secretEnv }: TestInput,
 ): Promise<ChannelTestPlan> {
   const { channel, warnings } = await findChannel(ports, id);
-  const model = wanted ?? channel.models[0];
-  if (model === undefined || !channel.models.includes(model))
-    throw usageFailure(
-      `channel ${id} serves ${channel.models.join(', ') || 'no model'}: choose one with --model`,
-    );
-  if (channelTypes[channel.type].awsScope)
-    throw new Failure(
-      `channels of the type ${channel.type} are called with the functions' own role, which this tool does not have: call the relay`,
-    );
+  const model = servedModel(channel, wanted);
+  refuseRoleSigned(channel);
   const secret = await channelSecret(ports, channel, secretEnv);
   const messages = [{ role: 'user' as const, content: 'Answer with the one word: ready' }];
   const dialect = await loadDialect(dialectOf(channel, model));

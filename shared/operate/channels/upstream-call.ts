@@ -4,6 +4,8 @@ import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 
 const shownCharactersMax = 300;
+/** The longest lists of models have some megabytes. What comes after this is not read. */
+const bodyCharactersMax = 16 * 1024 * 1024;
 
 export interface UpstreamAnswer {
   status: number;
@@ -44,7 +46,10 @@ async function textOf({ body }: UpstreamReply): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
   try {
-    for await (const bytes of body) text += decoder.decode(bytes, { stream: true });
+    for await (const bytes of body) {
+      text += decoder.decode(bytes, { stream: true });
+      if (text.length >= bodyCharactersMax) return text;
+    }
   } catch (error) {
     if (!(error instanceof TransportError)) throw error;
   }

@@ -11,7 +11,7 @@ import type { ChatCall } from '../call/chat-call.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { DispatchedCall } from '../call/dispatch-report.ts';
 import type { HeldKey } from '../call/idempotency-claim.ts';
-import { asRefusal, refusalResponse, type Refusal } from '../http/refusal.ts';
+import { asRefusal, Refusal, refusalResponse } from '../http/refusal.ts';
 import type { RelayResponse } from '../http/http.ts';
 import type { Bill } from '../money/bill.ts';
 import { Heartbeat } from './heartbeat.ts';
@@ -104,8 +104,9 @@ export class Answer {
   }
 
   /** A renderer that cannot render the failure leaves the answer cut; the call is closed all the same. */
-  #fail(refusal: Refusal, error: unknown): void {
+  #fail(thrownRefusal: Refusal, error: unknown): void {
     const fault = (thrown: unknown): void => this.#ports.log.fault(this.#call.identity.requestId, thrown);
+    const refusal = this.#inTermsOfEndpoint(thrownRefusal);
     this.#refusal = refusal;
     const { error: shown } = refusal.body;
     if (shown.code === 'internal') fault(error);
@@ -115,6 +116,14 @@ export class Answer {
     } catch (broken) {
       fault(broken);
     }
+  }
+
+  #inTermsOfEndpoint(refusal: Refusal): Refusal {
+    const { tooLarge } = this.#parts.renderer;
+    if (refusal.status !== 413 || !tooLarge) return refusal;
+    const { status, code } = tooLarge;
+    const { headers, reason } = refusal;
+    return new Refusal(status, { ...refusal.body.error, code }, { headers, reason });
   }
 
   /** Treats a client that reads nothing for too long as disconnected; the stream is still read to its end. */

@@ -2,15 +2,14 @@
  * Calls one candidate and returns its answer as a canonical stream with a report. The report is valid however
  * the stream ended, because an interrupted answer is billed by the usage it reported.
  */
-import { BodyEvents } from '../../upstreams/body-events.ts';
+import { openBodyEvents } from '../../upstreams/body-events.ts';
 import { CallIds } from '../../upstreams/call-ids.ts';
-import type { AnswerReader, Dialect, SentBody } from '../../upstreams/dialect.ts';
+import type { AnswerReader, Dialect } from '../../upstreams/dialect.ts';
 import type { UpstreamReply } from '../../upstreams/exchange.ts';
 import type { StateOrigin, TurnState } from '../../wire/turn-state.ts';
-import { dialectPath, loadDialect } from '../../upstreams/dialects/dialects.ts';
+import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import { run } from '../../stream/machine.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
-import type { ChannelType } from '../../upstreams/channel-type.ts';
 import {
   channelRequest,
   dialectOf,
@@ -19,7 +18,6 @@ import {
   type BuiltRequest,
 } from '../../upstreams/types/channel-request.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
-import { refusalOfCaller } from './failure-refusals.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
 import { SecretUnusable } from '../ports/stores/secret-store.ts';
@@ -27,14 +25,10 @@ import type { ChatPorts } from '../call/chat-ports.ts';
 import type { AttemptReport } from '../call/dispatch-report.ts';
 import type { Candidate } from './candidate-order.ts';
 import { originOf, statesFor } from './candidate-states.ts';
-import { AskAgain, usual, type Variant } from './variant.ts';
-import {
-  CallerFault,
-  ErrorInAnswer,
-  UpstreamFailure,
-  type UpstreamError,
-} from '../../upstreams/upstream-failure.ts';
-import { failureInAnswer, readFailure } from '../../upstreams/read-failure.ts';
+import { usual, type Variant } from './variant.ts';
+import { ErrorInAnswer, UpstreamFailure } from '../../upstreams/upstream-failure.ts';
+import type { RefusedAttempt } from './refused-attempt.ts';
+import { timeLimits } from './time-limits.ts';
 import { Watchdog } from './watchdog.ts';
 
 const megabyte = 1024 * 1024;
@@ -43,11 +37,6 @@ const bodyLimits = {
   documentBytesMax: 16 * megabyte,
   lineLengthMax: 8 * megabyte,
 };
-/** How long a finished answer waits for the upstream to report its usage. */
-const graceMs = 2_000;
-
-const asThrown = (failure: CallerFault | UpstreamFailure): Error =>
-  failure instanceof CallerFault ? refusalOfCaller(failure) : failure;
 
 export interface AttemptParts {
   candidate: Candidate;
@@ -71,12 +60,10 @@ export class Attempt {
   /** The ids of the first choice's tool calls as the client sees them, by index. */
   readonly #shownIds: (string | undefined)[] = [];
   #reader: AnswerReader | undefined;
-  #sent: SentBody | undefined;
+  #built: BuiltRequest | undefined;
   #origin: StateOrigin | undefined;
   #stateDropped = false;
   #hasContent = false;
-  /** What must not reach a client in the upstream's errors. */
-  #withheld: BuiltRequest['withheld'] = [];
   #upstreamStatus: number | undefined;
 
   constructor(ports: ChatPorts, { candidate, call, variant = usual }: AttemptParts) {
@@ -91,7 +78,7 @@ export class Attempt {
   /** Valid at any time: during the stream and after every kind of end. */
   report(): AttemptReport {
     const { usage, usageClamped = false, serviceTier } = this.#reader ?? {};
-    const { dropped = [], effort, toolChoice } = this.#sent ?? {};
+    const { dropped = [], effort, toolChoice } = this.#built?.sent ?? {};
     const named = this.#stateDropped ? [...new Set([...dropped, 'reasoning'])] : dropped;
     const sent = { dropped: named, effort, toolChoice, serviceTier };
     return { upstreamStatus: this.#upstreamStatus, usage, usageClamped, sent, state: this.#state() };
@@ -99,21 +86,18 @@ export class Attempt {
 
   async *#read(): AsyncGenerator<ChatChunk[], void, undefined> {
     const { channel } = this.#candidate;
-    const limits = {
-      firstContentMs: channel.first_content_seconds * 1000,
-      idleMs: channel.idle_seconds * 1000,
-      totalMs: channel.total_seconds * 1000,
-      graceMs,
-    };
+    const dialect = await loadDialect(this.#variant.dialect ?? dialectOf(channel, this.#call.model.base));
+    const built = this.#build(dialect, await this.#readSecret());
+    const { sent, quirks, request } = built;
+    this.#built = built;
+    const limits = timeLimits(channel, this.#call, request.body.length);
     const watchdog = new Watchdog(this.#ports.clock, limits, this.#call.signal);
     try {
-      const dialect = await loadDialect(this.#variant.dialect ?? dialectOf(channel, this.#call.model.base));
-      const { reply, built } = await this.#send(dialect, watchdog);
+      const reply = await this.#send(dialect, built, watchdog);
       const { identity } = this.#call;
-      const { sent, quirks } = built;
       const reader = new dialect.Reader({ identity, sent, quirks, callIds: this.#callIds });
       this.#reader = reader;
-      const body = new BodyEvents(bodyLimits, reply.headers['content-type']);
+      const body = await openBodyEvents(bodyLimits, reply.headers['content-type']);
       const events = run(this.#reply(reply, reader, watchdog), body);
       for await (const batch of run(events, reader)) {
         if (batch.some(hasContent)) {
@@ -124,31 +108,23 @@ export class Attempt {
         yield batch;
       }
     } catch (error) {
-      if (error instanceof ErrorInAnswer)
-        throw (
-          (!this.#hasContent && (await this.#repeat(error.error))) ||
-          asThrown(failureInAnswer(error.error, this.#withheld))
-        );
-      const timeUp = watchdog.reason === 'deadline' ? 'deadline' : 'timeout';
-      throw watchdog.signal.aborted ? new UpstreamFailure(timeUp) : (UpstreamFailure.from(error) ?? error);
+      if (error instanceof ErrorInAnswer) {
+        const { errorOfAnswer } = await import('./refused-attempt.ts');
+        throw errorOfAnswer(error.error, this.#refused());
+      }
+      throw watchdog.failure ?? UpstreamFailure.from(error) ?? error;
     } finally {
       watchdog.stop();
     }
   }
 
   /** Sends the call. Throws unless the reply is a 2xx. */
-  async #send(dialect: Dialect, watchdog: Watchdog): Promise<{ reply: UpstreamReply; built: BuiltRequest }> {
-    const secret = await this.#readSecret();
-    const built = this.#build(dialect, secret);
-    this.#sent = built.sent;
-    this.#withheld = built.withheld;
-    const reply = await this.#ports.transport.send(built.request, watchdog.signal);
+  async #send(dialect: Dialect, { request }: BuiltRequest, watchdog: Watchdog): Promise<UpstreamReply> {
+    const reply = await this.#ports.transport.send(request, watchdog.signal);
     this.#upstreamStatus = reply.status;
-    if (reply.status >= 200 && reply.status <= 299) return { reply, built };
-    const type = channelTypes[this.#candidate.channel.type];
-    const { clock } = this.#ports;
-    const failure = await readFailure(reply, { dialect, type, withheld: this.#withheld, clock });
-    throw (failure instanceof CallerFault && (await this.#repeat(failure.raw))) || asThrown(failure);
+    if (reply.status >= 200 && reply.status <= 299) return reply;
+    const { errorOfReply } = await import('./refused-attempt.ts');
+    throw await errorOfReply(reply, { ...this.#refused(), dialect, clock: this.#ports.clock });
   }
 
   /** Throws CannotCarry. */
@@ -171,28 +147,23 @@ export class Attempt {
       outputTokensLimit,
       outputTokensDefault: snapshot.settings.limits.defaultOutputTokens,
       states: fitting.states,
+      foreign: fitting.foreign,
       callIds: this.#callIds,
       without,
     });
   }
 
-  /** The repeat that a refusal calls for, as an error to throw. Undefined: none, so the refusal stands. */
-  async #repeat(error: UpstreamError): Promise<AskAgain | undefined> {
+  #refused(): RefusedAttempt {
     const { request, outputTokensLimit, outputTokensAsked } = this.#call;
-    const type: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[this.#candidate.channel.type];
-    const { repeatFor } = await import('./repeats.ts');
-    const variant = repeatFor({
-      error,
-      sent: this.#sent ?? {},
+    return {
+      built: this.#built,
+      type: channelTypes[this.#candidate.channel.type],
       variant: this.#variant,
-      otherDialects: (type.alsoSpeaks ?? []).flatMap((name) => {
-        const path = name === this.#origin?.dialect ? undefined : dialectPath(name);
-        return path === undefined ? [] : { name, path };
-      }),
+      dialectName: this.#origin?.dialect,
+      hadContent: this.#hasContent,
       hadTools: (request.tools?.length ?? 0) > 0,
       limitIsBalance: outputTokensLimit !== outputTokensAsked,
-    });
-    return variant && new AskAgain(variant);
+    };
   }
 
   /** Reads a 2xx reply up to its end mark. */

@@ -33,6 +33,8 @@ export function newestOrigin({
 
 export interface CandidateStates {
   states: ReadonlyMap<ChatMessage, readonly StatePart[]>;
+  /** The turns whose state may not. */
+  foreign: ReadonlySet<ChatMessage>;
   /** At least one turn's state may not go to this candidate. */
   dropped: boolean;
 }
@@ -47,6 +49,7 @@ export function statesFor(
     origin.dialect === dialect && (isOrigin(candidate, origin) || isPlain(parts, wantsBack));
   const fitting = [...call.states].filter(([, state]) => fits(state));
   return {
+    foreign: new Set([...call.states].filter(([, state]) => !fits(state)).map(([message]) => message)),
     states: new Map(fitting.map(([message, { parts }]) => [message, parts])),
     dropped: call.stateDropped || fitting.length < call.states.size,
   };

@@ -3,6 +3,7 @@ import type { CallerFault, UpstreamFailure, UpstreamFailureKind } from '../../up
 import { refuse, Refusal } from '../http/refusal.ts';
 
 const defaultRetrySeconds = 5;
+const timeUps = new Set<UpstreamFailureKind>(['first_content_timeout', 'timeout', 'deadline']);
 
 /**
  * Kinds of failure for which the upstream cannot have charged: it was not reached, or refused the request.
@@ -24,7 +25,7 @@ export function refusalOfFailures(failures: readonly UpstreamFailure[]): Refusal
     );
     return rateRefusal(seconds, reason);
   }
-  if (failure.kind === 'timeout' || failure.kind === 'deadline')
+  if (timeUps.has(failure.kind))
     return refuse('upstream_timeout', 'The upstream of this model did not answer in time.', {
       reason,
       headers,

@@ -2,7 +2,7 @@
 import type { ChannelHealth } from '../ports/stores/channel-health.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Candidate } from './candidate-order.ts';
-import type { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
+import type { UpstreamFailure, UpstreamFailureKind } from '../../upstreams/upstream-failure.ts';
 
 /** Cooldown after a rate limit, unless the upstream's Retry-After is longer. */
 const rateLimitMs = 15_000;
@@ -13,6 +13,7 @@ const failingMs = 30_000;
 const probeMs = 60_000;
 /** Statuses that a caller's content can cause. They do not change the channel's health. */
 const harmless = new Set([400, 403, 413, 422]);
+const harmlessKinds = new Set<UpstreamFailureKind>(['deadline', 'secret_store', 'first_content_timeout']);
 
 /**
  * A rate limit, a refused secret or three consecutive failures start a cooldown. A 403 does not: one caller's
@@ -38,7 +39,7 @@ export class HealthRecorder {
     const { kind, status, retryAfterSeconds = 0 } = failure;
     if (kind === 'status' && harmless.has(status ?? 0)) return;
     // A failure to reach the secret store is local to this environment; do not cool the channel for all.
-    if (kind === 'deadline' || kind === 'secret_store' || secretChanged) return;
+    if (harmlessKinds.has(kind) || secretChanged) return;
     if (status === 429) return this.#health.cool(id, nowMs + Math.max(retryAfterSeconds * 1000, rateLimitMs));
     if (status === 401 || status === 402 || kind === 'secret')
       return this.#health.cool(id, nowMs + badSecretMs);

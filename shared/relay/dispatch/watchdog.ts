@@ -2,6 +2,7 @@
  * The time-outs of one attempt. Only aborts a signal and names the exceeded limit; must not decide what a
  * time-out means.
  */
+import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 import type { Clock } from '../ports/clock.ts';
 
 export interface WatchdogLimits {
@@ -37,6 +38,13 @@ export class Watchdog {
     if (request.aborted) this.#fire('deadline');
     else request.addEventListener('abort', () => this.#fire('deadline'), { once: true });
     void this.#watch();
+  }
+
+  /** What an exceeded limit means. Undefined: none was, or only the wait for usage. */
+  get failure(): UpstreamFailure | undefined {
+    if (!this.#abort.signal.aborted) return undefined;
+    if (this.reason === 'deadline') return new UpstreamFailure('deadline');
+    return new UpstreamFailure(this.#open ? 'timeout' : 'first_content_timeout');
   }
 
   get signal(): AbortSignal {
@@ -94,7 +102,8 @@ export class Watchdog {
     const { firstContentMs, idleMs, totalMs, graceMs } = this.#limits;
     if (this.#finishedMs !== undefined) return { atMs: this.#finishedMs + graceMs, reason: 'grace' };
     const silentSinceMs = this.#reading ? this.#lastReadMs : this.#clock.now();
-    const silenceAtMs = this.#open ? silentSinceMs + idleMs : this.#startMs + firstContentMs;
+    // Before the first content any byte is a sign of life: models think for minutes between comments.
+    const silenceAtMs = silentSinceMs + (this.#open ? idleMs : firstContentMs);
     return { atMs: Math.min(silenceAtMs, this.#startMs + totalMs), reason: 'timeout' };
   }
 

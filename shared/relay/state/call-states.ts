@@ -1,5 +1,6 @@
 /** Puts the states of earlier turns to a call, while its money is reserved. */
 import type { EndpointRequest } from '../../endpoints/endpoint.ts';
+import { quirksOf } from '../../upstreams/types/channel-request.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { LookingCall, StatePorts } from './state-lookup.ts';
 import { bareTurns, openSeals, type TurnStates } from './returned-turns.ts';
@@ -26,7 +27,11 @@ export class CallStates {
   async beside<T>(
     reserve: () => Promise<T>,
   ): Promise<{ reserved: T } & Pick<ChatCall, 'states' | 'stateDropped'>> {
-    const bare = bareTurns(this.#read);
+    const { channels, model } = this.#call;
+    const textIsState = channels.every(
+      (channel) => quirksOf(channel, model.base).wantsBack === 'reasoning_content',
+    );
+    const bare = bareTurns(this.#read, textIsState);
     if (bare.length === 0) return { reserved: await reserve(), ...this.#found() };
     // Loaded at the first turn that came back without its state, before anything is reserved.
     const { addKept, lookUp } = await import('./state-lookup.ts');

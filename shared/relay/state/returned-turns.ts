@@ -82,12 +82,16 @@ const damaged = ({ param }: SealedState): InvalidRequest =>
     `${param} was changed on its way. Send it back exactly as it came, or leave the item out.`,
   );
 
-/** The turns to look up, newest first. */
-export function bareTurns({ sealed, call }: Pick<EndpointRequest, 'sealed' | 'call'>): BareTurn[] {
+/** The turns to look up, newest first. `textIsState`: the model's whole state is its reasoning text. */
+export function bareTurns(
+  { sealed, call }: Pick<EndpointRequest, 'sealed' | 'call'>,
+  textIsState: boolean,
+): BareTurn[] {
   const bare: BareTurn[] = [];
   for (const message of call.request.messages.toReversed()) {
     if (bare.length === lookedUpMax) break;
     if (message.role !== 'assistant' || sealed?.has(message) === true || echoesState(message)) continue;
+    if (textIsState && typeof message['reasoning_content'] === 'string') continue;
     const callIds = callIdsOf(message);
     const [first = ''] = callIds;
     if (first !== '') bare.push({ message, callIds });

@@ -14,7 +14,7 @@ export const anthropic: ChannelType<'api_version'> = {
     dialect === 'messages' && version < bearerSince ? keyHeader(secret) : bearer(secret),
   apiVersion: ({ api_version: version }) => version,
   limitField: () => 'max_tokens',
-  quirks: () => ({ oneSampling: true }),
+  quirks: () => ({ sampling: 'one' }),
   /**
    * Types that other statuses have, which some gateways in front of the API send with a 400. An account without
    * credit comes as `invalid_request_error`, which only its text tells from a caller's mistake: docs/channels.md.

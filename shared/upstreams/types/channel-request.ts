@@ -9,11 +9,11 @@ import type { CallIds } from '../call-ids.ts';
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
 import type { Dialect, Repeat, SentBody } from '../dialect.ts';
 import { defaultDialect } from '../dialects/dialects.ts';
-import type { Withheld } from '../errors/error-text.ts';
 import type { UpstreamRequest } from '../exchange.ts';
-import { withheldTexts } from '../errors/withheld-texts.ts';
+import type { KnownTexts } from '../errors/withheld-texts.ts';
 import type { LimitField, Quirks } from '../quirks.ts';
 import { channelQuirks, type QuirkParams } from './channel-quirks.ts';
+import { lostFields } from './channel-lost-fields.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
 
 /** The attributes of a channel's row that a request needs. */
@@ -45,6 +45,7 @@ export interface ChannelCall {
   outputTokensLimit?: number | undefined;
   outputTokensDefault: number;
   states: ReadonlyMap<ChatMessage, readonly StatePart[]>;
+  foreign?: ReadonlySet<ChatMessage> | undefined;
   callIds: CallIds;
   without: ReadonlySet<Repeat>;
 }
@@ -55,7 +56,7 @@ export interface BuiltRequest {
   sent: SentBody;
   quirks: Quirks;
   /** What must not reach a client in the upstream's errors. */
-  withheld: Withheld[];
+  known: KnownTexts;
 }
 
 /** The upstream's name of a model. */
@@ -96,19 +97,26 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
     quirks,
     apiVersion: type.apiVersion?.(channel),
     states: asked.states,
+    foreign: asked.foreign,
     callIds: asked.callIds,
     without: asked.without,
   };
-  const sent = dialect.body(asked.call, settings);
+  const written = dialect.body(asked.call, settings);
+  const sent = { ...written, dropped: lostFields(asked.call, { ...params, ...written }) };
   const awsScope = type.awsScope?.(channel);
   const url =
     type.address?.(channel, { model, dialect: dialect.name, path: dialect.path }) ??
     `${channel.endpoint}${dialect.path}`;
-  const known = { secret, host: new URL(url).hostname, region: awsScope?.region };
   return {
     sent,
     quirks,
-    withheld: withheldTexts({ ...known, model, publicModel: asked.model }),
+    known: {
+      secret,
+      host: new URL(url).hostname,
+      region: awsScope?.region,
+      model,
+      publicModel: asked.model,
+    },
     request: {
       url,
       headers: {

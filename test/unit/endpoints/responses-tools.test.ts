@@ -259,7 +259,7 @@ describe('other fields', () => {
   });
 
   it('what the relay does not know goes along as it was sent, with what is left of the fields known in part', () => {
-    const { unknown, form } = callOf({
+    const { unknown, form, served } = callOf({
       stream: true,
       store: false,
       instructions: 'Be brief.',
@@ -268,22 +268,23 @@ describe('other fields', () => {
       prompt_cache_retention: '24h',
       brand_new: { deep: true },
       nothing: null,
+      client_metadata: { session: 's' },
       reasoning: { effort: 'low', summary: 'auto', context: null },
       include: ['reasoning.encrypted_content', 'message.output_text.logprobs', 'file_search_call.results'],
     });
-    expect({ form, unknown }).toEqual({
+    expect({ form, unknown, served }).toEqual({
       form: 'responses',
+      served: { reasoning: { summary: 'auto' }, client_metadata: { session: 's' } },
       unknown: {
         truncation: 'auto',
         max_tool_calls: 3,
         prompt_cache_retention: '24h',
         brand_new: { deep: true },
-        reasoning: { summary: 'auto' },
         include: ['file_search_call.results'],
       },
     });
-    const served = { include: ['reasoning.encrypted_content'], reasoning: { effort: 'low' } };
-    expect(callOf(served).unknown).toEqual({});
+    const handled = { include: ['reasoning.encrypted_content'], reasoning: { effort: 'low' } };
+    expect(callOf(handled)).toMatchObject({ unknown: {}, served: {} });
   });
 
   it.each([

@@ -195,6 +195,18 @@ describe('the status of a stream on Responses', () => {
   });
 });
 
+describe('a request on Responses that the upstream finds too large', () => {
+  it.each([true, false])('is a 400 that coding agents act on (stream: %s)', async (stream) => {
+    const rig = new CoreRig({}).upstream({ status: 413, steps: ['{"error":{"message":"too large"}}'] });
+    const answer = await rig.post({ ...ask, stream }, { path: '/v1/responses' });
+    expect({ status: answer.status, error: JSON.parse(answer.text).error }).toMatchObject({
+      status: 400,
+      error: { code: 'context_length_exceeded', type: 'invalid_request_error' },
+    });
+    expect(rig.health.writes).toEqual([]);
+  });
+});
+
 describe('an answer on Responses that does not stream', () => {
   it('drips white space from 45 s on, and is JSON all the same', async () => {
     const steps = [70_000, delta('x'), finish(), usage(7, 2), done];

@@ -199,4 +199,15 @@ describe('what a probe found', () => {
     });
     expect(reading({ ...openai, ...row })).not.toHaveProperty('warning');
   });
+
+  it('is compared for the model that was asked alone', () => {
+    const row = { ...openai, models: ['a', 'b'], dialect: { a: 'responses', b: 'chat' } };
+    const found = (model: string) => ({ ...row, _can: { model, dialects: ['responses'] } });
+    expect(reading(found('a'))).not.toHaveProperty('warning');
+    expect(reading(found('gone'))).not.toHaveProperty('warning');
+    expect(reading(found('b'))).toHaveProperty(
+      'warning',
+      'dialect: is chat, but the probe found responses alone',
+    );
+  });
 });

@@ -30,6 +30,16 @@ describe("an upstream's error", () => {
     ],
     ['a detail', { detail: 'm' }, { message: 'm' }],
     ['a list of details', { detail: [{ msg: 'm' }] }, { message: 'm' }],
+    [
+      'a list of details inside the message, with the path of the field',
+      {
+        object: 'error',
+        message: {
+          detail: [{ type: 'extra_forbidden', loc: ['body', 'user'], msg: 'Extra inputs are not permitted' }],
+        },
+      },
+      { message: 'Extra inputs are not permitted', param: 'user' },
+    ],
     ['none', { choices: [] }, undefined],
     ['no object', 'm', undefined],
   ])('is read: %s', (_case, body, expected) => {

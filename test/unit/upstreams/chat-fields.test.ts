@@ -68,15 +68,15 @@ describe('what a channel says of a request', () => {
   it.each([
     ['a price field is named', { service_tier: 'flex' }, {}, {}, ['service_tier']],
     ['unless the channel allows it', { service_tier: 'flex' }, {}, { allow: ['service_tier'] }, []],
-    ['a dropped field is named', { seed: 1 }, {}, { drop: ['seed', 'user'] }, ['seed']],
     ['a replaced field is not', { seed: 1 }, {}, { set: { seed: 2 } }, []],
     [
       'one of two sampling fields is named',
       { temperature: 1, top_p: 1 },
-      { oneSampling: true },
+      { sampling: 'one' } as const,
       {},
       ['top_p'],
     ],
+    ['sampling of a reasoning model is named', { top_p: 0.5 }, { sampling: 'none' } as const, {}, ['top_p']],
   ])('%s', (_case, request, quirks, more, expected) => {
     expect(send(request, quirks, more).dropped).toEqual(expected);
   });

@@ -116,7 +116,7 @@ describe('the body', () => {
     ],
     [
       'names fields that the relay does not know',
-      { logit_bias: {}, store: null, official: false },
+      { logit_bias: {}, official: false },
       {},
       base,
       ['logit_bias'],

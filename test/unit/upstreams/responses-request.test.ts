@@ -222,7 +222,8 @@ describe('what a Responses upstream cannot be sent', () => {
   });
 
   it('is not refused where it changes nothing', () => {
-    expect(sent({ stop: [], n: 1, modalities: ['text'], store: true, official: false }).dropped).toEqual([]);
+    expect(() => sent({ stop: [], n: 1, modalities: ['text'], store: true })).not.toThrow();
+    expect(sent({ stop: [], n: 1, official: false }).dropped).toEqual([]);
   });
 
   it.each<[string, object, Partial<RequestSettings>, string[]]>([
@@ -245,7 +246,19 @@ describe('what a Responses upstream cannot be sent', () => {
       { allow: ['web_search'] },
       ['tools'],
     ],
-    ['a second sampling field', { temperature: 1, top_p: 1 }, quirks({ oneSampling: true }), ['top_p']],
+    ['a second sampling field', { temperature: 1, top_p: 1 }, quirks({ sampling: 'one' }), ['top_p']],
+    [
+      'sampling that a reasoning model refuses',
+      { temperature: 0.5, top_p: 1 },
+      quirks({ sampling: 'none' }),
+      ['temperature'],
+    ],
+    [
+      'no sampling of a model that does not reason now',
+      { temperature: 0.5, reasoning_effort: 'none' },
+      quirks({ sampling: 'none' }),
+      [],
+    ],
     [
       'fields that the model does not take',
       { temperature: 1, user: 'u' },

@@ -37,7 +37,7 @@ export function contentOf(call: MessagesCall, turn: Turn): Made[] {
   if (turn.text !== '') made.push({ block: { type: 'text', text: turn.text } });
   for (const [index, { name, input }] of turn.calls.entries()) {
     if (index > 0 && turn.thinking !== '' && asks(said, 'interleave')) think(`Now call ${index + 1}.`);
-    const id = `toolu_01Double${String(turn.step).padStart(4, '0')}${index}`;
+    const id = `toolu_01${turn.question}${String(turn.step).padStart(4, '0')}${index}`;
     made.push({ block: { type: 'tool_use', id, name, input: parsedInput(input) }, input });
   }
   return made;

@@ -122,7 +122,14 @@ const compactionItem = (call: ResponsesCall) => {
 };
 
 function compactedReply(call: ResponsesCall, { memory }: ResponsesServer): VendorReply {
-  const turn: Turn = { thinking: '', text: 'a summary of some words', calls: [], finish: 'stop', step: 0 };
+  const turn: Turn = {
+    thinking: '',
+    text: 'a summary of some words',
+    calls: [],
+    finish: 'stop',
+    step: 0,
+    question: '',
+  };
   const item = compactionItem(call);
   return jsonReply(200, {
     id: item.id.replace('cmp', 'resp'),

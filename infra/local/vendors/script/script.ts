@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { argumentsFor } from '../../demo/arguments.ts';
 import type { JsonSchema } from '../../demo/request.ts';
 import { asks, callingTurnsIn, callsPerTurnIn, wantedCallsIn, type WantedCall } from './words.ts';
@@ -38,6 +39,8 @@ export interface Turn {
   step: number;
   /** The text that ended it. */
   stoppedBy?: string;
+  /** Tells this question's calls from those of others: eight digits of [0-9a-f]. */
+  question: string;
 }
 
 export interface ScriptCall {
@@ -55,20 +58,22 @@ export interface ScriptCall {
  */
 export function scriptedTurn(transcript: Transcript): Turn {
   const { said, turns: step, schema } = transcript;
+  const question = createHash('sha256').update(said).digest('hex').slice(0, 8);
   const wanted = wantedCallsIn(said)[step];
   const tool = toolToCall(transcript, wanted);
   if (asks(said, 'refuse'))
-    return turnOf({ step, text: "I'm sorry, I can't help with that.", finish: 'refusal' });
+    return turnOf({ step, question, text: "I'm sorry, I can't help with that.", finish: 'refusal' });
   if (asks(said, 'pause') && step === 0)
-    return turnOf({ step, text: 'I go on in a moment.', finish: 'pause' });
+    return turnOf({ step, question, text: 'I go on in a moment.', finish: 'pause' });
   if (tool === undefined) {
     const answer = schema ? argumentsFor(schema, said) : answerTo(transcript);
-    return turnOf({ step, ...beforeStop(answer, transcript.stops ?? []), finish: 'stop' });
+    return turnOf({ step, question, ...beforeStop(answer, transcript.stops ?? []), finish: 'stop' });
   }
   const count = transcript.single ? 1 : callsPerTurnIn(said);
   const text = asks(said, 'explain') ? `I ask ${tool.name}.` : '';
   return turnOf({
     step,
+    question,
     text,
     calls: Array.from({ length: count }, () => callOf(tool, said, wanted)),
     finish: 'calls',

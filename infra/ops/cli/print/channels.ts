@@ -1,5 +1,6 @@
 /** Prints channels and the answers of their upstreams. */
 import type { ListedChannel } from '../../../../shared/operate/channels/list-channels.ts';
+import type { ProbeResult } from '../../../../shared/operate/channels/probe/probe-channel.ts';
 import type { SyncPlan } from '../../../../shared/operate/channels/sync-models.ts';
 import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
@@ -27,6 +28,30 @@ export function printChannels(
     if (problem !== undefined) remark(`${id} is not used: ${problem}`);
     if (warning !== undefined) remark(`${id}: ${warning}`);
   }
+}
+
+/** In the order in which people ask. */
+const capabilities = [
+  'tools',
+  'parallel_tools',
+  'json_schema',
+  'images',
+  'usage_streaming',
+  'system_anywhere',
+  'efforts',
+  'dialects',
+] as const;
+
+export function printProbe({ print, printTable }: Terminal, { can, sent, unasked }: ProbeResult): void {
+  printTable(capabilities.map((name) => [name, foundText(can[name])]));
+  if (unasked.length > 0) print(`not asked, since no call was left: ${unasked.join(', ')}`);
+  print(`${sent} calls were sent.`);
+}
+
+function foundText(found: boolean | string[] | undefined): string {
+  if (found === undefined) return 'unknown';
+  if (typeof found === 'boolean') return found ? 'yes' : 'no';
+  return found.join(', ') || 'none';
 }
 
 export function printSyncPlan({ print }: Terminal, { added, removed, effect }: SyncPlan): void {

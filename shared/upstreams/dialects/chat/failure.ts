@@ -15,7 +15,15 @@ export function chatError(body: unknown): UpstreamError | undefined {
   if (typeof error === 'string') return readError({ ...whole, message: error });
   if (typeof message === 'string') return readError(whole);
   if (typeof detail === 'string') return { message: detail };
-  return Array.isArray(detail) ? { message: asRecord(detail[0])['msg'] } : undefined;
+  return detailError(detail) ?? detailError(asRecord(message)['detail']);
+}
+
+/** The first of the faults that validating servers list, each with the path of its field in `loc`. */
+function detailError(detail: unknown): UpstreamError | undefined {
+  if (!Array.isArray(detail)) return undefined;
+  const { msg, loc } = asRecord(detail[0]);
+  const path = Array.isArray(loc) ? loc.filter((step) => step !== 'body').join('.') : undefined;
+  return { message: msg, ...(path && { param: path }) };
 }
 
 /**

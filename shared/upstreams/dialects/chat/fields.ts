@@ -2,7 +2,7 @@
 import { priceFields } from '../../price-fields.ts';
 import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { CannotCarry, type RequestSettings } from '../../dialect.ts';
-import { knownEffort, limitFields } from '../../quirks.ts';
+import { knownEffort, limitFields, refusedSampling } from '../../quirks.ts';
 
 export interface FittedFields {
   body: JsonRecord;
@@ -41,8 +41,7 @@ export function fittedFields(asked: JsonRecord, { quirks, allow }: RequestSettin
       throw new CannotCarry(field, `'${field}' is not supported by the upstream.`);
     drop(field);
   }
-  if (quirks.oneSampling && typeof body['temperature'] === 'number' && typeof body['top_p'] === 'number')
-    drop('top_p');
+  for (const field of refusedSampling(body, quirks)) drop(field);
 
   const requested = body['reasoning_effort'];
   if (typeof requested !== 'string' || !quirks.efforts) return { body, dropped, effort: undefined };

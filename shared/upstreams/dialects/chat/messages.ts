@@ -37,7 +37,9 @@ export function chatMessages(call: CanonicalCall, settings: RequestSettings, wra
         converted['tool_calls'] = calls;
         if (quirks.nullContent === 'empty' && calls.length > 0) converted['content'] ??= '';
       }
-      sent.push(withState(converted, settings.states.get(message), settings));
+      const isForeign = settings.foreign?.has(message) === true;
+      const without = isForeign ? new Set([...settings.without, 'state' as const]) : settings.without;
+      sent.push(withState(converted, settings.states.get(message), { ...settings, without }));
     } else sent.push(converted);
   }
   flush();

@@ -34,10 +34,7 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
   const left = form === 'chat' ? [] : Object.keys(unknown);
   const unsent = [...left, ...tools.dropped, ...dropped, ...statelessNames(call, settings)];
   Object.assign(body, settings.set);
-  for (const field of settings.drop) {
-    if (Object.hasOwn(asked, field) && !Object.hasOwn(settings.set, field)) unsent.push(field);
-    delete body[field];
-  }
+  for (const field of settings.drop) delete body[field];
   delete body['stream'];
   delete body['stream_options'];
   if (settings.stream) {

@@ -77,7 +77,7 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
     ...sampling.dropped,
     ...droppedFields.filter((field) => isSet(request[field])),
     ...(isSet(request.service_tier) && tier === undefined ? ['service_tier'] : []),
-    ...Object.keys(unknown).filter((field) => isSet(unknown[field])),
+    ...Object.keys(unknown),
     ...(settings.without.has('state') && settings.states.size > 0 ? ['reasoning'] : []),
   ];
   return {

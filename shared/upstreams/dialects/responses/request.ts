@@ -4,7 +4,7 @@ import type { ChatRequest } from '../../../wire/chat-request.ts';
 import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { CannotCarry, type RequestSettings, type SentBody } from '../../dialect.ts';
 import { priceFields } from '../../price-fields.ts';
-import { knownEffort } from '../../quirks.ts';
+import { knownEffort, refusedSampling } from '../../quirks.ts';
 import { inputItems } from './request-input.ts';
 import { sentTools } from './request-tools.ts';
 
@@ -50,7 +50,7 @@ const relaysFields = new Set([
 export function responsesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
   const { request } = call;
   const ownForm = call.form === 'responses';
-  const unknown = withoutNulls(call.unknown);
+  const unknown = withoutNulls({ ...call.unknown, ...(ownForm && call.served) });
   refuse(request, ownForm ? {} : unknown);
   const { sent, dropped } = droppable(request, settings);
   const tools = sentTools(call, settings, ownForm);
@@ -80,17 +80,22 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
   for (const field of settings.drop) delete body[field];
   delete body['stream'];
   if (settings.stream) body['stream'] = true;
-  const effort = asRecord(body['reasoning'])['effort'];
+  const { effort } = asRecord(body['reasoning']);
+  const { verbosity } = asRecord(body['text']);
+  if (isText(request.reasoning_effort) && !isText(effort)) dropped.push('reasoning_effort');
+  if (isText(request.verbosity) && !isText(verbosity)) dropped.push('verbosity');
   const limit = body['max_output_tokens'];
   return {
     body,
     dropped,
-    ...(typeof effort === 'string' && effort !== request.reasoning_effort && { effort }),
+    ...(isText(effort) && effort !== request.reasoning_effort && { effort }),
     ...(typeof limit === 'number' && { outputTokensMax: limit }),
     toolChoice: tools.changedChoice,
     wrapped: tools.wrapped,
   };
 }
+
+const isText = (value: unknown): value is string => typeof value === 'string';
 
 /** Fields that must not be lost and that no Responses upstream takes. */
 function refuse({ stop, n, response_format: format }: ChatRequest, unknown: JsonRecord): void {
@@ -113,13 +118,13 @@ function droppable(
 ): { sent: JsonRecord; dropped: string[] } {
   const given = withoutNulls(request);
   const dropped: string[] = noFields.filter((field) => given[field] !== undefined);
+  const refused = refusedSampling(given, quirks);
   const sent: JsonRecord = {};
   for (const field of [...sameFields, 'logprobs', 'top_logprobs']) {
     if (given[field] === undefined) continue;
     const isAllowed = !priceFields.includes(field) || allow.includes(field);
     const isKnown = !quirks.fields || quirks.fields.has(field);
-    const isSecond = quirks.oneSampling && field === 'top_p' && sent['temperature'] !== undefined;
-    if (isAllowed && isKnown && !isSecond) sent[field] = given[field];
+    if (isAllowed && isKnown && !refused.includes(field)) sent[field] = given[field];
     else dropped.push(field);
   }
   return { sent, dropped };
@@ -133,10 +138,9 @@ const passedFields = (unknown: JsonRecord, { allow }: RequestSettings): JsonReco
     ),
   );
 
-/** The names of unknown fields that are not sent, without those whose absence changes nothing. */
+/** The names of unknown fields that are not sent. */
 const unsentFields = (unknown: JsonRecord, sent: JsonRecord): string[] =>
-  Object.keys(unknown).filter((field) => !Object.hasOwn(sent, field) && !idle.has(field));
-const idle = new Set(['store', 'stream', 'modalities']);
+  Object.keys(unknown).filter((field) => !Object.hasOwn(sent, field));
 
 /** What of the relay's fields is taken over from the client. */
 const ownUnknown = ({ include, reasoning, text }: JsonRecord): JsonRecord => ({ include, reasoning, text });

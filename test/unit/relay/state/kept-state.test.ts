@@ -125,6 +125,16 @@ describe('the second turn of a tool loop', () => {
     expect(rig.turnStates.reads).toEqual([]);
   });
 
+  it.each([
+    ['whose whole state it is', { params: { wants_back: 'reasoning_content' } }, 0],
+    ['that may want more', {}, 1],
+  ])('reads the store after reasoning text came back only for a model %s: %j', async (_case, row, reads) => {
+    const rig = new CoreRig({ channels: [row] });
+    await startLoop(rig);
+    await rig.post(turn2({ ...calledTurn(), reasoning_content: 'so' }));
+    expect(rig.turnStates.reads).toHaveLength(reads);
+  });
+
   it('goes first to the channel and secret that the state came from', async () => {
     const rig = new CoreRig(two).upstream({ status: 500 }, withState);
     await rig.post(turn1);

@@ -1,0 +1,27 @@
+/** Decides how long an attempt may take. Source of the figures: gateways' measurements of thinking models. */
+import type { ChannelRow } from '../../config/rows/channel-row.ts';
+import type { ChatCall } from '../call/chat-call.ts';
+import type { WatchdogLimits } from './watchdog.ts';
+
+/** Models that think answer 200 at once and write after 94 s in one of a hundred calls. */
+const firstContentMs = 120_000;
+/** Long prompts take time to read: 1 s for each 1,000 tokens of about 4 bytes, at most as long again. */
+const perByteMs = 0.25;
+const readingMaxMs = 120_000;
+const longEfforts = new Set(['high', 'xhigh', 'max']);
+/** How long a finished answer waits for the upstream to report its usage. */
+const graceMs = 2_000;
+
+/** `bodyLength`: of the request, in UTF-16 code units. A time-out that the row sets is taken as it is. */
+export function timeLimits(channel: ChannelRow, call: ChatCall, bodyLength: number): WatchdogLimits {
+  const { first_content_seconds: ownSeconds, idle_seconds: idle, total_seconds: total } = channel;
+  const effort = call.request.reasoning_effort ?? '';
+  const thinkingMs = firstContentMs * (longEfforts.has(effort) ? 2 : 1);
+  const usualMs = thinkingMs + Math.min(bodyLength * perByteMs, readingMaxMs);
+  return {
+    firstContentMs: ownSeconds === undefined ? usualMs : ownSeconds * 1000,
+    idleMs: idle * 1000,
+    totalMs: total * 1000,
+    graceMs,
+  };
+}

@@ -1,0 +1,272 @@
+import { describe, expect, it } from 'vitest';
+import { carryOutProbe, planProbe } from '../../../shared/operate/channels/probe/probe-channel.ts';
+import { operatorRig, type RigOptions } from '../../support/operator-rig.ts';
+
+interface Asked {
+  path: string;
+  body: Record<string, unknown>;
+}
+type Reply = { status?: number; body: unknown };
+type Answering = (asked: Asked) => Reply;
+
+const row = { id: 'a', endpoint: 'https://api.example.com/v1', models: ['m'], state: true };
+
+const answer = (message: object, finish = 'stop', more: object = usage): Reply => ({
+  body: { model: 'm', choices: [{ index: 0, message, finish_reason: finish }], ...more },
+});
+const usage = { usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } };
+const text = (content: string, finish?: string): Reply => answer({ content }, finish);
+const call = (id: string): object => ({ id, type: 'function', function: { name: 't', arguments: '{}' } });
+const refusal = (status = 400): Reply => ({ status, body: { error: { message: 'no', type: 'invalid' } } });
+const page: Reply = { body: '<!doctype html><title>hello</title>' };
+
+const has = ({ body }: Asked, field: string): boolean => body[field] !== undefined;
+const imageIn = ({ body }: Asked): boolean => JSON.stringify(body).includes('image_url');
+const isChat = ({ path }: Asked): boolean => path.endsWith('/chat/completions');
+
+/** A chat server that can everything. */
+const able: Answering = (asked) => {
+  if (!isChat(asked)) return { status: 404, body: 'Not Found' };
+  if (has(asked, 'tools')) return answer({ content: null, tool_calls: [call('a'), call('b')] }, 'tool_calls');
+  return text(has(asked, 'response_format') ? '{"status":"fine"}' : 'ready');
+};
+
+/** Probes an upstream that answers so. */
+function probed(
+  answering: Answering,
+  {
+    overtaken = [],
+    attributes = {},
+    more = {},
+  }: {
+    overtaken?: string[];
+    attributes?: Record<string, unknown>;
+    more?: RigOptions['rows'];
+  } = {},
+) {
+  const rig = operatorRig({ rows: { channels: [{ ...row, ...attributes }], ...more }, overtaken });
+  const asked: Asked[] = [];
+  const upstreams = {
+    async send({ url, body }: { url: string; body: string }) {
+      const one = { path: new URL(url).pathname, body: JSON.parse(body) as Asked['body'] };
+      asked.push(one);
+      const reply = answering(one);
+      const sent = typeof reply.body === 'string' ? reply.body : JSON.stringify(reply.body);
+      const bytes = (async function* bytes() {
+        yield new TextEncoder().encode(sent);
+      })();
+      return { status: reply.status ?? 200, headers: {}, body: bytes };
+    },
+  };
+  const ports = { ...rig.ports, upstreams };
+  const run = async () => carryOutProbe(ports, await planProbe(ports, { id: 'a' }));
+  return { run, ports, asked, writes: rig.writes };
+}
+
+describe('a probe', () => {
+  it('says what it will send and cost before it sends anything', async () => {
+    const charges = [{ id: 3, type: 'token-billing', models: ['m'], input: 0.01, output: 0.1 }];
+    const priced = probed(able, { more: { charges } });
+    const plan = await planProbe(priced.ports, { id: 'a' });
+    expect(plan.effect).toEqual([
+      'at most 12 calls to https://api.example.com/v1, model m',
+      'expected: 1800 input and 1800 output tokens (at most 24576 output tokens)',
+      "expected cost: 0.198 yuan by rule 3 of charges, by which clients pay; the upstream's price may be another",
+    ]);
+    expect(plan.questions).toHaveLength(1);
+    expect(priced.asked).toEqual([]);
+    const perCall = [{ id: 3, type: 'times-billing', models: ['m'], output: 0.5 }];
+    const counted = await planProbe(probed(able, { more: { charges: perCall } }).ports, { id: 'a' });
+    expect(counted.effect[2]).toContain('expected cost: 6 yuan by rule 3');
+    const free = await planProbe(probed(able).ports, { id: 'a' });
+    expect(free.effect[2]).toBe('expected cost: no rule of charges has a price for m');
+  });
+
+  it.each([
+    [
+      'no usage in its answers',
+      'usage_streaming',
+      false,
+      (asked) => {
+        const { body } = able(asked);
+        return typeof body === 'object' ? { body: { ...body, usage: undefined } } : able(asked);
+      },
+    ],
+    [
+      'a text where a tool was to be called',
+      'tools',
+      false,
+      (asked) => (has(asked, 'tools') && isChat(asked) ? text('no') : able(asked)),
+    ],
+    [
+      'thinking up to the limit where a tool was to be called',
+      'tools',
+      undefined,
+      (asked) => (has(asked, 'tools') && isChat(asked) ? text('', 'length') : able(asked)),
+    ],
+    ['a refusal of tools', 'tools', false, (asked) => (has(asked, 'tools') ? refusal() : able(asked))],
+    [
+      'one call where three were to be made',
+      'parallel_tools',
+      false,
+      (asked) =>
+        has(asked, 'tools') && isChat(asked)
+          ? answer({ content: null, tool_calls: [call('a')] }, 'tool_calls')
+          : able(asked),
+    ],
+    [
+      'one call, cut by the limit',
+      'parallel_tools',
+      undefined,
+      (asked) =>
+        has(asked, 'tools') && isChat(asked)
+          ? answer({ content: null, tool_calls: [call('a')] }, 'length')
+          : able(asked),
+    ],
+    [
+      'a text in place of the JSON',
+      'json_schema',
+      false,
+      (asked) => (has(asked, 'response_format') ? text('fine') : able(asked)),
+    ],
+    [
+      'JSON of another schema',
+      'json_schema',
+      false,
+      (asked) => (has(asked, 'response_format') ? text('{"state":1}') : able(asked)),
+    ],
+    [
+      'JSON that is cut',
+      'json_schema',
+      undefined,
+      (asked) => (has(asked, 'response_format') ? text('{"sta', 'length') : able(asked)),
+    ],
+    [
+      'a refusal of the schema',
+      'json_schema',
+      false,
+      (asked) => (has(asked, 'response_format') ? refusal(422) : able(asked)),
+    ],
+    ['a refusal of the picture', 'images', false, (asked) => (imageIn(asked) ? refusal() : able(asked))],
+    [
+      'a refusal of the picture as unknown',
+      'images',
+      false,
+      (asked) => (imageIn(asked) ? refusal(404) : able(asked)),
+    ],
+    [
+      'a failure at the picture',
+      'images',
+      undefined,
+      (asked) => (imageIn(asked) ? refusal(500) : able(asked)),
+    ],
+    [
+      'a broken answer to the picture',
+      'images',
+      undefined,
+      (asked) => (imageIn(asked) ? { body: 'odd' } : able(asked)),
+    ],
+    [
+      'an error in the answer to the picture',
+      'images',
+      undefined,
+      (asked) => (imageIn(asked) ? { body: { error: { message: 'no' } } } : able(asked)),
+    ],
+  ] satisfies [string, string, boolean | undefined, Answering][])(
+    'takes %s as %s: %s, and nothing else as lacking',
+    async (_case, capability, value, answering) => {
+      const { can } = await probed(answering).run();
+      const { [capability]: found, ...others } = can as Record<string, unknown>;
+      expect(found).toBe(value);
+      const rest = Object.entries(others).filter(
+        ([name]) => !(capability === 'tools' && name === 'parallel_tools'),
+      );
+      expect(rest.filter(([, each]) => each === false)).toEqual([]);
+      expect(Object.keys(others)).toContain('system_anywhere');
+    },
+  );
+
+  it('names the efforts that were not refused, and asks for no others where the common ones are', async () => {
+    const knows =
+      (...efforts: string[]): Answering =>
+      (asked) =>
+        has(asked, 'reasoning_effort') && !efforts.includes(String(asked.body['reasoning_effort']))
+          ? refusal()
+          : able(asked);
+    expect((await probed(knows('low', 'high')).run()).can.efforts).toEqual(['low', 'high']);
+    expect((await probed(knows('max', 'low', 'none')).run()).can.efforts).toEqual(['none', 'low', 'max']);
+    const none = probed(knows());
+    expect((await none.run()).can.efforts).toEqual([]);
+    expect(none.asked.filter((asked) => has(asked, 'reasoning_effort'))).toHaveLength(2);
+  });
+
+  it('never sends more than a dozen calls, and says which efforts it did not ask for', async () => {
+    const { run, asked } = probed((one) => (imageIn(one) ? refusal() : able(one)));
+    expect(await run()).toMatchObject({ sent: 12, unasked: ['max', 'minimal'], can: { images: false } });
+    expect(asked).toHaveLength(12);
+  });
+
+  it("asks for what the row's own params would spare the upstream", async () => {
+    const params = { system: 'first', efforts: ['low'] };
+    const { run, asked } = probed(able, { attributes: { params } });
+    expect((await run()).can).toMatchObject({
+      system_anywhere: true,
+      efforts: expect.arrayContaining(['max']),
+    });
+    expect(asked.some(({ body }) => JSON.stringify(body).includes('small letters'))).toBe(true);
+  });
+
+  it('does not say that usage is missing where the row does not ask for it', async () => {
+    const bare: Answering = (asked) => {
+      const { body, ...reply } = able(asked);
+      return { ...reply, body: typeof body === 'object' ? { ...body, usage: undefined } : body };
+    };
+    const { can } = await probed(bare, { attributes: { params: { include_usage: false } } }).run();
+    expect(can).not.toHaveProperty('usage_streaming');
+    expect(can.tools).toBe(true);
+  });
+
+  it.each([
+    ['web pages', () => page, /in no dialect\. chat: status 200: a web page .*messages: .*responses: /],
+    ['web pages with 404', () => ({ ...page, status: 404 }), /chat: status 404: a web page/],
+    ['a key that is refused', () => refusal(401), /refuses the key \(chat: status 401/],
+    ['a key that may not', () => refusal(403), /refuses the key \(chat: status 403/],
+    ['an empty account', () => refusal(402), /has no credit left \(status 402/],
+    [
+      'an empty account, as a 429',
+      () => ({ status: 429, body: { error: { code: 'insufficient_quota', message: 'x' } } }),
+      /has no credit left/,
+    ],
+    ['too many requests', () => refusal(429), /does not answer at the moment \(status 429/],
+    ['an upstream that is down', () => refusal(503), /does not answer at the moment \(status 503/],
+    ['an error in every answer', () => ({ body: { error: { message: 'no' } } }), /in no dialect/],
+    ['refusals of everything', () => refusal(), /in no dialect\. chat: status 400: .*no/],
+  ] satisfies [string, Answering, RegExp][])('writes nothing at %s', async (_case, answering, message) => {
+    const { run, writes } = probed(answering);
+    await expect(run()).rejects.toThrow(message);
+    await expect(run()).rejects.toThrow(/^nothing was written: /);
+    expect(writes).toEqual([]);
+  });
+
+  it.each([
+    ['a key that is refused by now', 401, /refuses the key by now/],
+    ['too many requests', 429, /at the moment/],
+    ['an empty account', 402, /no credit left/],
+  ])('writes nothing when it meets %s on the way', async (_case, status, message) => {
+    const { run, writes } = probed((asked) => (imageIn(asked) ? refusal(status) : able(asked)));
+    await expect(run()).rejects.toThrow(message);
+    expect(writes).toEqual([]);
+  });
+
+  it('writes nothing over a row that was changed meanwhile', async () => {
+    const { run } = probed(able, { overtaken: ['update channels a'] });
+    await expect(run()).rejects.toThrow('nothing was written: somebody changed the row meanwhile');
+  });
+
+  it('finds the one dialect whose address and key are right, and warns before the first call', async () => {
+    const guarded: Answering = (asked) => (isChat(asked) ? able(asked) : refusal(401));
+    const { can, warnings } = await probed(guarded, { attributes: { type: 'anthropic' } }).run();
+    expect(can).toMatchObject({ tools: true, dialects: ['chat'] });
+    expect(warnings[0]).toContain('dialect: is messages, but the probe found chat alone');
+  });
+});

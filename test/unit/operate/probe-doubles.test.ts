@@ -1,0 +1,221 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startVendors, type Vendors } from '../../../infra/local/vendors/vendors.ts';
+import { systemClock } from '../../../shared/adapters/system/system-clock.ts';
+import { httpsUpstreamTransport } from '../../../shared/adapters/transport/https-upstream-transport.ts';
+import type { Capabilities } from '../../../shared/config/rows/capabilities.ts';
+import { carryOutProbe, planProbe } from '../../../shared/operate/channels/probe/probe-channel.ts';
+import { operatorRig } from '../../support/operator-rig.ts';
+
+let vendors: Vendors;
+beforeAll(async () => {
+  vendors = await startVendors();
+});
+afterAll(async () => vendors.close());
+
+/** Probes a double as a channel of these attributes. */
+async function probe(vendor: string, model: string, attributes: Record<string, unknown> = {}) {
+  const row = { id: 'a', endpoint: vendors.url(vendor), models: [model], state: true, ...attributes };
+  const rig = operatorRig({ rows: { channels: [row] } });
+  const upstreams = httpsUpstreamTransport({ local: true });
+  const ports = { ...rig.ports, upstreams, clock: systemClock };
+  const before = vendors.requests(vendor).length;
+  const result = await carryOutProbe(ports, await planProbe(ports, { id: 'a' }));
+  const asked = vendors.requests(vendor).length - before;
+  return { ...result, asked, writes: rig.writes };
+}
+
+const everyEffort = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
+const everything = {
+  tools: true,
+  parallel_tools: true,
+  json_schema: true,
+  images: true,
+  usage_streaming: true,
+  system_anywhere: true,
+} satisfies Capabilities;
+
+/** Written from the rules of the doubles. A rule that a double lacks is something that it can. */
+const doubles: {
+  vendor: string;
+  model: string;
+  attributes?: Record<string, unknown>;
+  can: Capabilities;
+  warning?: string;
+}[] = [
+  {
+    // tools-need-responses, efforts
+    vendor: 'openai',
+    model: 'gpt-5.6',
+    attributes: { max_tokens_field: 'max_completion_tokens' },
+    can: {
+      ...everything,
+      efforts: ['none', 'low', 'medium', 'high', 'xhigh', 'max'],
+      dialects: ['responses'],
+    },
+    warning: 'dialect: is chat, but the probe found responses alone',
+  },
+  {
+    // The rules about reasoning are not for this model.
+    vendor: 'openai',
+    model: 'gpt-4.1',
+    can: { ...everything, efforts: everyEffort, dialects: ['chat', 'responses'] },
+  },
+  {
+    vendor: 'gemini',
+    model: 'gemini-3-pro-preview',
+    attributes: { type: 'gemini' },
+    can: { ...everything, efforts: everyEffort, dialects: ['chat'] },
+  },
+  {
+    vendor: 'gemini',
+    model: 'gemini-3-flash-preview',
+    attributes: { type: 'gemini' },
+    can: { ...everything, efforts: everyEffort, dialects: ['chat'] },
+  },
+  {
+    // response-format
+    vendor: 'deepseek',
+    model: 'deepseek-v4-pro',
+    can: { ...everything, json_schema: false, efforts: everyEffort, dialects: ['chat'] },
+  },
+  {
+    vendor: 'deepseek',
+    model: 'kimi-k2.6',
+    can: { ...everything, json_schema: false, efforts: everyEffort, dialects: ['chat'] },
+  },
+  {
+    // The schema has efforts from low to max; this model cannot stop thinking.
+    vendor: 'anthropic',
+    model: 'claude-opus-5-5',
+    attributes: { type: 'anthropic' },
+    can: { ...everything, efforts: ['low', 'medium', 'high', 'xhigh', 'max'], dialects: ['messages'] },
+  },
+  {
+    vendor: 'anthropic',
+    model: 'claude-fable-5-1',
+    attributes: { type: 'anthropic' },
+    can: { ...everything, efforts: ['low', 'medium', 'high', 'xhigh', 'max'], dialects: ['messages'] },
+  },
+  {
+    // The same, but it thinks only when asked.
+    vendor: 'anthropic',
+    model: 'claude-sonnet-4-6',
+    attributes: { type: 'anthropic' },
+    can: {
+      ...everything,
+      efforts: ['none', 'low', 'medium', 'high', 'xhigh', 'max'],
+      dialects: ['messages'],
+    },
+  },
+  {
+    // It has budgets instead of efforts, and the dialect makes one of the other.
+    vendor: 'anthropic',
+    model: 'claude-haiku-4-5',
+    attributes: { type: 'anthropic' },
+    can: { ...everything, efforts: everyEffort, dialects: ['messages'] },
+  },
+  {
+    // The row leaves no room for a budget, so the dialect sends none.
+    vendor: 'anthropic',
+    model: 'claude-haiku-4-5',
+    attributes: { type: 'anthropic', params: { max_output_tokens: 1500 } },
+    can: { ...everything, efforts: [], dialects: ['messages'] },
+  },
+  {
+    // system-first; unknown-field, for reasoning_effort
+    vendor: 'picky',
+    model: 'picky',
+    can: { ...everything, system_anywhere: false, efforts: [], dialects: ['chat'] },
+    warning: 'params.system: is "anywhere", but the probe found that a system message must come first',
+  },
+  {
+    vendor: 'picky',
+    model: 'picky-think',
+    attributes: { params: { system: 'first', think_tags: true } },
+    can: { ...everything, system_anywhere: false, efforts: [], dialects: ['chat'] },
+  },
+  {
+    vendor: 'picky',
+    model: 'picky-repeat',
+    attributes: { params: { system: 'first' } },
+    can: { ...everything, system_anywhere: false, efforts: [], dialects: ['chat'] },
+  },
+  {
+    // The row was made for a chat-only address, and the type speaks something else by now.
+    vendor: 'picky',
+    model: 'picky',
+    attributes: { type: 'anthropic', params: { system: 'first' } },
+    can: { ...everything, system_anywhere: false, efforts: [], dialects: ['chat'] },
+    warning: 'dialect: is messages, but the probe found chat alone',
+  },
+];
+
+describe('the probe of each double', () => {
+  it.each(doubles)(
+    "reports the rules of $vendor's $model",
+    async ({ vendor, model, attributes, can, warning }) => {
+      const found = await probe(vendor, model, attributes);
+      expect(found.can).toEqual({ model, ...can });
+      expect(found.warnings).toEqual(warning === undefined ? [] : [warning]);
+      expect(found.unasked).toEqual([]);
+      expect(found.sent).toBe(found.asked);
+      expect(found.asked).toBeLessThanOrEqual(12);
+      expect(found.writes).toEqual(['update channels a']);
+    },
+  );
+
+  it("is refused for Bedrock's, whose requests only the functions sign", async () => {
+    const attributes = { type: 'bedrock', region: 'us-east-1' };
+    await expect(probe('bedrock', 'us.anthropic.claude-opus-5-5-v1:0', attributes)).rejects.toThrow(
+      "called with the functions' own role, which this tool does not have",
+    );
+    expect(vendors.requests('bedrock')).toEqual([]);
+  });
+});
+
+describe('the probe of a double that cannot be asked', () => {
+  const failing = async (vendor: string, model: string, attributes: Record<string, unknown> = {}) => {
+    const row = { id: 'a', endpoint: vendors.url(vendor), models: [model], state: true, ...attributes };
+    const { ports: rig, writes } = operatorRig({ rows: { channels: [row] } });
+    const upstreams = httpsUpstreamTransport({ local: true });
+    const secrets = { ...rig.secrets, read: async () => 'wrong-key-0123456789' };
+    const ports = { ...rig, secrets, upstreams, clock: systemClock };
+    const error = await carryOutProbe(ports, await planProbe(ports, { id: 'a' })).catch(
+      (reason: unknown) => reason,
+    );
+    expect(writes).toEqual([]);
+    return (error as Error).message;
+  };
+  const secret = 'env:KEY';
+
+  it.each([
+    ['openai', 'gpt-4.1', {}],
+    ['gemini', 'gemini-2.5-flash', { type: 'gemini' }],
+    ['deepseek', 'deepseek-v4-flash', {}],
+    ['anthropic', 'claude-opus-5-5', { type: 'anthropic' }],
+  ])('says that %s refuses the key, and shows none of it', async (vendor, model, attributes) => {
+    const message = await failing(vendor, model, { ...attributes, secret });
+    expect(message).toMatch(
+      /^nothing was written: the upstream refuses the key \((chat|messages): status 40[01]: /,
+    );
+    expect(message).not.toContain('wrong-key');
+  });
+
+  it.each([
+    ['openai', {}, /chat: status 404: .*model `missing` does not exist/],
+    ['gemini', { type: 'gemini' }, /chat: status 404: .*models\/missing is not found/],
+    ['deepseek', {}, /chat: status 400: .*Model Not Exist/],
+    ['anthropic', { type: 'anthropic' }, /messages: status 404: .*model: missing/],
+    ['picky', {}, /chat: status 404: .*model 'missing' not found/],
+  ])('names the answer of %s to a model that it does not have', async (vendor, attributes, said) => {
+    const message = await failing(vendor, 'missing', attributes);
+    expect(message).toContain('nothing was written: the upstream answers in no dialect.');
+    expect(message).toMatch(said);
+  });
+
+  it('says that a host is not there', async () => {
+    expect(await failing('openai', 'gpt-4.1', { endpoint: 'http://127.0.0.1:1/v1' })).toBe(
+      'no answer: ECONNREFUSED',
+    );
+  });
+});

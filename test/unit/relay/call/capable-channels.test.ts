@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+import { CoreRig, hello } from '../../../support/core-rig.ts';
+
+const tool = { type: 'function', function: { name: 't', parameters: { type: 'object' } } };
+const custom = { type: 'custom', custom: { name: 'c' } };
+const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } };
+const format = { type: 'json_schema', json_schema: { name: 's', schema: { type: 'object' } } };
+const say = (content: unknown): Record<string, unknown> => ({
+  model: 'm',
+  messages: [
+    { role: 'user', content: 'hi' },
+    { role: 'user', content },
+  ],
+});
+const needing = [
+  ['tools', { ...say('hi'), tools: [tool] }, 'tools'],
+  ['tools', { ...say('hi'), tools: [custom] }, 'tools'],
+  ['images', say([{ type: 'text', text: 'look' }, image]), 'messages[1].content[1]'],
+  ['json_schema', { ...say('hi'), response_format: format }, 'response_format'],
+] as const;
+
+const first = { id: 'first', endpoint: 'https://first.test/v1', priority: 1 };
+const second = { id: 'second', endpoint: 'https://second.test/v1' };
+const hostsOf = (rig: CoreRig): string[] => rig.sent.map(({ url }) => new URL(url).hostname);
+
+describe('a channel of which a probe found that it lacks something', () => {
+  it.each(needing)('lacks %s: such a call goes to the next channel', async (capability, body) => {
+    const rig = new CoreRig({ channels: [{ ...first, can: { [capability]: false } }, second] });
+    rig.upstream({ steps: hello });
+    expect((await rig.post(body)).status).toBe(200);
+    expect(hostsOf(rig)).toEqual(['second.test']);
+  });
+
+  it.each(needing)(
+    'lacks %s: alone it is a 400 that names the field, and costs nothing',
+    async (capability, body, param) => {
+      const charges = [{ id: 1, type: 'times-billing', models: ['m'], output: 1 }];
+      const rig = new CoreRig({ channels: [{ ...first, can: { [capability]: false } }], charges });
+      const answer = await rig.post(body);
+      expect(answer.status).toBe(400);
+      expect(JSON.parse(answer.text).error).toMatchObject({ code: 'unsupported_parameter', param });
+      expect(rig.sent).toEqual([]);
+      expect(rig.store.sent).toEqual([]);
+    },
+  );
+
+  it('gets the calls that do not need it', async () => {
+    const can = { tools: false, images: false, json_schema: false, parallel_tools: false };
+    const rig = new CoreRig({ channels: [{ ...first, can }, second] }).upstream({ steps: hello });
+    for (const body of [
+      say('hi'),
+      { ...say([{ type: 'text', text: 'hi' }]), tools: [], response_format: { type: 'text' } },
+      { ...say('hi'), response_format: { type: 'json_object' }, tools: [{ type: 'web_search' }] },
+    ])
+      expect((await rig.post(body)).status).toBe(200);
+    expect(new Set(hostsOf(rig))).toEqual(new Set(['first.test']));
+  });
+
+  it('gets calls with parallel tools, and so does one that was never probed', async () => {
+    const rig = new CoreRig({
+      channels: [{ ...first, can: { parallel_tools: false, tools: true } }, second],
+    });
+    rig.upstream({ steps: hello });
+    await rig.post({ ...say('hi'), tools: [tool], parallel_tool_calls: true });
+    expect(hostsOf(rig)).toEqual(['first.test']);
+    const unprobed = new CoreRig({ channels: [first] }).upstream({ steps: hello });
+    expect((await unprobed.post({ ...say([image]), tools: [tool] })).status).toBe(200);
+  });
+
+  it('is left out for the model that was asked alone', async () => {
+    const models = ['m', 'other'];
+    const can = { tools: false, model: 'm' };
+    const rig = new CoreRig({
+      channels: [
+        { ...first, models, can },
+        { ...second, models },
+      ],
+    });
+    rig.upstream({ steps: hello });
+    for (const model of ['other', 'm', 'web-other', 'web-m'])
+      await rig.post({ ...say('hi'), model, tools: [tool] });
+    expect(hostsOf(rig)).toEqual(['first.test', 'second.test', 'first.test', 'second.test']);
+  });
+
+  it('is left out on Responses too', async () => {
+    const rig = new CoreRig({ channels: [{ ...first, can: { tools: false } }, second] });
+    rig.upstream({ steps: hello });
+    const tools = [{ type: 'function', name: 't', parameters: { type: 'object' } }];
+    await rig.post({ model: 'm', input: 'hi', tools }, { path: '/v1/responses' });
+    expect(hostsOf(rig)).toEqual(['second.test']);
+  });
+
+  it('and another that lacks something else leave nobody for a call that needs both', async () => {
+    const channels = [
+      { ...first, can: { tools: false } },
+      { ...second, can: { json_schema: false } },
+    ];
+    const rig = new CoreRig({ channels });
+    const answer = await rig.post({ ...say('hi'), tools: [tool], response_format: format });
+    expect(JSON.parse(answer.text).error).toMatchObject({
+      code: 'unsupported_parameter',
+      param: 'response_format',
+    });
+  });
+});

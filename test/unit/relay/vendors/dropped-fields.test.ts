@@ -1,0 +1,200 @@
+/** What the header names, and what a Responses answer repeats as in force, whatever the upstream speaks. */
+import { describe, expect, it } from 'vitest';
+import { asRecord, valueAt } from '../../../../shared/wire/json-record.ts';
+import { CoreRig } from '../../../support/core-rig.ts';
+
+const documents: Record<string, object> = {
+  chat: { choices: [{ index: 0, message: { content: 'whole' }, finish_reason: 'stop' }] },
+  messages: {
+    type: 'message',
+    role: 'assistant',
+    content: [{ type: 'text', text: 'whole' }],
+    stop_reason: 'end_turn',
+  },
+  responses: {
+    object: 'response',
+    status: 'completed',
+    output: [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'whole' }] }],
+  },
+};
+
+const upstreams: [string, string, Record<string, unknown>][] = [
+  ['a chat server', 'chat', {}],
+  ['a chat server with a few fields', 'chat', { type: 'gemini' }],
+  ['a Responses server', 'responses', { dialect: 'responses' }],
+  ['a Messages server', 'messages', { dialect: 'messages' }],
+  ['Claude that thinks', 'messages', { dialect: 'messages', mapper: { m: 'claude-opus-5-5' } }],
+  ['Claude that samples', 'messages', { dialect: 'messages', mapper: { m: 'claude-haiku-4-5' } }],
+];
+
+async function answered(dialect: string, row: object, body: object, path = '/v1/responses') {
+  const rig = new CoreRig({ channels: [{ ...row }] });
+  rig.upstream({ steps: [JSON.stringify(documents[dialect])] });
+  const conversation =
+    path === '/v1/responses' ? { input: 'hi' } : { messages: [{ role: 'user', content: 'hi' }] };
+  const answer = await rig.post({ model: 'm', ...conversation, ...body }, { path });
+  expect([answer.status, answer.status === 200 ? '' : answer.text]).toEqual([200, '']);
+  return {
+    echo: asRecord(JSON.parse(answer.text)),
+    sent: JSON.stringify(rig.sent.at(-1)?.json),
+    dropped: (answer.headers['x-relay-dropped'] ?? '').split(', ').filter((name) => name !== ''),
+    headers: answer.headers,
+  };
+}
+
+const look = { type: 'function', name: 'look', parameters: { type: 'object', properties: {} } };
+const wide = { tools: [look, { type: 'function', name: 'other', parameters: {} }] };
+
+interface Repeated {
+  field: string;
+  asked: Record<string, unknown>;
+  /** Where it stands in the answer, if it is not the field itself. */
+  at?: string[];
+  value: unknown;
+  /** What stands there if it was not sent. */
+  usual: unknown;
+  /** What of it a request holds. */
+  sign?: string;
+}
+
+/** Values that stand nowhere else in a request. */
+const repeated: Repeated[] = [
+  { field: 'temperature', asked: { temperature: 0.37 }, value: 0.37, usual: 1 },
+  { field: 'top_p', asked: { top_p: 0.41 }, value: 0.41, usual: 1 },
+  { field: 'presence_penalty', asked: { presence_penalty: 0.43 }, value: 0.43, usual: 0 },
+  { field: 'frequency_penalty', asked: { frequency_penalty: 0.47 }, value: 0.47, usual: 0 },
+  { field: 'metadata', asked: { metadata: { a: 'meta-x' } }, value: { a: 'meta-x' }, usual: {} },
+  { field: 'prompt_cache_key', asked: { prompt_cache_key: 'key-x' }, value: 'key-x', usual: null },
+  { field: 'safety_identifier', asked: { safety_identifier: 'id-x' }, value: 'id-x', usual: null },
+  { field: 'top_logprobs', asked: { top_logprobs: 7 }, value: 7, usual: 0, sign: '"top_logprobs":7' },
+  { field: 'max_tool_calls', asked: { max_tool_calls: 77 }, value: 77, usual: null },
+  { field: 'truncation', asked: { truncation: 'auto' }, value: 'auto', usual: 'disabled' },
+  {
+    field: 'reasoning_effort',
+    asked: { reasoning: { effort: 'high' } },
+    at: ['reasoning', 'effort'],
+    value: 'high',
+    usual: null,
+    sign: '"high"|"budget_tokens"',
+  },
+  {
+    field: 'verbosity',
+    asked: { text: { verbosity: 'low' } },
+    at: ['text', 'verbosity'],
+    value: 'low',
+    usual: undefined,
+    sign: '"verbosity":"low"',
+  },
+  {
+    field: 'parallel_tool_calls',
+    asked: { ...wide, parallel_tool_calls: false },
+    value: false,
+    usual: true,
+    sign: '"parallel_tool_calls":false|"disable_parallel_tool_use":true',
+  },
+  {
+    field: 'tools',
+    asked: { tools: [look, { type: 'web_search' }] },
+    at: ['tools', '1', 'type'],
+    value: 'web_search',
+    usual: undefined,
+  },
+  {
+    field: 'tool_choice',
+    asked: { ...wide, tool_choice: { type: 'function', name: 'look' } },
+    value: { type: 'function', name: 'look' },
+    usual: 'auto',
+    sign: '"tool_choice":\\{',
+  },
+];
+
+describe.each(upstreams)('of a call to %s', (_name, dialect, row) => {
+  it.each(repeated)('$field is repeated in the answer exactly if it was sent', async (one) => {
+    const { field, asked, at = [field], value, usual, sign } = one;
+    const { echo, sent, dropped, headers } = await answered(dialect, row, asked);
+    const wasSent = sign === undefined ? sent.includes(JSON.stringify(value)) : new RegExp(sign).test(sent);
+    const path = at.map((step) => (/^\d+$/.test(step) ? Number(step) : step));
+    expect(valueAt(echo, path)).toEqual(wasSent ? value : usual);
+    // A choice that was changed has a header of its own.
+    const isNamed = dropped.includes(field) || headers['x-relay-tool-choice'] !== undefined;
+    expect(isNamed).toBe(!wasSent);
+  });
+
+  const dropping = repeated.filter(({ at }) => at === undefined);
+  it.each(dropping)("$field that the row's own drop removed is named, and not repeated", async (one) => {
+    const { field, asked, usual } = one;
+    const { echo, dropped } = await answered(dialect, { ...row, params: { drop: [field] } }, asked);
+    expect({ echoed: echo[field], dropped }).toEqual({
+      echoed: usual,
+      dropped: expect.arrayContaining([field]) as unknown,
+    });
+  });
+
+  it('nothing is named that asks for nothing, or that the relay does by itself', async () => {
+    const asked = {
+      reasoning: { summary: 'auto', context: 'all_turns' },
+      include: ['reasoning.encrypted_content'],
+      store: false,
+      stream: false,
+      stream_options: null,
+      truncation: 'disabled',
+      client_metadata: { session: 's' },
+      presence_penalty: 0,
+      frequency_penalty: 0,
+      top_logprobs: 0,
+      metadata: {},
+      background: false,
+      service_tier: 'auto',
+      tool_choice: 'auto',
+      parallel_tool_calls: true,
+    };
+    expect((await answered(dialect, row, asked)).dropped).toEqual([]);
+  });
+
+  it('nothing is named of what a chat client says that is so anyway', async () => {
+    const asked = {
+      store: false,
+      modalities: ['text'],
+      n: 1,
+      logprobs: false,
+      user: '',
+      presence_penalty: 0,
+    };
+    expect((await answered(dialect, row, asked, '/v1/chat/completions')).dropped).toEqual([]);
+  });
+
+  it('names that a client made up are bounded and clean in the header', async () => {
+    const made = ['a\r\nx-evil: 1', 'b,c', 'ü', 'x'.repeat(65), '__proto__', 'constructor'];
+    const many = Array.from({ length: 100 }, (_, index) => `field_${index}`);
+    const asked = Object.fromEntries([...made, ...many].map((name) => [name, 1]));
+    const path = dialect === 'chat' ? '/v1/responses' : '/v1/chat/completions';
+    const { dropped } = await answered(dialect, row, asked, path);
+    expect(dropped.length).toBeLessThanOrEqual(20);
+    for (const name of dropped) expect(name).toMatch(/^[\w.-]{1,64}$/);
+  });
+});
+
+describe("Codex's usual request", () => {
+  const codex = {
+    instructions: 'You are a coding agent.',
+    tools: [look],
+    tool_choice: 'auto',
+    parallel_tool_calls: true,
+    reasoning: { effort: 'medium', summary: 'auto', context: 'all_turns' },
+    store: false,
+    include: ['reasoning.encrypted_content'],
+    prompt_cache_key: '01a1fdac',
+    text: { verbosity: 'low' },
+    client_metadata: { session: '01a1fdac' },
+  };
+
+  it.each([
+    ['chat', {}, []],
+    ['responses', { dialect: 'responses' }, []],
+    ['messages', { dialect: 'messages' }, ['prompt_cache_key', 'verbosity']],
+  ])('to %s names only what the upstream has no field for', async (dialect, row, wanted) => {
+    const { dropped, sent } = await answered(dialect, row, codex);
+    expect(dropped.toSorted()).toEqual(wanted);
+    expect(sent.includes('client_metadata')).toBe(dialect === 'responses');
+  });
+});

@@ -1,0 +1,287 @@
+/** Upstreams that lie, mix languages, repeat or break off: one clear end each, and the account adds up. */
+import { describe, expect, it } from 'vitest';
+import { chunkFrame } from '../../../../infra/local/vendors/event-stream.ts';
+import { asRecord } from '../../../../shared/wire/json-record.ts';
+import { BillingRig, yuan } from '../../../support/billing-rig.ts';
+import {
+  data,
+  done,
+  frames,
+  reset,
+  type Answer,
+  type Step,
+  type UpstreamScript,
+} from '../../../support/core-rig.ts';
+
+type DialectName = 'chat' | 'messages' | 'responses';
+const dialects: DialectName[] = ['chat', 'messages', 'responses'];
+
+const event = (type: string, more: object = {}) => `event: ${type}\n${data({ type, ...more })}`;
+const chunk = (delta: object, reason: string | null = null) =>
+  data({ choices: [{ index: 0, delta, finish_reason: reason }] });
+
+const chatCall = (id: string, index: number) => ({
+  index,
+  id,
+  type: 'function',
+  function: { name: 'look', arguments: '{}' },
+});
+const chat = {
+  text: (text: string): Step[] => [chunk({ content: text })],
+  think: (text: string): Step[] => [chunk({ reasoning_content: text })],
+  call: (id: string, index: number): Step[] => [chunk({ tool_calls: [chatCall(id, index)] })],
+  end: [chunk({}, 'stop'), data({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } }), done],
+  error: [data({ error: { message: 'x', code: 'overloaded' } })],
+};
+
+const block = (index: number, start: object, delta?: object): Step[] => [
+  event('content_block_start', { index, content_block: start }),
+  ...(delta ? [event('content_block_delta', { index, delta })] : []),
+];
+const messageStart = event('message_start', {
+  message: { role: 'assistant', content: [], usage: { input_tokens: 3, output_tokens: 1 } },
+});
+const messages = {
+  text: (text: string): Step[] => [
+    messageStart,
+    ...block(0, { type: 'text', text: '' }, { type: 'text_delta', text }),
+    event('content_block_stop', { index: 0 }),
+  ],
+  think: (thinking: string): Step[] => [
+    ...block(9, { type: 'thinking', thinking: '' }, { type: 'thinking_delta', thinking }),
+  ],
+  call: (id: string, index: number): Step[] => [
+    ...block(
+      index + 1,
+      { type: 'tool_use', id, name: 'look', input: {} },
+      { type: 'input_json_delta', partial_json: '{}' },
+    ),
+    event('content_block_stop', { index: index + 1 }),
+  ],
+  end: [
+    event('message_delta', { delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 2 } }),
+    event('message_stop'),
+  ],
+  error: [event('error', { error: { type: 'overloaded_error', message: 'x' } })],
+};
+
+const message = (text: string) => ({
+  type: 'message',
+  id: 'msg_1',
+  role: 'assistant',
+  content: [{ type: 'output_text', text, annotations: [] }],
+});
+const responses = {
+  text: (text: string): Step[] => [
+    event('response.created', { response: { status: 'in_progress', output: [] } }),
+    event('response.output_item.added', { output_index: 0, item: { ...message(''), content: [] } }),
+    event('response.output_text.delta', { output_index: 0, content_index: 0, item_id: 'msg_1', delta: text }),
+  ],
+  think: (delta: string): Step[] => [
+    event('response.reasoning_summary_text.delta', {
+      output_index: 9,
+      item_id: 'rs_1',
+      summary_index: 0,
+      delta,
+    }),
+  ],
+  call: (id: string, index: number): Step[] => [
+    event('response.output_item.done', {
+      output_index: index + 1,
+      item: { type: 'function_call', id: `fc_${index}`, call_id: id, name: 'look', arguments: '{}' },
+    }),
+  ],
+  end: [
+    event('response.completed', {
+      response: {
+        status: 'completed',
+        output: [],
+        usage: { input_tokens: 3, output_tokens: 2, total_tokens: 5 },
+      },
+    }),
+  ],
+  error: [event('error', { error: { type: 'server_error', code: 'server_error', message: 'x' } })],
+};
+const spoken = { chat, messages, responses };
+
+/** Whole answers as one JSON document. */
+const documents: Record<DialectName, object> = {
+  chat: { choices: [{ index: 0, message: { content: 'whole' }, finish_reason: 'stop' }] },
+  messages: {
+    type: 'message',
+    role: 'assistant',
+    content: [{ type: 'text', text: 'whole' }],
+    stop_reason: 'end_turn',
+  },
+  responses: { object: 'response', status: 'completed', output: [message('whole')] },
+};
+
+const paths = ['/v1/chat/completions', '/v1/responses'];
+const tools = {
+  '/v1/chat/completions': [{ type: 'function', function: { name: 'look' } }],
+  '/v1/responses': [{ type: 'function', name: 'look' }],
+} as Record<string, object[]>;
+
+interface Way {
+  dialect: DialectName;
+  path: string;
+  stream: boolean;
+}
+const ways: Way[] = dialects.flatMap((dialect) =>
+  paths.flatMap((path) => [true, false].map((stream) => ({ dialect, path, stream }))),
+);
+
+async function answered({ dialect, path, stream }: Way, script: UpstreamScript) {
+  const rig = new BillingRig({ channels: [{ dialect }] }).granted(yuan).upstream(script);
+  const body = {
+    model: 'm',
+    messages: [{ role: 'user', content: 'hi' }],
+    input: 'hi',
+    tools: tools[path],
+    stream,
+  };
+  const answer = await rig.call(body, { path });
+  const { item } = rig;
+  // Whatever happened: one reservation, closed once, and nothing is missing.
+  expect(rig.open).toEqual([]);
+  expect(item?.settled).toBe(1);
+  expect((item?.available ?? 0n) + (item?.spent ?? 0n)).toBe(item?.granted);
+  expect(rig.clock.pendingTimers).toBe(0);
+  expect(rig.faults).toEqual([]);
+  return { answer, charged: (item?.spent ?? 0n) > 0n, rig };
+}
+
+/** The codes of the errors in an answer, whatever its form. */
+function codes({ status, text }: Answer): unknown[] {
+  if (status !== 200) return [asRecord(asRecord(JSON.parse(text))['error'])['code']];
+  const values = text.startsWith('{') ? [JSON.parse(text)] : frames(text.replaceAll(/^event: .*\n/gm, ''));
+  return values.flatMap((value) => {
+    const { error, response, type } = asRecord(value);
+    const found = error ?? asRecord(response)['error'];
+    return found && type !== 'error' ? [asRecord(found)['code']] : [];
+  });
+}
+
+const failed = 'upstream_unavailable';
+const named = ({ dialect, path, stream }: Way) => `${dialect} ${path} ${stream ? 'streamed' : 'JSON'}`;
+
+describe.each(ways.map((way) => ({ ...way, name: named(way) })))('$name', (way) => {
+  const own = spoken[way.dialect];
+  const others = dialects.filter((name) => name !== way.dialect);
+
+  it.each(others)(
+    'a stream in the language of %s is no answer: an error before any content, free',
+    async (other) => {
+      const steps = [...spoken[other].text('hello'), ...spoken[other].end];
+      const { answer, charged } = await answered(way, { steps });
+      expect([answer.status, codes(answer), charged]).toEqual([502, [failed], false]);
+    },
+  );
+
+  it.each(others)('events of %s among its own change nothing', async (other) => {
+    const steps = [...own.text('hello'), ...spoken[other].text('INTRUDER'), ...own.end];
+    const { answer } = await answered(way, { steps });
+    expect(answer.status).toBe(200);
+    expect(answer.text).toContain('hello');
+    expect(answer.text).not.toContain('INTRUDER');
+    expect(codes(answer)).toEqual([]);
+  });
+
+  it('an error event before content is an error with a status, free', async () => {
+    const { answer, charged } = await answered(way, { steps: own.error });
+    expect([answer.status, codes(answer), charged]).toEqual([502, [failed], false]);
+  });
+
+  it('an error event after content ends the answer with the error, and what was given is charged', async () => {
+    const { answer, charged } = await answered(way, { steps: [...own.text('some words'), ...own.error] });
+    expect([answer.status, codes(answer), charged]).toEqual([way.stream ? 200 : 502, [failed], true]);
+  });
+
+  it.each<[string, Step[]]>([
+    ['an end of the connection', []],
+    ['a reset', [reset]],
+    ['[DONE] alone', [done]],
+  ])('text without its end, then %s, is no whole answer', async (case_, last) => {
+    const { answer } = await answered(way, { steps: [...own.text('some words'), ...last] });
+    // Of Chat Completions the mark is the end.
+    const isWhole = way.dialect === 'chat' && case_ === '[DONE] alone';
+    expect(codes(answer)).toEqual(isWhole ? [] : [failed]);
+  });
+
+  it('[DONE] before the answer is nothing', async () => {
+    const { answer, charged } = await answered(way, { steps: [done] });
+    expect([answer.status, codes(answer), charged]).toEqual([502, [failed], false]);
+  });
+
+  it('a whole answer as JSON where a stream was asked is read', async () => {
+    const script = {
+      steps: [JSON.stringify(documents[way.dialect])],
+      headers: { 'content-type': 'text/event-stream' },
+    };
+    const { answer } = await answered(way, script);
+    expect([answer.status, codes(answer)]).toEqual([200, []]);
+    expect(answer.text).toContain('whole');
+  });
+
+  it('a stream that says it is JSON is read', async () => {
+    const script = {
+      steps: [...own.text('hello'), ...own.end],
+      headers: { 'content-type': 'application/json' },
+    };
+    const { answer } = await answered(way, script);
+    expect([answer.status, codes(answer)]).toEqual([200, []]);
+    expect(answer.text).toContain('hello');
+  });
+
+  it('calls with one id get ids of their own, and both are given', async () => {
+    const steps = [...own.call('same:0', 0), ...own.call('same:0', 1), ...own.end];
+    const { answer } = await answered(way, { steps });
+    const field = way.path === '/v1/responses' ? 'call_id' : 'id';
+    const ids = [...answer.text.matchAll(new RegExp(`"${field}":"(call_[^"]+)"`, 'g'))].map(([, id]) => id);
+    expect(new Set(ids).size).toBe(2);
+  });
+
+  it('100 MB of thinking end in an error that is charged once, and no more is read than a bound', async () => {
+    const piece = 'think '.repeat(50_000);
+    const steps = Array.from({ length: 340 }, () => own.think(piece)).flat();
+    const { answer, rig } = await answered(way, { steps: [...steps, ...own.end] });
+    expect(codes(answer)).toEqual([failed]);
+    expect(rig.stepsTaken).toBeLessThan(60);
+  });
+
+  it.each<[string, (frame: Uint8Array) => Uint8Array]>([
+    ['a wrong checksum', (frame) => frame.map((byte, at) => (at === frame.length - 1 ? byte ^ 1 : byte))],
+    [
+      'a length of 16 MB',
+      (frame) => {
+        const copy = Uint8Array.from(frame);
+        new DataView(copy.buffer).setUint32(0, 16 * 1024 * 1024);
+        return copy;
+      },
+    ],
+    ['a length of nothing', (frame) => frame.map((byte, at) => (at < 4 ? 0 : byte))],
+  ])(
+    'an event stream whose first frame has %s is an error before any content, free',
+    async (_case, spoil) => {
+      const frame = Uint8Array.from(chunkFrame({ type: 'message_start' }));
+      const headers = { 'content-type': 'application/vnd.amazon.eventstream' };
+      const { answer, charged } = await answered(way, { steps: [spoil(frame)], headers });
+      expect([answer.status, codes(answer), charged]).toEqual([502, [failed], false]);
+    },
+  );
+});
+
+describe('Messages', () => {
+  const way: Way = { dialect: 'messages', path: '/v1/chat/completions', stream: true };
+
+  it('blocks that never close are given once the end mark came, and are no whole answer without it', async () => {
+    const open = [
+      messageStart,
+      ...block(0, { type: 'text', text: '' }, { type: 'text_delta', text: 'open' }),
+      event('message_delta', { delta: { stop_reason: 'end_turn' } }),
+    ];
+    const ended = await answered(way, { steps: [...open, event('message_stop')] });
+    expect([ended.answer.text.includes('open'), codes(ended.answer)]).toEqual([true, []]);
+    expect(codes((await answered(way, { steps: open })).answer)).toEqual([failed]);
+  });
+});
