@@ -105,7 +105,7 @@ async function langChain({ model, said, stream, endpoint }: LoopTask): Promise<L
   throw new Error('the loop does not end');
 }
 
-const vendors = ['gpt-5.6', 'claude-opus-5-5', 'gemini-3-pro-preview', 'deepseek-v4-pro'];
+const tried = new Set(['gpt-5.6', 'claude-opus-5-5', 'gemini-3-pro-preview', 'deepseek-v4-pro']);
 const ways = [
   { endpoint: 'chat' as const, stream: true },
   { endpoint: 'chat' as const, stream: false },
@@ -113,8 +113,8 @@ const ways = [
   { endpoint: 'responses' as const, stream: false },
 ];
 const cases = servedModels
-  .filter(({ model }) => vendors.includes(model))
-  .flatMap(({ model, vendor }) => ways.map((way) => ({ model, vendor, ...way })));
+  .filter(({ model }) => tried.has(model))
+  .flatMap(({ model, vendor }) => ways.map(({ endpoint, stream }) => ({ model, vendor, endpoint, stream })));
 
 describe.each([
   ['AI SDK', aiSdk],
