@@ -1,13 +1,10 @@
 /** Connects the relay's ports to this stack's adapters, for every endpoint that answers calls. */
 import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/dynamo-channel-health.ts';
 import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
-import { dynamoIdempotencyStore } from '../../shared/adapters/dynamodb/dynamo-idempotency-store.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/dynamo-key-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
 import { DynamoLearnedFacts } from '../../shared/adapters/dynamodb/runtime/dynamo-learned-facts.ts';
-import type { TurnStateStoreParts } from '../../shared/adapters/dynamodb/runtime/dynamo-turn-state-store.ts';
-import { searchProviders } from '../../shared/adapters/search/search-providers.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
 import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
 import { readEnvironment, readSealKeys } from '../../shared/adapters/system/environment.ts';
@@ -21,8 +18,8 @@ import { requestSigner } from '../../shared/adapters/transport/request-signer.ts
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { withCors } from '../../shared/relay/http/cors.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
-import type { TurnStateStore } from '../../shared/relay/ports/stores/turn-state-store.ts';
 import { answerWith } from '../../shared/relay/serving.ts';
+import { laterIdempotency, laterSearch, laterTurnStates } from './later-adapters.ts';
 
 export function answeringHandle(endpoint: Endpoint): HostedHandle {
   const environment = readEnvironment();
@@ -39,27 +36,15 @@ export function answeringHandle(endpoint: Endpoint): HostedHandle {
     keys: dynamoKeyStore({ client, clock, stack }),
     secrets,
     transport,
-    searchProvider: searchProviders({ transport, secrets }),
+    searchProvider: laterSearch({ transport, secrets }),
     quotas: dynamoQuotaStore(client, stack),
     health: new DynamoChannelHealth({ client, clock, stack, cooldowns: config.cooldowns }),
-    idempotency: dynamoIdempotencyStore(client, clock, stack),
+    idempotency: laterIdempotency({ client, clock, stack }),
     sealer: aesSealer(readSealKeys()),
-    turnStates: loadedLater({ client, clock, stack }),
+    turnStates: laterTurnStates({ client, clock, stack }),
     learned: new DynamoLearnedFacts({ client, clock, stack, view: config.learned }),
     random: systemRandom,
   };
   const handle = withCors(answerWith(ports, endpoint), config);
   return { handle, clock, ids: timeSortedIds(clock), log, originSecrets, local };
-}
-
-/** Most models need no state kept, so the store is loaded by the first that does. */
-function loadedLater(parts: TurnStateStoreParts): TurnStateStore {
-  const load = async (): Promise<TurnStateStore> => {
-    const file = await import('../../shared/adapters/dynamodb/runtime/dynamo-turn-state-store.ts');
-    return file.dynamoTurnStateStore(parts);
-  };
-  return {
-    put: async (...turn) => (await load()).put(...turn),
-    read: async (...turns) => (await load()).read(...turns),
-  };
 }

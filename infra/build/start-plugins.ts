@@ -61,6 +61,17 @@ const replacedFiles: Record<string, string> = {
   '@aws-sdk/core/dist-es/submodules/client/middleware-logger/loggerMiddleware.js': `export const loggerMiddleware = () => (next) => next;
   export const loggerMiddlewareOptions = { name: 'loggerMiddleware', step: 'initialize', override: true };
   export const getLoggerPlugin = () => ({ applyToStack() {} });`,
+  // Clients retry in the SDK's standard mode. Its adaptive mode, off by default, limits calls by its own clock.
+  '@smithy/core/dist-es/submodules/retry/util-retry/AdaptiveRetryStrategy.js': `export class AdaptiveRetryStrategy {
+    constructor() { throw new Error('The adaptive retry mode is left out of the bundles: infra/build/start-plugins.ts'); }
+  }`,
+  // A region comes from the environment, never from the metadata service of a virtual machine.
+  '@smithy/core/dist-es/submodules/config/config-resolver/regionConfig/getInstanceMetadataRegion.js':
+    'export const getInstanceMetadataRegion = async () => undefined;',
+  // No function calls S3.
+  '@smithy/core/dist-es/submodules/endpoints/middleware-endpoint/service-customizations/s3.js': `export const
+    resolveParamsForS3 = undefined, DOT_PATTERN = undefined, S3_HOSTNAME_PATTERN = undefined, isArnBucketName = undefined,
+    isDnsCompatibleBucketName = undefined;`,
   // Node's built-in SHA-256 is always available.
   '@smithy/core/dist-es/submodules/checksum/sha256/Sha256Js.js': 'export const Sha256Js = undefined;',
 };
@@ -81,6 +92,34 @@ function plainEndpoint(client: string, service: string): Plugin {
     }`,
   );
 }
+
+/**
+ * The client of DynamoDB has a class for every error of every command. Only those stay that code asks for; every
+ * other one is a DynamoDBServiceException with the same name, status and message.
+ */
+const errorsWithClasses: Plugin = {
+  name: 'errors with classes',
+  setup(plugin) {
+    const filter = /@aws-sdk[\\/]client-dynamodb[\\/]dist-es[\\/]schemas[\\/]schemas_0\.js$/;
+    plugin.onLoad({ filter }, ({ path }) => {
+      const source = readFileSync(path, 'utf8');
+      const registered = /^n0_registry\.registerError\(\w+\$, (\w+)\);$/gm;
+      const contents = source.replaceAll(registered, (line, name: string) =>
+        classesOfErrors.has(name) ? line : '',
+      );
+      if (contents === source) throw new Error(`${path} registers its errors in another way now.`);
+      return { contents };
+    });
+  },
+};
+
+const classesOfErrors = new Set([
+  // `shared/adapters/dynamodb/dynamo-client.ts` asks for these.
+  'ConditionalCheckFailedException',
+  'TransactionCanceledException',
+  // The SDK repeats the call because the class says so; others that it repeats it knows by name or status.
+  'ReplicatedWriteConflictException',
+]);
 
 /** Matches regions to partitions by the pattern of their names; lists only regions that do not match. */
 const partitionsByPattern: Plugin = {
@@ -212,6 +251,7 @@ export const startPlugins: Plugin[] = [
   plainEndpoint('client-dynamodb', 'dynamodb'),
   plainEndpoint('client-ssm', 'ssm'),
   plainEndpoint('client-secrets-manager', 'secretsmanager'),
+  errorsWithClasses,
   partitionsByPattern,
   webStreamsWhenCompared,
   versionAlone,

@@ -8,7 +8,7 @@ import { Answer } from './answer/answer.ts';
 import { admitKey, admitModel, readKey, type AdmittedKey } from './call/access.ts';
 import type { ChatCall } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
-import { claimIdempotencyKey } from './call/idempotency-claim.ts';
+import type { HeldKey } from './call/idempotency-claim.ts';
 import { parseModelName, type ModelName } from './call/model-name.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
@@ -71,10 +71,7 @@ export async function payAndAnswer(
   const claim =
     idempotencyKey === undefined
       ? undefined
-      : await claimIdempotencyKey(ports, call, {
-          header: idempotencyKey,
-          body: [call.endpoint, asked.body],
-        });
+      : await claimed(ports, call, { header: idempotencyKey, body: asked.body });
   let opened: Awaited<ReturnType<typeof states.beside<Bill>>>;
   try {
     opened = await states.beside(() => Bill.open(reservations, ports.clock, call));
@@ -96,6 +93,16 @@ export async function payAndAnswer(
   });
   const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch });
   return answer.response(answer.produce());
+}
+
+/** Loaded at the first request with the header. */
+async function claimed(
+  ports: ChatPorts,
+  call: ChatCall,
+  { header, body }: { header: string; body: unknown },
+): Promise<HeldKey> {
+  const { claimIdempotencyKey } = await import('./call/idempotency-claim.ts');
+  return claimIdempotencyKey(ports, call, { header, body: [call.endpoint, body] });
 }
 
 async function lookUpKey(ports: ChatPorts, request: RelayRequest): Promise<AdmittedKey> {

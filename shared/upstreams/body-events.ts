@@ -2,7 +2,6 @@
 import type { Machine } from '../stream/machine.ts';
 import { SseDecoder, SseTooLong } from '../stream/sse-decode.ts';
 import { parseJson } from '../wire/json-record.ts';
-import { EventStreamTexts, isEventStream } from './event-stream-events.ts';
 import { UpstreamFailure } from './upstream-failure.ts';
 
 /** One JSON value of an upstream's answer, or its end mark. */
@@ -17,24 +16,32 @@ export interface BodyLimits {
   lineLengthMax: number;
 }
 
+/** Reads an answer by its content type, which decides only whether it is AWS's event stream: its frames are no text. */
+export async function openBodyEvents(limits: BodyLimits, contentType?: string): Promise<BodyEvents> {
+  const isEventStream = /^application\/vnd\.amazon\.eventstream\b/i.test(contentType?.trim() ?? '');
+  if (!isEventStream) return new BodyEvents(limits);
+  const { EventStreamTexts } = await import('./event-stream-events.ts');
+  return new BodyEvents(limits, new EventStreamTexts(limits.lineLengthMax));
+}
+
 /**
- * The content type decides only whether the answer is AWS's event stream, whose frames are no text. Otherwise the
- * first character decides: `{` or `[` is one JSON document, `<` a web page, anything else server-sent events, because
- * proxies and upstreams set the content type wrongly. Lines that are not JSON or nest too deep are skipped.
+ * The first character of a text decides what it is: `{` or `[` is one JSON document, `<` a web page, anything else
+ * server-sent events, because proxies and upstreams set the content type wrongly. Lines that are not JSON or nest too
+ * deep are skipped.
  */
 export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
   readonly #limits: BodyLimits;
   readonly #utf8 = new TextDecoder();
   readonly #sse: SseDecoder;
-  readonly #frames: EventStreamTexts | undefined;
+  readonly #frames: Machine<Uint8Array, string> | undefined;
   #form: 'unknown' | 'json' | 'sse' = 'unknown';
   #document: string[] = [];
   #bytes = 0;
 
-  /** `contentType`: the answer's header. Absent: text in one of the forms above. */
-  constructor(limits: BodyLimits, contentType?: string) {
+  /** `frames`: gives the texts of an answer in frames. Absent: text in one of the forms above. */
+  constructor(limits: BodyLimits, frames?: Machine<Uint8Array, string>) {
     this.#limits = limits;
-    this.#frames = isEventStream(contentType) ? new EventStreamTexts(limits.lineLengthMax) : undefined;
+    this.#frames = frames;
     this.#sse = new SseDecoder(limits);
   }
 

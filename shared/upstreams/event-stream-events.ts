@@ -1,6 +1,6 @@
 /**
  * Converts the messages of AWS's event stream to JSON values, for any dialect. An exception in the stream is thrown
- * as what it would be as a status, once the values before it were read.
+ * as what it would be as a status, once the values before it were read. Loaded at the first answer in that form.
  */
 import {
   EventStreamBroken,
@@ -10,9 +10,6 @@ import {
 import type { Machine } from '../stream/machine.ts';
 import { asRecord, parseJson } from '../wire/json-record.ts';
 import { ErrorInAnswer, UpstreamFailure } from './upstream-failure.ts';
-
-export const isEventStream = (contentType: string | undefined): boolean =>
-  /^application\/vnd\.amazon\.eventstream\b/i.test(contentType?.trim() ?? '');
 
 /** The statuses of Bedrock's exceptions, where they come without a stream. */
 const statuses: Record<string, number> = {

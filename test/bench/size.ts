@@ -10,7 +10,7 @@ import { metaFile } from '../../infra/build/build-functions.ts';
 import { functionDescriptions, functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 import { measureStarts, quantile, type StartCost } from './start-cost.ts';
 
-export const firstLoadBytesMax = 300_000;
+export const firstLoadBytesMax = 292_000;
 /** What the design asks for. Not met: the SDK, zod and TLS alone are above it. */
 const startRatioDesign = 1.6;
 /** Met on a busy machine too, in processor time; above it something was added to the start. */

@@ -77,7 +77,10 @@ export interface Answer {
 await Promise.all([
   ...dialectNames.map(loadDialect),
   import('../../shared/relay/state/state-lookup.ts'),
-  import('../../shared/relay/dispatch/repeats.ts'),
+  import('../../shared/relay/dispatch/refused-attempt.ts'),
+  import('../../shared/relay/call/idempotency-claim.ts'),
+  import('../../shared/relay/search/search.ts'),
+  import('../../shared/upstreams/event-stream-events.ts'),
 ]);
 
 /** The pipeline with virtual time, a table of keys and scripted upstreams; everything between is real. */

@@ -2,15 +2,14 @@
  * Calls one candidate and returns its answer as a canonical stream with a report. The report is valid however
  * the stream ended, because an interrupted answer is billed by the usage it reported.
  */
-import { BodyEvents } from '../../upstreams/body-events.ts';
+import { openBodyEvents } from '../../upstreams/body-events.ts';
 import { CallIds } from '../../upstreams/call-ids.ts';
-import type { AnswerReader, Dialect, SentBody } from '../../upstreams/dialect.ts';
+import type { AnswerReader, Dialect } from '../../upstreams/dialect.ts';
 import type { UpstreamReply } from '../../upstreams/exchange.ts';
 import type { StateOrigin, TurnState } from '../../wire/turn-state.ts';
-import { dialectPath, loadDialect } from '../../upstreams/dialects/dialects.ts';
+import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import { run } from '../../stream/machine.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
-import type { ChannelType } from '../../upstreams/channel-type.ts';
 import {
   channelRequest,
   dialectOf,
@@ -19,7 +18,6 @@ import {
   type BuiltRequest,
 } from '../../upstreams/types/channel-request.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
-import { refusalOfCaller } from './failure-refusals.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
 import { SecretUnusable } from '../ports/stores/secret-store.ts';
@@ -27,14 +25,9 @@ import type { ChatPorts } from '../call/chat-ports.ts';
 import type { AttemptReport } from '../call/dispatch-report.ts';
 import type { Candidate } from './candidate-order.ts';
 import { originOf, statesFor } from './candidate-states.ts';
-import { AskAgain, usual, type Variant } from './variant.ts';
-import {
-  CallerFault,
-  ErrorInAnswer,
-  UpstreamFailure,
-  type UpstreamError,
-} from '../../upstreams/upstream-failure.ts';
-import { failureInAnswer, readFailure } from '../../upstreams/read-failure.ts';
+import { usual, type Variant } from './variant.ts';
+import { ErrorInAnswer, UpstreamFailure } from '../../upstreams/upstream-failure.ts';
+import type { RefusedAttempt } from './refused-attempt.ts';
 import { timeLimits } from './time-limits.ts';
 import { Watchdog } from './watchdog.ts';
 
@@ -44,9 +37,6 @@ const bodyLimits = {
   documentBytesMax: 16 * megabyte,
   lineLengthMax: 8 * megabyte,
 };
-
-const asThrown = (failure: CallerFault | UpstreamFailure): Error =>
-  failure instanceof CallerFault ? refusalOfCaller(failure) : failure;
 
 export interface AttemptParts {
   candidate: Candidate;
@@ -70,12 +60,10 @@ export class Attempt {
   /** The ids of the first choice's tool calls as the client sees them, by index. */
   readonly #shownIds: (string | undefined)[] = [];
   #reader: AnswerReader | undefined;
-  #sent: SentBody | undefined;
+  #built: BuiltRequest | undefined;
   #origin: StateOrigin | undefined;
   #stateDropped = false;
   #hasContent = false;
-  /** What must not reach a client in the upstream's errors. */
-  #withheld: BuiltRequest['withheld'] = [];
   #upstreamStatus: number | undefined;
 
   constructor(ports: ChatPorts, { candidate, call, variant = usual }: AttemptParts) {
@@ -90,7 +78,7 @@ export class Attempt {
   /** Valid at any time: during the stream and after every kind of end. */
   report(): AttemptReport {
     const { usage, usageClamped = false, serviceTier } = this.#reader ?? {};
-    const { dropped = [], effort, toolChoice } = this.#sent ?? {};
+    const { dropped = [], effort, toolChoice } = this.#built?.sent ?? {};
     const named = this.#stateDropped ? [...new Set([...dropped, 'reasoning'])] : dropped;
     const sent = { dropped: named, effort, toolChoice, serviceTier };
     return { upstreamStatus: this.#upstreamStatus, usage, usageClamped, sent, state: this.#state() };
@@ -100,9 +88,8 @@ export class Attempt {
     const { channel } = this.#candidate;
     const dialect = await loadDialect(this.#variant.dialect ?? dialectOf(channel, this.#call.model.base));
     const built = this.#build(dialect, await this.#readSecret());
-    const { sent, quirks, request, withheld } = built;
-    this.#sent = sent;
-    this.#withheld = withheld;
+    const { sent, quirks, request } = built;
+    this.#built = built;
     const limits = timeLimits(channel, this.#call, request.body.length);
     const watchdog = new Watchdog(this.#ports.clock, limits, this.#call.signal);
     try {
@@ -110,7 +97,7 @@ export class Attempt {
       const { identity } = this.#call;
       const reader = new dialect.Reader({ identity, sent, quirks, callIds: this.#callIds });
       this.#reader = reader;
-      const body = new BodyEvents(bodyLimits, reply.headers['content-type']);
+      const body = await openBodyEvents(bodyLimits, reply.headers['content-type']);
       const events = run(this.#reply(reply, reader, watchdog), body);
       for await (const batch of run(events, reader)) {
         if (batch.some(hasContent)) {
@@ -121,11 +108,10 @@ export class Attempt {
         yield batch;
       }
     } catch (error) {
-      if (error instanceof ErrorInAnswer)
-        throw (
-          (!this.#hasContent && (await this.#repeat(error.error))) ||
-          asThrown(failureInAnswer(error.error, this.#withheld))
-        );
+      if (error instanceof ErrorInAnswer) {
+        const { errorOfAnswer } = await import('./refused-attempt.ts');
+        throw errorOfAnswer(error.error, this.#refused());
+      }
       throw watchdog.failure ?? UpstreamFailure.from(error) ?? error;
     } finally {
       watchdog.stop();
@@ -137,10 +123,8 @@ export class Attempt {
     const reply = await this.#ports.transport.send(request, watchdog.signal);
     this.#upstreamStatus = reply.status;
     if (reply.status >= 200 && reply.status <= 299) return reply;
-    const type = channelTypes[this.#candidate.channel.type];
-    const { clock } = this.#ports;
-    const failure = await readFailure(reply, { dialect, type, withheld: this.#withheld, clock });
-    throw (failure instanceof CallerFault && (await this.#repeat(failure.raw))) || asThrown(failure);
+    const { errorOfReply } = await import('./refused-attempt.ts');
+    throw await errorOfReply(reply, { ...this.#refused(), dialect, clock: this.#ports.clock });
   }
 
   /** Throws CannotCarry. */
@@ -169,23 +153,17 @@ export class Attempt {
     });
   }
 
-  /** The repeat that a refusal calls for, as an error to throw. Undefined: none, so the refusal stands. */
-  async #repeat(error: UpstreamError): Promise<AskAgain | undefined> {
+  #refused(): RefusedAttempt {
     const { request, outputTokensLimit, outputTokensAsked } = this.#call;
-    const type: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[this.#candidate.channel.type];
-    const { repeatFor } = await import('./repeats.ts');
-    const variant = repeatFor({
-      error,
-      sent: this.#sent ?? {},
+    return {
+      built: this.#built,
+      type: channelTypes[this.#candidate.channel.type],
       variant: this.#variant,
-      otherDialects: (type.alsoSpeaks ?? []).flatMap((name) => {
-        const path = name === this.#origin?.dialect ? undefined : dialectPath(name);
-        return path === undefined ? [] : { name, path };
-      }),
+      dialectName: this.#origin?.dialect,
+      hadContent: this.#hasContent,
       hadTools: (request.tools?.length ?? 0) > 0,
       limitIsBalance: outputTokensLimit !== outputTokensAsked,
-    });
-    return variant && new AskAgain(variant);
+    };
   }
 
   /** Reads a 2xx reply up to its end mark. */

@@ -22,9 +22,7 @@ import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { Fact, ServedModel } from '../../config/learned-fact.ts';
 import { Refusal } from '../http/refusal.ts';
-import { withSearch } from '../search/search.ts';
 import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
-import { cooldownRefusal, refusalOfFailures } from './failure-refusals.ts';
 
 const attemptsMax = 3;
 /** How long the form that a model wants is remembered. */
@@ -102,11 +100,13 @@ export class Dispatch implements DispatchedCall {
     if (failures.length === 0 && uncarried)
       throw new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
     if (failures.length === 0 && call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
+    const { cooldownRefusal, refusalOfFailures } = await import('./failure-refusals.ts');
     throw failures.length > 0 ? refusalOfFailures(failures) : cooldownRefusal(soonestMs, clock.now());
   }
 
   /** The call with the search results in its request. */
   async #searched(): Promise<ChatCall> {
+    const { withSearch } = await import('../search/search.ts');
     const { request, outcome } = await withSearch(this.#ports, this.#call);
     this.#request = request;
     this.#search = outcome;
@@ -144,7 +144,9 @@ export class Dispatch implements DispatchedCall {
         this.#note(
           passedOn ? this.#health.failed(candidate, error, false) : this.#noteFailure(candidate, error),
         );
-        throw passedOn ? refusalOfFailures([error]) : error;
+        if (!passedOn) throw error;
+        const { refusalOfFailures } = await import('./failure-refusals.ts');
+        throw refusalOfFailures([error]);
       }
       // A refusal of the caller's request shows that the channel is alive; a bug of ours shows nothing about it.
       const refused = error instanceof Refusal;

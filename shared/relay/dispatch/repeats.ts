@@ -1,5 +1,5 @@
 /**
- * Decides whether a refused request is sent once more to the same candidate in another form. Loaded at the first refusal.
+ * Decides whether a refused request is sent once more to the same candidate in another form.
  * Free text of an upstream decides two things, neither of which cools, bills or changes the candidate: another dialect,
  * and no limit.
  */
@@ -7,7 +7,7 @@ import type { Repeat, SentBody } from '../../upstreams/dialect.ts';
 import type { UpstreamError } from '../../upstreams/upstream-failure.ts';
 import type { Variant } from './variant.ts';
 
-export interface RefusedAttempt {
+export interface RefusedForm {
   error: UpstreamError;
   sent: Pick<SentBody, 'outputTokensMax'>;
   variant: Variant;
@@ -19,7 +19,7 @@ export interface RefusedAttempt {
 }
 
 /** The next form; each is tried once. Undefined: the refusal stands. */
-export function repeatFor(refused: RefusedAttempt): Variant | undefined {
+export function repeatFor(refused: RefusedForm): Variant | undefined {
   const { variant } = refused;
   const repeat = refusedPart(refused);
   if (repeat !== undefined)
@@ -30,7 +30,7 @@ export function repeatFor(refused: RefusedAttempt): Variant | undefined {
   return dialect === undefined ? undefined : { ...variant, dialect };
 }
 
-function refusedPart({ error, sent, limitIsBalance }: RefusedAttempt): Repeat | undefined {
+function refusedPart({ error, sent, limitIsBalance }: RefusedForm): Repeat | undefined {
   const { code, param } = error;
   if (refusedState.has(textOf(code) ?? '')) return 'state';
   if (/^include(\[|$)/.test(textOf(param) ?? '')) return 'include';
@@ -55,7 +55,7 @@ const limitName = /\bmax_?(completion_|output_|new_)?tokens\b|\bmaxOutputTokens\
 const tooLarge = /too large|at most|maximum|exceed|supported range|valid range|less than or equal|<=|> \d/i;
 
 /** The dialect whose path the refusal names. */
-function wantedDialect({ error, variant, otherDialects, hadTools }: RefusedAttempt): string | undefined {
+function wantedDialect({ error, variant, otherDialects, hadTools }: RefusedForm): string | undefined {
   if (variant.dialect !== undefined || !hadTools) return undefined;
   const message = textOf(error.message) ?? '';
   return otherDialects.find(({ path }) => message.includes(`/v1${path}`))?.name;

@@ -6,7 +6,7 @@ import { inputCost, type ReserveNeed, type ReserveRefusal } from '../../billing/
 import type { ReservationRequest } from './reservations.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { promptTokens } from '../../billing/estimators.ts';
-import { searchTokensOf } from '../search/search.ts';
+import { searchTokensOf } from '../search/search-tokens.ts';
 import type { Refusal } from '../http/refusal.ts';
 import { reserveRefusal } from './reserve-refusals.ts';
 

@@ -2,12 +2,10 @@
  * Formats search results as a message. Its tokens are limited, because the reservation counts them in
  * advance.
  */
+import { searchTokensMax } from './search-tokens.ts';
 import { cut, oneLine } from './search-text.ts';
 import type { SearchResult } from '../ports/search-provider.ts';
 import { estimateTokens } from '../../billing/estimators.ts';
-
-/** The maximum estimated tokens that a search adds to a prompt; the reservation counts this number. */
-export const searchTokensMax = 2_000;
 
 const titleLengthMax = 200;
 const urlLengthMax = 500;

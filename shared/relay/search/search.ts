@@ -1,15 +1,14 @@
 /**
  * Runs the web search of a `web-` call before any upstream is called. Must never fail the call, which
- * continues without results.
+ * continues without results. Loaded at the first such call.
  */
 import type { SearchProvider } from '../ports/search-provider.ts';
 import type { SearchSettings } from '../../config/rows/settings.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
-import type { Snapshot } from '../../config/snapshot.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { SearchOutcome } from '../call/dispatch-report.ts';
 import type { Clock } from '../ports/clock.ts';
-import { searchMessage, searchTokensMax } from './search-message.ts';
+import { searchMessage } from './search-message.ts';
 import { searchQuery } from './search-query.ts';
 import type { SearchResult } from '../ports/search-provider.ts';
 
@@ -27,11 +26,6 @@ export interface SearchedRequest {
 
 /** How long an answer waits for the search. */
 const budgetMs = 3_000;
-
-/**
- * Maximum prompt tokens that a search adds to a `web-` call; reserved in addition to those of its request.
- */
-export const searchTokensOf = ({ settings }: Snapshot): number => (settings.search ? searchTokensMax : 0);
 
 /**
  * The request of a `web-` call with the search results as its first message, or beside the last user turn if earlier

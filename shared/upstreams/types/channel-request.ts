@@ -9,9 +9,8 @@ import type { CallIds } from '../call-ids.ts';
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
 import type { Dialect, Repeat, SentBody } from '../dialect.ts';
 import { defaultDialect } from '../dialects/dialects.ts';
-import type { Withheld } from '../errors/error-text.ts';
 import type { UpstreamRequest } from '../exchange.ts';
-import { withheldTexts } from '../errors/withheld-texts.ts';
+import type { KnownTexts } from '../errors/withheld-texts.ts';
 import type { LimitField, Quirks } from '../quirks.ts';
 import { channelQuirks, type QuirkParams } from './channel-quirks.ts';
 import { lostFields } from './channel-lost-fields.ts';
@@ -57,7 +56,7 @@ export interface BuiltRequest {
   sent: SentBody;
   quirks: Quirks;
   /** What must not reach a client in the upstream's errors. */
-  withheld: Withheld[];
+  known: KnownTexts;
 }
 
 /** The upstream's name of a model. */
@@ -108,11 +107,16 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
   const url =
     type.address?.(channel, { model, dialect: dialect.name, path: dialect.path }) ??
     `${channel.endpoint}${dialect.path}`;
-  const known = { secret, host: new URL(url).hostname, region: awsScope?.region };
   return {
     sent,
     quirks,
-    withheld: withheldTexts({ ...known, model, publicModel: asked.model }),
+    known: {
+      secret,
+      host: new URL(url).hostname,
+      region: awsScope?.region,
+      model,
+      publicModel: asked.model,
+    },
     request: {
       url,
       headers: {

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BodyEvents, type UpstreamEvent } from '../../../shared/upstreams/body-events.ts';
+import { openBodyEvents, type UpstreamEvent } from '../../../shared/upstreams/body-events.ts';
 import { failureInAnswer } from '../../../shared/upstreams/read-failure.ts';
 import { ErrorInAnswer } from '../../../shared/upstreams/upstream-failure.ts';
 
@@ -40,8 +40,11 @@ const exception = (name: string, message = 'words'): Buffer =>
   frame({ ':message-type': 'exception', ':exception-type': name }, JSON.stringify({ message }));
 
 /** What is read, piece by piece, and what is thrown in the end. */
-function read(pieces: Uint8Array[], type = contentType): { events: UpstreamEvent[]; error: unknown } {
-  const body = new BodyEvents(limits, type);
+async function read(
+  pieces: Uint8Array[],
+  type = contentType,
+): Promise<{ events: UpstreamEvent[]; error: unknown }> {
+  const body = await openBodyEvents(limits, type);
   const events: UpstreamEvent[] = [];
   try {
     for (const piece of pieces) events.push(...body.push(piece));
@@ -57,21 +60,21 @@ const asEvents = values.map((value) => ({ kind: 'value', value }));
 const stream = Buffer.concat(values.map(chunk));
 
 describe('an answer in the frames of AWS', () => {
-  it('is read as the values inside, for every way of cutting its bytes', () => {
-    expect(read([stream])).toEqual({ events: asEvents, error: undefined });
-    expect(read([...stream].map((byte) => Uint8Array.of(byte))).events).toEqual(asEvents);
+  it('is read as the values inside, for every way of cutting its bytes', async () => {
+    expect(await read([stream])).toEqual({ events: asEvents, error: undefined });
+    expect((await read([...stream].map((byte) => Uint8Array.of(byte)))).events).toEqual(asEvents);
     for (let cut = 0; cut <= stream.length; cut += 1)
-      expect(read([stream.subarray(0, cut), stream.subarray(cut)]).events).toEqual(asEvents);
+      expect((await read([stream.subarray(0, cut), stream.subarray(cut)])).events).toEqual(asEvents);
   });
 
   it.each(['application/vnd.amazon.eventstream; charset=x', ' Application/Vnd.Amazon.EventStream'])(
     'is known by its content type: %s',
-    (type) => {
-      expect(read([stream], type).events).toEqual(asEvents);
+    async (type) => {
+      expect((await read([stream], type)).events).toEqual(asEvents);
     },
   );
 
-  it('may hold JSON without a wrapper, and headers of every kind', () => {
+  it('may hold JSON without a wrapper, and headers of every kind', async () => {
     const headers = {
       ':message-type': 'event',
       yes: Buffer.of(0),
@@ -80,16 +83,16 @@ describe('an answer in the frames of AWS', () => {
       bytes: Buffer.of(6, 0, 2, 1, 2),
       ':event-type': 'x',
     };
-    expect(read([frame(headers, '{"a":1}')]).events).toEqual([{ kind: 'value', value: { a: 1 } }]);
+    expect((await read([frame(headers, '{"a":1}')])).events).toEqual([{ kind: 'value', value: { a: 1 } }]);
   });
 
-  it('skips what is no JSON', () => {
+  it('skips what is no JSON', async () => {
     const events = [frame({}, ''), frame({}, '{"bytes":"%%%"}'), frame({}, 'text'), chunk(1)];
-    expect(read(events).events).toEqual([{ kind: 'value', value: 1 }]);
+    expect((await read(events)).events).toEqual([{ kind: 'value', value: 1 }]);
   });
 
-  it('is not guessed where the content type does not say so', () => {
-    expect(read([stream], 'text/event-stream').events).toEqual([]);
+  it('is not guessed where the content type does not say so', async () => {
+    expect((await read([stream], 'text/event-stream')).events).toEqual([]);
   });
 });
 
@@ -101,24 +104,30 @@ describe('an exception in the stream', () => {
     ['modelTimeoutException', { kind: 'status', status: 408 }],
     ['serviceUnavailableException', { kind: 'status', status: 503 }],
     ['ThrottlingException', { kind: 'status', status: 429 }],
-  ])('%s is what it would be as a status, after the values before it', (name, failure) => {
+  ])('%s is what it would be as a status, after the values before it', async (name, failure) => {
     const bytes = Buffer.concat([stream, exception(name)]);
-    const whole = read([bytes]);
+    const whole = await read([bytes]);
     expect(whole.events).toEqual(asEvents);
     expect(whole.error).toMatchObject(failure);
-    expect(read([...bytes].map((byte) => Uint8Array.of(byte)))).toEqual(whole);
+    expect(await read([...bytes].map((byte) => Uint8Array.of(byte)))).toEqual(whole);
   });
 
-  it('of validation is an error in the answer, and a prompt that is too long is named so', () => {
-    const { error } = read([exception('validationException', 'Input is too long for requested model.')]);
+  it('of validation is an error in the answer, and a prompt that is too long is named so', async () => {
+    const { error } = await read([
+      exception('validationException', 'Input is too long for requested model.'),
+    ]);
     if (!(error instanceof ErrorInAnswer)) throw new Error('another error');
     expect(failureInAnswer(error.error, [])).toMatchObject({ status: 400, code: 'context_length_exceeded' });
-    expect(read([exception('somethingNew')]).error).toMatchObject({ error: { type: 'somethingNew' } });
+    expect((await read([exception('somethingNew')])).error).toMatchObject({
+      error: { type: 'somethingNew' },
+    });
   });
 
-  it('without a name is an error in the answer', () => {
+  it('without a name is an error in the answer', async () => {
     const headers = { ':message-type': 'error', ':error-code': 'Odd', ':error-message': 'words' };
-    expect(read([frame(headers, '')]).error).toMatchObject({ error: { type: 'Odd', message: 'words' } });
+    expect((await read([frame(headers, '')])).error).toMatchObject({
+      error: { type: 'Odd', message: 'words' },
+    });
   });
 });
 
@@ -128,16 +137,16 @@ describe('a broken stream', () => {
     ['cut in a prelude', Buffer.concat([chunk(1), Buffer.of(0, 0)]), 'cut', [{ kind: 'value', value: 1 }]],
     ['a text', Buffer.from('data: {"a":1}\n\n'), 'junk', []],
     ['a length beyond the limit', longFrame(), 'too_large', []],
-  ])('%s fails after the values before it', (_case, bytes, kind, events) => {
-    expect(read([bytes])).toMatchObject({ events, error: { kind } });
+  ])('%s fails after the values before it', async (_case, bytes, kind, events) => {
+    expect(await read([bytes])).toMatchObject({ events, error: { kind } });
   });
 
-  it('with any byte changed fails, and never gives another value', () => {
-    fc.assert(
-      fc.property(fc.nat(stream.length - 1), fc.integer({ min: 1, max: 255 }), (at, change) => {
+  it('with any byte changed fails, and never gives another value', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(stream.length - 1), fc.integer({ min: 1, max: 255 }), async (at, change) => {
         const bytes = Buffer.from(stream);
         bytes[at] = (bytes[at] ?? 0) ^ change;
-        const { events, error } = read([bytes]);
+        const { events, error } = await read([bytes]);
         expect(error).toMatchObject({ kind: expect.stringMatching(/junk|cut|too_large/) as unknown });
         expect(asEvents).toEqual(expect.arrayContaining(events));
       }),
@@ -148,8 +157,8 @@ describe('a broken stream', () => {
   it.each([
     ['a header that leads out of the message', Buffer.of(200, 1)],
     ['a header of an unknown kind', Buffer.of(1, 97, 99, 255, 255)],
-  ])('%s fails', (_case, head) => {
-    expect(read([withHeaders(head)]).error).toMatchObject({ kind: 'junk' });
+  ])('%s fails', async (_case, head) => {
+    expect((await read([withHeaders(head)])).error).toMatchObject({ kind: 'junk' });
   });
 });
 

@@ -2,6 +2,7 @@
  * Sends one call of a probe to a channel, built and read as by the relay, and says what came of it. Decides by status
  * and machine-readable fields, never by a text.
  */
+import { withheldTexts } from '../../../upstreams/errors/withheld-texts.ts';
 import type { ChannelRow } from '../../../config/rows/channel-row.ts';
 import { CallIds } from '../../../upstreams/call-ids.ts';
 import { CannotCarry, type Dialect } from '../../../upstreams/dialect.ts';
@@ -87,7 +88,7 @@ export async function probeCall(
   const context = { identity: { requestId: '', created: 0, model }, sent, callIds, quirks };
   const { chunks, hasUsage, failure } = readReply(answer.body, dialect, context);
   if (failure instanceof ErrorInAnswer)
-    return outcomeOf(failureInAnswer(failure.error, built.withheld), said);
+    return outcomeOf(failureInAnswer(failure.error, withheldTexts(built.known)), said);
   if (failure !== undefined) return { kind: 'unusable', said: `${said} (${reasonOf(failure)})` };
   const choices = chunks.flatMap((chunk) => chunk.choices.filter(({ index }) => index === 0));
   const indexes = choices.flatMap(({ delta }) => delta.tool_calls?.map(({ index }) => index) ?? []);
@@ -117,7 +118,7 @@ async function refusedOutcome(
 ): Promise<ProbeOutcome> {
   const reply = { status, headers: {}, body: bytesOf(body) };
   const type = channelTypes[channel.type];
-  return outcomeOf(await readFailure(reply, { dialect, type, withheld: built.withheld }), said);
+  return outcomeOf(await readFailure(reply, { dialect, type, withheld: withheldTexts(built.known) }), said);
 }
 
 /** Statuses of an upstream that fails whatever it is asked, for a time. */

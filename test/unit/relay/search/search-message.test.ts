@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { promptTokens } from '../../../../shared/billing/estimators.ts';
-import { searchMessage, searchTokensMax } from '../../../../shared/relay/search/search-message.ts';
+import { searchMessage } from '../../../../shared/relay/search/search-message.ts';
+import { searchTokensMax } from '../../../../shared/relay/search/search-tokens.ts';
 import { searchQuery } from '../../../../shared/relay/search/search-query.ts';
 
 const day = '2026-11-21';

@@ -8,9 +8,9 @@ import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/ht
 import { readSetting } from '../../../../shared/config/compile/read-setting.ts';
 import { defaultSettings, type SearchSettings } from '../../../../shared/config/rows/settings.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
-import { searchTokensOf, withSearch } from '../../../../shared/relay/search/search.ts';
+import { withSearch } from '../../../../shared/relay/search/search.ts';
 import type { SearchProvider } from '../../../../shared/relay/ports/search-provider.ts';
-import { searchTokensMax } from '../../../../shared/relay/search/search-message.ts';
+import { searchTokensMax, searchTokensOf } from '../../../../shared/relay/search/search-tokens.ts';
 import type { ChatMessage } from '../../../../shared/wire/chat-request.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 

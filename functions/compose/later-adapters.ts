@@ -1,0 +1,43 @@
+/** Adapters of ports that few calls need: each is loaded by the first call that does. */
+import type { TurnStateStoreParts } from '../../shared/adapters/dynamodb/runtime/dynamo-turn-state-store.ts';
+import type { SearchParts } from '../../shared/adapters/search/search-providers.ts';
+import type { Clock } from '../../shared/relay/ports/clock.ts';
+import type { SearchSettings } from '../../shared/config/rows/settings.ts';
+import type { SearchProvider } from '../../shared/relay/ports/search-provider.ts';
+import type { IdempotencyStore } from '../../shared/relay/ports/stores/idempotency-store.ts';
+import type { TurnStateStore } from '../../shared/relay/ports/stores/turn-state-store.ts';
+
+export function laterTurnStates(parts: TurnStateStoreParts): TurnStateStore {
+  const load = async (): Promise<TurnStateStore> => {
+    const file = await import('../../shared/adapters/dynamodb/runtime/dynamo-turn-state-store.ts');
+    return file.dynamoTurnStateStore(parts);
+  };
+  return {
+    put: async (...turn) => (await load()).put(...turn),
+    read: async (...turns) => (await load()).read(...turns),
+  };
+}
+
+export function laterIdempotency({
+  client,
+  clock,
+  stack,
+}: TurnStateStoreParts & { clock: Clock }): IdempotencyStore {
+  const load = async (): Promise<IdempotencyStore> => {
+    const file = await import('../../shared/adapters/dynamodb/dynamo-idempotency-store.ts');
+    return file.dynamoIdempotencyStore(client, clock, stack);
+  };
+  return {
+    claim: async (claim) => (await load()).claim(claim),
+    finish: async (...ended) => (await load()).finish(...ended),
+  };
+}
+
+export const laterSearch =
+  (parts: SearchParts) =>
+  (settings: SearchSettings): SearchProvider => ({
+    async search(...asked) {
+      const { searchProviders } = await import('../../shared/adapters/search/search-providers.ts');
+      return await searchProviders(parts)(settings).search(...asked);
+    },
+  });

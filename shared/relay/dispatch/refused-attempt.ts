@@ -1,0 +1,68 @@
+/**
+ * What an attempt throws when its upstream refuses or fails: the form in which the candidate is asked again, else the
+ * refusal of the caller's request, else the failure. Loaded at the first refusal.
+ */
+import type { ChannelType } from '../../upstreams/channel-type.ts';
+import type { Dialect } from '../../upstreams/dialect.ts';
+import { dialectPath } from '../../upstreams/dialects/dialects.ts';
+import { withheldTexts } from '../../upstreams/errors/withheld-texts.ts';
+import type { Withheld } from '../../upstreams/errors/error-text.ts';
+import type { UpstreamReply } from '../../upstreams/exchange.ts';
+import { failureInAnswer, readFailure, type FailureClock } from '../../upstreams/read-failure.ts';
+import type { BuiltRequest } from '../../upstreams/types/channel-request.ts';
+import { CallerFault, type UpstreamError, type UpstreamFailure } from '../../upstreams/upstream-failure.ts';
+import { refusalOfCaller } from './failure-refusals.ts';
+import { repeatFor } from './repeats.ts';
+import { AskAgain, type Variant } from './variant.ts';
+
+export interface RefusedAttempt {
+  /** Undefined: nothing was sent. */
+  built: BuiltRequest | undefined;
+  type: Pick<ChannelType, 'alsoSpeaks' | 'ownFault'>;
+  variant: Variant;
+  /** The dialect that was spoken. */
+  dialectName: string | undefined;
+  /** Something of the answer was passed on, so the candidate is not asked again. */
+  hadContent: boolean;
+  hadTools: boolean;
+  /** The limit that was sent is the balance's, which must hold. */
+  limitIsBalance: boolean;
+}
+
+/** The error of an answer with status 200. */
+export function errorOfAnswer(error: UpstreamError, refused: RefusedAttempt): Error {
+  return repeat(error, refused) ?? asThrown(failureInAnswer(error, withheldIn(refused)));
+}
+
+/** The error of a reply that is not a 2xx. Reads its body. */
+export async function errorOfReply(
+  reply: UpstreamReply,
+  { dialect, clock, ...refused }: RefusedAttempt & { dialect: Dialect; clock: FailureClock },
+): Promise<Error> {
+  const withheld = withheldIn(refused);
+  const failure = await readFailure(reply, { dialect, type: refused.type, withheld, clock });
+  return (failure instanceof CallerFault && repeat(failure.raw, refused)) || asThrown(failure);
+}
+
+const withheldIn = ({ built }: RefusedAttempt): Withheld[] => (built ? withheldTexts(built.known) : []);
+
+const asThrown = (failure: CallerFault | UpstreamFailure): Error =>
+  failure instanceof CallerFault ? refusalOfCaller(failure) : failure;
+
+/** The repeat that a refusal calls for. Undefined: none, so the refusal stands. */
+function repeat(error: UpstreamError, refused: RefusedAttempt): AskAgain | undefined {
+  const { built, type, variant, dialectName, hadContent, hadTools, limitIsBalance } = refused;
+  if (hadContent) return undefined;
+  const next = repeatFor({
+    error,
+    sent: built?.sent ?? {},
+    variant,
+    otherDialects: (type.alsoSpeaks ?? []).flatMap((name) => {
+      const path = name === dialectName ? undefined : dialectPath(name);
+      return path === undefined ? [] : { name, path };
+    }),
+    hadTools,
+    limitIsBalance,
+  });
+  return next && new AskAgain(next);
+}
