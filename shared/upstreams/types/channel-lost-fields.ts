@@ -52,7 +52,8 @@ export function lostFields(
   { body, dropped, drop, set }: Pick<SentBody, 'body' | 'dropped'> & { drop: readonly string[]; set: object },
 ): string[] {
   const asked = { ...unknown, ...request };
-  const losesState = request.messages.some(holdsState) && !recordsIn(body['messages']).some(holdsState);
+  const losesState =
+    request.messages.some(holdsState) && !Object.values(body).flatMap(recordsIn).some(holdsState);
   const left = drop.filter((field) => Object.hasOwn(asked, field) && !Object.hasOwn(set, field));
   // A name that is no field of the client's says what became of something else, such as the state of a turn.
   const isLost = (field: string): boolean =>
