@@ -17,7 +17,6 @@ import { refuse } from './http/refusal.ts';
 import { Bill } from './money/bill.ts';
 import type { Reservations } from './money/reservations.ts';
 import { CallStates } from './state/call-states.ts';
-import { StateRecorder } from './state/state-recorder.ts';
 
 /** The caller, and the configuration that the request uses to its end. */
 export interface Caller {
@@ -68,6 +67,11 @@ export async function payAndAnswer(
   { call, asked, idempotencyKey }: { call: ChatCall; asked: AskedCall; idempotencyKey: string | undefined },
 ): Promise<RelayResponse> {
   const states = new CallStates(ports, call, asked.read);
+  const clientKeeps = asked.read.keepsState === true;
+  // Only turns that call tools have state to keep, but a client that keeps it itself gets that of every turn. Loaded
+  // before anything is reserved.
+  const callsTools = (call.request.tools?.length ?? 0) > 0;
+  const recording = clientKeeps || callsTools ? await import('./state/state-recorder.ts') : undefined;
   const claim =
     idempotencyKey === undefined
       ? undefined
@@ -82,14 +86,9 @@ export async function payAndAnswer(
   const { reserved: bill, ...known } = opened;
   const outputTokensLimit = bill.limitedTo ?? call.outputTokensAsked;
   const paid = Object.freeze({ ...call, ...known, outputTokensLimit });
-  const clientKeeps = asked.read.keepsState === true;
   const dispatched = new Dispatch(ports, paid);
-  // Only turns that call tools have state to keep, but a client that keeps it itself gets that of every turn.
-  const callsTools = (call.request.tools?.length ?? 0) > 0;
   const recorder =
-    clientKeeps || callsTools
-      ? new StateRecorder(ports, { call: paid, dispatch: dispatched, clientKeeps })
-      : undefined;
+    recording && new recording.StateRecorder(ports, { call: paid, dispatch: dispatched, clientKeeps });
   const dispatch = recorder ?? dispatched;
   const renderer = asked.read.renderer(call.identity, {
     now: () => Math.floor(ports.clock.now() / 1000),

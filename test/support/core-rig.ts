@@ -77,6 +77,7 @@ export interface Answer {
 await Promise.all([
   ...dialectNames.map(loadDialect),
   import('../../shared/relay/state/state-lookup.ts'),
+  import('../../shared/relay/state/state-recorder.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/call/idempotency-claim.ts'),
   import('../../shared/relay/search/search.ts'),
