@@ -68,6 +68,9 @@ const replacedFiles: Record<string, string> = {
   // A region comes from the environment, never from the metadata service of a virtual machine.
   '@smithy/core/dist-es/submodules/config/config-resolver/regionConfig/getInstanceMetadataRegion.js':
     'export const getInstanceMetadataRegion = async () => undefined;',
+  // Lambda detects loops through SQS, SNS and S3 by this header, none through the services that functions call.
+  '@aws-sdk/core/dist-es/submodules/client/middleware-recursion-detection/recursionDetectionMiddleware.js':
+    'export const recursionDetectionMiddleware = () => (next) => next;',
   // No function calls S3.
   '@smithy/core/dist-es/submodules/endpoints/middleware-endpoint/service-customizations/s3.js': `export const
     resolveParamsForS3 = undefined, DOT_PATTERN = undefined, S3_HOSTNAME_PATTERN = undefined, isArnBucketName = undefined,

@@ -26,6 +26,8 @@ export interface EndpointRequest {
   droppedTools?: number | undefined;
   /** Sealed state that the client sent back, by the assistant message that it belongs to. Absent: none. */
   sealed?: ReadonlyMap<ChatMessage, SealedState> | undefined;
+  /** A sealed item that only another provider can read was left out. Absent: none was. */
+  foreignLeftOut?: boolean | undefined;
   /** The client keeps the state of the answer, sealed, and sends it back. Absent: the relay keeps it. */
   keepsState?: boolean | undefined;
   renderer(identity: AnswerIdentity, facts: AnswerFacts): Renderer;

@@ -84,11 +84,17 @@ export async function payAndAnswer(
   const paid = Object.freeze({ ...call, ...known, outputTokensLimit });
   const clientKeeps = asked.read.keepsState === true;
   const dispatched = new Dispatch(ports, paid);
-  const dispatch = new StateRecorder(ports, { call: paid, dispatch: dispatched, clientKeeps });
+  // Only turns that call tools have state to keep, but a client that keeps it itself gets that of every turn.
+  const callsTools = (call.request.tools?.length ?? 0) > 0;
+  const recorder =
+    clientKeeps || callsTools
+      ? new StateRecorder(ports, { call: paid, dispatch: dispatched, clientKeeps })
+      : undefined;
+  const dispatch = recorder ?? dispatched;
   const renderer = asked.read.renderer(call.identity, {
     now: () => Math.floor(ports.clock.now() / 1000),
     sent: () => dispatch.report().sent,
-    sealedState: (itemId) => (clientKeeps ? dispatch.sealed(itemId) : undefined),
+    sealedState: (itemId) => (clientKeeps ? recorder?.sealed(itemId) : undefined),
     opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
   });
   const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch });

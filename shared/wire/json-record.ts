@@ -6,6 +6,10 @@ export const isRecord = (value: unknown): value is JsonRecord =>
 
 export const asRecord = (value: unknown): JsonRecord => (isRecord(value) ? value : {});
 
+/** Only the fields that have a value: a null of the OpenAI API means that the field is absent. */
+export const withoutNulls = (source: object): JsonRecord =>
+  Object.fromEntries(Object.entries(source).filter(([, value]) => value !== null && value !== undefined));
+
 /** The value at a path inside a value; undefined if there is none. */
 export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   const [step, ...rest] = path;

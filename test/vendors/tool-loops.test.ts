@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { objections } from './objections.ts';
 import { chatLoop, responsesLoop } from './tool-loop.ts';
 import { servedModels, startVendorStack, type VendorStack } from './vendor-stack.ts';
 
@@ -20,14 +21,6 @@ const cases = servedModels.flatMap(({ model, vendor }) =>
   ways.map(({ way, run, stream, include }) => ({ model, vendor, way, run, stream, include })),
 );
 
-/** What a vendor refused or merely tolerated of the relay's requests. */
-const objections = (vendor: string, from: number): object[] =>
-  stack.vendors
-    .requests(vendor)
-    .slice(from)
-    .filter(({ status, notes, rule }) => status >= 400 || notes.length > 0 || rule !== undefined)
-    .map(({ path, status, rule, notes }) => ({ path, status, rule, notes }));
-
 describe('a tool loop against a strict vendor', () => {
   it.each(cases)('$model, $way: five turns', async ({ model, vendor, way, run, stream, include }) => {
     const before = stack.vendors.requests(vendor).length;
@@ -36,7 +29,7 @@ describe('a tool loop against a strict vendor', () => {
     expect({ turns: loop.turns, calls: loop.calls.length }).toEqual({ turns: 5, calls: 5 });
     expect(new Set(loop.calls.map(({ id }) => id)).size).toBe(5);
     expect(loop.text).toContain('weather');
-    expect(objections(vendor, before)).toEqual([]);
+    expect(objections(stack, vendor, before)).toEqual([]);
   });
 
   it.each(cases)(
@@ -47,7 +40,7 @@ describe('a tool loop against a strict vendor', () => {
       const loop = await run({ client: stack.client, model, said, stream, include });
       expect({ turns: loop.turns, calls: loop.calls.length }).toEqual({ turns: 2, calls: 6 });
       expect(new Set(loop.calls.map(({ id }) => id)).size).toBe(6);
-      expect(objections(vendor, before)).toEqual([]);
+      expect(objections(stack, vendor, before)).toEqual([]);
     },
   );
 });

@@ -2,6 +2,7 @@ import type { ChatMessage, ChatToolCall } from '../../wire/chat-request.ts';
 import type { SealedState } from '../endpoint.ts';
 import type { InputItem } from './responses-request.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { compactByClient } from './compaction.ts';
 import { sealPrefix } from '../../wire/seal-prefix.ts';
 import { contentOfParts, contentParts } from './read-content.ts';
 import { Turn, type CallOutput, type OutputQueues } from './read-turn.ts';
@@ -10,6 +11,8 @@ import type { DeclaredTool } from './answer/call-item.ts';
 
 const callTypes = new Set(['function_call', 'custom_tool_call']);
 const outputTypes = new Set(['function_call_output', 'custom_tool_call_output']);
+/** Summaries that only the provider that wrote them can read: Codex keeps them in its history under these types. */
+const foreignSummaries = new Set(['compaction', 'compaction_summary', 'context_compaction']);
 const roles = new Set(['system', 'developer', 'user', 'assistant']);
 
 /** The type of an item. An item without a type but with a role is a message. */
@@ -20,6 +23,8 @@ export interface ConvertedInput {
   messages: ChatMessage[];
   /** The sealed states that came back, by the assistant message of their turn. */
   sealed: Map<ChatMessage, SealedState>;
+  /** A sealed item of another provider was left out. A refusal would end the session, which sends it each time. */
+  foreignLeftOut: boolean;
 }
 
 /**
@@ -49,12 +54,13 @@ export function responsesInputToChat(
     else {
       closeTurn();
       if (said) messages.push(said);
-      else if (!outputTypes.has(type)) throw unsupported(item, param);
+      else if (!outputTypes.has(type) && !foreignSummaries.has(type)) throw unsupported(item, param);
     }
   }
   closeTurn();
   refuseOrphans(outputs);
-  return { messages, sealed };
+  const foreignLeftOut = items.some((item) => foreignSummaries.has(itemType(item)));
+  return { messages, sealed, foreignLeftOut };
 }
 
 /** The outputs by call id, in input order. An id may have several: some upstreams reuse ids. */
@@ -141,6 +147,12 @@ function requiredText(item: InputItem, field: string, param: string): string {
 }
 
 function unsupported(item: InputItem, param: string): InvalidRequest {
+  if (item.type === 'compaction_trigger')
+    return new InvalidRequest(
+      'unsupported_input_item',
+      `${param}.type`,
+      `"compaction_trigger" is not supported: conversations are compacted by their clients. ${compactByClient}`,
+    );
   const shown =
     typeof item.type === 'string' ? JSON.stringify(item.type.slice(0, 60)) : 'an item without type and role';
   return new InvalidRequest(

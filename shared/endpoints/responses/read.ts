@@ -14,6 +14,7 @@ export interface ConvertedRequest {
   declared: Map<string, DeclaredTool>;
   droppedTools: number;
   sealed: Map<ChatMessage, SealedState>;
+  foreignLeftOut: boolean;
 }
 
 /** Converts a Responses request to the equivalent chat request. Throws InvalidRequest. */
@@ -22,10 +23,17 @@ export function responsesToChat(request: ResponsesRequest): ConvertedRequest {
   const items = typeof request.input === 'string' ? [] : request.input;
   const converted = responsesToolsToChat(placedTools(request.tools ?? [], items));
   const { declared, dropped } = converted;
-  const { messages: conversation, sealed } =
-    typeof request.input === 'string'
-      ? { messages: [{ role: 'user' as const, content: request.input }], sealed: new Map() }
-      : responsesInputToChat(items, declared);
+  const {
+    messages: conversation,
+    sealed,
+    foreignLeftOut,
+  } = typeof request.input === 'string'
+    ? {
+        messages: [{ role: 'user' as const, content: request.input }],
+        sealed: new Map(),
+        foreignLeftOut: false,
+      }
+    : responsesInputToChat(items, declared);
   const messages: ChatMessage[] = request.instructions
     ? [{ role: 'system', content: request.instructions }, ...conversation]
     : conversation;
@@ -42,7 +50,7 @@ export function responsesToChat(request: ResponsesRequest): ConvertedRequest {
     ...(chosen.tools && typeof parallel === 'boolean' && { parallel_tool_calls: parallel }),
   };
   const outputTokensMax = request.max_output_tokens ?? undefined;
-  return { chat, outputTokensMax, declared, droppedTools: dropped, sealed };
+  return { chat, outputTokensMax, declared, droppedTools: dropped, sealed, foreignLeftOut };
 }
 
 /** Why a request for something that the relay does not store is refused, by field. */

@@ -14,7 +14,8 @@ export const responsesEndpoint: Endpoint = {
   ...responsesRoute,
   read(body) {
     const request = parseRequest(ResponsesRequest, body);
-    const { chat, outputTokensMax, declared, droppedTools, sealed } = responsesToChat(request);
+    const { chat, outputTokensMax, declared, droppedTools, sealed, foreignLeftOut } =
+      responsesToChat(request);
     return {
       call: {
         form: responsesRoute.name,
@@ -25,6 +26,7 @@ export const responsesEndpoint: Endpoint = {
       outputTokensMax,
       droppedTools,
       sealed,
+      foreignLeftOut,
       keepsState: keepsState(request),
       renderer: (identity, facts) => {
         const asked = {

@@ -1,5 +1,6 @@
 /** Every path that is served, and suggestions for clients that call another path. */
 import { chatRoute } from '../../endpoints/chat/route.ts';
+import { compactByClient } from '../../endpoints/responses/compaction.ts';
 import { responsesRoute } from '../../endpoints/responses/route.ts';
 import type { RelayRequest } from './http.ts';
 import { refuse } from './refusal.ts';
@@ -57,6 +58,8 @@ export function refuseRoute(request: RelayRequest): Refusal {
       'not_found',
       `The path was sent with escapes such as %2F. Send it as ${shown(baseUrl + belowBase(path))}.`,
     );
+  if (path.endsWith(`${belowBase(responsesRoute.path)}/compact`))
+    return refuse('not_found', `Conversations are not compacted here. ${compactByClient}`);
   const meant = meantPath(path);
   if (meant !== undefined)
     return refuse('not_found', `There is nothing at ${shown(path)}. ${suggestion(baseUrl, meant)}`);

@@ -17,6 +17,7 @@ export class CallStates {
     this.#call = call;
     this.#read = read;
     this.#turns = openSeals(ports.sealer, { account: call.key.account, model: call.model.base }, read);
+    if (read.foreignLeftOut) this.#turns.dropped = true;
   }
 
   /**

@@ -1,7 +1,6 @@
 /**
  * Decides how a channel differs from its dialect for one model: what its row says, else its type, else its model.
  */
-import { modelQuirks } from './channel-model-quirks.ts';
 import { noQuirks, type Quirks } from '../quirks.ts';
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
@@ -29,6 +28,18 @@ export function channelQuirks(channel: QuirkRow, model: string): Quirks {
     ...namedQuirks(channel.params),
   };
 }
+
+/** What vendors' models want whoever serves them, by the upstream's name of the model. Sources: docs/channels.md. */
+const byName: { pattern: RegExp; quirks: Partial<Quirks> }[] = [
+  // DeepSeek V4 refuses a tool loop whose earlier turns lack the field; `chat` and `reasoner` are V4 by other names.
+  { pattern: /\bdeepseek-(v([4-9]|\d{2})|chat|reasoner)\b/i, quirks: { wantsBack: 'reasoning_content' } },
+  // OpenAI's reasoning models accept no temperature but 1.
+  { pattern: /(^|[./])(o[134]\b|gpt-([5-9]|\d{2})(?!.*chat))/i, quirks: { sampling: 'none' } },
+  { pattern: /\bkimi-/i, quirks: { wantsBack: 'reasoning_content' } },
+];
+
+const modelQuirks = (model: string): Partial<Quirks> =>
+  byName.find(({ pattern }) => pattern.test(model))?.quirks ?? {};
 
 function namedQuirks(params: QuirkParams): Partial<Quirks> {
   const named: Partial<Quirks> = {

@@ -113,7 +113,7 @@ describe('a request is refused with the field at fault', () => {
     expect(refusalOf(body)).toMatchObject({ param, ...(code && { code }) });
   });
 
-  it.each(['item_reference', 'web_search_call', 'computer_call_output', 'compaction', 'local_shell_call'])(
+  it.each(['item_reference', 'web_search_call', 'computer_call_output', 'local_shell_call'])(
     'an item of type %s',
     (type) => {
       expect(refusalOf(asking(user, { type, id: 'x' }))).toMatchObject({
@@ -122,6 +122,14 @@ describe('a request is refused with the field at fault', () => {
       });
     },
   );
+
+  it("a trigger of OpenAI's compaction, naming the setting that keeps Codex from it", () => {
+    expect(refusalOf(asking(user, { type: 'compaction_trigger' }))).toMatchObject({
+      param: 'input[1].type',
+      code: 'unsupported_input_item',
+      message: expect.stringContaining('name of its model provider'),
+    });
+  });
 
   it.each(['gAAAAABfernet', 'relay2.1.x', 5, {}])('reasoning that another server encrypted: %j', (text) => {
     const item = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: text };

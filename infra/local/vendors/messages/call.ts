@@ -34,9 +34,10 @@ export function transcriptOf({ body }: MessagesCall): Transcript {
   const names = new Map(
     after.flat().flatMap((block) => (block.type === 'tool_use' ? [[block.id, block.name] as const] : [])),
   );
-  const said = blocksOf(messages[lastUser]?.content ?? '');
+  // Texts of users in a row are blocks of one message.
+  const said = blocksOf(messages[lastUser]?.content ?? '').findLast(({ type }) => type === 'text');
   return {
-    said: textOf(said.filter((block) => block.type === 'text')),
+    said: textOf(said && [said]),
     turns: after.filter((blocks) => blocks.some(({ type }) => type === 'tool_use')).length,
     results: after
       .flat()

@@ -13,7 +13,8 @@ import { MirroredReasoning, ThinkTags } from './think-tags.ts';
 export interface ChoiceReading {
   index: number;
   thinkTags: boolean;
-  calls: ToolCallReading;
+  /** Is asked at the first call. */
+  calls: () => ToolCallReading;
   /** Are called with the length of all that is kept, of images apart. Throw an UpstreamFailure. */
   keep: (length: number) => void;
   keepImage: (length: number) => void;
@@ -30,10 +31,9 @@ export class Choice {
   finish: FinishReason | undefined;
   roleSent = false;
   readonly #reading: ChoiceReading;
-  readonly #tools: UpstreamToolCalls;
-  readonly #tags: ThinkTags | undefined;
-  readonly #mirrored = new MirroredReasoning();
-  readonly #details = new DetailBlocks();
+  #tools: UpstreamToolCalls | undefined;
+  readonly #tags: { split: ThinkTags; mirrored: MirroredReasoning } | undefined;
+  #details: DetailBlocks | undefined;
   #reasoning: { field: 'reasoning_content' | 'reasoning'; text: string } | undefined;
   #extra: JsonRecord | undefined;
   #textLength = 0;
@@ -41,8 +41,9 @@ export class Choice {
   constructor(reading: ChoiceReading) {
     this.index = reading.index;
     this.#reading = reading;
-    this.#tools = new UpstreamToolCalls(reading.calls);
-    this.#tags = reading.thinkTags ? new ThinkTags() : undefined;
+    this.#tags = reading.thinkTags
+      ? { split: new ThinkTags(), mirrored: new MirroredReasoning() }
+      : undefined;
   }
 
   /** Returns nothing for a choice without content. */
@@ -59,35 +60,42 @@ export class Choice {
   /** What is still to say when the answer ends, and why it ended. */
   end(): { deltas: ChatDelta[]; reason: FinishReason } {
     const reason = this.finish ?? 'stop';
-    const { content, reasoning } = this.#tags?.end() ?? { content: '', reasoning: '' };
-    const calls = this.#tools.end(reason === 'stop' || reason === 'tool_calls');
-    this.#textLength += content.length;
-    const texts = textDelta({ content, reasoning: this.#mirrored.push('tags', reasoning), refusal: '' });
+    const calls = this.#tools?.end(reason === 'stop' || reason === 'tool_calls') ?? [];
+    const texts = this.#heldTexts();
     return {
       deltas: [texts, calls.length > 0 ? { tool_calls: calls } : {}].filter((d) => Object.keys(d).length > 0),
-      reason: agree(reason, this.#tools.shown > 0),
+      reason: agree(reason, (this.#tools?.shown ?? 0) > 0),
     };
+  }
+
+  /** What is still held because it may be the beginning of a tag. */
+  #heldTexts(): ChatDelta {
+    if (!this.#tags) return {};
+    const { split, mirrored } = this.#tags;
+    const { content, reasoning } = split.end();
+    this.#textLength += content.length;
+    return textDelta({ content, reasoning: mirrored.push('tags', reasoning), refusal: '' });
   }
 
   get state(): StatePart[] | undefined {
     return statePartsOf({
       reasoning: this.#reasoning,
-      details: this.#details.blocks,
+      details: this.#details?.blocks ?? [],
       extra: this.#stateOfTurn(),
-      callExtras: this.#tools.extras,
+      callExtras: this.#tools?.extras ?? new Map<number, JsonRecord>(),
       textLength: this.#textLength,
-      calls: this.#tools.shown,
+      calls: this.#tools?.shown ?? 0,
     });
   }
 
   #stateOfTurn(): JsonRecord | undefined {
-    const loose = this.#tools.looseExtra;
+    const loose = this.#tools?.looseExtra;
     return loose || this.#extra ? { ...loose, ...this.#extra } : undefined;
   }
 
   #read(read: DeltaReading): ChatDelta {
     this.#keep(read);
-    const calls = read.calls.length > 0 ? this.#tools.push(read.calls) : [];
+    const calls = read.calls.length > 0 ? this.#calls().push(read.calls) : [];
     return {
       ...textDelta({ ...this.#texts(read), refusal: read.refusal }),
       ...(read.details.length > 0 && { reasoning_details: read.details }),
@@ -97,12 +105,21 @@ export class Choice {
     };
   }
 
+  #calls(): UpstreamToolCalls {
+    this.#tools ??= new UpstreamToolCalls(this.#reading.calls());
+    return this.#tools;
+  }
+
   #texts({ content, reasoning }: DeltaReading): { content: string; reasoning: string } {
-    const split = this.#tags?.push(content) ?? { content, reasoning: '' };
-    this.#textLength += split.content.length;
-    if (!this.#tags) return { content, reasoning };
-    const inField = this.#mirrored.push('field', reasoning);
-    return { content: split.content, reasoning: inField + this.#mirrored.push('tags', split.reasoning) };
+    if (!this.#tags) {
+      this.#textLength += content.length;
+      return { content, reasoning };
+    }
+    const { split, mirrored } = this.#tags;
+    const texts = split.push(content);
+    this.#textLength += texts.content.length;
+    const inField = mirrored.push('field', reasoning);
+    return { content: texts.content, reasoning: inField + mirrored.push('tags', texts.reasoning) };
   }
 
   #keep({
@@ -122,7 +139,10 @@ export class Choice {
     if (extra) keep(JSON.stringify(extra).length);
     // State is kept of the first choice: it is the one that a client continues with.
     if (this.index !== 0) return;
-    this.#details.push(details);
+    if (details.length > 0) {
+      this.#details ??= new DetailBlocks();
+      this.#details.push(details);
+    }
     if (extra) this.#extra = { ...this.#extra, ...extra };
     if (reasoning === '') return;
     this.#reasoning ??= { field: reasoningField, text: '' };

@@ -27,7 +27,7 @@ export class ChatReader implements AnswerReader {
   done = false;
   serviceTier: string | undefined;
   readonly #context: ReaderContext;
-  readonly #names: DeclaredNames;
+  #names: DeclaredNames | undefined;
   readonly #choices = new Map<number, Choice>();
   readonly #shownIds = new Set<string>();
   #callsShown = 0;
@@ -38,7 +38,6 @@ export class ChatReader implements AnswerReader {
 
   constructor(context: ReaderContext) {
     this.#context = context;
-    this.#names = DeclaredNames.of(context.sent.body);
   }
 
   get usage(): ChatUsage | undefined {
@@ -59,7 +58,9 @@ export class ChatReader implements AnswerReader {
   }
 
   get finishedChoices(): number {
-    return [...this.#choices.values()].filter(({ finish }) => finish).length;
+    let finished = 0;
+    for (const { finish } of this.#choices.values()) if (finish) finished += 1;
+    return finished;
   }
 
   push(event: UpstreamEvent): ChatChunk[] {
@@ -114,7 +115,12 @@ export class ChatReader implements AnswerReader {
     const choice = new Choice({
       index,
       thinkTags: quirks.thinkTags,
-      calls: { showId: (id) => this.#showId(id), names: this.#names, wrapped: sent.wrapped, keep },
+      calls: () => ({
+        showId: (id) => this.#showId(id),
+        names: (this.#names ??= DeclaredNames.of(sent.body)),
+        wrapped: sent.wrapped,
+        keep,
+      }),
       keep,
       keepImage: (length) => {
         this.#imagesLength += length;

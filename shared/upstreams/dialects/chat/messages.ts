@@ -4,13 +4,12 @@
  */
 import type { CanonicalCall } from '../../../wire/canonical-call.ts';
 import type { ChatContentPart, ChatMessage } from '../../../wire/chat-request.ts';
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { asRecord, isRecord, type JsonRecord, withoutNulls } from '../../../wire/json-record.ts';
 import { mappedIds, type CallIds } from '../../call-ids.ts';
 import { wrappedInput } from '../../custom-tools.ts';
 import { CannotCarry, type RequestSettings } from '../../dialect.ts';
 import type { Quirks } from '../../quirks.ts';
 import { withState } from './state.ts';
-import { withoutNulls } from './without-nulls.ts';
 
 /** Throws CannotCarry. `wraps`: custom calls are sent as calls of functions. */
 export function chatMessages(call: CanonicalCall, settings: RequestSettings, wraps: boolean): JsonRecord[] {

@@ -1,12 +1,11 @@
 /** Builds the body of a Chat Completions request for one channel. Never changes the call. */
 import type { CanonicalCall } from '../../../wire/canonical-call.ts';
-import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { isRecord, type JsonRecord, withoutNulls } from '../../../wire/json-record.ts';
 import type { RequestSettings, SentBody } from '../../dialect.ts';
 import { fittedFields } from './fields.ts';
 import { limitOf, setLimits } from './limits.ts';
 import { chatMessages } from './messages.ts';
 import { chatTools } from './tools.ts';
-import { withoutNulls } from './without-nulls.ts';
 
 /** Fields that are set apart from the others, or never sent. */
 const elsewhere = ['official', 'stream', 'stream_options', 'model'];

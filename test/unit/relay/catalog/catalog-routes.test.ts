@@ -67,6 +67,12 @@ describe('refusing', () => {
     },
   );
 
+  test('compaction at the server is answered with how a client does without it', () => {
+    const { status, message } = refuseRoute(requestTo('POST', '/v1/responses/compact'));
+    expect(status).toBe(404);
+    expect(message).toContain('name of its model provider');
+  });
+
   test('a POST endpoint called with GET says so and how to call it', () => {
     const { status, body, headers } = refuseRoute(requestTo('GET', '/v1/chat/completions'));
     expect(status).toBe(405);

@@ -1,6 +1,6 @@
 /** State through the real dialects and both endpoints: what the upstream sent comes back to it byte for byte. */
 import { describe, expect, it } from 'vitest';
-import { CoreRig, data, done, frames, type Step } from '../../../support/core-rig.ts';
+import { CoreRig, data, done, frames, hello, type Step } from '../../../support/core-rig.ts';
 import { asRecord, valueAt } from '../../../../shared/wire/json-record.ts';
 
 const id = 'call_of_the_vendor_0001';
@@ -190,3 +190,15 @@ describe.each(vendors)('%s', (_name, row, steps, found, wanted) => {
     expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, 'reasoning']);
   });
 });
+
+it.each(['compaction', 'compaction_summary', 'context_compaction'])(
+  "another provider's %s is left out of the call, which says so",
+  async (type) => {
+    const rig = new CoreRig().upstream({ steps: hello });
+    const sealed = { type, id: 'cmp_1', encrypted_content: 'gAAAAABfernet' };
+    const input = [{ role: 'user', content: 'hi' }, sealed, { role: 'user', content: 'Go on.' }];
+    const answer = await rig.post({ model: 'm', input }, { path: '/v1/responses' });
+    expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, 'reasoning']);
+    expect(lastSent(rig, 'messages').map(({ content }) => content)).toEqual(['hi', 'Go on.']);
+  },
+);
