@@ -101,7 +101,7 @@ describe.each(vendorModels.map(({ model }) => model))('a coding agent on %s', (m
       expect(new Set(headers)).toEqual(new Set(['tools']));
       const prefixes = rig.calls.map(({ body }) => sentPrefix(body));
       // A row that wants one system message, first, moves the later one to the front.
-      if (model === 'picky') return;
+      if (model.startsWith('picky')) return;
       for (const [index, prefix] of prefixes.slice(1).entries())
         expect(prefix.startsWith(prefixes[index] ?? '')).toBe(true);
     },

@@ -6,7 +6,7 @@ import { vendorModels, VendorRig } from '../../../support/vendor-rig.ts';
 
 const models = vendorModels.map(({ model }) => model);
 /** Their turns have no state. */
-const stateless = new Set(['gpt-4.1', 'picky']);
+const stateless = new Set(['gpt-4.1', 'picky', 'picky-repeat', 'picky-think']);
 /** They take each other's reasoning, which is plain text. */
 const plain = new Set(['deepseek-v4-pro', 'kimi-k2.6']);
 
