@@ -12,6 +12,7 @@ export interface VendorModel {
   row: Record<string, unknown>;
 }
 
+const picky = { system: 'first', null_content: 'empty', call_ids: 'alnum9' };
 const bedrock = { type: 'bedrock', region: 'us-east-1' };
 
 /** One model for each double, dialect and set of quirks. */
@@ -24,11 +25,9 @@ export const vendorModels: VendorModel[] = [
   { vendor: 'anthropic', model: 'claude-opus-5-5', row: { type: 'anthropic' } },
   { vendor: 'bedrock', model: 'us.anthropic.claude-opus-5-5-v1:0', row: bedrock },
   { vendor: 'bedrock', model: 'openai.gpt-5.6', row: bedrock },
-  {
-    vendor: 'picky',
-    model: 'picky',
-    row: { type: 'openai', params: { system: 'first', null_content: 'empty', call_ids: 'alnum9' } },
-  },
+  { vendor: 'picky', model: 'picky', row: { type: 'openai', params: picky } },
+  { vendor: 'picky', model: 'picky-repeat', row: { type: 'openai', params: picky } },
+  { vendor: 'picky', model: 'picky-think', row: { type: 'openai', params: { ...picky, think_tags: true } } },
 ];
 
 /** A call of a double. */

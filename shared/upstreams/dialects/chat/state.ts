@@ -52,7 +52,9 @@ export function withState(
   parts: readonly StatePart[] | undefined,
   { quirks, without }: RequestSettings,
 ): JsonRecord {
-  const accepted = without.has('state') ? [] : (quirks.echoes ?? echoedFields);
+  // Reasoning between tags has no field: what a client sends back as one is the relay's own reading of it.
+  const echoes = quirks.echoes ?? (quirks.thinkTags ? [] : echoedFields);
+  const accepted = without.has('state') ? [] : echoes;
   const fields = withoutEchoes(message, accepted);
   const calls = recordsOf(fields['tool_calls']).map((call) => withoutEchoes(call, accepted));
   if (!without.has('state'))

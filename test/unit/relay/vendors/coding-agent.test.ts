@@ -28,8 +28,9 @@ const pixel =
 /** What Codex leaves out of the items that it sends back. */
 const sentBack = ({ id: _id, status: _status, ...item }: Json): Json => item;
 
-async function session(model: string, withImages: boolean) {
-  const rig = new VendorRig(vendorModels.filter((one) => one.model === model));
+/** `models`: they answer in turn, while all others are down. */
+async function session(models: readonly string[], withImages: boolean) {
+  const rig = new VendorRig(vendorModels.filter(({ model }) => models.includes(model)));
   const input: Json[] = [message('developer', 'You are a coding agent.')];
   const seen: Json[] = [];
   const headers: (string | undefined)[] = [];
@@ -50,6 +51,10 @@ async function session(model: string, withImages: boolean) {
         store: false,
         include: ['reasoning.encrypted_content'],
       };
+      rig.down.clear();
+      for (const model of models) if (model !== models[posts % models.length]) rig.down.add(model);
+      // Cooldowns end.
+      if (models.length > 1) await rig.core.clock.run(rig.core.clock.sleep(3_600_000));
       const answer = await rig.core.post(body, { path: '/v1/responses', id });
       expect([answer.status, answer.status === 200 ? '' : answer.text]).toEqual([200, '']);
       headers.push(answer.headers['x-relay-dropped']);
@@ -76,7 +81,7 @@ describe.each(vendorModels.map(({ model }) => model))('a coding agent on %s', (m
   it.each([false, true])(
     'calls tools of every kind, and nothing is refused (images: %s)',
     async (withImages) => {
-      const { rig, seen, headers } = await session(model, withImages);
+      const { rig, seen, headers } = await session([model], withImages);
       expect(rig.objections).toEqual([]);
       const made = seen.map(({ type, name, namespace, input }) => [type, name, namespace, input]);
       // A user's message of images alone is the last text that the scripted models look at.
@@ -96,9 +101,22 @@ describe.each(vendorModels.map(({ model }) => model))('a coding agent on %s', (m
       expect(new Set(headers)).toEqual(new Set(['tools']));
       const prefixes = rig.calls.map(({ body }) => sentPrefix(body));
       // A row that wants one system message, first, moves the later one to the front.
-      if (model === 'picky') return;
+      if (model.startsWith('picky')) return;
       for (const [index, prefix] of prefixes.slice(1).entries())
         expect(prefix.startsWith(prefixes[index] ?? '')).toBe(true);
     },
   );
+});
+
+describe('a coding agent whose vendors fail in turn', () => {
+  const names = vendorModels.map(({ model }) => model);
+  const pairs = names.flatMap((one, at) => names.slice(at + 1).map((other) => [one, other]));
+
+  it.each(pairs)('goes on between %s and %s with each turn', async (one, other) => {
+    const { rig, seen } = await session([one, other], true);
+    expect(rig.calls.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(new Set(rig.calls.map(({ body }) => body['model'])).size).toBe(2);
+    expect(seen.length).toBeGreaterThanOrEqual(18);
+    expect(rig.core.faults).toEqual([]);
+  });
 });

@@ -6,7 +6,7 @@ import { vendorModels, VendorRig } from '../../../support/vendor-rig.ts';
 
 const models = vendorModels.map(({ model }) => model);
 /** Their turns have no state. */
-const stateless = new Set(['gpt-4.1', 'picky']);
+const stateless = new Set(['gpt-4.1', 'picky', 'picky-repeat', 'picky-think']);
 /** They take each other's reasoning, which is plain text. */
 const plain = new Set(['deepseek-v4-pro', 'kimi-k2.6']);
 
@@ -49,7 +49,9 @@ const moves = fc
     stream: fc.boolean(),
     before: fc.integer({ min: 1, max: 3 }),
   })
-  .filter(({ from, to }) => from !== to);
+  .filter(({ from, to }) => from !== to)
+  // Nobody knows whose reasoning between tags was, so a strict server is asked twice: see lost-state.test.ts.
+  .filter(({ from, to, kind }) => ![from, to].includes('picky-think') || !kind.includes('whole messages'));
 
 describe('a conversation that goes over to another vendor in the middle of a tool loop, and back', () => {
   it('is refused by neither, and says each time whether reasoning was left out', async () => {
