@@ -5,8 +5,6 @@ import { ResponsesRequest } from './responses-request.ts';
 /** Values of `include` that the relay serves itself, whatever the upstream speaks. */
 const encryptedReasoning = 'reasoning.encrypted_content';
 const outputLogprobs = 'message.output_text.logprobs';
-/** Codex's, with the ids of its session. */
-const clientMetadata = 'client_metadata';
 
 /** Fields with the same name in chat, by the test of their values. A value of another kind is ignored. */
 const sameNames: Record<string, (value: unknown) => boolean> = {
@@ -25,10 +23,9 @@ const handled = new Set([
   ...Object.keys(ResponsesRequest.shape),
   ...Object.keys(sameNames),
   'store',
-  clientMetadata,
   'background',
   'stream_options',
-  // Codex's own facts about its session. Upstreams refuse it, since it is not in OpenAI's schema.
+  // Codex's, with the ids of its session and installation. OpenAI's schema does not have it.
   'client_metadata',
 ]);
 
@@ -69,16 +66,12 @@ export function unknownFields(request: ResponsesRequest): JsonRecord {
 }
 
 /**
- * What the relay serves by itself: the text of the reasoning is shown as its summary, the reasoning of all turns goes
- * up again, and who calls is nothing that an answer depends on.
+ * What the relay serves by itself: the text of the reasoning is shown as its summary, and the reasoning of all turns
+ * goes up again.
  */
 export function servedFields(request: ResponsesRequest): JsonRecord {
   const { effort: _effort, ...reasoning } = withoutNulls(request.reasoning ?? {});
-  const { [clientMetadata]: metadata } = request;
-  return {
-    ...(Object.keys(reasoning).length > 0 && { reasoning }),
-    ...(isRecord(metadata) && { [clientMetadata]: metadata }),
-  };
+  return Object.keys(reasoning).length > 0 ? { reasoning } : {};
 }
 
 const withoutNulls = (source: object): JsonRecord =>

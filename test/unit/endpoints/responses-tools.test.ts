@@ -274,7 +274,7 @@ describe('other fields', () => {
     });
     expect({ form, unknown, served }).toEqual({
       form: 'responses',
-      served: { reasoning: { summary: 'auto' }, client_metadata: { session: 's' } },
+      served: { reasoning: { summary: 'auto' } },
       unknown: {
         truncation: 'auto',
         max_tool_calls: 3,

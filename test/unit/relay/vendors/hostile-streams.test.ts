@@ -165,7 +165,7 @@ function codes({ status, text }: Answer): unknown[] {
 const failed = 'upstream_unavailable';
 const named = ({ dialect, path, stream }: Way) => `${dialect} ${path} ${stream ? 'streamed' : 'JSON'}`;
 
-describe.each(ways.map((way) => [named(way), way] as const))('%s', (_name, way) => {
+describe.each(ways.map((way) => Object.assign({ name: named(way) }, way)))('$name', (way) => {
   const own = spoken[way.dialect];
   const others = dialects.filter((name) => name !== way.dialect);
 
