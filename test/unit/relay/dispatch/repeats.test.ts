@@ -154,6 +154,14 @@ describe('a candidate that cannot carry a call', () => {
     expect(rig.logged[0]?.attempts).toEqual([{ channel: 'wide', outcome: 'answered' }]);
   });
 
+  it('leaves its probe to a call that it can carry', async () => {
+    const rig = new CoreRig({ channels: [narrow, wide] }).upstream(good);
+    rig.health.known.set('narrow', { coolUntilMs: rig.clock.now() - 1, failures: 0 });
+    await rig.post({ ...ask, n: 1 });
+    await rig.post(ask);
+    expect(rig.logged.map(({ channel }) => channel)).toEqual(['wide', 'narrow']);
+  });
+
   it('is a 400 that names the field when there is no other; nothing is charged', async () => {
     const charges = [{ id: 1, type: 'times-billing', models: ['m'], output: 1 }];
     const rig = new CoreRig({ channels: [narrow], charges });
