@@ -167,16 +167,21 @@ export class Dispatch implements DispatchedCall {
     candidate: Candidate,
     call: ChatCall,
   ): Promise<AsyncGenerator<ChatChunk[], void, undefined>> {
-    let lastVariant: Variant | undefined;
+    let asked: { again: AskAgain; refused: Attempt } | undefined;
     for (;;) {
       try {
         const answer = await opened(tried.attempt.chunks, hasContent);
-        if (lastVariant) this.#learn(candidate, lastVariant);
+        if (asked) this.#learn(candidate, asked.again.variant);
         return answer;
       } catch (error) {
+        if (error instanceof CannotCarry && asked) {
+          // The other form was not sent, so the upstream's refusal stands.
+          tried.attempt = asked.refused;
+          throw asked.again.refusal;
+        }
         if (!(error instanceof AskAgain)) throw error;
-        lastVariant = error.variant;
-        tried.attempt = new Attempt(this.#ports, { candidate, call, variant: lastVariant });
+        asked = { again: error, refused: tried.attempt };
+        tried.attempt = new Attempt(this.#ports, { candidate, call, variant: error.variant });
       }
     }
   }

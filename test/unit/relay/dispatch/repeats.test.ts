@@ -64,6 +64,17 @@ describe('a call with tools that is refused for its dialect', () => {
     expect(rig.learned.written).toEqual([]);
   });
 
+  it('gets that refusal when the other dialect cannot carry it; another channel is not asked', async () => {
+    const channels = [{ id: 'half', priority: 2, mapper: { m: 'half' } }, { id: 'wide' }];
+    const rig = new CoreRig({ channels }).upstream(wantsResponses, good);
+    const answer = await rig.post({ ...ask, tools, n: 1 });
+    expect(answer.status).toBe(400);
+    expect(answer.text).toContain('Function tools with reasoning_effort are not supported');
+    expect(rig.sent).toHaveLength(1);
+    expect(rig.logged[0]?.attempts).toEqual([{ channel: 'half', outcome: 'refused' }]);
+    expect(rig.logged[0]).toMatchObject({ upstream_status: 400 });
+  });
+
   it('is not repeated twice', async () => {
     const rig = new CoreRig().upstream(wantsResponses);
     expect((await rig.post({ ...ask, tools })).status).toBe(400);
