@@ -80,7 +80,7 @@ export class Dispatch implements DispatchedCall {
     const call = this.#call.model.web ? await this.#searched() : this.#call;
     const { health, clock, random } = this.#ports;
     const origin = newestOrigin(call);
-    const isFirst = origin && ((candidate: Candidate) => isOrigin(candidate, origin));
+    const isFirst = origin && ((candidate: Candidate) => isOrigin(candidate, origin, call.model.base));
     const order = { health, random, nowMs: clock.now(), isFirst };
     const { candidates, soonestMs } = orderCandidates(call.channels, order);
     const failures: UpstreamFailure[] = [];
