@@ -76,6 +76,8 @@ describe.each(['memory', 'dynamodb'])('learned facts in %s', (kind) => {
     here.settle(served);
     expect(here.isSettled(served, clock.now())).toBe(true);
     expect(here.isSettled({ ...served, model: 'n' }, clock.now())).toBe(false);
+    expect(here.isSettled(served, clock.now() + 8_000)).toBe(true);
+    expect(here.isSettled(served, clock.now() + 8_001)).toBe(false);
   });
 });
 
@@ -115,6 +117,17 @@ describe('the item of learned facts', () => {
     readAtMs = clock.now();
     expect(environment().isSettled({ channel: 'any', model: 'm' }, clock.now())).toBe(true);
     expect(environment().isSettled({ channel: 'any', model: 'm' }, clock.now() + 1)).toBe(false);
+  });
+
+  it('keeps a model settled as long as it is read again within 8 s', async () => {
+    const served = { channel: 'any', model: 'm' };
+    const here = environment();
+    here.settle(served);
+    await clock.run(clock.sleep(20_000));
+    readAtMs = clock.now() - 8_000;
+    expect(here.isSettled(served, clock.now())).toBe(true);
+    expect(environment().isSettled(served, clock.now())).toBe(false);
+    expect(here.isSettled(served, clock.now() + 1)).toBe(false);
   });
 
   it('ignores attributes that are no facts', () => {

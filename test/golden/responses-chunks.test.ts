@@ -39,6 +39,38 @@ describe.each(Object.entries(chunkCases))('%s', (name, one) => {
   });
 });
 
+describe('the seals of an answer', () => {
+  const ask = { reasoning: { summary: 'auto' }, include: ['reasoning.encrypted_content'] };
+  const think = { delta: { reasoning_content: 'Hm.' } };
+  const say = { delta: { content: 'So.' } };
+  const sealsOf = (steps: ChunkCase['steps']): [number, unknown][] => {
+    const { output } = readByGrammar(readEvents(rendered({ request: ask, steps }, true)));
+    return output.flatMap((item, place): [number, unknown][] =>
+      'encrypted_content' in item ? [[place, item.encrypted_content]] : [],
+    );
+  };
+  const pairs = Array.from({ length: 200 }, (_, i) => [{ ...think, opaqueParts: i + 1 }, say]).flat();
+
+  it('are two at most, in the first reasoning and at the end, however often thinking and text alternate', () => {
+    expect(sealsOf(pairs)).toEqual([
+      [0, 'relay1.1 parts for rs_r1_0'],
+      [400, 'relay1.200 parts for rs_r1_400'],
+    ]);
+  });
+
+  it('are in the reasoning at the end, without an item more, if it ends with reasoning', () => {
+    const seals = sealsOf([...pairs, { ...think, opaqueParts: 201 }]);
+    expect(seals).toEqual([
+      [0, 'relay1.1 parts for rs_r1_0'],
+      [400, 'relay1.201 parts for rs_r1_400'],
+    ]);
+  });
+
+  it('hold reasoning that only lengthened a part', () => {
+    expect(sealsOf([{ ...think, opaqueParts: 1 }, say, think, say]).map(([place]) => place)).toEqual([0, 4]);
+  });
+});
+
 describe('an image in the answer', () => {
   it('is an error that names the other endpoint, since no item can hold it', () => {
     const images = [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }];

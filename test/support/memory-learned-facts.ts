@@ -1,5 +1,5 @@
 import type { LearnedFact, ServedModel } from '../../shared/config/learned-fact.ts';
-import type { LearnedFacts } from '../../shared/relay/ports/stores/learned-facts.ts';
+import { factsFreshMs, type LearnedFacts } from '../../shared/relay/ports/stores/learned-facts.ts';
 import type { Clock } from '../../shared/relay/ports/clock.ts';
 
 const nameOf = ({ channel, model }: ServedModel): string => `${channel}|${model}`;
@@ -12,7 +12,7 @@ export class MemoryLearnedFacts implements LearnedFacts {
   /** When the facts were last read; a test may make them new. */
   readAtMs = -Infinity;
   readonly #clock: Clock;
-  readonly #settled = new Set<string>();
+  readonly #settled = new Map<string, number>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -30,11 +30,13 @@ export class MemoryLearnedFacts implements LearnedFacts {
   }
 
   isSettled(served: ServedModel, sinceMs: number): boolean {
-    return this.readAtMs >= sinceMs || this.#settled.has(nameOf(served));
+    const seenAtMs = this.#settled.get(nameOf(served));
+    if (this.readAtMs >= sinceMs || seenAtMs === undefined) return this.readAtMs >= sinceMs;
+    return Math.max(this.readAtMs, seenAtMs) >= sinceMs - factsFreshMs;
   }
 
   settle(served: ServedModel): void {
-    this.#settled.add(nameOf(served));
+    this.#settled.set(nameOf(served), this.#clock.now());
   }
 
   /** A new environment's: it knows what was written, and saw nothing. */

@@ -14,7 +14,7 @@ import { data, done, type Step } from './core-rig.ts';
 
 /**
  * Dialects whose turns have state: an event's `x_mark` is opaque, and a body says in `x_states` which states came with
- * it. A body for the model `narrow` cannot carry `n`; an event's `x_error` is an error in the answer.
+ * it. A body for the model `narrow` cannot carry `n`, nor one for `half` in `responses`; an event's `x_error` is an error in the answer.
  */
 const stateful = (name: string, path: string): Dialect => ({
   ...chat,
@@ -22,7 +22,8 @@ const stateful = (name: string, path: string): Dialect => ({
   path,
   body(call, settings) {
     const { n } = call.request;
-    if (settings.model === 'narrow' && n) throw new CannotCarry('n', 'This upstream gives one answer.');
+    if ((settings.model === 'narrow' || (settings.model === 'half' && name === 'responses')) && n)
+      throw new CannotCarry('n', 'This upstream gives one answer.');
     const sent = chat.body(call, settings);
     const bare = settings.without.has('state');
     const states = call.request.messages.flatMap(

@@ -7,6 +7,7 @@ import { readCharge } from './read-charge.ts';
 import { readPlan } from './read-plan.ts';
 import { settingReader } from './read-setting.ts';
 import { readTable } from './read-table.ts';
+import { storedChannel } from './stored-channel.ts';
 import { defaultSettings } from '../rows/settings.ts';
 import type { Snapshot } from '../snapshot.ts';
 import type { RowResult } from '../validation-result.ts';
@@ -48,7 +49,7 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
     .toSorted((a, b) => b.priority - a.priority || compareCodeUnits(a.id, b.id));
   const snapshot: Snapshot = {
     publishedAt: options.publishedAt,
-    channels: enabled,
+    channels: enabled.map(storedChannel),
     charges: charges.rows,
     plans: plans.rows,
     settings: Object.assign(structuredClone(defaultSettings), ...settings.rows),

@@ -115,4 +115,12 @@ export const ChannelRow = z.strictObject({
 export type ChannelRow = z.infer<typeof ChannelRow> & {
   /** What a probe found, from the mark `_can`. Absent: the channel was not probed. */
   can?: Capabilities;
+  /** In a snapshot: `first_content_seconds` is the row's own. Absent: see stored-channel.ts. */
+  own_first_content?: boolean;
 };
+
+/**
+ * What snapshots say for rows without `first_content_seconds`, which the version before this one needs: 120, and 60 in
+ * those that it wrote itself.
+ */
+export const usualFirstContentSeconds: readonly number[] = [120, 60];

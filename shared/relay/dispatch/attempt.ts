@@ -60,6 +60,7 @@ export class Attempt {
   /** The ids of the first choice's tool calls as the client sees them, by index. */
   readonly #shownIds: (string | undefined)[] = [];
   #reader: AnswerReader | undefined;
+  #prepared: Promise<{ dialect: Dialect; built: BuiltRequest }> | undefined;
   #built: BuiltRequest | undefined;
   #origin: StateOrigin | undefined;
   #stateDropped = false;
@@ -84,13 +85,22 @@ export class Attempt {
     return { upstreamStatus: this.#upstreamStatus, usage, usageClamped, sent, state: this.#state() };
   }
 
-  async *#read(): AsyncGenerator<ChatChunk[], void, undefined> {
+  /** Builds the request, once, and sends nothing. Throws CannotCarry, or the UpstreamFailure of the secret. */
+  prepare(): Promise<{ dialect: Dialect; built: BuiltRequest }> {
+    return (this.#prepared ??= this.#prepare());
+  }
+
+  async #prepare(): Promise<{ dialect: Dialect; built: BuiltRequest }> {
     const { channel } = this.#candidate;
     const dialect = await loadDialect(this.#variant.dialect ?? dialectOf(channel, this.#call.model.base));
-    const built = this.#build(dialect, await this.#readSecret());
+    return { dialect, built: this.#build(dialect, await this.#readSecret()) };
+  }
+
+  async *#read(): AsyncGenerator<ChatChunk[], void, undefined> {
+    const { dialect, built } = await this.prepare();
     const { sent, quirks, request } = built;
     this.#built = built;
-    const limits = timeLimits(channel, this.#call, request.body.length);
+    const limits = timeLimits(this.#candidate.channel, this.#call, request.body.length);
     const watchdog = new Watchdog(this.#ports.clock, limits, this.#call.signal);
     try {
       const reply = await this.#send(dialect, built, watchdog);

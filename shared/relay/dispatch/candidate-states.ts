@@ -1,5 +1,6 @@
 /** Decides which states of earlier turns go to which candidate. */
 import type { Quirks } from '../../upstreams/quirks.ts';
+import { upstreamModel } from '../../upstreams/types/channel-request.ts';
 import type { ChatMessage } from '../../wire/chat-request.ts';
 import { fingerprint } from '../../wire/fingerprint.ts';
 import type { StateOrigin, StatePart, TurnState } from '../../wire/turn-state.ts';
@@ -15,11 +16,18 @@ export const originOf = (
 /** The reference is marked, not the secret: a secret that is replaced in its store may stay with its organisation. */
 const secretMark = (secret: string | undefined): string => (secret === undefined ? '' : fingerprint(secret));
 
-/** Whether a candidate is the one that a state came from. */
+/**
+ * Whether a candidate is the one that a state came from. `model`: the public name, which the row may have mapped to
+ * another model of the upstream since.
+ */
 export const isOrigin = (
   { channel, secret }: Pick<Candidate, 'channel' | 'secret'>,
-  origin: Pick<StateOrigin, 'channel' | 'secret'>,
-): boolean => channel.id === origin.channel && secretMark(secret) === origin.secret;
+  origin: Pick<StateOrigin, 'channel' | 'secret' | 'model'>,
+  model: string,
+): boolean =>
+  channel.id === origin.channel &&
+  secretMark(secret) === origin.secret &&
+  upstreamModel(channel, model) === origin.model;
 
 /** The origin of the newest turn with state. Undefined: no turn has one. */
 export function newestOrigin({
@@ -43,10 +51,10 @@ export interface CandidateStates {
 export function statesFor(
   candidate: Pick<Candidate, 'channel' | 'secret'>,
   { dialect, wantsBack }: { dialect: string } & Pick<Quirks, 'wantsBack'>,
-  call: Pick<ChatCall, 'states' | 'stateDropped'>,
+  call: Pick<ChatCall, 'states' | 'stateDropped' | 'model'>,
 ): CandidateStates {
   const fits = ({ origin, parts }: TurnState): boolean =>
-    origin.dialect === dialect && (isOrigin(candidate, origin) || isPlain(parts, wantsBack));
+    origin.dialect === dialect && (isOrigin(candidate, origin, call.model.base) || isPlain(parts, wantsBack));
   const fitting = [...call.states].filter(([, state]) => fits(state));
   return {
     foreign: new Set([...call.states].filter(([, state]) => !fits(state)).map(([message]) => message)),

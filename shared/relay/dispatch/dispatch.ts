@@ -80,16 +80,21 @@ export class Dispatch implements DispatchedCall {
     const call = this.#call.model.web ? await this.#searched() : this.#call;
     const { health, clock, random } = this.#ports;
     const origin = newestOrigin(call);
-    const isFirst = origin && ((candidate: Candidate) => isOrigin(candidate, origin));
+    const isFirst = origin && ((candidate: Candidate) => isOrigin(candidate, origin, call.model.base));
     const order = { health, random, nowMs: clock.now(), isFirst };
     const { candidates, soonestMs } = orderCandidates(call.channels, order);
     const failures: UpstreamFailure[] = [];
     let uncarried: CannotCarry | undefined;
     for (const candidate of candidates) {
       if (failures.length >= attemptsMax || call.signal.aborted) break;
-      if (candidate.probe && !(await this.#claimed(candidate))) continue;
       try {
-        yield* this.#try(candidate, call);
+        const attempt = new Attempt(this.#ports, {
+          candidate,
+          call,
+          variant: this.#learnedVariant(candidate),
+        });
+        if (candidate.probe && !(await this.#probes(attempt, candidate))) continue;
+        yield* this.#try(attempt, candidate, call);
         return;
       } catch (error) {
         if (error instanceof CannotCarry) uncarried ??= error;
@@ -117,12 +122,12 @@ export class Dispatch implements DispatchedCall {
    * Throws an UpstreamFailure or CannotCarry while another candidate can still take over, afterwards a Refusal. Asks the
    * candidate again while its refusals call for another form.
    */
-  async *#try(candidate: Candidate, call: ChatCall): AsyncGenerator<ChatChunk[], void, undefined> {
-    const tried: Tried = {
-      channel: candidate.channel.id,
-      outcome: 'under_way',
-      attempt: new Attempt(this.#ports, { candidate, call, variant: this.#learnedVariant(candidate) }),
-    };
+  async *#try(
+    attempt: Attempt,
+    candidate: Candidate,
+    call: ChatCall,
+  ): AsyncGenerator<ChatChunk[], void, undefined> {
+    const tried: Tried = { channel: candidate.channel.id, outcome: 'under_way', attempt };
     this.#tried.push(tried);
     try {
       const answer = await this.#opened(tried, candidate, call);
@@ -162,16 +167,21 @@ export class Dispatch implements DispatchedCall {
     candidate: Candidate,
     call: ChatCall,
   ): Promise<AsyncGenerator<ChatChunk[], void, undefined>> {
-    let lastVariant: Variant | undefined;
+    let asked: { again: AskAgain; refused: Attempt } | undefined;
     for (;;) {
       try {
         const answer = await opened(tried.attempt.chunks, hasContent);
-        if (lastVariant) this.#learn(candidate, lastVariant);
+        if (asked) this.#learn(candidate, asked.again.variant);
         return answer;
       } catch (error) {
+        if (error instanceof CannotCarry && asked) {
+          // The other form was not sent, so the upstream's refusal stands.
+          tried.attempt = asked.refused;
+          throw asked.again.refusal;
+        }
         if (!(error instanceof AskAgain)) throw error;
-        lastVariant = error.variant;
-        tried.attempt = new Attempt(this.#ports, { candidate, call, variant: lastVariant });
+        asked = { again: error, refused: tried.attempt };
+        tried.attempt = new Attempt(this.#ports, { candidate, call, variant: error.variant });
       }
     }
   }
@@ -200,6 +210,19 @@ export class Dispatch implements DispatchedCall {
 
   #served({ id }: ChannelRow): ServedModel {
     return { channel: id, model: this.#call.model.base };
+  }
+
+  /**
+   * Claims a probe. Throws CannotCarry before, since a claim cannot be given back; the attempt throws its other errors
+   * when it is read.
+   */
+  async #probes(attempt: Attempt, candidate: Candidate): Promise<boolean> {
+    try {
+      await attempt.prepare();
+    } catch (error) {
+      if (error instanceof CannotCarry) throw error;
+    }
+    return this.#claimed(candidate);
   }
 
   /** False when another environment has the probe or the store fails; the candidate is then skipped. */

@@ -31,7 +31,8 @@ export interface RefusedAttempt {
 
 /** The error of an answer with status 200. */
 export function errorOfAnswer(error: UpstreamError, refused: RefusedAttempt): Error {
-  return repeat(error, refused) ?? asThrown(failureInAnswer(error, withheldIn(refused)));
+  const thrown = asThrown(failureInAnswer(error, withheldIn(refused)));
+  return repeat(error, refused, thrown) ?? thrown;
 }
 
 /** The error of a reply that is not a 2xx. Reads its body. */
@@ -41,7 +42,8 @@ export async function errorOfReply(
 ): Promise<Error> {
   const withheld = withheldIn(refused);
   const failure = await readFailure(reply, { dialect, type: refused.type, withheld, clock });
-  return (failure instanceof CallerFault && repeat(failure.raw, refused)) || asThrown(failure);
+  const thrown = asThrown(failure);
+  return (failure instanceof CallerFault && repeat(failure.raw, refused, thrown)) || thrown;
 }
 
 const withheldIn = ({ built }: RefusedAttempt): Withheld[] => (built ? withheldTexts(built.known) : []);
@@ -49,8 +51,8 @@ const withheldIn = ({ built }: RefusedAttempt): Withheld[] => (built ? withheldT
 const asThrown = (failure: CallerFault | UpstreamFailure): Error =>
   failure instanceof CallerFault ? refusalOfCaller(failure) : failure;
 
-/** The repeat that a refusal calls for. Undefined: none, so the refusal stands. */
-function repeat(error: UpstreamError, refused: RefusedAttempt): AskAgain | undefined {
+/** The repeat that a refusal calls for. Undefined: none, so the refusal, which is `thrown`, stands. */
+function repeat(error: UpstreamError, refused: RefusedAttempt, thrown: Error): AskAgain | undefined {
   const { built, type, variant, dialectName, hadContent, hadTools, limitIsBalance } = refused;
   if (hadContent) return undefined;
   const next = repeatFor({
@@ -64,5 +66,5 @@ function repeat(error: UpstreamError, refused: RefusedAttempt): AskAgain | undef
     hadTools,
     limitIsBalance,
   });
-  return next && new AskAgain(next);
+  return next && new AskAgain(next, thrown);
 }

@@ -1,5 +1,5 @@
 /** Decides how long an attempt may take. Source of the figures: gateways' measurements of thinking models. */
-import type { ChannelRow } from '../../config/rows/channel-row.ts';
+import { usualFirstContentSeconds, type ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { WatchdogLimits } from './watchdog.ts';
 
@@ -14,7 +14,8 @@ const graceMs = 2_000;
 
 /** `bodyLength`: of the request, in UTF-16 code units. A time-out that the row sets is taken as it is. */
 export function timeLimits(channel: ChannelRow, call: ChatCall, bodyLength: number): WatchdogLimits {
-  const { first_content_seconds: ownSeconds, idle_seconds: idle, total_seconds: total } = channel;
+  const { idle_seconds: idle, total_seconds: total } = channel;
+  const ownSeconds = ownFirstContentSeconds(channel);
   const effort = call.request.reasoning_effort ?? '';
   const thinkingMs = firstContentMs * (longEfforts.has(effort) ? 2 : 1);
   const usualMs = thinkingMs + Math.min(bodyLength * perByteMs, readingMaxMs);
@@ -24,4 +25,12 @@ export function timeLimits(channel: ChannelRow, call: ChatCall, bodyLength: numb
     totalMs: total * 1000,
     graceMs,
   };
+}
+
+/** Undefined: the row has none. A snapshot of the version before this one does not say whether a number is the row's. */
+function ownFirstContentSeconds({
+  first_content_seconds: seconds,
+  own_first_content: own = false,
+}: ChannelRow): number | undefined {
+  return own || !usualFirstContentSeconds.includes(seconds ?? NaN) ? seconds : undefined;
 }

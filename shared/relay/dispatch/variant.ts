@@ -14,9 +14,12 @@ export const usual: Variant = { without: new Set() };
 export class AskAgain extends Error {
   override readonly name = 'AskAgain';
   readonly variant: Variant;
+  /** What the refusal comes to if the other form cannot be sent. */
+  readonly refusal: Error;
 
-  constructor(variant: Variant) {
+  constructor(variant: Variant, refusal: Error) {
     super('the same candidate is asked again');
     this.variant = variant;
+    this.refusal = refusal;
   }
 }

@@ -13,6 +13,8 @@ import { openTurn, type SealBinding, type SealedTurn } from './turn-seal.ts';
 const lookedUpMax = 200;
 /** How much opened state one call may hold, in UTF-16 code units; the newest turns come first. */
 const statesLengthMax = 16 * 1024 * 1024;
+/** How many seals one call may open, newest first: each costs up to 16 MB of inflating and parsing. */
+const openedMax = 200;
 
 /** A turn that called tools and came back without its state. */
 export interface BareTurn {
@@ -28,14 +30,20 @@ export class TurnStates {
   readonly #sealer: Sealer;
   readonly #binding: SealBinding;
   #length = 0;
+  #opened = 0;
 
   constructor(sealer: Sealer, binding: SealBinding) {
     this.#sealer = sealer;
     this.#binding = binding;
   }
 
-  /** False: the seal is damaged. A seal that does not fit is dropped. */
+  /** False: the seal is damaged. A seal that does not fit is dropped; one beyond the bounds is not opened. */
   add(message: ChatMessage, { text, itemId, whole }: SealedTurn & { whole: boolean }): boolean {
+    if (this.#length > statesLengthMax || this.#opened >= openedMax) {
+      this.dropped = true;
+      return true;
+    }
+    this.#opened += 1;
     const opened = openTurn(this.#sealer, this.#binding, { text, itemId });
     if (opened === 'damaged') return false;
     if (opened === 'foreign' || !belongs(opened.state, message, whole)) {

@@ -33,7 +33,7 @@ export const bedrock: ChannelType<'region'> = {
     reasons.some((reason) => ownExceptions.has(reason)) ? 'channel' : undefined,
 };
 
-/** Snapshots of earlier versions have the path in the address. */
+/** Snapshots have the path of one dialect in the address: the version before this one knows no other. */
 const hostOf = (endpoint: string): string => endpoint.replace(/\/openai\/v1$/, '');
 
 export const bedrockSetup: ChannelSetup<'region'> = {
@@ -46,6 +46,7 @@ export const bedrockSetup: ChannelSetup<'region'> = {
     },
   },
   ownEndpoint: ({ region }) => region && `https://bedrock-runtime.${region}.amazonaws.com`,
+  storedEndpoint: (endpoint) => `${hostOf(endpoint)}/openai/v1`,
   problems: (row, rules) =>
     [
       row.region === undefined &&

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { defaultSettings } from '../../../shared/config/rows/settings.ts';
+import { channelTypes } from '../../../shared/upstreams/types/channel-types.ts';
 import { channel, compile } from './rows.ts';
 
 describe('the snapshot', () => {
@@ -31,6 +32,20 @@ describe('the snapshot', () => {
     });
     expect(snapshot.channels.map((row) => row.id)).toEqual(['top', 'Z', 'a', 'b', 'low']);
   });
+
+  it.each(['bedrock-runtime', 'bedrock-runtime-fips'])(
+    'holds the address of %s with the path that the version before knows, and calls go by the dialect',
+    (host) => {
+      const endpoint = `https://${host}.us-east-1.amazonaws.com`;
+      const row = { type: 'bedrock', region: 'us-east-1', endpoint };
+      const { snapshot } = compile({ channels: [channel(row)] });
+      const [stored] = snapshot.channels;
+      if (!stored) throw new Error();
+      expect(stored.endpoint).toBe(`${endpoint}/openai/v1`);
+      const called = { model: 'm', dialect: 'messages', path: '/messages' };
+      expect(channelTypes.bedrock.address?.(stored, called)).toBe(`${endpoint}/anthropic/v1/messages`);
+    },
+  );
 
   it('lists each model once: in channel order, then as listed', () => {
     const { snapshot } = compile({

@@ -7,7 +7,11 @@ import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type { Clock } from '../../../relay/ports/clock.ts';
 import type { LearnedFact, ServedModel } from '../../../config/learned-fact.ts';
-import type { LearnedFacts, LearnedFactsReader } from '../../../relay/ports/stores/learned-facts.ts';
+import {
+  factsFreshMs,
+  type LearnedFacts,
+  type LearnedFactsReader,
+} from '../../../relay/ports/stores/learned-facts.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import { conditionalCall } from '../dynamo-client.ts';
 import { factName, factsOf, learnedId } from './learned-item.ts';
@@ -38,8 +42,8 @@ export class DynamoLearnedFacts implements LearnedFacts {
   readonly #parts: LearnedFactsParts;
   /** Facts that this environment learned. They override an older read. */
   readonly #own = new Map<string, LearnedFact>();
-  /** Models whose need of state this environment saw for itself, the oldest first. */
-  readonly #settled = new Set<string>();
+  /** When this environment last saw for itself that a model needs no state, the oldest first. */
+  readonly #settled = new Map<string, number>();
   #read: { item: RuntimeItem | undefined; facts: LearnedFact[] } = { item: undefined, facts: [] };
 
   constructor(parts: LearnedFactsParts) {
@@ -88,13 +92,18 @@ export class DynamoLearnedFacts implements LearnedFacts {
   }
 
   isSettled(served: ServedModel, sinceMs: number): boolean {
-    return this.#parts.view().readAtMs >= sinceMs || this.#settled.has(nameOf(served));
+    const { readAtMs } = this.#parts.view();
+    const seenAtMs = this.#settled.get(nameOf(served));
+    if (readAtMs >= sinceMs || seenAtMs === undefined) return readAtMs >= sinceMs;
+    return Math.max(readAtMs, seenAtMs) >= sinceMs - factsFreshMs;
   }
 
   settle(served: ServedModel): void {
-    const [oldest] = this.#settled;
+    const name = nameOf(served);
+    this.#settled.delete(name);
+    const [oldest] = this.#settled.keys();
     if (this.#settled.size >= settledMax && oldest !== undefined) this.#settled.delete(oldest);
-    this.#settled.add(nameOf(served));
+    this.#settled.set(name, this.#parts.clock.now());
   }
 }
 

@@ -19,7 +19,8 @@ export interface ItemsContext {
 
 /**
  * The output items of an answer. Text after a call or after reasoning is a message of its own. The state of the turn
- * stands in the reasoning item that closes; if more of it came later, one more item has the whole state at the end.
+ * stands in the first reasoning item that closes with one; if more of it came later, the last item has the whole. Each
+ * seal holds the state so far, so a seal in every reasoning item would grow with the square of the answer.
  */
 export class AnswerItems {
   readonly #context: ItemsContext;
@@ -32,6 +33,9 @@ export class AnswerItems {
   #phase: string | undefined;
   /** The number of opaque parts that the last seal had. */
   #sealedParts = 0;
+  /** Reasoning came after the last seal. It may lengthen an opaque part. */
+  #reasonedSince = false;
+  #ending = false;
 
   constructor(context: ItemsContext) {
     this.#context = context;
@@ -47,6 +51,7 @@ export class AnswerItems {
   }
 
   reasoning(text: string): ResponsesEvent[] {
+    this.#reasonedSince = true;
     const last = this.#queue.last;
     if (last instanceof ReasoningWriter) return this.#queue.write(last, last.summary(text));
     const { item, events } = this.#openReasoning();
@@ -86,12 +91,12 @@ export class AnswerItems {
   end(finish: string): ResponsesEvent[] {
     const cut = incompleteReason(finish) !== undefined;
     const phase = finish === 'tool_calls' ? 'commentary' : 'final_answer';
+    this.#ending = true;
     const events = this.#queue.end({
       status: cut ? 'incomplete' : 'completed',
       phase: cut ? undefined : phase,
     });
-    const { state } = this.#context;
-    if (!state || state.opaqueParts() <= this.#sealedParts) return events;
+    if (!this.#hasUnsealed()) return events;
     const opening = this.#openReasoning().events;
     return [...events, ...opening, ...this.#queue.end({ status: 'completed', phase: undefined })];
   }
@@ -110,15 +115,25 @@ export class AnswerItems {
   #openReasoning(): { item: ReasoningWriter; events: ResponsesEvent[] } {
     const outputIndex = this.#queue.nextIndex;
     const id = `rs_${this.#context.suffix}_${outputIndex}`;
-    const item = new ReasoningWriter(id, outputIndex, () => this.#seal(id));
+    const item = new ReasoningWriter(id, outputIndex, () => this.#seal(id, outputIndex));
     return { item, events: this.#queue.add(item) };
   }
 
-  #seal(id: string): string | undefined {
+  #seal(id: string, outputIndex: number): string | undefined {
     const { state } = this.#context;
-    const sealed = state?.sealedState(id);
-    if (state && sealed !== undefined) this.#sealedParts = state.opaqueParts();
+    const isLast = this.#ending && outputIndex === this.#queue.nextIndex - 1;
+    const due = this.#sealedParts === 0 || (isLast && this.#hasUnsealed());
+    const sealed = due ? state?.sealedState(id) : undefined;
+    if (!state || sealed === undefined) return undefined;
+    this.#sealedParts = state.opaqueParts();
+    this.#reasonedSince = false;
     return sealed;
+  }
+
+  /** Whether the client's last seal may lack some of the state. */
+  #hasUnsealed(): boolean {
+    const parts = this.#context.state?.opaqueParts() ?? 0;
+    return parts > this.#sealedParts || (parts > 0 && this.#reasonedSince);
   }
 
   #newCall({ id = '', type, function: called, custom }: ToolCallDelta): CallWriter {

@@ -64,6 +64,17 @@ describe('a call with tools that is refused for its dialect', () => {
     expect(rig.learned.written).toEqual([]);
   });
 
+  it('gets that refusal when the other dialect cannot carry it; another channel is not asked', async () => {
+    const channels = [{ id: 'half', priority: 2, mapper: { m: 'half' } }, { id: 'wide' }];
+    const rig = new CoreRig({ channels }).upstream(wantsResponses, good);
+    const answer = await rig.post({ ...ask, tools, n: 1 });
+    expect(answer.status).toBe(400);
+    expect(answer.text).toContain('Function tools with reasoning_effort are not supported');
+    expect(rig.sent).toHaveLength(1);
+    expect(rig.logged[0]?.attempts).toEqual([{ channel: 'half', outcome: 'refused' }]);
+    expect(rig.logged[0]).toMatchObject({ upstream_status: 400 });
+  });
+
   it('is not repeated twice', async () => {
     const rig = new CoreRig().upstream(wantsResponses);
     expect((await rig.post({ ...ask, tools })).status).toBe(400);
@@ -152,6 +163,14 @@ describe('a candidate that cannot carry a call', () => {
     expect(answer.status).toBe(200);
     expect(answer.headers['x-relay-attempts']).toBe('1');
     expect(rig.logged[0]?.attempts).toEqual([{ channel: 'wide', outcome: 'answered' }]);
+  });
+
+  it('leaves its probe to a call that it can carry', async () => {
+    const rig = new CoreRig({ channels: [narrow, wide] }).upstream(good);
+    rig.health.known.set('narrow', { coolUntilMs: rig.clock.now() - 1, failures: 0 });
+    await rig.post({ ...ask, n: 1 });
+    await rig.post(ask);
+    expect(rig.logged.map(({ channel }) => channel)).toEqual(['wide', 'narrow']);
   });
 
   it('is a 400 that names the field when there is no other; nothing is charged', async () => {

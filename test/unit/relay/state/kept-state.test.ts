@@ -53,6 +53,7 @@ describe('the second turn of a tool loop', () => {
     ['of a key that is gone', { sealKeys: [{ number: 2, secret: 'other' }] }],
     ['of another key under the same number', { sealKeys: [{ number: 1, secret: 'made anew' }] }],
     ['of a channel that is gone', { channels: [{ id: 'other' }] }],
+    ['of another model of the upstream', { channels: [{ id: 'main', mapper: { m: 'newer' } }] }],
     ['of another secret of the channel', { channels: [{ id: 'main', secret: 'ssm:/relay/b' }] }],
   ])('leaves out the state %s, and says so', async (_case, options) => {
     const rig = new CoreRig();
@@ -177,6 +178,18 @@ describe('a model that needs no state', () => {
     rig.learned.readAtMs = Infinity;
     await rig.post(turn2());
     expect(rig.turnStates.reads).toEqual([]);
+  });
+
+  it('causes none later while the facts are fresh, and one where they are not', async () => {
+    const rig = new CoreRig().upstream(plain);
+    await rig.post(turn1);
+    await rig.clock.run(rig.clock.sleep(60_000));
+    rig.learned.readAtMs = rig.clock.now() - 5_000;
+    await rig.post(turn2());
+    expect(rig.turnStates.reads).toEqual([]);
+    await rig.upstream({ steps: hello }).clock.run(rig.clock.sleep(60_000));
+    for (let turn = 0; turn < 3; turn += 1) await rig.post(turn2());
+    expect(rig.turnStates.reads).toHaveLength(1);
   });
 
   it('causes one read in an environment that knows nothing of it yet', async () => {

@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { TurnStates } from '../../../../shared/relay/state/returned-turns.ts';
+import { sealTurn } from '../../../../shared/relay/state/turn-seal.ts';
+import type { Sealer } from '../../../../shared/relay/ports/sealer.ts';
+import type { ChatMessage } from '../../../../shared/wire/chat-request.ts';
+
+const binding = { account: 'acme', model: 'm' };
+const origin = { dialect: 'chat', channel: 'main', secret: '', model: 'm' };
+
+/** Seals nothing, and counts what it opens. */
+class CountingSealer implements Sealer {
+  opens = 0;
+
+  seal(text: string): string {
+    return text;
+  }
+
+  open(text: string): { text: string } {
+    this.opens += 1;
+    return { text };
+  }
+}
+
+function added(count: number, length: number) {
+  const sealer = new CountingSealer();
+  const turns = new TurnStates(sealer, binding);
+  const state = { origin, callIds: [], parts: [{ opaque: { text: 'x'.repeat(length) } }] };
+  const text = sealTurn(sealer, binding, { state, itemId: '' });
+  const messages = Array.from({ length: count }, (): ChatMessage => ({ role: 'assistant', content: 'a' }));
+  for (const message of messages)
+    expect(turns.add(message, { text, itemId: undefined, whole: false })).toBe(true);
+  return { opens: sealer.opens, kept: [...turns.states.keys()], dropped: turns.dropped, messages };
+}
+
+describe('seals that came back', () => {
+  it('are opened up to 200; the others are left out, and that is said', () => {
+    const { opens, kept, dropped, messages } = added(205, 1);
+    expect(opens).toBe(200);
+    expect(kept).toEqual(messages.slice(0, 200));
+    expect(dropped).toBe(true);
+  });
+
+  it('are not opened once those before them pass 16 MB', () => {
+    const { opens, kept, dropped } = added(20, 6 * 1024 * 1024);
+    expect([opens, kept.length, dropped]).toEqual([3, 2, true]);
+  });
+
+  it('are all opened within the bounds', () => {
+    const { opens, kept, dropped } = added(200, 1);
+    expect([opens, kept.length, dropped]).toEqual([200, 200, false]);
+  });
+});
