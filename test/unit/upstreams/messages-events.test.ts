@@ -223,6 +223,21 @@ describe('calls', () => {
     expect(reader.finishedChoices).toBe(1);
   });
 
+  it.each([
+    ['{"patch":"a"}', 'a'],
+    ['"a"', 'a'],
+    ['a', 'a'],
+    ['{"input":3}', '{"input":3}'],
+    ['', ''],
+  ])('of free text are read in whatever wrapper: %s', (args, input) => {
+    const block = start(use('p', 'patch'), 0);
+    const { tool_calls: calls } = message(
+      [begin, block, json(args), stop(0), finish('tool_use'), end],
+      wrapping,
+    );
+    expect(calls).toMatchObject([{ type: 'custom', custom: { name: 'patch', input } }]);
+  });
+
   it.each(['{"input":"a', '{"input":3}', ''])('of free text that are cut are never shown: %s', (args) => {
     const events = [begin, start(use(longId('p'), 'patch'), 0), json(args), finish('max_tokens'), end];
     expect(message(events, wrapping)).toMatchObject({ tool_calls: null, finish_reason: 'length' });

@@ -446,7 +446,7 @@ describe('tools', () => {
     description: 'Patches.',
     input_schema: {
       type: 'object',
-      properties: { input: { type: 'string' } },
+      properties: { input: { type: 'string', description: 'The whole input of the tool, as plain text.' } },
       required: ['input'],
       additionalProperties: false,
     },
@@ -577,7 +577,7 @@ describe('tools', () => {
     const format = { type: 'grammar', grammar: { definition: 'start: "x"', syntax: 'lark' } };
     const { body, wrapped } = send({ tools: [{ type: 'custom', custom: { ...patch.custom, format } }] });
     expect([...wrapped]).toEqual(['patch']);
-    expect(JSON.stringify(body['tools'])).toContain('(lark):\\nstart: \\"x\\"');
+    expect(JSON.stringify(body['tools'])).toContain('grammar (lark):\\nstart: \\"x\\"');
   });
 
   it('that run elsewhere are left out unless the row allows them', () => {

@@ -153,7 +153,7 @@ export class ContentBlocks {
   #close(block: Block, isCut = false): ChatDelta[] {
     block.isOpen = false;
     if (isCut && block.kind === 'thinking' && block.signature === '') block.kind = 'other';
-    if (block.call) return callDelta(block.call.end());
+    if (block.call) return callDelta(block.call.end(isCut));
     if (block.citations.length === 0) return [];
     const range = { start_index: block.from, end_index: block.from + block.text.length };
     const annotations = block.citations.map((citation): UrlCitation => ({
