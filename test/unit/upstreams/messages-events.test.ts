@@ -361,6 +361,7 @@ describe('an answer that is none', () => {
       'calls',
       (at) => Array.from({ length: at < 4 ? 300 : 0 }, (_, index) => start(use('a'), at * 1000 + index)),
     ],
+    ['text with ids', (at) => start({ type: 'text', text: '', id: 'x'.repeat(1e6) + at }, at)],
   ])('is too large with 100 MB of %s', (_case, event) => {
     const reader = new MessagesReader(wrapping);
     const push = (at: number): unknown =>
@@ -368,6 +369,16 @@ describe('an answer that is none', () => {
     expect(() => Array.from({ length: 100 }, (_, at) => push(at))).toThrow('upstream failed: too_large');
   });
 });
+
+it.each(['thinking', 'signature', 'data', 'later'])(
+  'eight whole blocks of thinking with 7 MB of %s are too large',
+  (field) => {
+    const blocks = Array.from({ length: 8 }, (_, at) =>
+      start({ type: 'thinking', thinking: 't', [field]: 'x'.repeat(7e6) }, at),
+    );
+    expect(() => readEvents([begin, ...blocks, end])).toThrow('upstream failed: too_large');
+  },
+);
 
 describe('usage', () => {
   const usage = (...values: unknown[]): unknown => {

@@ -16,7 +16,7 @@ const blocksMax = 4096;
 
 interface Block {
   kind: 'text' | 'thinking' | 'redacted_thinking' | 'tool_use' | 'other';
-  upstreamIndex: unknown;
+  upstreamIndex: number | undefined;
   /** The block as it started, with all fields that the vendor wants back. */
   source: JsonRecord;
   text: string;
@@ -93,10 +93,11 @@ export class ContentBlocks {
   #open(index: unknown, source: JsonRecord): ChatDelta[] {
     if (this.#blocks.length >= blocksMax) throw new UpstreamFailure('too_large');
     const kind = kinds.get(source['type']) ?? 'other';
-    const held = kind === 'other' ? {} : source;
+    const held = heldFields(kind, source);
+    this.#count(JSON.stringify(held).length);
     const block: Block = {
       kind,
-      upstreamIndex: index,
+      upstreamIndex: typeof index === 'number' ? index : undefined,
       source: held,
       text: '',
       from: this.#textLength,
@@ -105,7 +106,6 @@ export class ContentBlocks {
       citations: [],
     };
     this.#blocks.push(block);
-    if (kind === 'redacted_thinking' || kind === 'tool_use') this.#count(JSON.stringify(source).length);
     if (kind === 'tool_use') {
       block.call = new CallBlock(source, this.#numbers);
       return callDelta(block.call.start());
@@ -190,6 +190,22 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 
 const callDelta = (calls: NonNullable<ChatDelta['tool_calls']>): ChatDelta[] =>
   calls.length > 0 ? [{ tool_calls: calls }] : [];
+
+/**
+ * What a block keeps of its start. Of text, what tells a repeated start. Of thinking, all that goes back, but its text
+ * and signature, which are kept apart: they hold their place, so that the fields go back in their order.
+ */
+function heldFields(kind: Block['kind'], source: JsonRecord): JsonRecord {
+  const { type, id, data, thinking, signature } = source;
+  if (kind === 'other') return {};
+  if (kind === 'text') return { type, id, data };
+  if (kind !== 'thinking') return source;
+  return {
+    ...source,
+    ...(typeof thinking === 'string' && { thinking: '' }),
+    ...(typeof signature === 'string' && { signature: '' }),
+  };
+}
 
 /** Whether a start only repeats the one before: calls by their id, hidden thinking by its data, others by their kind. */
 const isSameBlock = (one: JsonRecord, other: JsonRecord): boolean =>
