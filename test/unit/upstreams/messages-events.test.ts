@@ -224,6 +224,30 @@ describe('calls', () => {
   });
 
   it.each([
+    ['f', 'tool_use'],
+    ['f', 'end_turn'],
+    ['f', undefined],
+    ['patch', 'tool_use'],
+  ])('without end and with half of its arguments is cut: %s, %s', (name, reason) => {
+    const finished = reason === undefined ? [] : [finish(reason)];
+    const events = [begin, start(use('a', name), 0), json('{"a":'), ...finished, end];
+    expect(() => readEvents(events, wrapping)).toThrow('upstream failed: cut');
+  });
+
+  it('without end are shown where their arguments are whole, or the answer says that it was cut', () => {
+    const called = (args: string, reason: string): Json =>
+      message([begin, start(use('a'), 0), json(args), finish(reason), end]);
+    expect(called('{"a":1}', 'tool_use')).toMatchObject({
+      finish_reason: 'tool_calls',
+      tool_calls: [{ function: { arguments: '{"a":1}' } }],
+    });
+    expect(called('{"a":', 'max_tokens')).toMatchObject({
+      finish_reason: 'length',
+      tool_calls: [{ function: { arguments: '{"a":' } }],
+    });
+  });
+
+  it.each([
     ['{"patch":"a"}', 'a'],
     ['"a"', 'a'],
     ['a', 'a'],

@@ -73,6 +73,11 @@ export class CallBlock {
       : [{ index: this.index, function: { arguments: piece } }];
   }
 
+  /** Its arguments began and are no JSON yet. */
+  get isIncomplete(): boolean {
+    return this.#text !== '' && parseJson(this.#text) === undefined;
+  }
+
   /** A call without arguments gets an empty object, so that all arguments are JSON. */
   end(isCut = false): ToolCallDelta[] {
     const isWithoutPieces = this.#text === '';

@@ -53,6 +53,11 @@ export class ContentBlocks {
     return this.#blocks.some(({ isOpen }) => isOpen);
   }
 
+  /** A call has neither its end nor all of its arguments. */
+  get anyCutCall(): boolean {
+    return this.#blocks.some(({ isOpen, call }) => isOpen && call?.isIncomplete === true);
+  }
+
   /** The parts of the turn so far; undefined if none is opaque. */
   get state(): readonly StatePart[] | undefined {
     const parts = this.#blocks.flatMap(statePart);
