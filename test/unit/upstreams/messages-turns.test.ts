@@ -226,6 +226,11 @@ describe('ids of calls', () => {
     const sent = ids(shown.flatMap(loop));
     expect(new Set(sent).size).toBe(2);
   });
+
+  it('that come twice in one turn are answered in their order', () => {
+    const twice = [user('a'), calling(call('x'), call('x')), result('x'), result('x')];
+    expect(ids([...twice, ...loop('x_2')])).toEqual(['x', 'x_2', 'x', 'x_2', 'x_2_2', 'x_2_2']);
+  });
 });
 
 describe('state of a turn', () => {

@@ -8,8 +8,8 @@ export interface TurnReading {
   message: ChatMessage;
   /** The layout of the turn and what belongs between its parts. Undefined: nothing was kept. */
   parts: readonly StatePart[] | undefined;
-  /** The item of a call. */
-  callItem: (call: ChatToolCall) => JsonRecord;
+  /** The item of a call, which has this place among the message's calls. */
+  callItem: (call: ChatToolCall, index: number) => JsonRecord;
 }
 
 /**
@@ -44,14 +44,14 @@ export function turnItems({ message, parts = [], callItem }: TurnReading): JsonR
     } else {
       const call = calls.get(part.call);
       calls.delete(part.call);
-      add(call && callItem(call));
+      add(call && callItem(call, part.call));
     }
   }
   const refusal = refusalText(message);
   const rest = stretches.join('');
   if (rest !== '') add(messageItem(textPart(rest), phases));
   if (refusal !== '') add(messageItem({ type: 'refusal', refusal }, phases));
-  for (const call of calls.values()) add(callItem(call));
+  for (const [index, call] of calls) add(callItem(call, index));
   return items;
 }
 
