@@ -268,6 +268,17 @@ describe('state of a turn', () => {
     );
   });
 
+  it('goes up at its place when the client joined the texts with a line feed', () => {
+    expect(sendState(layout, {}, { ...message, content: 'first.\nsecond.' })).toEqual([
+      thought,
+      text('first.'),
+      use('1'),
+      hidden,
+      text('second.'),
+      use('2'),
+    ]);
+  });
+
   it.each<[string, object]>([
     ['the text', { ...message, content: 'first.' }],
     ['a call', { ...message, tool_calls: [call('1')] }],
