@@ -75,6 +75,27 @@ describe('the body', () => {
       [],
     ],
     [
+      "has no more than the client's limit when it was refused",
+      { max_tokens: 100 },
+      { without: new Set(['limit' as const]) },
+      { ...base, max_tokens: 100 },
+      [],
+    ],
+    [
+      'has the default when a higher limit was refused and no maximum is known',
+      { max_tokens: 90_000 },
+      { without: new Set(['limit' as const]) },
+      base,
+      [],
+    ],
+    [
+      'is asked for as the channel answers, whatever it sets',
+      {},
+      { stream: false, set: { stream: true } },
+      { ...base, stream: undefined },
+      [],
+    ],
+    [
       'puts the fields of the channel over all others',
       {},
       { set: { max_tokens: 5, speed: 'fast' } },
@@ -85,7 +106,7 @@ describe('the body', () => {
       'leaves out what the channel drops, after all',
       {},
       { set: { speed: 'fast' }, drop: ['speed', 'stream'] },
-      { ...base, stream: undefined },
+      base,
       [],
     ],
     ['has stop sequences', { stop: ['a', ''] }, {}, { ...base, stop_sequences: ['a'] }, []],
@@ -435,6 +456,20 @@ describe('thinking', () => {
     const sent = send({ messages: loop, reasoning_effort: 'low' }, { model: 'claude-haiku-4-5' });
     expect(sent.body).not.toHaveProperty('thinking');
     expect(sent.dropped).toEqual(['reasoning_effort']);
+  });
+});
+
+describe('the limit', () => {
+  it.each<[string, object, Partial<RequestSettings>, number | undefined, boolean]>([
+    ['is the least that helps', { max_tokens: 100 }, {}, 100, true],
+    ['may be lower in a repeat', { max_tokens: 90_000 }, {}, 90_000, false],
+    ["is the model's own", { max_tokens: 900_000 }, { model: 'claude-opus-4-7' }, 128_000, true],
+    ['is what the channel sets', { max_tokens: 90_000 }, { set: { max_tokens: 5 } }, 5, true],
+    ['is none where the channel drops it', {}, { drop: ['max_tokens'] }, undefined, true],
+  ])('that is reported %s', (_case, request, more, outputTokensMax, limitIsLeast) => {
+    const sent = send(request, more);
+    expect(sent).toMatchObject({ limitIsLeast });
+    expect(sent.outputTokensMax).toBe(outputTokensMax);
   });
 });
 
