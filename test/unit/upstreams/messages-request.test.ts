@@ -509,7 +509,7 @@ describe('tools', () => {
       {},
       both,
       undefined,
-      undefined,
+      'auto',
     ],
     [
       'are called one at a time',
@@ -620,6 +620,7 @@ describe('tools', () => {
     expect(send({ tools: [search], tool_choice: { type: 'web_search' } })).toMatchObject({
       dropped: ['tools', 'tool_choice'],
     });
+    expect(send({ tools: [search, weather], tool_choice: { type: 'web_search' } }).toolChoice).toBe('auto');
     expect(send({ tools: [search] }).body).not.toHaveProperty('tools');
     expect(send({ tools: [search] }, { allow: [search.type] }).body['tools']).toEqual([search]);
   });

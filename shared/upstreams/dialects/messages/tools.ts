@@ -53,10 +53,11 @@ export function toolFields(request: ChatRequest, { allow, forcesCalls }: ToolFac
   if (request.parallel_tool_calls === false && type !== 'none')
     sentChoice['disable_parallel_tool_use'] = true;
   const isDefault = type === 'auto' && sentChoice['disable_parallel_tool_use'] === undefined;
+  const isChanged = type === 'auto' && (choice.mode === 'required' || choice.isForeign === true);
   return {
     tools: sent.map(toolToUpstream),
     choice: sent.length === 0 || isDefault ? undefined : sentChoice,
-    changedChoice: isRefused && sent.length > 0 ? 'auto' : undefined,
+    changedChoice: isChanged && sent.length > 0 ? 'auto' : undefined,
     wrapped,
     dropped,
   };
