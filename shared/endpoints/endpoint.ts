@@ -64,6 +64,8 @@ export interface SentFacts {
   effort?: string | undefined;
   /** What was sent instead of the tool choice, if it is not the requested one. */
   toolChoice?: string | undefined;
+  /** The limit on output tokens that was sent. Null: none was. Absent: nothing is sent yet. */
+  outputTokensMax?: number | null | undefined;
   /** The service tier that the upstream used, if it said so. */
   serviceTier?: string | undefined;
 }

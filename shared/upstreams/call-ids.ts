@@ -2,6 +2,7 @@
  * Ids of tool calls. Vendors' short ids repeat between turns, so clients see a unique id that holds the vendor's
  * own; the vendor gets its own back.
  */
+import type { ChatMessage } from '../wire/chat-request.ts';
 import { fingerprint } from '../wire/fingerprint.ts';
 
 /** A vendor's id of this length or more is taken as unique and shown as it is. */
@@ -100,4 +101,64 @@ export function mappedIds(ids: Iterable<string>, form: CallIdForm): Map<string, 
 function madeId(id: string, salt: number, length: number): string {
   const digits = fingerprint(`${salt}:${id}`) + fingerprint(`${id}:${salt}`);
   return length < 10 ? digits.slice(-length).padStart(length, '0') : `call${digits}`;
+}
+
+/**
+ * The ids of tool calls as they go up: the vendor's own where this channel gave them, else the client's, mapped where
+ * the vendor would refuse them. An id that an earlier call used already is another call's and becomes another id.
+ */
+export interface SentIds {
+  /** The ids of an assistant message's calls, in order. */
+  calls(message: ChatMessage): readonly string[];
+  /** The id of the call that a tool message answers. */
+  result(message: ChatMessage): string;
+}
+
+export function sentIds(
+  messages: readonly ChatMessage[],
+  { callIds, form }: { callIds: CallIds; form: CallIdForm },
+): SentIds {
+  const unique = uniqueNames();
+  /** What the calls of the latest turn with a client's id are called, without those answered before another. */
+  const open = new Map<string, string[]>();
+  const calls = new Map<ChatMessage, string[]>();
+  const results = new Map<ChatMessage, string>();
+  for (const message of messages) {
+    if (message.role === 'tool') {
+      const id = message.tool_call_id ?? '';
+      const left = open.get(id) ?? [];
+      results.set(message, (left.length > 1 ? left.shift() : left[0]) ?? callIds.vendorId(id));
+    }
+    const asked = (message.tool_calls ?? []).map((call, index) => call.id ?? `call_${index}`);
+    for (const id of asked) open.set(id, []);
+    const ids = asked.map((id) => {
+      const own = unique(callIds.vendorId(id));
+      open.get(id)?.push(own);
+      return own;
+    });
+    if (ids.length > 0) calls.set(message, ids);
+  }
+  const mapped = mappedIds([...[...calls.values()].flat(), ...results.values()], form);
+  const sent = (id: string): string => mapped.get(id) ?? id;
+  return {
+    calls: (message) => (calls.get(message) ?? []).map(sent),
+    result: (message) => sent(results.get(message) ?? ''),
+  };
+}
+
+/** The names of calls in their order: one that came before gets the number of its use. */
+function uniqueNames(): (id: string) => string {
+  const counts = new Map<string, number>();
+  const used = new Set<string>();
+  return (id) => {
+    let count = (counts.get(id) ?? 0) + 1;
+    let own = count === 1 ? id : `${id}_${count}`;
+    while (used.has(own)) {
+      count += 1;
+      own = `${id}_${count}`;
+    }
+    counts.set(id, count);
+    used.add(own);
+    return own;
+  };
 }

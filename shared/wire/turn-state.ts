@@ -32,3 +32,22 @@ export interface TurnState {
   readonly callIds: readonly string[];
   readonly parts: readonly StatePart[];
 }
+
+/**
+ * Cuts a turn's text into the stretches of its layout. Clients that keep messages apart may come back with a line feed
+ * between them. Undefined: the client changed the text.
+ */
+export function stretchesOf(text: string, parts: readonly StatePart[]): string[] | undefined {
+  const lengths = parts.flatMap((part) => ('text' in part ? [part.text] : []));
+  for (const separator of ['', '\n']) {
+    const stretches: string[] = [];
+    let at = 0;
+    for (const length of lengths) {
+      stretches.push(text.slice(at, at + length));
+      at += length + separator.length;
+    }
+    const isExact = stretches.every((stretch, i) => stretch.length === lengths[i]);
+    if (isExact && stretches.join(separator) === text) return stretches;
+  }
+  return undefined;
+}

@@ -16,7 +16,7 @@ export function echoOf(request: ResponsesRequest, chat: ChatRequest, sent: SentF
     background: false,
     frequency_penalty: numberOr(0, inForce('frequency_penalty', request['frequency_penalty'])),
     instructions: request.instructions ?? null,
-    max_output_tokens: request.max_output_tokens ?? null,
+    max_output_tokens: limitInForce(request.max_output_tokens ?? null, sent),
     max_tool_calls: countOrNull(inForce('max_tool_calls', request['max_tool_calls'])),
     metadata: recordOrEmpty(inForce('metadata', request['metadata'])),
     parallel_tool_calls: inForce('parallel_tool_calls', request.parallel_tool_calls) ?? true,
@@ -39,6 +39,10 @@ export function echoOf(request: ResponsesRequest, chat: ChatRequest, sent: SentF
     truncation: inForce('truncation', request['truncation']) === 'auto' ? 'auto' : 'disabled',
   };
 }
+
+/** Null where the client set none, since a limit of the relay's own is no field of its request. */
+const limitInForce = (asked: number | null, { outputTokensMax }: SentFacts): number | null =>
+  asked === null || outputTokensMax === undefined ? asked : outputTokensMax;
 
 function echoedText(text: ResponsesRequest['text'], lost: ReadonlySet<string>): JsonRecord {
   const { verbosity, ...rest } = text ?? {};

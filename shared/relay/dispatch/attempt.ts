@@ -81,7 +81,8 @@ export class Attempt {
     const { usage, usageClamped = false, serviceTier } = this.#reader ?? {};
     const { dropped = [], effort, toolChoice } = this.#built?.sent ?? {};
     const named = this.#stateDropped ? [...new Set([...dropped, 'reasoning'])] : dropped;
-    const sent = { dropped: named, effort, toolChoice, serviceTier };
+    const outputTokensMax = this.#built && (this.#built.sent.outputTokensMax ?? null);
+    const sent = { dropped: named, effort, toolChoice, outputTokensMax, serviceTier };
     return { upstreamStatus: this.#upstreamStatus, usage, usageClamped, sent, state: this.#state() };
   }
 

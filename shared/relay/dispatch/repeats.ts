@@ -9,7 +9,7 @@ import type { Variant } from './variant.ts';
 
 export interface RefusedForm {
   error: UpstreamError;
-  sent: Pick<SentBody, 'outputTokensMax'>;
+  sent: Pick<SentBody, 'outputTokensMax' | 'limitIsLeast'>;
   variant: Variant;
   /** Other dialects that the channel's type may speak, each with its path. */
   otherDialects: readonly { name: string; path: string }[];
@@ -37,7 +37,8 @@ function refusedPart({ error, sent, limitIsBalance }: RefusedForm): Repeat | und
   if (echoedField.test(textOf(param) ?? '')) return 'state';
   const message = textOf(error.message) ?? '';
   const isLimit = limitName.test(message) && tooLarge.test(message);
-  return sent.outputTokensMax !== undefined && !limitIsBalance && isLimit ? 'limit' : undefined;
+  const isLowered = sent.outputTokensMax !== undefined && sent.limitIsLeast !== true;
+  return isLowered && !limitIsBalance && isLimit ? 'limit' : undefined;
 }
 
 /** A message's field that its client got from another upstream and that this one does not take. */

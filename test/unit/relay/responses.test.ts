@@ -50,6 +50,19 @@ describe('the response object', () => {
     });
   });
 
+  it.each<[string, number | null, object, number | null]>([
+    ['as it was asked for', 50, {}, 50],
+    ['as the channel lowered it', 50, { max_output_tokens: 20 }, 20],
+    ['as the channel set it', 50, { set: { max_tokens: 30 } }, 30],
+    ['not where it was left out', 50, { drop: ['max_tokens'] }, null],
+    ['not where the client set none', null, { set: { max_tokens: 30 } }, null],
+  ])('has the limit that was sent: %s', async (_case, limit, params, expected) => {
+    const response = await responseTo({ ...ask, max_output_tokens: limit }, hello, {
+      channels: [{ params }],
+    });
+    expect(response).toMatchObject({ max_output_tokens: expected });
+  });
+
   it('was never completed when it was cut short', async () => {
     const response = await responseTo(ask, [delta('Hel'), finish('length'), usage(7, 2), done]);
     expect(response).toMatchObject({

@@ -223,6 +223,45 @@ describe('calls', () => {
     expect(reader.finishedChoices).toBe(1);
   });
 
+  it.each([
+    ['f', 'tool_use'],
+    ['f', 'end_turn'],
+    ['f', undefined],
+    ['patch', 'tool_use'],
+  ])('without end and with half of its arguments is cut: %s, %s', (name, reason) => {
+    const finished = reason === undefined ? [] : [finish(reason)];
+    const events = [begin, start(use('a', name), 0), json('{"a":'), ...finished, end];
+    expect(() => readEvents(events, wrapping)).toThrow('upstream failed: cut');
+  });
+
+  it('without end are shown where their arguments are whole, or the answer says that it was cut', () => {
+    const called = (args: string, reason: string): Json =>
+      message([begin, start(use('a'), 0), json(args), finish(reason), end]);
+    expect(called('{"a":1}', 'tool_use')).toMatchObject({
+      finish_reason: 'tool_calls',
+      tool_calls: [{ function: { arguments: '{"a":1}' } }],
+    });
+    expect(called('{"a":', 'max_tokens')).toMatchObject({
+      finish_reason: 'length',
+      tool_calls: [{ function: { arguments: '{"a":' } }],
+    });
+  });
+
+  it.each([
+    ['{"patch":"a"}', 'a'],
+    ['"a"', 'a'],
+    ['a', 'a'],
+    ['{"input":3}', '{"input":3}'],
+    ['', ''],
+  ])('of free text are read in whatever wrapper: %s', (args, input) => {
+    const block = start(use('p', 'patch'), 0);
+    const { tool_calls: calls } = message(
+      [begin, block, json(args), stop(0), finish('tool_use'), end],
+      wrapping,
+    );
+    expect(calls).toMatchObject([{ type: 'custom', custom: { name: 'patch', input } }]);
+  });
+
   it.each(['{"input":"a', '{"input":3}', ''])('of free text that are cut are never shown: %s', (args) => {
     const events = [begin, start(use(longId('p'), 'patch'), 0), json(args), finish('max_tokens'), end];
     expect(message(events, wrapping)).toMatchObject({ tool_calls: null, finish_reason: 'length' });
@@ -346,6 +385,7 @@ describe('an answer that is none', () => {
       'calls',
       (at) => Array.from({ length: at < 4 ? 300 : 0 }, (_, index) => start(use('a'), at * 1000 + index)),
     ],
+    ['text with ids', (at) => start({ type: 'text', text: '', id: 'x'.repeat(1e6) + at }, at)],
   ])('is too large with 100 MB of %s', (_case, event) => {
     const reader = new MessagesReader(wrapping);
     const push = (at: number): unknown =>
@@ -353,6 +393,16 @@ describe('an answer that is none', () => {
     expect(() => Array.from({ length: 100 }, (_, at) => push(at))).toThrow('upstream failed: too_large');
   });
 });
+
+it.each(['thinking', 'signature', 'data', 'later'])(
+  'eight whole blocks of thinking with 7 MB of %s are too large',
+  (field) => {
+    const blocks = Array.from({ length: 8 }, (_, at) =>
+      start({ type: 'thinking', thinking: 't', [field]: 'x'.repeat(7e6) }, at),
+    );
+    expect(() => readEvents([begin, ...blocks, end])).toThrow('upstream failed: too_large');
+  },
+);
 
 describe('usage', () => {
   const usage = (...values: unknown[]): unknown => {

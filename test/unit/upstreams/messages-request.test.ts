@@ -75,6 +75,27 @@ describe('the body', () => {
       [],
     ],
     [
+      "has no more than the client's limit when it was refused",
+      { max_tokens: 100 },
+      { without: new Set(['limit' as const]) },
+      { ...base, max_tokens: 100 },
+      [],
+    ],
+    [
+      'has the default when a higher limit was refused and no maximum is known',
+      { max_tokens: 90_000 },
+      { without: new Set(['limit' as const]) },
+      base,
+      [],
+    ],
+    [
+      'is asked for as the channel answers, whatever it sets',
+      {},
+      { stream: false, set: { stream: true } },
+      { ...base, stream: undefined },
+      [],
+    ],
+    [
       'puts the fields of the channel over all others',
       {},
       { set: { max_tokens: 5, speed: 'fast' } },
@@ -85,7 +106,7 @@ describe('the body', () => {
       'leaves out what the channel drops, after all',
       {},
       { set: { speed: 'fast' }, drop: ['speed', 'stream'] },
-      { ...base, stream: undefined },
+      base,
       [],
     ],
     ['has stop sequences', { stop: ['a', ''] }, {}, { ...base, stop_sequences: ['a'] }, []],
@@ -438,6 +459,20 @@ describe('thinking', () => {
   });
 });
 
+describe('the limit', () => {
+  it.each<[string, object, Partial<RequestSettings>, number | undefined, boolean]>([
+    ['is the least that helps', { max_tokens: 100 }, {}, 100, true],
+    ['may be lower in a repeat', { max_tokens: 90_000 }, {}, 90_000, false],
+    ["is the model's own", { max_tokens: 900_000 }, { model: 'claude-opus-4-7' }, 128_000, true],
+    ['is what the channel sets', { max_tokens: 90_000 }, { set: { max_tokens: 5 } }, 5, true],
+    ['is none where the channel drops it', {}, { drop: ['max_tokens'] }, undefined, true],
+  ])('that is reported %s', (_case, request, more, outputTokensMax, limitIsLeast) => {
+    const sent = send(request, more);
+    expect(sent).toMatchObject({ limitIsLeast });
+    expect(sent.outputTokensMax).toBe(outputTokensMax);
+  });
+});
+
 describe('tools', () => {
   const weatherTool = { name: 'weather', input_schema: { type: 'object', properties: {} } };
   const clockTool = { name: 'clock', input_schema: { type: 'object', properties: {} } };
@@ -446,7 +481,7 @@ describe('tools', () => {
     description: 'Patches.',
     input_schema: {
       type: 'object',
-      properties: { input: { type: 'string' } },
+      properties: { input: { type: 'string', description: 'The whole input of the tool, as plain text.' } },
       required: ['input'],
       additionalProperties: false,
     },
@@ -474,7 +509,7 @@ describe('tools', () => {
       {},
       both,
       undefined,
-      undefined,
+      'auto',
     ],
     [
       'are called one at a time',
@@ -577,7 +612,7 @@ describe('tools', () => {
     const format = { type: 'grammar', grammar: { definition: 'start: "x"', syntax: 'lark' } };
     const { body, wrapped } = send({ tools: [{ type: 'custom', custom: { ...patch.custom, format } }] });
     expect([...wrapped]).toEqual(['patch']);
-    expect(JSON.stringify(body['tools'])).toContain('(lark):\\nstart: \\"x\\"');
+    expect(JSON.stringify(body['tools'])).toContain('grammar (lark):\\nstart: \\"x\\"');
   });
 
   it('that run elsewhere are left out unless the row allows them', () => {
@@ -585,6 +620,7 @@ describe('tools', () => {
     expect(send({ tools: [search], tool_choice: { type: 'web_search' } })).toMatchObject({
       dropped: ['tools', 'tool_choice'],
     });
+    expect(send({ tools: [search, weather], tool_choice: { type: 'web_search' } }).toolChoice).toBe('auto');
     expect(send({ tools: [search] }).body).not.toHaveProperty('tools');
     expect(send({ tools: [search] }, { allow: [search.type] }).body['tools']).toEqual([search]);
   });

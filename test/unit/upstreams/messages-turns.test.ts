@@ -226,6 +226,11 @@ describe('ids of calls', () => {
     const sent = ids(shown.flatMap(loop));
     expect(new Set(sent).size).toBe(2);
   });
+
+  it('that come twice in one turn are answered in their order', () => {
+    const twice = [user('a'), calling(call('x'), call('x')), result('x'), result('x')];
+    expect(ids([...twice, ...loop('x_2')])).toEqual(['x', 'x_2', 'x', 'x_2', 'x_2_2', 'x_2_2']);
+  });
 });
 
 describe('state of a turn', () => {
@@ -261,6 +266,17 @@ describe('state of a turn', () => {
     expect(JSON.stringify(sendState(layout))).toBe(
       JSON.stringify([thought, text('first.'), use('1'), hidden, text('second.'), use('2')]),
     );
+  });
+
+  it('goes up at its place when the client joined the texts with a line feed', () => {
+    expect(sendState(layout, {}, { ...message, content: 'first.\nsecond.' })).toEqual([
+      thought,
+      text('first.'),
+      use('1'),
+      hidden,
+      text('second.'),
+      use('2'),
+    ]);
   });
 
   it.each<[string, object]>([

@@ -46,6 +46,28 @@ const reasoning = (id: string): { type: string } & Record<string, unknown> => ({
   summary: [],
 });
 
+describe('ids of calls', () => {
+  const idsOf = (messages: ChatMessage[]): unknown[] =>
+    (itemsOf(messages) as { call_id?: string }[]).flatMap(({ call_id: id }) => id ?? []);
+
+  it('that the upstream used twice in one turn go up as two, each with its result', () => {
+    const [one = '', two = ''] = [0, 1].map((index) => callIds.show('x', index));
+    const turn = [assistant(null, call(one), call(two)), result(two), result(one)];
+    expect(idsOf([user('a'), ...turn])).toEqual(['x', 'x_2', 'x_2', 'x']);
+  });
+
+  it('that the client used twice go up as two', () => {
+    const turn = [assistant(null, call('x'), customCall('x')), result('x'), result('x')];
+    expect(idsOf(turn)).toEqual(['x', 'x_2', 'x', 'x_2']);
+    expect(itemsOf(turn)).toMatchObject([
+      {},
+      {},
+      { type: 'function_call_output' },
+      { type: 'custom_tool_call_output' },
+    ]);
+  });
+});
+
 describe('the items of messages', () => {
   const pdf = 'data:application/pdf;base64,AA==';
   it.each<[string, ChatMessage[], object[]]>([

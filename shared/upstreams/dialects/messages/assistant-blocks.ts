@@ -1,7 +1,7 @@
 /** The blocks of an assistant turn: its text, its calls, and the thinking that the vendor wants back with them. */
 import type { ChatMessage, ChatToolCall } from '../../../wire/chat-request.ts';
 import { asRecord, isRecord, parseJson, type JsonRecord } from '../../../wire/json-record.ts';
-import type { StatePart } from '../../../wire/turn-state.ts';
+import { stretchesOf, type StatePart } from '../../../wire/turn-state.ts';
 import { CannotCarry } from '../../dialect.ts';
 import { cacheControlOf, textBlocks, withMessageBreakpoint } from './part-blocks.ts';
 
@@ -24,28 +24,26 @@ export function assistantBlocks({ message, path, ids, state }: AssistantTurn): J
 }
 
 function rebuilt(state: readonly StatePart[], text: string, calls: readonly JsonRecord[]): JsonRecord[] {
-  if (!fits(state, text, calls.length)) {
+  const stretches = hasEachCall(state, calls.length) ? stretchesOf(text, state) : undefined;
+  if (!stretches) {
     return [
       ...state.flatMap((part) => ('opaque' in part ? thinking(part.opaque) : [])),
       ...textBlocks(text),
       ...calls,
     ];
   }
-  let at = 0;
   return state.flatMap((part) => {
     if ('opaque' in part) return thinking(part.opaque);
     if ('call' in part) return calls.slice(part.call, part.call + 1);
-    at += part.text;
-    return textBlocks(text.slice(at - part.text, at));
+    return textBlocks(stretches.shift() ?? '');
   });
 }
 
-/** Whether the layout accounts for all text and for each call once. */
-function fits(state: readonly StatePart[], text: string, calls: number): boolean {
-  const length = state.reduce((sum, part) => sum + ('text' in part ? part.text : 0), 0);
+/** Whether the layout accounts for each call once. */
+function hasEachCall(state: readonly StatePart[], calls: number): boolean {
   const indexes = state.flatMap((part) => ('call' in part ? [part.call] : []));
   const isComplete = new Set(indexes).size === calls && indexes.every((index) => index < calls);
-  return length === text.length && indexes.length === calls && isComplete;
+  return indexes.length === calls && isComplete;
 }
 
 /** Nothing but thinking is opaque here; anything else comes from a damaged store. */

@@ -3,7 +3,8 @@
  * its JSON is complete, and then becomes a custom call; cut inside, it is never shown, so that nobody runs it.
  */
 import type { ToolCallDelta } from '../../../wire/chat-response.ts';
-import { asRecord, isRecord, parseJson, type JsonRecord } from '../../../wire/json-record.ts';
+import { isRecord, parseJson, type JsonRecord } from '../../../wire/json-record.ts';
+import { unwrappedInput } from '../../custom-tools.ts';
 import type { ReaderContext } from '../../dialect.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 
@@ -72,19 +73,29 @@ export class CallBlock {
       : [{ index: this.index, function: { arguments: piece } }];
   }
 
+  /** Its arguments began and are no JSON yet. */
+  get isIncomplete(): boolean {
+    return this.#text !== '' && parseJson(this.#text) === undefined;
+  }
+
   /** A call without arguments gets an empty object, so that all arguments are JSON. */
-  end(): ToolCallDelta[] {
+  end(isCut = false): ToolCallDelta[] {
     const isWithoutPieces = this.#text === '';
     if (isWithoutPieces) this.#text = inputText(this.#input);
-    if (this.#isWrapped) return this.#unwrapped();
+    if (this.#isWrapped) return this.#unwrapped(isCut);
     return this.index === undefined || !isWithoutPieces
       ? []
       : [{ index: this.index, function: { arguments: this.#text } }];
   }
 
-  #unwrapped(): ToolCallDelta[] {
-    const { input } = asRecord(parseJson(this.#text));
-    if (typeof input !== 'string') return [];
+  #unwrapped(isCut: boolean): ToolCallDelta[] {
+    const text = this.#text;
+    const input = unwrappedInput(text);
+    // A text without a wrapper is whole only where its block ended.
+    const isWhole = isCut
+      ? input !== '' && input !== text
+      : parseJson(text) !== undefined || !text.trimStart().startsWith('{');
+    if (!isWhole) return [];
     const { index, id } = this.#numbers.next(this.#vendorId);
     this.index = index;
     return [{ index, id, type: 'custom', custom: { name: this.#name, input } }];

@@ -16,7 +16,7 @@ const blocksMax = 4096;
 
 interface Block {
   kind: 'text' | 'thinking' | 'redacted_thinking' | 'tool_use' | 'other';
-  upstreamIndex: unknown;
+  upstreamIndex: number | undefined;
   /** The block as it started, with all fields that the vendor wants back. */
   source: JsonRecord;
   text: string;
@@ -51,6 +51,11 @@ export class ContentBlocks {
 
   get anyOpen(): boolean {
     return this.#blocks.some(({ isOpen }) => isOpen);
+  }
+
+  /** A call has neither its end nor all of its arguments. */
+  get anyCutCall(): boolean {
+    return this.#blocks.some(({ isOpen, call }) => isOpen && call?.isIncomplete === true);
   }
 
   /** The parts of the turn so far; undefined if none is opaque. */
@@ -93,10 +98,11 @@ export class ContentBlocks {
   #open(index: unknown, source: JsonRecord): ChatDelta[] {
     if (this.#blocks.length >= blocksMax) throw new UpstreamFailure('too_large');
     const kind = kinds.get(source['type']) ?? 'other';
-    const held = kind === 'other' ? {} : source;
+    const held = heldFields(kind, source);
+    this.#count(JSON.stringify(held).length);
     const block: Block = {
       kind,
-      upstreamIndex: index,
+      upstreamIndex: typeof index === 'number' ? index : undefined,
       source: held,
       text: '',
       from: this.#textLength,
@@ -105,7 +111,6 @@ export class ContentBlocks {
       citations: [],
     };
     this.#blocks.push(block);
-    if (kind === 'redacted_thinking' || kind === 'tool_use') this.#count(JSON.stringify(source).length);
     if (kind === 'tool_use') {
       block.call = new CallBlock(source, this.#numbers);
       return callDelta(block.call.start());
@@ -153,7 +158,7 @@ export class ContentBlocks {
   #close(block: Block, isCut = false): ChatDelta[] {
     block.isOpen = false;
     if (isCut && block.kind === 'thinking' && block.signature === '') block.kind = 'other';
-    if (block.call) return callDelta(block.call.end());
+    if (block.call) return callDelta(block.call.end(isCut));
     if (block.citations.length === 0) return [];
     const range = { start_index: block.from, end_index: block.from + block.text.length };
     const annotations = block.citations.map((citation): UrlCitation => ({
@@ -190,6 +195,22 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 
 const callDelta = (calls: NonNullable<ChatDelta['tool_calls']>): ChatDelta[] =>
   calls.length > 0 ? [{ tool_calls: calls }] : [];
+
+/**
+ * What a block keeps of its start. Of text, what tells a repeated start. Of thinking, all that goes back, but its text
+ * and signature, which are kept apart: they hold their place, so that the fields go back in their order.
+ */
+function heldFields(kind: Block['kind'], source: JsonRecord): JsonRecord {
+  const { type, id, data, thinking, signature } = source;
+  if (kind === 'other') return {};
+  if (kind === 'text') return { type, id, data };
+  if (kind !== 'thinking') return source;
+  return {
+    ...source,
+    ...(typeof thinking === 'string' && { thinking: '' }),
+    ...(typeof signature === 'string' && { signature: '' }),
+  };
+}
 
 /** Whether a start only repeats the one before: calls by their id, hidden thinking by its data, others by their kind. */
 const isSameBlock = (one: JsonRecord, other: JsonRecord): boolean =>

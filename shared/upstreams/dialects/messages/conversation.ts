@@ -5,10 +5,10 @@
  */
 import type { ChatMessage } from '../../../wire/chat-request.ts';
 import type { JsonRecord } from '../../../wire/json-record.ts';
+import { sentIds, type SentIds } from '../../call-ids.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import { assistantBlocks } from './assistant-blocks.ts';
 import { cacheControlOf, contentBlocks, textBlocks, withMessageBreakpoint } from './part-blocks.ts';
-import { sentIds, type SentIds } from './sent-ids.ts';
 
 export interface Turn {
   role: 'user' | 'assistant';
@@ -32,7 +32,8 @@ export function conversation(messages: readonly ChatMessage[], settings: Request
   const system = leading.flatMap((message, index) =>
     withMessageBreakpoint(contentBlocks(message.content, `messages[${index}]`), message),
   );
-  const ids = sentIds(messages, settings);
+  const form = settings.quirks.callIds === 'alnum9' ? 'alnum9' : 'word64';
+  const ids = sentIds(messages, { callIds: settings.callIds, form });
   const turns: Turn[] = [];
   for (const [offset, message] of messages.slice(leading.length).entries()) {
     const path = `messages[${leading.length + offset}]`;

@@ -75,6 +75,9 @@ export class MessagesReader implements AnswerReader {
       throw new UpstreamFailure(isBegun ? 'cut' : 'junk');
     }
     if (this.#finish === undefined && !this.#blocks.any) throw new UpstreamFailure('empty');
+    // A client runs the calls of an answer that says it is whole.
+    const isWithheld = this.#finish === 'length' || this.#finish === 'content_filter';
+    if (!isWithheld && this.#blocks.anyCutCall) throw new UpstreamFailure('cut');
     const last = this.#blocks.end().map((delta) => this.#delta(delta));
     const opening = this.#roleSent ? [] : [this.#delta({ content: '' })];
     const reason = agree(this.#finish ?? 'stop', this.#blocks.anyCalls);

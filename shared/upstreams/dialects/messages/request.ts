@@ -67,10 +67,11 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
     ...sampling.fields,
     ...(stop.length > 0 && { stop_sequences: stop }),
     ...(tier && { service_tier: tier }),
-    ...(settings.stream && { stream: true }),
   };
   Object.assign(body, settings.set);
   for (const field of settings.drop) delete body[field];
+  delete body['stream'];
+  if (settings.stream) body['stream'] = true;
   const dropped = [
     ...tools.dropped,
     ...thinking.dropped,
@@ -80,12 +81,15 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
     ...Object.keys(unknown),
     ...(settings.without.has('state') && settings.states.size > 0 ? ['reasoning'] : []),
   ];
+  const { max_tokens: sentLimit } = body;
+  const repeated = limitOf(request, { ...settings, without: new Set(['limit']) }, rules);
   return {
     body,
     dropped,
     effort: thinking.changedEffort,
     toolChoice: tools.changedChoice,
-    outputTokensMax,
+    outputTokensMax: typeof sentLimit === 'number' ? sentLimit : undefined,
+    limitIsLeast: settings.set['max_tokens'] !== undefined || repeated >= outputTokensMax,
     wrapped: tools.wrapped,
   };
 }
@@ -95,19 +99,18 @@ const isSet = (value: unknown): boolean => value !== undefined && value !== null
 
 /**
  * The limit, which the vendor requires. Never more than the balance covers, the channel allows and the model's
- * documented maximum. `outputTokensLimit` is also what a client of another endpoint asked for.
+ * documented maximum. `outputTokensLimit` is also what a client of another endpoint asked for. After a refusal, also
+ * never more than the default where no maximum is documented.
  */
 function limitOf(request: ChatRequest, settings: RequestSettings, { outputTokensMax }: ModelRules): number {
   const { outputTokensDefault, outputTokensLimit, maxOutputTokens, without } = settings;
-  const fallback = without.has('limit') ? (outputTokensMax ?? outputTokensDefault) : outputTokensDefault;
-  const asked = without.has('limit')
-    ? undefined
-    : (request.max_completion_tokens ?? request.max_tokens ?? undefined);
+  const asked = request.max_completion_tokens ?? request.max_tokens ?? outputTokensLimit;
+  const documented = without.has('limit') ? (outputTokensMax ?? outputTokensDefault) : outputTokensMax;
   return Math.min(
-    asked ?? (without.has('limit') ? fallback : (outputTokensLimit ?? fallback)),
+    asked ?? outputTokensDefault,
     outputTokensLimit ?? Infinity,
     maxOutputTokens ?? Infinity,
-    outputTokensMax ?? Infinity,
+    documented ?? Infinity,
   );
 }
 

@@ -1,6 +1,7 @@
 /** Tools and the choice of them. Tools whose input is free text become functions with one text `input`. */
 import type { ChatRequest, ChatTool } from '../../../wire/chat-request.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { wrappedTool } from '../../custom-tools.ts';
 import { cacheControlOf } from './part-blocks.ts';
 
 export interface ToolFields {
@@ -52,10 +53,11 @@ export function toolFields(request: ChatRequest, { allow, forcesCalls }: ToolFac
   if (request.parallel_tool_calls === false && type !== 'none')
     sentChoice['disable_parallel_tool_use'] = true;
   const isDefault = type === 'auto' && sentChoice['disable_parallel_tool_use'] === undefined;
+  const isChanged = type === 'auto' && (choice.mode === 'required' || choice.isForeign === true);
   return {
     tools: sent.map(toolToUpstream),
     choice: sent.length === 0 || isDefault ? undefined : sentChoice,
-    changedChoice: isRefused && sent.length > 0 ? 'auto' : undefined,
+    changedChoice: isChanged && sent.length > 0 ? 'auto' : undefined,
     wrapped,
     dropped,
   };
@@ -96,37 +98,15 @@ function nameOf(tool: ChatTool): string | undefined {
 
 function toolToUpstream(tool: ChatTool): JsonRecord {
   const cache = cacheControlOf(tool);
-  if (tool.type === 'custom') return { ...customTool(asRecord(tool['custom'])), ...cache };
-  if (!tool.function) return { ...tool };
-  const { name, description, parameters, strict } = tool.function;
+  const { function: called } = tool.type === 'custom' ? wrappedTool(tool) : tool;
+  if (!called) return { ...tool };
+  const { name, description, parameters, strict } = called;
   return {
     name,
     ...(description ? { description } : {}),
     input_schema: { type: 'object', ...(parameters ?? { properties: {} }) },
     ...(strict === true && { strict }),
     ...cache,
-    ...cacheControlOf(tool.function),
-  };
-}
-
-function customTool({ name, description, format }: JsonRecord): JsonRecord {
-  const { grammar } = asRecord(format);
-  const { definition, syntax } = asRecord(grammar);
-  const rule =
-    typeof definition === 'string'
-      ? `The text of \`input\` has to match this grammar${typeof syntax === 'string' ? ` (${syntax})` : ''}:\n${definition}`
-      : '';
-  const text = [typeof description === 'string' ? description : '', rule]
-    .filter((each) => each !== '')
-    .join('\n\n');
-  return {
-    name,
-    ...(text !== '' && { description: text }),
-    input_schema: {
-      type: 'object',
-      properties: { input: { type: 'string' } },
-      required: ['input'],
-      additionalProperties: false,
-    },
+    ...cacheControlOf(called),
   };
 }

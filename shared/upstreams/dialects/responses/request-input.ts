@@ -2,7 +2,7 @@
 import type { ChatMessage, ChatToolCall } from '../../../wire/chat-request.ts';
 import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
-import { mappedIds } from '../../call-ids.ts';
+import { sentIds, type SentIds } from '../../call-ids.ts';
 import { wrappedInput } from '../../custom-tools.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import { inputParts, toolOutput } from './request-content.ts';
@@ -31,27 +31,23 @@ function statesOf(
 
 class InputItems {
   readonly #settings: InputSettings;
-  readonly #ids: Map<string, string>;
+  readonly #ids: SentIds;
   /** The ids of custom calls so far: their results have an item of their own. */
   readonly #custom = new Set<string>();
 
   constructor(messages: readonly ChatMessage[], settings: InputSettings) {
     this.#settings = settings;
-    const ids = messages.flatMap(({ tool_calls: calls, tool_call_id: result }) => [
-      ...(calls ?? []).map(({ id }) => id ?? ''),
-      ...(typeof result === 'string' ? [result] : []),
-    ]);
-    this.#ids = mappedIds(
-      ids.map((id) => settings.callIds.vendorId(id)),
-      settings.quirks.callIds,
-    );
+    this.#ids = sentIds(messages, { callIds: settings.callIds, form: settings.quirks.callIds });
   }
 
   itemsOf(message: ChatMessage, path: string): JsonRecord[] {
     const { role, content } = message;
     if (role === 'assistant') {
       const parts = statesOf(message, this.#settings);
-      return turnItems({ message, parts, callItem: (call) => this.#callItem(call) });
+      const ids = this.#ids.calls(message);
+      const callItem = (call: ChatToolCall, index: number): JsonRecord =>
+        this.#callItem(call, ids[index] ?? '');
+      return turnItems({ message, parts, callItem });
     }
     if (role === 'tool') return [this.#resultItem(message, path)];
     // The endpoint leaves the role `function` only to results without a call.
@@ -60,13 +56,7 @@ class InputItems {
     ];
   }
 
-  #id(clientId: string): string {
-    const id = this.#settings.callIds.vendorId(clientId);
-    return this.#ids.get(id) ?? id;
-  }
-
-  #callItem(call: ChatToolCall): JsonRecord {
-    const callId = this.#id(call.id ?? '');
+  #callItem(call: ChatToolCall, callId: string): JsonRecord {
     const { name, input } = asRecord(call['custom']);
     if (call.type !== 'custom' || typeof name !== 'string') {
       this.#custom.delete(callId);
@@ -86,10 +76,10 @@ class InputItems {
     return { type: 'function_call', call_id: callId, name, arguments: wrappedInput(text) };
   }
 
-  #resultItem({ tool_call_id: id, content }: ChatMessage, path: string): JsonRecord {
-    const callId = this.#id(id ?? '');
+  #resultItem(message: ChatMessage, path: string): JsonRecord {
+    const callId = this.#ids.result(message);
     const type = this.#custom.has(callId) ? 'custom_tool_call_output' : 'function_call_output';
-    return { type, call_id: callId, output: toolOutput(content, path) };
+    return { type, call_id: callId, output: toolOutput(message.content, path) };
   }
 }
 

@@ -1,15 +1,15 @@
 /** Rebuilds one assistant turn as the items that the upstream once sent: reasoning, messages and calls in their order. */
 import type { ChatMessage, ChatToolCall } from '../../../wire/chat-request.ts';
 import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
-import type { StatePart } from '../../../wire/turn-state.ts';
+import { stretchesOf, type StatePart } from '../../../wire/turn-state.ts';
 import { refusalText, spokenText } from './request-content.ts';
 
 export interface TurnReading {
   message: ChatMessage;
   /** The layout of the turn and what belongs between its parts. Undefined: nothing was kept. */
   parts: readonly StatePart[] | undefined;
-  /** The item of a call. */
-  callItem: (call: ChatToolCall) => JsonRecord;
+  /** The item of a call, which has this place among the message's calls. */
+  callItem: (call: ChatToolCall, index: number) => JsonRecord;
 }
 
 /**
@@ -18,10 +18,7 @@ export interface TurnReading {
  */
 export function turnItems({ message, parts = [], callItem }: TurnReading): JsonRecord[] {
   const text = spokenText(message.content);
-  const stretches = stretchesOf(
-    text,
-    parts.flatMap((part) => ('text' in part ? [part.text] : [])),
-  );
+  const stretches = stretchesOf(text, parts) ?? [text];
   const calls = new Map((message.tool_calls ?? []).entries());
   const phases = typeof message['phase'] === 'string' ? { phase: message['phase'] } : {};
   const items: JsonRecord[] = [];
@@ -44,14 +41,14 @@ export function turnItems({ message, parts = [], callItem }: TurnReading): JsonR
     } else {
       const call = calls.get(part.call);
       calls.delete(part.call);
-      add(call && callItem(call));
+      add(call && callItem(call, part.call));
     }
   }
   const refusal = refusalText(message);
   const rest = stretches.join('');
   if (rest !== '') add(messageItem(textPart(rest), phases));
   if (refusal !== '') add(messageItem({ type: 'refusal', refusal }, phases));
-  for (const call of calls.values()) add(callItem(call));
+  for (const [index, call] of calls) add(callItem(call, index));
   return items;
 }
 
@@ -63,21 +60,3 @@ const messageItem = (part: JsonRecord, phase: JsonRecord): JsonRecord => ({
   ...phase,
   content: [part],
 });
-
-/**
- * Cuts a turn's text into the stretches that it was sent in. Clients that keep messages apart may come back with a
- * line feed between them. A text that the client changed stays whole.
- */
-function stretchesOf(text: string, lengths: readonly number[]): string[] {
-  for (const separator of ['', '\n']) {
-    const stretches: string[] = [];
-    let at = 0;
-    for (const length of lengths) {
-      stretches.push(text.slice(at, at + length));
-      at += length + separator.length;
-    }
-    const isExact = stretches.every((stretch, i) => stretch.length === lengths[i]);
-    if (lengths.length > 0 && isExact && stretches.join(separator) === text) return stretches;
-  }
-  return [text];
-}
