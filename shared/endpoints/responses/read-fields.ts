@@ -5,7 +5,7 @@ import { ResponsesRequest } from './responses-request.ts';
 /** Values of `include` that the relay serves itself, whatever the upstream speaks. */
 const encryptedReasoning = 'reasoning.encrypted_content';
 const outputLogprobs = 'message.output_text.logprobs';
-/** Codex's, with the ids of its session. */
+/** Codex's own facts about its session. Upstreams refuse it, since it is not in OpenAI's schema. */
 const clientMetadata = 'client_metadata';
 
 /** Fields with the same name in chat, by the test of their values. A value of another kind is ignored. */
@@ -28,8 +28,6 @@ const handled = new Set([
   clientMetadata,
   'background',
   'stream_options',
-  // Codex's own facts about its session. Upstreams refuse it, since it is not in OpenAI's schema.
-  'client_metadata',
 ]);
 
 /** The fields of the request beside its input and its tools, under their names in chat. */
@@ -40,6 +38,7 @@ export const chatFields = (request: ResponsesRequest): Partial<ChatRequest> => (
     ),
   ),
   ...(request.reasoning?.effort && { reasoning_effort: request.reasoning.effort }),
+  ...(request.stop && { stop: request.stop }),
   ...logprobs(request),
   ...outputForm(request),
 });
