@@ -80,6 +80,15 @@ describe('how a channel differs from its dialect', () => {
     [{ ...openai, endpoint: 'https://api.openai.com/v1' }, 'gpt-4o', { echoes: [] }],
     [azure, 'gpt-4o', { echoes: [] }],
     [openai, 'gpt-4o', { echoes: undefined }],
+    [
+      { ...openai, endpoint: 'https://api.openai.com/v1' },
+      'gpt-5.6',
+      { sampling: 'none', limitFields: ['max_completion_tokens'] },
+    ],
+    [azure, 'o3-mini', { sampling: 'none', limitFields: ['max_completion_tokens'] }],
+    [azure, 'gpt-4o', { limitFields: undefined }],
+    [openai, 'gpt-5.6', { sampling: 'none', limitFields: undefined }],
+    [{ ...azure, max_tokens_field: 'max_tokens' }, 'gpt-5.6', { limitFields: undefined }],
   ])('needs no setting: %j, %s', (row, name, quirks) => {
     expect(quirksOf(rowOf({ ...row, mapper: { m: name } }), 'm')).toMatchObject(quirks);
   });
