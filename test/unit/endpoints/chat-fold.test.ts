@@ -14,6 +14,5 @@ it('an answer with more log probabilities in one chunk than a call may have argu
   };
   const fold = new ChunksToCompletion();
   fold.push(chunk);
-  const [choice] = fold.completion().choices;
-  expect((choice?.logprobs as { content: unknown[] }).content).toHaveLength(1_500_000);
+  expect(fold.completion().choices).toMatchObject([{ logprobs: { content: { length: 1_500_000 } } }]);
 });
