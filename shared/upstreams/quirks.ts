@@ -38,7 +38,7 @@ export interface Quirks {
   thinkTags: boolean;
   /** The efforts that it knows. Undefined: the dialect's own. */
   efforts: readonly string[] | undefined;
-  /** It accepts tools whose input is free text. Undefined: it does if the client wrote them in its form. */
+  /** It accepts tools whose input is free text. Undefined: as most upstreams of its dialect do. */
   customTools: boolean | undefined;
   /**
    * What it wants back with every turn that called tools: `reasoning_content` or `thought_signature`. Undefined: what

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { commonFields, unknownField } from './chat/rules.ts';
+import { commonFields, functionsAlone, unknownField } from './chat/rules.ts';
 import { secretOf, type ChatCall } from './chat/request.ts';
 import type { ChatStyle } from './chat/reply.ts';
 import { serveChat, type ChatServer } from './chat/serve.ts';
@@ -84,6 +84,10 @@ const rules: Rule<ChatCall>[] = [
       return field !== undefined && { status: 400, message, param: field };
     },
   },
+  functionsAlone({ source: 'https://ai.google.dev/gemini-api/docs/openai', date: '2026-11-22' }, (tool) => ({
+    status: 400,
+    message: `Invalid value at 'tools[${tool}].type': only functions are supported.`,
+  })),
   {
     id: 'model',
     says: 'Models that do not exist answer 404.',

@@ -77,9 +77,9 @@ describe('how a channel differs from its dialect', () => {
     [{ type: 'gemini', secret }, 'gemini-3-pro-preview', { wantsBack: 'thought_signature' }],
     [{ type: 'gemini', secret }, 'gemini-flash-latest', { wantsBack: 'thought_signature' }],
     [{ type: 'gemini', secret }, 'gemini-2.5-pro', { wantsBack: undefined, echoes: ['extra_content'] }],
-    [{ ...openai, endpoint: 'https://api.openai.com/v1' }, 'gpt-4o', { echoes: [] }],
-    [azure, 'gpt-4o', { echoes: [] }],
-    [openai, 'gpt-4o', { echoes: undefined }],
+    [{ ...openai, endpoint: 'https://api.openai.com/v1' }, 'gpt-4o', { echoes: [], customTools: true }],
+    [azure, 'gpt-4o', { echoes: [], customTools: true }],
+    [openai, 'gpt-4o', { echoes: undefined, customTools: undefined }],
     [
       { ...openai, endpoint: 'https://api.openai.com/v1' },
       'gpt-5.6',
