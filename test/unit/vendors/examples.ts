@@ -216,6 +216,12 @@ const geminiExamples: Record<string, Example> = {
     says: /^\[.*Unknown name \\"seed\\": Cannot find field/,
     keeps: gemini({ reasoning_effort: 'low' }),
   },
+  'unknown-nested-name': {
+    breaks: gemini({ messages: [user([{ type: 'text', text: 'hello', cache_control: {} }])] }),
+    status: 400,
+    says: /Unknown name \\"cache_control\\" at 'messages\[0\]\.content\[0\]'/,
+    keeps: gemini({ messages: [user([{ type: 'text', text: 'hello' }])] }),
+  },
   'functions-alone': {
     breaks: gemini({ tools: [customTool] }),
     status: 400,

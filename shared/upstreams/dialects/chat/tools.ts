@@ -5,6 +5,7 @@ import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.t
 import { toolName, wrappedTool } from '../../custom-tools.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import { callersTools } from '../../price-fields.ts';
+import { knownTool } from './fields.ts';
 
 export interface SentTools {
   /** Undefined: none, so that no choice is sent either. */
@@ -28,7 +29,10 @@ export function chatTools({ request }: CanonicalCall, settings: RequestSettings)
   // An upstream with custom tools is OpenAI's or like it, and knows a list of allowed tools; few others do.
   const chosen = wraps ? allowed(request.tool_choice, known) : asIs(request.tool_choice, known);
   const isCustom = (tool: ChatTool): boolean => wraps && tool.type === 'custom';
-  const tools = chosen.tools.map((tool) => (isCustom(tool) ? wrappedTool(tool) : tool));
+  const tools = chosen.tools.map((tool) => {
+    const sent = isCustom(tool) ? wrappedTool(tool) : tool;
+    return callersTools.has(sent.type) ? knownTool(sent, quirks) : sent;
+  });
   const wrapped = new Set(chosen.tools.filter(isCustom).flatMap((tool) => toolName(tool) ?? []));
   const dropped = known.length < declared.length ? ['tools'] : [];
   const sent = { wraps, wrapped, dropped, changedChoice: undefined };
