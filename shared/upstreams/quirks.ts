@@ -38,7 +38,7 @@ export interface Quirks {
   thinkTags: boolean;
   /** The efforts that it knows. Undefined: the dialect's own. */
   efforts: readonly string[] | undefined;
-  /** It accepts tools whose input is free text. Undefined: it does if the client wrote them in its form. */
+  /** It accepts tools whose input is free text. Undefined: as most upstreams of its dialect do. */
   customTools: boolean | undefined;
   /**
    * What it wants back with every turn that called tools: `reasoning_content` or `thought_signature`. Undefined: what
@@ -50,7 +50,10 @@ export interface Quirks {
    * Undefined: all, so that state comes back by itself from clients that keep it.
    */
   echoes: readonly string[] | undefined;
-  /** The fields of a request that it accepts; others are dropped. Undefined: all. */
+  /**
+   * The fields of a request that it accepts; others are dropped, as are unknown fields of messages, their parts and
+   * tools. Undefined: all.
+   */
   fields: ReadonlySet<string> | undefined;
   /** The fields for a limit that it accepts; a limit in another one moves to the first. Undefined: both. */
   limitFields: readonly LimitField[] | undefined;

@@ -1,4 +1,4 @@
-import { callsAnswered, resultsAsked } from './chat/rules.ts';
+import { callsAnswered, functionsAlone, resultsAsked } from './chat/rules.ts';
 import { secretOf, type ChatCall } from './chat/request.ts';
 import { serveChat, type ChatServer } from './chat/serve.ts';
 import { jsonReply } from './script/frames.ts';
@@ -101,6 +101,10 @@ const rules: Rule<ChatCall>[] = [
         message: 'This response_format type is unavailable now',
       },
   },
+  functionsAlone(
+    { source: 'https://github.com/danny-avila/LibreChat/issues/12804', date: '2026-04-24' },
+    (tool) => serde(`tools[${tool}]: missing field \`function\``),
+  ),
   callsAnswered({ source: 'https://api-docs.deepseek.com/guides/tool_calls', date: '2026-11-21' }, (ids) => ({
     status: 400,
     message: `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. (insufficient tool messages following tool_calls message: ${ids.join(', ')})`,

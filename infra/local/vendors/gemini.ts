@@ -1,11 +1,19 @@
 import { createHash } from 'node:crypto';
-import { commonFields, unknownField } from './chat/rules.ts';
+import { commonFields, functionsAlone, unknownField } from './chat/rules.ts';
 import { secretOf, type ChatCall } from './chat/request.ts';
 import type { ChatStyle } from './chat/reply.ts';
 import { serveChat, type ChatServer } from './chat/serve.ts';
 import { jsonReply } from './script/frames.ts';
 import { PrefixMemory } from './script/prefix-memory.ts';
-import { isObject, type Refusal, type Rule, type Vendor, type VendorReply } from './script/vendor.ts';
+import {
+  isObject,
+  objectsIn,
+  textIn,
+  type Refusal,
+  type Rule,
+  type Vendor,
+  type VendorReply,
+} from './script/vendor.ts';
 
 /**
  * Google's OpenAI-compatible endpoint. `gemini-3-pro-preview` signs the first call of a turn;
@@ -36,6 +44,35 @@ const fields = [
   'service_tier',
   'extra_body',
 ];
+
+const callFields = ['id', 'type', 'function', 'custom', 'extra_content'];
+/** `refusal` is in the double's own answers. */
+const messageFields = ['role', 'content', 'name', 'refusal', 'tool_calls', 'tool_call_id', 'extra_content'];
+
+const functionFields = ['name', 'description', 'parameters', 'strict'];
+
+/** The first unknown field inside a message or a tool, and where it is. */
+function unknownNested(body: Record<string, unknown>): { place: string; field: string } | undefined {
+  const places: [string, Record<string, unknown>, string[]][] = [];
+  for (const [index, message] of objectsIn(body['messages']).entries()) {
+    const place = `messages[${index}]`;
+    places.push([place, message, messageFields]);
+    for (const [part, value] of objectsIn(message['content']).entries())
+      places.push([`${place}.content[${part}]`, value, ['type', textIn(value['type'])]]);
+    for (const [call, value] of objectsIn(message['tool_calls']).entries())
+      places.push([`${place}.tool_calls[${call}]`, value, callFields]);
+  }
+  for (const [index, tool] of objectsIn(body['tools']).entries()) {
+    places.push([`tools[${index}]`, tool, ['type', 'function', 'custom']]);
+    const { function: declared } = tool;
+    if (isObject(declared)) places.push([`tools[${index}].function`, declared, functionFields]);
+  }
+  for (const [place, value, known] of places) {
+    const field = unknownField(value, known);
+    if (field !== undefined) return { place, field };
+  }
+  return undefined;
+}
 
 const signs = (model: string): boolean => model.startsWith('gemini-3');
 const skip = 'skip_thought_signature_validator';
@@ -84,6 +121,21 @@ const rules: Rule<ChatCall>[] = [
       return field !== undefined && { status: 400, message, param: field };
     },
   },
+  {
+    id: 'unknown-nested-name',
+    says: 'Unknown fields of messages, their parts and calls, and of tools are refused by name and place.',
+    source: 'https://ai.google.dev/gemini-api/docs/openai',
+    date: '2026-11-22',
+    check({ body }) {
+      const found = unknownNested(body);
+      const message = `Invalid JSON payload received. Unknown name "${found?.field}" at '${found?.place}': Cannot find field.`;
+      return found && { status: 400, message, param: found.field };
+    },
+  },
+  functionsAlone({ source: 'https://ai.google.dev/gemini-api/docs/openai', date: '2026-11-22' }, (tool) => ({
+    status: 400,
+    message: `Invalid value at 'tools[${tool}].type': only functions are supported.`,
+  })),
   {
     id: 'model',
     says: 'Models that do not exist answer 404.',

@@ -1,4 +1,4 @@
-import { commonFields, refusedCallId, unknownField } from './chat/rules.ts';
+import { commonFields, functionsAlone, refusedCallId, unknownField } from './chat/rules.ts';
 import type { ChatCall } from './chat/request.ts';
 import type { ChatStyle } from './chat/reply.ts';
 import { serveChat, type ChatServer } from './chat/serve.ts';
@@ -77,6 +77,13 @@ const rules: Rule<ChatCall>[] = [
       return undefined;
     },
   },
+  functionsAlone(
+    { source: 'https://github.com/vllm-project/vllm (ChatCompletionToolsParam)', date: '2026-11-22' },
+    (tool, type) => ({
+      status: 422,
+      message: `Input should be 'function': tools.${tool}.type is '${type}'`,
+    }),
+  ),
   {
     id: 'roles',
     says: 'There is no developer role.',

@@ -95,8 +95,8 @@ function addDelta(parts: ChoiceParts, delta: ChatDelta): void {
   if (delta.reasoning_content) parts.reasoning.push(delta.reasoning_content);
   if (delta.refusal) parts.refusal.push(delta.refusal);
   parts.details.push(delta.reasoning_details ?? []);
-  parts.annotations.push(...(delta.annotations ?? []));
-  parts.images.push(...(delta.images ?? []));
+  append(parts.annotations, delta.annotations ?? []);
+  append(parts.images, delta.images ?? []);
   for (const piece of delta.tool_calls ?? []) addPiece(parts.toolCalls, piece);
 }
 
@@ -119,8 +119,13 @@ function addLogprobs(parts: ChoiceParts, value: unknown): void {
   if (value === null) return;
   const { content, refusal } = value as { content: unknown; refusal: unknown };
   parts.logprobs ??= { content: [], refusal: [] };
-  if (Array.isArray(content)) parts.logprobs.content.push(...content);
-  if (Array.isArray(refusal)) parts.logprobs.refusal.push(...refusal);
+  if (Array.isArray(content)) append(parts.logprobs.content, content);
+  if (Array.isArray(refusal)) append(parts.logprobs.refusal, refusal);
+}
+
+/** One by one, since a list of an upstream may be longer than a call may have arguments. */
+function append<T>(list: T[], more: readonly T[]): void {
+  for (const each of more) list.push(each);
 }
 
 /** As OpenAI does, `content` is null only when the answer consists of tool calls or a refusal. */

@@ -37,6 +37,7 @@ export const chatFields = (request: ResponsesRequest): Partial<ChatRequest> => (
     ),
   ),
   ...(request.reasoning?.effort && { reasoning_effort: request.reasoning.effort }),
+  ...(request.stop && { stop: request.stop }),
   ...logprobs(request),
   ...outputForm(request),
 });

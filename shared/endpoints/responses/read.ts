@@ -20,6 +20,12 @@ export interface ConvertedRequest {
 /** Converts a Responses request to the equivalent chat request. Throws InvalidRequest. */
 export function responsesToChat(request: ResponsesRequest): ConvertedRequest {
   refuseStored(request);
+  if (typeof request.n === 'number' && request.n > 1)
+    throw new InvalidRequest(
+      'unsupported_parameter',
+      'n',
+      "'n' above 1 is not supported: a response is one.",
+    );
   const items = typeof request.input === 'string' ? [] : request.input;
   const converted = responsesToolsToChat(placedTools(request.tools ?? [], items));
   const { declared, dropped } = converted;

@@ -33,5 +33,8 @@ export const ResponsesRequest = z.looseObject({
   previous_response_id: optional(z.string()),
   conversation: optional(z.unknown()),
   official: optional(z.boolean()),
+  /** Fields of Chat Completions that clients send here, too. An answer has room for one choice. */
+  stop: optional(z.union([z.string(), z.array(z.string())])),
+  n: optional(z.int().check(z.gte(1))),
 });
 export type ResponsesRequest = z.infer<typeof ResponsesRequest>;

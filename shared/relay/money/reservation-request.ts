@@ -30,6 +30,8 @@ export type BillableCall = Pick<
 const inputMargin = 1.2;
 const inputMarginTokens = 16;
 const keyLength = 12;
+/** Some upstreams refuse a lower limit, so none lower is sent to them. */
+const outputTokensLeast = 16;
 
 export const priceOfCall = ({ snapshot, model }: BillableCall): Price =>
   priceOf(snapshot.charges, model.base);
@@ -82,7 +84,7 @@ export function reservationRequestOf(
 
 /**
  * Maximum output tokens of one answer: the requested limit, otherwise the default; at most what the channels
- * support.
+ * support, and at least what every upstream accepts as a limit.
  */
 function outputTokensMax({ request, outputTokensAsked, channels, snapshot }: BillableCall): number {
   // A client may send both fields, and an upstream may follow either one.
@@ -91,5 +93,5 @@ function outputTokensMax({ request, outputTokensAsked, channels, snapshot }: Bil
   const asked = sent.length > 0 ? Math.max(...sent) : undefined;
   const wanted = asked ?? snapshot.settings.limits.defaultOutputTokens;
   const known = channels.map((channel) => channel.params.max_output_tokens ?? Infinity);
-  return Math.min(wanted, Math.max(...known));
+  return Math.max(outputTokensLeast, Math.min(wanted, Math.max(...known)));
 }

@@ -28,8 +28,19 @@ export interface SearchedRequest {
 const budgetMs = 3_000;
 
 /**
- * The request of a `web-` call with the search results as its first message, or beside the last user turn if earlier
- * turns have state: some state is valid only while nothing before it changes. Returns the request unchanged after any
+ * Whether the conversation has, or will have, turns with state. Some state is valid only while nothing before it
+ * changes, and the results change with each turn.
+ */
+function mayContinue({ request, states }: SearchingCall): boolean {
+  const { messages, tools, reasoning_effort: effort } = request;
+  const reasons = typeof effort === 'string' && effort !== 'none';
+  const hasTools = Array.isArray(tools) && tools.length > 0;
+  return states.size > 0 || hasTools || reasons || messages.some(({ role }) => role === 'assistant');
+}
+
+/**
+ * The request of a `web-` call with the search results as its first message, or beside the last user turn if the
+ * conversation has or may get turns with state. Returns the request unchanged after any
  * failure. Takes at most three seconds. Never rejects.
  */
 export async function withSearch(ports: SearchPorts, call: SearchingCall): Promise<SearchedRequest> {
@@ -40,7 +51,7 @@ export async function withSearch(ports: SearchPorts, call: SearchingCall): Promi
   const message = searchMessage(results, day);
   if (!message) return { request, outcome: 'empty' };
   const { messages } = request;
-  const lastUser = call.states.size > 0 ? messages.findLastIndex(({ role }) => role === 'user') : -1;
+  const lastUser = mayContinue(call) ? messages.findLastIndex(({ role }) => role === 'user') : -1;
   // Not a system message there: dialects move those to the beginning.
   const placed =
     lastUser < 0 ? [message, ...messages] : messages.toSpliced(lastUser, 0, { ...message, role: 'user' });

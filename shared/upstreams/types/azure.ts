@@ -22,7 +22,7 @@ export const azure: ChannelType<'api_version'> = {
   alsoSpeaks: ['responses'],
   limitField: () => 'max_completion_tokens',
   // Fields of messages that it does not know are refused.
-  quirks: () => ({ echoes: [] }),
+  quirks: () => ({ echoes: [], customTools: true }),
   reportsUsage: ({ api_version: version }) =>
     version === undefined || !/^\d{4}-\d{2}-\d{2}/.test(version) || version >= usageSince,
   /** The row names the deployment, so an unknown deployment is not the caller's fault. */

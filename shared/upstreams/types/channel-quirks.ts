@@ -1,7 +1,7 @@
 /**
  * Decides how a channel differs from its dialect for one model: what its row says, else its type, else its model.
  */
-import { noQuirks, type Quirks } from '../quirks.ts';
+import { noQuirks, type LimitField, type Quirks } from '../quirks.ts';
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
 
@@ -16,14 +16,18 @@ export interface QuirkParams {
   wants_back?: Quirks['wantsBack'];
 }
 
-type QuirkRow = ChannelAttributes<OwnAttributeName> & { type: ChannelTypeName; params: QuirkParams };
+type QuirkRow = ChannelAttributes<OwnAttributeName> & {
+  type: ChannelTypeName;
+  max_tokens_field?: LimitField | undefined;
+  params: QuirkParams;
+};
 
 /** `model`: the upstream's name. */
 export function channelQuirks(channel: QuirkRow, model: string): Quirks {
   const type: ChannelType<OwnAttributeName> = channelTypes[channel.type];
   return {
     ...noQuirks,
-    ...modelQuirks(model),
+    ...modelQuirks(model, channel.max_tokens_field ?? type.limitField(channel)),
     ...type.quirks?.(channel, model),
     ...namedQuirks(channel.params),
   };
@@ -33,13 +37,19 @@ export function channelQuirks(channel: QuirkRow, model: string): Quirks {
 const byName: { pattern: RegExp; quirks: Partial<Quirks> }[] = [
   // DeepSeek V4 refuses a tool loop whose earlier turns lack the field; `chat` and `reasoner` are V4 by other names.
   { pattern: /\bdeepseek-(v([4-9]|\d{2})|chat|reasoner)\b/i, quirks: { wantsBack: 'reasoning_content' } },
-  // OpenAI's reasoning models accept no temperature but 1.
-  { pattern: /(^|[./])(o[134]\b|gpt-([5-9]|\d{2})(?!.*chat))/i, quirks: { sampling: 'none' } },
+  // OpenAI's reasoning models accept no temperature but 1, and one of the fields for a limit.
+  {
+    pattern: /(^|[./])(o[134]\b|gpt-([5-9]|\d{2})(?!.*chat))/i,
+    quirks: { sampling: 'none', limitFields: ['max_completion_tokens'] },
+  },
   { pattern: /\bkimi-/i, quirks: { wantsBack: 'reasoning_content' } },
 ];
 
-const modelQuirks = (model: string): Partial<Quirks> =>
-  byName.find(({ pattern }) => pattern.test(model))?.quirks ?? {};
+/** Other servers of such a model may accept another field for a limit: theirs is what the channel says. */
+function modelQuirks(model: string, limitField: string): Partial<Quirks> {
+  const { limitFields, ...quirks } = byName.find(({ pattern }) => pattern.test(model))?.quirks ?? {};
+  return limitFields?.some((field) => field === limitField) ? { ...quirks, limitFields } : quirks;
+}
 
 function namedQuirks(params: QuirkParams): Partial<Quirks> {
   const named: Partial<Quirks> = {

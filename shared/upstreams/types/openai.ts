@@ -14,8 +14,9 @@ export const openai: ChannelType = {
   alsoSpeaks: ['responses'],
   // OpenAI's reasoning models refuse `max_tokens`; most other upstreams accept only `max_tokens`.
   limitField: (channel) => (isOpenai(channel) ? 'max_completion_tokens' : 'max_tokens'),
-  // OpenAI refuses fields of messages that it does not know; compatible servers mostly ignore them.
-  quirks: (channel) => (isOpenai(channel) ? { echoes: [] } : {}),
+  // OpenAI refuses fields of messages that it does not know; compatible servers mostly ignore them. Few of these know
+  // custom tools.
+  quirks: (channel) => (isOpenai(channel) ? { echoes: [], customTools: true } : {}),
 };
 
 export const openaiSetup: ChannelSetup = {

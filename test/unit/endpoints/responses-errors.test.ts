@@ -43,6 +43,9 @@ describe('a request is refused with the field at fault', () => {
       'invalid_value',
     ],
     ['a temperature as text', { model: 'm', input: 'x', temperature: 'hot' }, 'temperature', 'invalid_type'],
+    ['two answers', { model: 'm', input: 'x', n: 2 }, 'n', 'unsupported_parameter'],
+    ['a number of answers as text', { model: 'm', input: 'x', n: '2' }, 'n', 'invalid_type'],
+    ['a stop that is a number', { model: 'm', input: 'x', stop: 5 }, 'stop', ''],
     ['stream as text', { model: 'm', input: 'x', stream: 'yes' }, 'stream', 'invalid_type'],
     ['a format without type', { model: 'm', input: 'x', text: { format: {} } }, 'text.format.type', ''],
     [

@@ -197,6 +197,11 @@ describe('other fields', () => {
     expect(converted.outputTokensMax).toBe(77);
   });
 
+  it('a stop of Chat Completions stops here, too, and one answer is what there is', () => {
+    const { chat } = convert({ stop: ['END'], n: 1 });
+    expect(chat).toEqual({ model: 'm', messages: [{ role: 'user', content: 'x' }], stop: ['END'] });
+  });
+
   it('a JSON schema goes down one level', () => {
     const schema = { type: 'object', properties: {} };
     const format = { type: 'json_schema', name: 'answer', schema, strict: true, description: null };

@@ -77,9 +77,18 @@ describe('how a channel differs from its dialect', () => {
     [{ type: 'gemini', secret }, 'gemini-3-pro-preview', { wantsBack: 'thought_signature' }],
     [{ type: 'gemini', secret }, 'gemini-flash-latest', { wantsBack: 'thought_signature' }],
     [{ type: 'gemini', secret }, 'gemini-2.5-pro', { wantsBack: undefined, echoes: ['extra_content'] }],
-    [{ ...openai, endpoint: 'https://api.openai.com/v1' }, 'gpt-4o', { echoes: [] }],
-    [azure, 'gpt-4o', { echoes: [] }],
-    [openai, 'gpt-4o', { echoes: undefined }],
+    [{ ...openai, endpoint: 'https://api.openai.com/v1' }, 'gpt-4o', { echoes: [], customTools: true }],
+    [azure, 'gpt-4o', { echoes: [], customTools: true }],
+    [openai, 'gpt-4o', { echoes: undefined, customTools: undefined }],
+    [
+      { ...openai, endpoint: 'https://api.openai.com/v1' },
+      'gpt-5.6',
+      { sampling: 'none', limitFields: ['max_completion_tokens'] },
+    ],
+    [azure, 'o3-mini', { sampling: 'none', limitFields: ['max_completion_tokens'] }],
+    [azure, 'gpt-4o', { limitFields: undefined }],
+    [openai, 'gpt-5.6', { sampling: 'none', limitFields: undefined }],
+    [{ ...azure, max_tokens_field: 'max_tokens' }, 'gpt-5.6', { limitFields: undefined }],
   ])('needs no setting: %j, %s', (row, name, quirks) => {
     expect(quirksOf(rowOf({ ...row, mapper: { m: name } }), 'm')).toMatchObject(quirks);
   });

@@ -106,3 +106,48 @@ describe('what a channel says of a request', () => {
     expect([Object.keys(body), outputTokensMax]).toEqual([['model', 'messages'], undefined]);
   });
 });
+
+describe('an upstream that refuses unknown fields gets none inside', () => {
+  const marked = { cache_control: { type: 'ephemeral' } };
+  const look = { name: 'look', description: 'Looks.', parameters: {}, strict: true };
+  const call = { id: 'c1', type: 'function', function: { name: 'look', arguments: '{}' } };
+  const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } };
+  const text = { type: 'text', text: 'Hi' };
+  const plain = {
+    messages: [
+      { role: 'user', content: [text, image], name: 'n' },
+      { role: 'assistant', content: null, tool_calls: [{ ...call, extra_content: { a: 1 } }] },
+      { role: 'tool', content: 'x', tool_call_id: 'c1' },
+    ],
+    tools: [{ type: 'function', function: look }],
+  };
+  const request = {
+    messages: [
+      {
+        ...plain.messages[0],
+        content: [
+          { ...text, ...marked },
+          { ...image, ...marked },
+        ],
+        ...marked,
+      },
+      {
+        ...plain.messages[1],
+        tool_calls: [{ ...call, extra_content: { a: 1 }, ...marked }],
+        annotations: [],
+        refusal: 'no',
+        unheard_of: 1,
+      },
+      { ...plain.messages[2], ...marked },
+    ],
+    tools: [{ type: 'function', function: { ...look, ...marked }, ...marked }],
+  };
+
+  it('of messages, parts, calls and tools', () => {
+    expect(send(request, { ...few, echoes: ['extra_content'] }).body).toEqual({ model: 'up', ...plain });
+  });
+
+  it('and another upstream gets them all', () => {
+    expect(send(request).body).toEqual({ model: 'up', ...request });
+  });
+});

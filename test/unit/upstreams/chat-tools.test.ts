@@ -27,15 +27,16 @@ describe('custom tools', () => {
   };
 
   it.each([
-    ['the client wrote chat', {}, 'chat'],
-    ['the upstream knows them', { customTools: true }, 'responses'],
+    ['the upstream knows them', { customTools: true }, 'chat'],
+    ['the upstream knows them and the client wrote another form', { customTools: true }, 'responses'],
   ])('stay custom where %s', (_case, quirks, form) => {
     const { body, wrapped } = send({ tools }, quirks, form);
     expect([body['tools'], wrapped.size]).toEqual([tools, 0]);
   });
 
   it.each([
-    ['the client wrote another form', {}, 'responses'],
+    ['nothing is known of the upstream', {}, 'chat'],
+    ['nothing is known and the client wrote another form', {}, 'responses'],
     ['the upstream knows none', { customTools: false }, 'chat'],
   ])('become functions with one input where %s', (_case, quirks, form) => {
     const messages = [{ role: 'user' as const, content: 'hi' }, history];

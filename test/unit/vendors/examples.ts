@@ -12,6 +12,7 @@ export const user = (content: unknown): Json => ({ role: 'user', content });
 
 const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 export const chatTool = { type: 'function', function: { name: 'get_weather', parameters } };
+const customTool = { type: 'custom', custom: { name: 'patch' } };
 export const responsesTool = { type: 'function', name: 'get_weather', parameters };
 export const messagesTool = { name: 'get_weather', input_schema: parameters };
 
@@ -215,6 +216,18 @@ const geminiExamples: Record<string, Example> = {
     says: /^\[.*Unknown name \\"seed\\": Cannot find field/,
     keeps: gemini({ reasoning_effort: 'low' }),
   },
+  'unknown-nested-name': {
+    breaks: gemini({ messages: [user([{ type: 'text', text: 'hello', cache_control: {} }])] }),
+    status: 400,
+    says: /Unknown name \\"cache_control\\" at 'messages\[0\]\.content\[0\]'/,
+    keeps: gemini({ messages: [user([{ type: 'text', text: 'hello' }])] }),
+  },
+  'functions-alone': {
+    breaks: gemini({ tools: [customTool] }),
+    status: 400,
+    says: /'tools\[0\]\.type'/,
+    keeps: gemini({ tools: [chatTool] }),
+  },
   model: { breaks: chat('gemini-9'), status: 404, says: /NOT_FOUND/, keeps: gemini() },
   'signature-missing': {
     breaks: geminiLoop({}),
@@ -245,6 +258,12 @@ const deepseekExamples: Record<string, Example> = {
     status: 400,
     says: /messages\[0\]\.role: unknown variant `developer`/,
     keeps: deepseek({ messages: [{ role: 'system', content: 'x' }, user('hello')] }),
+  },
+  'functions-alone': {
+    breaks: deepseek({ tools: [customTool] }),
+    status: 400,
+    says: /tools\[0\]: missing field `function`/,
+    keeps: deepseek({ tools: [chatTool] }),
   },
   model: { breaks: chat('deepseek-9'), status: 400, says: /Model Not Exist/, keeps: deepseek() },
   'response-format': {
@@ -277,6 +296,12 @@ const picky = (...messages: Json[]): Sent => chat('picky', { messages: [user('he
 const system = { role: 'system', content: 'x' };
 
 const pickyExamples: Record<string, Example> = {
+  'functions-alone': {
+    breaks: chat('picky', { tools: [customTool] }),
+    status: 422,
+    says: /Input should be 'function'/,
+    keeps: chat('picky', { tools: [chatTool] }),
+  },
   model: { breaks: chat('llama'), status: 404, says: /not found/, keeps: picky() },
   'unknown-field': {
     breaks: chat('picky', { max_completion_tokens: 9 }),

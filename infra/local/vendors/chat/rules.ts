@@ -1,5 +1,5 @@
 import type { Refusal, Rule, RuleFacts } from '../script/vendor.ts';
-import { textIn } from '../script/vendor.ts';
+import { objectsIn, textIn } from '../script/vendor.ts';
 import type { ChatCall } from './request.ts';
 
 /** Rules that several chat servers have, each with its own words and sources. */
@@ -76,5 +76,20 @@ export const resultsAsked = (
       return !turn?.calls.some((call) => call.id === textIn(id));
     });
     return stray >= 0 && refusal(stray);
+  },
+});
+
+/** Tools are functions: another type is refused. */
+export const functionsAlone = (
+  facts: Pick<RuleFacts, 'source' | 'date'>,
+  refusal: (tool: number, type: string) => Refusal,
+): Rule<ChatCall> => ({
+  id: 'functions-alone',
+  says: 'A tool is a function; tools of another type, such as custom, are refused.',
+  ...facts,
+  check({ body }) {
+    const tools = objectsIn(body['tools']);
+    const other = tools.findIndex(({ type }) => type !== 'function');
+    return other >= 0 && refusal(other, textIn(tools[other]?.['type']));
   },
 });

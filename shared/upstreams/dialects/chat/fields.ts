@@ -1,8 +1,8 @@
 /** Leaves out what one upstream does not take, by name, and never what would change the answer's meaning. */
 import { priceFields } from '../../price-fields.ts';
-import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { CannotCarry, type RequestSettings } from '../../dialect.ts';
-import { knownEffort, limitFields, refusedSampling } from '../../quirks.ts';
+import { echoedFields, knownEffort, limitFields, refusedSampling, type Quirks } from '../../quirks.ts';
 
 export interface FittedFields {
   body: JsonRecord;
@@ -50,3 +50,39 @@ export function fittedFields(asked: JsonRecord, { quirks, allow }: RequestSettin
   else body['reasoning_effort'] = effort;
   return { body, dropped, effort: effort === requested ? undefined : effort };
 }
+
+const messageFields = ['role', 'content', 'name', 'tool_calls', 'tool_call_id'];
+const callFields = ['id', 'type', 'function', 'custom'];
+const functionFields = ['name', 'description', 'parameters', 'strict'];
+
+/** A message for an upstream that refuses unknown fields: what it does not know of it and of its parts is left out. */
+export function knownMessage(message: JsonRecord, { fields, echoes = echoedFields }: Quirks): JsonRecord {
+  if (!fields) return message;
+  const { content, tool_calls: calls, ...known } = only(message, [...messageFields, ...echoes]);
+  const call = (value: unknown): unknown =>
+    isRecord(value) ? only(value, [...callFields, ...echoes]) : value;
+  return {
+    ...known,
+    ...(content !== undefined && { content: Array.isArray(content) ? content.map(knownPart) : content }),
+    ...(calls !== undefined && { tool_calls: Array.isArray(calls) ? calls.map(call) : calls }),
+  };
+}
+
+/** A tool that the caller runs, for such an upstream. */
+export function knownTool<Tool extends JsonRecord & { type: string }>(tool: Tool, { fields }: Quirks): Tool {
+  if (!fields) return tool;
+  const known = { ...onlyOwn(tool), type: tool.type };
+  const { function: declared } = tool;
+  return {
+    ...known,
+    ...(isRecord(declared) && tool.type === 'function' && { function: only(declared, functionFields) }),
+  } as Tool;
+}
+
+const knownPart = (part: unknown): unknown => (isRecord(part) ? onlyOwn(part) : part);
+
+/** Parts and tools have one field beside their type, of the type's name. */
+const onlyOwn = (source: JsonRecord): JsonRecord => only(source, ['type', String(source['type'])]);
+
+const only = (source: JsonRecord, names: readonly string[]): JsonRecord =>
+  Object.fromEntries(Object.entries(source).filter(([field]) => names.includes(field)));

@@ -9,6 +9,7 @@ import { mappedIds, type CallIds } from '../../call-ids.ts';
 import { wrappedInput } from '../../custom-tools.ts';
 import { CannotCarry, type RequestSettings } from '../../dialect.ts';
 import type { Quirks } from '../../quirks.ts';
+import { knownMessage } from './fields.ts';
 import { withState } from './state.ts';
 
 /** Throws CannotCarry. `wraps`: custom calls are sent as calls of functions. */
@@ -42,7 +43,8 @@ export function chatMessages(call: CanonicalCall, settings: RequestSettings, wra
     } else sent.push(converted);
   }
   flush();
-  const named = withUpstreamIds(sent, settings);
+  const known = sent.map((message) => knownMessage(message, quirks));
+  const named = withUpstreamIds(known, settings);
   return quirks.system === 'first' ? systemFirst(named) : named;
 }
 

@@ -5,6 +5,7 @@ import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.t
 import { toolName, wrappedTool } from '../../custom-tools.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import { callersTools } from '../../price-fields.ts';
+import { knownTool } from './fields.ts';
 
 export interface SentTools {
   /** Undefined: none, so that no choice is sent either. */
@@ -19,16 +20,19 @@ export interface SentTools {
   dropped: string[];
 }
 
-export function chatTools({ form, request }: CanonicalCall, settings: RequestSettings): SentTools {
+export function chatTools({ request }: CanonicalCall, settings: RequestSettings): SentTools {
   const { quirks, allow } = settings;
-  const wraps = !(quirks.customTools ?? form === 'chat');
+  // Few compatible servers know custom tools, and the others refuse them.
+  const wraps = quirks.customTools !== true;
   const declared = request.tools ?? [];
   const known = declared.filter(({ type }) => callersTools.has(type) || allow.includes(type));
   // An upstream with custom tools is OpenAI's or like it, and knows a list of allowed tools; few others do.
-  const chosen =
-    quirks.customTools === true ? asIs(request.tool_choice, known) : allowed(request.tool_choice, known);
+  const chosen = wraps ? allowed(request.tool_choice, known) : asIs(request.tool_choice, known);
   const isCustom = (tool: ChatTool): boolean => wraps && tool.type === 'custom';
-  const tools = chosen.tools.map((tool) => (isCustom(tool) ? wrappedTool(tool) : tool));
+  const tools = chosen.tools.map((tool) => {
+    const sent = isCustom(tool) ? wrappedTool(tool) : tool;
+    return callersTools.has(sent.type) ? knownTool(sent, quirks) : sent;
+  });
   const wrapped = new Set(chosen.tools.filter(isCustom).flatMap((tool) => toolName(tool) ?? []));
   const dropped = known.length < declared.length ? ['tools'] : [];
   const sent = { wraps, wrapped, dropped, changedChoice: undefined };

@@ -30,6 +30,13 @@ describe('a balance that covers the call', () => {
   });
 });
 
+it('a call for fewer than 16 tokens needs what 16 cost, since some upstreams take no lower limit', async () => {
+  const one = { ...ask, max_tokens: 1 };
+  const statusWith = async (available: bigint): Promise<number> => (await rigOf(available).call(one)).status;
+  expect(await statusWith((22n + 32n) * milli - 1n)).toBe(429);
+  expect(await statusWith((22n + 32n) * milli)).toBe(200);
+});
+
 describe('a balance that covers the input but not all', () => {
   const limited = { 'x-relay-limited-by': 'balance', 'x-relay-max-tokens': '70' };
   /** 22 tokens of input and 70 of output. */

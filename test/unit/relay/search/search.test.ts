@@ -11,11 +11,13 @@ import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { withSearch } from '../../../../shared/relay/search/search.ts';
 import type { SearchProvider } from '../../../../shared/relay/ports/search-provider.ts';
 import { searchTokensMax, searchTokensOf } from '../../../../shared/relay/search/search-tokens.ts';
-import type { ChatMessage } from '../../../../shared/wire/chat-request.ts';
+import type { ChatMessage, ChatRequest } from '../../../../shared/wire/chat-request.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const never = new AbortController().signal;
-const request = { model: 'web-m', messages: [{ role: 'user' as const, content: 'What is new?' }] };
+const question = { role: 'user' as const, content: 'What is new?' };
+const request = { model: 'web-m', messages: [question] };
+const look = { type: 'function', function: { name: 'look' } };
 
 interface Asked {
   method: string | undefined;
@@ -215,8 +217,6 @@ describe('the request stays as it is', () => {
     const { endpoint } = await provider(json(searxngAnswer));
     const web = call(settingsOf({ type: 'searxng', endpoint }));
     const assistant = { role: 'assistant', content: 'Hello.' } as const;
-    const [question] = web.request.messages;
-    if (!question) throw new Error('no question');
     const messages = [question, assistant, question, assistant];
     const states = new Map([[assistant, { origin, callIds: [], parts: [] }]]);
     const { request: searched } = await withSearch(ports, {
@@ -237,6 +237,24 @@ describe('the request stays as it is', () => {
     const loop = { ...request, messages: [question, assistant] };
     const { request: first } = await withSearch(ports, { ...web, request: loop, states });
     expect(first.messages.map(({ role }) => role)).toEqual(['user', 'user', 'assistant']);
+  });
+
+  it.each<[string, Partial<ChatRequest>, ('system' | 'user' | 'assistant')[]]>([
+    ['first for a question alone', {}, ['system', 'user']],
+    ['first where nothing reasons', { reasoning_effort: 'none', tools: [] }, ['system', 'user']],
+    ['beside the question where there are tools', { tools: [look] }, ['user', 'user']],
+    ['beside the question where there is an effort', { reasoning_effort: 'low' }, ['user', 'user']],
+    [
+      'beside the last question after an answer',
+      { messages: [question, { role: 'assistant', content: 'Hi.' }, question] },
+      ['user', 'assistant', 'user', 'user'],
+    ],
+  ])('puts them %s', async (_case, more, roles) => {
+    const { endpoint } = await provider(json(searxngAnswer));
+    const web = call(settingsOf({ type: 'searxng', endpoint }));
+    const { request: searched } = await withSearch(ports, { ...web, request: { ...request, ...more } });
+    expect(searched.messages.map(({ role }) => role)).toEqual(roles);
+    expect(contentOf(searched.messages.slice(-2))).toMatch(/^Web search results of/);
   });
 
   it('after three seconds of silence; the connection is then closed', async () => {
