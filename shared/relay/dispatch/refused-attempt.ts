@@ -31,7 +31,7 @@ export interface RefusedAttempt {
 
 /** The error of an answer with status 200. */
 export function errorOfAnswer(error: UpstreamError, refused: RefusedAttempt): Error {
-  return repeat(error, refused) ?? asThrown(failureInAnswer(error, withheldIn(refused)));
+  return repeat(error, refused) ?? asThrown(failureInAnswer(error, withheldIn(refused), refused.type));
 }
 
 /** The error of a reply that is not a 2xx. Reads its body. */
