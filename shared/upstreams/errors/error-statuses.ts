@@ -1,5 +1,4 @@
 /** The statuses that errors inside an answer with status 200 would have had, by their machine-readable names. */
-import type { UpstreamError } from '../upstream-failure.ts';
 
 /** Vendors' codes, types and reasons, in any case of letters. The first pattern that fits counts. */
 const statuses: readonly [RegExp, number][] = [
@@ -22,8 +21,15 @@ const statuses: readonly [RegExp, number][] = [
 /** The longest name that is looked at. */
 const nameLengthMax = 64;
 
+/** The machine-readable fields of an error. */
+export interface NamedError {
+  code?: unknown;
+  type?: unknown;
+  reasons?: readonly string[];
+}
+
 /** Undefined: nothing in the error says one. The code counts before the type, which is wider. */
-export function statusOfError({ code, type, reasons = [] }: UpstreamError): number | undefined {
+export function statusOfError({ code, type, reasons = [] }: NamedError): number | undefined {
   for (const name of [code, type, ...reasons]) {
     const status = statusOfName(name);
     if (status !== undefined) return status;

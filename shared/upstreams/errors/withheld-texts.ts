@@ -9,14 +9,16 @@ export interface KnownTexts {
   model: string;
   /** The name that the client used. It may be shown. */
   publicModel: string;
+  /** Names of vendors, which tell nothing in a host, alone or before `-runtime` and the like. */
+  vendors: readonly string[];
 }
 
 /** Labels of hosts that name no one: parts of vendors' own addresses, and words of networks. */
 const genericLabels = new Set(
   (
-    'api www com net org dev app cloud openai azure anthropic amazonaws aws bedrock bedrock-runtime bedrock-mantle ' +
-    'googleapis generativelanguage aiplatform cognitiveservices services service models model inference gateway proxy ' +
-    'server cluster svc internal local localhost test example chat run v1'
+    'api www com net org dev app cloud amazonaws aws googleapis generativelanguage aiplatform cognitiveservices ' +
+    'services service models model inference gateway proxy server cluster svc internal local localhost test example ' +
+    'chat run v1'
   ).split(' '),
 );
 /** Names of models that are words of ordinary sentences. */
@@ -37,6 +39,7 @@ export function withheldTexts({
   region = '',
   model,
   publicModel,
+  vendors,
 }: KnownTexts): Withheld[] {
   const names = model === publicModel ? [] : namesOf(model).filter((name) => name !== publicModel);
   const publicWords = new Set(publicModel.toLowerCase().split(/[^a-z0-9]+/));
@@ -45,7 +48,8 @@ export function withheldTexts({
     .toLowerCase()
     .split('.')
     .filter((label) => label.length > 2 && !/^\d+$/.test(label))
-    .filter((label) => !genericLabels.has(label) && !publicWords.has(label));
+    .filter((label) => !genericLabels.has(label) && !publicWords.has(label))
+    .filter((label) => !vendors.includes(label.replace(/-(?:runtime|mantle)$/, '')));
   return [
     ...(secret.length >= secretLengthMin ? [secret] : []),
     ...(secret !== '' && secret.length < secretLengthMin ? [wholeWord(secret, 'g')] : []),

@@ -8,6 +8,7 @@ const known = {
   region: 'us-west-2',
   model: 'us.anthropic.claude-opus-5-5-20260801-v1:0',
   publicModel: 'smart',
+  vendors: ['openai', 'azure', 'bedrock'],
 };
 const shown = (text: string, more: Partial<typeof known> = {}) =>
   scrub(text, withheldTexts({ ...known, ...more }));
@@ -52,6 +53,11 @@ describe('what the relay knows of a channel does not reach a client', () => {
     [{ host: 'myresource.openai.azure.com' }, 'MYRESOURCE is paused', '[removed] is paused'],
     [{ host: 'myresource.openai.azure.com' }, 'an API error of Azure OpenAI', 'an API error of Azure OpenAI'],
     [{ host: 'api.deepseek.com', publicModel: 'deepseek-chat' }, 'no deepseek-chat', 'no deepseek-chat'],
+    [
+      { host: 'bedrock-runtime.us-east-1.amazonaws.com' },
+      'a bedrock-runtime error',
+      'a bedrock-runtime error',
+    ],
     [{ host: '10.1.2.30' }, 'at most 30 tokens', 'at most 30 tokens'],
     [{ secret: 'test' }, 'the latest test of test-key', 'the latest [removed] of [removed]-key'],
     [{ secret: 'a+b' }, 'key a+b, a+bc, A+B', 'key [removed], a+bc, A+B'],
