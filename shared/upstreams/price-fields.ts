@@ -20,3 +20,7 @@ export const priceFields: readonly string[] = [
 
 /** Types of tools that the caller runs. All others run at the upstream, which charges for them. */
 export const callersTools: ReadonlySet<string> = new Set(['function', 'custom']);
+
+/** The service tier that an upstream says it used, which clients are shown: one short word, or none. */
+export const serviceTierOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && /^[\w-]{1,32}$/.test(value) ? value : undefined;

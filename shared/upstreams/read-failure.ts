@@ -5,6 +5,7 @@
 import { parseJson } from '../wire/json-record.ts';
 import type { ChannelType } from './channel-type.ts';
 import type { Dialect } from './dialect.ts';
+import { statusOfError } from './errors/error-statuses.ts';
 import { scrub, type Withheld } from './errors/error-text.ts';
 import type { UpstreamReply } from './exchange.ts';
 import { retryAfterSeconds } from './errors/retry-after.ts';
@@ -44,15 +45,26 @@ export interface FailureClock {
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The error of an answer with status 200, before or after its first content. */
+/** Statuses of an error inside an answer that mean what they mean as the status of a reply. */
+const ownStatuses = new Set([401, 402, 403, 429, 503, 529]);
+
+/**
+ * The error of an answer with status 200, before or after its first content. What it says of itself decides as a status
+ * would, so that no caller's request counts against the channel; an error that says nothing does.
+ */
 export function failureInAnswer(
   error: UpstreamError,
   withheld: readonly Withheld[],
+  type: Pick<ChannelType, 'ownFault'> = {},
 ): CallerFault | UpstreamFailure {
-  const status = Number(error.code);
-  if (isTooLong(status, error)) return callerFault(400, { ...error, code: tooLong }, withheld);
+  if (isTooLong(Number(error.code), error)) return callerFault(400, { ...error, code: tooLong }, withheld);
   if (emptyAccount.has(error.code) || emptyAccount.has(error.type)) return new UpstreamFailure('secret');
-  return new UpstreamFailure('error_in_answer');
+  const status = statusOfError(error) ?? 0;
+  if (ownStatuses.has(status)) return new UpstreamFailure('status', status);
+  if (!callersFault.has(status)) return new UpstreamFailure('error_in_answer');
+  const own = type.ownFault?.(status, error);
+  if (own) return new UpstreamFailure(own === 'secret' ? 'secret' : 'status', status);
+  return callerFault(status, error, withheld);
 }
 
 const isTooLong = (status: number, { code, message }: UpstreamError): boolean =>

@@ -61,6 +61,7 @@ export const typeNameExamples: Record<string, string> = {
 
 /** Where a dialect's name may stand as a value. */
 export const dialectNameHolders: Record<string, string> = {
+  'shared/config/compile/vital-fields.ts': 'a field of requests',
   'shared/upstreams/types/channel-lost-fields.ts': '`messages` is a field of chat requests',
   'infra/local/demo/vendor-rows.ts': 'rows are data',
   'shared/upstreams/types/anthropic.ts': "the type's own dialect, and the header of its key",

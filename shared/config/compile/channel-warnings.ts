@@ -2,6 +2,7 @@ import { dialectOf, quirksOf } from '../../upstreams/types/channel-request.ts';
 import { appendsPath } from '../../upstreams/types/channel-attributes.ts';
 import { holdsFor } from '../rows/capabilities.ts';
 import type { ChannelRow } from '../rows/channel-row.ts';
+import { vitalWarnings } from './vital-fields.ts';
 
 /** What is suspicious in a row that is used, each as `attribute: ...`. */
 export const channelWarnings = (row: ChannelRow): string[] => [
@@ -15,6 +16,7 @@ export const channelWarnings = (row: ChannelRow): string[] => [
   ...row.models
     .filter((name) => name.startsWith('web-') || name.endsWith('-official'))
     .map((name) => `models: ${name} is out of reach, since web- and -official are cut from what clients ask`),
+  ...vitalWarnings(row.params),
   ...conflictsWithProbe(row),
 ];
 

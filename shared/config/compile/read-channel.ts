@@ -16,7 +16,7 @@ import { referenceProblem } from '../rows/secret-reference.ts';
 export function readChannel(raw: unknown, rules: { local: boolean }): RowReading<ChannelRow> {
   const reading = readRow(ChannelRow, raw);
   if ('problem' in reading) return validateSwitch(raw, reading);
-  const can = readCapabilities(raw);
+  const { can, warnings } = readCapabilities(raw);
   const row = { ...reading.row, endpoint: endpointOf(reading.row) ?? '', ...(can && { can }) };
   const problems = [
     ...typeProblems(reading.row, rules),
@@ -28,7 +28,10 @@ export function readChannel(raw: unknown, rules: { local: boolean }): RowReading
     row.secret?.length === 0 ? 'secret: found an empty list, wanted a reference or no attribute' : undefined,
   ].filter((problem) => problem !== undefined);
   if (problems.length > 0) return validateSwitch(raw, { problem: [...new Set(problems)].join('; ') });
-  return usedRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, channelWarnings(row));
+  return usedRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, [
+    ...channelWarnings(row),
+    ...warnings,
+  ]);
 }
 
 /** The names in a map of dialects that the row does not serve. */

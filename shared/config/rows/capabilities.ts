@@ -1,4 +1,6 @@
-import { parseJson } from '../../wire/json-record.ts';
+import * as z from 'zod/mini';
+import { isRecord, parseJson } from '../../wire/json-record.ts';
+import { flag } from './attribute-schemas.ts';
 import { attributeOf, plainValue } from './read-row.ts';
 
 /** What a probe found that a channel can do. An absent field is unknown. */
@@ -25,25 +27,51 @@ const flags = [
 ] as const;
 const lists = ['efforts', 'dialects'] as const;
 
+/** What a mark says, and what is wrong with it, each as `_can.name: ...`. */
+export interface CapabilitiesReading {
+  /** Absent: nothing is known. */
+  can?: Capabilities;
+  warnings: string[];
+}
+
 /**
  * Reads the mark `_can` of a row, as a map or as JSON text. Lenient, because no mark breaks a row: a field of another
- * kind is unknown. Undefined: nothing is known.
+ * kind is unknown, and a warning.
  */
-export function readCapabilities(raw: unknown): Capabilities | undefined {
+export function readCapabilities(raw: unknown): CapabilitiesReading {
   const mark = attributeOf(raw, '_can');
+  if (mark === undefined || mark === null) return { warnings: [] };
   const written = plainValue(typeof mark === 'string' ? parseJson(mark) : mark);
+  if (!isRecord(written) || Array.isArray(written))
+    return { warnings: ['_can: cannot be read, wanted a map of what a probe found'] };
   const read: Capabilities = {};
-  for (const name of flags) {
-    const value = attributeOf(written, name);
-    if (typeof value === 'boolean') read[name] = value;
+  const warnings: string[] = [];
+  for (const [name, value] of Object.entries(written)) {
+    const wanted = readField(read, name, value);
+    if (wanted === 'unknown') warnings.push(`_can.${name.slice(0, 40)}: is not known here`);
+    else if (wanted !== undefined) warnings.push(`_can.${name}: cannot be read, wanted ${wanted}`);
   }
-  for (const name of lists) {
-    const value = attributeOf(written, name);
-    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) read[name] = value;
+  const isEmpty = Object.keys(read).every((name) => name === 'model');
+  return isEmpty ? { warnings } : { can: read, warnings };
+}
+
+/** Reads one field into `read`. Otherwise returns what was wanted, or `unknown` for the name. */
+function readField(read: Capabilities, name: string, value: unknown): string | undefined {
+  const flagName = flags.find((each) => each === name);
+  const listName = lists.find((each) => each === name);
+  if (flagName !== undefined) {
+    const parsed = z.safeParse(flag, value);
+    if (parsed.success) read[flagName] = parsed.data;
+    return parsed.success ? undefined : 'true or false';
   }
-  if (Object.keys(read).length === 0) return undefined;
-  const model = attributeOf(written, 'model');
-  return typeof model === 'string' ? { model, ...read } : read;
+  if (listName !== undefined) {
+    const isList = Array.isArray(value) && value.every((item) => typeof item === 'string');
+    if (isList) read[listName] = value;
+    return isList ? undefined : 'a list of texts';
+  }
+  if (name !== 'model') return 'unknown';
+  if (typeof value === 'string') read.model = value;
+  return typeof value === 'string' ? undefined : 'the name of a model';
 }
 
 /** Whether what a probe found holds for a model of the row. */

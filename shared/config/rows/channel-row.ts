@@ -38,6 +38,7 @@ const named = <Name extends string>(names: readonly Name[]) => z.optional(z.enum
 
 const wantedDialect = `${oneOf(dialectNames)}, or a map of public model name to one of them`;
 const wantedEfforts = `a list of ${oneOf(effortScale)}`;
+const wantedSome = `${wantedEfforts}, or no attribute instead of an empty list`;
 const wantedSet = 'a map of request fields, with values that JSON can hold (lists, no sets)';
 
 const Params = z.strictObject(
@@ -61,7 +62,9 @@ const Params = z.strictObject(
     system: named(systemPlaces),
     null_content: named(nullContents),
     think_tags: z.optional(flag),
-    efforts: z.optional(z.array(z.enum(effortScale, wantedEfforts), wantedEfforts)),
+    efforts: z.optional(
+      z.array(z.enum(effortScale, wantedEfforts), wantedEfforts).check(z.minLength(1, wantedSome)),
+    ),
     custom_tools: z.optional(flag),
     wants_back: named(returnedFields),
   },

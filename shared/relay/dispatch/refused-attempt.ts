@@ -4,7 +4,7 @@
  */
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import type { Dialect } from '../../upstreams/dialect.ts';
-import { dialectPath } from '../../upstreams/dialects/dialects.ts';
+import { defaultDialect, dialectPath } from '../../upstreams/dialects/dialects.ts';
 import { withheldTexts } from '../../upstreams/errors/withheld-texts.ts';
 import type { Withheld } from '../../upstreams/errors/error-text.ts';
 import type { UpstreamReply } from '../../upstreams/exchange.ts';
@@ -12,7 +12,7 @@ import { failureInAnswer, readFailure, type FailureClock } from '../../upstreams
 import type { BuiltRequest } from '../../upstreams/types/channel-request.ts';
 import { CallerFault, type UpstreamError, type UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 import { refusalOfCaller } from './failure-refusals.ts';
-import { repeatFor } from './repeats.ts';
+import { repeatFor, type OtherDialect } from './repeats.ts';
 import { AskAgain, type Variant } from './variant.ts';
 
 export interface RefusedAttempt {
@@ -31,8 +31,8 @@ export interface RefusedAttempt {
 
 /** The error of an answer with status 200. */
 export function errorOfAnswer(error: UpstreamError, refused: RefusedAttempt): Error {
-  const thrown = asThrown(failureInAnswer(error, withheldIn(refused)));
-  return repeat(error, refused, thrown) ?? thrown;
+  const thrown = asThrown(failureInAnswer(error, withheldIn(refused), refused.type));
+  return repeat(error, refused, { thrown, otherDialects: [] }) ?? thrown;
 }
 
 /** The error of a reply that is not a 2xx. Reads its body. */
@@ -42,8 +42,10 @@ export async function errorOfReply(
 ): Promise<Error> {
   const withheld = withheldIn(refused);
   const failure = await readFailure(reply, { dialect, type: refused.type, withheld, clock });
+  if (!(failure instanceof CallerFault)) return failure;
   const thrown = asThrown(failure);
-  return (failure instanceof CallerFault && repeat(failure.raw, refused, thrown)) || thrown;
+  const otherDialects = failure.status === 400 ? nameableDialects(refused) : [];
+  return repeat(failure.raw, refused, { thrown, otherDialects }) ?? thrown;
 }
 
 const withheldIn = ({ built }: RefusedAttempt): Withheld[] => (built ? withheldTexts(built.known) : []);
@@ -51,18 +53,32 @@ const withheldIn = ({ built }: RefusedAttempt): Withheld[] => (built ? withheldT
 const asThrown = (failure: CallerFault | UpstreamFailure): Error =>
   failure instanceof CallerFault ? refusalOfCaller(failure) : failure;
 
+/**
+ * Other dialects that a refusal may name by their path. None whose path the request holds: the refusal may quote the
+ * caller's words.
+ */
+function nameableDialects({ built, type, dialectName }: RefusedAttempt): OtherDialect[] {
+  if (dialectName !== defaultDialect || built === undefined) return [];
+  const { body } = built.request;
+  return (type.alsoSpeaks ?? []).flatMap((name) => {
+    const path = name === dialectName ? undefined : dialectPath(name);
+    return path === undefined || body.includes(path) ? [] : [{ name, path }];
+  });
+}
+
 /** The repeat that a refusal calls for. Undefined: none, so the refusal, which is `thrown`, stands. */
-function repeat(error: UpstreamError, refused: RefusedAttempt, thrown: Error): AskAgain | undefined {
-  const { built, type, variant, dialectName, hadContent, hadTools, limitIsBalance } = refused;
+function repeat(
+  error: UpstreamError,
+  refused: RefusedAttempt,
+  { thrown, otherDialects }: { thrown: Error; otherDialects: readonly OtherDialect[] },
+): AskAgain | undefined {
+  const { built, variant, hadContent, hadTools, limitIsBalance } = refused;
   if (hadContent) return undefined;
   const next = repeatFor({
     error,
     sent: built?.sent ?? {},
     variant,
-    otherDialects: (type.alsoSpeaks ?? []).flatMap((name) => {
-      const path = name === dialectName ? undefined : dialectPath(name);
-      return path === undefined ? [] : { name, path };
-    }),
+    otherDialects,
     hadTools,
     limitIsBalance,
   });

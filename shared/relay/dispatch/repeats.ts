@@ -7,12 +7,17 @@ import type { Repeat, SentBody } from '../../upstreams/dialect.ts';
 import type { UpstreamError } from '../../upstreams/upstream-failure.ts';
 import type { Variant } from './variant.ts';
 
+export interface OtherDialect {
+  name: string;
+  path: string;
+}
+
 export interface RefusedForm {
   error: UpstreamError;
   sent: Pick<SentBody, 'outputTokensMax' | 'limitIsLeast'>;
   variant: Variant;
-  /** Other dialects that the channel's type may speak, each with its path. */
-  otherDialects: readonly { name: string; path: string }[];
+  /** Other dialects that the channel's type may speak and that this refusal may ask for. */
+  otherDialects: readonly OtherDialect[];
   hadTools: boolean;
   /** The limit that was sent is the balance's, which must hold. */
   limitIsBalance: boolean;

@@ -9,7 +9,29 @@ export interface KnownTexts {
   model: string;
   /** The name that the client used. It may be shown. */
   publicModel: string;
+  /** Names of vendors, which tell nothing in a host, alone or before `-runtime` and the like. */
+  vendors: readonly string[];
 }
+
+/** Labels of hosts that name no one: parts of vendors' own addresses, and words of networks. */
+const genericLabels = new Set(
+  (
+    'api www com net org dev app cloud amazonaws aws googleapis generativelanguage aiplatform cognitiveservices ' +
+    'services service models model inference gateway proxy server cluster svc internal local localhost test example ' +
+    'chat run v1'
+  ).split(' '),
+);
+/** Names of models that are words of ordinary sentences. */
+const ordinaryNames = new Set(
+  (
+    'assistant audio auto balanced base best chat code coder coding content context creative default embedding fast ' +
+    'flash function high image input instruct large latest light lite low max medium message messages mini model nano ' +
+    'normal output plus premium pro production prompt reasoning rerank request search small smart standard stream ' +
+    'summary system test text thinking token tokens tool tools turbo user video vision voice'
+  ).split(' '),
+);
+/** A shorter secret may stand inside of words. */
+const secretLengthMin = 8;
 
 export function withheldTexts({
   secret = '',
@@ -17,12 +39,32 @@ export function withheldTexts({
   region = '',
   model,
   publicModel,
+  vendors,
 }: KnownTexts): Withheld[] {
   const names = model === publicModel ? [] : namesOf(model).filter((name) => name !== publicModel);
+  const publicWords = new Set(publicModel.toLowerCase().split(/[^a-z0-9]+/));
   // Of an address such as `my-resource.openai.azure.com`, the name of the resource alone is telling.
-  const labels = host.split('.').filter((label) => label.length > 4 && /[-0-9]/.test(label));
-  return [secret, host, region, ...labels, ...names.map(patternOf)].filter((word) => word !== '');
+  const labels = host
+    .toLowerCase()
+    .split('.')
+    .filter((label) => label.length > 2 && !/^\d+$/.test(label))
+    .filter((label) => !genericLabels.has(label) && !publicWords.has(label))
+    .filter((label) => !vendors.includes(label.replace(/-(?:runtime|mantle)$/, '')));
+  return [
+    ...(secret.length >= secretLengthMin ? [secret] : []),
+    ...(secret !== '' && secret.length < secretLengthMin ? [wholeWord(secret, 'g')] : []),
+    ...[host, ...labels].map((word) => wholeWord(word, 'gi')),
+    // Also within a zone's name, such as `us-east-1a`.
+    ...(region === '' ? [] : [new RegExp(literalOf(region), 'gi')]),
+    ...names.map(patternOf),
+  ];
 }
+
+const literalOf = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
+
+/** The text where no letter or digit goes on. */
+const wholeWord = (text: string, flags: 'g' | 'gi'): RegExp =>
+  new RegExp(String.raw`(?<![a-zA-Z0-9])${literalOf(text)}(?![a-zA-Z0-9])`, flags);
 
 /** The name, longest first, and what is left of it without vendor, region and version, as vendors quote it. */
 function namesOf(model: string): string[] {
@@ -39,8 +81,8 @@ function namesOf(model: string): string[] {
  * whole word in any case of letters, with a version behind them.
  */
 function patternOf(name: string): RegExp {
-  const literal = name.replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
-  return /^[a-z]+$/i.test(name)
+  const literal = literalOf(name);
+  return ordinaryNames.has(name.toLowerCase())
     ? new RegExp(String.raw`(?<=["'\`]|\b(?:model|deployment|engine)s?[:=]?\s+)${literal}(?![a-z0-9-])`, 'gi')
     : new RegExp(String.raw`(?<![a-z0-9])${literal}(?:[-:@.]v?\d[\w]*)*(?![a-z0-9])`, 'gi');
 }

@@ -116,6 +116,7 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
       region: awsScope?.region,
       model,
       publicModel: asked.model,
+      vendors: Object.keys(channelTypes),
     },
     request: {
       url,

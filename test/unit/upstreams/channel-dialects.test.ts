@@ -57,6 +57,10 @@ describe('the dialect of a channel for a model', () => {
     [{ dialect: ['chat'] }, /^dialect: found \["chat"\], wanted/],
     [{ params: { call_ids: 'max9' } }, /^params.call_ids: .*"max64", "max40" or "alnum9"/],
     [{ params: { efforts: ['huge'] } }, /^params.efforts\[0\]: .*wanted a list of "none"/],
+    [
+      { params: { efforts: [] } },
+      /^params.efforts: found a list, wanted a list of "none".*, or no attribute instead of an empty list$/,
+    ],
     [{ params: { wants_back: 'all' } }, /^params.wants_back: /],
     [{ params: { think_tags: 'perhaps' } }, /^params.think_tags: .*true or false/],
     [{ can: { tools: true } }, /^can: found, but not known here/],
@@ -209,6 +213,26 @@ describe('what a probe found', () => {
     expect(reading({ ...openai, ...row })).not.toHaveProperty('warning');
   });
 
+  it('is read as rows are: flags may be texts', () => {
+    const _can = { tools: 'false', images: ' TRUE ', model: 'm' };
+    expect(rowOf({ ...openai, _can }).can).toEqual({ tools: false, images: true, model: 'm' });
+    expect(reading({ ...openai, _can })).not.toHaveProperty('warning');
+  });
+
+  it.each([
+    [{ tool: true }, /^_can.tool: is not known here$/],
+    [{ tools: 'maybe' }, /^_can.tools: cannot be read, wanted true or false$/],
+    ['{"tools":1,"efforts":"low"}', /^_can.tools: .*; _can.efforts: cannot be read, wanted a list of texts$/],
+    [{ tools: true, model: 7 }, /^_can.model: cannot be read/],
+    ['text', /^_can: cannot be read, wanted a map/],
+    [[], /^_can: cannot be read/],
+  ])('that cannot be read is a warning, and breaks no row: %j', (_can, warning) => {
+    expect(reading({ ...openai, _can })).toMatchObject({
+      row: { id: rowOf(openai).id },
+      warning: expect.stringMatching(warning) as unknown,
+    });
+  });
+
   it('is compared for the model that was asked alone', () => {
     const row = { ...openai, models: ['a', 'b'], dialect: { a: 'responses', b: 'chat' } };
     const found = (model: string) => ({ ...row, _can: { model, dialects: ['responses'] } });
@@ -219,4 +243,14 @@ describe('what a probe found', () => {
       'dialect: is chat, but the probe found responses alone',
     );
   });
+});
+
+it.each([
+  [{ set: { stream: true } }, 'params.set: sets stream, which every call needs as it is'],
+  [{ set: { model: 'x', temperature: 1 } }, 'params.set: sets model, which every call needs as it is'],
+  [{ drop: ['messages', 'seed'] }, 'params.drop: drops messages, which every call needs'],
+  [{ drop: ['input'] }, 'params.drop: drops input, which every call needs'],
+])('params that break every call are a warning: %j', (params, warning) => {
+  expect(reading({ ...openai, params })).toHaveProperty('warning', warning);
+  expect(reading({ ...openai, params: { set: { top_p: 1 }, drop: ['seed'] } })).not.toHaveProperty('warning');
 });

@@ -8,6 +8,7 @@ const known = {
   region: 'us-west-2',
   model: 'us.anthropic.claude-opus-5-5-20260801-v1:0',
   publicModel: 'smart',
+  vendors: ['openai', 'azure', 'bedrock'],
 };
 const shown = (text: string, more: Partial<typeof known> = {}) =>
   scrub(text, withheldTexts({ ...known, ...more }));
@@ -41,6 +42,27 @@ describe('what the relay knows of a channel does not reach a client', () => {
     ['my-deployment', 'my-deployments are many', 'my-deployments are many'],
   ])('the name %s in: %s', (model, text, expected) => {
     expect(shown(text, { model })).toBe(expected);
+  });
+
+  it.each([
+    [{ model: 'MyProd' }, 'MyProd is not ready', '[removed] is not ready'],
+    [{ model: 'MyProd' }, 'no myprod. MyProducts', 'no [removed]. MyProducts'],
+    [{ host: 'vllm.corp' }, 'VLLM.CORP is down', '[removed] is down'],
+    [{ host: 'vllm.corp' }, 'the Vllm of corp', 'the [removed] of [removed]'],
+    [{ region: 'us-east-1' }, 'not in Us-East-1 or US-EAST-1a', 'not in [removed] or [removed]a'],
+    [{ host: 'myresource.openai.azure.com' }, 'MYRESOURCE is paused', '[removed] is paused'],
+    [{ host: 'myresource.openai.azure.com' }, 'an API error of Azure OpenAI', 'an API error of Azure OpenAI'],
+    [{ host: 'api.deepseek.com', publicModel: 'deepseek-chat' }, 'no deepseek-chat', 'no deepseek-chat'],
+    [
+      { host: 'bedrock-runtime.us-east-1.amazonaws.com' },
+      'a bedrock-runtime error',
+      'a bedrock-runtime error',
+    ],
+    [{ host: '10.1.2.30' }, 'at most 30 tokens', 'at most 30 tokens'],
+    [{ secret: 'test' }, 'the latest test of test-key', 'the latest [removed] of [removed]-key'],
+    [{ secret: 'a+b' }, 'key a+b, a+bc, A+B', 'key [removed], a+bc, A+B'],
+  ])('%j in: %s', (more, text, expected) => {
+    expect(shown(text, more)).toBe(expected);
   });
 
   it('a name that the client used itself is shown', () => {

@@ -409,6 +409,17 @@ describe('usage', () => {
     const events = values.map((value) => ({ type: 'message_delta', delta: {}, usage: value }));
     return readEvents([...events, said('a'), end]).reader.usage;
   };
+  it('says the service tier, if it is one short word', () => {
+    const tierOf = (tier: unknown) =>
+      readEvents([{ type: 'message_delta', delta: {}, usage: { service_tier: tier } }, said('a'), end]).reader
+        .serviceTier;
+    expect(['priority', 'a b', 'x'.repeat(33), 7].map(tierOf)).toEqual([
+      'priority',
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
   const counted = (prompt: number, completion: number, details: object, thinking = 0): object => ({
     prompt_tokens: prompt,
     completion_tokens: completion,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelType } from '../../../shared/upstreams/channel-type.ts';
+import { loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
 import type { UpstreamReply } from '../../../shared/upstreams/exchange.ts';
 import { failureInAnswer, readFailure } from '../../../shared/upstreams/read-failure.ts';
 import {
@@ -163,5 +164,55 @@ describe('a status of the caller’s fault', () => {
       kind: 'secret',
     });
     expect(await read({ status: 400, error: { message: 'KEY' }, ownFault })).toBeInstanceOf(CallerFault);
+  });
+});
+
+describe('an error inside an answer with status 200', () => {
+  const caller = (status: number) => ({ name: 'CallerFault', status });
+  const failed = (status: number) => ({ name: 'UpstreamFailure', kind: 'status', status });
+  const unknown = { name: 'UpstreamFailure', kind: 'error_in_answer', status: undefined };
+  const failedResponse = (code: string) => ({ status: 'failed', error: { code, message: 'x' } });
+  const messages = (type: string) => ({ type: 'error', error: { type, message: 'x' } });
+  const chat = (error: object) => ({ error: { message: 'x', ...error } });
+
+  it.each([
+    ['responses', failedResponse('invalid_prompt'), caller(400)],
+    ['responses', failedResponse('invalid_image_format'), caller(400)],
+    ['responses', failedResponse('image_content_policy_violation'), caller(400)],
+    ['responses', failedResponse('image_too_large'), caller(413)],
+    ['responses', { type: 'error', code: 'rate_limit_exceeded', message: 'x' }, failed(429)],
+    ['responses', failedResponse('server_error'), unknown],
+    ['messages', messages('invalid_request_error'), caller(400)],
+    ['messages', messages('rate_limit_error'), failed(429)],
+    ['messages', messages('overloaded_error'), failed(529)],
+    ['messages', messages('authentication_error'), failed(401)],
+    ['messages', messages('permission_error'), failed(403)],
+    ['messages', messages('api_error'), unknown],
+    ['chat', chat({ type: 'invalid_request_error', code: 'unsupported_value' }), caller(400)],
+    ['chat', chat({ type: 'invalid_request_error', code: 'invalid_api_key' }), failed(401)],
+    ['chat', chat({ code: 429, status: 'RESOURCE_EXHAUSTED' }), failed(429)],
+    ['chat', chat({ code: 'content_filter' }), caller(400)],
+    ['chat', chat({ code: 'server_error', type: 'invalid_request_error' }), unknown],
+    ['chat', chat({ code: 502 }), unknown],
+    ['chat', chat({ code: 'something_new' }), unknown],
+    ['chat', chat({ message: 'invalid_request_error' }), unknown],
+  ])('in %s, %j, is what its status would make of it', async (name, body, expected) => {
+    const error = (await loadDialect(name)).error(body) ?? {};
+    expect(failureInAnswer(error, [])).toMatchObject(expected);
+  });
+
+  it.each([
+    ['ValidationException', caller(400)],
+    ['throttlingException', failed(429)],
+    ['AccessDeniedException', failed(403)],
+  ])('of the type %s, too', (type, expected) => {
+    expect(failureInAnswer({ type, message: 'x', reasons: [type] }, [])).toMatchObject(expected);
+  });
+
+  it('is our own where the channel’s type says so', () => {
+    const error = { code: 400, reasons: ['KEY'] };
+    const own = (fault: 'secret' | 'channel') => failureInAnswer(error, [], { ownFault: () => fault });
+    expect(own('secret')).toMatchObject({ kind: 'secret', status: 400 });
+    expect(own('channel')).toMatchObject({ kind: 'status', status: 400 });
   });
 });

@@ -200,11 +200,15 @@ describe('the state of a turn', () => {
 });
 
 describe('the usage of a Responses upstream', () => {
-  const usageOf = (usage: Value): ResponsesReader => {
+  const usageOf = (usage: Value, tier: unknown = 'flex'): ResponsesReader => {
     const reader = readerOf();
-    push(reader, [{ type: 'response.completed', response: { usage, service_tier: 'flex' } }]);
+    push(reader, [{ type: 'response.completed', response: { usage, service_tier: tier } }]);
     return reader;
   };
+  it.each(['a b', 'x'.repeat(33), 7])('has no service tier that is not one short word: %j', (tier) => {
+    expect(usageOf({}, tier).serviceTier).toBeUndefined();
+  });
+
   it('has what was read from and written to the cache, and reasoning', () => {
     const reader = usageOf({
       input_tokens: 100,

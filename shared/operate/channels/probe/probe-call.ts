@@ -88,7 +88,10 @@ export async function probeCall(
   const context = { identity: { requestId: '', created: 0, model }, sent, callIds, quirks };
   const { chunks, hasUsage, failure } = readReply(answer.body, dialect, context);
   if (failure instanceof ErrorInAnswer)
-    return outcomeOf(failureInAnswer(failure.error, withheldTexts(built.known)), said);
+    return outcomeOf(
+      failureInAnswer(failure.error, withheldTexts(built.known), channelTypes[channel.type]),
+      said,
+    );
   if (failure !== undefined) return { kind: 'unusable', said: `${said} (${reasonOf(failure)})` };
   const choices = chunks.flatMap((chunk) => chunk.choices.filter(({ index }) => index === 0));
   const indexes = choices.flatMap(({ delta }) => delta.tool_calls?.map(({ index }) => index) ?? []);

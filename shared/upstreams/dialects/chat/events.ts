@@ -6,6 +6,7 @@ import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
+import { serviceTierOf } from '../../price-fields.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
 import { DeclaredNames } from './calls/declared-names.ts';
 import { Choice } from './choice.ts';
@@ -75,7 +76,7 @@ export class ChatReader implements AnswerReader {
     if (error) throw new ErrorInAnswer(error);
     this.#usage = mergedUsage(this.#usage, usageOfEvent(value));
     const { service_tier: tier, choices } = value;
-    if (typeof tier === 'string' && /^[\w-]{1,40}$/.test(tier)) this.serviceTier = tier;
+    this.serviceTier = serviceTierOf(tier) ?? this.serviceTier;
     if (!Array.isArray(choices)) return [];
     this.#understood = true;
     return choices.flatMap((choice: unknown, position) =>

@@ -4,6 +4,7 @@ import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.t
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
+import { serviceTierOf } from '../../price-fields.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
 import { ContentBlocks } from './content-blocks.ts';
 import { messagesError } from './failure.ts';
@@ -142,8 +143,7 @@ export class MessagesReader implements AnswerReader {
 
   #readUsage(value: unknown): void {
     this.#usage.push(value);
-    const { service_tier: tier } = asRecord(value);
-    if (typeof tier === 'string' && tier !== '') this.serviceTier = tier.slice(0, 64);
+    this.serviceTier = serviceTierOf(asRecord(value)['service_tier']) ?? this.serviceTier;
   }
 
   #delta(delta: ChatDelta): ChatChunk {

@@ -4,6 +4,7 @@ import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.t
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
+import { serviceTierOf } from '../../price-fields.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
 import { AnswerItems, textOf, type AnswerItem, type ItemEvent, type TextKind } from './output-items.ts';
 import { AnswerTurn } from './answer-turn.ts';
@@ -168,7 +169,7 @@ export class ResponsesReader implements AnswerReader {
   #last(response: JsonRecord): ChatChunk[] {
     this.#understood = true;
     this.#usage = readUsage(response['usage']) ?? this.#usage;
-    this.serviceTier = textOf(response['service_tier']);
+    this.serviceTier = serviceTierOf(response['service_tier']);
     const { status, output } = response;
     if (status === 'failed') throw new ErrorInAnswer(responsesError(response) ?? {});
     if (typeof status === 'string' && status !== 'completed' && status !== 'incomplete')

@@ -65,6 +65,49 @@ describe('failover before the first content', () => {
     expect(rig.health.writes).toEqual([]);
   });
 
+  it.each([
+    [
+      { dialect: 'responses' },
+      {
+        type: 'response.failed',
+        response: { status: 'failed', error: { code: 'invalid_prompt', message: 'bad' } },
+      },
+    ],
+    [{ dialect: 'messages' }, { type: 'error', error: { type: 'invalid_request_error', message: 'bad' } }],
+    [{}, { error: { type: 'invalid_request_error', code: 'invalid_value', message: 'bad' } }],
+  ])('nor on one that the answer itself names, and counts nothing: %j', async (row, event) => {
+    const rig = new CoreRig({
+      channels: [
+        { id: 'first', priority: 2, ...row },
+        { id: 'second', priority: 1 },
+      ],
+    });
+    for (let call = 1; call <= 3; call += 1) {
+      rig.upstream({ steps: [data(event)] });
+      const answer = await rig.post(ask);
+      expect([answer.status, answer.headers['x-relay-attempts']]).toEqual([400, '1']);
+      expect(rig.sent).toHaveLength(call);
+    }
+    expect(rig.health.writes).toEqual([]);
+  });
+
+  it('says in the stream that the request is at fault once it has content, and counts nothing', async () => {
+    const event = data({ error: { code: 'invalid_prompt', message: 'bad' } });
+    const rig = new CoreRig(two).upstream({ steps: [delta('a'), event] }, good);
+    const answer = await rig.post(ask);
+    expect([answer.status, rig.sent.length]).toEqual([200, 1]);
+    expect(answer.text).toContain('invalid_prompt');
+    expect(rig.health.writes).toEqual([]);
+  });
+
+  it('cools a channel whose answer is a rate limit, and answers with one', async () => {
+    const limited = { steps: [data({ error: { code: 'rate_limit_exceeded', message: 'x' } })] };
+    const rig = new CoreRig().upstream(limited);
+    expect((await rig.post(ask)).status).toBe(429);
+    expect((await rig.post(ask)).status).toBe(429);
+    expect(rig.sent).toHaveLength(1);
+  });
+
   it('never calls a second channel after the first content', async () => {
     const rig = new CoreRig(two).upstream({ steps: [delta('a'), reset] }, good);
     const answer = await rig.post(ask);

@@ -89,6 +89,28 @@ describe('a call with tools that is refused for its dialect', () => {
     expect((await rig.post(body)).status).toBe(400);
     expect(rig.sent).toHaveLength(1);
   });
+
+  it('is not repeated when the refusal may quote the path from the request', async () => {
+    const refused = refusal({
+      message: "Invalid value: '/v1/responses'. Supported values are: 'low' and 'high'.",
+      param: 'reasoning_effort',
+      code: 'invalid_value',
+    });
+    const rig = new CoreRig().upstream(refused, good);
+    const answer = await rig.post({ ...ask, tools, reasoning_effort: '/v1/responses' });
+    expect([answer.status, rig.sent.length]).toEqual([400, 1]);
+    expect(rig.learned.written).toEqual([]);
+  });
+
+  it.each([
+    ['another status', 422, {}],
+    ['another dialect than the usual one', 400, { dialect: 'responses' }],
+  ])('is not repeated under %s', async (_case, status, row) => {
+    const words = { message: 'Use /v1/responses or /v1/chat/completions.' };
+    const rig = new CoreRig({ channels: [row] }).upstream(refusal(words, status), good);
+    expect((await rig.post({ ...ask, tools })).status).toBe(status);
+    expect(rig.sent).toHaveLength(1);
+  });
 });
 
 describe('a refused part of a request', () => {
