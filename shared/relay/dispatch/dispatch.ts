@@ -213,7 +213,7 @@ export class Dispatch implements DispatchedCall {
   }
 
   /**
-   * Claims a probe. Throws CannotCarry before, since a claim cannot be given back; the attempt throws its other errors
+   * Claims a probe. Throws CannotCarry before, since no one releases a claim; the attempt throws its other errors
    * when it is read.
    */
   async #probes(attempt: Attempt, candidate: Candidate): Promise<boolean> {

@@ -8,6 +8,7 @@ import { type Clock } from '../../../relay/ports/clock.ts';
 import type { Log } from '../../../relay/ports/telemetry.ts';
 import { StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
 import type { ConfigSource, Pointer } from '../../../relay/ports/stores/config-store.ts';
+import { factsFreshMs } from '../../../relay/ports/stores/learned-facts.ts';
 import { cooldownsId } from '../dynamo-channel-health.ts';
 import type { LearnedView } from './dynamo-learned-facts.ts';
 import { learnedId } from './learned-item.ts';
@@ -16,7 +17,7 @@ import { readSnapshot } from './snapshot-reader.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 
 /** Maximum age of a read. Together with the compile it makes an edit live within 10 s. */
-const freshMs = 8000;
+const freshMs = factsFreshMs;
 /** How long a request waits for a newer configuration when an older one is available. */
 const waitMsMax = 300;
 /** How long requests are served without a new read after a failed read. */

@@ -32,7 +32,7 @@ describe('the wait for the first content', () => {
     ['for a row without it, by a number that the version before reads', {}, 120, 240],
     ['for a row that names the usual number itself', { first_content_seconds: 120 }, 120, 120],
     ['for a row that names another', { first_content_seconds: 300 }, 300, 300],
-  ])('is told by a snapshot %s', (_case, attributes, stored, seconds) => {
+  ])('comes from a snapshot %s', (_case, attributes, stored, seconds) => {
     const channels = [{ id: 'c', models: ['m'], endpoint: 'https://x.test/v1', state: true, ...attributes }];
     const [compiled] = compile({ channels }).snapshot.channels;
     if (!compiled) throw new Error();
