@@ -1,0 +1,29 @@
+/** What a row's `set` and `drop` may change of a body, in every dialect. */
+import { describe, expect, it } from 'vitest';
+import type { RequestSettings, SentBody } from '../../../shared/upstreams/dialect.ts';
+import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
+import { messagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
+import { responsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
+import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
+
+const call = chatCall({ model: 'm', messages: [{ role: 'user', content: 'hi' }], max_tokens: 100 });
+
+describe.each([
+  ['chat', chatBody, 'max_tokens'],
+  ['messages', messagesBody, 'max_tokens'],
+  ['responses', responsesBody, 'max_output_tokens'],
+])('the body of %s', (_name, build, field) => {
+  const send = (more: Partial<RequestSettings>): SentBody => build(call, settingsWith(more));
+
+  it('asks for the form that the reader expects', () => {
+    expect(send({ stream: true, set: { stream: false } }).body['stream']).toBe(true);
+    expect(send({ stream: true, drop: ['stream'] }).body['stream']).toBe(true);
+    expect(send({ stream: false, set: { stream: true } }).body).not.toHaveProperty('stream');
+  });
+
+  it('reports the limit that it holds', () => {
+    expect(send({})).toMatchObject({ body: { [field]: 100 }, outputTokensMax: 100 });
+    expect(send({ set: { [field]: 30 } })).toMatchObject({ body: { [field]: 30 }, outputTokensMax: 30 });
+    expect(send({ drop: [field] }).outputTokensMax).toBeUndefined();
+  });
+});
