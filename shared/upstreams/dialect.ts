@@ -15,6 +15,8 @@ export interface Dialect {
   name: string;
   /** Appended to a channel's base address, such as `/chat/completions`. */
   path: string;
+  /** The lowest limit on output tokens that it sends: the vendor refuses lower ones. Absent: 1. */
+  outputTokensMin?: number;
   /**
    * Converts the canonical call to the request for one channel. Does not change the call. Throws CannotCarry for a
    * field that must not be dropped and has no form here.

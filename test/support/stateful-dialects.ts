@@ -89,6 +89,7 @@ const dialects = {
 
 /** In place of the registry of dialects. */
 export const statefulRegistry = {
+  outputTokensMin: () => 1,
   dialectNames: Object.keys(dialects),
   defaultDialect: 'chat',
   loadDialect: async (name: keyof typeof dialects) => dialects[name],

@@ -151,7 +151,7 @@ export class Dispatch implements DispatchedCall {
         );
         if (!passedOn) throw error;
         const { refusalOfFailures } = await import('./failure-refusals.ts');
-        throw refusalOfFailures([error]);
+        throw refusalOfFailures([error], true);
       }
       // A refusal of the caller's request shows that the channel is alive; a bug of ours shows nothing about it.
       const refused = error instanceof Refusal;

@@ -11,19 +11,21 @@ const timeUps = new Set<UpstreamFailureKind>(['first_content_timeout', 'timeout'
 const chargedNothing = new Set<UpstreamFailureKind>(['connect', 'secret', 'secret_store', 'status']);
 
 /**
+ * `hadContent`: the failed answer had content, so its upstream has charged.
  * A rate limit if every failure was one, otherwise the last other failure. Sends `x-should-retry: false` when
  * an upstream may have charged, because SDKs retry by default. `failures` is never empty.
  */
-export function refusalOfFailures(failures: readonly UpstreamFailure[]): Refusal {
+export function refusalOfFailures(failures: readonly UpstreamFailure[], hadContent = false): Refusal {
   const reason = failures.map((failure) => failure.reason).join(' ');
   const headers: Record<string, string> = {};
-  if (failures.some(({ kind }) => !chargedNothing.has(kind))) headers['x-should-retry'] = 'false';
+  if (hadContent || failures.some(({ kind }) => !chargedNothing.has(kind)))
+    headers['x-should-retry'] = 'false';
   const failure = failures.findLast(({ status }) => status !== 429);
   if (!failure) {
     const seconds = Math.min(
       ...failures.map(({ statedRetrySeconds }) => statedRetrySeconds ?? defaultRetrySeconds),
     );
-    return rateRefusal(seconds, reason);
+    return rateRefusal(seconds, reason, headers);
   }
   if (timeUps.has(failure.kind))
     return refuse('upstream_timeout', 'The upstream of this model did not answer in time.', {
@@ -47,8 +49,9 @@ export function cooldownRefusal(soonestMs: number | undefined, nowMs: number): R
 }
 
 /** Coding agents parse the seconds from this message. */
-function rateRefusal(seconds: number, reason: string): Refusal {
+function rateRefusal(seconds: number, reason: string, more: Record<string, string> = {}): Refusal {
   const whole = Math.max(1, Math.ceil(seconds));
   const words = `The upstream of this model is limiting its rate. Please try again in ${whole}s.`;
-  return refuse('rate_limit_exceeded', words, { reason, headers: { 'retry-after': String(whole) } });
+  const headers = { 'retry-after': String(whole), ...more };
+  return refuse('rate_limit_exceeded', words, { reason, headers });
 }

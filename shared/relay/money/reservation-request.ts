@@ -1,4 +1,6 @@
 /** Computes what a call reserves from the call, its price and the configuration. Must not read a store. */
+import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
+import { dialectOf } from '../../upstreams/types/channel-request.ts';
 import { planSlots } from '../../billing/plan-slots.ts';
 import { formatPrice, priceOf, type Price } from '../../billing/price.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
@@ -30,8 +32,6 @@ export type BillableCall = Pick<
 const inputMargin = 1.2;
 const inputMarginTokens = 16;
 const keyLength = 12;
-/** Some upstreams refuse a lower limit, so none lower is sent to them. */
-const outputTokensLeast = 16;
 
 export const priceOfCall = ({ snapshot, model }: BillableCall): Price =>
   priceOf(snapshot.charges, model.base);
@@ -84,14 +84,16 @@ export function reservationRequestOf(
 
 /**
  * Maximum output tokens of one answer: the requested limit, otherwise the default; at most what the channels
- * support, and at least what every upstream accepts as a limit.
+ * support, and at least what their dialects accept as a limit.
  */
-function outputTokensMax({ request, outputTokensAsked, channels, snapshot }: BillableCall): number {
+function outputTokensMax(call: BillableCall): number {
+  const { request, outputTokensAsked, channels, snapshot, model } = call;
   // A client may send both fields, and an upstream may follow either one.
   const limits = [request.max_completion_tokens, request.max_tokens, outputTokensAsked];
   const sent = limits.filter((limit) => typeof limit === 'number');
   const asked = sent.length > 0 ? Math.max(...sent) : undefined;
   const wanted = asked ?? snapshot.settings.limits.defaultOutputTokens;
   const known = channels.map((channel) => channel.params.max_output_tokens ?? Infinity);
-  return Math.max(outputTokensLeast, Math.min(wanted, Math.max(...known)));
+  const least = channels.map((channel) => outputTokensMin(dialectOf(channel, model.base)));
+  return Math.max(Math.min(wanted, Math.max(...known)), ...least);
 }

@@ -1,5 +1,12 @@
-/** The registry of dialects, one line each: its path, and how it is loaded, which may be by `import()`. */
+/** The registry of dialects, one line each: what is asked of it before it is loaded, and how it is loaded. */
 import type { Dialect } from '../dialect.ts';
+
+interface Registered {
+  path: string;
+  /** See `Dialect`. */
+  outputTokensMin?: number;
+  load(): Promise<Dialect>;
+}
 
 /** Loaded at the first call that needs it, so that a dialect that no channel speaks costs the start nothing. */
 const dialects = {
@@ -10,9 +17,14 @@ const dialects = {
   },
   responses: {
     path: '/responses',
+    outputTokensMin: 16,
     load: async () => (await import('./responses/responses-dialect.ts')).responses,
   },
-};
+} satisfies Record<string, Registered>;
+
+const registered: Record<string, Registered> = dialects;
+const lineOf = (name: string): Registered | undefined =>
+  Object.hasOwn(registered, name) ? registered[name] : undefined;
 
 export type DialectName = keyof typeof dialects;
 export const dialectNames = Object.keys(dialects) as DialectName[];
@@ -21,13 +33,16 @@ export const defaultDialect: DialectName = 'chat';
 
 /** Rejects for a name that is no dialect's; rows are checked against `dialectNames`. */
 export async function loadDialect(name: string): Promise<Dialect> {
-  if (!Object.hasOwn(dialects, name)) throw new Error(`no dialect ${name}`);
-  return await dialects[name as DialectName].load();
+  const line = lineOf(name);
+  if (!line) throw new Error(`no dialect ${name}`);
+  return await line.load();
 }
 
 /** The path of a dialect. Undefined: there is no such dialect. */
-export const dialectPath = (name: string): string | undefined =>
-  Object.hasOwn(dialects, name) ? dialects[name as DialectName].path : undefined;
+export const dialectPath = (name: string): string | undefined => lineOf(name)?.path;
+
+/** The lowest limit on output tokens that a dialect sends; a lower one is raised to it. */
+export const outputTokensMin = (name: string): number => lineOf(name)?.outputTokensMin ?? 1;
 
 /** The paths that are appended to base addresses. Operators sometimes paste an address with its path. */
 export const dialectPaths: readonly string[] = Object.values(dialects).map(({ path }) => path);

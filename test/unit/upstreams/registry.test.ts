@@ -2,7 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { dialectPaths, loadDialect, type DialectName } from '../../../shared/upstreams/dialects/dialects.ts';
+import {
+  dialectPaths,
+  loadDialect,
+  outputTokensMin,
+  type DialectName,
+} from '../../../shared/upstreams/dialects/dialects.ts';
 import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
 import { channelSetups } from '../../../shared/upstreams/types/channel-types.ts';
 
@@ -83,5 +88,6 @@ describe('a dialect', () => {
   it('is loaded by the name of its folder, and has the path of its line in the registry', async () => {
     const loaded = await Promise.all(folders.map((name) => loadDialect(name as DialectName)));
     expect(loaded.map((each) => each.path).toSorted()).toEqual(dialectPaths.toSorted());
+    for (const { name, outputTokensMin: least = 1 } of loaded) expect(outputTokensMin(name)).toBe(least);
   });
 });

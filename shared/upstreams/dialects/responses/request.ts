@@ -8,8 +8,8 @@ import { knownEffort, refusedSampling } from '../../quirks.ts';
 import { inputItems } from './request-input.ts';
 import { sentTools } from './request-tools.ts';
 
-/** Below this the vendor refuses a limit. At least as many are reserved for a call. */
-const outputTokensMin = 16;
+/** Below this the vendor refuses a limit. */
+export const outputTokensMin = 16;
 const efforts = ['none', 'low', 'medium', 'high', 'xhigh'];
 /** Fields that have the same name and form here and that may be dropped. */
 const sameFields = [

@@ -2,10 +2,11 @@
 import type { Dialect } from '../../dialect.ts';
 import { ResponsesReader } from './events.ts';
 import { responsesError } from './failure.ts';
-import { responsesBody } from './request.ts';
+import { outputTokensMin, responsesBody } from './request.ts';
 
 export const responses: Dialect = {
   name: 'responses',
+  outputTokensMin,
   path: '/responses',
   body: responsesBody,
   Reader: ResponsesReader,

@@ -286,3 +286,11 @@ describe('a secret', () => {
     expect(silent.logged[0]?.reason).toBe('upstream_secret_store');
   });
 });
+
+it('a rate limit after content of a JSON answer is not to be retried, since it was charged', async () => {
+  const limited = data({ error: { code: 'rate_limit_exceeded', message: 'slow down' } });
+  const rig = new CoreRig({}).upstream({ steps: [delta('Hel'), limited] });
+  const answer = await rig.post({ ...ask, stream: false });
+  expect(answer.status).toBe(429);
+  expect(answer.headers['x-should-retry']).toBe('false');
+});
