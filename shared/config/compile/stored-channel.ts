@@ -1,5 +1,6 @@
 import { storedEndpoint } from '../../upstreams/types/channel-attributes.ts';
-import { usualFirstContentSeconds, type ChannelRow } from '../rows/channel-row.ts';
+import type { ChannelRow } from '../rows/channel-row.ts';
+import { usualFirstContentSeconds } from '../snapshot.ts';
 
 /** A row as a snapshot holds it. The version before this one reads it, too, while an upgrade runs. */
 export function storedChannel(row: ChannelRow): ChannelRow {

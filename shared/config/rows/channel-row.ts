@@ -122,8 +122,3 @@ export type ChannelRow = z.infer<typeof ChannelRow> & {
   own_first_content?: boolean;
 };
 
-/**
- * What snapshots say for rows without `first_content_seconds`, which the version before this one needs: 120, and 60 in
- * those that it wrote itself.
- */
-export const usualFirstContentSeconds: readonly number[] = [120, 60];

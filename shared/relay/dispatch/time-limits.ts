@@ -1,5 +1,6 @@
 /** Decides how long an attempt may take. Source of the figures: gateways' measurements of thinking models. */
-import { usualFirstContentSeconds, type ChannelRow } from '../../config/rows/channel-row.ts';
+import type { ChannelRow } from '../../config/rows/channel-row.ts';
+import { usualFirstContentSeconds } from '../../config/snapshot.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { WatchdogLimits } from './watchdog.ts';
 
