@@ -6,7 +6,7 @@ import type { AnswerIdentity, ChatChunk, ChatUsage } from '../wire/chat-response
 import type { JsonRecord } from '../wire/json-record.ts';
 import type { StatePart } from '../wire/turn-state.ts';
 import type { UpstreamEvent } from './body-events.ts';
-import type { CallIds } from './call-ids.ts';
+import type { CallIds } from './calls/call-ids.ts';
 import type { Quirks } from './quirks.ts';
 import type { UpstreamError } from './upstream-failure.ts';
 

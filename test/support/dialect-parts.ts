@@ -1,4 +1,4 @@
-import { CallIds } from '../../shared/upstreams/call-ids.ts';
+import { CallIds } from '../../shared/upstreams/calls/call-ids.ts';
 import type { ReaderContext, RequestSettings } from '../../shared/upstreams/dialect.ts';
 import { noQuirks } from '../../shared/upstreams/quirks.ts';
 import type { CanonicalCall } from '../../shared/wire/canonical-call.ts';

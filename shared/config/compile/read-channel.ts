@@ -4,8 +4,7 @@ import { endpointOf, typeProblems } from '../../upstreams/types/channel-attribut
 import { normaliseEndpoint } from '../../upstreams/endpoint-rules.ts';
 import { readCapabilities } from '../rows/capabilities.ts';
 import { channelWarnings } from './channel-warnings.ts';
-import { attributeOf, readRow, usedRow } from '../rows/read-row.ts';
-import type { RowProblem, RowReading } from '../rows/read-row.ts';
+import { attributeOf, readRow, usedRow, type RowProblem, type RowReading } from '../rows/read-row.ts';
 import { lastGoodIsUsed, type TableReader } from './read-table.ts';
 import { referenceProblem } from '../rows/secret-reference.ts';
 

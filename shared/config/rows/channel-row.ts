@@ -121,4 +121,3 @@ export type ChannelRow = z.infer<typeof ChannelRow> & {
   /** In a snapshot: `first_content_seconds` is the row's own. Absent: see stored-channel.ts. */
   own_first_content?: boolean;
 };
-

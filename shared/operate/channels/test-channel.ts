@@ -3,7 +3,7 @@
  * it; no row is written.
  */
 import { loadDialect } from '../../upstreams/dialects/dialects.ts';
-import { CallIds } from '../../upstreams/call-ids.ts';
+import { CallIds } from '../../upstreams/calls/call-ids.ts';
 import type { Dialect, ReaderContext } from '../../upstreams/dialect.ts';
 import type { UpstreamRequest } from '../../upstreams/exchange.ts';
 import { channelRequest, dialectOf, upstreamModel } from '../../upstreams/types/channel-request.ts';

@@ -55,6 +55,5 @@ export function admitModel(key: KeyRow, model: ModelName): void {
 
 const invalidKey = (message: string, reason: string): Refusal =>
   refuse('invalid_api_key', message, { reason });
-
 const unusableKey = (reason: string): Refusal =>
   invalidKey('The API key is not valid. Check that it is complete and active.', reason);

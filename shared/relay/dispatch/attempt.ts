@@ -3,7 +3,7 @@
  * the stream ended, because an interrupted answer is billed by the usage it reported.
  */
 import { openBodyEvents } from '../../upstreams/body-events.ts';
-import { CallIds } from '../../upstreams/call-ids.ts';
+import { CallIds } from '../../upstreams/calls/call-ids.ts';
 import type { AnswerReader, Dialect } from '../../upstreams/dialect.ts';
 import type { UpstreamReply } from '../../upstreams/exchange.ts';
 import type { StateOrigin, TurnState } from '../../wire/turn-state.ts';

@@ -38,8 +38,7 @@ export function openTurn(
   const sealed = asRecord(parseJson(opened.text));
   const fits = sealed['account'] === account && sealed['model'] === model;
   if (!fits || (itemId !== undefined && sealed['item'] !== itemId)) return 'foreign';
-  const { state } = sealed;
-  return isTurnState(state) ? { state, length: opened.text.length } : 'foreign';
+  return isTurnState(sealed['state']) ? { state: sealed['state'], length: opened.text.length } : 'foreign';
 }
 
 /** Only the relay seals, but another version of it may have. */
@@ -55,7 +54,6 @@ function isTurnState(value: unknown): value is TurnState {
 
 const isListOf = <T>(value: unknown, isItem: (item: unknown) => item is T): value is T[] =>
   Array.isArray(value) && value.every(isItem);
-
 const isStatePart = (part: unknown): part is StatePart =>
   isRecord(part) &&
   (typeof part['text'] === 'number' || typeof part['call'] === 'number' || isRecord(part['opaque']));

@@ -5,7 +5,7 @@ import type { CanonicalCall } from '../../wire/canonical-call.ts';
 import type { ChatMessage } from '../../wire/chat-request.ts';
 import type { JsonRecord } from '../../wire/json-record.ts';
 import type { StatePart } from '../../wire/turn-state.ts';
-import type { CallIds } from '../call-ids.ts';
+import type { CallIds } from '../calls/call-ids.ts';
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
 import type { Dialect, Repeat, SentBody } from '../dialect.ts';
 import { defaultDialect } from '../dialects/dialects.ts';

@@ -1,5 +1,4 @@
-import type { PrefixMemory } from '../script/prefix-memory.ts';
-import { prefixHashes } from '../script/prefix-memory.ts';
+import { prefixHashes, type PrefixMemory } from '../script/prefix-memory.ts';
 import { promptTokens } from '../script/tokens.ts';
 import { blocksOf, type MessagesCall } from './call.ts';
 import { promptParts } from './thinking.ts';
@@ -19,8 +18,8 @@ export function breakpoints({ body }: MessagesCall): { part: number; ttl: Ttl }[
   return all.flatMap((mark, part) => (mark ? [{ part, ttl: mark.ttl ?? '5m' }] : []));
 }
 
-const markOf = (block: object) => ('cache_control' in block ? (block.cache_control as Mark) : undefined);
 type Mark = { ttl?: Ttl } | null | undefined;
+const markOf = (block: object) => ('cache_control' in block ? (block.cache_control as Mark) : undefined);
 
 export interface CacheCounts {
   input: number;
@@ -51,9 +50,8 @@ export function cachedCounts(call: MessagesCall, memory: PrefixMemory): CacheCou
   }
   memory.add(marks.map(({ part }) => hashes[part] ?? ''));
   const cacheRead = read < 0 ? 0 : tokensUpTo(read);
-  const total = promptTokens(parts.join(''));
   return {
-    input: total - cacheRead - written['5m'] - written['1h'],
+    input: promptTokens(parts.join('')) - cacheRead - written['5m'] - written['1h'],
     cacheRead,
     cacheWrite5m: written['5m'],
     cacheWrite1h: written['1h'],

@@ -4,7 +4,7 @@
  */
 import { withheldTexts } from '../../../upstreams/errors/withheld-texts.ts';
 import type { ChannelRow } from '../../../config/rows/channel-row.ts';
-import { CallIds } from '../../../upstreams/call-ids.ts';
+import { CallIds } from '../../../upstreams/calls/call-ids.ts';
 import { CannotCarry, type Dialect } from '../../../upstreams/dialect.ts';
 import { loadDialect } from '../../../upstreams/dialects/dialects.ts';
 import { failureInAnswer, readFailure } from '../../../upstreams/read-failure.ts';

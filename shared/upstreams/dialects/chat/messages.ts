@@ -5,8 +5,9 @@
 import type { CanonicalCall } from '../../../wire/canonical-call.ts';
 import type { ChatContentPart, ChatMessage } from '../../../wire/chat-request.ts';
 import { asRecord, isRecord, type JsonRecord, withoutNulls } from '../../../wire/json-record.ts';
-import { mappedIds, type CallIds } from '../../call-ids.ts';
-import { wrappedInput } from '../../custom-tools.ts';
+import type { CallIds } from '../../calls/call-ids.ts';
+import { mappedIds } from '../../calls/sent-ids.ts';
+import { wrappedInput } from '../../calls/custom-tools.ts';
 import { CannotCarry, type RequestSettings } from '../../dialect.ts';
 import type { Quirks } from '../../quirks.ts';
 import { knownMessage } from './fields.ts';

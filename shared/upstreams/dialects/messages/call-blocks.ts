@@ -4,7 +4,7 @@
  */
 import type { ToolCallDelta } from '../../../wire/chat-response.ts';
 import { isRecord, parseJson, type JsonRecord } from '../../../wire/json-record.ts';
-import { unwrappedInput } from '../../custom-tools.ts';
+import { unwrappedInput } from '../../calls/custom-tools.ts';
 import type { ReaderContext } from '../../dialect.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 

@@ -5,7 +5,7 @@
  */
 import type { ChatMessage } from '../../../wire/chat-request.ts';
 import type { JsonRecord } from '../../../wire/json-record.ts';
-import { sentIds, type SentIds } from '../../call-ids.ts';
+import { sentIds, type SentIds } from '../../calls/sent-ids.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import { assistantBlocks } from './assistant-blocks.ts';
 import { cacheControlOf, contentBlocks, textBlocks, withMessageBreakpoint } from './part-blocks.ts';

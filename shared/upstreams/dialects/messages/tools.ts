@@ -1,7 +1,7 @@
 /** Tools and the choice of them. Tools whose input is free text become functions with one text `input`. */
 import type { ChatRequest, ChatTool } from '../../../wire/chat-request.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
-import { wrappedTool } from '../../custom-tools.ts';
+import { wrappedTool } from '../../calls/custom-tools.ts';
 import { cacheControlOf } from './part-blocks.ts';
 
 export interface ToolFields {

@@ -1,7 +1,7 @@
 /** Shows tool calls as canonical pieces: a dense index, an id of its own for each, id and name in the first piece. */
 import type { ChatChunk, ToolCallDelta } from '../../../wire/chat-response.ts';
 import { parseJson } from '../../../wire/json-record.ts';
-import { unwrappedInput } from '../../custom-tools.ts';
+import { unwrappedInput } from '../../calls/custom-tools.ts';
 import type { ReaderContext } from '../../dialect.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 import type { AnswerItem } from './output-items.ts';

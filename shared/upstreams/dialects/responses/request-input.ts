@@ -2,8 +2,8 @@
 import type { ChatMessage, ChatToolCall } from '../../../wire/chat-request.ts';
 import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
-import { sentIds, type SentIds } from '../../call-ids.ts';
-import { wrappedInput } from '../../custom-tools.ts';
+import { sentIds, type SentIds } from '../../calls/sent-ids.ts';
+import { wrappedInput } from '../../calls/custom-tools.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import { inputParts, toolOutput } from './request-content.ts';
 import { turnItems } from './request-turn.ts';

@@ -2,7 +2,7 @@
 import type { CanonicalCall } from '../../../wire/canonical-call.ts';
 import type { ChatTool } from '../../../wire/chat-request.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
-import { toolName, wrappedTool } from '../../custom-tools.ts';
+import { toolName, wrappedTool } from '../../calls/custom-tools.ts';
 import type { RequestSettings } from '../../dialect.ts';
 
 export interface SentTools {

@@ -4,7 +4,7 @@
  */
 import type { ToolCallDelta } from '../../../../wire/chat-response.ts';
 import { isRecord, type JsonRecord } from '../../../../wire/json-record.ts';
-import { unwrappedInput } from '../../../custom-tools.ts';
+import { unwrappedInput } from '../../../calls/custom-tools.ts';
 import { UpstreamFailure } from '../../../upstream-failure.ts';
 import { readPiece, type CallPiece } from './call-piece.ts';
 import type { DeclaredNames } from './declared-names.ts';

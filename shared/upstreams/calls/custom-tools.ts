@@ -2,8 +2,8 @@
  * Custom tools, whose input is free text, for upstreams that know functions alone: the tool becomes a function with
  * one string `input`, and its calls are converted back. Any dialect may use it.
  */
-import type { ChatTool } from '../wire/chat-request.ts';
-import { asRecord, isRecord, parseJson, type JsonRecord } from '../wire/json-record.ts';
+import type { ChatTool } from '../../wire/chat-request.ts';
+import { asRecord, isRecord, parseJson, type JsonRecord } from '../../wire/json-record.ts';
 
 /** The name of a tool in chat form; undefined: it has none. */
 export function toolName(tool: ChatTool): string | undefined {
