@@ -44,7 +44,6 @@ describe('the environment', () => {
   });
 
   test.each([
-    undefined,
     '',
     '{}',
     '[]',
@@ -55,6 +54,13 @@ describe('the environment', () => {
     '{"secret',
   ])('refuses the seal keys %j, and quotes nothing of them', (keys) => {
     expect(() => readSealKeys({ SEAL_KEYS: keys })).toThrow(/SEAL_KEYS(?!.*"secret)/);
+  });
+
+  test('seal keys are made for this environment alone where the host sets none', () => {
+    const [first] = readSealKeys({});
+    const [second] = readSealKeys({});
+    expect(first?.secret).toMatch(/^[0-9a-f-]{36}$/);
+    expect(first?.secret).not.toBe(second?.secret);
   });
 
   test.each([
