@@ -13,7 +13,10 @@ import { measureStarts, quantile, type StartCost } from './start-cost.ts';
 export const firstLoadBytesMax = 292_000;
 /** What the design asks for. Not met: the SDK, zod and TLS alone are above it. */
 const startRatioDesign = 1.6;
-/** Met on a busy machine too, in processor time; above it something was added to the start. */
+/**
+ * Above it something was added to the start. Compared with the fastest quarter of the rounds: other work on the
+ * machine only ever makes a round slower, and by more than the code that this gate is to notice.
+ */
 const startRatioMax = 2;
 const rounds = 25;
 
@@ -59,10 +62,10 @@ function reportStart(name: string, costs: StartCost[], emptyCosts: StartCost[]):
       `${name}: start, ${measure} ${quantile(own, 0.5).toFixed(0)} ms, empty handler ` +
         `${quantile(empty, 0.5).toFixed(0)} ms, ratio ${middle} (half of the rounds ${low} to ${high})`,
     );
-    return Number(middle);
+    return Number(low);
   });
-  // Processor time where it is to be had: the clock also counts waiting for other programs, on both sides.
-  return (ratios[0] ?? Number.NaN) <= startRatioMax;
+  // Either measure shows that the code can start as fast: each has its own disturbances.
+  return Math.min(...ratios) <= startRatioMax;
 }
 
 const milliseconds =
