@@ -4,7 +4,12 @@ import { dialectOf } from '../../upstreams/types/channel-request.ts';
 import { planSlots } from '../../billing/plan-slots.ts';
 import { formatPrice, priceOf, type Price } from '../../billing/price.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
-import { inputCost, type ReserveNeed, type ReserveRefusal } from '../../billing/reservation.ts';
+import {
+  inputCost,
+  type CallEstimate,
+  type ReserveNeed,
+  type ReserveRefusal,
+} from '../../billing/reservation.ts';
 import type { ReservationRequest } from './reservations.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { promptTokens } from '../../billing/estimators.ts';
@@ -31,6 +36,9 @@ export type BillableCall = Pick<
 /** The reserved input is the estimate times this margin, because estimates are up to 16 % off. */
 const inputMargin = 1.2;
 const inputMarginTokens = 16;
+/** With fewer output tokens than this an answer is of little use; a call that reasons needs more. */
+const outputTokensLeast = 1_024;
+const outputTokensLeastReasoning = 4_096;
 const keyLength = 12;
 
 export const priceOfCall = ({ snapshot, model }: BillableCall): Price =>
@@ -59,7 +67,7 @@ export function reservationRequestOf(
       inputTokens,
       inputTokensMax: Math.ceil(inputTokens * inputMargin) + inputMarginTokens + searchTokens,
       n: call.request.n ?? 1,
-      outputTokensMax: outputTokensMax(call),
+      ...outputTokens(call),
     },
     key: key.hash.slice(0, keyLength),
     maxConcurrency: key.max_concurrency,
@@ -86,14 +94,28 @@ export function reservationRequestOf(
  * Maximum output tokens of one answer: the requested limit, otherwise the default; at most what the channels
  * support, and at least what their dialects accept as a limit.
  */
-function outputTokensMax(call: BillableCall): number {
+function outputTokens(
+  call: BillableCall,
+): Pick<CallEstimate, 'outputTokensMax' | 'outputTokensLeast' | 'heldWhole'> {
   const { request, outputTokensAsked, channels, snapshot, model } = call;
   // A client may send both fields, and an upstream may follow either one.
   const limits = [request.max_completion_tokens, request.max_tokens, outputTokensAsked];
   const sent = limits.filter((limit) => typeof limit === 'number');
   const asked = sent.length > 0 ? Math.max(...sent) : undefined;
-  const wanted = asked ?? snapshot.settings.limits.defaultOutputTokens;
-  const known = channels.map((channel) => channel.params.max_output_tokens ?? Infinity);
+  const usual = snapshot.settings.limits.defaultOutputTokens;
+  const known = Math.max(...channels.map((channel) => channel.params.max_output_tokens ?? Infinity));
   const least = channels.map((channel) => outputTokensMin(dialectOf(channel, model.base)));
-  return Math.max(Math.min(wanted, Math.max(...known)), ...least);
+  return {
+    outputTokensMax: Math.max(Math.min(asked ?? usual, known), ...least),
+    outputTokensLeast: reasons(call) ? outputTokensLeastReasoning : outputTokensLeast,
+    heldWhole: asked !== undefined && asked <= (Number.isFinite(known) ? known : usual),
+  };
+}
+
+/** Efforts that spend few tokens before the answer. */
+const lowEfforts: readonly string[] = ['none', 'minimal', 'low'];
+
+function reasons({ request }: BillableCall): boolean {
+  const { reasoning_effort: effort } = request;
+  return typeof effort === 'string' && !lowEfforts.includes(effort);
 }
