@@ -113,9 +113,9 @@ function outputTokens(
 }
 
 /** Efforts that spend few tokens before the answer. */
-const lowEfforts: readonly string[] = ['none', 'minimal', 'low'];
+const lowEfforts: ReadonlySet<string> = new Set(['none', 'minimal', 'low']);
 
 function reasons({ request }: BillableCall): boolean {
   const { reasoning_effort: effort } = request;
-  return typeof effort === 'string' && !lowEfforts.includes(effort);
+  return typeof effort === 'string' && !lowEfforts.has(effort);
 }

@@ -89,7 +89,7 @@ describe('a balance that covers the input but not all', () => {
   it('is held by halves, down to what the shortest answer needs; then calls wait for those under way', async () => {
     const rig = rigOf(available).upstream({ steps: [5_000, ...hello] });
     const answers = await Promise.all([rig.call(ask), rig.call(ask), rig.call(ask)]);
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 200, 429]);
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 200, 429]);
     const refused = answers.find(({ status }) => status === 429) as Answer;
     expect(errorOf(refused)).toMatchObject({ type: 'rate_limit_error', code: 'balance_reserved' });
     expect(errorOf(refused).message).toContain('needs 2.07 yuan');
