@@ -19,10 +19,12 @@ export function requestSteps(row: LedgerRow): RequestStep[] {
     ['asked', `${row.endpoint ?? '-'}, model ${row.model}, key ${row.key}`],
     ['price', price ? priceWords(price) : row.price],
     ['reserved', reservedWords(row)],
+    ...servedStep(row),
     ['ended', endedWords(row)],
     ...(price && row.kind === 'settled' ? tokenSteps(row, price) : []),
     ['charged', chargedWords(row)],
     ...backStep(row),
+    ...boughtStep(row),
     booked,
   ];
 }
@@ -33,6 +35,15 @@ function reservedWords(row: CloseRow): string {
   if (item !== undefined) return `a call of the plan entry "${item}", month from ${month}`;
   return `${formatYuan(row.reserved)} yuan of the balance`;
 }
+
+function servedStep({ channel, upstream_model, first_content_ms }: CloseRow): RequestStep[] {
+  if (channel === undefined) return [];
+  const first = first_content_ms === undefined ? '' : `, first content after ${first_content_ms} ms`;
+  return [['served', `by channel ${channel}, as model ${upstream_model ?? '-'}${first}`]];
+}
+
+const boughtStep = ({ bought }: CloseRow): RequestStep[] =>
+  bought === undefined ? [] : [['bought', `${formatYuan(bought)} yuan, by the channel's cost`]];
 
 const kindWords: Record<CloseRow['kind'], string> = {
   settled: 'settled: there was an answer, or a part of one',
@@ -49,8 +60,9 @@ const part = (tokens: number, pico: bigint): string =>
   `${tokens} x ${formatDecimal(pico, 12)} / 1,000 = ${formatDecimal(pico * BigInt(tokens), 15)}`;
 
 function tokenSteps(row: CloseRow, price: Price): RequestStep[] {
-  const { prompt_tokens: input = 0, completion_tokens: output = 0, estimated } = row;
-  const source = estimated ? 'the relay estimated or clamped' : 'the upstream reported';
+  const { prompt_tokens: input = 0, completion_tokens: output = 0, estimated, flag } = row;
+  const why = flag === undefined ? '' : ` (${flag})`;
+  const source = estimated ? `the relay estimated or clamped${why}` : 'the upstream reported';
   const counted: RequestStep = ['counted', `${input} input and ${output} output tokens, which ${source}`];
   const words = cacheWords(row);
   const cache: RequestStep[] = words === '' ? [] : [['cache', `of the input: ${words}`]];

@@ -216,4 +216,10 @@ const lossOf = ({ account, id, releaseSlot, closeRecord }: CloseWrite): Record<s
   estimated: closeRecord.estimated,
   end: closeRecord.end,
   cost_nano: closeRecord.cost === undefined ? undefined : String(closeRecord.cost),
+  channel: closeRecord.channel,
+  upstream_model: closeRecord.upstreamModel,
+  first_content_ms: closeRecord.firstContentMs,
+  bought_nano: closeRecord.bought === undefined ? undefined : String(closeRecord.bought),
+  flag: closeRecord.flag,
+  price: closeRecord.price,
 });
