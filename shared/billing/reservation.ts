@@ -1,6 +1,6 @@
-import { divideHalfUp, smaller, type NanoYuan } from './amount.ts';
+import { smaller, type NanoYuan } from './amount.ts';
 import type { PlanSlot } from './plan-slots.ts';
-import { costOf, type Price } from './price.ts';
+import { mostCost, mostRates, type Price } from './price.ts';
 import { openEntriesMax, type QuotaItem } from './quota-item.ts';
 
 /** The estimated size of a call, before the upstream is called. Token counts are whole. */
@@ -50,7 +50,7 @@ const outputTokensFloor = 64;
 
 /** The maximum cost of the call, reserved from the balance while the call runs. */
 export function amountOf(price: Price, { inputTokensMax, n, outputTokensMax }: CallEstimate): NanoYuan {
-  return costOf(price, { prompt_tokens: inputTokensMax, completion_tokens: n * outputTokensMax });
+  return mostCost(price, inputTokensMax, n * outputTokensMax);
 }
 
 /** Decides how to pay for a call, based on the known state of the item, or why to refuse it. */
@@ -70,16 +70,14 @@ function payFromBalance({ price, estimate }: ReserveNeed, available: NanoYuan): 
   const need = amountOf(price, estimate);
   if (need === 0n || available >= need) return { amount: need };
   const refusal = { reason: 'quota', available, need } as const;
-  if (price.type !== 'token-billing' || price.output === 0n) return refusal;
-  const rest = available - costOf(price, { prompt_tokens: estimate.inputTokensMax, completion_tokens: 0 });
+  if (price.type !== 'token-billing') return refusal;
+  const { output } = mostRates(price.tiers, estimate.inputTokensMax);
+  if (output === 0n) return refusal;
+  const rest = available - mostCost(price, estimate.inputTokensMax, 0);
   if (rest <= 0n) return refusal;
-  const tokens = Number(smaller((rest * 1_000_000n) / (price.output * BigInt(estimate.n)), 1_000_000_000n));
+  const tokens = Number(smaller((rest * 1_000_000n) / (output * BigInt(estimate.n)), 1_000_000_000n));
   if (tokens < Math.min(outputTokensFloor, estimate.outputTokensMax)) return refusal;
   return { amount: available, limitedTo: tokens };
 }
 
 export const isRefusal = (plan: Payment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;
-
-/** The cost of the input alone. */
-export const inputCost = (price: Price, inputTokens: number): NanoYuan =>
-  price.type === 'token-billing' ? divideHalfUp(price.input * BigInt(inputTokens), 1_000_000n) : 0n;
