@@ -1,6 +1,6 @@
-import { divideHalfUp, larger, smaller, type NanoYuan } from './amount.ts';
+import { larger, smaller, type NanoYuan } from './amount.ts';
 import type { PlanSlot } from './plan-slots.ts';
-import { costOf, type Price } from './price.ts';
+import { mostCost, mostRates, type Price } from './price.ts';
 import { openEntriesMax, reservedOf, type QuotaItem } from './quota-item.ts';
 
 /** The estimated size of a call, before the upstream is called. Token counts are whole. */
@@ -59,7 +59,7 @@ export interface ReserveTry {
 
 /** The maximum cost of the call, reserved from the balance while the call runs. */
 export function amountOf(price: Price, { inputTokensMax, n, outputTokensMax }: CallEstimate): NanoYuan {
-  return costOf(price, { prompt_tokens: inputTokensMax, completion_tokens: n * outputTokensMax });
+  return mostCost(price, inputTokensMax, n * outputTokensMax);
 }
 
 /** Decides how to pay for a call, based on the known state of the item, or why to refuse it. */
@@ -90,7 +90,7 @@ function payFromBalance(need: ReserveNeed, item: QuotaItem, lastTry: boolean): P
   const most = amountOf(price, estimate);
   if (most === 0n) return nothing;
   const { available } = item;
-  const perToken = price.type === 'token-billing' && price.output > 0n;
+  const perToken = outputRate(need) > 0n;
   const least = perToken ? amountOf(price, { ...estimate, outputTokensMax: leastOf(estimate) }) : most;
   if (available < least)
     return { reason: available + reservedOf(item) < least ? 'quota' : 'reserved', available, need: least };
@@ -106,14 +106,14 @@ const leastOf = ({ outputTokensMax, outputTokensLeast }: CallEstimate): number =
   Math.min(outputTokensMax, outputTokensLeast);
 
 /** Output tokens of one answer that an amount covers, which covers the input. */
-function tokensFor({ price, estimate }: ReserveNeed, amount: NanoYuan): number {
-  if (price.type !== 'token-billing') return 0;
+function tokensFor(need: ReserveNeed, amount: NanoYuan): number {
+  const { price, estimate } = need;
   const rest = amount - amountOf(price, { ...estimate, outputTokensMax: 0 });
-  return Number((rest * 1_000_000n) / (price.output * BigInt(estimate.n)));
+  return Number((rest * 1_000_000n) / (outputRate(need) * BigInt(estimate.n)));
 }
 
-export const isRefusal = (plan: Payment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;
+/** The highest price of 1,000 output tokens. Zero: the price does not grow with the output. */
+const outputRate = ({ price, estimate }: ReserveNeed): bigint =>
+  price.type === 'token-billing' ? mostRates(price.tiers, estimate.inputTokensMax).output : 0n;
 
-/** The cost of the input alone. */
-export const inputCost = (price: Price, inputTokens: number): NanoYuan =>
-  price.type === 'token-billing' ? divideHalfUp(price.input * BigInt(inputTokens), 1_000_000n) : 0n;
+export const isRefusal = (plan: Payment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;

@@ -2,14 +2,10 @@
 import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
 import { dialectOf } from '../../upstreams/types/channel-request.ts';
 import { planSlots } from '../../billing/plan-slots.ts';
-import { formatPrice, priceOf, type Price } from '../../billing/price.ts';
+import { formatPrice, inputCost, type Price } from '../../billing/price.ts';
+import { priceOf } from '../../billing/price-rule.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
-import {
-  inputCost,
-  type CallEstimate,
-  type ReserveNeed,
-  type ReserveRefusal,
-} from '../../billing/reservation.ts';
+import type { CallEstimate, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import type { ReservationRequest } from './reservations.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { promptTokens } from '../../billing/estimators.ts';
@@ -29,6 +25,7 @@ export type BillableCall = Pick<
   | 'snapshot'
   | 'channels'
   | 'outputTokensAsked'
+  | 'startedMs'
   | 'deadlineMs'
   | 'endpoint'
 >;
@@ -41,8 +38,9 @@ const outputTokensLeast = 1_024;
 const outputTokensLeastReasoning = 4_096;
 const keyLength = 12;
 
-export const priceOfCall = ({ snapshot, model }: BillableCall): Price =>
-  priceOf(snapshot.charges, model.base);
+/** The price at the time when the call began, whatever comes into force while it runs. */
+export const priceOfCall = ({ snapshot, model, startedMs }: BillableCall): Price =>
+  priceOf(snapshot.charges, model.base, startedMs);
 
 /** Undefined for a free call of a key without limits: nothing is reserved or counted. */
 export function reservationRequestOf(
@@ -80,7 +78,8 @@ export function reservationRequestOf(
     input: need.takesNothing ? 0n : inputCost(price, inputTokens),
     key: need.key,
     model: model.base,
-    price: formatPrice(price),
+    // Of the tier that `input` has: a row of an expired call has this text.
+    price: formatPrice(price, { prompt_tokens: inputTokens }),
     busy: key.max_concurrency !== undefined,
     official: model.official,
     tombstone: false,
