@@ -1,4 +1,4 @@
-import type { PlanSlot } from '../../shared/billing/plan-slots.ts';
+import type { PlanSlot } from '../../shared/billing/plans/plan-slots.ts';
 import { formatPrice, type Price } from '../../shared/billing/price.ts';
 import type { CloseKind, CloseRecord, QuotaItem } from '../../shared/billing/quota-item.ts';
 import { imbalance } from '../../shared/billing/quota-item.ts';

@@ -1,7 +1,7 @@
 /** Computes what a call reserves from the call, its price and the configuration. Must not read a store. */
 import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
 import { dialectOf } from '../../upstreams/types/channel-request.ts';
-import { planSlots } from '../../billing/plan-slots.ts';
+import { planSlots } from '../../billing/plans/plan-slots.ts';
 import { formatPrice, inputCost, type Price } from '../../billing/price.ts';
 import { priceOf } from '../../billing/price-rule.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';

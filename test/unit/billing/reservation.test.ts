@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { PlanSlot } from '../../../shared/billing/plan-slots.ts';
+import type { PlanSlot } from '../../../shared/billing/plans/plan-slots.ts';
 import { costOf, inputCost, type Price } from '../../../shared/billing/price.ts';
 import { openEntriesMax } from '../../../shared/billing/quota-item.ts';
 import {
