@@ -10,7 +10,7 @@ import {
   type ReserveNeed,
   type ReserveRefusal,
 } from '../../billing/reservation.ts';
-import type { ReservationRequest } from './reservations.ts';
+import type { ReservationRequest } from './reservation.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { promptTokens } from '../../billing/estimators.ts';
 import { searchTokensOf } from '../search/search-tokens.ts';
@@ -26,6 +26,7 @@ export type BillableCall = Pick<
   | 'model'
   | 'key'
   | 'account'
+  | 'parts'
   | 'snapshot'
   | 'channels'
   | 'outputTokensAsked'
@@ -76,18 +77,15 @@ export function reservationRequestOf(
     takesNothing: free || model.official,
   };
   const entry = {
-    until: Math.ceil(call.deadlineMs / 1000),
     input: need.takesNothing ? 0n : inputCost(price, inputTokens),
     key: need.key,
     model: model.base,
     price: formatPrice(price),
-    busy: key.max_concurrency !== undefined,
     official: model.official,
-    tombstone: false,
   };
   const refused = (reason: ReserveRefusal, item: QuotaItem): Refusal =>
     reserveRefusal({ call, need, reason, item, nowMs });
-  return { account: key.account, need, entry, refused };
+  return { account: key.account, parts: call.parts, deadlineMs: call.deadlineMs, need, entry, refused };
 }
 
 /**
