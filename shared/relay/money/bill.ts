@@ -77,12 +77,11 @@ export class Bill {
   get headers(): Record<string, string> {
     const headers: Record<string, string> = {};
     if (this.limitedTo !== undefined) {
-      headers['x-relay-limited-by'] = 'balance';
+      headers['x-relay-limited-by'] = this.#reservation?.payment.limitedBy ?? 'balance';
       headers['x-relay-max-tokens'] = String(this.limitedTo);
     }
     const { rpm } = this.#call.key;
-    const { item, entry } = this.#reservation ?? {};
-    const count = entry && item?.rate.get(entry.key)?.count;
+    const count = this.#reservation?.rateCount;
     if (rpm === undefined || count === undefined) return headers;
     Object.assign(headers, rateHeaders(rpm, Math.max(0, rpm - count), this.#clock.now()));
     return headers;

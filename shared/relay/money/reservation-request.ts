@@ -1,11 +1,14 @@
 /** Computes what a call reserves from the call, its price and the configuration. Must not read a store. */
 import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
 import { dialectOf } from '../../upstreams/types/channel-request.ts';
+import { parseYuan } from '../../billing/amount.ts';
+import { budgetPeriod } from '../../billing/budget-period.ts';
 import { planSlots } from '../../billing/plans/plan-slots.ts';
 import { formatPrice, inputCost, type Price } from '../../billing/price.ts';
 import { priceOf } from '../../billing/price-rule.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { CallEstimate, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
+import type { CallBudget } from './budget-hold.ts';
 import type { ReservationRequest } from './reservation.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { promptTokens } from '../../billing/estimators.ts';
@@ -43,16 +46,19 @@ const keyLength = 12;
 export const priceOfCall = ({ snapshot, model, startedMs }: BillableCall): Price =>
   priceOf(snapshot.charges, model.base, startedMs);
 
-/** Undefined for a free call of a key without limits: nothing is reserved or counted. */
+/** Undefined for a free call without limits of key or account, if free calls are not counted. */
 export function reservationRequestOf(
   call: BillableCall,
   price: Price,
   nowMs: number,
 ): ReservationRequest | undefined {
   const { key, model, snapshot, account } = call;
-  const limited = key.max_concurrency !== undefined || key.rpm !== undefined;
+  const limited = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm].some(
+    (limit) => limit !== undefined,
+  );
   const free = price.type === 'non-billing';
-  if (free && !limited && !model.official) return undefined;
+  const countsFree = snapshot.settings.limits.countFree ?? true;
+  if (free && !limited && !model.official && !countsFree) return undefined;
 
   const held = snapshot.settings.subscriptionEnabled ? account?.plan : undefined;
   const slots = planSlots({ plans: snapshot.plans, held, nowMs, model: model.base });
@@ -70,7 +76,9 @@ export function reservationRequestOf(
     },
     key: key.hash.slice(0, keyLength),
     maxConcurrency: key.max_concurrency,
-    rpm: key.rpm,
+    accountConcurrency: account?.concurrency,
+    accountRpm: account?.rpm,
+    accountTpm: account?.tpm,
     minute: Math.floor(nowMs / 60_000),
     takesNothing: free || model.official,
   };
@@ -82,9 +90,38 @@ export function reservationRequestOf(
     price: formatPrice(price, { prompt_tokens: inputTokens }),
     official: model.official,
   };
+  const budget = need.takesNothing ? undefined : callBudget(call, need.key, nowMs);
   const refused = (reason: ReserveRefusal, item: QuotaItem): Refusal =>
-    reserveRefusal({ call, need, reason, item, nowMs });
-  return { account: key.account, parts: call.parts, deadlineMs: call.deadlineMs, need, entry, refused };
+    reserveRefusal({ call, need, reason, item, nowMs, budget });
+  return {
+    account: key.account,
+    parts: call.parts,
+    deadlineMs: call.deadlineMs,
+    need,
+    rpm: key.rpm,
+    budget,
+    entry,
+    refused,
+  };
+}
+
+/** A counter outlives its period, so that calls that end later find it. */
+const counterKeptMs = 48 * 60 * 60 * 1000;
+
+function callBudget(
+  { key, snapshot }: BillableCall,
+  keyPrefix: string,
+  nowMs: number,
+): CallBudget | undefined {
+  if (!key.budget) return undefined;
+  const { period, amount } = key.budget;
+  const { key: periodKey, resetsAtMs } = budgetPeriod(period, snapshot.settings.timeZone ?? 'UTC', nowMs);
+  const expires = Math.ceil((resetsAtMs + counterKeptMs) / 1000);
+  return {
+    counter: { key: keyPrefix, period: periodKey, expires },
+    most: parseYuan(amount) ?? 0n,
+    resetsAtMs,
+  };
 }
 
 /**
