@@ -33,6 +33,8 @@ export interface StreamTrigger {
   keepsFailures: boolean;
   /** Only records of items with these ids (partition keys) invoke it. Absent: all. */
   onlyIds?: readonly string[];
+  /** Only records of new items whose ids start so invoke it. */
+  onlyNewWithPrefix?: string;
 }
 
 /** Deletes and batch writes are missing because no function needs them. */
@@ -128,6 +130,40 @@ const descriptions = {
     everyMinutes: 1,
     tables: { quotas: ['Scan', 'UpdateItem'] },
     readsChannelSecrets: false,
+  },
+  alerts: {
+    purpose: 'Decides what is told about balances, plans and keys, once for each cause',
+    timeoutSeconds: 300,
+    memoryMegabytes: 256,
+    // The schedule looks at what was given up here.
+    streams: [{ table: 'quotas', recordsAtOnce: 100, retries: 10, maxAgeHours: 1, keepsFailures: false }],
+    everyMinutes: 60,
+    tables: {
+      accounts: ['GetItem', 'Scan'],
+      keys: ['Scan'],
+      quotas: ['GetItem', 'BatchGetItem'],
+      runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
+    },
+    readsChannelSecrets: false,
+  },
+  notify: {
+    purpose: 'Delivers notices to the topic, to webhooks and by mail, again while a receiver does not take them',
+    timeoutSeconds: 120,
+    memoryMegabytes: 256,
+    streams: [
+      {
+        table: 'runtime',
+        recordsAtOnce: 10,
+        retries: 100,
+        maxAgeHours: 12,
+        keepsFailures: true,
+        onlyNewWithPrefix: 'notice#',
+      },
+    ],
+    everyMinutes: 1,
+    tables: { accounts: ['GetItem'], runtime: ['BatchGetItem', 'UpdateItem'] },
+    // The secret that signs what is posted.
+    readsChannelSecrets: true,
   },
 } as const satisfies Record<string, FunctionDescription>;
 

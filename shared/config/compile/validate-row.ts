@@ -1,4 +1,5 @@
-import { AccountRow } from '../rows/account-row.ts';
+import { isAccountOff } from '../rows/account-row.ts';
+import { readAlertedAccount } from '../rows/alerted-account.ts';
 import { KeyRow } from '../rows/key-row.ts';
 import { readRow } from '../rows/read-row.ts';
 import type { ValidationResult } from '../validation-result.ts';
@@ -17,10 +18,12 @@ export function validateKeyRow(raw: unknown): ValidationResult {
     : {};
 }
 
-/** Validates a row of `accounts`. The account of a row with a problem has no plan; its balance still pays. */
-export function validateAccountRow(raw: unknown): ValidationResult {
-  const reading = readRow(AccountRow, raw);
-  return 'problem' in reading
-    ? { problem: `${reading.problem}; until this is mended, the account has no plan` }
-    : {};
+/** Validates a row of `accounts`. Its balance still pays, unless the row says that the account is off. */
+export function validateAccountRow(raw: unknown, rules = { local: false }): ValidationResult {
+  const reading = readAlertedAccount(raw, rules);
+  if (!('problem' in reading)) return {};
+  const until = isAccountOff(raw)
+    ? 'the keys of the account are refused'
+    : 'the account raises no alert, and has no plan and no limits unless only alert_below or contact is wrong';
+  return { problem: `${reading.problem}; until this is mended, ${until}` };
 }

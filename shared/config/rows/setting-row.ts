@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { AlertsValue } from './alerts-setting.ts';
 import { daysUpTo, flag, positiveInteger, rowId, secondsUpTo, textList } from './attribute-schemas.ts';
 import { SearchValue } from './search-setting.ts';
 import { defaultSettings } from './settings.ts';
@@ -23,6 +24,7 @@ export const settingValues = {
     'a map {default_output_tokens, request_seconds, state_days}',
   ),
   search: SearchValue,
+  alerts: AlertsValue,
 } as const;
 
 export const SettingRow = z.strictObject({ name: rowId, value: z.unknown() });

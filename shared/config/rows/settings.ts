@@ -12,6 +12,18 @@ export interface Settings {
   limits: { defaultOutputTokens: number; requestSeconds: number; stateDays: number };
   /** Absent: models named `web-...` answer without a search. */
   search?: SearchSettings;
+  /** Absent: alerts go to the stack's topic and to the contacts of accounts that need no signature. */
+  alerts?: AlertSettings;
+}
+
+/** Whom the relay tells about accounts, and how long before a date. */
+export interface AlertSettings {
+  webhook?: string | undefined;
+  /** A secret reference. Absent: nothing is posted. */
+  secret?: string | undefined;
+  /** Days before the end of a plan, and of a key, at which it is told. */
+  planDays: number;
+  keyDays: number;
 }
 
 /** Web search provider settings. */
@@ -35,3 +47,6 @@ export const defaultSettings: Settings = {
   corsOrigins: [],
   limits: { defaultOutputTokens: 4096, requestSeconds: 600, stateDays: 30 },
 };
+
+/** Used without the setting `alerts`. */
+export const defaultAlerts: AlertSettings = { planDays: 7, keyDays: 7 };

@@ -31,8 +31,8 @@ export async function checkTables(
   onProgress(keys.length + accounts.length);
   const findings = [
     ...findingsIn(rows, target, earlier),
-    ...validated('keys', keys),
-    ...validated('accounts', accounts),
+    ...validated('keys', keys, target),
+    ...validated('accounts', accounts, target),
   ];
   let grants = 0;
   for await (const page of ledger.grants()) {
@@ -55,9 +55,9 @@ export async function checkFile(
   const rows = putOver(alone ? emptyRows : await config.tables(), written);
   const findings = [
     ...findingsIn(rows, target),
-    ...validated('keys', keys),
-    ...validated('accounts', accounts),
-    ...validated('grants', grants),
+    ...validated('keys', keys, target),
+    ...validated('accounts', accounts, target),
+    ...validated('grants', grants, target),
   ];
   return checked(count(rows) + keys.length + accounts.length + grants.length, findings);
 }
@@ -68,7 +68,7 @@ const checked = (rows: number, findings: Finding[]): CheckedRows => ({
   warnings: warningsOf(findings),
 });
 
-const validators: Record<'keys' | 'accounts' | 'grants', (raw: unknown) => ValidationResult> = {
+const validators: Record<'keys' | 'accounts' | 'grants', (raw: unknown, rules: { local: boolean }) => ValidationResult> = {
   keys: validateKeyRow,
   accounts: validateAccountRow,
   grants: (raw) => readRow(GrantRow, raw),
@@ -76,9 +76,9 @@ const validators: Record<'keys' | 'accounts' | 'grants', (raw: unknown) => Valid
 
 const keyNames = { keys: ['hash'], accounts: ['account'], grants: ['account', 'grant_id'] };
 
-const validated = (table: keyof typeof validators, rows: RawRow[]): Finding[] =>
+const validated = (table: keyof typeof validators, rows: RawRow[], rules: { local: boolean }): Finding[] =>
   rows.flatMap((row) => {
-    const { problem, warning }: ValidationResult = validators[table](row);
+    const { problem, warning }: ValidationResult = validators[table](row, rules);
     if (problem === undefined && warning === undefined) return [];
     const key = keyNames[table].map((name) => String(row[name])).join(' ');
     return [{ table, key, problem, warning }];
