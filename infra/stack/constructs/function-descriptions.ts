@@ -26,6 +26,8 @@ export interface FunctionDescription {
 export interface StreamTrigger {
   table: TableName;
   recordsAtOnce: number;
+  /** How long Lambda gathers records before it invokes the function with fewer. Absent: not at all. */
+  gathersSeconds?: number;
   retries: number;
   /** Older records are not retried. At most 24, because streams keep records for 24 hours. */
   maxAgeHours: number;
@@ -136,7 +138,17 @@ const descriptions = {
     timeoutSeconds: 300,
     memoryMegabytes: 256,
     // The schedule looks at what was given up here.
-    streams: [{ table: 'quotas', recordsAtOnce: 100, retries: 10, maxAgeHours: 1, keepsFailures: false }],
+    streams: [
+      {
+        table: 'quotas',
+        recordsAtOnce: 100,
+        // Every call changes its account, and an alert can wait for some seconds.
+        gathersSeconds: 5,
+        retries: 10,
+        maxAgeHours: 1,
+        keepsFailures: false,
+      },
+    ],
     everyMinutes: 60,
     tables: {
       accounts: ['GetItem', 'Scan'],

@@ -86,6 +86,9 @@ export class Triggers extends Construct {
       // Starts at the oldest record, so that records from before the function existed are read too.
       startingPosition: StartingPosition.TRIM_HORIZON,
       batchSize: stream.recordsAtOnce,
+      ...(stream.gathersSeconds !== undefined && {
+        maxBatchingWindow: Duration.seconds(stream.gathersSeconds),
+      }),
       reportBatchItemFailures: true,
       ...(filter && { filters: [FilterCriteria.filter(filter)] }),
       bisectBatchOnError: true,

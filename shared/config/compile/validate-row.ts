@@ -1,4 +1,4 @@
-import { isAccountOff } from '../rows/account-row.ts';
+import { AccountRow, isAccountOff } from '../rows/account-row.ts';
 import { readAlertedAccount } from '../rows/alerted-account.ts';
 import { KeyRow } from '../rows/key-row.ts';
 import { readRow } from '../rows/read-row.ts';
@@ -22,8 +22,11 @@ export function validateKeyRow(raw: unknown): ValidationResult {
 export function validateAccountRow(raw: unknown, rules = { local: false }): ValidationResult {
   const reading = readAlertedAccount(raw, rules);
   if (!('problem' in reading)) return {};
-  const until = isAccountOff(raw)
-    ? 'the keys of the account are refused'
-    : 'the account raises no alert, and has no plan and no limits unless only alert_below or contact is wrong';
-  return { problem: `${reading.problem}; until this is mended, ${until}` };
+  return { problem: `${reading.problem}; until this is mended, ${consequenceOf(raw)}` };
+}
+
+function consequenceOf(raw: unknown): string {
+  if (isAccountOff(raw)) return 'the keys of the account are refused';
+  const isUsedByCalls = 'row' in readRow(AccountRow, raw);
+  return isUsedByCalls ? 'nobody is told about the account' : 'the account has no plan and no limits';
 }

@@ -22,7 +22,8 @@ const mailAddress = z
   .string(wantedMail)
   .check(z.trim(), z.maxLength(254, wantedMail), z.regex(/^[!-~]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,63}$/, wantedMail));
 
-const AlertedRow = z.extend(AccountRow, {
+/** A whole row of `accounts`. */
+export const AlertedRow = z.extend(AccountRow, {
   alert_below: z.optional(alertBelow),
   contact: z.optional(
     z.strictObject(

@@ -37,6 +37,7 @@ const handle = (event: object) =>
     markRows: rowMarker({
       marks: dynamoRowMarks({ client: store.client, stack: 'relay', log: recordedLog() }),
       metrics: { badRows: (count) => void badRows.push(count) },
+      local: false,
     }),
   })(event as Parameters<ReturnType<typeof configStreamHandler>>[0]);
 
