@@ -95,7 +95,7 @@ describe('an event of a table that operators edit', () => {
         'such as 2026-12-31T00:00:00Z; rpm: found 0, wanted a whole number of 1 or more; until this is mended, the key is refused',
     );
     expect((await readRow(store, 'accounts', 'a'))?.['_problem']).toBe(
-      'plan: found 1, wanted a map {level, since, until}; until this is mended, the account has no plan',
+      'plan: found 1, wanted a map {level, since, until}; until this is mended, the account has no plan and no limits',
     );
     expect(badRows).toEqual([2]);
 
