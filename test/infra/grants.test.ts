@@ -48,7 +48,9 @@ function nameOf(resource: unknown): string {
 
 function variablesOf(name: FunctionName): string[] {
   const [, lambda] =
-    resourcesOf(template, 'AWS::Lambda::Function').find(([id]) => id.startsWith(`Functions${name}Function`)) ?? [];
+    resourcesOf(template, 'AWS::Lambda::Function').find(([id]) =>
+      id.startsWith(`Functions${name}Function`),
+    ) ?? [];
   const { Variables } = lambda?.Properties.Environment as { Variables: Record<string, unknown> };
   return Object.keys(Variables);
 }
@@ -195,7 +197,9 @@ describe('a function may do only what its description says', () => {
     ];
     expect(grantsOf('notify')).toEqual(grants.toSorted());
     expect(variablesOf('notify')).toEqual(expect.arrayContaining(['ALERT_TOPIC', 'ALERT_SENDER']));
-    expect(JSON.stringify(template)).toContain('{"StringEquals":{"ses:FromAddress":"relay@mail.example.com"}}');
+    expect(JSON.stringify(template)).toContain(
+      '{"StringEquals":{"ses:FromAddress":"relay@mail.example.com"}}',
+    );
     ({ template } = synthesize({ stage: 'test' }));
   });
 

@@ -78,9 +78,7 @@ describe('the streams', () => {
       [
         'relay-test-runtime',
         'notify',
-        filter(
-          `{"eventName":["INSERT"],"dynamodb":{"Keys":{"id":{"S":[{"prefix":"${noticePrefix}"}]}}}}`,
-        ),
+        filter(`{"eventName":["INSERT"],"dynamodb":{"Keys":{"id":{"S":[{"prefix":"${noticePrefix}"}]}}}}`),
       ],
     ]);
   });
@@ -88,7 +86,11 @@ describe('the streams', () => {
   test('that had one reader before keep its mapping, so that a deploy reads nothing twice', () => {
     const ids = resourcesOf(template, 'AWS::Lambda::EventSourceMapping').map(([id]) => id);
     expect(ids.map((id) => id.replace(/[0-9A-F]{8}$/, ''))).toEqual(
-      expect.arrayContaining(['TriggersquotasStream', 'TriggersquotasStreamOfalerts', 'TriggersruntimeStream']),
+      expect.arrayContaining([
+        'TriggersquotasStream',
+        'TriggersquotasStreamOfalerts',
+        'TriggersruntimeStream',
+      ]),
     );
   });
 

@@ -26,16 +26,16 @@ beforeAll(async () => {
     environmentsMax: 4,
     functionEnvironment: { ALERTS_SECRET: secret },
     rows: [
-      ['settings', { name: 'alerts', value: { webhook: `${receiver.address}/ops`, secret: 'env:ALERTS_SECRET' } }],
+      [
+        'settings',
+        { name: 'alerts', value: { webhook: `${receiver.address}/ops`, secret: 'env:ALERTS_SECRET' } },
+      ],
       ['channels', { id: 'a', endpoint: upstream.endpoint, models: ['per-call'], state: true }],
       ['charges', { id: 10, type: 'times-billing', models: ['per-call'], output: 3 }],
       ['keys', { hash: hashOf('acme'), account: 'acme' }],
       ['keys', { hash: hashOf('closed'), account: 'closed' }],
       ['accounts', { account: 'closed', enabled: false, plan: 'gold' }],
-      [
-        'accounts',
-        { account: 'acme', alert_below: '5.5', contact: { webhook: `${receiver.address}/acme` } },
-      ],
+      ['accounts', { account: 'acme', alert_below: '5.5', contact: { webhook: `${receiver.address}/acme` } }],
       ['grants', { account: 'acme', grant_id: 'first', amount: 10 }],
     ],
   });

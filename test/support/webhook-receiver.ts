@@ -54,10 +54,12 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   };
 }
 
-const hmac = (key: string, message: string): string => createHmac('sha256', key).update(message).digest('hex');
+const hmac = (key: string, message: string): string =>
+  createHmac('sha256', key).update(message).digest('hex');
 
 /** The secret of a customer's receiver, as docs/operate.md has it. */
-export const secretOfCustomer = (secret: string, account: string): string => hmac(secret, `contact:${account}`);
+export const secretOfCustomer = (secret: string, account: string): string =>
+  hmac(secret, `contact:${account}`);
 
 /** The signature that a receiver computes for itself. */
 export const expectedSignature = ({ headers, body }: Hook, secret: string): string =>

@@ -159,7 +159,8 @@ const descriptions = {
     readsChannelSecrets: false,
   },
   notify: {
-    purpose: 'Delivers notices to the topic, to webhooks and by mail, again while a receiver does not take them',
+    purpose:
+      'Delivers notices to the topic, to webhooks and by mail, again while a receiver does not take them',
     timeoutSeconds: 120,
     memoryMegabytes: 256,
     streams: [

@@ -46,12 +46,16 @@ export async function postNotice(
  * A customer's own secret, so that none can sign what another receives: the HMAC of `contact:<account>` under the
  * operators' secret, in hex.
  */
-export const customerSecret = (secret: string, account: string): string => signature(secret, `contact:${account}`);
+export const customerSecret = (secret: string, account: string): string =>
+  signature(secret, `contact:${account}`);
 
 const signature = (key: string, text: string): string => createHmac('sha256', key).update(text).digest('hex');
 
 /** Sends once. Undefined: an answer of 2xx; else the reason in one word. */
-export async function sent(transport: UpstreamTransport, request: UpstreamRequest): Promise<string | undefined> {
+export async function sent(
+  transport: UpstreamTransport,
+  request: UpstreamRequest,
+): Promise<string | undefined> {
   const signal = AbortSignal.timeout(timeoutMs);
   try {
     const { status, body } = await transport.send(request, signal);

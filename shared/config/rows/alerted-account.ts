@@ -20,16 +20,17 @@ const alertBelow = z.pipe(
 
 const mailAddress = z
   .string(wantedMail)
-  .check(z.trim(), z.maxLength(254, wantedMail), z.regex(/^[!-~]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,63}$/, wantedMail));
+  .check(
+    z.trim(),
+    z.maxLength(254, wantedMail),
+    z.regex(/^[!-~]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,63}$/, wantedMail),
+  );
 
 /** A whole row of `accounts`. */
 export const AlertedRow = z.extend(AccountRow, {
   alert_below: z.optional(alertBelow),
   contact: z.optional(
-    z.strictObject(
-      { email: z.optional(mailAddress), webhook: z.optional(text) },
-      'a map {email, webhook}',
-    ),
+    z.strictObject({ email: z.optional(mailAddress), webhook: z.optional(text) }, 'a map {email, webhook}'),
   ),
 });
 

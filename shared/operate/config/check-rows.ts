@@ -68,7 +68,10 @@ const checked = (rows: number, findings: Finding[]): CheckedRows => ({
   warnings: warningsOf(findings),
 });
 
-const validators: Record<'keys' | 'accounts' | 'grants', (raw: unknown, rules: { local: boolean }) => ValidationResult> = {
+const validators: Record<
+  'keys' | 'accounts' | 'grants',
+  (raw: unknown, rules: { local: boolean }) => ValidationResult
+> = {
   keys: validateKeyRow,
   accounts: validateAccountRow,
   grants: (raw) => readRow(GrantRow, raw),

@@ -65,7 +65,8 @@ async function tryNotice(ports: NotifierPorts, id: string, waits: boolean): Prom
   // The last try began and never ended.
   if (isDue && tries > triesMax) return giveUp(ports, found);
   // Whoever began a try may have died in it, so the notice has to be in the list.
-  if (!isDue || !(await notices.claim(id, found.tries, nowMs + delayMs(tries)))) return wait(ports, id, waits);
+  if (!isDue || !(await notices.claim(id, found.tries, nowMs + delayMs(tries))))
+    return wait(ports, id, waits);
   const left = await sendToAll(ports, found);
   if (left.length > 0 && tries >= triesMax) return giveUp(ports, { ...found, tries, left });
   await notices.leave(id, tries, left);

@@ -4,7 +4,10 @@ import type { ValidationResult } from '../../config/validation-result.ts';
 import type { RowMarks, WrittenRow } from '../ports/stores/config-store.ts';
 import type { ConfigMetrics } from '../ports/telemetry.ts';
 
-const validations: Record<WrittenRow['table'], (raw: unknown, rules: { local: boolean }) => ValidationResult> = {
+const validations: Record<
+  WrittenRow['table'],
+  (raw: unknown, rules: { local: boolean }) => ValidationResult
+> = {
   keys: validateKeyRow,
   accounts: validateAccountRow,
 };

@@ -70,7 +70,10 @@ describe('the key store', () => {
     const plan = { level: 1, since: '2026-01-31' };
     await store.put('accounts', { account: 'leaving', plan, contact: 'me', alert_below: 'little' });
     const keys = open();
-    expect(await keys.find('sk-leaving')).toMatchObject({ accountOff: false, account: { plan: { level: 1 } } });
+    expect(await keys.find('sk-leaving')).toMatchObject({
+      accountOff: false,
+      account: { plan: { level: 1 } },
+    });
     await store.put('accounts', { account: 'leaving', enabled: false });
     clock.advance(30_001);
     expect(await keys.find('sk-leaving')).toMatchObject({ accountOff: true });

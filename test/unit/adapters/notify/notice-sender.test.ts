@@ -39,7 +39,9 @@ describe('a notice', () => {
     });
     const form = Object.fromEntries(new URLSearchParams(requests[0]?.body));
     expect(form).toMatchObject({ Action: 'Publish', TopicArn: topic, Subject: 'Balance is low: acm?' });
-    expect(form['Message']).toContain('account: acmé\nbalance: 4\nalert_below: 5.5\ntype: balance.low\nid: n1\n');
+    expect(form['Message']).toContain(
+      'account: acmé\nbalance: 4\nalert_below: 5.5\ntype: balance.low\nid: n1\n',
+    );
   });
 
   it('is mailed from the sender to one address, signed for SES', async () => {

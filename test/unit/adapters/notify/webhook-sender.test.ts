@@ -54,13 +54,19 @@ describe('a webhook', () => {
     expect(await post({ path: '/own', account: 'acme' })).toBeUndefined();
     const [hook] = await receiver.received('/own', 1);
     if (!hook) throw new Error('no hook');
-    expect(hook.headers['x-relay-signature']).toBe(expectedSignature(hook, secretOfCustomer('a-secret', 'acme')));
+    expect(hook.headers['x-relay-signature']).toBe(
+      expectedSignature(hook, secretOfCustomer('a-secret', 'acme')),
+    );
     expect(customerSecret('a-secret', 'acme')).not.toBe(customerSecret('a-secret', 'acme2'));
   });
 
   it('that answers anything but 2xx was not taken, and a redirect is not followed', async () => {
     receiver.statuses.push(500, 302, 202);
-    const results = [await post({ path: '/odd' }), await post({ path: '/odd' }), await post({ path: '/odd' })];
+    const results = [
+      await post({ path: '/odd' }),
+      await post({ path: '/odd' }),
+      await post({ path: '/odd' }),
+    ];
     expect(results).toEqual(['status_500', 'status_302', undefined]);
     expect(receiver.hooks.some(({ path }) => path === '/elsewhere')).toBe(false);
   });

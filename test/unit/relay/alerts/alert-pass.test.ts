@@ -37,10 +37,23 @@ function rig(rows: AlertedAccount[], keys: Partial<KeyRow>[] = []) {
     settings: async () => ({ planDays: 7, keyDays: 7 }),
     log: { request: () => {}, event: () => {}, fault: (what) => void faults.push(what) },
   });
-  return { stores, pass, faults, rows, told: () => stores.put.map(({ type, account }) => `${type} ${account}`) };
+  return {
+    stores,
+    pass,
+    faults,
+    rows,
+    told: () => stores.put.map(({ type, account }) => `${type} ${account}`),
+  };
 }
 
-const key = { hash: 'f'.repeat(64), account: 'acme', agent: 'api', enabled: true, expires_at: soonMs, hint: '' };
+const key = {
+  hash: 'f'.repeat(64),
+  account: 'acme',
+  agent: 'api',
+  enabled: true,
+  expires_at: soonMs,
+  hint: '',
+};
 
 it('tells each date and each low balance once, however often it runs', async () => {
   const rows = [

@@ -86,7 +86,7 @@ type Consumer = ReturnType<World['consumer']>;
 
 /** As an event source mapping: until it succeeds, and then perhaps once more. */
 async function deliver(world: World, watch: Consumer, change: QuotaChange): Promise<void> {
-  for (let done = 0; done < (world.random.chance(0.2) ? 2 : 1); ) {
+  for (let done = 0; done < (world.random.chance(0.2) ? 2 : 1);) {
     await world.turn();
     await watch.take(change).then(
       () => (done += 1),
