@@ -1,5 +1,5 @@
 /**
- * Decides what operators and customers are told about accounts: from the table stream of `quotas`, and on a schedule
+ * Decides what operators and customers are reported about accounts: from the table stream of `quotas`, and on a schedule
  * for dates that come near and changes that the stream missed.
  */
 import {

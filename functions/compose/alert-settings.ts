@@ -1,10 +1,11 @@
 /** The setting `alerts` of the newest configuration, for background jobs. */
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { dynamoConfigStore } from '../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
 import { systemClock } from '../../shared/adapters/system/system-clock.ts';
 import { defaultAlerts, type AlertSettings } from '../../shared/config/rows/settings.ts';
 
-export function alertSettings(client: DynamoDBDocumentClient, stack: string): () => Promise<AlertSettings> {
+type Client = Parameters<typeof dynamoConfigStore>[0];
+
+export function alertSettings(client: Client, stack: string): () => Promise<AlertSettings> {
   const snapshots = dynamoConfigStore(client, stack, systemClock);
   return async () => {
     const newest = await snapshots.newest();

@@ -1,4 +1,4 @@
-/** Decides what is told about accounts. */
+/** Decides what is reported about accounts. */
 import { dynamoAlertAccounts } from '../../shared/adapters/dynamodb/alerts/dynamo-alert-accounts.ts';
 import { dynamoAlertStore } from '../../shared/adapters/dynamodb/alerts/dynamo-alert-store.ts';
 import { backgroundClient, documentsOn } from '../../shared/adapters/dynamodb/dynamo-client.ts';

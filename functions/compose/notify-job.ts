@@ -2,7 +2,7 @@
 import { dynamoAlertAccounts } from '../../shared/adapters/dynamodb/alerts/dynamo-alert-accounts.ts';
 import { dynamoNoticeStore } from '../../shared/adapters/dynamodb/alerts/dynamo-notice-store.ts';
 import { backgroundClient, documentsOn } from '../../shared/adapters/dynamodb/dynamo-client.ts';
-import { noticeSender } from '../../shared/adapters/notify/notice-sender.ts';
+import { httpsNoticeSender } from '../../shared/adapters/notify/https-notice-sender.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
 import { readAlertAccess, readEnvironment } from '../../shared/adapters/system/environment.ts';
 import { systemClock as clock } from '../../shared/adapters/system/system-clock.ts';
@@ -19,7 +19,7 @@ export function notifyJob() {
   const log = jsonLog(version);
   const metrics = backgroundMetrics(stack);
   const client = documentsOn(backgroundClient(aws));
-  const sender = noticeSender({
+  const sender = httpsNoticeSender({
     ...readAlertAccess(),
     region: aws.region,
     transport: httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) }),

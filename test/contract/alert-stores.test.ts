@@ -36,12 +36,13 @@ alertStoresContract('on DynamoDB', async () => {
 
 it('on DynamoDB a balance is the sum over the parts of the account, and unknown before its first use', async () => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
-  const { client, put } = countedClient();
+  const store = countedClient();
+  const { client } = store;
   const accounts = dynamoAlertAccounts({ client, clock: new VirtualClock(), stack: 'relay', local: false });
-  await put('quotas', { account: 'whole', available: 4, granted: 10, spent: 6 });
-  await put('quotas', { account: 'split', available: 1, granted: 100, spent: 20, parts: 3 });
-  await put('quotas', { account: 'split#1', available: 2, granted: 0, spent: 30, moved: 50 });
-  await put('quotas', { account: 'split#2', available: 2, granted: 0, spent: 45, moved: 20 });
+  await store.put('quotas', { account: 'whole', available: 4, granted: 10, spent: 6 });
+  await store.put('quotas', { account: 'split', available: 1, granted: 100, spent: 20, parts: 3 });
+  await store.put('quotas', { account: 'split#1', available: 2, granted: 0, spent: 30, moved: 50 });
+  await store.put('quotas', { account: 'split#2', available: 2, granted: 0, spent: 45, moved: 20 });
   expect(await accounts.balance('whole')).toBe(4n);
   expect(await accounts.balance('split')).toBe(5n);
   expect(await accounts.balance('unused')).toBeUndefined();
@@ -50,11 +51,12 @@ it('on DynamoDB a balance is the sum over the parts of the account, and unknown 
 
 it('on DynamoDB a limit is read from the row of the account, exactly, and kept for 30 seconds', async () => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
-  const { client, put, calls } = countedClient();
+  const store = countedClient();
+  const { client, calls } = store;
   const clock = new VirtualClock();
   const accounts = dynamoAlertAccounts({ client, clock, stack: 'relay', local: false });
-  await put('accounts', { account: 'acme', alert_below: 0.1 });
-  await put('accounts', { account: 'wrong', alert_below: -1 });
+  await store.put('accounts', { account: 'acme', alert_below: 0.1 });
+  await store.put('accounts', { account: 'wrong', alert_below: -1 });
   expect(await accounts.alertBelow('acme')).toBe(100_000_000n);
   expect(await accounts.alertBelow('acme')).toBe(100_000_000n);
   expect(await accounts.alertBelow('wrong')).toBeUndefined();

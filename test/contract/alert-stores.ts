@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Notice } from '../../shared/relay/ports/notices.ts';
+import type { Notice } from '../../shared/wire/public/notice.ts';
 import type { AlertStore } from '../../shared/relay/ports/stores/alert-store.ts';
 import type { NoticeStore } from '../../shared/relay/ports/stores/notice-store.ts';
 

@@ -51,7 +51,9 @@ function variablesOf(name: FunctionName): string[] {
     resourcesOf(template, 'AWS::Lambda::Function').find(([id]) =>
       id.startsWith(`Functions${name}Function`),
     ) ?? [];
-  const { Variables } = lambda?.Properties.Environment as { Variables: Record<string, unknown> };
+  const { Variables } = (lambda?.Properties.Environment ?? { Variables: {} }) as {
+    Variables: Record<string, unknown>;
+  };
   return Object.keys(Variables);
 }
 

@@ -1,4 +1,4 @@
-import type { Notice } from '../../shared/relay/ports/notices.ts';
+import type { Notice } from '../../shared/wire/public/notice.ts';
 import type { AlertMark, AlertStore, RaisedMark } from '../../shared/relay/ports/stores/alert-store.ts';
 import {
   receivers,

@@ -134,7 +134,7 @@ const descriptions = {
     readsChannelSecrets: false,
   },
   alerts: {
-    purpose: 'Decides what is told about balances, plans and keys, once for each cause',
+    purpose: 'Decides what is reported about balances, plans and keys, once for each cause',
     timeoutSeconds: 300,
     memoryMegabytes: 256,
     // The schedule looks at what was given up here.

@@ -3,7 +3,7 @@
  * POST. https://docs.aws.amazon.com/sns/latest/api/API_Publish.html,
  * https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html
  */
-import type { Notice } from '../../relay/ports/notices.ts';
+import type { Notice } from '../../wire/public/notice.ts';
 import type { UpstreamRequest } from '../../upstreams/exchange.ts';
 import { noticeSubject, noticeText } from './notice-text.ts';
 
@@ -39,7 +39,6 @@ export interface Mail {
 }
 
 export function mailRequest({ region, from, to }: Mail, notice: Notice): UpstreamRequest {
-  const part = (Data: string) => ({ Data, Charset: 'UTF-8' });
   return {
     url: `https://email.${region}.amazonaws.com/v2/email/outbound-emails`,
     headers: { 'content-type': 'application/json' },
@@ -54,3 +53,5 @@ export function mailRequest({ region, from, to }: Mail, notice: Notice): Upstrea
     awsScope: { service: 'ses', region },
   };
 }
+
+const part = (Data: string) => ({ Data, Charset: 'UTF-8' });

@@ -1,5 +1,5 @@
 /** A notice as text for people. Account names and hints are operators' text; a subject holds ASCII on one line. */
-import type { Notice } from '../../relay/ports/notices.ts';
+import type { Notice } from '../../wire/public/notice.ts';
 
 const subjects: Record<Notice['type'], string> = {
   'balance.low': 'Balance is low',

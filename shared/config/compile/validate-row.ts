@@ -28,5 +28,5 @@ export function validateAccountRow(raw: unknown, rules = { local: false }): Vali
 function consequenceOf(raw: unknown): string {
   if (isAccountOff(raw)) return 'the keys of the account are refused';
   const isUsedByCalls = 'row' in readRow(AccountRow, raw);
-  return isUsedByCalls ? 'nobody is told about the account' : 'the account has no plan and no limits';
+  return isUsedByCalls ? 'nobody is reported about the account' : 'the account has no plan and no limits';
 }

@@ -34,5 +34,6 @@ export type AccountRow = z.infer<typeof AccountRow>;
  */
 export function isAccountOff(raw: unknown): boolean {
   const enabled = attributeOf(raw, 'enabled');
-  return enabled !== undefined && !/^\s*true\s*$/i.test(String(enabled));
+  if (typeof enabled === 'string') return enabled.trim().toLowerCase() !== 'true';
+  return enabled !== undefined && enabled !== true;
 }

@@ -21,7 +21,7 @@ export interface AlertSettings {
   webhook?: string | undefined;
   /** A secret reference. Absent: nothing is posted. */
   secret?: string | undefined;
-  /** Days before the end of a plan, and of a key, at which it is told. */
+  /** Days before the end of a plan, and of a key, at which it is reported. */
   planDays: number;
   keyDays: number;
 }

@@ -19,7 +19,7 @@ export interface AlertPassPorts extends NoticeParts {
   log: Log;
 }
 
-/** Goes on after a failure and finally rejects with the first one: what was not told is told by the next pass. */
+/** Goes on after a failure and finally rejects with the first one: what was not reported is reported by the next pass. */
 export const alertPass = (ports: AlertPassPorts) => async (): Promise<void> => {
   const settings = await ports.settings();
   const failures: unknown[] = [];
@@ -53,8 +53,8 @@ export const alertPass = (ports: AlertPassPorts) => async (): Promise<void> => {
 
 async function tellNew({ marks, ...ports }: AlertPassPorts, causes: DateCause[]): Promise<void> {
   if (causes.length === 0) return;
-  const told = await marks.marks(causes.map(({ cause }) => cause));
-  const fresh = causes.filter(({ cause }) => !told.has(cause));
+  const reported = await marks.marks(causes.map(({ cause }) => cause));
+  const fresh = causes.filter(({ cause }) => !reported.has(cause));
   await inGroups(fresh, async ({ cause, expires, ...about }) => {
     await marks.raise({ cause, seen: undefined, expires, notice: newNotice(ports, about) });
   });

@@ -2,7 +2,7 @@
 import { formatYuan, type NanoYuan } from '../../billing/amount.ts';
 import { reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
 import type { QuotaChange } from '../ports/stores/ledger-store.ts';
-import type { Notice } from '../ports/notices.ts';
+import type { Notice } from '../../wire/public/notice.ts';
 
 /**
  * An account has at most 64 parts. Each may spend a step unseen, so a crossing is seen before the balance is a

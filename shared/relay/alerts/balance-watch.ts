@@ -18,9 +18,9 @@ export interface BalanceWatchPorts extends NoticeParts {
 
 export interface BalanceWatch {
   /** Accepts changes in any order and repeatedly. Rejects when the change needs a retry. */
-  take(change: QuotaChange): Promise<void>;
+  take: (change: QuotaChange) => Promise<void>;
   /** Looks at an account, whatever changed. */
-  look(account: string): Promise<void>;
+  look: (account: string) => Promise<void>;
 }
 
 export const balanceCause = (account: string): string => `balance#${account}`;

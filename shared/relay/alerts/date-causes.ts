@@ -3,24 +3,24 @@ import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { AlertSettings } from '../../config/rows/settings.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import type { Notice } from '../ports/notices.ts';
+import type { Notice } from '../../wire/public/notice.ts';
 
 export interface DateCause extends Pick<Notice, 'type' | 'account' | 'data'> {
   cause: string;
-  /** Unix seconds after which the cause is too old to be told, so that its mark may go. */
+  /** Unix seconds after which the cause is too old to be reported, so that its mark may go. */
   expires: number;
 }
 
 type Days = Pick<AlertSettings, 'planDays' | 'keyDays'>;
 
 const dayMs = 24 * 3600 * 1000;
-/** An end longer ago than this is not told any more: the plan ended before anybody watched. */
-const toldLateDays = 7;
+/** An end longer ago than this is not reported any more: the plan ended before anybody watched. */
+const lateDays = 7;
 const markDays = 30;
 
 export function planCauses(row: AlertedAccount, { planDays }: Days, nowMs: number): DateCause[] {
   const { account, planUntilMs: untilMs, planLevel } = row;
-  if (untilMs === undefined || nowMs >= untilMs + toldLateDays * dayMs) return [];
+  if (untilMs === undefined || nowMs >= untilMs + lateDays * dayMs) return [];
   if (nowMs < untilMs - planDays * dayMs) return [];
   const type = nowMs < untilMs ? 'plan.ending' : 'plan.ended';
   const data = { level: planLevel ?? 0, until: isoTime(untilMs) };

@@ -1,7 +1,7 @@
 /** Makes notices: an id that sorts by time, and the time. */
 import type { Clock } from '../ports/clock.ts';
 import type { Ids } from '../ports/ids.ts';
-import type { Notice } from '../ports/notices.ts';
+import type { Notice } from '../../wire/public/notice.ts';
 
 export interface NoticeParts {
   clock: Pick<Clock, 'now'>;

@@ -1,11 +1,11 @@
 /**
  * Delivers notices: at once when one is put, and again with growing delays while a receiver does not take it. Each
  * receiver gets a notice at least once, always under the same id; a crash after the sending repeats it. Must never decide
- * what is told.
+ * what is reported.
  */
 import type { AlertSettings } from '../../config/rows/settings.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { NoticeSender } from '../ports/notices.ts';
+import type { NoticeSender } from '../ports/notice-sender.ts';
 import type { AlertAccounts } from '../ports/stores/alert-store.ts';
 import type { NoticeStore, Receiver, StoredNotice } from '../ports/stores/notice-store.ts';
 import { StoreBusy } from '../ports/stores/store-errors.ts';
@@ -26,9 +26,9 @@ export interface NotifierPorts {
 
 export interface Notifier {
   /** Tries a new notice. Safe to repeat and in any order. Rejects when the store does not answer. */
-  take(id: string): Promise<void>;
+  take: (id: string) => Promise<void>;
   /** Tries those that are due. Goes on after a failure and finally rejects with the first one. */
-  retry(): Promise<void>;
+  retry: () => Promise<void>;
 }
 
 /** A run begins no further try after this time; the next run goes on. */

@@ -45,7 +45,7 @@ describe('a row of accounts', () => {
   });
 
   it.each([
-    [{ alert_below: 0 }, /^alert_below: found 0, wanted yuan.*nobody is told about the account$/],
+    [{ alert_below: 0 }, /^alert_below: found 0, wanted yuan.*nobody is reported about the account$/],
     [{ alert_below: '1e3 yuan' }, /^alert_below: /],
     [{ contact: 'me@example.com' }, /^contact: .*a map \{email, webhook\}/],
     [{ contact: { email: 'a@b.example.com\nBcc: c@d.example.com' } }, /^contact\.email: /],

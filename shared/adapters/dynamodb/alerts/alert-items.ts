@@ -3,7 +3,7 @@
  * delivery, `notices` the list of events that need another try.
  */
 import type { AlertMark } from '../../../relay/ports/stores/alert-store.ts';
-import type { Notice } from '../../../relay/ports/notices.ts';
+import type { Notice } from '../../../wire/public/notice.ts';
 import { receivers, type Receiver, type StoredNotice } from '../../../relay/ports/stores/notice-store.ts';
 import type { RuntimeItem } from '../runtime/runtime-items.ts';
 

@@ -1,10 +1,10 @@
-/** What alerts are decided from, and the marks of what was told. */
+/** What alerts are decided from, and the marks of what was reported. */
 import type { NanoYuan } from '../../../billing/amount.ts';
 import type { AlertedAccount } from '../../../config/rows/alerted-account.ts';
 import type { KeyRow } from '../../../config/rows/key-row.ts';
-import type { Notice } from '../notices.ts';
+import type { Notice } from '../../../wire/public/notice.ts';
 
-/** Whether a cause holds and was told. `changes` counts the mark's writes. */
+/** Whether a cause holds and was reported. `changes` counts the mark's writes. */
 export interface AlertMark {
   open: boolean;
   changes: number;

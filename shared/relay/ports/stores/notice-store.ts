@@ -1,5 +1,5 @@
 /** Notices that wait for delivery. */
-import type { Notice } from '../notices.ts';
+import type { Notice } from '../../../wire/public/notice.ts';
 
 /** Whom a notice goes to; the addresses are looked up at each try. */
 export const receivers = ['topic', 'webhook', 'customer_webhook', 'customer_mail'] as const;

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { customerSecret, postNotice } from '../../../../shared/adapters/notify/webhook-sender.ts';
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
-import type { Notice } from '../../../../shared/relay/ports/notices.ts';
+import type { Notice } from '../../../../shared/wire/public/notice.ts';
 import {
   expectedSignature,
   secretOfCustomer,

@@ -42,7 +42,7 @@ function rig(rows: AlertedAccount[], keys: Partial<KeyRow>[] = []) {
     pass,
     faults,
     rows,
-    told: () => stores.put.map(({ type, account }) => `${type} ${account}`),
+    reported: () => stores.put.map(({ type, account }) => `${type} ${account}`),
   };
 }
 
@@ -62,9 +62,9 @@ it('tells each date and each low balance once, however often it runs', async () 
     { account: 'low', alertBelow: 6n },
     { account: 'fine', alertBelow: 5n },
   ];
-  const { pass, told } = rig(rows, [key]);
+  const { pass, reported } = rig(rows, [key]);
   for (let run = 0; run < 3; run += 1) await pass();
-  expect(told().toSorted()).toEqual([
+  expect(reported().toSorted()).toEqual([
     'balance.low low',
     'key.expiring acme',
     'plan.ended ended',
@@ -74,11 +74,11 @@ it('tells each date and each low balance once, however often it runs', async () 
 
 it('tells a date that was changed again', async () => {
   const row: AlertedAccount = { account: 'acme', planUntilMs: soonMs };
-  const { pass, told } = rig([row]);
+  const { pass, reported } = rig([row]);
   await pass();
   row.planUntilMs = soonMs + 1_000;
   await pass();
-  expect(told()).toEqual(['plan.ending acme', 'plan.ending acme']);
+  expect(reported()).toEqual(['plan.ending acme', 'plan.ending acme']);
 });
 
 it('closes the mark of an account whose limit was taken away', async () => {
@@ -91,11 +91,11 @@ it('closes the mark of an account whose limit was taken away', async () => {
 });
 
 it('goes on after an account that cannot be read, and fails in the end', async () => {
-  const { pass, told, faults } = rig([
+  const { pass, reported, faults } = rig([
     { account: 'broken', alertBelow: 6n },
     { account: 'low', alertBelow: 6n },
   ]);
   await expect(pass()).rejects.toThrow('unreadable');
-  expect(told()).toEqual(['balance.low low']);
+  expect(reported()).toEqual(['balance.low low']);
   expect(faults).toEqual(['alert_balances']);
 });

@@ -100,7 +100,7 @@ const amounts = fc.array(fc.constantFrom(-300, -150, -7, 10, 300, 700), {
   maxLength: 12,
 });
 
-test('each fall of the balance is told once, whatever is repeated or lost, when its consumers keep up', async () => {
+test('each fall of the balance is reported once, whatever is repeated or lost, when its consumers keep up', async () => {
   await fc.assert(
     fc.asyncProperty(amounts, fc.nat(), async (writes, seed) => {
       const world = new World(seed);

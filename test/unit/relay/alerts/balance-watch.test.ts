@@ -18,7 +18,7 @@ function rig(balance: bigint) {
   return { stores, account, look: () => watch.look('acme') };
 }
 
-it('a low balance is told once, and again only after it was back at its limit', async () => {
+it('a low balance is reported once, and again only after it was back at its limit', async () => {
   const { stores, account, look } = rig(9n);
   await look();
   await look();

@@ -14,7 +14,7 @@ describe('the end of a plan', () => {
     ['2026-12-31T00:00:00Z', 'plan.ended'],
     ['2027-01-06T23:59:59Z', 'plan.ended'],
     ['2027-01-07T00:00:00Z', undefined],
-  ])('at %s is told as %s', (now, type) => {
+  ])('at %s is reported as %s', (now, type) => {
     const row = { account: 'acme', planLevel: 2, planUntilMs: at(until) };
     expect(planCauses(row, days, at(now))[0]?.type).toBe(type);
   });
@@ -27,7 +27,7 @@ describe('the end of a plan', () => {
     expect(planCauses({ account: 'acme' }, days, at(until))).toEqual([]);
   });
 
-  it('leaves a mark that outlives the time in which it is told', () => {
+  it('leaves a mark that outlives the time in which it is reported', () => {
     const [cause] = planCauses({ account: 'acme', planUntilMs: at(until) }, days, at(until));
     expect(cause?.expires).toBeGreaterThan(at('2027-01-07T00:00:00Z') / 1000);
   });
@@ -46,14 +46,14 @@ describe('the end of a key', () => {
   });
 
   it.each<[string, Partial<KeyRow>, string, boolean]>([
-    ['is told some days before', {}, '2026-12-28T00:00:00Z', true],
-    ['is not told earlier', {}, '2026-12-27T23:59:59Z', false],
-    ['is not told afterwards', {}, until, false],
-    ['is not told of a key that is off', { enabled: false }, '2026-12-30T00:00:00Z', false],
-    ['is not told of a key of another kind', { agent: 'web' }, '2026-12-30T00:00:00Z', false],
-    ['is not told of a key without one', { expires_at: undefined }, '2026-12-30T00:00:00Z', false],
-  ])('%s', (_, more, now, told) => {
-    expect(keyCauses(key(more), days, at(now))).toHaveLength(told ? 1 : 0);
+    ['is reported some days before', {}, '2026-12-28T00:00:00Z', true],
+    ['is not reported earlier', {}, '2026-12-27T23:59:59Z', false],
+    ['is not reported afterwards', {}, until, false],
+    ['is not reported of a key that is off', { enabled: false }, '2026-12-30T00:00:00Z', false],
+    ['is not reported of a key of another kind', { agent: 'web' }, '2026-12-30T00:00:00Z', false],
+    ['is not reported of a key without one', { expires_at: undefined }, '2026-12-30T00:00:00Z', false],
+  ])('%s', (_, more, now, reported) => {
+    expect(keyCauses(key(more), days, at(now))).toHaveLength(reported ? 1 : 0);
   });
 
   it('names the key by its hint and the start of its hash, never by the whole hash', () => {

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { AlertedAccount } from '../../../../shared/config/rows/alerted-account.ts';
+import type { AlertSettings } from '../../../../shared/config/rows/settings.ts';
 import { notifier } from '../../../../shared/relay/alerts/notifier.ts';
 import { triesMax } from '../../../../shared/relay/alerts/tries.ts';
-import type { Notice, NoticeTarget } from '../../../../shared/relay/ports/notices.ts';
+import type { NoticeTarget } from '../../../../shared/relay/ports/notice-sender.ts';
+import type { Notice } from '../../../../shared/wire/public/notice.ts';
 import { MemoryAlertStores } from '../../../support/memory-alert-stores.ts';
 
 const notice: Notice = { id: 'n1', type: 'balance.low', created: 1, account: 'acme', data: { balance: '1' } };
@@ -17,7 +19,7 @@ async function rig(fails: Partial<Record<NoticeTarget['kind'], number>> = {}) {
   const events: string[] = [];
   const counted: string[] = [];
   const time = { nowMs: 1_000_000 };
-  const facts = { settings: { ...settings } as { planDays: number; keyDays: number }, row, mail: true };
+  const facts = { settings: { ...settings } as AlertSettings, row, mail: true };
   const jobs = notifier({
     clock: { now: () => time.nowMs },
     notices: stores,
@@ -114,7 +116,7 @@ describe('a notice', () => {
     const { take, later, facts, sent } = await rig({ webhook: Infinity });
     await take('n1');
     facts.row = { account: 'acme', webhook: 'https://new.example.com/' };
-    facts.settings = { planDays: 7, keyDays: 7, ...{ secret: 'env:HOOK' } };
+    facts.settings = { ...settings, webhook: undefined };
     await later();
     expect(sent.slice(4)).toEqual([
       { kind: 'webhook', url: 'https://new.example.com/', signs: 'env:HOOK', account: 'acme' },

@@ -1,5 +1,5 @@
 /** Sends notices to what a deployment offers: its topic, mail from its sender, and signed webhooks. */
-import type { NoticeSender } from '../../relay/ports/notices.ts';
+import type { NoticeSender } from '../../relay/ports/notice-sender.ts';
 import { mailRequest, publishRequest } from './aws-requests.ts';
 import { postNotice, sent, type WebhookParts } from './webhook-sender.ts';
 
@@ -11,20 +11,15 @@ export interface NoticeSenderParts extends WebhookParts {
   sender?: string | undefined;
 }
 
-export function noticeSender({ topic, sender, region, ...parts }: NoticeSenderParts): NoticeSender {
+export function httpsNoticeSender({ topic, sender, region, ...parts }: NoticeSenderParts): NoticeSender {
   return {
     offers: { topic: topic !== undefined, mail: sender !== undefined },
     async send(target, notice) {
-      switch (target.kind) {
-        case 'webhook':
-          return postNotice(parts, target, notice);
-        case 'topic':
-          return topic === undefined ? 'no_topic' : sent(parts.transport, publishRequest(topic, notice));
-        case 'mail':
-          return sender === undefined
-            ? 'no_sender'
-            : sent(parts.transport, mailRequest({ region, from: sender, to: target.to }, notice));
-      }
+      if (target.kind === 'webhook') return postNotice(parts, target, notice);
+      if (target.kind === 'topic')
+        return topic === undefined ? 'no_topic' : sent(parts.transport, publishRequest(topic, notice));
+      if (sender === undefined) return 'no_sender';
+      return sent(parts.transport, mailRequest({ region, from: sender, to: target.to }, notice));
     },
   };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { noticeSender } from '../../../../shared/adapters/notify/notice-sender.ts';
-import type { Notice } from '../../../../shared/relay/ports/notices.ts';
+import { httpsNoticeSender } from '../../../../shared/adapters/notify/https-notice-sender.ts';
+import type { Notice } from '../../../../shared/wire/public/notice.ts';
 import type { UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 
 const notice: Notice = {
@@ -14,7 +14,7 @@ const topic = 'arn:aws:sns:eu-west-1:123456789012:relay-alarms';
 
 function rig(options: { topic?: string; sender?: string }, status = 200) {
   const requests: UpstreamRequest[] = [];
-  const sender = noticeSender({
+  const sender = httpsNoticeSender({
     ...options,
     region: 'eu-central-1',
     transport: {

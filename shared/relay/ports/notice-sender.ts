@@ -1,16 +1,5 @@
-/** What the relay tells operators and customers, and the receivers that it can tell. */
-
-export type NoticeType = 'balance.low' | 'plan.ending' | 'plan.ended' | 'key.expiring';
-
-/** One event. Its id stays the same however often it is sent. */
-export interface Notice {
-  id: string;
-  type: NoticeType;
-  /** Unix seconds. */
-  created: number;
-  account: string;
-  data: Record<string, string | number>;
-}
+/** The receivers that the relay can report to. */
+import type { Notice } from '../../wire/public/notice.ts';
 
 export type NoticeTarget =
   /** The stack's topic. */
