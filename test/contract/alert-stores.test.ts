@@ -34,13 +34,13 @@ alertStoresContract('on DynamoDB', async () => {
   };
 });
 
-it('on DynamoDB a balance is the sum over the parts of the account, and unknown before its first use', async () => {
+it('on DynamoDB a balance is the sum over all parts of the account, joined ones too, and unknown before its first use', async () => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const store = countedClient();
   const { client } = store;
   const accounts = dynamoAlertAccounts({ client, clock: new VirtualClock(), stack: 'relay', local: false });
   await store.put('quotas', { account: 'whole', available: 4, granted: 10, spent: 6 });
-  await store.put('quotas', { account: 'split', available: 1, granted: 100, spent: 20, parts: 3 });
+  await store.put('quotas', { account: 'split', available: 1, granted: 100, spent: 20, parts: 2, made: 3 });
   await store.put('quotas', { account: 'split#1', available: 2, granted: 0, spent: 30, moved: 50 });
   await store.put('quotas', { account: 'split#2', available: 2, granted: 0, spent: 45, moved: 20 });
   expect(await accounts.balance('whole')).toBe(4n);

@@ -60,8 +60,13 @@ export function dynamoAlertAccounts({ client, clock, stack, local }: AlertAccoun
   };
 }
 
-/** What the first item says of itself: absent in items that were never split. */
-const partsAttribute = 'parts';
+/**
+ * How many parts the first item says there are. `parts` are those in use; `made` also counts those that were joined again,
+ * whose spend stays with them. Both are absent in an account that was never split.
+ */
+const partsOf = ({ made, parts }: Attributes): number =>
+  Math.min(partsMax, Math.max(1, Number(made?.N ?? 1), Number(parts?.N ?? 1)));
+const partsMax = 64;
 
 /** Reads no balance that moves between parts: what was granted and what was spent stay with their part. */
 async function balanceOf(
@@ -69,7 +74,7 @@ async function balanceOf(
   TableName: string,
   account: string,
 ): Promise<bigint | undefined> {
-  const ProjectionExpression = `granted, spent, ${partsAttribute}`;
+  const ProjectionExpression = 'granted, spent, made, parts';
   const first = new GetItemCommand({
     TableName,
     Key: { account: { S: account } },
@@ -78,8 +83,7 @@ async function balanceOf(
   });
   const { Item } = await storeCall(() => client.send(first));
   if (!Item) return undefined;
-  const parts = Number(Item[partsAttribute]?.N ?? 1);
-  let rest: Attributes[] = Array.from({ length: parts - 1 }, (_, index) => ({
+  let rest: Attributes[] = Array.from({ length: partsOf(Item) - 1 }, (_, index) => ({
     account: { S: `${account}#${index + 1}` },
   }));
   let sum = ownedBy(Item);
