@@ -34,6 +34,5 @@ export type AccountRow = z.infer<typeof AccountRow>;
  */
 export function isAccountOff(raw: unknown): boolean {
   const enabled = attributeOf(raw, 'enabled');
-  if (typeof enabled === 'string') return enabled.trim().toLowerCase() !== 'true';
-  return enabled !== undefined && enabled !== true;
+  return enabled !== undefined && z.safeParse(flag, enabled).data !== true;
 }

@@ -24,7 +24,6 @@ export async function checkKey({ tables, clock }: OperatorPorts, written: string
   // A short text is not shown, because its hint would contain most of it.
   const hint = row?.hint || (secretKey.length >= 20 ? keyHint(secretKey) : 'this key');
   const name = row ? `${hint} of account ${row.account}` : hint;
-  if (isOff)
-    return { state: 'account_off', why: 'the row of its account in accounts says enabled: false', name };
+  if (isOff) return { state: 'account_off', why: 'the row of its account in accounts is not enabled', name };
   return { state, why, name };
 }
