@@ -49,7 +49,7 @@ it('on DynamoDB a balance is the sum over all parts of the account, joined ones 
   client.destroy();
 });
 
-it('on DynamoDB a limit is read from the row of the account, exactly, and kept for 30 seconds', async () => {
+it('on DynamoDB a limit is read from the row of the account, exactly, and kept for 5 minutes', async () => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const store = countedClient();
   const { client, calls } = store;

@@ -17,10 +17,8 @@ export function targetOf(
 ): NoticeTarget | string | undefined {
   const { secret } = settings;
   if (receiver === 'topic') return offers.topic ? { kind: 'topic' } : undefined;
-  if (receiver === 'customer_mail') {
-    if (row?.email === undefined) return undefined;
-    return offers.mail ? { kind: 'mail', to: row.email } : 'no_sender';
-  }
+  if (receiver === 'customer_mail')
+    return offers.mail && row?.email !== undefined ? { kind: 'mail', to: row.email } : undefined;
   const own = receiver === 'webhook';
   const url = own ? settings.webhook : row?.webhook;
   if (url === undefined) return undefined;

@@ -50,6 +50,7 @@ describe('a row of accounts', () => {
     [{ contact: 'me@example.com' }, /^contact: .*a map \{email, webhook\}/],
     [{ contact: { email: 'a@b.example.com\nBcc: c@d.example.com' } }, /^contact\.email: /],
     [{ contact: { email: 'a b@example.com' } }, /^contact\.email: /],
+    [{ contact: { email: 'a@example.com,b@example.com' } }, /^contact\.email: /],
     [{ contact: { webhook: 'https://192.168.0.1/' } }, /^contact\.webhook: found 192\.168\.0\.1/],
     [{ contact: { webhook: 'http://127.0.0.1:80' } }, /^contact\.webhook: .*this machine itself/],
     [{ concurrency: 0 }, /^concurrency: found 0.*the account has no plan and no limits$/],

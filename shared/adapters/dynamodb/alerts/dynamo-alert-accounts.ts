@@ -12,7 +12,8 @@ import { ExpiringCache } from '../../system/expiring-cache.ts';
 import type { Attributes } from '../attributes.ts';
 import { storeCall } from '../dynamo-client.ts';
 
-const limitLifetimeMs = 30_000;
+/** Every busy account is read once in this time, most of them without a limit. */
+const limitLifetimeMs = 5 * 60_000;
 const limitsMax = 10_000;
 
 export interface AlertAccountsParts {

@@ -33,7 +33,7 @@ export interface AlertStore {
 export interface AlertAccounts {
   /** The account's row, read consistently. */
   row(account: string): Promise<AlertedAccount | undefined>;
-  /** Its `alertBelow`, up to 30 s old. */
+  /** Its `alertBelow`, up to 5 minutes old: the scheduled pass finds what an edit changes. */
   alertBelow(account: string): Promise<NanoYuan | undefined>;
   /**
    * What was granted less what was spent, over all parts of the account, read consistently: money of calls in flight is

@@ -12,21 +12,21 @@ const settings = { planDays: 7, keyDays: 7, webhook: 'https://ops.example.com/',
 const row: AlertedAccount = { account: 'acme', email: 'a@example.com', webhook: 'https://acme.example.com/' };
 
 /** @param fails how many tries each kind of receiver refuses */
-async function rig(fails: Partial<Record<NoticeTarget['kind'], number>> = {}) {
+async function rig(fails: Partial<Record<NoticeTarget['kind'], number>> = {}, offers = { mail: true }) {
   const stores = new MemoryAlertStores();
   await stores.raise({ cause: 'c', seen: undefined, notice });
   const sent: NoticeTarget[] = [];
   const events: string[] = [];
   const counted: string[] = [];
   const time = { nowMs: 1_000_000 };
-  const facts = { settings: { ...settings } as AlertSettings, row, mail: true };
+  const facts = { settings: { ...settings } as AlertSettings, row };
   const jobs = notifier({
     clock: { now: () => time.nowMs },
     notices: stores,
     accounts: { row: async () => facts.row },
     settings: async () => facts.settings,
     sender: {
-      offers: { topic: true, mail: true },
+      offers: { topic: true, ...offers },
       async send(target) {
         sent.push(target);
         const left = fails[target.kind] ?? 0;
@@ -121,6 +121,13 @@ describe('a notice', () => {
     expect(sent.slice(4)).toEqual([
       { kind: 'webhook', url: 'https://new.example.com/', signs: 'env:HOOK', account: 'acme' },
     ]);
+  });
+
+  it('is mailed to nobody where the deployment has no sender, and waits for nobody', async () => {
+    const { take, kinds, stores } = await rig({}, { mail: false });
+    await take('n1');
+    expect(kinds()).toEqual(['topic', 'webhook', 'webhook']);
+    expect(await stores.waiting()).toEqual([]);
   });
 
   it('to a customer without the secret that signs it is not posted, and is said', async () => {
