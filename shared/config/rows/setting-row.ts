@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
-import { AlertsValue } from './alerts-setting.ts';
 import { daysUpTo, flag, positiveInteger, rowId, secondsUpTo, textList } from './attribute-schemas.ts';
 import { SearchValue } from './search-setting.ts';
 import { defaultSettings } from './settings.ts';
+import { AlertsValue } from './alerts-setting.ts';
 
 /**
  * The table `settings`: each row is {name, value}. There is one schema for each name; an unknown name is a
