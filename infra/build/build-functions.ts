@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { build, type BuildResult, type Metafile } from 'esbuild';
+import { jsonOperations } from './json-operations.ts';
 import { startPlugins } from './start-plugins.ts';
 
 const projectFolder = resolve(import.meta.dirname, '..', '..');
@@ -69,6 +70,7 @@ async function buildFunction(name: string, folders: BuildFolders): Promise<Built
     logLevel: 'silent',
   });
   refuseDynamicRequire(name, result);
+  refuseUnknownOperations(name, result.metafile);
   const changed = replaceFolder(target, result);
   writeAtomically(metaFile(folders.outputFolder, name), JSON.stringify(stableMeta(result.metafile, target)));
   const bytes = result.outputFiles.reduce((sum, file) => sum + file.contents.byteLength, 0);
@@ -90,6 +92,18 @@ function refuseDynamicRequire(name: string, result: MemoryBuild): void {
         `function ${name}: ${basename(file.path)} holds a CommonJS package that calls require()`,
       );
     }
+  }
+}
+
+/** Fails the build when a function sends a command of the SDK that the bundles cannot write or read. */
+function refuseUnknownOperations(name: string, { outputs }: Metafile): void {
+  const command = /@aws-sdk\/(client-[a-z-]+)\/dist-es\/commands\/(\w+)Command\.js$/;
+  for (const [path, { bytesInOutput }] of Object.values(outputs).flatMap(({ inputs }) =>
+    Object.entries(inputs),
+  )) {
+    const [, client = '', operation = ''] = command.exec(path) ?? [];
+    if (operation !== '' && bytesInOutput > 0 && jsonOperations[client]?.[operation] === undefined)
+      throw new Error(`function ${name}: add ${operation} of ${client} to infra/build/json-operations.ts`);
   }
 }
 
