@@ -37,3 +37,12 @@ export function rewriteFile(file: string, rewrite: (source: string) => string): 
     },
   };
 }
+
+/** Replaces a text that must occur once. Throws an Error when the package says it in another way now. */
+export const replaceOnce =
+  (text: string, other: string) =>
+  (source: string): string => {
+    if (source.split(text).length !== 2)
+      throw new Error(`${text} is gone: look how its package does that now.`);
+    return source.replace(text, other);
+  };

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import type { ImportKind, Plugin } from 'esbuild';
 import { plainJson } from './plain-json-plugin.ts';
-import { projectFolder, replaceFile, replacePackage } from './replace.ts';
+import { projectFolder, replaceFile, replaceOnce, replacePackage, rewriteFile } from './replace.ts';
 
 const replacedPackages: Record<string, string> = {
   // Lambda passes credentials in environment variables (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
@@ -86,6 +86,25 @@ function plainEndpoint(client: string, service: string): Plugin {
     }`,
   );
 }
+
+/** Nothing but a call makes a pager of a client, so that esbuild keeps all of them, with their commands. */
+const pagersInUse: Plugin[] = [
+  'client-dynamodb/dist-es/pagination/QueryPaginator.js',
+  'client-dynamodb/dist-es/pagination/ScanPaginator.js',
+  'lib-dynamodb/dist-es/pagination/QueryPaginator.js',
+  'lib-dynamodb/dist-es/pagination/ScanPaginator.js',
+].map((file) =>
+  rewriteFile(`@aws-sdk/${file}`, replaceOnce('= createPaginator(', '= /* @__PURE__ */ createPaginator(')),
+);
+
+/** DynamoDB asks for a pause in seconds; a date is read by JavaScript, without the SDK's own reader of dates. */
+const datesOfRetries = rewriteFile(
+  '@smithy/core/dist-es/submodules/retry/middleware-retry/parseRetryAfterHeader.js',
+  replaceOnce(
+    'import { parseRfc7231DateTime } from "@smithy/core/serde";',
+    'const parseRfc7231DateTime = (text) => new Date(text);',
+  ),
+);
 
 /** Matches regions to partitions by the pattern of their names; lists only regions that do not match. */
 const partitionsByPattern: Plugin = {
@@ -218,6 +237,8 @@ export const startPlugins: Plugin[] = [
   plainEndpoint('client-ssm', 'ssm'),
   plainEndpoint('client-secrets-manager', 'secretsmanager'),
   ...plainJson,
+  ...pagersInUse,
+  datesOfRetries,
   partitionsByPattern,
   webStreamsWhenCompared,
   versionAlone,

@@ -163,6 +163,8 @@ const failures: { status: number; body: string; headers?: Record<string, string>
   },
   { status: 503, body: '<html>busy</html>' },
   { status: 200, body: '{"Item":' },
+  { status: 503, body: '{}', headers: { 'retry-after': 'Mon, 05 Jan 2026 10:00:00 GMT' } },
+  { status: 503, body: '{}', headers: { 'retry-after': 'whenever GMT' } },
 ];
 
 let root: string;
