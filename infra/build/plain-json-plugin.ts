@@ -1,8 +1,8 @@
-/** esbuild plugins that put `plain-json-protocol.ts` in the place of the SDK's protocol, schemas and their tables. */
+/** esbuild plugins that put `shared/adapters/dynamodb/plain-json-protocol.ts` in the place of the SDK's protocol, schemas and their tables. */
 import { join } from 'node:path';
 import type { Plugin } from 'esbuild';
 import { jsonOperations } from './json-operations.ts';
-import { replaceFile, replacePackage, rewriteFile } from './replace.ts';
+import { projectFolder, replaceFile, replacePackage, rewriteFile } from './replace.ts';
 
 /** Every other error of DynamoDB is a DynamoDBServiceException with the same name, status and message. */
 const classesOfErrors = [
@@ -13,14 +13,21 @@ const classesOfErrors = [
   'ReplicatedWriteConflictException',
 ];
 
-const protocolPath = JSON.stringify(join(import.meta.dirname, 'plain-json-protocol.ts'));
+const protocolPath = JSON.stringify(
+  join(projectFolder, 'shared', 'adapters', 'dynamodb', 'plain-json-protocol.ts'),
+);
 
 const protocolFile = (version: '1_0' | '1_1'): Plugin =>
   replaceFile(
     `@aws-sdk/core/dist-es/submodules/protocols/json/AwsJson${version}Protocol.js`,
-    `import { PlainJsonProtocol } from ${protocolPath};
+    `import { randomUUID } from 'node:crypto';
+    import { HttpRequest } from '@smithy/core/transport';
+    import { PlainJsonProtocol } from ${protocolPath};
     export class AwsJson${version}Protocol extends PlainJsonProtocol {
-      contentType = 'application/x-amz-json-${version.replace('_', '.')}';
+      constructor(settings) {
+        const contentType = 'application/x-amz-json-${version.replace('_', '.')}';
+        super(settings, { HttpRequest, newId: randomUUID, contentType });
+      }
     }`,
   );
 

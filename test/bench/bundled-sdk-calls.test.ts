@@ -12,7 +12,8 @@ import * as documents from '@aws-sdk/lib-dynamodb';
 import { NormalizedSchema } from '@smithy/core/schema';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildFunctions } from '../../infra/build/build-functions.ts';
-import { jsonOperations, type JsonOperation } from '../../infra/build/json-operations.ts';
+import { jsonOperations } from '../../infra/build/json-operations.ts';
+import type { JsonOperation } from '../../shared/adapters/dynamodb/plain-json-protocol.ts';
 
 const source = `
 export { BatchGetItemCommand, ConditionalCheckFailedException, DynamoDBClient, GetItemCommand, PutItemCommand,

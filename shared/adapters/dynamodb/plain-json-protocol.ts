@@ -1,11 +1,24 @@
 /**
- * AWS's JSON protocol as the bundles speak it: JSON as it is, with bytes as base64. The SDK's own reads and writes each
- * value by its schema, 45 KB of code and tables, with the same result for the operations of `json-operations.ts`.
- * test/bench/bundled-sdk-calls.test.ts compares both.
+ * AWS's JSON protocol as the bundles speak it: JSON as it is, with bytes as base64. The build puts it in the place of
+ * the SDK's own, which reads and writes each value by its schema: 45 KB of code and tables, with the same result for the
+ * operations of `infra/build/json-operations.ts`. test/bench/bundled-sdk-calls.test.ts compares both. Never decides
+ * about repeats or time-outs: the SDK does.
  */
-import { randomUUID } from 'node:crypto';
-import { HttpRequest } from '@smithy/core/transport';
-import type { JsonOperation } from './json-operations.ts';
+
+/** The little of an operation's schema that JSON does not say by itself. */
+export interface JsonOperation {
+  /** A member of the input that gets a new id when the caller gives none. */
+  token?: string;
+  /** Members of replies that are times, or bytes of other than an item: no function reads them, so they are left out. */
+  unread?: string[];
+}
+
+/** What the build passes on from the SDK and from Node. */
+interface ProtocolParts<Request> {
+  HttpRequest: new (request: object) => Request;
+  newId: () => string;
+  contentType: string;
+}
 
 interface ServiceError extends Error {
   Message?: string;
@@ -47,12 +60,13 @@ interface SentOperation {
   input?: JsonOperation;
 }
 
-export class PlainJsonProtocol {
-  readonly contentType: string = '';
+export class PlainJsonProtocol<Request> {
   private readonly settings: ProtocolSettings;
+  private readonly parts: ProtocolParts<Request>;
 
-  constructor(settings: ProtocolSettings) {
+  constructor(settings: ProtocolSettings, parts: ProtocolParts<Request>) {
     this.settings = settings;
+    this.parts = parts;
   }
 
   /** The SDK sets what `context` has, too. */
@@ -62,12 +76,13 @@ export class PlainJsonProtocol {
     { name, input: operation }: SentOperation,
     input: Record<string, unknown>,
     context: CallContext,
-  ): Promise<HttpRequest> {
+  ): Promise<Request> {
     if (operation === undefined)
       throw new Error('This operation is left out of the bundles: infra/build/json-operations.ts');
     const { protocol, hostname, port, path, query } = await context.endpoint();
     const { token } = operation;
-    const sent = token === undefined ? input : { ...input, [token]: input[token] ?? randomUUID() };
+    const { HttpRequest, newId, contentType } = this.parts;
+    const sent = token === undefined ? input : { ...input, [token]: input[token] ?? newId() };
     return new HttpRequest({
       method: 'POST',
       protocol,
@@ -75,7 +90,7 @@ export class PlainJsonProtocol {
       ...(port !== undefined && { port }),
       path: path.endsWith('/') ? path : `${path}/`,
       query: { ...query },
-      headers: { 'content-type': this.contentType, 'x-amz-target': `${this.settings.serviceTarget}.${name}` },
+      headers: { 'content-type': contentType, 'x-amz-target': `${this.settings.serviceTarget}.${name}` },
       body: JSON.stringify(wireForm(sent, context)),
     });
   }
