@@ -1,5 +1,6 @@
 /** Prints billing rules and the plans that create them. */
-import type { ImportPlan, NewCharge } from '../../../../shared/operate/prices/import-charges.ts';
+import type { ImportPlan } from '../../../../shared/operate/prices/import-charges.ts';
+import type { NewCharge } from '../../../../shared/operate/prices/new-charges.ts';
 import type { ChargeList } from '../../../../shared/operate/prices/list-charges.ts';
 import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
