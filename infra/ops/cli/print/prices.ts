@@ -1,29 +1,48 @@
 /** Prints billing rules and the plans that create them. */
+import { formatDecimal, formatYuan } from '../../../../shared/billing/amount.ts';
+import { priceDecimals, type WrittenRates } from '../../../../shared/billing/price.ts';
+import type { ChargeRow } from '../../../../shared/config/rows/charge-row.ts';
+import type { ChargeExplanation } from '../../../../shared/operate/prices/explain-charge.ts';
 import type { ImportPlan } from '../../../../shared/operate/prices/import-charges.ts';
 import type { NewCharge } from '../../../../shared/operate/prices/new-charges.ts';
 import type { ChargeList } from '../../../../shared/operate/prices/list-charges.ts';
+import { priceWords } from '../../../../shared/operate/requests/price-words.ts';
+import { productStep, shownProducts } from '../../../../shared/operate/requests/request-view.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 const modelsShown = 6;
 
-export const chargeTable = (charges: NewCharge[]): string[][] => [
-  ['ID', 'TYPE', 'INPUT', 'OUTPUT', 'MODELS'],
-  ...charges.map((charge) => {
-    const { id, type, models, output } = charge;
-    const more = models.length > modelsShown ? ` and ${models.length - modelsShown} more` : '';
-    return [
-      String(id),
-      type,
-      type === 'token-billing' ? inputPrices(charge) : '-',
-      type === 'non-billing' ? '-' : String(output),
-      models.slice(0, modelsShown).join(' ') + more,
-    ];
-  }),
-];
+/** Dates stand in it only if a rule has one. */
+export function chargeTable(charges: NewCharge[]): string[][] {
+  const dated = charges.some(({ from }) => from !== undefined);
+  const dateOf = (text: string): string[] => (dated ? [text] : []);
+  return [
+    ['ID', 'TYPE', ...dateOf('FROM'), 'INPUT', 'OUTPUT', 'MODELS'],
+    ...charges.map((charge) => {
+      const { id, type, from, models, output, tiers = [] } = charge;
+      const more = models.length > modelsShown ? ` and ${models.length - modelsShown} more` : '';
+      const outputs = [output, ...tiers.map((tier) => `above ${tier.above}: ${tier.output}`)];
+      return [
+        String(id),
+        type,
+        ...dateOf(from === undefined ? '-' : isoTime(from)),
+        type === 'token-billing' ? inputPrices(charge) : '-',
+        type === 'non-billing' ? '-' : outputs.join(', '),
+        models.slice(0, modelsShown).join(' ') + more,
+      ];
+    }),
+  ];
+}
 
 /** The price of input, with the prices of cached and written input that the rule has. */
-function inputPrices({ input, cached_input, cache_write, cache_write_1h }: NewCharge): string {
+function inputPrices({ tiers = [], ...base }: NewCharge): string {
+  const higher = tiers.map((tier) => `, above ${tier.above}: ${rateWords(tier)}`);
+  return rateWords(base) + higher.join('');
+}
+
+function rateWords({ input, cached_input, cache_write, cache_write_1h }: WrittenRates): string {
   const cache = Object.entries({ cached: cached_input, write: cache_write, 'write 1h': cache_write_1h })
     .filter(([, price]) => price !== undefined)
     .map(([name, price]) => `${name} ${price}`);
@@ -35,11 +54,54 @@ export function printCharges(
   { charges, shadowed, problems }: ChargeList,
   { json }: JsonOption,
 ): void {
-  if (json) printJson(charges);
+  if (json) printJson(charges.map(withTime));
   else if (charges.length === 0) print('no rules: every model is free');
   else printTable(chargeTable(charges));
-  for (const { id, models } of shadowed) remark(`${id}: a rule with a lower id prices ${models.join(', ')}`);
+  for (const { id, by, byId, models } of shadowed)
+    remark(
+      `${id}: ${byId ? 'a rule with a lower id' : `rule ${by}, with a later date,`} prices ${models.join(', ')}`,
+    );
   problems.forEach(remark);
+}
+
+/** As in the table: a time is ISO 8601. */
+const withTime = ({ from, ...charge }: ChargeRow) => ({
+  ...charge,
+  ...(from !== undefined && { from: isoTime(from) }),
+});
+
+/** The sum of a call, line by line. */
+export function printExplanation(
+  { print, printJson, printTable, remark }: Terminal,
+  model: string,
+  { explanation, json }: { explanation: ChargeExplanation } & JsonOption,
+): void {
+  const { atMs, rule, price, above, products, cost, text, problems } = explanation;
+  const shown = shownProducts(products).map((product) => productStep(product));
+  problems.forEach(remark);
+  if (json)
+    return printJson({
+      model,
+      at: isoTime(atMs),
+      rule: rule ? withTime(rule) : null,
+      above,
+      sum: products.map(([kind, tokens, rate]) => ({
+        kind,
+        tokens,
+        price: formatDecimal(rate, priceDecimals),
+      })),
+      total: formatYuan(cost),
+      price: text,
+    });
+  const since = rule?.from === undefined ? '' : `, in force since ${isoTime(rule.from)}`;
+  print(`${model} at ${isoTime(atMs)}${since}`);
+  printTable([
+    ['  price', priceWords(price)],
+    ...(above > 0 ? [['  tier', `for more than ${above} input tokens`]] : []),
+    ...shown.map(([what, words]) => [`  ${what}`, words]),
+    ['  total', `${formatYuan(cost)} yuan, rounded once, half up, to 9 decimals`],
+    ['  ledger', text],
+  ]);
 }
 
 export function printImportPlan(
