@@ -6,7 +6,8 @@ import { listCharges } from '../../../shared/operate/prices/list-charges.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { approve, type ApproveOptions } from './approve.ts';
 import type { CommandContext } from './command-context.ts';
-import { printCharges, printExplanation, printImportPlan } from './print/prices.ts';
+import { printExplanation } from './print/price-sum.ts';
+import { printCharges, printImportPlan } from './print/prices.ts';
 import { parseCsv } from './terminal/csv.ts';
 import {
   parseDecimalText,
@@ -28,8 +29,54 @@ Examples:
   npm run ops -- charge list
   npm run ops -- charge explain gpt-4o --input 1200 --cached 1024 --output 350
   npm run ops -- charge import prices.json --rate 7.2 --markup 20 --only-served --dry-run
-  npm run ops -- charge import api.json --rate 7.2 --prefix openai/ --models gpt-4o,gpt-4o-mini
+  npm run ops -- charge import api.json --rate 7.2 --prefix vendor/ --models model-a,model-b
   npm run ops -- charge import prices.csv --rate 7.2 --yes`;
+
+export function addChargeCommands(program: Command, context: CommandContext): void {
+  const { terminal, onTables } = context;
+  const charge = program
+    .command('charge')
+    .description('billing rules: what models cost')
+    .addHelpText('after', examples);
+
+  charge
+    .command('list')
+    .description('list the rules in the order in which they are looked at')
+    .option('--json', 'print JSON')
+    .action(
+      onTables(async (ports, options: JsonOption) =>
+        printCharges(terminal, await listCharges(ports), options),
+      ),
+    );
+
+  addExplainCommand(charge, context);
+
+  charge
+    .command('import')
+    .description('make rules from a price list in US dollars')
+    .argument('<file>', 'JSON or CSV')
+    .requiredOption('--rate <yuan>', 'yuan for one US dollar', parseDecimalText)
+    .option('--markup <percent>', 'added on top, in percent', parseDecimalText, '0')
+    .option(
+      '--only-served',
+      'only models that a channel serves, also under the names that a mapper gives them',
+    )
+    .option('--prefix <text>', 'only entries whose names begin so; it is cut off', (text: string) => text)
+    .option('--models <names>', 'only these, by their names without the prefix', parseList)
+    .option('--dry-run', 'show the rules and write nothing')
+    .option('--yes', 'do not ask')
+    .action(
+      onTables(async (ports, file: string, options: Omit<ImportInput, 'list'> & ApproveOptions) => {
+        const text = await readTextFile(file);
+        const list = text.trimStart().startsWith('{') ? text : parseCsv(text);
+        const plan = await planImport(ports, { list, ...options });
+        printImportPlan(terminal, plan);
+        if (!(await approve(terminal, plan, options))) return;
+        const written = await carryOutWrites(ports, plan, countProgress(terminal, 'rules written'));
+        terminal.print(`${written.length} rules are written; live within 10 seconds.`);
+      }),
+    );
+}
 
 interface ExplainOptions extends JsonOption {
   input: number;
@@ -56,22 +103,7 @@ const tokensOf = ({
   },
 });
 
-export function addChargeCommands(program: Command, { terminal, onTables }: CommandContext): void {
-  const charge = program
-    .command('charge')
-    .description('billing rules: what models cost')
-    .addHelpText('after', examples);
-
-  charge
-    .command('list')
-    .description('list the rules in the order in which they are looked at')
-    .option('--json', 'print JSON')
-    .action(
-      onTables(async (ports, options: JsonOption) =>
-        printCharges(terminal, await listCharges(ports), options),
-      ),
-    );
-
+function addExplainCommand(charge: Command, { terminal, onTables }: CommandContext): void {
   charge
     .command('explain')
     .description('what a call costs by the rules in the table: the sum, line by line')
@@ -88,32 +120,6 @@ export function addChargeCommands(program: Command, { terminal, onTables }: Comm
         const tokens = tokensOf(options);
         const explanation = await explainCharge(ports, { model, tokens, atMs: options.at });
         printExplanation(terminal, model, { explanation, json: options.json });
-      }),
-    );
-
-  charge
-    .command('import')
-    .description('make rules from a price list in US dollars')
-    .argument('<file>', 'JSON or CSV')
-    .requiredOption('--rate <yuan>', 'yuan for one US dollar', parseDecimalText)
-    .option('--markup <percent>', 'added on top, in percent', parseDecimalText, '0')
-    .option(
-      '--only-served',
-      'only models that a channel serves, also under the names that a mapper gives them',
-    )
-    .option('--prefix <text>', 'only entries whose names begin so; it is cut off', (text: string) => text)
-    .option('--models <names>', 'only these, by their names without the prefix', parseList)
-    .option('--dry-run', 'show the rules and write nothing')
-    .option('--yes', 'do not ask')
-    .action(
-      onTables(async (ports, file: string, options: Omit<ImportInput, 'list'> & ApproveOptions) => {
-        const text = await readTextFile(file);
-        const list = text.trimStart().startsWith('{') ? text : parseCsv(text);
-        const plan = await planImport(ports, { list, ...options });
-        printImportPlan(terminal, plan);
-        if (!(await approve(terminal, plan, options))) return;
-        const written = await carryOutWrites(ports, plan, countProgress(terminal, 'rules written'));
-        terminal.print(`${written.length} rules are written; live within 10 seconds.`);
       }),
     );
 }

@@ -38,10 +38,7 @@ export function readRates(
   for (const name of rateNames) {
     const written = record[words[name] ?? ''];
     if (written === undefined || written === null || written === '') continue;
-    const rate =
-      typeof written === 'number' || typeof written === 'string'
-        ? parseDecimal(written, dollarDecimals - tokens)
-        : undefined;
+    const rate = isScalar(written) ? parseDecimal(written, dollarDecimals - tokens) : undefined;
     if (rate === undefined || rate < 0n) return undefined;
     rates[name] = rate;
   }
@@ -50,12 +47,15 @@ export function readRates(
   return { ...rates, input: input ?? base?.input ?? 0n, output: output ?? base?.output ?? 0n };
 }
 
+const isScalar = (value: unknown): value is number | string =>
+  typeof value === 'number' || typeof value === 'string';
+
 export const isModelName = (name: string): boolean => z.safeParse(modelName, name).success;
 
 /** A whole number above zero, else undefined: lists have texts and placeholders there, too. */
 export function wholeNumber(value: unknown): number | undefined {
-  const number = typeof value === 'string' ? Number(value) : value;
-  return typeof number === 'number' && Number.isSafeInteger(number) && number > 0 ? number : undefined;
+  const number = isScalar(value) ? Number(value) : 0;
+  return Number.isSafeInteger(number) && number > 0 ? number : undefined;
 }
 
 export const ascending = <Tier extends { above: number }>(tiers: Tier[]): Tier[] =>
