@@ -113,7 +113,7 @@ function pricesOfServed(
 function chosen(list: PriceList, { prefix = '', models }: ImportInput): PriceList {
   const named = list.prices
     .filter(({ model }) => model.startsWith(prefix))
-    .map((price) => ({ ...price, model: price.model.slice(prefix.length) }));
+    .map((price) => Object.assign({}, price, { model: price.model.slice(prefix.length) }));
   const prices = models ? named.filter(({ model }) => models.includes(model)) : named;
   if (prices.length === 0) throw usageFailure(`no name in this list fits; it has ${someOf(list.prices)}`);
   return { ...list, prices: prices.filter(({ model }) => isModelName(model)) };

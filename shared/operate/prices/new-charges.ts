@@ -29,13 +29,19 @@ export function newCharges(prices: ListedPrice[], factor: bigint, firstId: numbe
       same.slice(0, 1).map(({ price }) => ({ price, models: same.map(({ model }) => model) })),
     )
     .toSorted((a, b) => a.price.output - b.price.output || a.price.input - b.price.input)
-    .map(({ price, models }, at) => ({
-      id: firstId + at,
-      type: isFree(price) ? 'non-billing' : 'token-billing',
-      models: models.toSorted(),
-      ...price,
-    }));
+    .map(({ price, models }, at) => newCharge(firstId + at, models, price));
 }
+
+const newCharge = (
+  id: number,
+  models: string[],
+  price: Omit<NewCharge, 'id' | 'type' | 'models'>,
+): NewCharge => ({
+  id,
+  type: isFree(price) ? 'non-billing' : 'token-billing',
+  models: models.toSorted(),
+  ...price,
+});
 
 const isFree = ({ tiers = [], ...base }: WrittenPrice): boolean =>
   [base, ...tiers].every(({ input, output }) => input === 0 && output === 0);

@@ -31,7 +31,9 @@ export function perTokenPrice(model: string, raw: unknown): ListedPrice[] {
   const [first, ...ranges] = rangesOf(raw['tiered_pricing']);
   const rates = readRates(raw, { words, tokens: 0 }) ?? first?.rates;
   if (!rates) return [];
-  const tiers = [...stepsOf(raw, rates), ...ranges].map(({ above, rates: tier }) => ({ above, ...tier }));
+  const tiers = [...stepsOf(raw, rates), ...ranges].map(({ above, rates: tier }) =>
+    Object.assign({ above }, tier),
+  );
   const maxOutputTokens = wholeNumber(raw['max_output_tokens']);
   return [{ model, ...rates, tiers: ascending(tiers), maxOutputTokens }];
 }
