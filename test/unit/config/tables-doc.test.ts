@@ -63,7 +63,7 @@ function attributePaths(schema: unknown, prefix = ''): string[] {
 function innerShape(schema: unknown): Record<string, unknown> {
   const { def } = schema as { def: z.core.$ZodTypeDef & Record<string, unknown> };
   if (def.type === 'object') return def['shape'] as Record<string, unknown>;
-  const inner = def['innerType'] ?? def['element'];
+  const inner = def['innerType'] ?? def['element'] ?? def['valueType'];
   return inner === undefined ? {} : innerShape(inner);
 }
 
