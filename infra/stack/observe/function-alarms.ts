@@ -86,6 +86,8 @@ const moneyMetrics = {
   GrantPoisoned: 'A grant can never be applied: look for grant_poisoned in the log of function grants',
   ReservationPoisoned:
     'The open reservations of an account cannot be read: look for reservation_poisoned in the log of function sweeper',
+  PaymentParked:
+    'A payment came in that no account was granted: npm run ops -- payment list --parked says why, payment assign grants it',
 };
 
 export function moneyAlarms(stackName: string): AlarmDefinition[] {

@@ -3,6 +3,7 @@ import { explainIssues } from '../../wire/issue-sentence.ts';
 import { attributeOf, readRow } from '../rows/read-row.ts';
 import type { RowReading } from '../rows/read-row.ts';
 import type { StandIn, TableReader } from './read-table.ts';
+import { readPayments } from '../rows/payments-setting.ts';
 import { readSearch } from '../rows/search-setting.ts';
 import { SettingRow, settingValues } from '../rows/setting-row.ts';
 import type { Settings } from '../rows/settings.ts';
@@ -33,6 +34,7 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
     },
   }),
   search: readSearch,
+  payments: readPayments,
 };
 
 /** Reads one row of `settings`. Returns the settings that the row changes. */

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { daysUpTo, flag, positiveInteger, rowId, secondsUpTo, textList } from './attribute-schemas.ts';
+import { PaymentsValue } from './payments-setting.ts';
 import { SearchValue } from './search-setting.ts';
 import { defaultSettings } from './settings.ts';
 
@@ -23,6 +24,7 @@ export const settingValues = {
     'a map {default_output_tokens, request_seconds, state_days}',
   ),
   search: SearchValue,
+  payments: PaymentsValue,
 } as const;
 
 export const SettingRow = z.strictObject({ name: rowId, value: z.unknown() });

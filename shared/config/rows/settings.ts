@@ -12,6 +12,26 @@ export interface Settings {
   limits: { defaultOutputTokens: number; requestSeconds: number; stateDays: number };
   /** Absent: models named `web-...` answer without a search. */
   search?: SearchSettings;
+  /** Absent: no payments are taken in by machine. */
+  payments?: PaymentSettings;
+}
+
+/** Providers of payments. */
+export interface PaymentSettings {
+  stripe: StripeSettings;
+}
+
+export interface StripeSettings {
+  /** true: real payments count. false: those of the test mode. */
+  live: boolean;
+  /** References, at least one. */
+  webhookSecrets: string[];
+  /** References, at least one. The last signs; all are accepted. */
+  linkSecrets: string[];
+  /** Yuan for one unit of each currency, as exact decimals. */
+  rates: Record<string, string>;
+  /** What happens to payments without a reference of this relay. */
+  unsigned: 'park' | 'ignore';
 }
 
 /** Web search provider settings. */
