@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { planImport, type ImportInput } from '../../../shared/operate/prices/import-charges.ts';
 import { listCharges } from '../../../shared/operate/prices/list-charges.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
-import { approve, type ApproveOptions } from './approve.ts';
+import { approve, type ApproveOptions } from './terminal/approve.ts';
 import type { CommandContext } from './command-context.ts';
 import { printCharges, printImportPlan } from './print/prices.ts';
 import { parseCsv } from './terminal/csv.ts';

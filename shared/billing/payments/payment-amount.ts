@@ -9,9 +9,7 @@ export interface PaymentAmount {
 }
 
 /** Currencies whose amounts Stripe writes without decimals. https://docs.stripe.com/currencies */
-const withoutDecimals = new Set(
-  'bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf'.split(' '),
-);
+const withoutDecimals = new Set('bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf'.split(' '));
 const withThreeDecimals = new Set('bhd jod kwd omr tnd'.split(' '));
 
 /** Stripe describes `ugx` both with and without decimals, so its amounts have two meanings. */

@@ -90,3 +90,20 @@ function afterReversal({ reversals }: Payment, { id, reversal }: ReversalFact): 
   const state = !earlier && reversal.state === 'returned' ? 'void' : reversal.state;
   return { reversals: { ...reversals, [id]: { ...(earlier ?? reversal), state } } };
 }
+
+/** What an operator makes of a parked payment: whose it is. */
+export const assigned = (payment: Payment, account: string, rate: string): Payment => ({
+  ...payment,
+  version: payment.version + 1,
+  state: 'granted',
+  account,
+  rate,
+  problem: undefined,
+});
+
+/** What an operator makes of a parked payment that is no account's. Nothing is granted, for its refunds neither. */
+export const rejected = (payment: Payment): Payment => ({
+  ...payment,
+  version: payment.version + 1,
+  state: 'rejected',
+});

@@ -25,7 +25,11 @@ const bodyBytesMax = 256 * 1024;
 export function paymentsHandle(ports: PaymentsPorts): Handle {
   return async (request) => {
     const startedMs = ports.clock.now();
-    const logEnd = (status: number, end: string, more: { code?: string; reason?: string | undefined } = {}): void =>
+    const logEnd = (
+      status: number,
+      end: string,
+      more: { code?: string; reason?: string | undefined } = {},
+    ): void =>
       ports.log.request({
         request_id: request.id,
         endpoint: 'payments',
@@ -69,7 +73,10 @@ function bytesOf(request: RelayRequest): Uint8Array {
   const body = request.rawBody();
   const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
   if (bytes.length > bodyBytesMax)
-    throw refuse('request_too_large', `The body has ${bytes.length} bytes; at most ${bodyBytesMax} are accepted.`);
+    throw refuse(
+      'request_too_large',
+      `The body has ${bytes.length} bytes; at most ${bodyBytesMax} are accepted.`,
+    );
   return bytes;
 }
 

@@ -36,7 +36,8 @@ export async function recordFact(ports: RecordPorts, fact: PaidFact | ReversalFa
   };
   const change = await new Backoff(ports, budgetMs).until(tryOnce);
   const { after, grants } = change;
-  for (const { account, grant_id } of grants) log.event('payment_granted', { account, grant_id, payment: after.id });
+  for (const { account, grant_id } of grants)
+    log.event('payment_granted', { account, grant_id, payment: after.id });
   report(ports, change, needsOperator(change));
 }
 

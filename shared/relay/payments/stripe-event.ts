@@ -101,11 +101,7 @@ function dispute(object: JsonRecord): Report[] {
   return reversalOf(object, 'dispute', status === 'won' || status === 'prevented' ? 'returned' : 'taken');
 }
 
-function reversalOf(
-  object: JsonRecord,
-  kind: Reversal['kind'],
-  state: Reversal['state'],
-): Report[] {
+function reversalOf(object: JsonRecord, kind: Reversal['kind'], state: Reversal['state']): Report[] {
   const { payment_intent } = object;
   // Checkouts always have one; the money of anything else was never granted.
   if (payment_intent === null || payment_intent === undefined) return [];
@@ -117,7 +113,8 @@ function reversalOf(
 
 function amountOf(object: JsonRecord, name: string): PaymentAmount {
   const { [name]: minor, currency } = object;
-  if (typeof minor !== 'number' || !Number.isSafeInteger(minor) || minor < 0) throw odd(`data.object.${name}`);
+  if (typeof minor !== 'number' || !Number.isSafeInteger(minor) || minor < 0)
+    throw odd(`data.object.${name}`);
   if (typeof currency !== 'string' || !/^[a-z]{3}$/.test(currency)) throw odd('data.object.currency');
   return { minor: BigInt(minor), currency };
 }
@@ -125,9 +122,14 @@ function amountOf(object: JsonRecord, name: string): PaymentAmount {
 /** Ids become parts of ledger ids, so their form is checked although the event is signed. */
 function idOf(object: JsonRecord, name: string): string {
   const { [name]: id } = object;
-  if (typeof id !== 'string' || !/^[A-Za-z]{2,8}_[A-Za-z0-9_]{1,150}$/.test(id)) throw odd(`data.object.${name}`);
+  if (typeof id !== 'string' || !/^[A-Za-z]{2,8}_[A-Za-z0-9_]{1,150}$/.test(id))
+    throw odd(`data.object.${name}`);
   return id;
 }
 
 const odd = (param: string): InvalidRequest =>
-  new InvalidRequest('invalid_event', param, `The event's ${param} does not have the form that Stripe documents.`);
+  new InvalidRequest(
+    'invalid_event',
+    param,
+    `The event's ${param} does not have the form that Stripe documents.`,
+  );

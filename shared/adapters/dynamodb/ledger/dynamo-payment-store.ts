@@ -15,6 +15,7 @@ import { StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
 import { physicalTableName, type TableName } from '../../../tables/table-names.ts';
 import type { Attributes } from '../attributes.ts';
 import { storeCall, transactionCall } from '../dynamo-client.ts';
+import type { Store } from '../operator-client.ts';
 import { paymentAttributes, paymentOf } from './payment-attributes.ts';
 
 const isNewPayment = 'attribute_not_exists(id)';
@@ -56,6 +57,19 @@ export function dynamoPaymentStore(client: DynamoDBClient, stack: string): Payme
   };
 }
 
+/** For operators, with errors that say what to do. */
+export function explainedPaymentStore({ client, target, explained }: Store): PaymentStore {
+  const store = dynamoPaymentStore(client, target.stack);
+  return {
+    find: (id) => explained(store.find(id)),
+    write: (change) => explained(store.write(change)),
+    hasAccount: (account) => explained(store.hasAccount(account)),
+    all: async function* all() {
+      yield* await explained(Array.fromAsync(store.all()));
+    },
+  };
+}
+
 const putPayment = (TableName: string, { before, after }: PaymentChange): TransactWriteItem => ({
   Put: {
     TableName,
@@ -73,7 +87,10 @@ const putPayment = (TableName: string, { before, after }: PaymentChange): Transa
 const putGrant = (TableName: string, { amount, ...grant }: Grant): TransactWriteItem => ({
   Put: {
     TableName,
-    Item: marshall({ ...grant, amount: NumberValue.from(formatYuan(amount)) }, { removeUndefinedValues: true }),
+    Item: marshall(
+      { ...grant, amount: NumberValue.from(formatYuan(amount)) },
+      { removeUndefinedValues: true },
+    ),
     ConditionExpression: isNewGrant,
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   },

@@ -19,7 +19,7 @@ const reversalStates = ['taken', 'returned', 'void'] as const;
 
 /** Throws Poisoned when an attribute has another form than functions write. */
 export function paymentOf(attributes: Attributes): Payment {
-  const { id, version, state, account, problem, rate, live, amount, reversals } = attributes;
+  const { id, version, state, at, account, problem, rate, live, amount, reversals } = attributes;
   return {
     id: need(id?.S, 'id'),
     version: Number(need(version?.N, 'version')),
@@ -27,6 +27,7 @@ export function paymentOf(attributes: Attributes): Payment {
       states.find((each) => each === state?.S),
       'state',
     ),
+    at: need(at?.S, 'at'),
     ...(amount && { paid: amountOf(attributes) }),
     rate: rate?.S,
     account: account?.S,
