@@ -16,7 +16,7 @@ export interface HostRequest {
   host: string;
   /**
    * Text, or bytes when the host does not know whether they are text. Called at most once, after the key
-   * check. Needs no `this`.
+   * check.
    */
   body(): string | Uint8Array;
   /** When the host will end the invocation, in epoch milliseconds. */
@@ -41,7 +41,7 @@ export function relayRequest(
     headers,
     baseUrl: `${local ? 'http' : 'https'}://${host}/v1`,
     json: () => readJsonBody(received.body()),
-    rawBody: received.body,
+    rawBody: () => received.body(),
     hostDeadlineMs: received.deadlineMs,
   };
 }

@@ -32,7 +32,7 @@ export function grantsOf({ state, id, account, paid, rate, reversals }: Payment)
       const text = paymentText(reversal);
       const taken = grant(reversalId, { minor: -minor, currency }, `${kind} of ${text}`);
       if (reversal.state === 'taken') return taken;
-      return [...taken, ...grant(`${reversalId}-returned`, reversal, `${kind} of ${text} returned`)];
+      return taken.concat(grant(`${reversalId}-returned`, reversal, `${kind} of ${text} returned`));
     }),
   ];
 }

@@ -84,14 +84,17 @@ function bytesOf(request: RelayRequest): Uint8Array {
 async function store(ports: PaymentsPorts, { live, at, reports, settings }: ReceivedEvent): Promise<boolean> {
   // Test payments are no money. Real ones that a relay in test mode gets are kept for an operator.
   if (!live && settings.live) return false;
-  const facts = await Promise.all(
-    reports.map((report) =>
-      report.kind === 'checkout' ? paidFact(ports, { ...report, live, at }, settings) : { ...report, at },
-    ),
-  );
-  const counted = facts.filter((fact) => fact !== undefined);
-  for (const fact of counted) await recordFact(ports, fact);
-  return counted.length > 0;
+  let isStored = false;
+  for (const report of reports) {
+    const fact =
+      report.kind === 'checkout'
+        ? await paidFact(ports, { ...report, live, at }, settings)
+        : { ...report, at };
+    if (!fact) continue;
+    await recordFact(ports, fact);
+    isStored = true;
+  }
+  return isStored;
 }
 
 const answer = (request: RelayRequest): RelayResponse => ({
