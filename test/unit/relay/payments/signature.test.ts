@@ -84,7 +84,7 @@ describe('a signed event', () => {
     expect(errorOf(response.body).code).toBe(code);
   });
 
-  test('finds no endpoint while the setting is absent, as any unknown path, and on other paths', async () => {
+  test('finds no endpoint while the setting is absent, as for every unknown path, and on other paths', async () => {
     const rig = new StripeRig();
     const signed = rig.sign(rig.event('checkout.session.completed', session()));
     expect((await rig.deliver(signed, '/hooks/payments/other')).status).toBe(404);
