@@ -14,6 +14,7 @@ import type { HeldKey } from '../call/idempotency-claim.ts';
 import { asRefusal, Refusal, refusalResponse } from '../http/refusal.ts';
 import type { RelayResponse } from '../http/http.ts';
 import type { Bill } from '../money/bill.ts';
+import { servingFacts } from '../money/serving-facts.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { answerLine } from './log-line.ts';
 import { Meter } from './meter.ts';
@@ -71,7 +72,8 @@ export class Answer {
     const { usage, anyContent } = measure;
     const outcome = { failed: this.#refusal !== undefined, anyContent, usage };
     const estimated = measure.estimated || report.usageClamped;
-    const billed = await bill.close({ outcome, estimated, end });
+    const serving = servingFacts(report, this.#call.model.base, usage);
+    const billed = await bill.close({ outcome, estimated, end, serving });
     await claim?.finish(costsNothing(outcome));
     await dispatch.written();
     const durationMs = this.#ports.clock.now() - this.#call.startedMs;

@@ -8,6 +8,7 @@ import type { ChatUsage } from '../../wire/chat-response.ts';
 import { reservationRequestOf, priceOfCall, type BillableCall } from './reservation-request.ts';
 import { rateHeaders } from './reserve-refusals.ts';
 import type { Reservations, Reservation } from './reservations.ts';
+import type { ServingFacts } from './serving-facts.ts';
 import type { Clock } from '../ports/clock.ts';
 
 /** How a call ended, for its close record. */
@@ -17,6 +18,8 @@ export interface CallEnding {
   estimated: boolean;
   /** `completed`, `failed`, `client_gone`. */
   end: string;
+  /** Absent: no channel was tried. */
+  serving?: ServingFacts | undefined;
 }
 
 /** What was charged. Empty for a call without a reservation. */
@@ -87,7 +90,7 @@ export class Bill {
   }
 
   /** Settles or releases the reservation. Never throws. To be called once, after the last byte. */
-  async close({ outcome, estimated, end }: CallEnding): Promise<BillReport> {
+  async close({ outcome, estimated, end, serving }: CallEnding): Promise<BillReport> {
     const reservation = this.#reservation;
     if (!reservation) return {};
     const releaseSlot = costsNothing(outcome);
@@ -106,6 +109,7 @@ export class Bill {
       estimated,
       end,
       cost: official ? due : undefined,
+      ...serving,
     };
     await this.#reservations.close(reservation, closeRecord, releaseSlot);
     return { charge: formatYuan(charge), ...(slot !== '' && { planSlot: slot }) };
