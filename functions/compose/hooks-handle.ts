@@ -6,8 +6,7 @@ import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-s
 import { readEnvironment } from '../../shared/adapters/system/environment.ts';
 import { nodeHmac } from '../../shared/adapters/system/node-hmac.ts';
 import { systemClock as clock } from '../../shared/adapters/system/system-clock.ts';
-import { systemRandom } from '../../shared/adapters/system/system-random.ts';
-import { timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
+import { systemRandom, timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
