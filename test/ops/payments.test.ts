@@ -115,7 +115,7 @@ describe('parked payments', () => {
     const runs = await Promise.all(
       ['acme', 'Zoë & Söhne_1'].map((account) => rig.ops(['payment', 'assign', 'pi_race', account, '--yes'])),
     );
-    expect(runs.map(({ code }) => code).toSorted()).toEqual([0, 1]);
+    expect(runs.map(({ code }) => code).reduce((sum, code) => sum + code)).toBe(1);
     const rows = await Promise.all(
       ['acme', 'Zoë & Söhne_1'].map((account) => rig.row('grants', { account, grant_id: 'pi_race' })),
     );

@@ -186,6 +186,17 @@ describe('refunds and disputes', () => {
   });
 });
 
+test('events of one payment that come at once are all stored and answered with 200', async () => {
+  const rig = new StripeRig();
+  rig.store.disturb = () => Promise.resolve();
+  const refunds = ['re_1', 're_2', 're_3'].map((id) =>
+    rig.send('refund.created', refund({ id, amount: 100 })),
+  );
+  const statuses = await Promise.all([rig.send(completed, session()), rig.send(late, session()), ...refunds]);
+  expect(statuses).toEqual([200, 200, 200, 200, 200]);
+  expect(rig.granted).toEqual(['acme pi_1 71', 'acme re_1 -7.1', 'acme re_2 -7.1', 'acme re_3 -7.1']);
+});
+
 describe('the store', () => {
   const down = async () => {
     throw new StoreUnavailable('down');
