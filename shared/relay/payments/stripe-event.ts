@@ -51,13 +51,14 @@ const readers: Record<string, Reader> = {
 
 /** Throws InvalidRequest for an event without the form of its type. */
 export function readStripeEvent(json: unknown): StripeEvent {
-  const { type, livemode: live, created, data } = asRecord(json);
+  const { type, livemode: live, created, account, data } = asRecord(json);
   if (typeof type !== 'string') throw odd('type');
   if (typeof live !== 'boolean') throw odd('livemode');
   if (typeof created !== 'number' || !(created >= 0 && created < 1e11)) throw odd('created');
   const at = isoTime(created * 1000);
   const reader = Object.hasOwn(readers, type) ? readers[type] : undefined;
-  if (!reader) return { live, at, reports: [] };
+  // Events of connected accounts name them: what was paid there is not the operator's.
+  if (!reader || typeof account === 'string') return { live, at, reports: [] };
   const { object } = asRecord(data);
   if (!isRecord(object)) throw odd('data.object');
   return { live, at, reports: reader(object) };

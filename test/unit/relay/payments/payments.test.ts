@@ -110,6 +110,12 @@ describe('a paid checkout', () => {
     expect(rig.store.payments.get('pi_1')).toMatchObject({ state: 'parked' });
   });
 
+  test('of a connected account is not the money of the operator', async () => {
+    const rig = new StripeRig();
+    expect(await rig.send(completed, session(), { account: 'acct_other' })).toBe(200);
+    expect(rig.store.payments.size).toBe(0);
+  });
+
   test('of the test mode is no money for a relay that is live; real money in test mode is kept', async () => {
     const rig = new StripeRig();
     expect(await rig.send(completed, session(), { livemode: false })).toBe(200);
