@@ -1,7 +1,7 @@
 import { larger, smaller, type NanoYuan } from './amount.ts';
 import type { PlanSlot } from './plans/plan-slots.ts';
 import { mostCost, mostRates, type Price } from './price.ts';
-import { openEntriesMax, reservedOf, type QuotaItem } from './quota-item.ts';
+import { reservedOf, type QuotaItem } from './quota-item.ts';
 
 /** The estimated size of a call, before the upstream is called. Token counts are whole. */
 export interface CallEstimate {
@@ -27,7 +27,10 @@ export interface ReserveNeed {
   slots: readonly PlanSlot[];
   estimate: CallEstimate;
   key: string;
+  /** How many calls of the key may run at once. */
   maxConcurrency?: number | undefined;
+  /** How many calls of the account may run at once. */
+  accountConcurrency?: number | undefined;
   rpm?: number | undefined;
   /** Minutes since the epoch. */
   minute: number;
@@ -62,14 +65,17 @@ export function amountOf(price: Price, { inputTokensMax, n, outputTokensMax }: C
   return mostCost(price, inputTokensMax, n * outputTokensMax);
 }
 
-/** Decides how to pay for a call, based on the known state of the item, or why to refuse it. */
+/**
+ * Decides how to pay for a call, based on the known state of a part of the account, or why to refuse it. The
+ * limits of the need are those of the part.
+ */
 export function planReserve(
   need: ReserveNeed,
   item: QuotaItem,
   { lastTry = false }: ReserveTry = {},
 ): Payment | ReserveRefusal {
-  if (item.open.size >= openEntriesMax) return { reason: 'open_entries' };
-  if (need.maxConcurrency !== undefined && (item.busy.get(need.key) ?? 0) >= need.maxConcurrency)
+  if (item.open.size >= (need.accountConcurrency ?? Infinity)) return { reason: 'open_entries' };
+  if ((item.places.get(need.key)?.size ?? 0) >= (need.maxConcurrency ?? Infinity))
     return { reason: 'concurrency' };
   const rate = item.rate.get(need.key);
   if (need.rpm !== undefined && rate && rate.minute >= need.minute && rate.count >= need.rpm)
@@ -96,9 +102,11 @@ function payFromBalance(need: ReserveNeed, item: QuotaItem, lastTry: boolean): P
     return { reason: available + reservedOf(item) < least ? 'quota' : 'reserved', available, need: least };
   const isWhole = !perToken || estimate.heldWhole;
   if (isWhole && available >= most) return { amount: most, atLeast: most };
-  const half = lastTry ? least : larger(least, available / 2n);
+  // What is free of a split account is about as much in each of its parts.
+  const parts = BigInt(item.parts);
+  const half = lastTry ? least : larger(least, smaller(available, (available * parts) / 2n));
   const amount = smaller(most, half);
-  const atLeast = amount === least ? least : 2n * amount;
+  const atLeast = amount === least ? least : larger(amount, (2n * amount) / parts);
   return amount === most ? { amount, atLeast } : { amount, atLeast, limitedTo: tokensFor(need, amount) };
 }
 

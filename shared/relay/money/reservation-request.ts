@@ -6,7 +6,7 @@ import { formatPrice, inputCost, type Price } from '../../billing/price.ts';
 import { priceOf } from '../../billing/price-rule.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { CallEstimate, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
-import type { ReservationRequest } from './reservations.ts';
+import type { ReservationRequest } from './reservation.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { promptTokens } from '../../billing/estimators.ts';
 import { searchTokensOf } from '../search/search-tokens.ts';
@@ -22,6 +22,7 @@ export type BillableCall = Pick<
   | 'model'
   | 'key'
   | 'account'
+  | 'parts'
   | 'snapshot'
   | 'channels'
   | 'outputTokensAsked'
@@ -74,19 +75,16 @@ export function reservationRequestOf(
     takesNothing: free || model.official,
   };
   const entry = {
-    until: Math.ceil(call.deadlineMs / 1000),
     input: need.takesNothing ? 0n : inputCost(price, inputTokens),
     key: need.key,
     model: model.base,
     // Of the tier that `input` has: a row of an expired call has this text.
     price: formatPrice(price, { prompt_tokens: inputTokens }),
-    busy: key.max_concurrency !== undefined,
     official: model.official,
-    tombstone: false,
   };
   const refused = (reason: ReserveRefusal, item: QuotaItem): Refusal =>
     reserveRefusal({ call, need, reason, item, nowMs });
-  return { account: key.account, need, entry, refused };
+  return { account: key.account, parts: call.parts, deadlineMs: call.deadlineMs, need, entry, refused };
 }
 
 /**

@@ -2,7 +2,6 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { PlanSlot } from '../../../shared/billing/plans/plan-slots.ts';
 import { costOf, inputCost, type Price } from '../../../shared/billing/price.ts';
-import { openEntriesMax } from '../../../shared/billing/quota-item.ts';
 import {
   amountOf,
   planReserve,
@@ -117,16 +116,14 @@ describe('a call is refused', () => {
   });
 
   it('when as many calls of the account are open as can be', () => {
-    const open = new Map(
-      Array.from({ length: openEntriesMax }, (_, index) => [`x${index}`, entry()] as const),
-    );
-    expect(planReserve(need({ takesNothing: true }), quota(1n, { open }))).toEqual({
+    const open = new Map(Array.from({ length: 100 }, (_, index) => [`x${index}`, entry()] as const));
+    expect(planReserve(need({ takesNothing: true, accountConcurrency: 100 }), quota(1n, { open }))).toEqual({
       reason: 'open_entries',
     });
   });
 
   it("when the key has all its calls under way, and not for another key's", () => {
-    const item = quota(10n ** 9n, { busy: new Map([['key1', 2]]) });
+    const item = quota(10n ** 9n, { places: new Map([['key1', new Set(['a', 'b'])]]) });
     expect(planReserve(need({ maxConcurrency: 2 }), item)).toEqual({ reason: 'concurrency' });
     expect(planReserve(need({ maxConcurrency: 3 }), item)).toMatchObject({ amount: 2_100_000n });
     expect(planReserve(need({ maxConcurrency: 2, key: 'key2' }), item)).toMatchObject({ amount: 2_100_000n });
