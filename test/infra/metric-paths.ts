@@ -1,6 +1,9 @@
 /** For each of the relay's metrics with an alarm: runs the relay's code that emits it. */
 import { PutItemCommand, type AttributeValue, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
+import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
+import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/ledger/dynamo-payment-store.ts';
+import { recordFact } from '../../shared/relay/payments/record-fact.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
@@ -63,6 +66,24 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
     await put(client, 'runtime', { id: { S: 'notices' }, n1: { N: '1' } });
     const { handler } = await import('../../functions/notify.ts');
     return handler(scheduled);
+  },
+  PaymentParked: async (client) => {
+    const fact = {
+      kind: 'paid',
+      payment: 'pi_1',
+      at: '',
+      live: true,
+      rate: undefined,
+      account: undefined,
+    } as const;
+    const ports = {
+      payments: dynamoPaymentStore(client, 'relay'),
+      clock: new VirtualClock(),
+      random: { next: () => 0.5 },
+      log: functionLog(),
+      metrics: backgroundMetrics('relay'),
+    };
+    return recordFact(ports, { ...fact, paid: { minor: 1n, currency: 'usd' }, problem: 'no reference' });
   },
   BadRows: async (client) => {
     await put(client, 'channels', { id: { S: 'bad' }, endpoint: { S: 'nowhere' } });

@@ -117,6 +117,7 @@ export const reservationWidgets = (metric: MinuteMetric): IWidget[] => [
       ...['LedgerPoisoned', 'GrantPoisoned', 'ReservationPoisoned'].map((name) =>
         metric(name, Stats.SUM, name.replace('Poisoned', ' unreadable').toLowerCase()),
       ),
+      metric('PaymentParked', Stats.SUM, 'payment parked'),
     ],
   }),
   graph({

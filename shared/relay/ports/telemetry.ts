@@ -60,6 +60,7 @@ export const metricNames = [
   'GrantPoisoned',
   'ReservationPoisoned',
   'AlertUndelivered',
+  'PaymentParked',
 ] as const;
 export type MetricName = (typeof metricNames)[number];
 
