@@ -24,6 +24,8 @@ export interface BillReport {
   /** In yuan, as an exact decimal. */
   charge?: string;
   planSlot?: string;
+  /** The reserved amount, if the charge is above it. */
+  exceeded?: string;
 }
 
 interface BillParts {
@@ -92,7 +94,7 @@ export class Bill {
     if (!reservation) return {};
     const releaseSlot = costsNothing(outcome);
     const due = chargeOf(this.#price, outcome);
-    const { slot, official } = reservation.entry;
+    const { amount, slot, official } = reservation.entry;
     const charge: NanoYuan = slot !== '' || official ? 0n : due;
     const closeRecord: CloseRecord = {
       id: reservation.id,
@@ -108,6 +110,10 @@ export class Bill {
       cost: official ? due : undefined,
     };
     await this.#reservations.close(reservation, closeRecord, releaseSlot);
-    return { charge: formatYuan(charge), ...(slot !== '' && { planSlot: slot }) };
+    return {
+      charge: formatYuan(charge),
+      ...(slot !== '' && { planSlot: slot }),
+      ...(charge > amount && { exceeded: formatYuan(amount) }),
+    };
   }
 }
