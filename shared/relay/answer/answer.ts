@@ -44,7 +44,8 @@ export class Answer {
   readonly #heartbeat: Heartbeat;
   #renderer: Renderer;
   #meter: Meter;
-  #leftEarly: boolean | undefined;
+  /** What became of the first text of the answer. Undefined: there was none, or a JSON answer never became whole. */
+  #firstText: 'taken' | 'dropped' | undefined;
   #refusal: Refusal | undefined;
 
   constructor(ports: ChatPorts, call: ChatCall, parts: AnswerParts) {
@@ -73,7 +74,7 @@ export class Answer {
     const report = dispatch.report();
     const measure = this.#measure();
     const { usage, anyContent, flags } = measure;
-    const leftEarly = this.#leftEarly ?? false;
+    const leftEarly = this.#firstText === 'dropped';
     const outcome = { failed: this.#refusal !== undefined, anyContent, leftEarly, usage };
     const billed = await bill.close({ outcome, estimated: flags.length > 0, end });
     if (billed.exceeded !== undefined) this.#warnOfCharge(billed.exceeded, billed.charge);
@@ -115,11 +116,10 @@ export class Answer {
     });
   }
 
-  /** Of a JSON answer that broke off, nothing was passed on. */
+  /** Content counts once it was passed on: of a JSON answer that broke off, nothing was. */
   #measure(): Measure {
     const measure = this.#meter.measure();
-    const isLost = this.#refusal !== undefined && this.#renderer.sentWhole === true;
-    return isLost ? { ...measure, anyContent: false } : measure;
+    return { ...measure, anyContent: measure.anyContent && this.#firstText !== undefined };
   }
 
   #warnOfCharge(reserved: string, charge: string | undefined): void {
@@ -184,7 +184,7 @@ export class Answer {
 
   /** Treats a client that reads nothing for too long as disconnected; the stream is still read to its end. */
   async #write(text: string): Promise<void> {
-    this.#leftEarly ??= this.#queue.clientLeft;
+    this.#firstText ??= this.#queue.clientLeft ? 'dropped' : 'taken';
     this.#queue.push(text);
     this.#heartbeat.wrote();
     if (!this.#queue.full) return;
