@@ -39,6 +39,15 @@ export interface CloseRow extends CacheCounts {
   official?: true | undefined;
   /** Official calls: what the call would have cost. */
   cost?: NanoYuan | undefined;
+  /** The id of the last channel that was tried, and its name of the model. */
+  channel?: string | undefined;
+  upstream_model?: string | undefined;
+  /** What the call cost the operator; undefined: unknown. */
+  bought?: NanoYuan | undefined;
+  /** Time from the request's arrival to the first content. */
+  first_content_ms?: number | undefined;
+  /** Why the upstream's counts were not taken. */
+  flag?: string | undefined;
 }
 
 /** An applied grant. The existence of this row prevents a second application. */
@@ -89,10 +98,15 @@ function closeRow(account: string, entry: OpenEntry, closeRecord: CloseRecord): 
     ...closeRecord.cache,
     estimated: closeRecord.estimated === true ? true : undefined,
     end: closeRecord.end,
-    price: entry.price,
+    price: closeRecord.price ?? entry.price,
     plan_slot: counted ? entry.slot : undefined,
     official: entry.official ? true : undefined,
     cost: closeRecord.cost,
+    channel: closeRecord.channel,
+    upstream_model: closeRecord.channel && (closeRecord.upstreamModel ?? entry.model),
+    bought: closeRecord.bought,
+    first_content_ms: closeRecord.firstContentMs,
+    flag: closeRecord.flag,
   };
 }
 

@@ -71,6 +71,18 @@ export interface CloseRecord {
   end?: string | undefined;
   /** Official calls: what the call would have cost. */
   cost?: NanoYuan | undefined;
+  /** The id of the last channel that was tried. */
+  channel?: string | undefined;
+  /** The channel's name of the model; undefined: the model's own. */
+  upstreamModel?: string | undefined;
+  /** Time from the request's arrival to the first content. */
+  firstContentMs?: number | undefined;
+  /** What the call cost the operator; undefined: unknown. */
+  bought?: NanoYuan | undefined;
+  /** Why the upstream's counts were not taken. */
+  flag?: string | undefined;
+  /** The price that was charged, in the format of `formatPrice`; undefined: the entry's. */
+  price?: string | undefined;
 }
 
 export const openEntriesMax = 100;

@@ -132,6 +132,12 @@ describe('audit --repair', () => {
       cached_tokens: 8,
       cache_write_1h_tokens: 2,
       end: 'completed',
+      channel: 'openai',
+      upstream_model: 'm-2026',
+      first_content_ms: 812,
+      bought_nano: '2000000',
+      flag: 'too_low',
+      price: '1:tokens:0.018:0.072',
       ...changes,
     });
 
@@ -146,7 +152,15 @@ describe('audit --repair', () => {
     const item = await rig.item('acme');
     expect(item?.open.size).toBe(0);
     expect(item?.spent).toBe(due * 2n);
-    expect(item?.last).toMatchObject({ cache: { cached_tokens: 8, cache_write_1h_tokens: 2 } });
+    expect(item?.last).toMatchObject({
+      cache: { cached_tokens: 8, cache_write_1h_tokens: 2 },
+      channel: 'openai',
+      upstreamModel: 'm-2026',
+      firstContentMs: 812,
+      bought: 2_000_000n,
+      flag: 'too_low',
+      price: '1:tokens:0.018:0.072',
+    });
     const again = await rig.ops(['audit', '--wait', '0', '--repair', '-'], input);
     expect((await rig.item('acme'))?.spent).toBe(due * 2n);
     // No ledger projector runs in this test, so the close has no row.

@@ -15,7 +15,9 @@ beforeAll(async () => {
   await rig.grant('other', '1');
   const tokens = { promptTokens: 12, completionTokens: 40 };
   const cache = { cached_tokens: 7, cache_write_tokens: 3, cache_write_1h_tokens: 2 };
-  await rig.call('acme', settled, { charge: yuan('0.003096'), ...tokens, estimated: true });
+  const serving = { channel: 'openai', upstreamModel: 'm-2026', firstContentMs: 812, bought: yuan('0.002') };
+  const settle = { charge: yuan('0.003096'), ...tokens, ...serving, estimated: true, flag: 'too_low' };
+  await rig.call('acme', settled, settle);
   await rig.call(
     'acme',
     covered,
@@ -49,7 +51,7 @@ describe('ledger list', () => {
     expect(run.errors).toContain('the newest 3 of 6');
     const table = await rig.ops(['ledger', 'list', '--account', 'acme']);
     expect(table.output).toMatch(
-      /2026-11-10T10:00:00Z {2}acme .* settled .* 12\+40 .* 0.003096 {2}estimated/,
+      /2026-11-10T10:00:00Z {2}acme .* settled .* 12\+40 .* 0.003096 {2}estimated \(too_low\)/,
     );
     expect(table.output).toMatch(/\+100 .* paid/);
     expect(table.output).toContain(
@@ -73,9 +75,11 @@ describe('ledger list', () => {
     const run = await rig.ops(['ledger', 'list', '--csv']);
     const [head, ...lines] = run.output.trimEnd().split('\n');
     expect(head).toMatch(/^began,booked,account,id,kind,/);
-    expect(head).toMatch(/,amount,reason,cached_tokens,cache_write_tokens,cache_write_1h_tokens$/);
+    expect(head).toMatch(
+      /,amount,reason,cached_tokens,.*,channel,upstream_model,bought,first_content_ms,flag$/,
+    );
     expect(lines).toHaveLength(8);
-    expect(lines.filter((line) => line.endsWith(',7,3,2'))).toHaveLength(1);
+    expect(lines.filter((line) => line.endsWith(',7,3,2,,,,,'))).toHaveLength(1);
     expect(run.output).toContain(',"o, ""3""",');
     expect(run.errors).toContain('local tables at');
   });
@@ -105,7 +109,9 @@ describe('request', () => {
       `request ${settled} of account acme`,
       'rule 1: 0.018 yuan per 1,000 input tokens, 0.072 per 1,000 output tokens',
       '0.3 yuan of the balance',
-      '12 input and 40 output tokens, which the relay estimated',
+      '12 input and 40 output tokens, which the relay estimated or clamped (too_low)',
+      'by channel openai, as model m-2026, first content after 812 ms',
+      "0.002 yuan, by the channel's cost",
       '12 x 0.018 / 1,000 = 0.000216',
       '40 x 0.072 / 1,000 = 0.00288',
       '0.003096 yuan, rounded once',

@@ -53,7 +53,11 @@ export async function makeCall(
   await environment.sleep(random.integer(0, Math.max(0, call.deadlineMs - environment.now())));
   const outcome = makeOutcome(random, call);
   const end = outcome.failed ? 'failed' : 'completed';
-  const { charge = '' } = await bill.close({ outcome, estimated: random.chance(0.2), end });
+  const { charge = '' } = await bill.close({
+    outcome,
+    flag: random.chance(0.2) ? 'output:absent' : undefined,
+    end,
+  });
   return { id, account, refused: false, charge: parseYuan(charge) };
 }
 
@@ -81,6 +85,7 @@ function billableCall(
     channels,
     unknown: {},
     outputTokensAsked: undefined,
+    startedMs: nowMs,
     deadlineMs: nowMs + longestCallMs,
     endpoint: 'chat',
   };

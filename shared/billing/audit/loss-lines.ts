@@ -31,6 +31,12 @@ const LossLine = z.object({
   estimated: z.optional(z.boolean()),
   end: z.optional(z.string()),
   cost_nano: z.optional(wholeNumber),
+  channel: z.optional(z.string()),
+  upstream_model: z.optional(z.string()),
+  first_content_ms: z.optional(z.number()),
+  bought_nano: z.optional(wholeNumber),
+  flag: z.optional(z.string()),
+  price: z.optional(z.string()),
 });
 
 /** The output of `aws logs filter-log-events`. */
@@ -66,5 +72,11 @@ const lostClose = (line: z.infer<typeof LossLine>): LostClose => ({
     estimated: line.estimated,
     end: line.end,
     cost: line.cost_nano === undefined ? undefined : BigInt(line.cost_nano),
+    channel: line.channel,
+    upstreamModel: line.upstream_model,
+    firstContentMs: line.first_content_ms,
+    bought: line.bought_nano === undefined ? undefined : BigInt(line.bought_nano),
+    flag: line.flag,
+    price: line.price,
   },
 });

@@ -1,7 +1,16 @@
 /** View: the steps of the request behind a ledger row, including how its charge was calculated. */
+import { tokensOf } from '../../billing/audit/recompute.ts';
 import { formatDecimal, formatYuan } from '../../billing/amount.ts';
 import { type CloseRow, type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
-import { parsePrice, type Price } from '../../billing/price.ts';
+import {
+  parsePrice,
+  priceDecimals,
+  productsOf,
+  tierFor,
+  type Price,
+  type Product,
+  type TokenKind,
+} from '../../billing/price.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { cacheWords } from './cache-words.ts';
 import { priceWords } from './price-words.ts';
@@ -19,10 +28,12 @@ export function requestSteps(row: LedgerRow): RequestStep[] {
     ['asked', `${row.endpoint ?? '-'}, model ${row.model}, key ${row.key}`],
     ['price', price ? priceWords(price) : row.price],
     ['reserved', reservedWords(row)],
+    ...servedStep(row),
     ['ended', endedWords(row)],
     ...(price && row.kind === 'settled' ? tokenSteps(row, price) : []),
     ['charged', chargedWords(row)],
     ...backStep(row),
+    ...boughtStep(row),
     booked,
   ];
 }
@@ -34,6 +45,15 @@ function reservedWords(row: CloseRow): string {
   return `${formatYuan(row.reserved)} yuan of the balance`;
 }
 
+function servedStep({ channel, upstream_model, first_content_ms }: CloseRow): RequestStep[] {
+  if (channel === undefined) return [];
+  const first = first_content_ms === undefined ? '' : `, first content after ${first_content_ms} ms`;
+  return [['served', `by channel ${channel}, as model ${upstream_model ?? '-'}${first}`]];
+}
+
+const boughtStep = ({ bought }: CloseRow): RequestStep[] =>
+  bought === undefined ? [] : [['bought', `${formatYuan(bought)} yuan, by the channel's cost`]];
+
 const kindWords: Record<CloseRow['kind'], string> = {
   settled: 'settled: there was an answer, or a part of one',
   released: 'released: no answer, so nothing is due',
@@ -44,18 +64,35 @@ const kindWords: Record<CloseRow['kind'], string> = {
 const endedWords = ({ kind, end }: CloseRow): string =>
   `${kindWords[kind]}${end === undefined ? '' : ` (${end})`}`;
 
+const productNames: Record<TokenKind, string> = {
+  input: 'input',
+  cachedInput: 'cached',
+  cacheWrite: 'cache write',
+  cacheWrite1h: 'write for 1 h',
+  output: 'output',
+};
+
 /** The product is exact: unit prices have 12 decimals and are per 1,000 tokens. */
-const part = (tokens: number, pico: bigint): string =>
-  `${tokens} x ${formatDecimal(pico, 12)} / 1,000 = ${formatDecimal(pico * BigInt(tokens), 15)}`;
+export const productStep = ([kind, tokens, rate]: Product): RequestStep => [
+  productNames[kind],
+  `${tokens} x ${formatDecimal(rate, priceDecimals)} / 1,000 = ${formatDecimal(rate * BigInt(tokens), priceDecimals + 3)}`,
+];
+
+/** Input and output always, of the cache only what there is. */
+export const shownProducts = (products: Product[]): Product[] =>
+  products.filter(([kind, tokens]) => tokens > 0 || kind === 'input' || kind === 'output');
 
 function tokenSteps(row: CloseRow, price: Price): RequestStep[] {
-  const { prompt_tokens: input = 0, completion_tokens: output = 0, estimated } = row;
-  const source = estimated ? 'the relay estimated or clamped' : 'the upstream reported';
+  const { prompt_tokens: input = 0, completion_tokens: output = 0, estimated, flag } = row;
+  const why = flag === undefined ? '' : ` (${flag})`;
+  const source = estimated ? `the relay estimated or clamped${why}` : 'the upstream reported';
   const counted: RequestStep = ['counted', `${input} input and ${output} output tokens, which ${source}`];
   const words = cacheWords(row);
   const cache: RequestStep[] = words === '' ? [] : [['cache', `of the input: ${words}`]];
-  if (price.type !== 'token-billing') return [counted, ...cache];
-  return [counted, ...cache, ['input', part(input, price.input)], ['output', part(output, price.output)]];
+  const tokens = tokensOf(row);
+  if (price.type !== 'token-billing' || !tokens) return [counted, ...cache];
+  const products = productsOf(tierFor(price.tiers, input), tokens);
+  return [counted, ...cache, ...shownProducts(products).map(productStep)];
 }
 
 function chargedWords(row: CloseRow): string {

@@ -6,7 +6,7 @@
 import { run } from '../../stream/machine.ts';
 import { costsNothing } from '../../billing/call-charge.ts';
 import { checkedUsage } from '../../billing/usage/checked-usage.ts';
-import { isImplausible } from '../../billing/usage/usage-flags.ts';
+import { flagText, isImplausible } from '../../billing/usage/usage-flags.ts';
 import type { Renderer } from '../../endpoints/renderer.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
@@ -15,12 +15,13 @@ import type { HeldKey } from '../call/idempotency-claim.ts';
 import { asRefusal, Refusal, refusalResponse } from '../http/refusal.ts';
 import type { RelayResponse } from '../http/http.ts';
 import type { Bill } from '../money/bill.ts';
+import { servingFacts } from '../money/serving-facts.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { answerLine } from './log-line.ts';
 import { Meter, type Measure } from './meter.ts';
 import { sentHeaders } from './sent-headers.ts';
 import { ResponseQueue } from './response-queue.ts';
-import { answering, usageBounds } from './usage-bounds.ts';
+import { usageBounds } from './usage-bounds.ts';
 
 /** How much text may wait for a slow client (UTF-16 code units), and how long the client may read nothing. */
 const waitingLengthMax = 1024 * 1024;
@@ -76,13 +77,14 @@ export class Answer {
     const { usage, anyContent, flags } = measure;
     const leftEarly = this.#firstText === 'dropped';
     const outcome = { failed: this.#refusal !== undefined, anyContent, leftEarly, usage };
-    const billed = await bill.close({ outcome, estimated: flags.length > 0, end });
+    const serving = servingFacts(report, this.#call.model.base, usage);
+    const billed = await bill.close({ outcome, flag: flagText(flags), end, serving });
     if (billed.exceeded !== undefined) this.#warnOfCharge(billed.exceeded, billed.charge);
     await claim?.finish(costsNothing(outcome));
     await dispatch.written();
     const durationMs = this.#ports.clock.now() - this.#call.startedMs;
     const ending = { status: this.#status(), end, refusal: this.#refusal, durationMs };
-    const isExpected = answering(this.#call, report.tried)?.params.include_usage !== false;
+    const isExpected = report.channel?.params.include_usage !== false;
     const implausible = !costsNothing(outcome) && isImplausible(flags, isExpected);
     this.#ports.log.request(
       answerLine({ call: this.#call, report, billed, measure: { ...measure, implausible }, ending }),
@@ -124,12 +126,11 @@ export class Answer {
 
   #warnOfCharge(reserved: string, charge: string | undefined): void {
     const { identity, key, model } = this.#call;
-    const channel = this.#parts.dispatch.report().tried.at(-1)?.channel;
     this.#ports.log.event('charged_above_reserve', {
       request_id: identity.requestId,
       account: key.account,
       model: model.base,
-      channel,
+      channel: this.#parts.dispatch.report().channel?.id,
       reserved,
       charge,
     });

@@ -1,6 +1,7 @@
 /** What the counts of an answer are compared with, from the call as it was sent to its upstream. */
 import type { UsageBounds } from '../../billing/usage/checked-usage.ts';
 import { inputBelow, inputMax, inputUnbiased } from '../../billing/usage/estimates.ts';
+import { ruleLimits } from '../../billing/price-rule.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { DispatchReport } from '../call/dispatch-report.ts';
 
@@ -14,11 +15,13 @@ const hostedToolsTokens = 200_000;
 
 export function usageBounds(
   call: ChatCall,
-  { request, tried, sent }: DispatchReport,
+  { request, channel, sent }: DispatchReport,
 ): Omit<UsageBounds, 'streamed' | 'isCut'> {
   const asked = { request, unknown: call.unknown };
-  const params = answering(call, tried)?.params;
-  const limit = sent.outputTokensMax ?? params?.max_output_tokens ?? outputTokensEver;
+  const params = channel?.params;
+  const { maxOutputTokens = Infinity } = ruleLimits(call.snapshot.charges, call.model.base, call.startedMs);
+  const known = Math.min(params?.max_output_tokens ?? Infinity, maxOutputTokens);
+  const limit = Math.min(sent.outputTokensMax ?? outputTokensEver, known);
   const hosted = (params?.allow.length ?? 0) > 0 ? hostedToolsTokens : 0;
   return {
     inputBelow: () => inputBelow(asked),
@@ -27,9 +30,3 @@ export function usageBounds(
     outputMax: limit * (request.n ?? 1) * outputSlack + outputSlackTokens,
   };
 }
-
-/** The channel that was tried last. */
-export const answering = (
-  { channels }: Pick<ChatCall, 'channels'>,
-  tried: DispatchReport['tried'],
-): ChatCall['channels'][number] | undefined => channels.find(({ id }) => id === tried.at(-1)?.channel);

@@ -1,5 +1,6 @@
 /** The results of a call's dispatch, for bill and log line. They are valid however its stream ended. */
 import type { SentFacts } from '../../endpoints/endpoint.ts';
+import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { TurnState } from '../../wire/turn-state.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChatChunk, ReportedUsage } from '../../wire/chat-response.ts';
@@ -28,6 +29,8 @@ export interface DispatchReport extends AttemptReport {
    * reason of the failure.
    */
   tried: { channel: string; outcome: string }[];
+  /** The channel that was tried last; undefined: none was. */
+  channel: ChannelRow | undefined;
   /** Time from the request's arrival to the first content. */
   firstContentMs: number | undefined;
 }

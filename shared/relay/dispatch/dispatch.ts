@@ -32,7 +32,7 @@ const learnedMs = 60 * 60 * 1000;
  * A candidate that was tried. `outcome`: `under_way`, `answered`, `refused`, or the reason of the failure.
  */
 interface Tried {
-  channel: string;
+  candidate: Candidate;
   outcome: string;
   attempt: Attempt;
 }
@@ -71,7 +71,8 @@ export class Dispatch implements DispatchedCall {
     return {
       request: this.#request,
       search: this.#search,
-      tried: this.#tried.map(({ channel, outcome }) => ({ channel, outcome })),
+      tried: this.#tried.map(({ candidate, outcome }) => ({ channel: candidate.channel.id, outcome })),
+      channel: this.#tried.at(-1)?.candidate.channel,
       firstContentMs: this.#firstContentMs,
       upstreamStatus: reports.findLast((report) => report.upstreamStatus !== undefined)?.upstreamStatus,
       usage: last?.usage,
@@ -148,7 +149,7 @@ export class Dispatch implements DispatchedCall {
     candidate: Candidate,
     call: ChatCall,
   ): AsyncGenerator<ChatChunk[], void, undefined> {
-    const tried: Tried = { channel: candidate.channel.id, outcome: 'under_way', attempt };
+    const tried: Tried = { candidate, outcome: 'under_way', attempt };
     this.#tried.push(tried);
     try {
       const answer = await this.#opened(tried, candidate, call);

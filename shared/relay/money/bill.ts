@@ -8,15 +8,18 @@ import type { ChatUsage } from '../../wire/chat-response.ts';
 import { reservationRequestOf, priceOfCall, type BillableCall } from './reservation-request.ts';
 import { rateHeaders } from './reserve-refusals.ts';
 import type { Reservations, Reservation } from './reservations.ts';
+import type { ServingFacts } from './serving-facts.ts';
 import type { Clock } from '../ports/clock.ts';
 
 /** How a call ended, for its close record. */
 export interface CallEnding {
   outcome: AnswerOutcome;
-  /** At least one of the charged counts is not the upstream's own. */
-  estimated: boolean;
+  /** Which of the charged counts are not the upstream's own, and why. Undefined: none. */
+  flag: string | undefined;
   /** `completed`, `failed`, `client_gone`. */
   end: string;
+  /** Absent: no channel was tried. */
+  serving?: ServingFacts | undefined;
 }
 
 /** What was charged. Empty for a call without a reservation. */
@@ -89,7 +92,7 @@ export class Bill {
   }
 
   /** Settles or releases the reservation. Never throws. To be called once, after the last byte. */
-  async close({ outcome, estimated, end }: CallEnding): Promise<BillReport> {
+  async close({ outcome, flag, end, serving }: CallEnding): Promise<BillReport> {
     const reservation = this.#reservation;
     if (!reservation) return {};
     const releaseSlot = costsNothing(outcome);
@@ -105,9 +108,11 @@ export class Bill {
       promptTokens: outcome.usage.prompt_tokens,
       completionTokens: outcome.usage.completion_tokens,
       cache: cacheCounts(outcome.usage.prompt_tokens_details),
-      estimated,
+      estimated: flag !== undefined,
+      flag,
       end,
       cost: official ? due : undefined,
+      ...serving,
     };
     await this.#reservations.close(reservation, closeRecord, releaseSlot);
     return {

@@ -114,7 +114,7 @@ export class Reservations {
     const { account, need } = request;
     let item = this.#guesses.of(account);
     for (let tries = 0; tries < triesMax; tries += 1) {
-      const payment = planReserve(need, item);
+      const payment = planReserve(need, item, { lastTry: tries === triesMax - 1 });
       if (isRefusal(payment)) throw request.refused(payment, item);
       const write = writeOf(request, payment, item);
       const reply = await backoff.until(() => this.#sendReserve(write));
@@ -190,6 +190,7 @@ function writeOf(
     account,
     id: need.id,
     entry: { ...entry, amount: payment.amount, slot: payment.slot?.key ?? '' },
+    atLeast: payment.atLeast,
     slot: payment.slot,
     busy: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency },
     rate: rpm === undefined ? undefined : { key, minute, max: rpm, starts: counted !== minute },
@@ -215,4 +216,10 @@ const lossOf = ({ account, id, releaseSlot, closeRecord }: CloseWrite): Record<s
   estimated: closeRecord.estimated,
   end: closeRecord.end,
   cost_nano: closeRecord.cost === undefined ? undefined : String(closeRecord.cost),
+  channel: closeRecord.channel,
+  upstream_model: closeRecord.upstreamModel,
+  first_content_ms: closeRecord.firstContentMs,
+  bought_nano: closeRecord.bought === undefined ? undefined : String(closeRecord.bought),
+  flag: closeRecord.flag,
+  price: closeRecord.price,
 });

@@ -72,6 +72,10 @@ export interface UsageEntry {
   cache_write_1h_tokens: number | null;
   /** true: the token counts are the relay's estimate, or upstream counts that were clamped. */
   estimated: boolean;
+  /** Why the upstream's counts were not taken. */
+  flag: string | null;
+  /** Milliseconds from the request's arrival to the first content. */
+  first_content_ms: number | null;
   /** `completed`, `failed` or `client_gone`. */
   end: string | null;
   /** The id and the prices of the billing rule at the time of the call. */

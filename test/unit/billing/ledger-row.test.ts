@@ -72,6 +72,19 @@ describe('the row of a close', () => {
     });
   });
 
+  test('says which channel served it as which model, how fast, what it cost, and the price that was charged', () => {
+    const known = { channel: 'openai', upstreamModel: 'gpt-x-2025', firstContentMs: 812, bought: 77n };
+    expect(rowOf({ closeRecord: { ...known, flag: 'low', price: '7:tokens:1:2' } })).toMatchObject({
+      channel: 'openai',
+      upstream_model: 'gpt-x-2025',
+      first_content_ms: 812,
+      bought: 77n,
+      flag: 'low',
+      price: '7:tokens:1:2',
+    });
+    expect(rowOf({ closeRecord: { channel: 'openai' } })).toMatchObject({ upstream_model: 'gpt-x' });
+  });
+
   test('says when token counts are estimates', () => {
     expect(rowOf({ closeRecord: { estimated: true } })).toMatchObject({ estimated: true });
     expect(rowOf()?.estimated).toBeUndefined();

@@ -42,7 +42,7 @@ function ledgerCells(row: LedgerRow): string[] {
     row.plan_slot === undefined ? '' : `plan ${row.plan_slot}`,
     row.official ? `official, would cost ${formatYuan(row.cost ?? 0n)}` : '',
     cacheWords(row),
-    row.estimated ? 'estimated' : '',
+    row.estimated ? `estimated${row.flag === undefined ? '' : ` (${row.flag})`}` : '',
     row.end === 'completed' ? '' : (row.end ?? ''),
   ];
   return [
@@ -59,7 +59,7 @@ function ledgerCells(row: LedgerRow): string[] {
  * the end, because programs may count them.
  */
 const csvColumns =
-  'began booked account id kind endpoint model key charge reserved prompt_tokens completion_tokens estimated end price plan_slot official cost amount reason cached_tokens cache_write_tokens cache_write_1h_tokens'.split(
+  'began booked account id kind endpoint model key charge reserved prompt_tokens completion_tokens estimated end price plan_slot official cost amount reason cached_tokens cache_write_tokens cache_write_1h_tokens channel upstream_model bought first_content_ms flag'.split(
     ' ',
   );
 

@@ -15,6 +15,7 @@ export function ledgerAttributes(row: LedgerRow): Attributes {
           charge: exact(row.charge),
           reserved: exact(row.reserved),
           cost: row.cost === undefined ? undefined : exact(row.cost),
+          bought: row.bought === undefined ? undefined : exact(row.bought),
         };
   return marshall({ ...row, ...amounts }, { removeUndefinedValues: true });
 }
@@ -61,6 +62,11 @@ export function closeRowOf(attributes: Attributes): CloseRow {
     plan_slot: attributes['plan_slot']?.S,
     official: attributes['official']?.BOOL === true ? true : undefined,
     cost: attributes['cost'] && yuan(attributes['cost'], 'cost'),
+    channel: attributes['channel']?.S,
+    upstream_model: attributes['upstream_model']?.S,
+    bought: attributes['bought'] && yuan(attributes['bought'], 'bought'),
+    first_content_ms: count(attributes['first_content_ms']),
+    flag: attributes['flag']?.S,
   };
 }
 

@@ -5,7 +5,7 @@
  * b (busy), o (official), t (tombstone).
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import { cacheCounts, type CacheCounts } from '../../../billing/cache-counts.ts';
+import { cacheCounts } from '../../../billing/cache-counts.ts';
 import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from '../../../billing/quota-item.ts';
 import { Poisoned } from '../../../relay/ports/stores/store-errors.ts';
 import type { Attributes } from '../attributes.ts';
@@ -34,15 +34,16 @@ export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
 });
 
 /**
- * [id, kind, charge, at, endpoint, prompt tokens, completion tokens, end, flags, cost, cache...]; unknown values
- * are empty. `cache` is the last three numbers, tokens read, written and written for an hour, and absent when
- * all are zero. New values go to the end: readers of older versions ignore what they do not know.
+ * [id, kind, charge, at, endpoint, prompt tokens, completion tokens, end, flags, cost, tokens read from the cache,
+ * written to it, written for an hour, channel, upstream model, first content ms, bought, flag, price]; unknown
+ * values are empty, and left out at the end. New values go to the end: readers of older versions ignore what
+ * they do not know.
  */
 export function closeRecordAttribute(closeRecord: CloseRecord): AttributeValue {
   const { id, kind, charge, at, endpoint, promptTokens, completionTokens, estimated, end, cost } =
     closeRecord;
   return {
-    L: [
+    L: withoutEmptyEnd([
       textAttribute(id),
       textAttribute(kind),
       numberAttribute(charge),
@@ -53,18 +54,21 @@ export function closeRecordAttribute(closeRecord: CloseRecord): AttributeValue {
       textAttribute(end ?? ''),
       textAttribute(estimated === true ? 'e' : ''),
       optionalNumber(cost),
-      ...(closeRecord.cache ? cacheAttributes(closeRecord.cache) : []),
-    ],
+      optionalNumber(closeRecord.cache?.cached_tokens),
+      optionalNumber(closeRecord.cache?.cache_write_tokens),
+      optionalNumber(closeRecord.cache?.cache_write_1h_tokens),
+      textAttribute(closeRecord.channel ?? ''),
+      textAttribute(closeRecord.upstreamModel ?? ''),
+      optionalNumber(closeRecord.firstContentMs),
+      optionalNumber(closeRecord.bought),
+      textAttribute(closeRecord.flag ?? ''),
+      textAttribute(closeRecord.price ?? ''),
+    ]),
   };
 }
 
-function cacheAttributes({
-  cached_tokens = 0,
-  cache_write_tokens = 0,
-  cache_write_1h_tokens = 0,
-}: CacheCounts): AttributeValue[] {
-  return [cached_tokens, cache_write_tokens, cache_write_1h_tokens].map(numberAttribute);
-}
+const withoutEmptyEnd = (list: AttributeValue[]): AttributeValue[] =>
+  list.slice(0, list.findLastIndex((value) => value.S !== '') + 1);
 
 const optionalNumber = (value: bigint | number | undefined): AttributeValue =>
   value === undefined ? textAttribute('') : numberAttribute(value);
@@ -117,7 +121,8 @@ function entryOf(value: AttributeValue): OpenEntry {
 }
 
 function closeRecordOf(list: AttributeValue[]): CloseRecord {
-  const [id, kind, charge, at, endpoint, prompt, completion, end, flags, cost, ...cache] = list;
+  const [id, kind, charge, at, endpoint, prompt, completion, end, flags, cost, ...later] = list;
+  const [cached, written, writtenForHour, channel, model, firstContent, bought, flag, price] = later;
   return {
     id: text(id, 'last.id'),
     kind: text(kind, 'last.kind') as CloseKind,
@@ -128,17 +133,20 @@ function closeRecordOf(list: AttributeValue[]): CloseRecord {
     completionTokens: optionalCount(completion, 'last.completion_tokens'),
     estimated: flags?.S === 'e' || undefined,
     end: end?.S || undefined,
-    cost: cost?.N === undefined ? undefined : amount(cost, 'last.cost'),
-    cache: cacheOf(cache),
+    cost: optionalAmount(cost, 'last.cost'),
+    cache: cacheCounts({
+      cached_tokens: optionalCount(cached, 'last.cached_tokens'),
+      cache_write_tokens: optionalCount(written, 'last.cache_write_tokens'),
+      cache_write_1h_tokens: optionalCount(writtenForHour, 'last.cache_write_1h_tokens'),
+    }),
+    channel: channel?.S || undefined,
+    upstreamModel: model?.S || undefined,
+    firstContentMs: optionalCount(firstContent, 'last.first_content_ms'),
+    bought: optionalAmount(bought, 'last.bought'),
+    flag: flag?.S || undefined,
+    price: price?.S || undefined,
   };
 }
-
-const cacheOf = ([cached, written, writtenForHour]: AttributeValue[]): CacheCounts | undefined =>
-  cacheCounts({
-    cached_tokens: optionalCount(cached, 'last.cached_tokens'),
-    cache_write_tokens: optionalCount(written, 'last.cache_write_tokens'),
-    cache_write_1h_tokens: optionalCount(writtenForHour, 'last.cache_write_1h_tokens'),
-  });
 
 function mapOf<T>(value: AttributeValue | undefined, read: (value: AttributeValue) => T): Map<string, T> {
   return new Map(Object.entries(value?.M ?? {}).map(([key, inner]) => [key, read(inner)]));
@@ -154,6 +162,9 @@ const count = (value: AttributeValue | undefined, name: string): number => Numbe
 
 const optionalCount = (value: AttributeValue | undefined, name: string): number | undefined =>
   value?.N === undefined ? undefined : count(value, name);
+
+const optionalAmount = (value: AttributeValue | undefined, name: string): bigint | undefined =>
+  value?.N === undefined ? undefined : amount(value, name);
 
 function text(value: AttributeValue | undefined, name: string): string {
   if (value?.S === undefined) throw new Error(`quotas: ${name} is not text`);

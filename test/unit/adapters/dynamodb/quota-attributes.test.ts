@@ -33,23 +33,39 @@ describe('the close record in the account item', () => {
   const plain = closeRecordAttribute(record).L ?? [];
   const withCache = closeRecordAttribute({ ...record, cache }).L ?? [];
 
-  it('has, without a cache, exactly the ten values of the version before', () => {
-    expect(plain).toHaveLength(10);
+  it('leaves unknown values out at the end', () => {
+    expect(plain).toHaveLength(8);
     expect(lastOf(plain)).toEqual(record);
   });
 
+  it('has the ten values that the first version reads, unknown ones empty', () => {
+    const written = closeRecordAttribute({ ...record, channel: 'openai' }).L ?? [];
+    expect(written.slice(0, 10)).toEqual([...plain, { S: '' }, { S: '' }]);
+  });
+
   it('has the cache counts after them, where a reader of ten values does not look', () => {
-    expect(withCache.slice(0, 10)).toEqual(plain);
-    expect(withCache.slice(10)).toEqual([{ N: '60' }, { N: '0' }, { N: '10' }]);
+    expect(withCache.slice(0, 10)).toEqual([...plain, { S: '' }, { S: '' }]);
+    expect(withCache.slice(10)).toEqual([{ N: '60' }, { S: '' }, { N: '10' }]);
     expect(lastOf(withCache)).toEqual({ ...record, cache });
   });
 
+  it.each<Partial<CloseRecord>>([
+    { channel: 'openai', upstreamModel: 'gpt-4o-2024', firstContentMs: 812, bought: 77n },
+    { bought: 0n },
+    { flag: 'zero_output', estimated: true },
+    { price: '7:tokens:0.002:0.004' },
+  ])('keeps %o', (more) => {
+    expect(lastOf(closeRecordAttribute({ ...record, ...more }).L)).toEqual({ ...record, ...more });
+  });
+
   it('is read without what a newer version puts after it', () => {
-    expect(lastOf([...withCache, { S: 'new' }])).toEqual({ ...record, cache });
-    expect(lastOf([...plain, { S: '' }, { S: '' }, { S: '' }, { M: {} }])).toEqual(record);
+    const whole = closeRecordAttribute({ ...record, cache, price: '7:free' }).L ?? [];
+    expect(lastOf([...whole, { S: 'new' }])).toEqual({ ...record, cache, price: '7:free' });
   });
 
   it('is refused with a count that is no whole number', () => {
-    expect(() => lastOf([...plain, { N: '1.5' }])).toThrow('last.cached_tokens is not a whole number');
+    expect(() => lastOf([...plain, { S: '' }, { S: '' }, { N: '1.5' }])).toThrow(
+      'last.cached_tokens is not a whole number',
+    );
   });
 });

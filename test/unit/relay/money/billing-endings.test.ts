@@ -181,6 +181,25 @@ describe('a client that hangs up', () => {
   });
 });
 
+describe('the close record of a call', () => {
+  it('names the last channel that was tried, its name of the model and the time to first content', async () => {
+    const channels = [
+      { id: 'down', priority: 1 },
+      { id: 'up', mapper: { m: 'upstream-m' } },
+    ];
+    const rig = new BillingRig({ channels }).upstream({ steps: [500, reset] }, { steps: [250, ...hello] });
+    await rig.granted(yuan).call(smallStream);
+    expect(rig.item?.last).toMatchObject({ channel: 'up', upstreamModel: 'upstream-m', firstContentMs: 750 });
+  });
+
+  it('names the channel and no first content when there was none', async () => {
+    const rig = new BillingRig().upstream({ steps: [reset] }).granted(yuan);
+    await rig.call(smallStream);
+    expect(rig.item?.last).toMatchObject({ kind: 'released', channel: 'main' });
+    expect(rig.item?.last?.firstContentMs).toBeUndefined();
+  });
+});
+
 describe('several answers at once', () => {
   it('are reserved for each and charged by the one count of all', async () => {
     const steps = [delta('a', 0), delta('b', 1), finish('stop', 0), finish('stop', 1), usage(7, 4), done];

@@ -96,6 +96,12 @@ describe('a close', () => {
       estimated: true,
       end: 'completed',
       cost: 9n,
+      channel: 'openai',
+      upstreamModel: 'm-2026',
+      firstContentMs: 812,
+      bought: 5n,
+      flag: 'too_low',
+      price: '7:free',
     } as const;
     await rig.clock.run(rig.reservations.close(reservation, closeRecord, false));
     expect(rig.clock.now() - startMs).toBeLessThanOrEqual(4_000);
@@ -118,6 +124,12 @@ describe('a close', () => {
           estimated: true,
           end: 'completed',
           cost_nano: '9',
+          channel: 'openai',
+          upstream_model: 'm-2026',
+          first_content_ms: 812,
+          bought_nano: '5',
+          flag: 'too_low',
+          price: '7:free',
         },
       },
     ]);

@@ -1,0 +1,30 @@
+/** Which channel served a call, and what it cost the operator: for the close record. Must not read a store. */
+import type { NanoYuan } from '../../billing/amount.ts';
+import type { TokenCounts } from '../../billing/price.ts';
+import type { CloseRecord } from '../../billing/quota-item.ts';
+import type { ChannelRow } from '../../config/rows/channel-row.ts';
+import { upstreamModel } from '../../upstreams/types/channel-request.ts';
+import type { DispatchReport } from '../call/dispatch-report.ts';
+
+export type ServingFacts = Pick<CloseRecord, 'channel' | 'upstreamModel' | 'firstContentMs' | 'bought'>;
+
+/** `model`: the public name. */
+export function servingFacts(
+  { channel, firstContentMs }: Pick<DispatchReport, 'channel' | 'firstContentMs'>,
+  model: string,
+  usage: TokenCounts,
+): ServingFacts | undefined {
+  if (!channel) return undefined;
+  const upstream = upstreamModel(channel, model);
+  return {
+    channel: channel.id,
+    upstreamModel: upstream === model ? undefined : upstream,
+    firstContentMs,
+    bought: boughtFor(channel, upstream, usage),
+  };
+}
+
+/** Undefined: unknown, because the channel's row has no cost for the model. */
+function boughtFor(_channel: ChannelRow, _upstreamModel: string, _usage: TokenCounts): NanoYuan | undefined {
+  return undefined;
+}
