@@ -1,5 +1,5 @@
 import { parseYuan } from '../../shared/billing/amount.ts';
-import type { AnswerOutcome } from '../../shared/billing/call-charge.ts';
+import type { AnswerOutcome } from '../../shared/billing/usage/call-charge.ts';
 import { Bill } from '../../shared/relay/money/bill.ts';
 import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';
 import { parseModelName } from '../../shared/relay/call/model-name.ts';

@@ -9,44 +9,44 @@ export const lying = (vendor: Vendor): Vendor => ({
     const reply = await vendor.serve(request);
     const name = /\blie=([a-z-]+)/.exec(request.text)?.[1];
     const lie = name === undefined ? undefined : lies[name];
-    return lie ? told(reply, lie) : reply;
+    return lie ? alteredReply(reply, lie) : reply;
   },
 });
 
-const told = (reply: VendorReply, lie: Lie): VendorReply => ({
+const alteredReply = (reply: VendorReply, lie: Lie): VendorReply => ({
   ...reply,
   frames: reply.frames.map((frame) =>
-    typeof frame === 'string' ? toldInText(frame, lie) : toldInBytes(frame, lie),
+    typeof frame === 'string' ? alteredText(frame, lie) : alteredBytes(frame, lie),
   ),
 });
 
-const toldInText = (frame: string, lie: Lie): string =>
+const alteredText = (frame: string, lie: Lie): string =>
   frame
     .split('\n')
     .map((line) => {
       const [, prefix = '', json] = /^(data: )?(\{.*\})$/.exec(line) ?? [];
-      return json === undefined ? line : prefix + JSON.stringify(toldIn(JSON.parse(json), lie));
+      return json === undefined ? line : prefix + JSON.stringify(altered(JSON.parse(json), lie));
     })
     .join('\n');
 
 /** Bedrock's framing: lengths, checksum, headers, then JSON with the event in base64. */
-function toldInBytes(frame: Uint8Array, lie: Lie): Uint8Array {
+function alteredBytes(frame: Uint8Array, lie: Lie): Uint8Array {
   const bytes = Buffer.from(frame);
   const { bytes: event } = JSON.parse(
     bytes.subarray(12 + bytes.readUInt32BE(4), bytes.length - 4).toString(),
   ) as { bytes?: string };
   if (event === undefined) return frame;
-  return chunkFrame(toldIn(JSON.parse(Buffer.from(event, 'base64').toString()), lie) as { type: string });
+  return chunkFrame(altered(JSON.parse(Buffer.from(event, 'base64').toString()), lie) as { type: string });
 }
 
 /** Every `usage` in a value, however deep, that is an object. */
-function toldIn(value: unknown, lie: Lie): unknown {
-  if (Array.isArray(value)) return value.map((each) => toldIn(each, lie));
+function altered(value: unknown, lie: Lie): unknown {
+  if (Array.isArray(value)) return value.map((each) => altered(each, lie));
   if (!isObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, part]) => [
       name,
-      name === 'usage' && isObject(part) ? lie.tell(part) : toldIn(part, lie),
+      name === 'usage' && isObject(part) ? lie.tell(part) : altered(part, lie),
     ]),
   );
 }

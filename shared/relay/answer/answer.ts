@@ -4,7 +4,7 @@
  * because its end reports the usage. Order at the end: last byte, bill, log line.
  */
 import { run } from '../../stream/machine.ts';
-import { costsNothing } from '../../billing/call-charge.ts';
+import { costsNothing } from '../../billing/usage/call-charge.ts';
 import { checkedUsage } from '../../billing/usage/checked-usage.ts';
 import { flagText, isImplausible } from '../../billing/usage/usage-flags.ts';
 import type { Renderer } from '../../endpoints/renderer.ts';

@@ -15,7 +15,7 @@ export interface Measure extends CheckedUsage {
 
 export interface MeterParts {
   /** Compares what the upstream reported with what was streamed. `isCut`: the answer broke off. */
-  check(streamed: StreamedText, isCut: boolean): CheckedUsage;
+  check: (streamed: StreamedText, isCut: boolean) => CheckedUsage;
   /** The cost of a usage in yuan; only in official mode. */
   quota?: ((usage: ChatUsage) => number) | undefined;
 }

@@ -1,7 +1,7 @@
 /** Reserves and settles the money of one call. The outcome of the answer is an input. */
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
 import { cacheCounts } from '../../billing/cache-counts.ts';
-import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/call-charge.ts';
+import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage/call-charge.ts';
 import { costOf, type Price } from '../../billing/price.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
 import type { ChatUsage } from '../../wire/chat-response.ts';

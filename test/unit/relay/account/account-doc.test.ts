@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { chargeOf } from '../../../../shared/billing/call-charge.ts';
+import { chargeOf } from '../../../../shared/billing/usage/call-charge.ts';
 import { parsePrice, type Price } from '../../../../shared/billing/price.ts';
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import { emptyQuota } from '../../../../shared/billing/quota-item.ts';

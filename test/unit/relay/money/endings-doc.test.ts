@@ -18,7 +18,7 @@ const rows = table
   .split('\n')
   .slice(2)
   .filter((line) => line.startsWith('|'))
-  .map((line) => line.split('|').map((cell) => cell.trim()));
+  .map((line) => line.split('|').map((column) => column.trim()));
 
 interface Ending {
   scripts: UpstreamScript[];

@@ -1,5 +1,5 @@
-import type { NanoYuan } from './amount.ts';
-import { costOf, type Price, type TokenCounts } from './price.ts';
+import type { NanoYuan } from '../amount.ts';
+import { costOf, type Price, type TokenCounts } from '../price.ts';
 
 /** The facts about an answer that decide its charge. */
 export interface AnswerOutcome {
