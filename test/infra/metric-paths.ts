@@ -12,7 +12,7 @@ import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import { attributesOf } from '../contract/quota-store-dynamo.ts';
 import { entryOf, itemOf } from '../contract/quota-store-rig.ts';
 import { BillingRig, yuan } from '../support/billing-rig.ts';
-import { hello, CoreRig } from '../support/core-rig.ts';
+import { CoreRig, delta, done, finish, hello, usage } from '../support/core-rig.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { countedClient } from '../unit/adapters/dynamodb/store.ts';
 
@@ -95,6 +95,8 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
   },
   ConfigFormatUnknown: unknownFormat,
   TurnStateLost: unreadableTurns,
+  ImplausibleUsage: () => counted(7, 1e12),
+  ChargedAboveReserve: () => counted(40, 140),
 };
 
 const scheduled = {} as ScheduledEvent;
@@ -160,6 +162,13 @@ function stumble(): never {
 async function unreachableStore(...operations: ('reserve' | 'tombstone' | 'close')[]): Promise<void> {
   const rig = new BillingRig().upstream({ steps: hello }).granted(yuan);
   rig.store.always('dropped', ...operations);
+  await rig.call();
+  relog(rig);
+}
+
+async function counted(input: number, output: number): Promise<void> {
+  const steps = [delta('a'), finish(), usage(input, output), done];
+  const rig = new BillingRig().upstream({ steps }).granted(yuan);
   await rig.call();
   relog(rig);
 }
