@@ -2,7 +2,7 @@
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
 import { cacheCounts } from '../../billing/cache-counts.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage/call-charge.ts';
-import { costOf, type Price } from '../../billing/price.ts';
+import { costOf, formatPrice, type Price, type TokenCounts } from '../../billing/price.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
 import type { ChatUsage } from '../../wire/chat-response.ts';
 import { reservationRequestOf, priceOfCall, type BillableCall } from './reservation-request.ts';
@@ -94,6 +94,12 @@ export class Bill {
     return this.#call.model.official ? (usage) => yuanNumber(costOf(this.#price, usage)) : undefined;
   }
 
+  /** The price of the tier that the usage came to, if it is not the tier of the estimate. */
+  #priceIfOther(usage: TokenCounts): string | undefined {
+    const text = formatPrice(this.#price, usage);
+    return text === this.#reservation?.entry.price ? undefined : text;
+  }
+
   /** Settles or releases the reservation. Never throws. To be called once, after the last byte. */
   async close({ outcome, flag, end, serving }: CallEnding): Promise<BillReport> {
     const reservation = this.#reservation;
@@ -117,6 +123,9 @@ export class Bill {
       end,
       cost: official ? due : undefined,
       ...serving,
+      // What a failed call cost the operator is not known.
+      bought: releaseSlot ? undefined : serving?.bought,
+      price: this.#priceIfOther(outcome.usage),
     };
     await this.#reservations.close(reservation, closeRecord, releaseSlot);
     return {
