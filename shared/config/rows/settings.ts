@@ -35,5 +35,5 @@ export const defaultSettings: Settings = {
   contact: '',
   page: true,
   corsOrigins: [],
-  limits: { defaultOutputTokens: 4096, requestSeconds: 600, stateDays: 30 },
+  limits: { defaultOutputTokens: 16_384, requestSeconds: 600, stateDays: 30 },
 };

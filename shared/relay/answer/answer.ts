@@ -5,7 +5,6 @@
  */
 import { run } from '../../stream/machine.ts';
 import { costsNothing } from '../../billing/call-charge.ts';
-import { promptTokens } from '../../billing/estimators.ts';
 import type { Renderer } from '../../endpoints/renderer.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
@@ -52,10 +51,7 @@ export class Answer {
   /** Reads the whole stream into the response queue, then closes the bill and the claim. Never rejects. */
   async produce(): Promise<void> {
     const { renderer, dispatch, bill, claim } = this.#parts;
-    const meter = new Meter(
-      () => promptTokens({ ...this.#call, request: dispatch.report().request }),
-      bill.quota,
-    );
+    const meter = new Meter(() => bill.inputTokens(dispatch.report().request), bill.quota);
     const stop = new AbortController();
     void this.#heartbeat.run(this.#queue, renderer, stop.signal);
     try {

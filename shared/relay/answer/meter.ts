@@ -4,14 +4,11 @@
  */
 import { deltaText } from '../../wire/chunk-content.ts';
 import { boundedUsage } from '../../billing/cache-counts.ts';
-import { estimateTokens } from '../../billing/estimators.ts';
+import { TextShape } from '../../billing/estimate/text-shape.ts';
 import type { Machine } from '../../stream/machine.ts';
 import type { ChatChunk, ChatUsage, PromptTokensDetails } from '../../wire/chat-response.ts';
 
-/**
- * Minimum ratio of reported to streamed tokens. Estimates are up to 16 % off; much lower counts were reported
- * before the rest was streamed.
- */
+/** Minimum ratio of reported tokens to the estimate from below: lower counts were reported before the rest came. */
 const reportedShareMin = 0.7;
 
 /** Of an estimated prompt nobody knows what the upstream's cache held. */
@@ -33,7 +30,8 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
   readonly #promptTokensEstimate: () => number;
   readonly #quota: ((usage: ChatUsage) => number) | undefined;
   #last: ChatChunk | undefined;
-  #outputTokens = 0;
+  readonly #output = new TextShape();
+  #anyContent = false;
   #usage: ChatUsage | undefined;
 
   /** `quota`: the cost of a usage in yuan; only in official mode. */
@@ -48,11 +46,11 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
    * their cache counts.
    */
   measure(reported?: ChatUsage): Measure {
-    const completion = Math.ceil(this.#outputTokens);
-    const anyContent = this.#outputTokens > 0;
+    const anyContent = this.#anyContent;
     if (this.#usage) return { usage: this.#usage, estimated: false, anyContent };
-    if (reported && reported.completion_tokens >= this.#outputTokens * reportedShareMin)
+    if (reported && reported.completion_tokens >= this.#output.tokensFromBelow * reportedShareMin)
       return { usage: boundedUsage(reported), estimated: false, anyContent };
+    const completion = Math.ceil(this.#output.tokens);
     const prompt = reported?.prompt_tokens ?? this.#promptTokensEstimate();
     const details = reported?.prompt_tokens_details ?? noCache;
     const usage = {
@@ -67,7 +65,11 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
 
   push(chunk: ChatChunk): ChatChunk[] {
     this.#last = chunk;
-    for (const { delta } of chunk.choices) this.#outputTokens += estimateTokens(deltaText(delta));
+    for (const { delta } of chunk.choices) {
+      const text = deltaText(delta);
+      if (text !== '') this.#anyContent = true;
+      this.#output.add(text);
+    }
     if (!chunk.usage) return [this.#withQuota(chunk)];
     this.#usage = boundedUsage(chunk.usage);
     return [this.#withQuota({ ...chunk, usage: this.#usage })];

@@ -25,10 +25,12 @@ export interface ChatCall extends CanonicalCall {
   /** The limit on output tokens that the client sent in a dialect other than the upstream's. */
   readonly outputTokensAsked: number | undefined;
   /**
-   * The limit on output tokens to send to the upstream: what the balance covers, otherwise
+   * The limit on output tokens to send to the upstream: what was reserved if the balance pays, otherwise
    * `outputTokensAsked`.
    */
   readonly outputTokensLimit?: number | undefined;
+  /** That limit is below what the call would have been sent otherwise. */
+  readonly limitLowered?: boolean;
   /** Number of declared tools that were dropped because no upstream of the call's dialect supports them. */
   readonly droppedTools: number | undefined;
   /** The state of earlier turns that came back or was kept, by assistant message. */

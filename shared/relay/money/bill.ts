@@ -2,9 +2,14 @@
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
 import { cacheCounts } from '../../billing/cache-counts.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/call-charge.ts';
+import { estimateInput } from '../../billing/estimate/input-tokens.ts';
+import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
 import { costOf, type Price } from '../../billing/price.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
+import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChatUsage } from '../../wire/chat-response.ts';
+import { ruleLimitsOf } from '../call/output-limit.ts';
+import { mediaFor } from './media.ts';
 import { reservationRequestOf, priceOfCall, type BillableCall } from './reservation-request.ts';
 import { rateHeaders } from './reserve-refusals.ts';
 import type { Reservations, Reservation } from './reservations.ts';
@@ -36,6 +41,10 @@ interface BillParts {
   price: Price;
   /** Undefined: a free call of a key without limits. */
   reservation: Reservation | undefined;
+  /** Undefined: the request has text alone. */
+  media: MediaEstimator | undefined;
+  /** What was reserved for one answer, if the balance covers it. */
+  outputTokensMax: number | undefined;
 }
 
 /** Reserves before the upstream is called and settles once after the call's end. */
@@ -45,6 +54,8 @@ export class Bill {
   readonly #call: BillableCall;
   readonly #price: Price;
   readonly #reservation: Reservation | undefined;
+  readonly #media: MediaEstimator | undefined;
+  readonly #outputTokensMax: number | undefined;
 
   private constructor(parts: BillParts) {
     this.#reservations = parts.reservations;
@@ -52,6 +63,8 @@ export class Bill {
     this.#call = parts.call;
     this.#price = parts.price;
     this.#reservation = parts.reservation;
+    this.#media = parts.media;
+    this.#outputTokensMax = parts.outputTokensMax;
   }
 
   /**
@@ -60,14 +73,28 @@ export class Bill {
    */
   static async open(reservations: Reservations, clock: Clock, call: BillableCall): Promise<Bill> {
     const price = priceOfCall(call);
-    const request = reservationRequestOf(call, price, clock.now());
+    const media = await mediaFor(call.request, ruleLimitsOf(call).imageTokens);
+    const request = reservationRequestOf({ call, price, media, nowMs: clock.now() });
     const reservation = request && (await reservations.reserve(request));
-    return new Bill({ reservations, clock, call, price, reservation });
+    const outputTokensMax = request?.need.estimate.outputTokensMax;
+    return new Bill({ reservations, clock, call, price, reservation, media, outputTokensMax });
   }
 
   /** The output tokens of one answer that the balance covers, if fewer than requested. */
   get limitedTo(): number | undefined {
     return this.#reservation?.payment.limitedTo;
+  }
+
+  /** The limit that must go upstream, because the balance pays no more. Undefined: it does not pay by tokens. */
+  get outputTokensLimit(): number | undefined {
+    const { slot, amount } = this.#reservation?.payment ?? { amount: 0n };
+    const perToken = this.#price.type === 'token-billing' && this.#price.output > 0n;
+    return perToken && amount > 0n && !slot ? (this.limitedTo ?? this.#outputTokensMax) : undefined;
+  }
+
+  /** The input as it is charged when the upstream reports no count. `request`: with what a search added. */
+  inputTokens(request: ChatRequest): number {
+    return estimateInput({ request, unknown: this.#call.unknown }, this.#media).unbiased;
   }
 
   /** Headers about limits, for every response to the call. */

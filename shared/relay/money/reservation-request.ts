@@ -1,18 +1,13 @@
 /** Computes what a call reserves from the call, its price and the configuration. Must not read a store. */
-import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
-import { dialectOf } from '../../upstreams/types/channel-request.ts';
 import { planSlots } from '../../billing/plan-slots.ts';
+import { estimateInput } from '../../billing/estimate/input-tokens.ts';
+import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
 import { formatPrice, priceOf, type Price } from '../../billing/price.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
-import {
-  inputCost,
-  type CallEstimate,
-  type ReserveNeed,
-  type ReserveRefusal,
-} from '../../billing/reservation.ts';
+import { inputCost, type ReserveNeed, type ReserveRefusal } from '../../billing/reservation.ts';
 import type { ReservationRequest } from './reservations.ts';
 import type { ChatCall } from '../call/chat-call.ts';
-import { promptTokens } from '../../billing/estimators.ts';
+import { outputLimit } from '../call/output-limit.ts';
 import { searchTokensOf } from '../search/search-tokens.ts';
 import type { Refusal } from '../http/refusal.ts';
 import { reserveRefusal } from './reserve-refusals.ts';
@@ -29,27 +24,29 @@ export type BillableCall = Pick<
   | 'snapshot'
   | 'channels'
   | 'outputTokensAsked'
+  | 'startedMs'
   | 'deadlineMs'
   | 'endpoint'
 >;
 
-/** The reserved input is the estimate times this margin, because estimates are up to 16 % off. */
-const inputMargin = 1.2;
-const inputMarginTokens = 16;
-/** With fewer output tokens than this an answer is of little use; a call that reasons needs more. */
-const outputTokensLeast = 1_024;
-const outputTokensLeastReasoning = 4_096;
 const keyLength = 12;
+/** No balance covers as many, so content of unknown size is only for calls that the balance does not pay. */
+const unboundedTokens = Number.MAX_SAFE_INTEGER;
 
 export const priceOfCall = ({ snapshot, model }: BillableCall): Price =>
   priceOf(snapshot.charges, model.base);
 
+export interface ReservedCall {
+  call: BillableCall;
+  price: Price;
+  /** Undefined: the request has text alone. */
+  media: MediaEstimator | undefined;
+  nowMs: number;
+}
+
 /** Undefined for a free call of a key without limits: nothing is reserved or counted. */
-export function reservationRequestOf(
-  call: BillableCall,
-  price: Price,
-  nowMs: number,
-): ReservationRequest | undefined {
+export function reservationRequestOf(reserved: ReservedCall): ReservationRequest | undefined {
+  const { call, price, media, nowMs } = reserved;
   const { key, model, snapshot, account } = call;
   const limited = key.max_concurrency !== undefined || key.rpm !== undefined;
   const free = price.type === 'non-billing';
@@ -57,17 +54,20 @@ export function reservationRequestOf(
 
   const held = snapshot.settings.subscriptionEnabled ? account?.plan : undefined;
   const slots = planSlots({ plans: snapshot.plans, held, nowMs, model: model.base });
-  const inputTokens = promptTokens(call);
+  const input = estimateInput(call, media);
   const searchTokens = model.web ? searchTokensOf(snapshot) : 0;
+  const output = outputLimit(call);
   const need: ReserveNeed = {
     id: call.identity.requestId,
     price,
     slots,
     estimate: {
-      inputTokens,
-      inputTokensMax: Math.ceil(inputTokens * inputMargin) + inputMarginTokens + searchTokens,
+      inputTokens: input.unbiased,
+      inputTokensMax: input.unknownPart === undefined ? input.above + searchTokens : unboundedTokens,
       n: call.request.n ?? 1,
-      ...outputTokens(call),
+      outputTokensMax: output.tokens,
+      outputTokensLeast: output.least,
+      heldWhole: output.heldWhole,
     },
     key: key.hash.slice(0, keyLength),
     maxConcurrency: key.max_concurrency,
@@ -77,7 +77,7 @@ export function reservationRequestOf(
   };
   const entry = {
     until: Math.ceil(call.deadlineMs / 1000),
-    input: need.takesNothing ? 0n : inputCost(price, inputTokens),
+    input: need.takesNothing ? 0n : inputCost(price, input.unbiased),
     key: need.key,
     model: model.base,
     price: formatPrice(price),
@@ -86,36 +86,6 @@ export function reservationRequestOf(
     tombstone: false,
   };
   const refused = (reason: ReserveRefusal, item: QuotaItem): Refusal =>
-    reserveRefusal({ call, need, reason, item, nowMs });
+    reserveRefusal({ call, need, reason, item, nowMs, unknownPart: input.unknownPart });
   return { account: key.account, need, entry, refused };
-}
-
-/**
- * Maximum output tokens of one answer: the requested limit, otherwise the default; at most what the channels
- * support, and at least what their dialects accept as a limit.
- */
-function outputTokens(
-  call: BillableCall,
-): Pick<CallEstimate, 'outputTokensMax' | 'outputTokensLeast' | 'heldWhole'> {
-  const { request, outputTokensAsked, channels, snapshot, model } = call;
-  // A client may send both fields, and an upstream may follow either one.
-  const limits = [request.max_completion_tokens, request.max_tokens, outputTokensAsked];
-  const sent = limits.filter((limit) => typeof limit === 'number');
-  const asked = sent.length > 0 ? Math.max(...sent) : undefined;
-  const usual = snapshot.settings.limits.defaultOutputTokens;
-  const known = Math.max(...channels.map((channel) => channel.params.max_output_tokens ?? Infinity));
-  const least = channels.map((channel) => outputTokensMin(dialectOf(channel, model.base)));
-  return {
-    outputTokensMax: Math.max(Math.min(asked ?? usual, known), ...least),
-    outputTokensLeast: reasons(call) ? outputTokensLeastReasoning : outputTokensLeast,
-    heldWhole: asked !== undefined && asked <= (Number.isFinite(known) ? known : usual),
-  };
-}
-
-/** Efforts that spend few tokens before the answer. */
-const lowEfforts: ReadonlySet<string> = new Set(['none', 'minimal', 'low']);
-
-function reasons({ request }: BillableCall): boolean {
-  const { reasoning_effort: effort } = request;
-  return typeof effort === 'string' && !lowEfforts.has(effort);
 }
