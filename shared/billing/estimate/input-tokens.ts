@@ -25,7 +25,7 @@ interface Overhead {
 
 const perRequest: Overhead = { above: 12, unbiased: 0 };
 /** Role and separators. Sources: OpenAI's token counting guide; chat templates of open models. */
-const perMessage: Overhead = { above: 8, unbiased: 4 };
+const perMessage: Overhead = { above: 8, unbiased: 3 };
 const perTool: Overhead = { above: 24, unbiased: 8 };
 /** The system prompt that vendors add for tools: Anthropic's page on tool use has 264 to 530 tokens. */
 const perToolUse: Overhead = { above: 640, unbiased: 0 };

@@ -156,7 +156,7 @@ describe('a refused part of a request', () => {
     const rig = new CoreRig().upstream(limitTooLarge, good);
     await rig.post({ ...ask, max_tokens: 100_000 });
     await rig.post({ ...ask, max_tokens: 50 });
-    expect(rig.learned.written).toMatchObject([{ fact: 'refuses_limit' }]);
+    expect(rig.learned.written).toMatchObject([{ fact: 'refuses_limit:131072' }]);
     expect(rig.sent.at(-1)?.json['max_tokens']).toBe(50);
   });
 

@@ -23,10 +23,11 @@ describe('a balance that covers the call', () => {
     expect(Object.keys(answer.headers).filter((name) => /limit|max/.test(name))).toEqual([]);
   });
 
-  it('sends no limit where the caller set none', async () => {
-    const rig = rigOf(100n * yuan);
-    await rig.call(ask);
-    expect(Object.keys(rig.sent[0]?.json ?? {})).not.toContain('max_tokens');
+  it('sends the limit that was reserved where the caller set none, without a word', async () => {
+    const rig = rigOf(1_000n * yuan);
+    const answer = await rig.call(ask);
+    expect(rig.sent[0]?.json).toMatchObject({ max_tokens: 16_384 });
+    expect(Object.keys(answer.headers).filter((name) => /limit|max/.test(name))).toEqual([]);
   });
 });
 

@@ -100,7 +100,7 @@ const endings: [string, UpstreamScript, Expected][] = [
   [
     'is cut without a count: input and what was streamed',
     { steps: [delta('eight chars'), reset] },
-    { charge: [11n * milli, call], kind: 'settled', end: 'failed', estimated: true },
+    { charge: [9n * milli, call], kind: 'settled', end: 'failed', estimated: true },
   ],
   [
     'runs out of time in the middle',
