@@ -1,7 +1,7 @@
-import { divideHalfUp, larger, smaller, type NanoYuan } from './amount.ts';
-import type { PlanSlot } from './plan-slots.ts';
-import { costOf, type Price } from './price.ts';
-import { openEntriesMax, reservedOf, type QuotaItem } from './quota-item.ts';
+import { larger, smaller, type NanoYuan } from './amount.ts';
+import type { PlanSlot } from './plans/plan-slots.ts';
+import { mostCost, mostRates, type Price } from './price.ts';
+import { reservedOf, type QuotaItem } from './quota-item.ts';
 
 /** The estimated size of a call, before the upstream is called. Token counts are whole. */
 export interface CallEstimate {
@@ -27,7 +27,10 @@ export interface ReserveNeed {
   slots: readonly PlanSlot[];
   estimate: CallEstimate;
   key: string;
+  /** How many calls of the key may run at once. */
   maxConcurrency?: number | undefined;
+  /** How many calls of the account may run at once. */
+  accountConcurrency?: number | undefined;
   rpm?: number | undefined;
   /** Minutes since the epoch. */
   minute: number;
@@ -59,17 +62,20 @@ export interface ReserveTry {
 
 /** The maximum cost of the call, reserved from the balance while the call runs. */
 export function amountOf(price: Price, { inputTokensMax, n, outputTokensMax }: CallEstimate): NanoYuan {
-  return costOf(price, { prompt_tokens: inputTokensMax, completion_tokens: n * outputTokensMax });
+  return mostCost(price, inputTokensMax, n * outputTokensMax);
 }
 
-/** Decides how to pay for a call, based on the known state of the item, or why to refuse it. */
+/**
+ * Decides how to pay for a call, based on the known state of a part of the account, or why to refuse it. The
+ * limits of the need are those of the part.
+ */
 export function planReserve(
   need: ReserveNeed,
   item: QuotaItem,
   { lastTry = false }: ReserveTry = {},
 ): Payment | ReserveRefusal {
-  if (item.open.size >= openEntriesMax) return { reason: 'open_entries' };
-  if (need.maxConcurrency !== undefined && (item.busy.get(need.key) ?? 0) >= need.maxConcurrency)
+  if (item.open.size >= (need.accountConcurrency ?? Infinity)) return { reason: 'open_entries' };
+  if ((item.places.get(need.key)?.size ?? 0) >= (need.maxConcurrency ?? Infinity))
     return { reason: 'concurrency' };
   const rate = item.rate.get(need.key);
   if (need.rpm !== undefined && rate && rate.minute >= need.minute && rate.count >= need.rpm)
@@ -90,15 +96,17 @@ function payFromBalance(need: ReserveNeed, item: QuotaItem, lastTry: boolean): P
   const most = amountOf(price, estimate);
   if (most === 0n) return nothing;
   const { available } = item;
-  const perToken = price.type === 'token-billing' && price.output > 0n;
+  const perToken = outputRate(need) > 0n;
   const least = perToken ? amountOf(price, { ...estimate, outputTokensMax: leastOf(estimate) }) : most;
   if (available < least)
     return { reason: available + reservedOf(item) < least ? 'quota' : 'reserved', available, need: least };
   const isWhole = !perToken || estimate.heldWhole;
   if (isWhole && available >= most) return { amount: most, atLeast: most };
-  const half = lastTry ? least : larger(least, available / 2n);
+  // What is free of a split account is about as much in each of its parts.
+  const parts = BigInt(item.parts);
+  const half = lastTry ? least : larger(least, smaller(available, (available * parts) / 2n));
   const amount = smaller(most, half);
-  const atLeast = amount === least ? least : 2n * amount;
+  const atLeast = amount === least ? least : larger(amount, (2n * amount) / parts);
   return amount === most ? { amount, atLeast } : { amount, atLeast, limitedTo: tokensFor(need, amount) };
 }
 
@@ -106,14 +114,14 @@ const leastOf = ({ outputTokensMax, outputTokensLeast }: CallEstimate): number =
   Math.min(outputTokensMax, outputTokensLeast);
 
 /** Output tokens of one answer that an amount covers, which covers the input. */
-function tokensFor({ price, estimate }: ReserveNeed, amount: NanoYuan): number {
-  if (price.type !== 'token-billing') return 0;
+function tokensFor(need: ReserveNeed, amount: NanoYuan): number {
+  const { price, estimate } = need;
   const rest = amount - amountOf(price, { ...estimate, outputTokensMax: 0 });
-  return Number((rest * 1_000_000n) / (price.output * BigInt(estimate.n)));
+  return Number((rest * 1_000_000n) / (outputRate(need) * BigInt(estimate.n)));
 }
 
-export const isRefusal = (plan: Payment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;
+/** The highest price of 1,000 output tokens. Zero: the price does not grow with the output. */
+const outputRate = ({ price, estimate }: ReserveNeed): bigint =>
+  price.type === 'token-billing' ? mostRates(price.tiers, estimate.inputTokensMax).output : 0n;
 
-/** The cost of the input alone. */
-export const inputCost = (price: Price, inputTokens: number): NanoYuan =>
-  price.type === 'token-billing' ? divideHalfUp(price.input * BigInt(inputTokens), 1_000_000n) : 0n;
+export const isRefusal = (plan: Payment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;

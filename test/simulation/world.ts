@@ -2,7 +2,7 @@ import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
 import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/stores/store-errors.ts';
 import { makeCustomers, startMs, type Customer } from './accounts.ts';
-import { makeCall, requestSeconds, type CallReport } from './call.ts';
+import { makeCall, type CallReport } from './call.ts';
 import { Environment, type Hazards } from './environment.ts';
 import { grantApplierIn, StoredGrants } from './grants.ts';
 import { LedgerStream, StoredLedger } from './ledger-stream.ts';
@@ -13,6 +13,13 @@ import { SeededRandom } from './seeded-random.ts';
 import { Server } from './server.ts';
 import { StoredQuotas, type Change } from './stored-quotas.ts';
 import { Broken, hold, Watch } from './watch.ts';
+
+// Virtual time passes while a file is loaded.
+await Promise.all([
+  import('../../shared/relay/money/guard.ts'),
+  import('../../shared/relay/money/free-places.ts'),
+  import('../../shared/relay/money/loss-fields.ts'),
+]);
 
 export const graceSeconds = 120;
 const skewMsMax = 15_000;
@@ -129,7 +136,7 @@ export class World {
       const items = await network.send(() => Promise.resolve([...quotas.items.values()]));
       for (const item of items) if (item.open.size > 0) yield { account: item.account, read: () => item };
     }
-    const grace = this.#mutant === 'early_sweep' ? -requestSeconds / 2 : graceSeconds;
+    const grace = this.#mutant === 'early_sweep' ? -30 : graceSeconds;
     const ports = { clock: environment, random, scan: { open }, quotas: networkedQuotas(quotas, network) };
     const run = sweeper({ ...ports, metrics: this.#metrics, log: { ...log, event } }, grace);
     this.watched(run().then(() => failed || this.#checkSwept(startedMs, startedSeconds - graceSeconds - 1)));

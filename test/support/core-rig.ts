@@ -81,6 +81,9 @@ await Promise.all([
   import('../../shared/relay/state/state-recorder.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/call/idempotency-claim.ts'),
+  import('../../shared/relay/money/guard.ts'),
+  import('../../shared/relay/money/free-places.ts'),
+  import('../../shared/relay/money/loss-fields.ts'),
   import('../../shared/relay/search/search.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
 ]);

@@ -24,7 +24,7 @@ const closeBudgetMs = 2_000;
 /**
  * Returns a function that runs one sweep. A failed close is retried by the next sweep. An unreadable item is
  * skipped. Rejects when the scan fails.
- * @param graceSeconds how long after its `until` a reservation stays open
+ * @param graceSeconds how long after the end of its lease a reservation stays open
  */
 export function sweeper(ports: SweeperPorts, graceSeconds: number): () => Promise<SweepResult> {
   return async () => {
@@ -57,7 +57,7 @@ async function close(ports: SweeperPorts, write: CloseWrite): Promise<boolean> {
   const { account, id, closeRecord } = write;
   try {
     const reply = await new Backoff(ports, closeBudgetMs).until(() => ports.quotas.close(write));
-    // Not done: the call closed it after the scan.
+    // Not done: the call closed it, or renewed its lease, after the scan.
     if (!reply.done) return false;
     const charge = formatYuan(closeRecord.charge);
     ports.log.event('reservation_expired', { request_id: id, account, kind: closeRecord.kind, charge });

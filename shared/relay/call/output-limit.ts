@@ -1,4 +1,5 @@
 /** The limit on output tokens of one answer: what the client asked for, else a default. */
+import { ruleLimits, type RuleLimits } from '../../billing/price-rule.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
 import { limitNames } from '../../upstreams/quirks.ts';
@@ -10,17 +11,13 @@ export type LimitedCall = Pick<
   'request' | 'model' | 'snapshot' | 'channels' | 'outputTokensAsked' | 'startedMs'
 >;
 
-/** What a billing rule says of its models. Absent: unknown. */
-export interface RuleLimits {
-  outputTokensMax?: number | undefined;
-  outputTokensDefault?: number | undefined;
-  /** Tokens of a picture. */
-  imageTokens?: number | undefined;
-}
-
-export const ruleLimitsOf = (
-  _call: Pick<LimitedCall, 'snapshot' | 'model' | 'startedMs'>,
-): RuleLimits => ({});
+/** What the rule that prices the call says of its model. */
+export const ruleLimitsOf = ({
+  snapshot,
+  model,
+  startedMs,
+}: Pick<LimitedCall, 'snapshot' | 'model' | 'startedMs'>): RuleLimits =>
+  ruleLimits(snapshot.charges, model.base, startedMs);
 
 export interface OutputLimit {
   /** The most that any candidate is sent when the balance pays. */
@@ -46,7 +43,7 @@ function reasons({ request }: Pick<LimitedCall, 'request'>): boolean {
 export function defaultOutputTokens(
   call: Pick<LimitedCall, 'request' | 'snapshot' | 'model' | 'startedMs'>,
 ): number {
-  const usual = ruleLimitsOf(call).outputTokensDefault ?? call.snapshot.settings.limits.defaultOutputTokens;
+  const usual = ruleLimitsOf(call).defaultOutputTokens ?? call.snapshot.settings.limits.defaultOutputTokens;
   return reasons(call) ? 2 * usual : usual;
 }
 
@@ -68,8 +65,8 @@ export function outputLimit(call: LimitedCall): OutputLimit {
   };
 }
 
-const knownMax = ({ params }: ChannelRow, { outputTokensMax = Infinity }: RuleLimits): number =>
-  Math.min(params.max_output_tokens ?? Infinity, outputTokensMax);
+const knownMax = ({ params }: ChannelRow, { maxOutputTokens = Infinity }: RuleLimits): number =>
+  Math.min(params.max_output_tokens ?? Infinity, maxOutputTokens);
 
 /** A limit that the row sets overrides every other one. */
 const limitsSet = ({ params }: ChannelRow): number[] =>

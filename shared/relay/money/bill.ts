@@ -4,7 +4,8 @@ import { cacheCounts } from '../../billing/cache-counts.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/call-charge.ts';
 import { estimateInput } from '../../billing/estimate/input-tokens.ts';
 import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
-import { costOf, type Price } from '../../billing/price.ts';
+import { costOf, mostRates, type Price } from '../../billing/price.ts';
+import type { CallEstimate } from '../../billing/reservation.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChatUsage } from '../../wire/chat-response.ts';
@@ -12,7 +13,8 @@ import { ruleLimitsOf } from '../call/output-limit.ts';
 import { mediaFor } from './media.ts';
 import { reservationRequestOf, priceOfCall, type BillableCall } from './reservation-request.ts';
 import { rateHeaders } from './reserve-refusals.ts';
-import type { Reservations, Reservation } from './reservations.ts';
+import type { Reservation } from './reservation.ts';
+import type { Reservations } from './reservations.ts';
 import type { ServingFacts } from './serving-facts.ts';
 import type { Clock } from '../ports/clock.ts';
 
@@ -56,6 +58,7 @@ export class Bill {
   readonly #reservation: Reservation | undefined;
   readonly #media: MediaEstimator | undefined;
   readonly #outputTokensMax: number | undefined;
+  readonly #ended = new AbortController();
 
   private constructor(parts: BillParts) {
     this.#reservations = parts.reservations;
@@ -65,6 +68,7 @@ export class Bill {
     this.#reservation = parts.reservation;
     this.#media = parts.media;
     this.#outputTokensMax = parts.outputTokensMax;
+    if (this.#reservation) void this.#reservations.renewUntil(this.#reservation, this.#ended.signal);
   }
 
   /**
@@ -76,7 +80,7 @@ export class Bill {
     const media = await mediaFor(call.request, ruleLimitsOf(call).imageTokens);
     const request = reservationRequestOf({ call, price, media, nowMs: clock.now() });
     const reservation = request && (await reservations.reserve(request));
-    const outputTokensMax = request?.need.estimate.outputTokensMax;
+    const outputTokensMax = request && boundedOutput(price, request.need.estimate);
     return new Bill({ reservations, clock, call, price, reservation, media, outputTokensMax });
   }
 
@@ -88,8 +92,7 @@ export class Bill {
   /** The limit that must go upstream, because the balance pays no more. Undefined: it does not pay by tokens. */
   get outputTokensLimit(): number | undefined {
     const { slot, amount } = this.#reservation?.payment ?? { amount: 0n };
-    const perToken = this.#price.type === 'token-billing' && this.#price.output > 0n;
-    return perToken && amount > 0n && !slot ? (this.limitedTo ?? this.#outputTokensMax) : undefined;
+    return amount > 0n && !slot ? (this.limitedTo ?? this.#outputTokensMax) : undefined;
   }
 
   /** The input as it is charged when the upstream reports no count. `request`: with what a search added. */
@@ -105,7 +108,8 @@ export class Bill {
       headers['x-relay-max-tokens'] = String(this.limitedTo);
     }
     const { rpm } = this.#call.key;
-    const count = this.#reservation?.returned?.rateCount;
+    const { item, entry } = this.#reservation ?? {};
+    const count = entry && item?.rate.get(entry.key)?.count;
     if (rpm === undefined || count === undefined) return headers;
     Object.assign(headers, rateHeaders(rpm, Math.max(0, rpm - count), this.#clock.now()));
     return headers;
@@ -119,6 +123,7 @@ export class Bill {
   /** Settles or releases the reservation. Never throws. To be called once, after the last byte. */
   async close({ outcome, estimated, end, serving }: CallEnding): Promise<BillReport> {
     const reservation = this.#reservation;
+    this.#ended.abort();
     if (!reservation) return {};
     const releaseSlot = costsNothing(outcome);
     const due = chargeOf(this.#price, outcome);
@@ -142,3 +147,12 @@ export class Bill {
     return { charge: formatYuan(charge), ...(slot !== '' && { planSlot: slot }) };
   }
 }
+
+/** The limit that bounds the cost. Undefined: output costs nothing, or the call costs the same at any length. */
+const boundedOutput = (
+  price: Price,
+  { inputTokensMax, outputTokensMax }: Pick<CallEstimate, 'inputTokensMax' | 'outputTokensMax'>,
+): number | undefined =>
+  price.type === 'token-billing' && mostRates(price.tiers, inputTokensMax).output > 0n
+    ? outputTokensMax
+    : undefined;

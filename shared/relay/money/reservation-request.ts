@@ -1,13 +1,14 @@
 /** Computes what a call reserves from the call, its price and the configuration. Must not read a store. */
-import { planSlots } from '../../billing/plan-slots.ts';
 import { estimateInput } from '../../billing/estimate/input-tokens.ts';
 import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
-import { formatPrice, priceOf, type Price } from '../../billing/price.ts';
+import { planSlots } from '../../billing/plans/plan-slots.ts';
+import { formatPrice, inputCost, type Price } from '../../billing/price.ts';
+import { priceOf } from '../../billing/price-rule.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
-import { inputCost, type ReserveNeed, type ReserveRefusal } from '../../billing/reservation.ts';
-import type { ReservationRequest } from './reservations.ts';
+import type { ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
+import type { ReservationRequest } from './reservation.ts';
 import type { ChatCall } from '../call/chat-call.ts';
-import { outputLimit } from '../call/output-limit.ts';
+import { outputLimit, ruleLimitsOf } from '../call/output-limit.ts';
 import { searchTokensOf } from '../search/search-tokens.ts';
 import type { Refusal } from '../http/refusal.ts';
 import { reserveRefusal } from './reserve-refusals.ts';
@@ -21,6 +22,7 @@ export type BillableCall = Pick<
   | 'model'
   | 'key'
   | 'account'
+  | 'parts'
   | 'snapshot'
   | 'channels'
   | 'outputTokensAsked'
@@ -33,8 +35,9 @@ const keyLength = 12;
 /** No balance covers as many, so content of unknown size is only for calls that the balance does not pay. */
 const unboundedTokens = Number.MAX_SAFE_INTEGER;
 
-export const priceOfCall = ({ snapshot, model }: BillableCall): Price =>
-  priceOf(snapshot.charges, model.base);
+/** The price at the time when the call began, whatever comes into force while it runs. */
+export const priceOfCall = ({ snapshot, model, startedMs }: BillableCall): Price =>
+  priceOf(snapshot.charges, model.base, startedMs);
 
 export interface ReservedCall {
   call: BillableCall;
@@ -57,13 +60,14 @@ export function reservationRequestOf(reserved: ReservedCall): ReservationRequest
   const input = estimateInput(call, media);
   const searchTokens = model.web ? searchTokensOf(snapshot) : 0;
   const output = outputLimit(call);
+  const inputTokensMax = Math.ceil((input.above + searchTokens) * ruleLimitsOf(call).inputFactor);
   const need: ReserveNeed = {
     id: call.identity.requestId,
     price,
     slots,
     estimate: {
       inputTokens: input.unbiased,
-      inputTokensMax: input.unknownPart === undefined ? input.above + searchTokens : unboundedTokens,
+      inputTokensMax: input.unknownPart === undefined ? inputTokensMax : unboundedTokens,
       n: call.request.n ?? 1,
       outputTokensMax: output.tokens,
       outputTokensLeast: output.least,
@@ -76,16 +80,14 @@ export function reservationRequestOf(reserved: ReservedCall): ReservationRequest
     takesNothing: free || model.official,
   };
   const entry = {
-    until: Math.ceil(call.deadlineMs / 1000),
     input: need.takesNothing ? 0n : inputCost(price, input.unbiased),
     key: need.key,
     model: model.base,
-    price: formatPrice(price),
-    busy: key.max_concurrency !== undefined,
+    // Of the tier that `input` has: a row of an expired call has this text.
+    price: formatPrice(price, { prompt_tokens: input.unbiased }),
     official: model.official,
-    tombstone: false,
   };
   const refused = (reason: ReserveRefusal, item: QuotaItem): Refusal =>
     reserveRefusal({ call, need, reason, item, nowMs, unknownPart: input.unknownPart });
-  return { account: key.account, need, entry, refused };
+  return { account: key.account, parts: call.parts, deadlineMs: call.deadlineMs, need, entry, refused };
 }

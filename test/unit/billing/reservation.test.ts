@@ -1,19 +1,18 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { PlanSlot } from '../../../shared/billing/plan-slots.ts';
-import { costOf, type Price } from '../../../shared/billing/price.ts';
-import { openEntriesMax } from '../../../shared/billing/quota-item.ts';
+import type { PlanSlot } from '../../../shared/billing/plans/plan-slots.ts';
+import { costOf, inputCost, type Price } from '../../../shared/billing/price.ts';
 import {
   amountOf,
-  inputCost,
   planReserve,
   type CallEstimate,
   type ReserveNeed,
 } from '../../../shared/billing/reservation.ts';
+import { tokenPriceOf } from '../../support/prices.ts';
 import { entry, quota } from './quota-fixtures.ts';
 
 /** 1,000 nano-yuan a token in, 2,000 out. */
-const perToken: Price = { type: 'token-billing', rule: 1, input: 1_000_000_000n, output: 2_000_000_000n };
+const perToken = tokenPriceOf(1_000_000_000n, 2_000_000_000n);
 const perCall: Price = { type: 'times-billing', rule: 2, perCall: 5_000_000n };
 const free: Price = { type: 'non-billing', rule: 3 };
 
@@ -88,7 +87,7 @@ describe('a call is paid', () => {
   });
 
   it('with nothing when its price is 0, even below zero', () => {
-    const gift: Price = { type: 'token-billing', rule: 1, input: 0n, output: 0n };
+    const gift = tokenPriceOf(0n, 0n);
     expect(planReserve(need({ price: gift }), quota(-5n))).toEqual({ amount: 0n, atLeast: 0n });
     expect(planReserve(need({ price: free }), quota(-5n))).toEqual({ amount: 0n, atLeast: 0n });
   });
@@ -112,21 +111,19 @@ describe('a call is refused', () => {
   });
 
   it('when only input is paid for and the balance does not cover it: no limit could help', () => {
-    const inputOnly: Price = { type: 'token-billing', rule: 1, input: 1_000_000_000n, output: 0n };
+    const inputOnly = tokenPriceOf(1_000_000_000n, 0n);
     expect(planReserve(need({ price: inputOnly }), quota(99_999n))).toEqual(short(99_999n, 100_000n));
   });
 
   it('when as many calls of the account are open as can be', () => {
-    const open = new Map(
-      Array.from({ length: openEntriesMax }, (_, index) => [`x${index}`, entry()] as const),
-    );
-    expect(planReserve(need({ takesNothing: true }), quota(1n, { open }))).toEqual({
+    const open = new Map(Array.from({ length: 100 }, (_, index) => [`x${index}`, entry()] as const));
+    expect(planReserve(need({ takesNothing: true, accountConcurrency: 100 }), quota(1n, { open }))).toEqual({
       reason: 'open_entries',
     });
   });
 
   it("when the key has all its calls under way, and not for another key's", () => {
-    const item = quota(10n ** 9n, { busy: new Map([['key1', 2]]) });
+    const item = quota(10n ** 9n, { places: new Map([['key1', new Set(['a', 'b'])]]) });
     expect(planReserve(need({ maxConcurrency: 2 }), item)).toEqual({ reason: 'concurrency' });
     expect(planReserve(need({ maxConcurrency: 3 }), item)).toMatchObject({ amount: 2_100_000n });
     expect(planReserve(need({ maxConcurrency: 2, key: 'key2' }), item)).toMatchObject({ amount: 2_100_000n });
@@ -200,7 +197,7 @@ describe('what is held', () => {
     const balance = fc.bigInt({ min: -5n, max: 10n ** 14n });
     fc.assert(
       fc.property(estimates, pico, pico, balance, (estimate, input, output, available) => {
-        const price: Price = { type: 'token-billing', rule: 1, input, output };
+        const price = tokenPriceOf(input, output);
         const plan = planReserve(need({ price, estimate }), quota(available));
         const payment = 'reason' in plan ? { amount: 0n, limitedTo: 0 } : plan;
         const completion_tokens = estimate.n * (payment.limitedTo ?? estimate.outputTokensMax);

@@ -46,7 +46,10 @@ describe('what a caller sends cannot get past the reserve', () => {
       'a part of another type',
       {
         messages: [
-          { role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'x'.repeat(40_000), format: 'mp3' } }] },
+          {
+            role: 'user',
+            content: [{ type: 'input_audio', input_audio: { data: 'x'.repeat(40_000), format: 'mp3' } }],
+          },
         ],
       },
     ],

@@ -1,6 +1,7 @@
-/** All accounts with open reservations, for the sweeper. */
+/** All parts of accounts with open reservations, for the sweeper. */
 import { paginateScan, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { QuotaScan } from '../../../relay/ports/stores/quota-store.ts';
+import { partOf } from './part-keys.ts';
 import { readQuota } from './quota-attributes.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 
@@ -20,7 +21,7 @@ export function dynamoQuotaScan(client: DynamoDBClient, stack: string): QuotaSca
   return {
     async *open() {
       for await (const { Items = [] } of paginateScan({ client }, input))
-        yield* Items.map((item) => ({ account: item['account']?.S ?? '', read: () => readQuota(item) }));
+        yield* Items.map((item) => ({ ...partOf(item), read: () => readQuota(item) }));
     },
   };
 }
