@@ -18,9 +18,9 @@ export const ratesFromAbove = ratesOf(
 
 /** No more than the smallest of them. */
 export const ratesFromBelow = ratesOf(
-  '(.52D0.)5).(3QZs)<*DD(DDDD(XRUW|)9D2=DDDDD(WtUuG(0(D*<,@D(Us,(w|*<D61+(+()Pq(ip(' +
-    '/:DDA+)+903d.qi|?<DDD(+<()]X(Ljy/8DD(.-(7DoMcbn|*DDBB7:37)(r`Go.E@D(D(D((0Dc(C_|' +
-    '7(DD((+((((0|NMU*(D0((((DD],4AiU7(DDD(((7DBMd46x((D:(ADD@ANgT(Ki7D;(+0(D.()Z(Bv7',
+  '(.52D0.)5).(3JZs)<*DD(DDDD(XRNW|)9D2=DDDDD(WtNuG(0(D*<,@D(Us,(w|*<D61+(+()Pq(_p(' +
+    '/:DDA+)+903d.fi|?<DDD(+<()]X(Fjy/8DD(.-(7DoMcYn|*DDBB7:37)(r`Bo.E@D(D(D((0Dc(>_|' +
+    '7(DD((+((((0|HMU*(D0((((DD],4=iU7(DDD(((7DBMd26x((D:(ADD@ANgT(Ki7D;(+0(D.()Z(>v7',
 );
 
 function ratesOf(coded: string): Float64Array {
