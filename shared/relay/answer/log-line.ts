@@ -44,10 +44,18 @@ export function answerLine({ call, report, billed, measure, ending }: AnswerFact
     first_content_ms: report.firstContentMs,
     ...(counted && { ...tokens, usage_estimated: measure.estimated }),
     usage_clamped: report.usageClamped || undefined,
+    ...limitFields(call, measure),
     charge: billed.charge,
     plan_slot: billed.planSlot,
   };
 }
+
+/** The limit that the balance lowered. */
+const limitFields = (
+  { limitLowered = false, outputTokensLimit }: ChatCall,
+  { atLimit }: Measure,
+): Pick<RequestLog, 'limited_by' | 'max_tokens' | 'limit_reached'> =>
+  limitLowered ? { limited_by: 'balance', max_tokens: outputTokensLimit, limit_reached: atLimit } : {};
 
 /** Known facts about a refused request. Facts of checks after the refusal are missing. */
 export interface RefusedFacts {

@@ -20,6 +20,8 @@ export interface Measure {
   estimated: boolean;
   /** Output was streamed to the client. */
   anyContent: boolean;
+  /** An answer ended because of its limit on output tokens. */
+  atLimit: boolean;
 }
 
 /**
@@ -32,6 +34,7 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
   #last: ChatChunk | undefined;
   readonly #output = new TextShape();
   #anyContent = false;
+  #atLimit = false;
   #usage: ChatUsage | undefined;
 
   /** `quota`: the cost of a usage in yuan; only in official mode. */
@@ -46,10 +49,10 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
    * their cache counts.
    */
   measure(reported?: ChatUsage): Measure {
-    const anyContent = this.#anyContent;
-    if (this.#usage) return { usage: this.#usage, estimated: false, anyContent };
+    const seen = { anyContent: this.#anyContent, atLimit: this.#atLimit };
+    if (this.#usage) return { usage: this.#usage, estimated: false, ...seen };
     if (reported && reported.completion_tokens >= this.#output.tokensFromBelow * reportedShareMin)
-      return { usage: boundedUsage(reported), estimated: false, anyContent };
+      return { usage: boundedUsage(reported), estimated: false, ...seen };
     const completion = Math.ceil(this.#output.tokens);
     const prompt = reported?.prompt_tokens ?? this.#promptTokensEstimate();
     const details = reported?.prompt_tokens_details ?? noCache;
@@ -60,12 +63,13 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
       prompt_tokens_details: details,
       completion_tokens_details: { reasoning_tokens: 0 },
     };
-    return { usage: boundedUsage(usage), estimated: true, anyContent };
+    return { usage: boundedUsage(usage), estimated: true, ...seen };
   }
 
   push(chunk: ChatChunk): ChatChunk[] {
     this.#last = chunk;
-    for (const { delta } of chunk.choices) {
+    for (const { delta, finish_reason: reason } of chunk.choices) {
+      if (reason === 'length') this.#atLimit = true;
       const text = deltaText(delta);
       if (text !== '') this.#anyContent = true;
       this.#output.add(text);

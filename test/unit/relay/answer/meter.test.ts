@@ -30,7 +30,7 @@ describe('the split of a prompt', () => {
     const meter = new Meter(() => 1);
     meter.push(textChunk('hello'));
     expect(meter.push(chunkOf({ usage }))).toEqual([chunkOf({ usage })]);
-    expect(meter.measure()).toEqual({ usage, estimated: false, anyContent: true });
+    expect(meter.measure()).toEqual({ usage, estimated: false, anyContent: true, atLimit: false });
   });
 
   it('never exceeds the prompt, for neither of them', () => {

@@ -7,7 +7,7 @@ import {
   yuan,
   type BillingOptions,
 } from '../../../support/billing-rig.ts';
-import { hello, type Answer } from '../../../support/core-rig.ts';
+import { delta, done, finish, hello, usage, type Answer } from '../../../support/core-rig.ts';
 
 const rigOf = (available: bigint, options: BillingOptions = {}): BillingRig =>
   new BillingRig(options).upstream({ steps: hello }).granted(available);
@@ -68,8 +68,18 @@ describe('a balance that covers the input but not all', () => {
     const answer = await rig.call(body);
     expect(answer.status).toBe(200);
     expect(answer.headers).toMatchObject(limited);
+    expect(rig.logged[0]).toMatchObject({ limited_by: 'balance', max_tokens: 1239, limit_reached: false });
     const limits = Object.entries(rig.sent[0]?.json ?? {}).filter(([name]) => name.startsWith('max_'));
     expect(Object.fromEntries(limits)).toEqual(sent);
+  });
+
+  it('says so in the log when the lowered limit ends the answer', async () => {
+    const rig = rigOf(available).upstream({ steps: [delta('Hel'), finish('length'), usage(7, 1239), done] });
+    expect((await rig.call(ask)).text).toContain('"finish_reason":"length"');
+    expect(rig.logged[0]).toMatchObject({ limited_by: 'balance', limit_reached: true });
+    const whole = rigOf(1_000n * yuan);
+    await whole.call(ask);
+    expect(whole.logged[0]).not.toHaveProperty('limited_by');
   });
 
   it('says so on streams and on refusals of the upstream too', async () => {
