@@ -36,6 +36,16 @@ const longText = 100;
 export const hasMedia = ({ messages }: EstimatedCall['request']): boolean =>
   messages.some(({ content }) => typeof content === 'object' && content?.some(({ type }) => type !== 'text'));
 
+/** Loads what estimates pictures, files and sound. Undefined: the request has text alone. */
+export async function mediaFor(
+  request: EstimatedCall['request'],
+  imageTokens: number | undefined,
+): Promise<MediaEstimator | undefined> {
+  if (!hasMedia(request)) return undefined;
+  const { mediaEstimator } = await import('./media-tokens.ts');
+  return mediaEstimator(imageTokens);
+}
+
 /** `media`: for requests with content beside text. */
 export function estimateInput({ request, unknown }: EstimatedCall, media?: MediaEstimator): InputEstimate {
   const { messages, ...fields } = request;

@@ -1,5 +1,4 @@
-import { commonCharacters } from './common-characters.ts';
-import { ratesFromAbove, ratesFromBelow, ratesUnbiased } from './token-rates.ts';
+import { commonCharacters, ratesFromAbove, ratesFromBelow, ratesUnbiased } from './token-rates.ts';
 
 /**
  * How often each class of character follows each other class in a text. Three estimates of its tokens come from these
@@ -59,9 +58,6 @@ export class TextShape {
     return sum;
   }
 }
-
-/** The unbiased estimate of one text, in fractions of a token. */
-export const estimateTokens = (text: string): number => new TextShape().add(text).tokens;
 
 const classOfRepeats = 0;
 const classOfStart = 2;

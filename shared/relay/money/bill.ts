@@ -2,7 +2,7 @@
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
 import { cacheCounts } from '../../billing/cache-counts.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/call-charge.ts';
-import { estimateInput } from '../../billing/estimate/input-tokens.ts';
+import { estimateInput, mediaFor } from '../../billing/estimate/input-tokens.ts';
 import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
 import { costOf, mostRates, type Price } from '../../billing/price.ts';
 import type { CallEstimate } from '../../billing/reservation.ts';
@@ -10,7 +10,6 @@ import type { CloseRecord } from '../../billing/quota-item.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChatUsage } from '../../wire/chat-response.ts';
 import { ruleLimitsOf } from '../call/output-limit.ts';
-import { mediaFor } from './media.ts';
 import { reservationRequestOf, priceOfCall, type BillableCall } from './reservation-request.ts';
 import { rateHeaders } from './reserve-refusals.ts';
 import type { Reservation } from './reservation.ts';
