@@ -60,6 +60,8 @@ async function buildFunction(name: string, folders: BuildFolders): Promise<Built
     target: 'node24',
     mainFields: ['module', 'main'],
     minify: true,
+    // Written as they are, characters outside ASCII take half the bytes of their escapes.
+    charset: 'utf8',
     legalComments: 'none',
     plugins: startPlugins,
     // Lets a function outside the project, such as one of a test, resolve the project's packages.

@@ -18,7 +18,7 @@ function randomOf(seed: number): () => number {
 const filesOf = (folder: string, end: string): string =>
   readdirSync(new URL(folder, root), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith(end))
-    .sort()
+    .toSorted()
     .slice(0, 12)
     .map((name) => readFileSync(new URL(`${folder}/${name}`, root), 'utf8').slice(0, 3_000))
     .join('\n');

@@ -13,7 +13,7 @@ const azure = { type: 'azure', endpoint: 'https://r.openai.azure.com/openai/v1' 
 const gemini = { type: 'gemini' };
 const anthropic = { type: 'anthropic' };
 const bedrock = { type: 'bedrock', region: 'us-west-2' };
-const names = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'];
+const names = new Set(['max_tokens', 'max_completion_tokens', 'max_output_tokens']);
 
 /** The limits of the request that goes up. */
 async function limits(row: object, { body = ask, ...options }: Options = {}): Promise<Sent> {
@@ -23,7 +23,7 @@ async function limits(row: object, { body = ask, ...options }: Options = {}): Pr
     .granted(10_000n * yuan)
     .call(body);
   const json: Record<string, unknown> = rig.sent[0]?.json ?? {};
-  return Object.fromEntries(Object.entries(json).filter(([field]) => names.includes(field)));
+  return Object.fromEntries(Object.entries(json).filter(([field]) => names.has(field)));
 }
 
 type Options = ConstructorParameters<typeof BillingRig>[0] & { body?: object };
