@@ -26,7 +26,10 @@ export interface QuotaItem {
   places: Map<string, ReadonlySet<string>>;
   /** The same, as versions before parts counted it: key -> calls. Only their open entries still change it. */
   busy: Map<string, number>;
-  /** Keys with a rate limit: key -> calls in its latest minute. */
+  /**
+   * The latest minute of the account, under `accountRate`, if it has a limit. Versions before this one counted
+   * the minutes of keys here.
+   */
   rate: Map<string, RateCount>;
   /** The last close. The ledger row of that write is built from it. */
   last: CloseRecord | undefined;
@@ -36,7 +39,12 @@ export interface RateCount {
   /** Minutes since the epoch. */
   minute: number;
   count: number;
+  /** Input tokens of calls that began in it, and output tokens of calls that ended in it. */
+  tokens?: number | undefined;
 }
+
+/** The name of the account's own minute in `rate`, which no key can have. */
+export const accountRate = 'account';
 
 /** An open reservation, with everything that is needed to close it. */
 export interface OpenEntry {
@@ -53,6 +61,8 @@ export interface OpenEntry {
   price: string;
   /** The plan slot that counts this call; empty: none. */
   slot: string;
+  /** The period of the key's budget that holds the amount too; absent: none. */
+  budget?: string | undefined;
   /** Opened by a version before parts, which counted the call in `busy`: the close decrements that. */
   busy: boolean;
   official: boolean;

@@ -22,8 +22,19 @@ export interface ReserveWrite extends PartOfAccount {
   slot?: { key: string; staleKey: string; limit: number | null } | undefined;
   /** The key's concurrency limit in this part. */
   place?: { key: string; max: number } | undefined;
-  /** The key's rate limit. `starts`: the write assumes that this call is the first of its minute. */
-  rate?: { key: string; minute: number; max: number; starts: boolean } | undefined;
+  /** The account's limits of calls and tokens a minute in this part. */
+  rate?: RateWrite | undefined;
+}
+
+export interface RateWrite {
+  minute: number;
+  /** Absent: no limit. */
+  max?: number | undefined;
+  tokensMax?: number | undefined;
+  /** Tokens of the call's input. */
+  tokens: number;
+  /** The write assumes that this call is the first of its minute. */
+  starts: boolean;
 }
 
 /**
@@ -36,6 +47,8 @@ export interface CloseWrite extends PartOfAccount {
   /** Remove the call from its plan slot's count, because it failed without output. */
   releaseSlot: boolean;
   closeRecord: CloseRecord;
+  /** Tokens of the call's output, for an account with a limit of tokens a minute. */
+  rateTokens?: number | undefined;
   /** Refused if the lease was renewed since the entry was read: the call still runs. */
   ifNotRenewed?: boolean | undefined;
 }

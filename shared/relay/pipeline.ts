@@ -89,7 +89,7 @@ export async function payAndAnswer(
     ...call,
     ...known,
     outputTokensLimit,
-    limitLowered: bill.limitedTo !== undefined,
+    limitedBy: bill.limitedBy,
   });
   const dispatched = new Dispatch(ports, paid);
   const recorder =

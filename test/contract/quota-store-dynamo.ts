@@ -51,8 +51,8 @@ export const attributesOf = (item: QuotaItem): Attributes => ({
   open: mapAttribute(item.open, entryAttribute),
   plan: mapAttribute(item.plan, numberAttribute),
   busy: mapAttribute(item.busy, numberAttribute),
-  rate: mapAttribute(item.rate, ({ minute, count }) => ({
-    M: { minute: numberAttribute(minute), count: numberAttribute(count) },
+  rate: mapAttribute(item.rate, ({ minute, count, tokens = 0 }) => ({
+    M: { minute: numberAttribute(minute), count: numberAttribute(count), tokens: numberAttribute(tokens) },
   })),
   ...(item.last && { last: closeRecordAttribute(item.last) }),
 });

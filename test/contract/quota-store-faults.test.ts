@@ -8,6 +8,7 @@ import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.t
 import { refuse } from '../../shared/relay/http/refusal.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import { recordedLog, type RecordedLog } from '../unit/adapters/telemetry/recorded-log.ts';
+import { MemoryKeyCounters } from '../support/memory-key-counters.ts';
 import { openDynamoStore } from './quota-store-dynamo.ts';
 import { FaultyDynamo, QuickClock, type Fault } from './quota-store-faults.ts';
 import { entryOf, itemOf } from './quota-store-rig.ts';
@@ -36,7 +37,13 @@ async function begin(available = 100n): Promise<void> {
   faulty = new FaultyDynamo(dynamo.endpoint);
   clock = new QuickClock();
   log = recordedLog();
-  reservations = new Reservations({ clock, random: { next: () => 0.9 }, quotas: faulty.store, log });
+  reservations = new Reservations({
+    clock,
+    random: { next: () => 0.9 },
+    quotas: faulty.store,
+    counters: new MemoryKeyCounters(),
+    log,
+  });
 }
 
 function reservationRequest(id = 'call'): ReservationRequest {

@@ -26,6 +26,8 @@ const slots = fc
 const rates = fc.record({
   minute: fc.integer({ min: minute, max: minute + 2 }),
   max: fc.integer({ min: 0, max: 2 }),
+  tokensMax: maybe(fc.nat(3)),
+  tokens: fc.nat(2),
   starts: fc.boolean(),
 });
 
@@ -43,7 +45,7 @@ const reserves = shapes.map(({ id, key, amount, slot, placeMax, rate }): [string
   const place = placeMax === undefined ? undefined : { key, max: placeMax };
   const write = (account: string) => {
     const { entry, ...rest } = reserveOf(account, { id, amount, slot, place });
-    return { ...rest, entry: { ...entry, key }, rate: rate && { key, ...rate } };
+    return { ...rest, entry: { ...entry, key }, rate };
   };
   return [`reserve ${id}`, (store, account) => store.reserve(write(account))];
 });

@@ -1,6 +1,6 @@
 /** The contract of the quota store: what every implementation of it does, case by case. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { accountRate, imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import {
   closeOf,
   entryOf,
@@ -18,11 +18,12 @@ type Given = Partial<QuotaItem>;
 
 const counted = (name: string, count: number) => new Map([[name, count]]);
 const placed = (...ids: string[]) => new Map([[key, new Set(ids)]]);
-const rated = (at: number, count: number) => new Map([[key, { minute: at, count }]]);
+const rated = (at: number, count: number, tokens = count) =>
+  new Map([[accountRate, { minute: at, count, tokens }]]);
 const openEntries = (count: number) =>
   new Map(Array.from({ length: count }, (_, index) => [`open${index}`, entryOf()]));
 const huge = 10n ** 24n + 7n;
-const rate = (max: number, starts: boolean, at = minute) => ({ key, minute: at, max, starts });
+const rate = (max: number, starts: boolean, at = minute) => ({ minute: at, max, starts, tokens: 1 });
 
 /** What is given, what is asked for, and what a done reserve shows. */
 const admitted: [string, Given, ReserveWish, object][] = [
@@ -55,8 +56,13 @@ const admitted: [string, Given, ReserveWish, object][] = [
     { place: { key, max: 3 } },
     { places: placed('a', 'b', 'call') },
   ],
-  ['a key’s first call', {}, { rate: rate(1, true) }, { rate: rated(minute, 1) }],
-  ['a key’s next call', { rate: rated(minute, 1) }, { rate: rate(2, false) }, { rate: rated(minute, 2) }],
+  ['an account’s first call of a minute', {}, { rate: rate(1, true) }, { rate: rated(minute, 1) }],
+  [
+    'an account’s next call',
+    { rate: rated(minute, 1) },
+    { rate: rate(2, false) },
+    { rate: rated(minute, 2) },
+  ],
   ['a new minute', { rate: rated(minute - 1, 9) }, { rate: rate(9, true) }, { rate: rated(minute, 1) }],
 ];
 
@@ -76,6 +82,17 @@ const refused: [string, Given | undefined, ReserveWish][] = [
   ['a key at its limit', { places: placed('a', 'b', 'c') }, { place: { key, max: 3 } }],
   ['a key that may make no call', {}, { place: { key, max: 0 } }],
   ['a full minute', { rate: rated(minute, 2) }, { rate: rate(2, false) }],
+  [
+    'a minute whose tokens are used',
+    { rate: rated(minute, 1, 5) },
+    { rate: { ...rate(9, false), tokensMax: 5 } },
+  ],
+  ['a share of no calls', {}, { rate: rate(0, true) }],
+  [
+    'a share of no calls in a minute that was counted ahead',
+    { rate: rated(minute + 1, 0) },
+    { rate: rate(0, true) },
+  ],
   ['a minute that another call began', { rate: rated(minute, 1) }, { rate: rate(9, true) }],
   ['a minute that nobody began', {}, { rate: rate(9, false) }],
   ['the next call of a minute that is over', { rate: rated(minute - 1, 1) }, { rate: rate(9, false) }],

@@ -70,10 +70,10 @@ export class Watch {
       );
     }
     if (!rate) return;
-    const minute = `${rate.key}@${rate.minute}`;
+    const minute = String(rate.minute);
     const calls = (tally.rate.get(minute) ?? 0) + 1;
     tally.rate.set(minute, calls);
-    hold(calls <= rate.max, `${calls} calls in a minute of ${rate.max}`);
+    hold(calls <= (rate.max ?? Infinity), `${calls} calls in a minute of ${rate.max}`);
   }
 
   #closed({ before, account, close }: Change): void {

@@ -8,6 +8,7 @@ import { grantApplierIn, StoredGrants } from './grants.ts';
 import { LedgerStream, StoredLedger } from './ledger-stream.ts';
 import type { Mutant } from './mutant.ts';
 import { Network, networkedQuotas, smooth, type Roughness } from './networked-store.ts';
+import { MemoryKeyCounters } from '../support/memory-key-counters.ts';
 import { Scheduler } from './scheduler.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { Server } from './server.ts';
@@ -31,6 +32,7 @@ export class World {
   readonly scheduler: Scheduler;
   readonly watch = new Watch();
   readonly quotas: StoredQuotas;
+  readonly counters = new MemoryKeyCounters();
   readonly grants: StoredGrants;
   readonly ledger: StoredLedger;
   readonly stream: LedgerStream;
@@ -182,7 +184,12 @@ export class World {
 
   #newServer(): Server {
     const [environment, network] = this.place(this.hazards, this.roughness);
-    const server = new Server(environment, network, this.quotas, this.random, this.#log(environment));
+    const server = new Server(environment, network, {
+      quotas: this.quotas,
+      counters: this.counters,
+      random: this.random,
+      log: this.#log(environment),
+    });
     this.#servers.push(server);
     return server;
   }

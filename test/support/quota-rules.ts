@@ -2,11 +2,12 @@
  * What the conditional writes of reservations do to a part of an account, in plain code: what the memory store runs on and
  * what DynamoDB's expressions are compared with.
  */
-import { type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { accountRate, type QuotaItem, type RateCount } from '../../shared/billing/quota-item.ts';
 import {
   refundOf,
   type CloseWrite,
   type FreePlacesWrite,
+  type RateWrite,
   type RenewWrite,
   type ReserveWrite,
 } from '../../shared/billing/quota-writes.ts';
@@ -21,9 +22,11 @@ export function mayReserve(item: QuotaItem, write: ReserveWrite): boolean {
   if (slot && slot.limit !== null && (item.plan.get(slot.key) ?? 0) >= slot.limit) return false;
   if (place && (item.places.get(place.key)?.size ?? 0) >= place.max) return false;
   if (!rate) return true;
-  const counted = item.rate.get(rate.key);
-  if (rate.starts) return counted === undefined || counted.minute < rate.minute;
-  return counted?.minute === rate.minute && counted.count < rate.max;
+  const { max = Infinity, tokensMax = Infinity } = rate;
+  const counted = item.rate.get(accountRate);
+  if (rate.starts)
+    return (counted === undefined || counted.minute < rate.minute) && Math.min(max, tokensMax) > 0;
+  return counted?.minute === rate.minute && counted.count < max && (counted.tokens ?? 0) < tokensMax;
 }
 
 /** The item after a reserve that `mayReserve` allows. */
@@ -37,12 +40,13 @@ export function afterReserve(item: QuotaItem, write: ReserveWrite): QuotaItem {
     next.plan.set(slot.key, (next.plan.get(slot.key) ?? 0) + 1);
   }
   if (place) next.places.set(place.key, new Set([...(next.places.get(place.key) ?? []), write.id]));
-  if (rate)
-    next.rate.set(rate.key, {
-      minute: rate.minute,
-      count: rate.starts ? 1 : (next.rate.get(rate.key)?.count ?? 0) + 1,
-    });
+  if (rate) next.rate.set(accountRate, counted(rate, next));
   return next;
+}
+
+function counted({ minute, tokens, starts }: RateWrite, item: QuotaItem): RateCount {
+  const before = starts ? undefined : item.rate.get(accountRate);
+  return { minute, count: (before?.count ?? 0) + 1, tokens: (before?.tokens ?? 0) + tokens };
 }
 
 /** Whether what is open under the id is what this close is about: a tombstone may have taken its place. */
@@ -62,6 +66,9 @@ export function afterClose(item: QuotaItem, write: CloseWrite): QuotaItem {
   next.last = closeRecord;
   if (write.releaseSlot && entry.slot !== '') next.plan.set(entry.slot, (next.plan.get(entry.slot) ?? 0) - 1);
   if (entry.busy) next.busy.set(entry.key, (next.busy.get(entry.key) ?? 0) - 1);
+  const minute = next.rate.get(accountRate);
+  if (write.rateTokens !== undefined && minute)
+    next.rate.set(accountRate, { ...minute, tokens: (minute.tokens ?? 0) + write.rateTokens });
   dropPlaces(next, entry.key, [write.id]);
   return next;
 }

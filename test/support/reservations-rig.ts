@@ -6,6 +6,7 @@ import type { ReserveNeed } from '../../shared/billing/reservation.ts';
 import type { Reservation, ReservationRequest } from '../../shared/relay/money/reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';
+import { MemoryKeyCounters } from './memory-key-counters.ts';
 import { MemoryQuotaStore } from './memory-quota-store.ts';
 import { tokenPriceOf } from './prices.ts';
 import { RoughQuotaStore } from './rough-quota-store.ts';
@@ -39,6 +40,7 @@ export class ReservationsRig {
   readonly store = new RoughQuotaStore(this.memory, this.clock);
   readonly events: { name: string; fields: Record<string, unknown> }[] = [];
   readonly reservations = this.otherReservations();
+  readonly counters = new MemoryKeyCounters();
   #ids = 0;
 
   /** The reservations of another environment: the same store, but nothing seen yet. */
@@ -47,6 +49,7 @@ export class ReservationsRig {
       clock: this.clock,
       random: { next: () => 0.5 },
       quotas: this.store,
+      counters: this.counters,
       log: {
         request: () => {},
         fault: () => {},

@@ -33,7 +33,9 @@ export interface PartPosition {
 export function needOn(need: ReserveNeed, at: PartPosition): ReserveNeed {
   const { parts, part } = at;
   if (parts === 1) return need;
-  const { slots, maxConcurrency, accountConcurrency } = need;
+  const { slots, maxConcurrency, accountConcurrency, accountRpm, accountTpm } = need;
+  const share = (limit: number | undefined): number | undefined =>
+    limit === undefined ? undefined : shareOf(limit, parts, part);
   return {
     ...need,
     slots: slots.map((slot) => ({
@@ -41,8 +43,9 @@ export function needOn(need: ReserveNeed, at: PartPosition): ReserveNeed {
       limit: slot.limit === null ? null : shareOf(slot.limit, parts, part),
     })),
     maxConcurrency: maxConcurrency === undefined ? undefined : placeShare(need, maxConcurrency, at),
-    accountConcurrency:
-      accountConcurrency === undefined ? undefined : shareOf(accountConcurrency, parts, part),
+    accountConcurrency: share(accountConcurrency),
+    accountRpm: share(accountRpm),
+    accountTpm: share(accountTpm),
   };
 }
 
@@ -56,9 +59,7 @@ export function pickPart(
   chance: number,
 ): number {
   if (parts === 1) return 0;
-  const { key, maxConcurrency, rpm } = need;
-  // The minutes of a key's rate limit are counted in one place.
-  if (rpm !== undefined) return firstPartOf(key, parts);
+  const { key, maxConcurrency } = need;
   if (maxConcurrency !== undefined)
     return (firstPartOf(key, parts) + Math.floor(chance * placeParts(maxConcurrency, parts))) % parts;
   const slot = roomySlots(need.slots, plan)[0];

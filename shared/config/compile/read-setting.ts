@@ -3,6 +3,7 @@ import { explainIssues } from '../../wire/issue-sentence.ts';
 import { attributeOf, readRow } from '../rows/read-row.ts';
 import type { RowReading } from '../rows/read-row.ts';
 import type { StandIn, TableReader } from './read-table.ts';
+import { readAlerts } from '../rows/alerts-setting.ts';
 import { readSearch } from '../rows/search-setting.ts';
 import { SettingRow, settingValues } from '../rows/setting-row.ts';
 import type { Settings } from '../rows/settings.ts';
@@ -31,9 +32,11 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
       defaultOutputTokens: limits.default_output_tokens,
       requestSeconds: limits.request_seconds,
       stateDays: limits.state_days,
+      countFree: limits.count_free,
     },
   }),
   search: readSearch,
+  alerts: readAlerts,
 };
 
 /** Reads one row of `settings`. Returns the settings that the row changes. */

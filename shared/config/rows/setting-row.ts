@@ -3,6 +3,7 @@ import { isTimeZone } from '../../billing/budget-period.ts';
 import { daysUpTo, flag, positiveInteger, rowId, secondsUpTo, text, textList } from './attribute-schemas.ts';
 import { SearchValue } from './search-setting.ts';
 import { defaultSettings } from './settings.ts';
+import { AlertsValue } from './alerts-setting.ts';
 
 /**
  * The table `settings`: each row is {name, value}. There is one schema for each name; an unknown name is a
@@ -21,10 +22,12 @@ export const settingValues = {
       default_output_tokens: z._default(positiveInteger, defaultSettings.limits.defaultOutputTokens),
       request_seconds: z._default(secondsUpTo(890), defaultSettings.limits.requestSeconds),
       state_days: z._default(daysUpTo(90), defaultSettings.limits.stateDays),
+      count_free: z._default(flag, true),
     },
-    'a map {default_output_tokens, request_seconds, state_days}',
+    'a map {default_output_tokens, request_seconds, state_days, count_free}',
   ),
   search: SearchValue,
+  alerts: AlertsValue,
 } as const;
 
 export const SettingRow = z.strictObject({ name: rowId, value: z.unknown() });

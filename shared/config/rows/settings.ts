@@ -11,9 +11,27 @@ export interface Settings {
   corsOrigins: string[];
   /** The calendar of budgets. Absent in snapshots of the version before this one: UTC. */
   timeZone?: string | undefined;
-  limits: { defaultOutputTokens: number; requestSeconds: number; stateDays: number };
+  limits: {
+    defaultOutputTokens: number;
+    requestSeconds: number;
+    stateDays: number;
+    /** Free calls are counted in the account, too. Absent in snapshots of the version before this one: true. */
+    countFree?: boolean | undefined;
+  };
   /** Absent: models named `web-...` answer without a search. */
   search?: SearchSettings;
+  /** Absent: alerts go to the stack's topic and to the contacts of accounts that need no signature. */
+  alerts?: AlertSettings;
+}
+
+/** Whom the relay tells about accounts, and how long before a date. */
+export interface AlertSettings {
+  webhook?: string | undefined;
+  /** A secret reference. Absent: nothing is posted. */
+  secret?: string | undefined;
+  /** Days before the end of a plan, and of a key, at which it is reported. */
+  planDays: number;
+  keyDays: number;
 }
 
 /** Web search provider settings. */
@@ -35,5 +53,8 @@ export const defaultSettings: Settings = {
   contact: '',
   page: true,
   corsOrigins: [],
-  limits: { defaultOutputTokens: 16_384, requestSeconds: 600, stateDays: 30 },
+  limits: { defaultOutputTokens: 16_384, requestSeconds: 600, stateDays: 30, countFree: true },
 };
+
+/** Used without the setting `alerts`. */
+export const defaultAlerts: AlertSettings = { planDays: 7, keyDays: 7 };

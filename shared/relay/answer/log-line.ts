@@ -50,12 +50,12 @@ export function answerLine({ call, report, billed, measure, ending }: AnswerFact
   };
 }
 
-/** The limit that the balance lowered. */
+/** The limit that balance or budget lowered. */
 const limitFields = (
-  { limitLowered = false, outputTokensLimit }: ChatCall,
+  { limitedBy, outputTokensLimit }: ChatCall,
   { atLimit }: Measure,
 ): Pick<RequestLog, 'limited_by' | 'max_tokens' | 'limit_reached'> =>
-  limitLowered ? { limited_by: 'balance', max_tokens: outputTokensLimit, limit_reached: atLimit } : {};
+  limitedBy ? { limited_by: limitedBy, max_tokens: outputTokensLimit, limit_reached: atLimit } : {};
 
 /** Known facts about a refused request. Facts of checks after the refusal are missing. */
 export interface RefusedFacts {

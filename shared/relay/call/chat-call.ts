@@ -31,8 +31,8 @@ export interface ChatCall extends CanonicalCall {
    * `outputTokensAsked`.
    */
   readonly outputTokensLimit?: number | undefined;
-  /** That limit is below what the call would have been sent otherwise. */
-  readonly limitLowered?: boolean;
+  /** What made that limit lower than it would have been otherwise. */
+  readonly limitedBy?: 'balance' | 'budget' | undefined;
   /** Number of declared tools that were dropped because no upstream of the call's dialect supports them. */
   readonly droppedTools: number | undefined;
   /** The state of earlier turns that came back or was kept, by assistant message. */

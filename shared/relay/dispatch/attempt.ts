@@ -168,7 +168,7 @@ export class Attempt {
   }
 
   #refused(): RefusedAttempt {
-    const { request, limitLowered = false } = this.#call;
+    const { request, limitedBy } = this.#call;
     return {
       built: this.#built,
       type: channelTypes[this.#candidate.channel.type],
@@ -176,7 +176,7 @@ export class Attempt {
       dialectName: this.#origin?.dialect,
       hadContent: this.#hasContent,
       hadTools: (request.tools?.length ?? 0) > 0,
-      limitLowered,
+      limitLowered: limitedBy !== undefined,
     };
   }
 

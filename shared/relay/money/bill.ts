@@ -88,6 +88,11 @@ export class Bill {
     return this.#reservation?.payment.limitedTo;
   }
 
+  /** What lowered the limit. Undefined: nothing did. */
+  get limitedBy(): 'balance' | 'budget' | undefined {
+    return this.limitedTo === undefined ? undefined : (this.#reservation?.payment.limitedBy ?? 'balance');
+  }
+
   /** The limit that must go upstream, because the balance pays no more. Undefined: it does not pay by tokens. */
   get outputTokensLimit(): number | undefined {
     const { slot, amount } = this.#reservation?.payment ?? { amount: 0n };
@@ -103,12 +108,11 @@ export class Bill {
   get headers(): Record<string, string> {
     const headers: Record<string, string> = {};
     if (this.limitedTo !== undefined) {
-      headers['x-relay-limited-by'] = 'balance';
+      headers['x-relay-limited-by'] = this.limitedBy ?? 'balance';
       headers['x-relay-max-tokens'] = String(this.limitedTo);
     }
     const { rpm } = this.#call.key;
-    const { item, entry } = this.#reservation ?? {};
-    const count = entry && item?.rate.get(entry.key)?.count;
+    const count = this.#reservation?.rateCount;
     if (rpm === undefined || count === undefined) return headers;
     Object.assign(headers, rateHeaders(rpm, Math.max(0, rpm - count), this.#clock.now()));
     return headers;

@@ -13,8 +13,9 @@ const tombstoneSeconds = 30;
 
 /**
  * Closes any applied try of a reserve, and puts a tombstone under its id, so that tries still in flight fail.
+ * Returns whether no try was applied, and none will be.
  */
-export async function guard(ports: ReservationsPorts, reserve: GuardedReserve): Promise<void> {
+export async function guard(ports: ReservationsPorts, reserve: GuardedReserve): Promise<boolean> {
   const { quotas, clock, log } = ports;
   const { account, part, id } = reserve;
   const backoff = new Backoff(ports, cancelBudgetMs);
@@ -32,7 +33,7 @@ export async function guard(ports: ReservationsPorts, reserve: GuardedReserve): 
       };
       const reply = await backoff.until(() => quotas.tombstone({ account, part, id, entry }));
       const applied = reply.done ? undefined : reply.item?.open.get(id);
-      if (!applied || applied.tombstone) return;
+      if (!applied || applied.tombstone) return inFlight === reserve.triesInFlight;
       const closeRecord: CloseRecord = { id, kind: 'released', charge: 0n, at };
       const close = { account, part, id, entry: applied, releaseSlot: true, closeRecord };
       await backoff.until(() => quotas.close(close));
@@ -40,4 +41,5 @@ export async function guard(ports: ReservationsPorts, reserve: GuardedReserve): 
   } catch {
     log.event('reserve_unknown', { request_id: id, account });
   }
+  return false;
 }

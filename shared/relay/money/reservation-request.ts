@@ -1,11 +1,14 @@
 /** Computes what a call reserves from the call, its price and the configuration. Must not read a store. */
 import { estimateInput } from '../../billing/estimate/input-tokens.ts';
 import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
+import { parseYuan } from '../../billing/amount.ts';
+import { budgetPeriod } from '../../billing/budget-period.ts';
 import { planSlots } from '../../billing/plans/plan-slots.ts';
 import { formatPrice, inputCost, type Price } from '../../billing/price.ts';
 import { priceOf } from '../../billing/price-rule.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
+import type { CallBudget } from './budget-hold.ts';
 import type { ReservationRequest } from './reservation.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { outputLimit, ruleLimitsOf } from '../call/output-limit.ts';
@@ -47,13 +50,16 @@ export interface ReservedCall {
   nowMs: number;
 }
 
-/** Undefined for a free call of a key without limits: nothing is reserved or counted. */
+/** Undefined for a free call without limits of key or account, if free calls are not counted. */
 export function reservationRequestOf(reserved: ReservedCall): ReservationRequest | undefined {
   const { call, price, media, nowMs } = reserved;
   const { key, model, snapshot, account } = call;
-  const limited = key.max_concurrency !== undefined || key.rpm !== undefined;
+  const limited = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm].some(
+    (limit) => limit !== undefined,
+  );
   const free = price.type === 'non-billing';
-  if (free && !limited && !model.official) return undefined;
+  const countsFree = snapshot.settings.limits.countFree ?? true;
+  if (free && !limited && !model.official && !countsFree) return undefined;
 
   const held = snapshot.settings.subscriptionEnabled ? account?.plan : undefined;
   const slots = planSlots({ plans: snapshot.plans, held, nowMs, model: model.base });
@@ -75,7 +81,9 @@ export function reservationRequestOf(reserved: ReservedCall): ReservationRequest
     },
     key: key.hash.slice(0, keyLength),
     maxConcurrency: key.max_concurrency,
-    rpm: key.rpm,
+    accountConcurrency: account?.concurrency,
+    accountRpm: account?.rpm,
+    accountTpm: account?.tpm,
     minute: Math.floor(nowMs / 60_000),
     takesNothing: free || model.official,
   };
@@ -87,7 +95,36 @@ export function reservationRequestOf(reserved: ReservedCall): ReservationRequest
     price: formatPrice(price, { prompt_tokens: input.unbiased }),
     official: model.official,
   };
+  const budget = need.takesNothing ? undefined : callBudget(call, need.key, nowMs);
   const refused = (reason: ReserveRefusal, item: QuotaItem): Refusal =>
-    reserveRefusal({ call, need, reason, item, nowMs, unknownPart: input.unknownPart });
-  return { account: key.account, parts: call.parts, deadlineMs: call.deadlineMs, need, entry, refused };
+    reserveRefusal({ call, need, reason, item, nowMs, budget, unknownPart: input.unknownPart });
+  return {
+    account: key.account,
+    parts: call.parts,
+    deadlineMs: call.deadlineMs,
+    need,
+    rpm: key.rpm,
+    budget,
+    entry,
+    refused,
+  };
+}
+
+/** A counter outlives its period, so that calls that end later find it. */
+const counterKeptMs = 48 * 60 * 60 * 1000;
+
+function callBudget(
+  { key, snapshot }: BillableCall,
+  keyPrefix: string,
+  nowMs: number,
+): CallBudget | undefined {
+  if (!key.budget) return undefined;
+  const { period, amount } = key.budget;
+  const { key: periodKey, resetsAtMs } = budgetPeriod(period, snapshot.settings.timeZone ?? 'UTC', nowMs);
+  const expires = Math.ceil((resetsAtMs + counterKeptMs) / 1000);
+  return {
+    counter: { key: keyPrefix, period: periodKey, expires },
+    most: parseYuan(amount) ?? 0n,
+    resetsAtMs,
+  };
 }

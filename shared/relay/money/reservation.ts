@@ -1,17 +1,20 @@
 /** What a call asks of the reservations, and what it gets. */
-import type { OpenEntry, QuotaItem } from '../../billing/quota-item.ts';
+import { accountRate, type OpenEntry, type QuotaItem } from '../../billing/quota-item.ts';
 import type { ReserveWrite } from '../../billing/quota-writes.ts';
 import type { Payment, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/ids.ts';
+import type { KeyCounters } from '../ports/stores/key-counters.ts';
 import type { QuotaStore } from '../ports/stores/quota-store.ts';
 import type { Log } from '../ports/telemetry.ts';
+import type { CallBudget } from './budget-hold.ts';
 
 export interface ReservationsPorts {
   clock: Clock;
   random: Random;
   quotas: QuotaStore;
+  counters: KeyCounters;
   log: Log;
 }
 
@@ -23,6 +26,9 @@ export interface ReservationRequest {
   /** When the call must end, in epoch milliseconds. */
   deadlineMs: number;
   need: ReserveNeed;
+  /** The key's limit of calls a minute. */
+  rpm?: number | undefined;
+  budget?: CallBudget | undefined;
   entry: Pick<OpenEntry, 'input' | 'key' | 'model' | 'price' | 'official'>;
   /** The refusal that the caller gets. `item`: the sums of the account at that time. */
   refused(reason: ReserveRefusal, item: QuotaItem): Refusal;
@@ -36,6 +42,10 @@ export interface Reservation {
   id: string;
   entry: OpenEntry;
   payment: Payment;
+  /** The account has a limit of tokens a minute, so the close adds the output. */
+  countsTokens: boolean;
+  /** Calls of the key in this minute, if it has a limit. */
+  rateCount?: number | undefined;
   /** The part after the reserve. Undefined: the reply was lost, and a repeat found the entry. */
   item: QuotaItem | undefined;
   /**
@@ -68,27 +78,50 @@ export interface ReserveTarget {
 
 /** The reserve of a payment on a part of the account. */
 export function reserveWriteOf(
-  { account, entry }: ReservationRequest,
+  { account, entry, budget }: ReservationRequest,
   { item, payment, need }: ReserveTarget,
   nowMs: number,
 ): ReserveWrite {
-  const { key, id, maxConcurrency, accountConcurrency, rpm } = need;
+  const { key, id, maxConcurrency, accountConcurrency, accountRpm, accountTpm } = need;
   const { parts, part } = item;
-  const counted = item.rate.get(key)?.minute;
+  const counted = item.rate.get(accountRate)?.minute;
   // Another environment's clock may be ahead; its later minute is then used.
   const minute = Math.max(need.minute, counted ?? 0);
   const slot = payment.slot?.key ?? '';
-  const shares = [payment.slot?.limit ?? undefined, maxConcurrency, accountConcurrency];
+  const shares = [
+    payment.slot?.limit ?? undefined,
+    maxConcurrency,
+    accountConcurrency,
+    accountRpm,
+    accountTpm,
+  ];
   return {
     account,
     part,
     id,
-    entry: { ...entry, until: leaseEnd(nowMs), amount: payment.amount, slot, busy: false, tombstone: false },
+    entry: {
+      ...entry,
+      until: leaseEnd(nowMs),
+      amount: payment.amount,
+      slot,
+      budget: payment.amount > 0n ? budget?.counter.period : undefined,
+      busy: false,
+      tombstone: false,
+    },
     atLeast: payment.atLeast,
     parts: shares.some((share) => share !== undefined) ? parts : undefined,
     openMax: accountConcurrency,
     slot: payment.slot,
     place: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency },
-    rate: rpm === undefined ? undefined : { key, minute, max: rpm, starts: counted !== minute },
+    rate:
+      accountRpm === undefined && accountTpm === undefined
+        ? undefined
+        : {
+            minute,
+            max: accountRpm,
+            tokensMax: accountTpm,
+            tokens: need.estimate.inputTokens,
+            starts: counted !== minute,
+          },
   };
 }

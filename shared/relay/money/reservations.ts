@@ -47,7 +47,14 @@ export class Reservations {
       return await tries.run();
     } catch (error) {
       const triesInFlight = tries.backoff.unknowns;
-      await this.#guard({ account, part: tries.part, id: need.id, entry, triesInFlight });
+      const nothingOpened = await this.#guard({
+        account,
+        part: tries.part,
+        id: need.id,
+        entry,
+        triesInFlight,
+      });
+      if (nothingOpened) await tries.hold?.release();
       throw error;
     }
   }
@@ -79,7 +86,8 @@ export class Reservations {
    */
   async close(reservation: Reservation, closeRecord: CloseRecord, releaseSlot: boolean): Promise<void> {
     const { account, part, id, entry } = reservation;
-    const write: CloseWrite = { account, part, id, entry, releaseSlot, closeRecord };
+    const rateTokens = reservation.countsTokens ? closeRecord.completionTokens : undefined;
+    const write: CloseWrite = { account, part, id, entry, releaseSlot, closeRecord, rateTokens };
     this.#guesses.closed(account, releaseSlot ? entry.slot : '');
     const leftMs = reservation.hostDeadlineMs - this.#ports.clock.now();
     const backoff = new Backoff(this.#ports, Math.max(settleBudgetMsMin, leftMs), settlePauseMsMax);
@@ -124,11 +132,11 @@ export class Reservations {
     }
   }
 
-  /** Ends the tries of a reserve that may still be applied. */
-  async #guard(reserve: GuardedReserve): Promise<void> {
-    if (reserve.triesInFlight === 0) return;
+  /** Ends the tries of a reserve that may still be applied. Returns whether none was and none will be. */
+  async #guard(reserve: GuardedReserve): Promise<boolean> {
+    if (reserve.triesInFlight === 0) return true;
     const { guard } = await import('./guard.ts');
-    await guard(this.#ports, reserve);
+    return guard(this.#ports, reserve);
   }
 }
 

@@ -2,19 +2,14 @@
  * The tries of one reserve: a first one on a guess, the next ones on what the store returned. Must never leave
  * a part while a try on it may still be applied.
  */
-import { emptyQuota, type OpenEntry, type QuotaItem } from '../../billing/quota-item.ts';
+import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
 import { needOn, pickPart, roomySlots } from '../../billing/parts/shares.ts';
-import {
-  isRefusal,
-  planReserve,
-  type Payment,
-  type ReserveNeed,
-  type ReserveRefusal,
-} from '../../billing/reservation.ts';
+import { isRefusal, planReserve, type ReserveNeed, type ReserveRefusal } from '../../billing/reservation.ts';
 import { refuse } from '../http/refusal.ts';
 import { StoreBusy } from '../ports/stores/store-errors.ts';
 import type { QuotaStore } from '../ports/stores/quota-store.ts';
 import { Backoff } from './backoff.ts';
+import type { BudgetHold } from './budget-hold.ts';
 import type { QuotaGuesses } from './quota-guesses.ts';
 import {
   hostDeadlineOf,
@@ -45,6 +40,8 @@ export class ReserveTries {
   readonly #endMs: number;
   /** The part of the last try. */
   part = 0;
+  /** Undefined: the key has no budget. */
+  hold: BudgetHold | undefined;
 
   constructor({ ports, guesses, request, mustWait }: ReserveTriesParts) {
     this.ports = ports;
@@ -64,22 +61,25 @@ export class ReserveTries {
   async run(): Promise<Reservation> {
     const { need } = this.request;
     this.#refuseAgain();
+    const rateCount = await this.#countCall();
+    await this.#openBudget();
     let item = this.#guessOn(this.request.parts);
     for (let tries = 0; tries < triesMax; tries += 1) {
-      const own = needOn(this.roomyNeed(item), item);
+      const own = { ...needOn(this.roomyNeed(item), item), budgetLeft: this.hold?.left };
       const payment = planReserve(own, item, { lastTry: tries === triesMax - 1 });
       if (isRefusal(payment)) {
         item = await this.#refusedOn(item, payment);
         continue;
       }
+      if (this.hold && !(await this.hold.covers(payment.amount))) continue;
       const write = reserveWriteOf(this.request, { item, payment, need: own }, this.ports.clock.now());
       this.part = item.part;
       const reply = await this.backoff.until(() => this.#send(write));
       if (reply.item) this.guesses.saw(reply.item);
-      if (reply.done) return this.#reservation(write.entry, payment, reply.item);
+      if (reply.done) return this.#reservation({ entry: write.entry, payment, item: reply.item, rateCount });
       // Refused, but the id is open: an earlier try, whose reply was lost, was applied.
       const applied = reply.item?.open.get(need.id);
-      if (applied) return this.#reservation(applied, payment, undefined);
+      if (applied) return this.#reservation({ entry: applied, payment, item: undefined, rateCount });
       item = await this.#next(item, reply.item);
     }
     throw refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
@@ -100,6 +100,22 @@ export class ReserveTries {
     const sums = this.guesses.refusalOf(account);
     const again = sums && planReserve(need, sums);
     if (sums && again && isRefusal(again) && isForMoney(again)) throw this.request.refused(again, sums);
+  }
+
+  /** Counts the call in its key's minute, if that has a limit. */
+  async #countCall(): Promise<number | undefined> {
+    const { need, rpm } = this.request;
+    if (rpm === undefined) return undefined;
+    const count = await this.backoff.until(() => this.ports.counters.countCall(need.key, need.minute, rpm));
+    if (count === undefined) throw this.request.refused({ reason: 'rate' }, emptyQuota(this.request.account));
+    return count;
+  }
+
+  async #openBudget(): Promise<void> {
+    const { budget } = this.request;
+    if (!budget) return;
+    const { BudgetHold } = await import('./budget-hold.ts');
+    this.hold = new BudgetHold(this.ports.counters, new Backoff(this.ports, reserveBudgetMs), budget);
   }
 
   /** A guess of one of the account's parts. */
@@ -134,6 +150,7 @@ export class ReserveTries {
       if (freed) return freed;
     }
     if (isForMoney(refusal)) this.guesses.sawRefusal(item);
+    if (refusal.reason === 'budget') refusal.isShared = this.hold?.isShared === true;
     throw this.request.refused(refusal, item);
   }
 
@@ -149,17 +166,19 @@ export class ReserveTries {
     return this.ports.quotas.reserve(write);
   }
 
-  #reservation(entry: OpenEntry, payment: Payment, item: QuotaItem | undefined): Reservation {
+  async #reservation(
+    reserved: Pick<Reservation, 'entry' | 'payment' | 'item' | 'rateCount'>,
+  ): Promise<Reservation> {
     const { account, need } = this.request;
+    await this.hold?.keep(reserved.entry.amount);
     const { unknowns } = this.backoff;
     return {
       account,
       part: this.part,
       id: need.id,
-      entry,
-      payment,
-      item,
-      triesInFlight: item ? unknowns : unknowns - 1,
+      ...reserved,
+      countsTokens: need.accountTpm !== undefined,
+      triesInFlight: reserved.item ? unknowns : unknowns - 1,
       hostDeadlineMs: hostDeadlineOf(this.request),
     };
   }

@@ -38,8 +38,8 @@ export interface RequestLog {
   /** The charge in yuan, as an exact decimal. */
   charge?: string | undefined;
   plan_slot?: string | undefined;
-  /** The balance lowered the limit on output tokens to `max_tokens`. */
-  limited_by?: 'balance' | undefined;
+  /** What lowered the limit on output tokens to `max_tokens`. */
+  limited_by?: 'balance' | 'budget' | undefined;
   max_tokens?: number | undefined;
   /** An answer ended at a limit that was lowered. */
   limit_reached?: boolean | undefined;
@@ -64,6 +64,7 @@ export const metricNames = [
   'LedgerPoisoned',
   'GrantPoisoned',
   'ReservationPoisoned',
+  'AlertUndelivered',
 ] as const;
 export type MetricName = (typeof metricNames)[number];
 

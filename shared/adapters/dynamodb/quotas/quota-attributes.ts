@@ -1,12 +1,12 @@
 /**
  * Converts the item of `quotas` to and from DynamoDB attributes. Amounts are bigints, because JavaScript
- * numbers would round them. An open entry is a list, because attribute names would double its size. The list is [until, amount, input, key, model, price, slot, flags]; flags are
+ * numbers would round them. An open entry is a list, because attribute names would double its size. The list is [until, amount, input, key, model, price, slot, flags, period of the budget]; the last is absent without one; flags are
  * b (busy), o (official), t (tombstone). The places of a key are a set in an attribute of its own, because
  * DynamoDB adds to sets and removes from them at the top level only, and drops a set with its last value.
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { cacheCounts } from '../../../billing/cache-counts.ts';
-import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from '../../../billing/quota-item.ts';
+import type { CloseKind, CloseRecord, OpenEntry, QuotaItem, RateCount } from '../../../billing/quota-item.ts';
 import { Poisoned } from '../../../relay/ports/stores/store-errors.ts';
 import type { Attributes } from '../attributes.ts';
 import { partOf } from './part-keys.ts';
@@ -35,6 +35,7 @@ export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
     textAttribute(entry.price),
     textAttribute(entry.slot),
     flagsAttribute(entry),
+    ...(entry.budget === undefined ? [] : [textAttribute(entry.budget)]),
   ],
 });
 
@@ -114,13 +115,14 @@ function placesOf(attributes: Attributes): QuotaItem['places'] {
   return places;
 }
 
-const rateOf = (value: AttributeValue): { minute: number; count: number } => ({
+const rateOf = (value: AttributeValue): RateCount => ({
   minute: count(value.M?.['minute'], 'rate.minute'),
   count: count(value.M?.['count'], 'rate.count'),
+  tokens: optionalCount(value.M?.['tokens'], 'rate.tokens'),
 });
 
 function entryOf(value: AttributeValue): OpenEntry {
-  const [until, taken, input, key, model, price, slot, flags] = value.L ?? [];
+  const [until, taken, input, key, model, price, slot, flags, budget] = value.L ?? [];
   const marks = text(flags, 'open.flags');
   return {
     until: count(until, 'open.until'),
@@ -130,6 +132,7 @@ function entryOf(value: AttributeValue): OpenEntry {
     model: text(model, 'open.model'),
     price: text(price, 'open.price'),
     slot: text(slot, 'open.slot'),
+    budget: budget?.S,
     busy: marks.includes('b'),
     official: marks.includes('o'),
     tombstone: marks.includes('t'),

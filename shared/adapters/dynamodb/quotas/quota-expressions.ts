@@ -6,8 +6,14 @@
  *     absent --tombstone--> open with flag t --close--> absent
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import type { OpenEntry } from '../../../billing/quota-item.ts';
-import type { CloseWrite, FreePlacesWrite, RenewWrite, ReserveWrite } from '../../../billing/quota-writes.ts';
+import { accountRate, type OpenEntry } from '../../../billing/quota-item.ts';
+import type {
+  CloseWrite,
+  FreePlacesWrite,
+  RateWrite,
+  RenewWrite,
+  ReserveWrite,
+} from '../../../billing/quota-writes.ts';
 import {
   closeRecordAttribute,
   entryAttribute,
@@ -148,6 +154,8 @@ export function closeExpression(write: CloseWrite, refund: bigint): Expression {
   c.set.push(`${c.path('last')} = ${c.value('close', closeRecordAttribute(closeRecord))}`);
   if (releaseSlot && entry.slot !== '') countDown(c, c.path('plan', entry.slot));
   if (entry.busy) countDown(c, c.path('busy', entry.key));
+  if (write.rateTokens !== undefined && write.rateTokens > 0)
+    add(c.path('rate', accountRate, 'tokens'), c.value('rateTokens', numberAttribute(write.rateTokens)));
   c.remove.push(c.path('open', id));
   // Changes nothing if the call took no place, or if its place was freed when its lease lapsed.
   c.take.push(`${c.path(placesName(entry.key))} ${c.value('id', { SS: [id] })}`);
@@ -188,17 +196,33 @@ function countDown(c: Clauses, path: string): void {
   c.set.push(`${path} = ${path} - ${oneIn(c)}`);
 }
 
-function addRate(c: Clauses, { key, minute, max, starts }: NonNullable<ReserveWrite['rate']>): void {
-  const path = c.path('rate', key);
-  const minutePath = c.path('rate', key, 'minute');
+function addRate(c: Clauses, { minute, max, tokensMax, tokens, starts }: RateWrite): void {
+  const path = c.path('rate', accountRate);
+  const minutePath = c.path('rate', accountRate, 'minute');
   const now = c.value('minute', numberAttribute(minute));
   if (starts) {
     c.conditions.push(hasNoMinuteOf(path, minutePath, now));
-    const first = { M: { minute: numberAttribute(minute), count: numberAttribute(1) } };
-    c.set.push(`${path} = ${c.value('rate', first)}`);
+    // A share of nothing refuses the first call, too.
+    if (Math.min(max ?? 1, tokensMax ?? 1) < 1)
+      c.conditions.push(`attribute_not_exists(${c.path('account')})`);
+    const counted = { minute, count: 1, tokens };
+    c.set.push(`${path} = ${c.value('rate', { M: mapValues(counted, numberAttribute) })}`);
     return;
   }
-  const countPath = c.path('rate', key, 'count');
-  c.conditions.push(`${minutePath} = ${now}`, `${countPath} < ${c.value('rpm', numberAttribute(max))}`);
-  c.set.push(`${countPath} = ${countPath} + ${oneIn(c)}`);
+  const counts: [string, number | undefined, number][] = [
+    ['count', max, 1],
+    ['tokens', tokensMax, tokens],
+  ];
+  c.conditions.push(`${minutePath} = ${now}`);
+  for (const [name, limit, more] of counts) {
+    const count = c.path('rate', accountRate, name);
+    if (limit !== undefined) c.conditions.push(`${count} < ${c.value(`${name}Max`, numberAttribute(limit))}`);
+    c.set.push(`${count} = ${count} + ${c.value(`${name}More`, numberAttribute(more))}`);
+  }
 }
+
+const mapValues = <Value>(
+  values: Record<string, Value>,
+  to: (value: Value) => AttributeValue,
+): Record<string, AttributeValue> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, to(value)]));
