@@ -55,6 +55,8 @@ const bundleOptions = {
   target: 'node24',
   mainFields: ['module', 'main'],
   minify: true,
+  // Written as they are, characters outside ASCII take half the bytes of their escapes.
+  charset: 'utf8',
   legalComments: 'none',
   metafile: true,
   write: false,

@@ -5,9 +5,23 @@
 
 /**
  * `keeps_state`: its answers with tool calls carried state that it wants back. `speaks:<dialect>`: it refused calls with
- * tools until they came in this dialect. `refuses_limit`: its maximum of output tokens is below a limit that was sent.
+ * tools until they came in this dialect. `refuses_limit:<tokens>`: its maximum of output tokens is below this limit.
+ * `limit_over_context:<tokens>`: with this limit the prompt did not fit its context.
  */
-export type Fact = 'keeps_state' | 'refuses_limit' | `speaks:${string}`;
+export type Fact =
+  | 'keeps_state'
+  | `refuses_limit:${number}`
+  | `limit_over_context:${number}`
+  | `speaks:${string}`;
+
+/** The lowest limit that a model is known to refuse. Undefined: none is known. */
+export function refusedLimit(facts: readonly LearnedFact[]): number | undefined {
+  const limits = facts.flatMap(({ fact }) => {
+    const [kind, tokens] = fact.split(':');
+    return kind === 'refuses_limit' ? [Number(tokens)] : [];
+  });
+  return limits.length > 0 ? Math.min(...limits) : undefined;
+}
 
 /** A channel's id and a public model name. */
 export interface ServedModel {

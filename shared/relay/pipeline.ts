@@ -85,8 +85,13 @@ export async function payAndAnswer(
     throw error;
   }
   const { reserved: bill, ...known } = opened;
-  const outputTokensLimit = bill.limitedTo ?? call.outputTokensAsked;
-  const paid = Object.freeze({ ...call, ...known, outputTokensLimit });
+  const outputTokensLimit = bill.outputTokensLimit ?? call.outputTokensAsked;
+  const paid = Object.freeze({
+    ...call,
+    ...known,
+    outputTokensLimit,
+    limitedBy: bill.limitedBy,
+  });
   const dispatched = new Dispatch(ports, paid);
   const recorder =
     recording && new recording.StateRecorder(ports, { call: paid, dispatch: dispatched, clientKeeps });

@@ -8,6 +8,8 @@ import type { JsonRecord } from '../wire/json-record.ts';
 /** The fields of Chat Completions for a limit on output tokens. */
 export const limitFields = ['max_tokens', 'max_completion_tokens'] as const;
 export type LimitField = (typeof limitFields)[number];
+/** The fields of all dialects for it. */
+export const limitNames = [...limitFields, 'max_output_tokens'] as const;
 
 /** Efforts from none to the most; every vendor knows some of them. */
 export const effortScale = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;

@@ -83,7 +83,7 @@ describe.each(['memory', 'dynamodb'])('learned facts in %s', (kind) => {
 
 describe('the item of learned facts', () => {
   it('tells other environments and the publisher', async () => {
-    const fact = factOf({ channel: 'told', fact: 'refuses_limit' });
+    const fact = factOf({ channel: 'told', fact: 'refuses_limit:16384' });
     await environment().learn(fact);
     await read();
     expect(named(environment(), 'told')).toEqual([fact]);

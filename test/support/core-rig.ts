@@ -77,6 +77,7 @@ export interface Answer {
 // Virtual time passes while a file is loaded.
 await Promise.all([
   ...dialectNames.map(loadDialect),
+  import('../../shared/billing/estimate/media-tokens.ts'),
   import('../../shared/relay/state/state-lookup.ts'),
   import('../../shared/relay/state/state-recorder.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),

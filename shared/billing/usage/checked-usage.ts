@@ -62,10 +62,10 @@ function inputOf({ input, cached = 0, written = 0 }: ReportedUsage, bounds: Usag
   if (!isPossible(input)) return estimated('impossible');
   const isHigh = (count: number): boolean => count > bounds.inputUnbiased() && count > bounds.inputMax();
   const least = shareMin * bounds.inputBelow();
-  if (input < least) {
+  if (input < least || input === 0) {
     // A vendor that leaves out what its cache held.
     const whole = input + cached + written;
-    const isExplained = isPossible(cached) && isPossible(written) && whole >= least && !isHigh(whole);
+    const isExplained = whole > 0 && isPossible(cached) && isPossible(written) && whole >= least && !isHigh(whole);
     return isExplained ? { count: whole } : estimated('low');
   }
   return isHigh(input) ? estimated('high') : { count: input };
@@ -75,7 +75,9 @@ function outputOf({ output }: ReportedUsage, { streamed, outputMax, isCut }: Usa
   const estimated = (fault: UsageFault): Counted => ({ count: streamed.unbiased, fault });
   if (output === undefined) return estimated(isCut ? 'partial' : 'absent');
   if (!isPossible(output)) return estimated('impossible');
-  if (output < shareMin * streamed.below) return estimated(isCut ? 'partial' : 'low');
+  // One token is not below the estimate of a short text, but none is too few for any.
+  const isNone = output === 0 && streamed.unbiased > 0;
+  if (isNone || output < shareMin * streamed.below) return estimated(isCut ? 'partial' : 'low');
   return output > outputMax ? estimated('high') : { count: output };
 }
 

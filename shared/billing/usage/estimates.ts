@@ -1,40 +1,37 @@
 import type { ChatContentPart } from '../../wire/chat-request.ts';
-import { estimateTokens, promptTokens, type EstimatedCall } from '../estimators.ts';
+import type { EstimatedCall } from '../estimate/input-tokens.ts';
+import { TextShape } from '../estimate/text-shape.ts';
 
 /** The text of one answer, counted while it is streamed. One pass over each piece, on the hot path. */
 export class StreamedText {
-  #tokens = 0;
+  readonly #shape = new TextShape();
 
   add(text: string): void {
-    this.#tokens += estimateTokens(text);
+    this.#shape.add(text);
   }
 
   /** No tokenizer counts fewer, apart from the error that `shareMin` allows for. */
   get below(): number {
-    return this.#tokens;
+    return this.#shape.tokensFromBelow;
   }
 
   /** What is charged when the upstream's count is not used. Hidden reasoning is not in it. */
   get unbiased(): number {
-    return Math.ceil(this.#tokens);
+    return Math.ceil(this.#shape.tokens);
   }
 }
-
-/** What is charged for the input when the upstream's count is not used. */
-export const inputUnbiased: (call: EstimatedCall) => number = promptTokens;
 
 /**
  * No tokenizer counts fewer for the conversation. Only what every upstream reads as text: tools and schemas are
  * rewritten, earlier reasoning is left out, pictures have a price of their own.
  */
 export function inputBelow({ request }: EstimatedCall): number {
-  let tokens = 0;
+  const text = new TextShape();
   for (const { content } of request.messages) {
-    if (typeof content === 'string') tokens += estimateTokens(content);
-    else
-      for (const part of content ?? []) if (part.type === 'text') tokens += estimateTokens(part.text ?? '');
+    if (typeof content === 'string') text.cut().add(content);
+    else for (const part of content ?? []) if (part.type === 'text') text.cut().add(part.text ?? '');
   }
-  return tokens;
+  return text.tokensFromBelow;
 }
 
 /** Prompts that vendors put before the caller's. The longest known has about 700 tokens. */

@@ -69,16 +69,23 @@ export function withWarnings(results: RowResult[], warnings: Warnings): RowResul
 function learnedWarnings({ id, models, params }: ChannelRow, learned: readonly LearnedFact[]): string[] {
   const own = learned.filter(({ channel, model }) => channel === id && models.includes(model));
   const byFact = Map.groupBy(own, ({ fact }) => fact);
+  const known = params.max_output_tokens ?? Infinity;
   return [...byFact].flatMap(([fact, facts]) => {
-    const names = facts.map(({ model }) => model).toSorted(compareCodeUnits);
-    const [kind, spoken] = fact.split(':');
+    const names = list(facts.map(({ model }) => model).toSorted(compareCodeUnits));
+    const [kind, detail] = fact.split(':');
     if (kind === 'speaks')
       return [
-        `dialect: ${list(names)} took calls with tools only in the dialect "${spoken}"; name it here, so that they are asked in it at once`,
+        `dialect: ${names} took calls with tools only in the dialect "${detail}"; name it here, so that they are asked in it at once`,
       ];
-    if (fact === 'refuses_limit' && params.max_output_tokens === undefined)
+    if (Number(detail) > known) return [];
+    const found = `params.max_output_tokens: ${Number.isFinite(known) ? known : 'absent'}`;
+    if (kind === 'refuses_limit')
       return [
-        `params.max_output_tokens: ${list(names)} refused a limit above its own maximum; name that maximum here, so that limits are lowered to it`,
+        `${found}, ${names} refused a limit of ${detail}; set it to the maximum of the model, so that limits are lowered to it`,
+      ];
+    if (kind === 'limit_over_context')
+      return [
+        `${found}, ${names} had no room in its context for a limit of ${detail}; set it to what the context leaves beside prompts, so that calls are not asked twice`,
       ];
     return [];
   });

@@ -73,7 +73,7 @@ export const defaultSettings: Settings = {
   contact: '',
   page: true,
   corsOrigins: [],
-  limits: { defaultOutputTokens: 4096, requestSeconds: 600, stateDays: 30, countFree: true },
+  limits: { defaultOutputTokens: 16_384, requestSeconds: 600, stateDays: 30, countFree: true },
 };
 
 /** Used without the setting `alerts`. */

@@ -112,7 +112,11 @@ export class Answer {
     return new Meter({
       check: (streamed, isCut) => {
         const report = dispatch.report();
-        return checkedUsage(report.usage, { ...usageBounds(this.#call, report), streamed, isCut });
+        return checkedUsage(report.usage, {
+          ...usageBounds(this.#call, report, (request) => bill.inputTokens(request)),
+          streamed,
+          isCut,
+        });
       },
       quota: bill.quota,
     });

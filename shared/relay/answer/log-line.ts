@@ -45,6 +45,7 @@ export function answerLine({ call, report, billed, measure, ending }: AnswerFact
     upstream_status: report.upstreamStatus,
     first_content_ms: report.firstContentMs,
     ...(counted && { ...tokens, ...usageFields(measure, report) }),
+    ...limitFields(call, measure),
     charge: billed.charge,
     plan_slot: billed.planSlot,
   };
@@ -64,6 +65,12 @@ function usageFields(
     reported_output: usage?.output,
   };
 }
+/** The limit that balance or budget lowered. */
+const limitFields = (
+  { limitedBy, outputTokensLimit }: ChatCall,
+  { atLimit }: Measure,
+): Pick<RequestLog, 'limited_by' | 'max_tokens' | 'limit_reached'> =>
+  limitedBy ? { limited_by: limitedBy, max_tokens: outputTokensLimit, limit_reached: atLimit } : {};
 
 /** Known facts about a refused request. Facts of checks after the refusal are missing. */
 export interface RefusedFacts {

@@ -11,6 +11,8 @@ import { deltaText, hasContent } from '../../wire/chunk-content.ts';
 export interface Measure extends CheckedUsage {
   /** The answer had content. */
   anyContent: boolean;
+  /** An answer ended because of its limit on output tokens. */
+  atLimit: boolean;
 }
 
 export interface MeterParts {
@@ -27,6 +29,7 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
   readonly #streamed = new StreamedText();
   #last: ChatChunk | undefined;
   #anyContent = false;
+  #atLimit = false;
   #whole: CheckedUsage | undefined;
 
   constructor({ check, quota }: MeterParts) {
@@ -36,13 +39,20 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
 
   /** The client and the bill have the same counts. */
   measure(): Measure {
-    return { ...(this.#whole ?? this.#check(this.#streamed, true)), anyContent: this.#anyContent };
+    return {
+      ...(this.#whole ?? this.#check(this.#streamed, true)),
+      anyContent: this.#anyContent,
+      atLimit: this.#atLimit,
+    };
   }
 
   push(chunk: ChatChunk): ChatChunk[] {
     this.#last = chunk;
     this.#anyContent ||= hasContent(chunk);
-    for (const { delta } of chunk.choices) this.#streamed.add(deltaText(delta));
+    for (const { delta, finish_reason: reason } of chunk.choices) {
+      if (reason === 'length') this.#atLimit = true;
+      this.#streamed.add(deltaText(delta));
+    }
     return [this.#withQuota(chunk)];
   }
 

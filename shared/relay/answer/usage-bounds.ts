@@ -1,7 +1,8 @@
 /** What the counts of an answer are compared with, from the call as it was sent to its upstream. */
 import type { UsageBounds } from '../../billing/usage/checked-usage.ts';
-import { inputBelow, inputMax, inputUnbiased } from '../../billing/usage/estimates.ts';
+import { inputBelow, inputMax } from '../../billing/usage/estimates.ts';
 import { ruleLimits } from '../../billing/price-rule.ts';
+import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { DispatchReport } from '../call/dispatch-report.ts';
 
@@ -16,6 +17,7 @@ const hostedToolsTokens = 200_000;
 export function usageBounds(
   call: ChatCall,
   { request, channel, sent }: DispatchReport,
+  inputUnbiased: (request: ChatRequest) => number,
 ): Omit<UsageBounds, 'streamed' | 'isCut'> {
   const asked = { request, unknown: call.unknown };
   const params = channel?.params;
@@ -25,7 +27,7 @@ export function usageBounds(
   const hosted = (params?.allow.length ?? 0) > 0 ? hostedToolsTokens : 0;
   return {
     inputBelow: () => inputBelow(asked),
-    inputUnbiased: () => inputUnbiased(asked),
+    inputUnbiased: () => inputUnbiased(request),
     inputMax: () => inputMax(asked) + hosted,
     outputMax: limit * (request.n ?? 1) * outputSlack + outputSlackTokens,
   };

@@ -27,10 +27,12 @@ export interface ChatCall extends CanonicalCall {
   /** The limit on output tokens that the client sent in a dialect other than the upstream's. */
   readonly outputTokensAsked: number | undefined;
   /**
-   * The limit on output tokens to send to the upstream: what the balance covers, otherwise
+   * The limit on output tokens to send to the upstream: what was reserved if the balance pays, otherwise
    * `outputTokensAsked`.
    */
   readonly outputTokensLimit?: number | undefined;
+  /** What made that limit lower than it would have been otherwise. */
+  readonly limitedBy?: 'balance' | 'budget' | undefined;
   /** Number of declared tools that were dropped because no upstream of the call's dialect supports them. */
   readonly droppedTools: number | undefined;
   /** The state of earlier turns that came back or was kept, by assistant message. */

@@ -19,6 +19,7 @@ import {
 } from '../../upstreams/types/channel-request.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatCall } from '../call/chat-call.ts';
+import { defaultOutputTokens } from '../call/output-limit.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
 import { SecretUnusable } from '../ports/stores/secret-store.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
@@ -141,8 +142,9 @@ export class Attempt {
   /** Throws CannotCarry. */
   #build(dialect: Dialect, secret: string | undefined): BuiltRequest {
     const { channel } = this.#candidate;
-    const { model, outputTokensLimit, snapshot } = this.#call;
-    const { without } = this.#variant;
+    const { model, outputTokensLimit } = this.#call;
+    const { without, refusedLimit, limitMost = Infinity } = this.#variant;
+    const most = Math.min(outputTokensLimit ?? Infinity, limitMost);
     const { wantsBack } = quirksOf(channel, model.base);
     const fitting = statesFor(this.#candidate, { dialect: dialect.name, wantsBack }, this.#call);
     this.#stateDropped = fitting.dropped;
@@ -155,8 +157,9 @@ export class Attempt {
       call: this.#call,
       model: model.base,
       secret,
-      outputTokensLimit,
-      outputTokensDefault: snapshot.settings.limits.defaultOutputTokens,
+      outputTokensLimit: Number.isFinite(most) ? most : undefined,
+      outputTokensDefault: defaultOutputTokens(this.#call),
+      refusedLimit,
       states: fitting.states,
       foreign: fitting.foreign,
       callIds: this.#callIds,
@@ -165,7 +168,7 @@ export class Attempt {
   }
 
   #refused(): RefusedAttempt {
-    const { request, outputTokensLimit, outputTokensAsked } = this.#call;
+    const { request, limitedBy } = this.#call;
     return {
       built: this.#built,
       type: channelTypes[this.#candidate.channel.type],
@@ -173,7 +176,7 @@ export class Attempt {
       dialectName: this.#origin?.dialect,
       hadContent: this.#hasContent,
       hadTools: (request.tools?.length ?? 0) > 0,
-      limitIsBalance: outputTokensLimit !== outputTokensAsked,
+      limitLowered: limitedBy !== undefined,
     };
   }
 

@@ -14,13 +14,13 @@ import { HealthRecorder } from './health-recorder.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
 import { orderCandidates, type Candidate } from './candidate-order.ts';
 import { isOrigin, newestOrigin } from './candidate-states.ts';
-import { AskAgain, usual, type Variant } from './variant.ts';
+import { AskAgain, usual, type LimitRefusal, type Variant } from './variant.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import type { Fact, ServedModel } from '../../config/learned-fact.ts';
+import { refusedLimit, type Fact, type ServedModel } from '../../config/learned-fact.ts';
 import { Refusal } from '../http/refusal.ts';
 import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 
@@ -42,6 +42,12 @@ interface CandidateOrder {
   call: ChatCall;
   candidates: Candidate[];
   soonestMs: number | undefined;
+}
+
+/** Rounded up to a power of two: callers choose limits, and must not fill the item with facts. */
+function limitFact({ tokens, overContext }: LimitRefusal): Fact {
+  const rounded = 2 ** Math.ceil(Math.log2(tokens));
+  return overContext ? `limit_over_context:${rounded}` : `refuses_limit:${rounded}`;
 }
 
 export class Dispatch implements DispatchedCall {
@@ -213,23 +219,23 @@ export class Dispatch implements DispatchedCall {
     }
   }
 
-  /** The dialect in which this model answered calls with tools within the last hour. */
+  /** What this model taught within the last hour: the dialect in which it answers calls with tools, and limits. */
   #learnedVariant({ channel }: Candidate): Variant {
     const hasTools = (this.#call.request.tools?.length ?? 0) > 0;
-    const facts = hasTools ? this.#ports.learned.of(this.#served(channel)) : [];
+    const facts = this.#ports.learned.of(this.#served(channel));
     const { alsoSpeaks = [] }: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[channel.type];
-    const dialect = alsoSpeaks.find((name) => facts.some(({ fact }) => fact === `speaks:${name}`));
-    return { ...usual, dialect };
+    const speaks = (name: string): boolean => hasTools && facts.some(({ fact }) => fact === `speaks:${name}`);
+    return { ...usual, dialect: alsoSpeaks.find(speaks), refusedLimit: refusedLimit(facts) };
   }
 
   /** Remembers why the usual form was refused, once another one was accepted. */
-  #learn({ channel }: Candidate, { dialect, without }: Variant): void {
+  #learn({ channel }: Candidate, { dialect, limitRefusal }: Variant): void {
     const served = this.#served(channel);
     const untilMs = this.#ports.clock.now() + learnedMs;
     const known = this.#ports.learned.of(served);
     const facts: Fact[] = [];
     if (dialect !== undefined) facts.push(`speaks:${dialect}`);
-    if (without.has('limit')) facts.push('refuses_limit');
+    if (limitRefusal) facts.push(limitFact(limitRefusal));
     for (const fact of facts)
       if (!known.some((one) => one.fact === fact))
         this.#note(this.#ports.learned.learn({ ...served, fact, untilMs }));

@@ -25,8 +25,8 @@ export interface RefusedAttempt {
   /** Something of the answer was passed on, so the candidate is not asked again. */
   hadContent: boolean;
   hadTools: boolean;
-  /** The limit that was sent is the balance's, which must hold. */
-  limitIsBalance: boolean;
+  /** The limit that was sent is lower than the call's own, because the balance pays no more. */
+  limitLowered: boolean;
 }
 
 /** The error of an answer with status 200. */
@@ -72,7 +72,7 @@ function repeat(
   refused: RefusedAttempt,
   { thrown, otherDialects }: { thrown: Error; otherDialects: readonly OtherDialect[] },
 ): AskAgain | undefined {
-  const { built, variant, hadContent, hadTools, limitIsBalance } = refused;
+  const { built, variant, hadContent, hadTools, limitLowered } = refused;
   if (hadContent) return undefined;
   const next = repeatFor({
     error,
@@ -80,7 +80,7 @@ function repeat(
     variant,
     otherDialects,
     hadTools,
-    limitIsBalance,
+    limitLowered,
   });
   return next && new AskAgain(next, thrown);
 }

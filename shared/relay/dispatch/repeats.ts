@@ -5,7 +5,7 @@
  */
 import type { Repeat, SentBody } from '../../upstreams/dialect.ts';
 import type { UpstreamError } from '../../upstreams/upstream-failure.ts';
-import type { Variant } from './variant.ts';
+import type { LimitRefusal, Variant } from './variant.ts';
 
 export interface OtherDialect {
   name: string;
@@ -19,31 +19,64 @@ export interface RefusedForm {
   /** Other dialects that the channel's type may speak and that this refusal may ask for. */
   otherDialects: readonly OtherDialect[];
   hadTools: boolean;
-  /** The limit that was sent is the balance's, which must hold. */
-  limitIsBalance: boolean;
+  /** The limit that was sent is lower than the call's own, because the balance pays no more. */
+  limitLowered: boolean;
 }
 
 /** The next form; each is tried once. Undefined: the refusal stands. */
 export function repeatFor(refused: RefusedForm): Variant | undefined {
   const { variant } = refused;
+  const limitRefusal = refusedLimit(refused);
+  if (limitRefusal) return withoutLimit(refused, limitRefusal);
   const repeat = refusedPart(refused);
-  if (repeat !== undefined)
-    return variant.without.has(repeat)
-      ? undefined
-      : { ...variant, without: new Set([...variant.without, repeat]) };
+  if (repeat !== undefined) return without(variant, repeat);
   const dialect = wantedDialect(refused);
   return dialect === undefined ? undefined : { ...variant, dialect };
 }
 
-function refusedPart({ error, sent, limitIsBalance }: RefusedForm): Repeat | undefined {
-  const { code, param } = error;
+const without = (variant: Variant, repeat: Repeat): Variant | undefined =>
+  variant.without.has(repeat) ? undefined : { ...variant, without: new Set([...variant.without, repeat]) };
+
+function refusedPart({ error: { code, param } }: RefusedForm): Repeat | undefined {
   if (refusedState.has(textOf(code) ?? '')) return 'state';
   if (/^include(\[|$)/.test(textOf(param) ?? '')) return 'include';
-  if (echoedField.test(textOf(param) ?? '')) return 'state';
+  return echoedField.test(textOf(param) ?? '') ? 'state' : undefined;
+}
+
+/** The limit that was refused for being too large. */
+function refusedLimit({ error, sent }: RefusedForm): LimitRefusal | undefined {
   const message = textOf(error.message) ?? '';
-  const isLimit = limitName.test(message) && tooLarge.test(message);
-  const isLowered = sent.outputTokensMax !== undefined && sent.limitIsLeast !== true;
-  return isLowered && !limitIsBalance && isLimit ? 'limit' : undefined;
+  const { outputTokensMax: tokens, limitIsLeast = false } = sent;
+  if (tokens === undefined || limitIsLeast || !limitName.test(message) || !tooLarge.test(message))
+    return undefined;
+  return { tokens, overContext: /\bcontext\b/i.test(message) };
+}
+
+/**
+ * The model's own maximum is below the limit, so an answer without one stays below what is reserved. A limit that was
+ * lowered to the balance must hold: it is only lowered further, to the maximum that the refusal names.
+ */
+function withoutLimit(
+  { error, variant, limitLowered }: RefusedForm,
+  limitRefusal: LimitRefusal,
+): Variant | undefined {
+  if (!limitLowered) {
+    const next = without(variant, 'limit');
+    return next && { ...next, limitRefusal };
+  }
+  const limitMost = namedMaximum(textOf(error.message) ?? '', limitRefusal);
+  if (limitMost === undefined || variant.limitMost !== undefined) return undefined;
+  return { ...variant, limitMost };
+}
+
+/** The largest number of the sentence below the limit; numbers inside names do not count. */
+function namedMaximum(message: string, { tokens, overContext }: LimitRefusal): number | undefined {
+  if (overContext) return undefined;
+  const numbers = [...message.matchAll(/(?<![\w.-])\d{1,9}(?![\w-]|\.\d)/g)].map(([number]) =>
+    Number(number),
+  );
+  const below = numbers.filter((number) => number > 0 && number < tokens);
+  return below.length > 0 ? Math.max(...below) : undefined;
 }
 
 /** A message's field that its client got from another upstream and that this one does not take. */

@@ -2,9 +2,14 @@
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
 import { cacheCounts } from '../../billing/cache-counts.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage/call-charge.ts';
-import { costOf, formatPrice, type Price, type TokenCounts } from '../../billing/price.ts';
+import { estimateInput, mediaFor } from '../../billing/estimate/input-tokens.ts';
+import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
+import { costOf, formatPrice, mostRates, type Price, type TokenCounts } from '../../billing/price.ts';
+import type { CallEstimate } from '../../billing/reservation.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
+import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChatUsage } from '../../wire/chat-response.ts';
+import { ruleLimitsOf } from '../call/output-limit.ts';
 import { reservationRequestOf, priceOfCall, type BillableCall } from './reservation-request.ts';
 import { rateHeaders } from './reserve-refusals.ts';
 import type { Reservation } from './reservation.ts';
@@ -39,6 +44,10 @@ interface BillParts {
   price: Price;
   /** Undefined: a free call of a key without limits. */
   reservation: Reservation | undefined;
+  /** Undefined: the request has text alone. */
+  media: MediaEstimator | undefined;
+  /** What was reserved for one answer, if the balance covers it. */
+  outputTokensMax: number | undefined;
 }
 
 /** Reserves before the upstream is called and settles once after the call's end. */
@@ -48,6 +57,8 @@ export class Bill {
   readonly #call: BillableCall;
   readonly #price: Price;
   readonly #reservation: Reservation | undefined;
+  readonly #media: MediaEstimator | undefined;
+  readonly #outputTokensMax: number | undefined;
   readonly #ended = new AbortController();
 
   private constructor(parts: BillParts) {
@@ -56,6 +67,8 @@ export class Bill {
     this.#call = parts.call;
     this.#price = parts.price;
     this.#reservation = parts.reservation;
+    this.#media = parts.media;
+    this.#outputTokensMax = parts.outputTokensMax;
     if (this.#reservation) void this.#reservations.renewUntil(this.#reservation, this.#ended.signal);
   }
 
@@ -65,9 +78,11 @@ export class Bill {
    */
   static async open(reservations: Reservations, clock: Clock, call: BillableCall): Promise<Bill> {
     const price = priceOfCall(call);
-    const request = reservationRequestOf(call, price, clock.now());
+    const media = await mediaFor(call.request, ruleLimitsOf(call).imageTokens);
+    const request = reservationRequestOf({ call, price, media, nowMs: clock.now() });
     const reservation = request && (await reservations.reserve(request));
-    return new Bill({ reservations, clock, call, price, reservation });
+    const outputTokensMax = request && boundedOutput(price, request.need.estimate);
+    return new Bill({ reservations, clock, call, price, reservation, media, outputTokensMax });
   }
 
   /** The output tokens of one answer that the balance covers, if fewer than requested. */
@@ -75,11 +90,27 @@ export class Bill {
     return this.#reservation?.payment.limitedTo;
   }
 
+  /** What lowered the limit. Undefined: nothing did. */
+  get limitedBy(): 'balance' | 'budget' | undefined {
+    return this.limitedTo === undefined ? undefined : (this.#reservation?.payment.limitedBy ?? 'balance');
+  }
+
+  /** The limit that must go upstream, because the balance pays no more. Undefined: it does not pay by tokens. */
+  get outputTokensLimit(): number | undefined {
+    const { slot, amount } = this.#reservation?.payment ?? { amount: 0n };
+    return amount > 0n && !slot ? (this.limitedTo ?? this.#outputTokensMax) : undefined;
+  }
+
+  /** The input as it is charged when the upstream reports no count. `request`: with what a search added. */
+  inputTokens(request: ChatRequest): number {
+    return estimateInput({ request, unknown: this.#call.unknown }, this.#media).unbiased;
+  }
+
   /** Headers about limits, for every response to the call. */
   get headers(): Record<string, string> {
     const headers: Record<string, string> = {};
     if (this.limitedTo !== undefined) {
-      headers['x-relay-limited-by'] = this.#reservation?.payment.limitedBy ?? 'balance';
+      headers['x-relay-limited-by'] = this.limitedBy ?? 'balance';
       headers['x-relay-max-tokens'] = String(this.limitedTo);
     }
     const { rpm } = this.#call.key;
@@ -135,3 +166,12 @@ export class Bill {
     };
   }
 }
+
+/** The limit that bounds the cost. Undefined: output costs nothing, or the call costs the same at any length. */
+const boundedOutput = (
+  price: Price,
+  { inputTokensMax, outputTokensMax }: Pick<CallEstimate, 'inputTokensMax' | 'outputTokensMax'>,
+): number | undefined =>
+  price.type === 'token-billing' && mostRates(price.tiers, inputTokensMax).output > 0n
+    ? outputTokensMax
+    : undefined;

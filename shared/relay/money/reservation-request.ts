@@ -1,17 +1,17 @@
 /** Computes what a call reserves from the call, its price and the configuration. Must not read a store. */
-import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
-import { dialectOf } from '../../upstreams/types/channel-request.ts';
+import { estimateInput } from '../../billing/estimate/input-tokens.ts';
+import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
 import { parseYuan } from '../../billing/amount.ts';
 import { budgetPeriod } from '../../billing/budget-period.ts';
 import { planSlots } from '../../billing/plans/plan-slots.ts';
 import { formatPrice, inputCost, type Price } from '../../billing/price.ts';
 import { priceOf } from '../../billing/price-rule.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
-import type { CallEstimate, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
+import type { ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import type { CallBudget } from './budget-hold.ts';
 import type { ReservationRequest } from './reservation.ts';
 import type { ChatCall } from '../call/chat-call.ts';
-import { promptTokens } from '../../billing/estimators.ts';
+import { outputLimit, ruleLimitsOf } from '../call/output-limit.ts';
 import { searchTokensOf } from '../search/search-tokens.ts';
 import type { Refusal } from '../http/refusal.ts';
 import { reserveRefusal } from './reserve-refusals.ts';
@@ -34,24 +34,25 @@ export type BillableCall = Pick<
   | 'endpoint'
 >;
 
-/** The reserved input is the estimate times this margin, because estimates are up to 16 % off. */
-const inputMargin = 1.2;
-const inputMarginTokens = 16;
-/** With fewer output tokens than this an answer is of little use; a call that reasons needs more. */
-const outputTokensLeast = 1_024;
-const outputTokensLeastReasoning = 4_096;
 const keyLength = 12;
+/** No balance covers as many, so content of unknown size is only for calls that the balance does not pay. */
+const unboundedTokens = Number.MAX_SAFE_INTEGER;
 
 /** The price at the time when the call began, whatever comes into force while it runs. */
 export const priceOfCall = ({ snapshot, model, startedMs }: BillableCall): Price =>
   priceOf(snapshot.charges, model.base, startedMs);
 
+export interface ReservedCall {
+  call: BillableCall;
+  price: Price;
+  /** Undefined: the request has text alone. */
+  media: MediaEstimator | undefined;
+  nowMs: number;
+}
+
 /** Undefined for a free call without limits of key or account, if free calls are not counted. */
-export function reservationRequestOf(
-  call: BillableCall,
-  price: Price,
-  nowMs: number,
-): ReservationRequest | undefined {
+export function reservationRequestOf(reserved: ReservedCall): ReservationRequest | undefined {
+  const { call, price, media, nowMs } = reserved;
   const { key, model, snapshot, account } = call;
   const limited = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm].some(
     (limit) => limit !== undefined,
@@ -62,17 +63,21 @@ export function reservationRequestOf(
 
   const held = snapshot.settings.subscriptionEnabled ? account?.plan : undefined;
   const slots = planSlots({ plans: snapshot.plans, held, nowMs, model: model.base });
-  const inputTokens = promptTokens(call);
+  const input = estimateInput(call, media);
   const searchTokens = model.web ? searchTokensOf(snapshot) : 0;
+  const output = outputLimit(call);
+  const inputTokensMax = Math.ceil((input.above + searchTokens) * ruleLimitsOf(call).inputFactor);
   const need: ReserveNeed = {
     id: call.identity.requestId,
     price,
     slots,
     estimate: {
-      inputTokens,
-      inputTokensMax: Math.ceil(inputTokens * inputMargin) + inputMarginTokens + searchTokens,
+      inputTokens: input.unbiased,
+      inputTokensMax: input.unknownPart === undefined ? inputTokensMax : unboundedTokens,
       n: call.request.n ?? 1,
-      ...outputTokens(call),
+      outputTokensMax: output.tokens,
+      outputTokensLeast: output.least,
+      heldWhole: output.heldWhole,
     },
     key: key.hash.slice(0, keyLength),
     maxConcurrency: key.max_concurrency,
@@ -83,16 +88,16 @@ export function reservationRequestOf(
     takesNothing: free || model.official,
   };
   const entry = {
-    input: need.takesNothing ? 0n : inputCost(price, inputTokens),
+    input: need.takesNothing ? 0n : inputCost(price, input.unbiased),
     key: need.key,
     model: model.base,
     // Of the tier that `input` has: a row of an expired call has this text.
-    price: formatPrice(price, { prompt_tokens: inputTokens }),
+    price: formatPrice(price, { prompt_tokens: input.unbiased }),
     official: model.official,
   };
   const budget = need.takesNothing ? undefined : callBudget(call, need.key, nowMs);
   const refused = (reason: ReserveRefusal, item: QuotaItem): Refusal =>
-    reserveRefusal({ call, need, reason, item, nowMs, budget });
+    reserveRefusal({ call, need, reason, item, nowMs, budget, unknownPart: input.unknownPart });
   return {
     account: key.account,
     parts: call.parts,
@@ -122,34 +127,4 @@ function callBudget(
     most: parseYuan(amount) ?? 0n,
     resetsAtMs,
   };
-}
-
-/**
- * Maximum output tokens of one answer: the requested limit, otherwise the default; at most what the channels
- * support, and at least what their dialects accept as a limit.
- */
-function outputTokens(
-  call: BillableCall,
-): Pick<CallEstimate, 'outputTokensMax' | 'outputTokensLeast' | 'heldWhole'> {
-  const { request, outputTokensAsked, channels, snapshot, model } = call;
-  // A client may send both fields, and an upstream may follow either one.
-  const limits = [request.max_completion_tokens, request.max_tokens, outputTokensAsked];
-  const sent = limits.filter((limit) => typeof limit === 'number');
-  const asked = sent.length > 0 ? Math.max(...sent) : undefined;
-  const usual = snapshot.settings.limits.defaultOutputTokens;
-  const known = Math.max(...channels.map((channel) => channel.params.max_output_tokens ?? Infinity));
-  const least = channels.map((channel) => outputTokensMin(dialectOf(channel, model.base)));
-  return {
-    outputTokensMax: Math.max(Math.min(asked ?? usual, known), ...least),
-    outputTokensLeast: reasons(call) ? outputTokensLeastReasoning : outputTokensLeast,
-    heldWhole: asked !== undefined && asked <= (Number.isFinite(known) ? known : usual),
-  };
-}
-
-/** Efforts that spend few tokens before the answer. */
-const lowEfforts: ReadonlySet<string> = new Set(['none', 'minimal', 'low']);
-
-function reasons({ request }: BillableCall): boolean {
-  const { reasoning_effort: effort } = request;
-  return typeof effort === 'string' && !lowEfforts.has(effort);
 }

@@ -3,7 +3,8 @@ import { formatYuan, larger } from '../../billing/amount.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import type { ChatCall } from '../call/chat-call.ts';
-import { refuse, type Refusal } from '../http/refusal.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { asRefusal, refuse, type Refusal } from '../http/refusal.ts';
 import type { CallBudget } from './budget-hold.ts';
 
 export interface RefusedReserve {
@@ -15,10 +16,13 @@ export interface RefusedReserve {
   /** The account's item at the time of the refusal. */
   item: QuotaItem;
   nowMs: number;
+  /** The path of content whose size nobody knows, so that no balance covers it. */
+  unknownPart?: string | undefined;
 }
 
 export function reserveRefusal(refused: RefusedReserve): Refusal {
   const { call, reason, nowMs } = refused;
+  if ('need' in reason && refused.unknownPart !== undefined) return unknownContent(refused.unknownPart);
   if (reason.reason === 'quota') return quotaRefusal(refused, reason);
   if (reason.reason === 'reserved') return reservedRefusal(reason);
   if (reason.reason === 'budget') return budgetRefusal(refused, reason);
@@ -91,6 +95,16 @@ function budgetRefusal(
     reason: 'budget_spent',
   });
 }
+
+const unknownContent = (path: string): Refusal =>
+  asRefusal(
+    new InvalidRequest(
+      'unsupported_content',
+      path,
+      `The balance pays for this request, but ${path} is of a kind whose cost is not known in advance. ` +
+        'Kinds that are: text, image_url, file, input_audio (wav, mp3).',
+    ),
+  );
 
 /** Running calls settle within seconds, so the client's own retry is the right answer. */
 function reservedRefusal({

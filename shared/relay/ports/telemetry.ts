@@ -43,6 +43,11 @@ export interface RequestLog {
   /** The charge in yuan, as an exact decimal. */
   charge?: string | undefined;
   plan_slot?: string | undefined;
+  /** What lowered the limit on output tokens to `max_tokens`. */
+  limited_by?: 'balance' | 'budget' | undefined;
+  max_tokens?: number | undefined;
+  /** An answer ended at a limit that was lowered. */
+  limit_reached?: boolean | undefined;
 }
 
 export interface Log {

@@ -48,6 +48,8 @@ export interface ChannelCall {
   foreign?: ReadonlySet<ChatMessage> | undefined;
   callIds: CallIds;
   without: ReadonlySet<Repeat>;
+  /** Limits from this one on are left out, because the model refused it. */
+  refusedLimit?: number | undefined;
 }
 
 /** The request, and what became of the call in it. */
@@ -76,6 +78,11 @@ export function dialectOf(channel: CalledChannel, model: string): string {
 export const quirksOf = (channel: CalledChannel, model: string): Quirks =>
   channelQuirks(channel, upstreamModel(channel, model));
 
+const withoutLimit = <Settings extends Pick<ChannelCall, 'without'>>(settings: Settings): Settings => ({
+  ...settings,
+  without: new Set<Repeat>([...settings.without, 'limit']),
+});
+
 /** Throws CannotCarry. */
 export function channelRequest(channel: CalledChannel, asked: ChannelCall): BuiltRequest {
   const type: ChannelType<OwnAttributeName> = channelTypes[channel.type];
@@ -101,7 +108,10 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
     callIds: asked.callIds,
     without: asked.without,
   };
-  const written = dialect.body(asked.call, settings);
+  const usual = dialect.body(asked.call, settings);
+  const { outputTokensMax = 0, limitIsLeast = false } = usual;
+  const isRefused = outputTokensMax >= (asked.refusedLimit ?? Infinity) && !limitIsLeast;
+  const written = isRefused ? dialect.body(asked.call, withoutLimit(settings)) : usual;
   const sent = { ...written, dropped: lostFields(asked.call, { ...params, ...written }) };
   const awsScope = type.awsScope?.(channel);
   const url =

@@ -41,14 +41,14 @@ describe('a row that is used but deserves a look', () => {
     const learned = [
       { ...fact, fact: 'speaks:other' },
       { ...fact, fact: 'speaks:other', model: 'gpt-4o' },
-      { ...fact, fact: 'refuses_limit' },
+      { ...fact, fact: 'refuses_limit:16384' },
       { ...fact, fact: 'keeps_state' },
-      { ...fact, fact: 'refuses_limit', model: 'not served' },
-      { ...fact, fact: 'refuses_limit', channel: 'gone' },
+      { ...fact, fact: 'refuses_limit:16384', model: 'not served' },
+      { ...fact, fact: 'refuses_limit:16384', channel: 'gone' },
     ] as const;
     const charges = [charge({ models: ['gpt-4o', 'gpt-5'] })];
     expect(warningsOf({ channels, charges }, { learned })).toEqual([
-      'channels main: dialect: gpt-4o, gpt-5 took calls with tools only in the dialect "other"; name it here, so that they are asked in it at once; params.max_output_tokens: gpt-5 refused a limit above its own maximum; name that maximum here, so that limits are lowered to it',
+      'channels main: dialect: gpt-4o, gpt-5 took calls with tools only in the dialect "other"; name it here, so that they are asked in it at once; params.max_output_tokens: absent, gpt-5 refused a limit of 16384; set it to the maximum of the model, so that limits are lowered to it',
     ]);
     const limited = [channel({ models: ['gpt-4o', 'gpt-5'], params: { max_output_tokens: 9 } })];
     const [refuses] = learned.slice(2);

@@ -46,7 +46,10 @@ describe('what a caller sends cannot get past the reserve', () => {
       'a part of another type',
       {
         messages: [
-          { role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'x'.repeat(40_000) } }] },
+          {
+            role: 'user',
+            content: [{ type: 'input_audio', input_audio: { data: 'x'.repeat(40_000), format: 'mp3' } }],
+          },
         ],
       },
     ],
@@ -176,7 +179,7 @@ describe('a bill of an answer that broke off', () => {
     await rig.post(stream);
     const { last } = rig.quotas.items.get('acme') ?? {};
     expect(last).toMatchObject({ promptTokens: 10, estimated: true });
-    expect(last?.completionTokens).toBeGreaterThan(2000);
+    expect(last?.completionTokens).toBeGreaterThan(1500);
   });
 });
 

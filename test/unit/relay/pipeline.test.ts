@@ -89,7 +89,7 @@ describe('a chat completion', () => {
     const rig = new CoreRig().upstream({ steps: [delta('four words of text'), finish(), done] });
     const answer = await rig.post(ask);
     const counted = JSON.parse(answer.text).usage;
-    expect(counted.completion_tokens).toBe(5);
+    expect(counted.completion_tokens).toBe(6);
     expect(counted.prompt_tokens).toBeGreaterThan(0);
     expect(counted.total_tokens).toBe(counted.prompt_tokens + counted.completion_tokens);
     expect(rig.logged[0]).toMatchObject({ usage_estimated: true, end: 'completed' });
@@ -99,7 +99,7 @@ describe('a chat completion', () => {
     const rig = new CoreRig().upstream({ steps: [delta('x'), finish(), usage(0, 0), done] });
     expect(JSON.parse((await rig.post(ask)).text).usage).toMatchObject({
       prompt_tokens: 5,
-      completion_tokens: 1,
+      completion_tokens: 2,
     });
     expect(rig.logged[0]).toMatchObject({ usage_estimated: true, usage_flag: 'input:low output:low' });
   });

@@ -82,10 +82,10 @@ describe('the body', () => {
       [],
     ],
     [
-      'has the default when a higher limit was refused and no maximum is known',
+      'has what all models take when a higher limit was refused and no maximum is known',
       { max_tokens: 90_000 },
       { without: new Set(['limit' as const]) },
-      base,
+      { ...base, max_tokens: 4096 },
       [],
     ],
     [
@@ -465,7 +465,7 @@ describe('the limit', () => {
     ['may be lower in a repeat', { max_tokens: 90_000 }, {}, 90_000, false],
     ["is the model's own", { max_tokens: 900_000 }, { model: 'claude-opus-4-7' }, 128_000, true],
     ['is what the channel sets', { max_tokens: 90_000 }, { set: { max_tokens: 5 } }, 5, true],
-    ['is none where the channel drops it', {}, { drop: ['max_tokens'] }, undefined, true],
+    ['is none where the channel drops it', { max_tokens: 5 }, { drop: ['max_tokens'] }, undefined, true],
   ])('that is reported %s', (_case, request, more, outputTokensMax, limitIsLeast) => {
     const sent = send(request, more);
     expect(sent).toMatchObject({ limitIsLeast });

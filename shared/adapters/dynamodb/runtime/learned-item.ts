@@ -8,7 +8,8 @@ import type { RuntimeItem } from './runtime-items.ts';
 export const learnedId = 'learned';
 
 /** A channel's id has no bar; a model's name may not contain one either. */
-const form = /^(keeps_state|refuses_limit|speaks:[\w-]{1,40})\|([^|]+)\|([^|]+)$/;
+const form =
+  /^(keeps_state|(?:refuses_limit|limit_over_context):\d{1,9}|speaks:[\w-]{1,40})\|([^|]+)\|([^|]+)$/;
 
 export const factName = ({ fact, channel, model }: ServedModel & { fact: Fact }): string =>
   `${fact}|${channel}|${model}`;

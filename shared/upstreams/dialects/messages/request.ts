@@ -6,7 +6,7 @@ import { CannotCarry, type RequestSettings, type SentBody } from '../../dialect.
 import { withBreakpoints } from './cache-policy.ts';
 import { conversation, type Turn } from './conversation.ts';
 import { modelRules, type ModelRules } from './model-rules.ts';
-import { samplingFields, thinkingFields } from './thinking.ts';
+import { budgetLeast, samplingFields, thinkingFields } from './thinking.ts';
 import { toolFields } from './tools.ts';
 
 /**
@@ -81,6 +81,7 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
     ...Object.keys(unknown),
     ...(settings.without.has('state') && settings.states.size > 0 ? ['reasoning'] : []),
   ];
+  keepRoomToAnswer(body);
   const { max_tokens: sentLimit } = body;
   const repeated = limitOf(request, { ...settings, without: new Set(['limit']) }, rules);
   return {
@@ -94,18 +95,31 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
   };
 }
 
+/** A budget that the row sets must be below the limit, which may be lower than the row expects. */
+function keepRoomToAnswer(body: JsonRecord): void {
+  const { max_tokens: limit, thinking } = body;
+  const budget = asRecord(thinking)['budget_tokens'];
+  if (typeof limit !== 'number' || typeof budget !== 'number' || budget < limit) return;
+  const lowered = limit - budgetLeast;
+  if (lowered < budgetLeast) delete body['thinking'];
+  else body['thinking'] = { ...asRecord(thinking), budget_tokens: lowered };
+}
+
 /** `false` asks for nothing, as null does. */
 const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== false;
+
+/** The smallest maximum of the family's models, which other servers of the dialect take as well. */
+const leastMaximum = 4_096;
 
 /**
  * The limit, which the vendor requires. Never more than the balance covers, the channel allows and the model's
  * documented maximum. `outputTokensLimit` is also what a client of another endpoint asked for. After a refusal, also
- * never more than the default where no maximum is documented.
+ * never more than the smallest documented maximum where the model has none.
  */
 function limitOf(request: ChatRequest, settings: RequestSettings, { outputTokensMax }: ModelRules): number {
   const { outputTokensDefault, outputTokensLimit, maxOutputTokens, without } = settings;
   const asked = request.max_completion_tokens ?? request.max_tokens ?? outputTokensLimit;
-  const documented = without.has('limit') ? (outputTokensMax ?? outputTokensDefault) : outputTokensMax;
+  const documented = without.has('limit') ? (outputTokensMax ?? leastMaximum) : outputTokensMax;
   return Math.min(
     asked ?? outputTokensDefault,
     outputTokensLimit ?? Infinity,

@@ -16,7 +16,7 @@ const budgets = new Map([
   ['high', 16_384],
 ]);
 const budgetMost = 32_768;
-const budgetLeast = 1024;
+export const budgetLeast = 1024;
 
 export interface ThinkingFields {
   /** Undefined: the field is not sent. */

@@ -27,7 +27,7 @@ describe('the meter', () => {
     const meter = new Meter({ check });
     const chunks = [textChunk('12345678'), textChunk('1234', 1)];
     expect(chunks.flatMap((chunk) => meter.push(chunk))).toEqual(chunks);
-    const usage = { prompt_tokens: 0, completion_tokens: 3, total_tokens: 3 };
+    const usage = { prompt_tokens: 0, completion_tokens: 7, total_tokens: 7 };
     expect(meter.end()).toEqual([chunkOf({ usage })]);
     expect(meter.measure()).toEqual({ usage, flags: [], anyContent: true });
   });
@@ -36,7 +36,7 @@ describe('the meter', () => {
     const meter = new Meter({ check });
     expect(meter.measure()).toMatchObject({ usage: { prompt_tokens: 1 }, anyContent: false });
     meter.push(textChunk('12345678'));
-    const usage = { prompt_tokens: 1, completion_tokens: 2 };
+    const usage = { prompt_tokens: 1, completion_tokens: 5 };
     expect(meter.measure()).toMatchObject({ usage, anyContent: true });
   });
 
@@ -55,6 +55,6 @@ describe('the meter', () => {
   it('adds the cost to the usage in official mode alone', () => {
     const meter = new Meter({ check, quota: ({ completion_tokens: tokens }) => tokens / 2 });
     expect(meter.push(textChunk('12345678'))).toMatchObject([{ quota: null }]);
-    expect(meter.end()).toMatchObject([{ quota: 1 }]);
+    expect(meter.end()).toMatchObject([{ quota: 2.5 }]);
   });
 });

@@ -1,14 +1,41 @@
 import { describe, expect, it } from 'vitest';
-import { repeatFor } from '../../../../shared/relay/dispatch/repeats.ts';
+import { repeatFor, type RefusedForm } from '../../../../shared/relay/dispatch/repeats.ts';
+
+const refused: RefusedForm = {
+  error: { message: 'max_tokens is too large: 16384. This model supports at most 4096.' },
+  variant: { without: new Set() },
+  sent: { outputTokensMax: 16_384 },
+  otherDialects: [],
+  hadTools: false,
+  limitLowered: false,
+};
 
 describe('a refused limit', () => {
-  const error = { message: 'max_tokens is too large: 100. At most 50.' };
-  const variant = { without: new Set<never>() };
-  const refused = { error, variant, otherDialects: [], hadTools: false, limitIsBalance: false };
-
-  it('is repeated where that lowers it, and else stands', () => {
-    const repeated = repeatFor({ ...refused, sent: { outputTokensMax: 100 } });
+  it('is left out once, and else stands', () => {
+    const repeated = repeatFor(refused);
     expect([...(repeated?.without ?? [])]).toEqual(['limit']);
-    expect(repeatFor({ ...refused, sent: { outputTokensMax: 100, limitIsLeast: true } })).toBeUndefined();
+    expect(repeated?.limitRefusal).toEqual({ tokens: 16_384, overContext: false });
+    expect(repeatFor({ ...refused, variant: { without: new Set(['limit']) } })).toBeUndefined();
+    const sent = { outputTokensMax: 16_384, limitIsLeast: true };
+    expect(repeatFor({ ...refused, sent })).toBeUndefined();
+  });
+
+  it.each([
+    'Invalid max_tokens value, the valid range of max_tokens is [1, 8192]',
+    'max_tokens: 16384 > 8192, which is the maximum allowed number of output tokens for claude-3-5-haiku-20241022',
+    'max_tokens must be less than or equal to `8192` for gpt-4-9000',
+  ])('that the balance lowered is lowered to the named maximum, never left out: %s', (message) => {
+    const lowered = { ...refused, error: { message }, limitLowered: true };
+    const repeated = repeatFor(lowered);
+    expect(repeated).toMatchObject({ limitMost: 8192, without: new Set() });
+    expect(repeatFor({ ...lowered, variant: repeated ?? lowered.variant })).toBeUndefined();
+  });
+
+  it('that the balance lowered stands where no maximum is named, or where the prompt is at fault', () => {
+    for (const message of [
+      'max_tokens is too large.',
+      "This model's maximum context length is 8192 tokens, but max_tokens is 16384.",
+    ])
+      expect(repeatFor({ ...refused, error: { message }, limitLowered: true })).toBeUndefined();
   });
 });

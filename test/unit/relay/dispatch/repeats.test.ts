@@ -156,8 +156,27 @@ describe('a refused part of a request', () => {
     const rig = new CoreRig().upstream(limitTooLarge, good);
     await rig.post({ ...ask, max_tokens: 100_000 });
     await rig.post({ ...ask, max_tokens: 50 });
-    expect(rig.learned.written).toMatchObject([{ fact: 'refuses_limit' }]);
+    expect(rig.learned.written).toMatchObject([{ fact: 'refuses_limit:131072' }]);
     expect(rig.sent.at(-1)?.json['max_tokens']).toBe(50);
+  });
+
+  it('limit: one that was refused is not sent again, a lower one is', async () => {
+    const rig = new CoreRig().upstream(limitTooLarge, good);
+    await rig.post({ ...ask, max_tokens: 100_000 });
+    await rig.post({ ...ask, max_tokens: 131_072 });
+    await rig.post({ ...ask, max_tokens: 131_071 });
+    expect(rig.sent.map(({ json }) => json['max_tokens'])).toEqual([100_000, undefined, undefined, 131_071]);
+  });
+
+  it('limit: one that the prompt leaves no room for teaches no more than a warning', async () => {
+    const noRoom = refusal({
+      message: "max_tokens is too large: 9000. This model's maximum context length is 8192 tokens.",
+    });
+    const rig = new CoreRig().upstream(noRoom, good);
+    await rig.post({ ...ask, max_tokens: 9_000 });
+    await rig.post({ ...ask, max_tokens: 9_000 });
+    expect(rig.learned.written).toMatchObject([{ fact: 'limit_over_context:16384' }]);
+    expect(rig.sent.at(-1)?.json['max_tokens']).toBe(9_000);
   });
 
   it('limit: is not left out of a call without one', async () => {

@@ -7,7 +7,7 @@ import {
   yuan,
   type BillingOptions,
 } from '../../../support/billing-rig.ts';
-import { hello, type Answer } from '../../../support/core-rig.ts';
+import { delta, done, finish, hello, usage, type Answer } from '../../../support/core-rig.ts';
 
 const rigOf = (available: bigint, options: BillingOptions = {}): BillingRig =>
   new BillingRig(options).upstream({ steps: hello }).granted(available);
@@ -23,10 +23,11 @@ describe('a balance that covers the call', () => {
     expect(Object.keys(answer.headers).filter((name) => /limit|max/.test(name))).toEqual([]);
   });
 
-  it('sends no limit where the caller set none', async () => {
-    const rig = rigOf(100n * yuan);
-    await rig.call(ask);
-    expect(Object.keys(rig.sent[0]?.json ?? {})).not.toContain('max_tokens');
+  it('sends the limit that was reserved where the caller set none, without a word', async () => {
+    const rig = rigOf(1_000n * yuan);
+    const answer = await rig.call(ask);
+    expect(rig.sent[0]?.json).toMatchObject({ max_tokens: 16_384 });
+    expect(Object.keys(answer.headers).filter((name) => /limit|max/.test(name))).toEqual([]);
   });
 });
 
@@ -67,8 +68,18 @@ describe('a balance that covers the input but not all', () => {
     const answer = await rig.call(body);
     expect(answer.status).toBe(200);
     expect(answer.headers).toMatchObject(limited);
+    expect(rig.logged[0]).toMatchObject({ limited_by: 'balance', max_tokens: 1239, limit_reached: false });
     const limits = Object.entries(rig.sent[0]?.json ?? {}).filter(([name]) => name.startsWith('max_'));
     expect(Object.fromEntries(limits)).toEqual(sent);
+  });
+
+  it('says so in the log when the lowered limit ends the answer', async () => {
+    const rig = rigOf(available).upstream({ steps: [delta('Hel'), finish('length'), usage(7, 1239), done] });
+    expect((await rig.call(ask)).text).toContain('"finish_reason":"length"');
+    expect(rig.logged[0]).toMatchObject({ limited_by: 'balance', limit_reached: true });
+    const whole = rigOf(1_000n * yuan);
+    await whole.call(ask);
+    expect(whole.logged[0]).not.toHaveProperty('limited_by');
   });
 
   it('says so on streams and on refusals of the upstream too', async () => {

@@ -103,7 +103,7 @@ const endings: [string, UpstreamScript, Expected][] = [
   [
     'is cut without a count: input and what was streamed',
     { steps: [delta('eight chars'), reset] },
-    { charge: [11n * milli, call], kind: 'settled', end: 'failed', estimated: true, lostAsJson: true },
+    { charge: [9n * milli, call], kind: 'settled', end: 'failed', estimated: true, lostAsJson: true },
   ],
   [
     'runs out of time in the middle',

@@ -75,7 +75,7 @@ describe('a price with a cache and tiers', () => {
     const rig = new BillingRig({ charges: [tiered] }).granted(yuan);
     rig.upstream({ steps: [delta('a'), finish(), used, done] });
     await rig.call();
-    expect(rig.item?.last?.price).toBe('1:tokens:0.003:0.004:above=6');
+    expect(rig.item?.last?.price).toBe('1:tokens:3:4:above=6');
   });
 
   it('is written into the open entry as the tier that the price of its input has', async () => {

@@ -86,7 +86,7 @@ const endings: Record<string, Ending> = {
   'a stream breaks off after content, without counts': {
     scripts: [{ steps: [delta('eight chars'), reset] }],
     body: stream,
-    milli: 11n,
+    milli: 9n,
   },
   'a JSON answer breaks off, and another provider gives a whole one': {
     scripts: [{ steps: [delta('eight chars'), usage(70, 20), reset] }, { steps: hello }],

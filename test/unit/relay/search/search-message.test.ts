@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { promptTokens } from '../../../../shared/billing/estimators.ts';
+import { estimateInput } from '../../../../shared/billing/estimate/input-tokens.ts';
 import { searchMessage } from '../../../../shared/relay/search/search-message.ts';
 import { searchTokensMax } from '../../../../shared/relay/search/search-tokens.ts';
 import { searchQuery } from '../../../../shared/relay/search/search-query.ts';
@@ -105,11 +105,11 @@ describe('the message', () => {
   it('cuts what does not fit, the last results first', () => {
     const long = contentOf(
       { ...result, text: 'a'.repeat(3000) },
-      { ...result, text: 'b'.repeat(50_000) },
+      { ...result, text: 'bat '.repeat(12_500) },
       result,
     );
     expect(long).toContain('a'.repeat(3000));
-    expect(long).toContain('b'.repeat(1000));
+    expect(long).toContain('bat '.repeat(1000));
     expect(long).not.toContain('[3]');
   });
 
@@ -126,10 +126,10 @@ describe('the message', () => {
     fc.assert(
       fc.property(results, (found) => {
         const message = searchMessage(found, day);
-        const tokens = promptTokens({
-          request: { model: 'm', messages: message ? [message] : [] },
-          unknown: {},
-        });
+        const messages = message ? [message] : [];
+        const { above: all } = estimateInput({ request: { model: 'm', messages }, unknown: {} });
+        const { above: none } = estimateInput({ request: { model: 'm', messages: [] }, unknown: {} });
+        const tokens = all - none;
         expect(tokens).toBeLessThanOrEqual(searchTokensMax);
         expect(message?.content.isWellFormed()).toBe(true);
       }),

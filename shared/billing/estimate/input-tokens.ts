@@ -1,0 +1,109 @@
+import type { CanonicalCall } from '../../wire/canonical-call.ts';
+import type { ChatContentPart, ChatMessage } from '../../wire/chat-request.ts';
+import type { MediaEstimator } from './media-tokens.ts';
+import { TextShape } from './text-shape.ts';
+
+export type EstimatedCall = Pick<CanonicalCall, 'request' | 'unknown'>;
+
+/** Estimates of a request's input, in whole tokens. */
+export interface InputEstimate {
+  /** For the reservation: no tokenizer and no vendor's overhead exceeds it by more than 5 %. */
+  above: number;
+  /** Charged when the upstream reports no count. */
+  unbiased: number;
+  /** A reported count far below it is too small. */
+  below: number;
+  /** The path of the first content part whose size nobody knows, such as `messages[0].content[1]`. */
+  unknownPart?: string | undefined;
+}
+
+/** Tokens beside the text, from above and as most vendors count them. */
+interface Overhead {
+  above: number;
+  unbiased: number;
+}
+
+const perRequest: Overhead = { above: 12, unbiased: 0 };
+/** Role and separators. Sources: OpenAI's token counting guide; chat templates of open models. */
+const perMessage: Overhead = { above: 8, unbiased: 3 };
+const perTool: Overhead = { above: 24, unbiased: 8 };
+/** The system prompt that vendors add for tools: Anthropic's page on tool use has 264 to 530 tokens. */
+const perToolUse: Overhead = { above: 640, unbiased: 0 };
+/** Text fields below this length are covered by `perMessage`. */
+const longText = 100;
+
+/** Whether a request has content beside text, for which `MediaEstimator` is loaded. */
+export const hasMedia = ({ messages }: EstimatedCall['request']): boolean =>
+  messages.some(({ content }) => typeof content === 'object' && content?.some(({ type }) => type !== 'text'));
+
+/** Loads what estimates pictures, files and sound. Undefined: the request has text alone. */
+export async function mediaFor(
+  request: EstimatedCall['request'],
+  imageTokens: number | undefined,
+): Promise<MediaEstimator | undefined> {
+  if (!hasMedia(request)) return undefined;
+  const { mediaEstimator } = await import('./media-tokens.ts');
+  return mediaEstimator(imageTokens);
+}
+
+/** `media`: for requests with content beside text. */
+export function estimateInput({ request, unknown }: EstimatedCall, media?: MediaEstimator): InputEstimate {
+  const { messages, ...fields } = request;
+  const text = new TextShape();
+  const beside = { ...perRequest };
+  let unknownPart: string | undefined;
+  const count = ({ above, unbiased }: Overhead): void => {
+    beside.above += above;
+    beside.unbiased += unbiased;
+  };
+  addStructures(text, fields);
+  addStructures(text, unknown);
+  addLongTexts(text, unknown);
+  if (request.tools && request.tools.length > 0) count(perToolUse);
+  for (const _ of request.tools ?? []) count(perTool);
+  for (const [at, message] of messages.entries()) {
+    count(perMessage);
+    addFields(text, message);
+    for (const [index, part] of partsOf(message).entries()) {
+      const tokens = part.type === 'text' ? addText(text, part.text ?? '') : media?.(part);
+      if (tokens) count(tokens);
+      else if (part.type !== 'text') unknownPart ??= `messages[${at}].content[${index}]`;
+    }
+  }
+  return {
+    above: Math.ceil(text.tokensFromAbove + beside.above),
+    unbiased: Math.ceil(text.tokens + beside.unbiased),
+    below: Math.floor(text.tokensFromBelow),
+    unknownPart,
+  };
+}
+
+function partsOf({ content }: ChatMessage): ChatContentPart[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  return content ?? [];
+}
+
+const nothing: Overhead = { above: 0, unbiased: 0 };
+
+function addText(shape: TextShape, text: string): Overhead {
+  shape.cut().add(text);
+  return nothing;
+}
+
+function addFields(shape: TextShape, message: ChatMessage): void {
+  const fields = { ...message, content: undefined };
+  addStructures(shape, fields);
+  addLongTexts(shape, fields);
+}
+
+/** Structured fields, such as tools and schemas. All count, because any may become part of the prompt. */
+function addStructures(shape: TextShape, fields: object): void {
+  for (const value of Object.values(fields))
+    if (typeof value === 'object' && value !== null) addText(shape, JSON.stringify(value));
+}
+
+/** Long text fields, such as `reasoning_content`. */
+function addLongTexts(shape: TextShape, fields: object): void {
+  for (const value of Object.values(fields))
+    if (typeof value === 'string' && value.length > longText) addText(shape, value);
+}

@@ -1,0 +1,75 @@
+/** docs/billing.md: how many calls of one kind a balance admits at the same time, as the code decides it. */
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { emptyQuota } from '../../shared/billing/quota-item.ts';
+import {
+  isRefusal,
+  planReserve,
+  type CallEstimate,
+  type ReserveNeed,
+} from '../../shared/billing/reservation.ts';
+import { tokenPriceOf } from '../support/prices.ts';
+
+const page = readFileSync(new URL('../../docs/billing.md', import.meta.url), 'utf8');
+const yuan = 1_000_000_000n;
+const balances = [1, 10, 100];
+/** Yuan for 1,000 tokens, in billionths: input, output. */
+const prices: [string, bigint, bigint][] = [
+  ['0.001 / 0.004', 1_000_000n, 4_000_000n],
+  ['0.018 / 0.072', 18_000_000n, 72_000_000n],
+  ['0.036 / 0.18', 36_000_000n, 180_000_000n],
+];
+/** 2,000 tokens of prose are estimated at about 4,000 from above. */
+const unlimited: CallEstimate = {
+  inputTokens: 2_000,
+  inputTokensMax: 4_000,
+  n: 1,
+  outputTokensMax: 16_384,
+  outputTokensLeast: 1_024,
+  heldWhole: false,
+};
+const limited: CallEstimate = { ...unlimited, outputTokensMax: 1_000, heldWhole: true };
+
+/** How many calls are admitted one after the other, while none ends, and how many of them whole. */
+function admitted(balance: number, [, input, output]: (typeof prices)[number], estimate: CallEstimate) {
+  const price = tokenPriceOf(input * 1_000n, output * 1_000n);
+  const need: ReserveNeed = {
+    id: 'call',
+    price,
+    slots: [],
+    estimate,
+    key: 'key',
+    minute: 0,
+    takesNothing: false,
+  };
+  let available = BigInt(balance) * yuan;
+  let calls = 0;
+  let whole = 0;
+  for (;;) {
+    const planned = planReserve(need, { ...emptyQuota('account'), available });
+    if (isRefusal(planned)) return { calls, whole };
+    available -= planned.amount;
+    calls += 1;
+    if (planned.limitedTo === undefined) whole += 1;
+  }
+}
+
+it('the table of calls at once is what the code admits', () => {
+  const rows = prices.flatMap((price) =>
+    balances.map((balance) => {
+      const { calls, whole } = admitted(balance, price, unlimited);
+      return [price[0], `${balance}`, `${whole}`, `${calls}`, `${admitted(balance, price, limited).calls}`];
+    }),
+  );
+  const section = page.split('## How many calls at once')[1]?.split('\n## ')[0] ?? '';
+  const shown = section
+    .split('\n')
+    .filter((line) => /^\| *\d/.test(line))
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((text) => text.trim().replaceAll(',', '')),
+    );
+  expect(shown).toEqual(rows);
+});
