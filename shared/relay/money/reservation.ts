@@ -44,6 +44,8 @@ export interface Reservation {
   triesInFlight: number;
   /** When the host ends the call, in epoch milliseconds: until then the close is repeated. */
   hostDeadlineMs: number;
+  /** Work on the account that must end within the invocation, but for which the call does not wait. */
+  besides?: Promise<void> | undefined;
 }
 
 /** How long an entry counts without a renewal. Calls up to this long cost two writes. */

@@ -11,7 +11,7 @@ import {
   type ReserveNeed,
   type ReserveRefusal,
 } from '../../billing/reservation.ts';
-import { refuse } from '../http/refusal.ts';
+import { refuse, type Refusal } from '../http/refusal.ts';
 import { StoreBusy } from '../ports/stores/store-errors.ts';
 import type { QuotaStore } from '../ports/stores/quota-store.ts';
 import { Backoff } from './backoff.ts';
@@ -26,6 +26,7 @@ import {
 } from './reservation.ts';
 
 const triesMax = 4;
+const partWritesMax = 3;
 const reserveBudgetMs = 1_500;
 
 export interface ReserveTriesParts {
@@ -33,18 +34,24 @@ export interface ReserveTriesParts {
   guesses: QuotaGuesses;
   request: ReservationRequest;
   /** A settle of the account waits because the store is throttled: reserves wait too. */
-  mustWait(): boolean;
+  mustWait: () => boolean;
 }
 
 export class ReserveTries {
   readonly ports: ReservationsPorts;
   readonly guesses: QuotaGuesses;
   readonly request: ReservationRequest;
+  /** Of the reserve's own writes. */
   readonly backoff: Backoff;
+  /** Of everything else: it leaves nothing behind that would have to be guarded. */
+  readonly reads: Backoff;
   readonly #mustWait: () => boolean;
   readonly #endMs: number;
   /** The part of the last try. */
   part = 0;
+  /** The sums of the account, if one part refused the call. */
+  whole: QuotaItem | undefined;
+  #writes = 0;
 
   constructor({ ports, guesses, request, mustWait }: ReserveTriesParts) {
     this.ports = ports;
@@ -52,6 +59,7 @@ export class ReserveTries {
     this.request = request;
     this.#mustWait = mustWait;
     this.backoff = new Backoff(ports, reserveBudgetMs);
+    this.reads = new Backoff(ports, reserveBudgetMs);
     this.#endMs = Math.min(ports.clock.now() + leaseMs, request.deadlineMs);
   }
 
@@ -65,15 +73,18 @@ export class ReserveTries {
     const { need } = this.request;
     this.#refuseAgain();
     let item = this.#guessOn(this.request.parts);
-    for (let tries = 0; tries < triesMax; tries += 1) {
+    let payment: Payment | ReserveRefusal | undefined;
+    for (let tries = 0; tries < triesMax && this.#writes < writesMaxOn(item); tries += 1) {
       const own = needOn(this.roomyNeed(item), item);
-      const payment = planReserve(own, item, { lastTry: tries === triesMax - 1 });
+      const lastTry = tries === triesMax - 1 || this.#writes === writesMaxOn(item) - 1;
+      payment = planReserve(own, item, { lastTry });
       if (isRefusal(payment)) {
         item = await this.#refusedOn(item, payment);
         continue;
       }
       const write = reserveWriteOf(this.request, { item, payment, need: own }, this.ports.clock.now());
       this.part = item.part;
+      this.#writes += 1;
       const reply = await this.backoff.until(() => this.#send(write));
       if (reply.item) this.guesses.saw(reply.item);
       if (reply.done) return this.#reservation(write.entry, payment, reply.item);
@@ -82,7 +93,16 @@ export class ReserveTries {
       if (applied) return this.#reservation(applied, payment, undefined);
       item = await this.#next(item, reply.item);
     }
-    throw refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
+    throw this.#contended(payment);
+  }
+
+  /** Others took each time what this call was to have. */
+  #contended(payment: Payment | ReserveRefusal | undefined): Refusal {
+    if (this.whole && payment && !isRefusal(payment) && payment.amount > 0n) {
+      const { available } = this.whole;
+      return this.refusal({ reason: 'reserved', available, need: payment.atLeast }, this.whole);
+    }
+    return refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
       headers: { 'retry-after': '1' },
       reason: 'reserve_contended',
     });
@@ -117,24 +137,35 @@ export class ReserveTries {
     if (!image && part === 0) {
       const empty = emptyQuota(account);
       if (!isRefusal(planReserve(need, empty)))
-        await this.backoff.until(() => this.ports.quotas.create(account));
+        await this.reads.until(() => this.ports.quotas.create(account));
       return empty;
     }
     if (image && this.isPinned) return image;
     // The number of parts was wrong. What a part says that is no more in use, or never was, is not to be trusted.
     if (!image || part >= image.parts) return { ...this.#guessOn(), part: 0, parts: 1 };
-    return image.parts === parts ? image : this.#guessOn();
+    if (image.parts !== parts) return this.#guessOn();
+    const { elsewhere } = await import('./elsewhere.ts');
+    return elsewhere(this, image);
   }
 
   /** The part on which to go on, after a plan was refused. Throws the refusal. */
   async #refusedOn(item: QuotaItem, refusal: ReserveRefusal): Promise<QuotaItem> {
+    if (item.parts > 1) {
+      const { elsewhere } = await import('./elsewhere.ts');
+      return elsewhere(this, item);
+    }
     if (refusal.reason === 'concurrency') {
       const { freePlaces } = await import('./free-places.ts');
       const freed = await freePlaces(this, item);
       if (freed) return freed;
     }
-    if (isForMoney(refusal)) this.guesses.sawRefusal(item);
-    throw this.request.refused(refusal, item);
+    throw this.refusal(refusal, item);
+  }
+
+  /** The refusal of the sums of the account, which is remembered if it is for money. */
+  refusal(refusal: ReserveRefusal, whole: QuotaItem): Refusal {
+    if (isForMoney(refusal)) this.guesses.sawRefusal(whole);
+    return this.request.refused(refusal, whole);
   }
 
   #send(write: Parameters<QuotaStore['reserve']>[0]): ReturnType<QuotaStore['reserve']> {
@@ -164,5 +195,8 @@ export class ReserveTries {
     };
   }
 }
+
+/** What others take from one part of several is not fought over. */
+const writesMaxOn = ({ parts }: QuotaItem): number => (parts === 1 ? triesMax : partWritesMax);
 
 const isForMoney = ({ reason }: ReserveRefusal): boolean => reason === 'quota' || reason === 'reserved';

@@ -8,6 +8,8 @@ export type KeyLookup =
       row: KeyRow;
       /** Absent: the account has no valid row and therefore no plan. */
       account?: AccountRow | undefined;
+      /** The number of parts of the account's balance, when it was read. Absent: one. */
+      parts?: number | undefined;
     }
   | { missing: 'unknown' | 'invalid_row' };
 

@@ -1,0 +1,30 @@
+import { emptyQuota, imbalance, type QuotaItem } from '../quota-item.ts';
+
+/** All parts of an account, from part 0 on. */
+export type AccountParts = readonly [QuotaItem, ...QuotaItem[]];
+
+/** The account as if it had one part: every amount and count is the sum over its parts. */
+export function wholeOf(parts: AccountParts): QuotaItem {
+  const [first] = parts;
+  if (parts.length === 1) return { ...first, parts: 1 };
+  const whole: QuotaItem = { ...emptyQuota(first.account), last: first.last };
+  for (const item of parts) {
+    for (const name of ['available', 'spent', 'granted', 'moved'] as const) whole[name] += item[name];
+    whole.settled += item.settled;
+    for (const [id, entry] of item.open) whole.open.set(id, entry);
+    for (const [key, ids] of item.places)
+      whole.places.set(key, new Set([...(whole.places.get(key) ?? []), ...ids]));
+    for (const name of ['plan', 'busy'] as const)
+      for (const [key, count] of item[name]) whole[name].set(key, (whole[name].get(key) ?? 0) + count);
+    for (const [key, rate] of item.rate) whole.rate.set(key, rate);
+  }
+  return whole;
+}
+
+/** The parts that do not balance, and what the moves between parts do not add up to. */
+export function imbalances(parts: AccountParts): { part: number; difference: bigint }[] {
+  return parts.flatMap((item) => {
+    const difference = imbalance(item);
+    return difference === undefined ? [] : [{ part: item.part, difference }];
+  });
+}
