@@ -65,7 +65,9 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       const open = new Map([['call', entry]]);
       const before = await split({ open });
       expect(before[0].open).toEqual(open);
-      expect(await opened.store.close(closeOf(account, { entry, charge: 10n }))).toMatchObject({ done: true });
+      expect(await opened.store.close(closeOf(account, { entry, charge: 10n }))).toMatchObject({
+        done: true,
+      });
       expect((await parts())[0]).toMatchObject({ available: 270n, spent: 10n, granted: 1030n });
       expect(await whole()).toMatchObject({ available: 1020n, spent: 10n, granted: 1030n });
     });
@@ -98,7 +100,10 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
     test('of two splits at once one is done', async () => {
       await opened.put(itemOf(account, { available: 1000n }));
       const images = await parts();
-      const done = await Promise.all([move(splitWrite(images, 4, limits)), move(splitWrite(images, 8, limits))]);
+      const done = await Promise.all([
+        move(splitWrite(images, 4, limits)),
+        move(splitWrite(images, 8, limits)),
+      ]);
       expect(done.filter(Boolean)).toHaveLength(1);
       expect((await whole()).available).toBe(1000n);
     });
@@ -149,7 +154,9 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       await split();
       await move(joinWrite(await parts()));
       expect(await move(splitWrite(await parts(), 8, limits))).toBe(true);
-      expect((await parts()).map(({ available }) => available)).toEqual(Array.from({ length: 8 }, () => 125n));
+      expect((await parts()).map(({ available }) => available)).toEqual(
+        Array.from({ length: 8 }, () => 125n),
+      );
     });
 
     test('reads the parts that exist, in order', async () => {
@@ -168,8 +175,16 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       test.each([29n, -1n])('of %s is charged once, however often it is repeated', async (difference) => {
         await opened.put(itemOf(account, { available: 1000n, spent: 1n, settled: 1 }));
         for (let times = 0; times < 3; times += 1) await opened.store.chargeLate(late(difference));
-        await Promise.all([opened.store.chargeLate(late(difference)), opened.store.chargeLate(late(difference))].map((charge) => charge.catch(() => undefined)));
-        expect(await whole()).toMatchObject({ available: 1000n - difference, spent: 1n + difference, settled: 2 });
+        await Promise.all(
+          [opened.store.chargeLate(late(difference)), opened.store.chargeLate(late(difference))].map(
+            (charge) => charge.catch(() => undefined),
+          ),
+        );
+        expect(await whole()).toMatchObject({
+          available: 1000n - difference,
+          spent: 1n + difference,
+          settled: 2,
+        });
       });
     });
   });

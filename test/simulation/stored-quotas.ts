@@ -98,7 +98,8 @@ export class StoredQuotas extends MemoryQuotaStore {
     const reply = write();
     const whole = this.whole(change.account);
     for (const [name, after] of this.items)
-      if (whole && after !== before.get(name)) this.#tell({ ...change, before: before.get(name), after, whole });
+      if (whole && after !== before.get(name))
+        this.#tell({ ...change, before: before.get(name), after, whole });
     return reply;
   }
 }

@@ -63,10 +63,10 @@ export class RoughQuotaStore implements QuotaStore {
   freePlaces: QuotaStore['freePlaces'] = (write) =>
     this.#send('freePlaces', () => this.inner.freePlaces(write));
 
-  read: QuotaStore['read'] = (account, parts) =>
-    this.#send('read', () => this.inner.read(account, parts));
+  read: QuotaStore['read'] = (account, parts) => this.#send('read', () => this.inner.read(account, parts));
   move: QuotaStore['move'] = (write) => this.#send('move', () => this.inner.move(write));
-  chargeLate: QuotaStore['chargeLate'] = (charge) => this.#send('chargeLate', () => this.inner.chargeLate(charge));
+  chargeLate: QuotaStore['chargeLate'] = (charge) =>
+    this.#send('chargeLate', () => this.inner.chargeLate(charge));
   closedAs: QuotaStore['closedAs'] = (account, id) =>
     this.#send('closedAs', () => this.inner.closedAs(account, id));
 

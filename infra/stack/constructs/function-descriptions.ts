@@ -121,7 +121,11 @@ const descriptions = {
     // The schedule applies grants whose retries ran out here.
     streams: [{ table: 'grants', recordsAtOnce: 25, retries: 10, maxAgeHours: 1, keepsFailures: true }],
     everyMinutes: 15,
-    tables: { grants: ['Scan', 'UpdateItem'], ledger: ['GetItem', 'PutItem'], quotas: ['GetItem', 'UpdateItem'] },
+    tables: {
+      grants: ['Scan', 'UpdateItem'],
+      ledger: ['GetItem', 'PutItem'],
+      quotas: ['GetItem', 'UpdateItem'],
+    },
     readsChannelSecrets: false,
   },
   sweeper: {

@@ -108,6 +108,21 @@ export async function transactionCall(call: () => Promise<unknown>): Promise<Tra
   }
 }
 
+const readTriesMax = 5;
+
+/** Runs a read of several items as of one moment, again if a write was in its way. */
+export async function readAsOfOneMoment<Result>(read: () => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof TransactionCanceledException)) throw error;
+      if (tries === readTriesMax)
+        throw new StoreUnavailable('The items changed too fast to be read.', { cause: error });
+    }
+  }
+}
+
 /** The store rejects the write permanently. */
 export const isInvalid = (error: unknown): boolean =>
   error instanceof Error && error.name === 'ValidationException';

@@ -12,7 +12,11 @@ interface Option {
  * A part that has what a call needs; undefined: none has it alone. Plan slots go first, in their order; of the
  * parts that are equally good any may be chosen, so that many calls do not meet on one. `chance`: in [0, 1).
  */
-export function choosePart(need: ReserveNeed, images: readonly QuotaItem[], chance: number): QuotaItem | undefined {
+export function choosePart(
+  need: ReserveNeed,
+  images: readonly QuotaItem[],
+  chance: number,
+): QuotaItem | undefined {
   const options = images.flatMap((item): Option[] => {
     if (!usesPart(need, item)) return [];
     const payment = planReserve(needOn(need, item), item);

@@ -6,7 +6,11 @@ const giversMax = 20;
 const noCalls: PartChange['plan'] = new Map();
 
 /** Moves money from the richest parts to one, so that it has `amount`. Undefined: they do not have it. */
-export function gatherWrite(images: readonly QuotaItem[], to: QuotaItem, amount: NanoYuan): PartsWrite | undefined {
+export function gatherWrite(
+  images: readonly QuotaItem[],
+  to: QuotaItem,
+  amount: NanoYuan,
+): PartsWrite | undefined {
   const changes: PartChange[] = [];
   let missing = amount - to.available;
   const richest = images
@@ -30,7 +34,8 @@ export function gatherWrite(images: readonly QuotaItem[], to: QuotaItem, amount:
  */
 export function joinWrite(images: readonly QuotaItem[]): PartsWrite | undefined {
   const [first, ...others] = images;
-  if (!first || first.part !== 0 || first.parts === 1 || others.some(({ open }) => open.size > 0)) return undefined;
+  if (!first || first.part !== 0 || first.parts === 1 || others.some(({ open }) => open.size > 0))
+    return undefined;
   const received = new Map<string, number>();
   const changes = others.map((item): PartChange => {
     for (const [key, count] of item.plan) received.set(key, (received.get(key) ?? 0) + count);

@@ -17,7 +17,10 @@ type KeyLimits = Pick<ReserveNeed, 'key' | 'maxConcurrency' | 'rpm'>;
  * The parts that a key uses: `count` of them from `first` on. As many as its concurrency limit, so that a small one is
  * not split; keys are hashes, so these are spread. The minutes of a rate limit are counted in part 0 alone.
  */
-function partsOfKey({ key, maxConcurrency, rpm }: KeyLimits, parts: number): { first: number; count: number } {
+function partsOfKey(
+  { key, maxConcurrency, rpm }: KeyLimits,
+  parts: number,
+): { first: number; count: number } {
   if (rpm !== undefined) return { first: 0, count: 1 };
   if (maxConcurrency === undefined) return { first: 0, count: parts };
   const first = (Number.parseInt(key.slice(0, 8), 16) || 0) % parts;

@@ -23,7 +23,9 @@ export function wantedParts({ open, parts }: QuotaItem, nowMs: number): number {
 
 /** At most so many parts that each holds some reserves of the usual size; at least the present number. */
 export function affordableParts(images: readonly QuotaItem[], wanted: number): number {
-  const amounts = images.flatMap(({ open }) => [...open.values()].map(({ amount }) => amount).filter((amount) => amount > 0n));
+  const amounts = images.flatMap(({ open }) =>
+    [...open.values()].map(({ amount }) => amount).filter((amount) => amount > 0n),
+  );
   const present = images[0]?.parts ?? 1;
   if (amounts.length === 0) return wanted;
   const typical = amounts.reduce((sum, amount) => sum + amount, 0n) / BigInt(amounts.length);
@@ -67,16 +69,17 @@ function sharedPlans(
 ): (part: number) => ReadonlyMap<string, MovedCalls> {
   const sums = new Map([...limits.keys()].map((key) => [key, 0]));
   const counts = new Map(images.map(({ part, plan }) => [part, plan]));
-  for (const { plan } of images)
-    for (const [key, count] of plan) sums.set(key, (sums.get(key) ?? 0) + count);
+  for (const { plan } of images) for (const [key, count] of plan) sums.set(key, (sums.get(key) ?? 0) + count);
   return (part) => {
     const moves = new Map<string, MovedCalls>();
     for (const [key, sum] of sums) {
       const counted = counts.get(part)?.get(key) ?? 0;
       const calls = shareOf(sum, to, part) - counted;
       const limit = limits.get(key);
-      const room = limit === null ? Infinity : limit === undefined ? counted : shareOf(limit, to, part) - calls;
-      if (calls !== 0 || counted > 0 || limit !== undefined) moves.set(key, { calls, countedMax: Math.max(counted, room) });
+      const room =
+        limit === null ? Infinity : limit === undefined ? counted : shareOf(limit, to, part) - calls;
+      if (calls !== 0 || counted > 0 || limit !== undefined)
+        moves.set(key, { calls, countedMax: Math.max(counted, room) });
     }
     return moves;
   };

@@ -3,11 +3,16 @@ import { emptyQuota, imbalance, type QuotaItem } from '../quota-item.ts';
 /** All parts of an account, from part 0 on. */
 export type AccountParts = readonly [QuotaItem, ...QuotaItem[]];
 
+export interface WholeAccount extends QuotaItem {
+  /** What was added up. Absent: the account has one part. */
+  each?: AccountParts | undefined;
+}
+
 /** The account as if it had one part: every amount and count is the sum over its parts. */
-export function wholeOf(parts: AccountParts): QuotaItem {
+export function wholeOf(parts: AccountParts): WholeAccount {
   const [first] = parts;
   if (parts.length === 1) return { ...first, parts: 1 };
-  const whole: QuotaItem = { ...emptyQuota(first.account), last: first.last };
+  const whole: WholeAccount = { ...emptyQuota(first.account), last: first.last, each: parts };
   for (const item of parts) {
     for (const name of ['available', 'spent', 'granted', 'moved'] as const) whole[name] += item[name];
     whole.settled += item.settled;

@@ -1,11 +1,11 @@
 import * as z from 'zod/mini';
-import { integerBetween, rowId, time } from './attribute-schemas.ts';
+import { accountName, integerBetween, time } from './attribute-schemas.ts';
 
 const wantedPlan = 'a map {level, since, until}';
 
 /** A row of the table `accounts`: an account that pays, and its plan. */
 export const AccountRow = z.strictObject({
-  account: rowId,
+  account: accountName,
   plan: z.optional(
     z.strictObject(
       { level: integerBetween(1, 3, 'a plan level: 1, 2 or 3'), since: time, until: z.optional(time) },

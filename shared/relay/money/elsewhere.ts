@@ -10,6 +10,8 @@ import { needOn, usesPart } from '../../billing/parts/shares.ts';
 import { wholeOf, type AccountParts } from '../../billing/parts/whole.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import { isRefusal, planReserve, type Payment } from '../../billing/reservation.ts';
+import { StoreUnavailable } from '../ports/stores/store-errors.ts';
+import { Backoff } from './backoff.ts';
 import { freePlaces } from './free-places.ts';
 import type { ReserveTries } from './reserve-tries.ts';
 
@@ -31,15 +33,12 @@ async function exactly(tries: ReserveTries, refused: QuotaItem): Promise<QuotaIt
   throw tries.refusal(plan, whole);
 }
 
-async function readParts(
-  { ports, request, reads, guesses }: ReserveTries,
-  refused: QuotaItem,
-  exact: boolean,
-): Promise<AccountParts> {
+async function readParts(tries: ReserveTries, refused: QuotaItem, exact: boolean): Promise<AccountParts> {
+  const { ports, request, guesses } = tries;
   let count = refused.parts;
   for (;;) {
     const wanted = count;
-    const images = await reads.until(() => ports.quotas.read(request.account, wanted, exact));
+    const images = await quickly(tries, refused, () => ports.quotas.read(request.account, wanted, exact));
     const current = images.map((item) => (item.part === refused.part && !exact ? refused : item));
     const [first = refused, ...others] = current;
     // It was split meanwhile, so this is not all of it.
@@ -50,6 +49,15 @@ async function readParts(
     const parts: AccountParts = [first, ...others.filter(({ part }) => part < first.parts)];
     guesses.sawSums(wholeOf(parts), first.parts);
     return parts;
+  }
+}
+
+/** A refusal must not take longer than a call: what the store puts off is not waited for. */
+async function quickly<T>(tries: ReserveTries, item: QuotaItem, act: () => Promise<T>): Promise<T> {
+  try {
+    return await new Backoff(tries.ports, tries.quickLeftMs()).until(act);
+  } catch (error) {
+    throw error instanceof StoreUnavailable ? tries.contended(item) : error;
   }
 }
 
@@ -80,15 +88,16 @@ interface Gathering {
 async function gathered(tries: ReserveTries, { images, open, plan }: Gathering): Promise<QuotaItem> {
   const need = tries.roomyNeed(images[0]);
   const fits = (item: QuotaItem): boolean =>
-    usesPart(need, item) &&
-    !isRefusal(planReserve(needOn(need, item), { ...item, available: plan.amount }));
+    usesPart(need, item) && !isRefusal(planReserve(needOn(need, item), { ...item, available: plan.amount }));
   const to = open.filter(fits).toSorted((a, b) => largestFirst(a.available, b.available))[0];
   if (!to) throw tries.refusal({ reason: 'concurrency' }, wholeOf(images));
   const write = gatherWrite(images, to, plan.amount);
   if (!write) return to;
-  const { ports, reads } = tries;
-  const moved = await reads.until(() => ports.quotas.move(write));
-  return moved ? { ...to, available: plan.amount } : to;
+  // Whoever moves money meets others who do, so it is tried once.
+  const moved = !tries.hasGathered && (await quickly(tries, to, () => tries.ports.quotas.move(write)));
+  tries.hasGathered = true;
+  if (!moved) throw tries.contended(to);
+  return { ...to, available: plan.amount };
 }
 
 /** Frees places in the first part in which calls crashed. */

@@ -15,7 +15,11 @@ const rowPauseMs = 1_000;
 const rowTriesMax = 5;
 
 /** @param backoff of the close: an unknown outcome means that one of its tries may have been applied */
-export async function settleLate(ports: ReservationsPorts, write: CloseWrite, backoff: Backoff): Promise<void> {
+export async function settleLate(
+  ports: ReservationsPorts,
+  write: CloseWrite,
+  backoff: Backoff,
+): Promise<void> {
   const { quotas, log } = ports;
   const unsure = backoff.unknowns > 0;
   const kind = unsure ? await closedAs(ports, write, backoff) : 'expired';

@@ -28,6 +28,7 @@ import {
 const triesMax = 4;
 const partWritesMax = 3;
 const reserveBudgetMs = 1_500;
+const quickMs = 50;
 
 export interface ReserveTriesParts {
   ports: ReservationsPorts;
@@ -51,7 +52,10 @@ export class ReserveTries {
   part = 0;
   /** The sums of the account, if one part refused the call. */
   whole: QuotaItem | undefined;
+  /** Money was moved for this call. */
+  hasGathered = false;
   #writes = 0;
+  #quickEndMs: number | undefined;
 
   constructor({ ports, guesses, request, mustWait }: ReserveTriesParts) {
     this.ports = ports;
@@ -73,11 +77,10 @@ export class ReserveTries {
     const { need } = this.request;
     this.#refuseAgain();
     let item = this.#guessOn(this.request.parts);
-    let payment: Payment | ReserveRefusal | undefined;
     for (let tries = 0; tries < triesMax && this.#writes < writesMaxOn(item); tries += 1) {
       const own = needOn(this.roomyNeed(item), item);
       const lastTry = tries === triesMax - 1 || this.#writes === writesMaxOn(item) - 1;
-      payment = planReserve(own, item, { lastTry });
+      const payment = planReserve(own, item, { lastTry });
       if (isRefusal(payment)) {
         item = await this.#refusedOn(item, payment);
         continue;
@@ -93,14 +96,22 @@ export class ReserveTries {
       if (applied) return this.#reservation(applied, payment, undefined);
       item = await this.#next(item, reply.item);
     }
-    throw this.#contended(payment);
+    throw this.contended(item);
   }
 
-  /** Others took each time what this call was to have. */
-  #contended(payment: Payment | ReserveRefusal | undefined): Refusal {
-    if (this.whole && payment && !isRefusal(payment) && payment.amount > 0n) {
-      const { available } = this.whole;
-      return this.refusal({ reason: 'reserved', available, need: payment.atLeast }, this.whole);
+  /** How long the way to another part may still take: a refusal must not take longer than a call. */
+  quickLeftMs(): number {
+    const now = this.ports.clock.now();
+    this.#quickEndMs ??= now + quickMs;
+    return this.#quickEndMs - now;
+  }
+
+  /** Others took each time what this call was to have. `item`: what the last try was made on. */
+  contended(item: QuotaItem): Refusal {
+    const short = planReserve(needOn(this.roomyNeed(item), item), { ...item, available: -1n });
+    if (item.parts > 1 && isRefusal(short) && isForMoney(short)) {
+      const { available } = this.whole ?? item;
+      return this.request.refused({ reason: 'reserved', available, need: short.need }, this.whole ?? item);
     }
     return refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
       headers: { 'retry-after': '1' },
@@ -199,4 +210,7 @@ export class ReserveTries {
 /** What others take from one part of several is not fought over. */
 const writesMaxOn = ({ parts }: QuotaItem): number => (parts === 1 ? triesMax : partWritesMax);
 
-const isForMoney = ({ reason }: ReserveRefusal): boolean => reason === 'quota' || reason === 'reserved';
+const isForMoney = (
+  refusal: ReserveRefusal,
+): refusal is Extract<ReserveRefusal, { reason: 'quota' | 'reserved' }> =>
+  refusal.reason === 'quota' || refusal.reason === 'reserved';

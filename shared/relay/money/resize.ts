@@ -19,7 +19,10 @@ export interface SplitRequest {
 }
 
 /** Splits the account to the number of parts that its traffic needs. If others change it meanwhile, tries once more. */
-export async function split(ports: ReservationsPorts, { item, need, throttled }: SplitRequest): Promise<void> {
+export async function split(
+  ports: ReservationsPorts,
+  { item, need, throttled }: SplitRequest,
+): Promise<void> {
   const { quotas, clock, log } = ports;
   const { account, parts } = item;
   const atLeast = throttled ? Math.min(partsMax, 2 * parts) : parts;

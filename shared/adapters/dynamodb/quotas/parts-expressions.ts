@@ -9,8 +9,13 @@ import { Clauses, hasParts, type Expression } from './quota-expressions.ts';
 type Change = Omit<Expression, 'ReturnValues'>;
 
 /** A part that is created has its share at once. */
-export function createdPart({ account, parts = 1 }: PartsWrite, { part, moved, plan }: PartChange): Attributes {
-  const counts = [...plan].flatMap(([key, { calls }]) => (calls === 0 ? [] : [[key, numberAttribute(calls)] as const]));
+export function createdPart(
+  { account, parts = 1 }: PartsWrite,
+  { part, moved, plan }: PartChange,
+): Attributes {
+  const counts = [...plan].flatMap(([key, { calls }]) =>
+    calls === 0 ? [] : [[key, numberAttribute(calls)] as const],
+  );
   return {
     ...emptyAttributes({ account, part }),
     available: numberAttribute(moved),
@@ -27,14 +32,20 @@ export function changeExpression({ parts, made }: PartsWrite, change: PartChange
   const [available, received] = [c.path('available'), c.path('moved')];
   c.conditions.push(hasParts(c, seenParts));
   const amount = c.value('moved', numberAttribute(moved));
-  c.set.push(`${available} = ${available} + ${amount}`, `${received} = if_not_exists(${received}, ${zero}) + ${amount}`);
+  c.set.push(
+    `${available} = ${available} + ${amount}`,
+    `${received} = if_not_exists(${received}, ${zero}) + ${amount}`,
+  );
   if (moved < 0n) c.conditions.push(`${available} >= ${c.value('given', numberAttribute(-moved))}`);
   if (parts !== undefined) c.set.push(`${c.path('parts')} = ${c.value('newParts', numberAttribute(parts))}`);
-  if (made !== undefined && change.part === 0) c.set.push(`${c.path('made')} = ${c.value('made', numberAttribute(made))}`);
+  if (made !== undefined && change.part === 0)
+    c.set.push(`${c.path('made')} = ${c.value('made', numberAttribute(made))}`);
   for (const [key, { calls, countedMax }] of plan) {
     const count = c.path('plan', key);
     if (calls !== 0)
-      c.set.push(`${count} = if_not_exists(${count}, ${zero}) + ${c.value(`calls ${key}`, numberAttribute(calls))}`);
+      c.set.push(
+        `${count} = if_not_exists(${count}, ${zero}) + ${c.value(`calls ${key}`, numberAttribute(calls))}`,
+      );
     if (calls < 0) c.conditions.push(`${count} >= ${c.value(`left ${key}`, numberAttribute(-calls))}`);
     if (!Number.isFinite(countedMax)) continue;
     const max = c.value(`max ${key}`, numberAttribute(countedMax));

@@ -6,7 +6,6 @@ import {
   BatchGetItemCommand,
   GetItemCommand,
   TransactGetItemsCommand,
-  TransactionCanceledException,
   TransactWriteItemsCommand,
   type DynamoDBClient,
   type TransactWriteItem,
@@ -17,7 +16,7 @@ import type { QuotaStore } from '../../../relay/ports/stores/quota-store.ts';
 import { StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import type { Attributes } from '../attributes.ts';
-import { transactionCall } from '../dynamo-client.ts';
+import { readAsOfOneMoment, transactionCall } from '../dynamo-client.ts';
 import { ledgerAttributes } from '../ledger/ledger-attributes.ts';
 import { partsItem } from './account-parts.ts';
 import { partKey } from './part-keys.ts';
@@ -48,19 +47,29 @@ export function quotaTransactions(client: DynamoDBClient, stack: string): QuotaT
   return {
     async read(account, parts, exact) {
       const keys = Array.from({ length: parts }, (_, part) => partKey({ account, part }));
-      const items = exact ? await readExactly(client, TableName, keys) : await readRoughly(client, TableName, keys);
+      const items = exact
+        ? await readExactly(client, TableName, keys)
+        : await readRoughly(client, TableName, keys);
       return items.map(quotaOf).toSorted((a, b) => a.part - b.part);
     },
     async move(write) {
       const { account, parts, changes } = write;
       const items = changes.map((change): TransactWriteItem => {
         if (change.seenParts === undefined)
-          return { Put: { TableName, Item: createdPart(write, change), ConditionExpression: 'attribute_not_exists(account)' } };
+          return {
+            Put: {
+              TableName,
+              Item: createdPart(write, change),
+              ConditionExpression: 'attribute_not_exists(account)',
+            },
+          };
         const Key = partKey({ account, part: change.part });
         return { Update: { TableName, Key, ...changeExpression(write, change) } };
       });
       if (parts !== undefined)
-        items.push({ Put: { TableName: physicalTableName(stack, 'runtime'), Item: partsItem(account, parts) } });
+        items.push({
+          Put: { TableName: physicalTableName(stack, 'runtime'), Item: partsItem(account, parts) },
+        });
       return (await transact(items)).length === 0;
     },
     async chargeLate({ difference, row }) {
@@ -71,7 +80,11 @@ export function quotaTransactions(client: DynamoDBClient, stack: string): QuotaT
       ]);
     },
     async closedAs(account, id) {
-      const command = new GetItemCommand({ TableName: ledger, Key: marshall({ account, id }), ConsistentRead: true });
+      const command = new GetItemCommand({
+        TableName: ledger,
+        Key: marshall({ account, id }),
+        ConsistentRead: true,
+      });
       const reply = await quotaCall(() => client.send(command));
       return reply.done ? (reply.reply.Item?.['kind']?.S as CloseKind | undefined) : undefined;
     },
@@ -79,19 +92,24 @@ export function quotaTransactions(client: DynamoDBClient, stack: string): QuotaT
 }
 
 /** All items as of one moment. */
-async function readExactly(client: DynamoDBClient, TableName: string, keys: Attributes[]): Promise<Attributes[]> {
+async function readExactly(
+  client: DynamoDBClient,
+  TableName: string,
+  keys: Attributes[],
+): Promise<Attributes[]> {
   const TransactItems = keys.map((Key) => ({ Get: { TableName, Key } }));
   const read = new TransactGetItemsCommand({ TransactItems });
-  const reply = await quotaCall(() => client.send(read)).catch((error: unknown) => {
-    if (error instanceof TransactionCanceledException) throw new StoreBusy('The read met a write.', { cause: error });
-    throw error;
-  });
+  const reply = await quotaCall(() => readAsOfOneMoment(() => client.send(read)));
   const { Responses = [] } = reply.done ? reply.reply : {};
   return Responses.flatMap(({ Item }) => (Item ? [Item] : []));
 }
 
 /** At half the price of a consistent read, and a quarter of that of a transaction. */
-async function readRoughly(client: DynamoDBClient, TableName: string, keys: Attributes[]): Promise<Attributes[]> {
+async function readRoughly(
+  client: DynamoDBClient,
+  TableName: string,
+  keys: Attributes[],
+): Promise<Attributes[]> {
   const command = new BatchGetItemCommand({ RequestItems: { [TableName]: { Keys: keys } } });
   const reply = await quotaCall(() => client.send(command));
   const { Responses, UnprocessedKeys } = reply.done ? reply.reply : {};

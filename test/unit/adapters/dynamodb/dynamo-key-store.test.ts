@@ -56,7 +56,10 @@ describe('the key store', () => {
     await store.put('keys', rowOf('sk-odd-parts', { account: 'odd-parts' }));
     await store.put('runtime', { id: 'parts#odd-parts', parts: 'many' });
     expect(await open().find('sk-busy')).toMatchObject({ parts: 16 });
-    expect(await open().find('sk-odd-parts')).toMatchObject({ row: { account: 'odd-parts' }, parts: undefined });
+    expect(await open().find('sk-odd-parts')).toMatchObject({
+      row: { account: 'odd-parts' },
+      parts: undefined,
+    });
     expect(await open().find('sk-plain')).toMatchObject({ parts: undefined });
   });
 

@@ -52,7 +52,11 @@ describe('a close', () => {
     expect(rig.item).toMatchObject({ available: 923n, spent: 77n, settled: 2 });
     await rig.close(reservation, 77n);
     expect(rig.item).toMatchObject({ available: 923n, spent: 77n, settled: 2 });
-    expect(rig.memory.late.get(`acme late#${id}`)?.row).toMatchObject({ kind: 'settled', charge: 67n, reserved: 0n });
+    expect(rig.memory.late.get(`acme late#${id}`)?.row).toMatchObject({
+      kind: 'settled',
+      charge: 67n,
+      reserved: 0n,
+    });
     rig.events.pop();
     expect(rig.events).toEqual([
       {
@@ -69,15 +73,18 @@ describe('a close', () => {
     ]);
   });
 
-  it.each([0n, 3n])('that comes after the reservation expired and costs less, %s, returns the rest', async (charge) => {
-    const { rig, reservation } = await reserved();
-    const { id, entry, account } = reservation;
-    const expiry = { id, kind: 'expired', charge: entry.input, at: 1 } as const;
-    await rig.memory.close({ account, id, entry, releaseSlot: false, closeRecord: expiry });
-    await rig.close(reservation, charge);
-    expect(rig.item).toMatchObject({ available: 1000n - charge, spent: charge });
-    expect(rig.imbalance).toBeUndefined();
-  });
+  it.each([0n, 3n])(
+    'that comes after the reservation expired and costs less, %s, returns the rest',
+    async (charge) => {
+      const { rig, reservation } = await reserved();
+      const { id, entry, account } = reservation;
+      const expiry = { id, kind: 'expired', charge: entry.input, at: 1 } as const;
+      await rig.memory.close({ account, id, entry, releaseSlot: false, closeRecord: expiry });
+      await rig.close(reservation, charge);
+      expect(rig.item).toMatchObject({ available: 1000n - charge, spent: charge });
+      expect(rig.imbalance).toBeUndefined();
+    },
+  );
 
   it('whose reply was lost and that is no more the last is known by its ledger row', async () => {
     const { rig, reservation } = await reserved();
