@@ -3,7 +3,7 @@ import { formatPrice, type Price } from '../../shared/billing/price.ts';
 import type { CloseKind, CloseRecord, QuotaItem } from '../../shared/billing/quota-item.ts';
 import { imbalance } from '../../shared/billing/quota-item.ts';
 import type { ReserveNeed } from '../../shared/billing/reservation.ts';
-import type { Reservation, ReservationRequest } from '../../shared/relay/money/reservation.ts';
+import type { Reservation, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';
 import { MemoryQuotaStore } from './memory-quota-store.ts';

@@ -9,7 +9,7 @@ import { readRow } from '../../config/rows/read-row.ts';
 import type { Clock } from '../../relay/ports/clock.ts';
 import type { KeyLookup, KeyStore } from '../../relay/ports/stores/key-store.ts';
 import { storeCall } from './dynamo-client.ts';
-import { partsId } from './quotas/account-parts.ts';
+import { partsId } from './account-parts.ts';
 import { ExpiringCache } from '../system/expiring-cache.ts';
 import { keyHash } from '../../tables/key-hash.ts';
 import { physicalTableName } from '../../tables/table-names.ts';

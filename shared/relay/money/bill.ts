@@ -7,7 +7,7 @@ import type { CloseRecord } from '../../billing/quota-item.ts';
 import type { ChatUsage } from '../../wire/chat-response.ts';
 import { reservationRequestOf, priceOfCall, type BillableCall } from './reservation-request.ts';
 import { rateHeaders } from './reserve-refusals.ts';
-import type { Reservation } from './reservation.ts';
+import type { Reservation } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
 import type { Clock } from '../ports/clock.ts';
 

@@ -13,16 +13,16 @@ import { isRefusal, planReserve, type Payment } from '../../billing/reservation.
 import { StoreUnavailable } from '../ports/stores/store-errors.ts';
 import { Backoff } from './backoff.ts';
 import { freePlaces } from './free-places.ts';
-import type { ReserveTries } from './reserve-tries.ts';
+import type { ReserveUnderWay } from './open-reservation.ts';
 
 /** The part to try next. Throws the refusal if the sums refuse too. `refused`: as the store returned it. */
-export async function elsewhere(tries: ReserveTries, refused: QuotaItem): Promise<QuotaItem> {
+export async function elsewhere(tries: ReserveUnderWay, refused: QuotaItem): Promise<QuotaItem> {
   const rough = await readParts(tries, refused, false);
   return (await chooseFrom(tries, rough)) ?? exactly(tries, refused);
 }
 
 /** Parts that are a second old must not say that an account has no money. */
-async function exactly(tries: ReserveTries, refused: QuotaItem): Promise<QuotaItem> {
+async function exactly(tries: ReserveUnderWay, refused: QuotaItem): Promise<QuotaItem> {
   const images = await readParts(tries, refused, true);
   const chosen = await chooseFrom(tries, images);
   if (chosen) return chosen;
@@ -33,7 +33,7 @@ async function exactly(tries: ReserveTries, refused: QuotaItem): Promise<QuotaIt
   throw tries.refusal(plan, whole);
 }
 
-async function readParts(tries: ReserveTries, refused: QuotaItem, exact: boolean): Promise<AccountParts> {
+async function readParts(tries: ReserveUnderWay, refused: QuotaItem, exact: boolean): Promise<AccountParts> {
   const { ports, request, guesses } = tries;
   let count = refused.parts;
   for (;;) {
@@ -53,7 +53,7 @@ async function readParts(tries: ReserveTries, refused: QuotaItem, exact: boolean
 }
 
 /** A refusal must not take longer than a call: what the store puts off is not waited for. */
-async function quickly<T>(tries: ReserveTries, item: QuotaItem, act: () => Promise<T>): Promise<T> {
+async function quickly<T>(tries: ReserveUnderWay, item: QuotaItem, act: () => Promise<T>): Promise<T> {
   try {
     return await new Backoff(tries.ports, tries.quickLeftMs()).until(act);
   } catch (error) {
@@ -62,7 +62,7 @@ async function quickly<T>(tries: ReserveTries, item: QuotaItem, act: () => Promi
 }
 
 /** Undefined: the sums refuse the call for want of money, which other parts may have by now. Throws other refusals. */
-async function chooseFrom(tries: ReserveTries, images: AccountParts): Promise<QuotaItem | undefined> {
+async function chooseFrom(tries: ReserveUnderWay, images: AccountParts): Promise<QuotaItem | undefined> {
   const need = tries.roomyNeed(images[0]);
   const open = tries.isPinned ? images.filter(({ part }) => part === tries.part) : images;
   const chosen = choosePart(need, open, tries.ports.random.next());
@@ -85,7 +85,7 @@ interface Gathering {
 }
 
 /** No part has enough, but all together have. */
-async function gathered(tries: ReserveTries, { images, open, plan }: Gathering): Promise<QuotaItem> {
+async function gathered(tries: ReserveUnderWay, { images, open, plan }: Gathering): Promise<QuotaItem> {
   const need = tries.roomyNeed(images[0]);
   const fits = (item: QuotaItem): boolean =>
     usesPart(need, item) && !isRefusal(planReserve(needOn(need, item), { ...item, available: plan.amount }));
@@ -101,7 +101,7 @@ async function gathered(tries: ReserveTries, { images, open, plan }: Gathering):
 }
 
 /** Frees places in the first part in which calls crashed. */
-async function freedIn(tries: ReserveTries, images: readonly QuotaItem[]): Promise<QuotaItem | undefined> {
+async function freedIn(tries: ReserveUnderWay, images: readonly QuotaItem[]): Promise<QuotaItem | undefined> {
   const { key } = tries.request.need;
   const nowSeconds = tries.ports.clock.now() / 1000;
   const item = images.find((image) => lapsedPlaces(image, key, nowSeconds).size > 0);

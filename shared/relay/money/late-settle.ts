@@ -8,7 +8,7 @@ import type { CloseKind } from '../../billing/quota-item.ts';
 import type { CloseWrite } from '../../billing/quota-writes.ts';
 import type { Backoff } from './backoff.ts';
 import { lossOf } from './loss-fields.ts';
-import type { ReservationsPorts } from './reservation.ts';
+import type { ReservationsPorts } from './open-reservation.ts';
 
 /** The ledger has the row of a close some seconds after it. */
 const rowPauseMs = 1_000;

@@ -10,7 +10,7 @@ import {
   type ReserveNeed,
   type ReserveRefusal,
 } from '../../billing/reservation.ts';
-import type { ReservationRequest } from './reservation.ts';
+import type { ReservationRequest } from './open-reservation.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { promptTokens } from '../../billing/estimators.ts';
 import { searchTokensOf } from '../search/search-tokens.ts';

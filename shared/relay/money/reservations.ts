@@ -15,7 +15,7 @@ import {
   type Reservation,
   type ReservationRequest,
   type ReservationsPorts,
-} from './reservation.ts';
+} from './open-reservation.ts';
 import { ReserveTries } from './reserve-tries.ts';
 
 const settleBudgetMsMin = 4_000;

@@ -23,7 +23,8 @@ import {
   type Reservation,
   type ReservationRequest,
   type ReservationsPorts,
-} from './reservation.ts';
+  type ReserveUnderWay,
+} from './open-reservation.ts';
 
 const triesMax = 4;
 const partWritesMax = 3;
@@ -38,7 +39,7 @@ export interface ReserveTriesParts {
   mustWait: () => boolean;
 }
 
-export class ReserveTries {
+export class ReserveTries implements ReserveUnderWay {
   readonly ports: ReservationsPorts;
   readonly guesses: QuotaGuesses;
   readonly request: ReservationRequest;

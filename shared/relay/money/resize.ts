@@ -4,7 +4,7 @@ import { affordableParts, splitWrite, wantedParts } from '../../billing/parts/sp
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { ReserveNeed } from '../../billing/reservation.ts';
 import { StoreBusy, StoreUnavailable } from '../ports/stores/store-errors.ts';
-import type { ReservationsPorts } from './reservation.ts';
+import type { ReservationsPorts } from './open-reservation.ts';
 
 const partsMax = 64;
 const triesMax = 2;

@@ -2,7 +2,7 @@ import type { PlanSlot } from '../../../shared/billing/plan-slots.ts';
 import { formatPrice, type Price } from '../../../shared/billing/price.ts';
 import type { CloseRecord } from '../../../shared/billing/quota-item.ts';
 import { refuse, asRefusal } from '../../../shared/relay/http/refusal.ts';
-import type { ReservationRequest } from '../../../shared/relay/money/reservation.ts';
+import type { ReservationRequest } from '../../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../../shared/relay/money/reservations.ts';
 import { sweeper } from '../../../shared/relay/background/sweeper.ts';
 import { timeText } from '../../../shared/wire/request-id.ts';

@@ -8,7 +8,7 @@ import { marshall } from '@aws-sdk/util-dynamodb';
 import { type AccountReader } from '../../../relay/ports/stores/account-reader.ts';
 import { grantPrefix } from '../../../billing/grant.ts';
 import { latePrefix } from '../../../billing/ledger-row.ts';
-import { closeRowOf, grantRowOf } from './ledger-attributes.ts';
+import { closeRowOf, grantRowOf } from '../ledger-attributes.ts';
 import type { Attributes } from '../attributes.ts';
 import { attributesOn, storeCall } from '../dynamo-client.ts';
 import { readWhole } from '../quotas/whole-account.ts';

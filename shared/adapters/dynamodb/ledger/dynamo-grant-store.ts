@@ -21,7 +21,7 @@ import { partKey } from '../quotas/part-keys.ts';
 import { readUsedParts } from '../quotas/whole-account.ts';
 import { conditionalCall, storeCall, transactionCall } from '../dynamo-client.ts';
 import { readGrantImage } from './grant-attributes.ts';
-import { ledgerAttributes } from './ledger-attributes.ts';
+import { ledgerAttributes } from '../ledger-attributes.ts';
 
 /**
  * States of a grant:

@@ -2,7 +2,7 @@
 import type { WrittenGrant } from '../../../billing/grant.ts';
 import type { LedgerReader, LedgerSelection, Reading } from '../../../operate/ledger-reader.ts';
 import { GetItemCommand, QueryCommand, paginateQuery, paginateScan } from '@aws-sdk/client-dynamodb';
-import { ledgerRowOf } from './ledger-attributes.ts';
+import { ledgerRowOf } from '../ledger-attributes.ts';
 import type { Attributes } from '../attributes.ts';
 import { partOf } from '../quotas/part-keys.ts';
 import { textAttribute } from '../quotas/quota-attributes.ts';
