@@ -55,7 +55,7 @@ const slotOn = (slot: PlanSlot, { parts, part }: PartPosition): PlanSlot => ({
 });
 
 /**
- * The part of a first try: any of those that the key uses; for a small plan slot, one with a share in it.
+ * The part of a first try, one of those that the key uses; for a small plan slot, one with a share in it.
  * `chance`: in [0, 1). `sums`: what is known of the account.
  */
 export function pickPart(need: ReserveNeed, sums: Pick<QuotaItem, 'parts' | 'plan'>, chance: number): number {
