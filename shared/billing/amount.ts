@@ -47,5 +47,8 @@ export const yuanNumber = (amount: NanoYuan): number => Number(formatYuan(amount
 /** Divides a non-negative value and rounds half up. No other function rounds money. */
 export const divideHalfUp = (value: bigint, divisor: bigint): bigint => (value + divisor / 2n) / divisor;
 
+/** Sorts from the largest amount to the smallest. */
+export const largestFirst = (a: bigint, b: bigint): number => (a > b ? -1 : Number(a < b));
+
 export const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 export const larger = (a: bigint, b: bigint): bigint => (a > b ? a : b);

@@ -3,6 +3,7 @@ import { requestTimeMs } from '../wire/request-id.ts';
 import type { NanoYuan } from './amount.ts';
 import type { CacheCounts } from './cache-counts.ts';
 import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from './quota-item.ts';
+import type { CloseWrite } from './quota-writes.ts';
 
 /**
  * A row of the table `ledger`: one for each closed reservation and one for each applied grant. Attributes are
@@ -80,6 +81,18 @@ export function closeRowBetween(
   if (others.length > 0 || after.last?.id !== id) throw new Error('a close without its close record');
   return closeRow(after.account, entry, after.last);
 }
+
+/** The row of a charge that came after its reservation expired, whose own row has what that charged. */
+export function lateRow(
+  { account, entry, closeRecord }: Pick<CloseWrite, 'account' | 'entry' | 'closeRecord'>,
+  difference: NanoYuan,
+): CloseRow {
+  const row = closeRow(account, { ...entry, amount: 0n }, closeRecord);
+  return { ...row, id: latePrefix + closeRecord.id, charge: difference };
+}
+
+/** Ids of late charges: `late#<request id>`. They sort after every request id. */
+export const latePrefix = 'late#';
 
 function closeRow(account: string, entry: OpenEntry, closeRecord: CloseRecord): CloseRow {
   const counted = entry.slot !== '' && closeRecord.kind !== 'released';

@@ -12,6 +12,8 @@ export interface QuotaItem {
   part: number;
   /** The number of parts that calls use, as of the last split or join of this account. */
   parts: number;
+  /** Part 0 only: the highest number of parts ever. Parts are not deleted: readers of sums read all of these. */
+  made: number;
   available: NanoYuan;
   spent: NanoYuan;
   granted: NanoYuan;
@@ -108,6 +110,7 @@ export const emptyQuota = (account: string, part = 0): QuotaItem => ({
   account,
   part,
   parts: 1,
+  made: 1,
   available: 0n,
   spent: 0n,
   granted: 0n,

@@ -1,7 +1,7 @@
 /** Port: reads account items, ledger rows and grants. Its only write closes a lost reservation. */
 import type { WrittenGrant } from '../billing/grant.ts';
 import type { LedgerRow } from '../billing/ledger-row.ts';
-import type { QuotaItem } from '../billing/quota-item.ts';
+import type { WholeAccount } from '../billing/parts/whole.ts';
 import type { QuotaStore } from '../relay/ports/stores/quota-store.ts';
 
 /**
@@ -20,7 +20,8 @@ export interface LedgerSelection {
 
 /** Reads are consistent, amounts exact. Every method may throw a Failure. */
 export interface LedgerReader {
-  quota(account: string): Promise<Reading<QuotaItem> | undefined>;
+  /** The sums over the account's parts; a part that cannot be read is a problem of the account. */
+  quota(account: string): Promise<Reading<WholeAccount> | undefined>;
   accounts(): AsyncIterable<string[]>;
   /** Returns pages. Within an account, requests come first, sorted by time, then grants. */
   ledger(selection: LedgerSelection): AsyncIterable<Reading<LedgerRow>[]>;

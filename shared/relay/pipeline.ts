@@ -23,6 +23,7 @@ import { CallStates } from './state/call-states.ts';
 export interface Caller {
   key: AdmittedKey['row'];
   account: AdmittedKey['account'];
+  parts: AdmittedKey['parts'];
   snapshot: Snapshot;
 }
 
@@ -44,8 +45,8 @@ export async function admitCaller(
   keyLookup.catch(() => {}); // Awaited below. A refusal by the configuration takes precedence.
   const snapshot = await ports.config.current();
   if (snapshot.settings.relayClosed) throw refuse('relay_closed', closedMessage(snapshot));
-  const { row, account } = await keyLookup;
-  return { key: row, account, snapshot };
+  const { row, account, parts } = await keyLookup;
+  return { key: row, account, parts, snapshot };
 }
 
 /** Checks size, JSON, schema, model name, official gate and whitelist. */

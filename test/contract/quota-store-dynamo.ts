@@ -7,6 +7,7 @@ import {
   placesName,
   quotaOf,
 } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import { partsId } from '../../shared/adapters/dynamodb/account-parts.ts';
 import { partKey } from '../../shared/adapters/dynamodb/quotas/part-keys.ts';
 import type { Attributes } from '../../shared/adapters/dynamodb/attributes.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
@@ -31,6 +32,11 @@ export async function openDynamoStore(): Promise<OpenedStore & AsyncDisposable &
       const { Item } = await client.send(new GetItemCommand({ TableName, Key, ConsistentRead: true }));
       return Item && quotaOf(Item);
     },
+    async partsWithKey(account) {
+      const Key = { id: { S: partsId(account) } };
+      const { Item } = await client.send(new GetItemCommand({ TableName: 'relay-runtime', Key }));
+      return Item && Number(Item['parts']?.N);
+    },
     async [Symbol.asyncDispose]() {
       client.destroy();
       await emulator.stop();
@@ -42,6 +48,7 @@ export const attributesOf = (item: QuotaItem): Attributes => ({
   ...partKey(item),
   ...(item.part > 0 && { part: numberAttribute(item.part) }),
   ...(item.parts > 1 && { parts: numberAttribute(item.parts) }),
+  ...(item.made > 1 && { made: numberAttribute(item.made) }),
   ...(item.moved !== 0n && { moved: numberAttribute(item.moved) }),
   ...Object.fromEntries([...item.places].map(([key, ids]) => [placesName(key), { SS: [...ids] }])),
   available: numberAttribute(item.available),

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { formatPrice, type Price } from '../../shared/billing/price.ts';
 import { imbalance, type CloseRecord, type QuotaItem } from '../../shared/billing/quota-item.ts';
-import type { Reservation, ReservationRequest } from '../../shared/relay/money/reservation.ts';
+import type { Reservation, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';

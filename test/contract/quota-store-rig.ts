@@ -13,6 +13,8 @@ export interface OpenedStore {
   store: QuotaStore;
   put(item: QuotaItem): Promise<void>;
   read(account: string, part?: number): Promise<QuotaItem | undefined>;
+  /** The number of parts that is read with a key. */
+  partsWithKey(account: string): Promise<number | undefined>;
 }
 
 export const key = '0123456789ab';

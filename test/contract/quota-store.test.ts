@@ -1,15 +1,21 @@
+import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import { MemoryQuotaStore, nameOf } from '../support/memory-quota-store.ts';
 import { openDynamoStore } from './quota-store-dynamo.ts';
+import { quotaPartsContract } from './quota-store-parts.ts';
 import { quotaStoreContract } from './quota-store.ts';
 
-quotaStoreContract('in memory', async () => {
+const openMemoryStore = async () => {
   const store = new MemoryQuotaStore();
   return {
     store,
-    put: async (item) => void store.items.set(nameOf(item), item),
-    read: async (account, part) => store.items.get(nameOf({ account, part })),
+    put: async (item: QuotaItem) => void store.items.set(nameOf(item), item),
+    read: async (account: string, part?: number) => store.items.get(nameOf({ account, part })),
+    partsWithKey: async (account: string) => store.parts.get(account),
     [Symbol.asyncDispose]: async () => {},
   };
-});
+};
 
-quotaStoreContract('on DynamoDB', openDynamoStore);
+for (const contract of [quotaStoreContract, quotaPartsContract]) {
+  contract('in memory', openMemoryStore);
+  contract('on DynamoDB', openDynamoStore);
+}

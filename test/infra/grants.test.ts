@@ -79,12 +79,17 @@ const ownAccount = '<AWS::Region>:<AWS::AccountId>';
 
 describe('a function may do only what its description says', () => {
   test.each(['chat', 'responses'] as const)(
-    '%s reads keys, accounts, the configuration and the secrets of channels, and writes quotas',
+    '%s reads keys, accounts, the configuration and the secrets of channels, writes quotas, and charges late',
     (name) => {
       const grants = [
+        'Allow dynamodb:BatchGetItem relay-test-quotas',
         'Allow dynamodb:BatchGetItem relay-test-runtime',
         'Allow dynamodb:GetItem relay-test-accounts',
         'Allow dynamodb:GetItem relay-test-keys',
+        'Allow dynamodb:GetItem relay-test-ledger',
+        'Allow dynamodb:GetItem relay-test-quotas',
+        'Allow dynamodb:GetItem relay-test-runtime',
+        'Allow dynamodb:PutItem relay-test-ledger',
         'Allow dynamodb:PutItem relay-test-quotas',
         'Allow dynamodb:PutItem relay-test-runtime',
         'Allow dynamodb:UpdateItem relay-test-quotas',
@@ -102,6 +107,7 @@ describe('a function may do only what its description says', () => {
       'Allow dynamodb:GetItem relay-test-accounts',
       'Allow dynamodb:GetItem relay-test-keys',
       'Allow dynamodb:GetItem relay-test-quotas',
+      'Allow dynamodb:GetItem relay-test-runtime',
       'Allow dynamodb:Query relay-test-ledger',
       ...ownLogs('catalog'),
     ];
@@ -149,6 +155,7 @@ describe('a function may do only what its description says', () => {
   test('grants reads and marks grants, puts ledger rows and adds to balances', () => {
     const grants = [
       'Allow dynamodb:GetItem relay-test-ledger',
+      'Allow dynamodb:GetItem relay-test-quotas',
       'Allow dynamodb:PutItem relay-test-ledger',
       'Allow dynamodb:Scan relay-test-grants',
       'Allow dynamodb:UpdateItem relay-test-grants',

@@ -45,7 +45,7 @@ export async function makeCall(
   }
   const written =
     call.model.base !== 'free' || call.key.rpm !== undefined || call.key.max_concurrency !== undefined;
-  const open = quotas.items.get(account)?.open.get(id);
+  const open = quotas.whole(account)?.open.get(id);
   hold(
     environment.stoodStill || !(written || call.model.official) || open?.tombstone === false,
     `the upstream hears of ${id}, but nothing is open for it`,

@@ -85,4 +85,8 @@ export const networkedQuotas = (store: QuotaStore, network: Network): QuotaStore
   renew: (write) => network.send(() => store.renew(write)),
   freePlaces: (write) => network.send(() => store.freePlaces(write)),
   create: (account) => network.send(() => store.create(account)),
+  read: (account, parts, exact) => network.send(() => store.read(account, parts, exact)),
+  move: (write) => network.send(() => store.move(write)),
+  chargeLate: (charge) => network.send(() => store.chargeLate(charge)),
+  closedAs: (account, id) => network.send(() => store.closedAs(account, id)),
 });

@@ -42,12 +42,25 @@ function plan(world: World): void {
   }
   for (let calls = random.integer(10, 40); calls > 0; calls -= 1)
     scheduler.after(random.integer(1_000, lastCallMs), () => world.startCall());
+  if (random.chance(0.15)) planBurst(world);
   for (let atMs = 0; atMs < lastScheduleMs; atMs += minuteMs) {
     scheduler.after(atMs, () => world.sweep());
     if (atMs % (5 * minuteMs) === 0) scheduler.after(atMs, () => world.keepMissedGrants());
   }
   for (let atMs = 0; atMs < lastScheduleMs; atMs += random.integer(1_000, 60_000))
     scheduler.after(atMs, () => world.takeBatch());
+}
+
+/** One account gets busy for half a minute, so that it is split, and quiet again. */
+function planBurst(world: World): void {
+  const { random, scheduler } = world;
+  const [customer] = world.customers;
+  world.startGrant(customer.account.account, 'burst', 5_000_000_000n);
+  const call = (): void => world.startCall(customer);
+  for (let calls = random.integer(20, 50); calls > 0; calls -= 1)
+    scheduler.after(random.integer(60_000, 90_000), call);
+  for (let calls = random.integer(5, 15); calls > 0; calls -= 1)
+    scheduler.after(random.integer(5 * minuteMs, lastCallMs), call);
 }
 
 /** Nobody has trouble any more: whatever was left behind is to be found now. */
@@ -63,7 +76,7 @@ async function settleDown(world: World): Promise<void> {
 }
 
 function checkAccount({ quotas, ledger, watch }: World, account: string): void {
-  const item = quotas.items.get(account);
+  const item = quotas.whole(account);
   if (!item) return;
   hold(
     item.open.size === 0,
@@ -79,9 +92,10 @@ function checkAccount({ quotas, ledger, watch }: World, account: string): void {
     hold(calls === kept, `${account}: ${slot} counts ${calls}, the ledger ${kept}`);
   }
   for (const { id, charge } of rows) {
-    const closes = watch.closes.get(id) ?? [];
-    const charged = closes.reduce((total, close) => total + close.charge, 0n);
-    hold(charge === charged, `${id} was charged ${charged}, the ledger says ${charge}`);
+    if (id.startsWith('late#')) continue;
+    const late = ledger.rows.get(`${account} late#${id}`)?.charge ?? 0n;
+    const charged = watch.charged(id);
+    hold(charge + late === charged, `${id} was charged ${charged}, the ledger says ${charge + late}`);
   }
   hold(item.granted === watch.tally(account).granted, `${account} has not got every grant once`);
 }
@@ -92,13 +106,13 @@ function checkReport(
   { id, account, refused, stoodStill, charge }: World['reports'][number],
 ): void {
   const loggedIt = (name: string): boolean => logged.get(name)?.has(id) ?? false;
-  const closes = watch.closes.get(id) ?? [];
-  const charged = closes.reduce((total, close) => total + close.charge, 0n);
+  const charged = watch.charged(id);
   const knows = !stoodStill && !loggedIt('reserve_unknown');
   if (refused && knows) hold(charged === 0n, `${id} was refused and charged ${charged}`);
-  if (charge === undefined || loggedIt('settle_lost') || loggedIt('settle_late')) return;
+  if (charge === undefined || loggedIt('settle_lost') || loggedIt('settle_unsure')) return;
   const row = ledger.rows.get(`${account} ${id}`);
-  hold(row?.charge === charge, `${id} reported a charge of ${charge}, the ledger says ${row?.charge}`);
+  const sum = (row?.charge ?? 0n) + (ledger.rows.get(`${account} late#${id}`)?.charge ?? 0n);
+  hold(sum === charge, `${id} reported a charge of ${charge}, the ledger says ${sum}`);
 }
 
 function taleOf({ watch, logged, reports, scheduler }: World): Tale {
@@ -107,6 +121,8 @@ function taleOf({ watch, logged, reports, scheduler }: World): Tale {
   const events = (name: string): number => logged.get(name)?.size ?? 0;
   return {
     steps: scheduler.steps,
+    split: events('account_split'),
+    joined: events('account_joined'),
     refused: reports.filter(({ refused }) => refused).length,
     settled: kinds('settled'),
     released: kinds('released'),
@@ -116,6 +132,7 @@ function taleOf({ watch, logged, reports, scheduler }: World): Tale {
     official: closes.filter(({ entry }) => entry.official).length,
     aboveReserve: closes.filter(({ charge, entry }) => charge > entry.amount).length,
     settleLate: events('settle_late'),
+    chargedLate: watch.late.size,
     settleLost: events('settle_lost'),
     reserveUnknown: events('reserve_unknown'),
   };

@@ -1,3 +1,4 @@
+import type { PartsWrite } from '../../shared/billing/parts/parts-write.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import {
   type CloseWrite,
@@ -5,17 +6,21 @@ import {
   type TombstoneWrite,
 } from '../../shared/billing/quota-writes.ts';
 import { afterClose, afterReserve, mayReserve } from '../support/quota-rules.ts';
-import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
-import { MemoryQuotaStore } from '../support/memory-quota-store.ts';
+import type { LateCharge, QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
+import { MemoryQuotaStore, nameOf } from '../support/memory-quota-store.ts';
 import type { Mutant } from './mutant.ts';
 
-/** One write on an account's item, and what was asked for. */
+/** One write on a part of an account, and what was asked for. */
 export interface Change {
   account: string;
   before: QuotaItem | undefined;
   after: QuotaItem;
+  /** The account after the write as if it had one part. */
+  whole: QuotaItem;
   reserve?: ReserveWrite | undefined;
   close?: CloseWrite | undefined;
+  late?: LateCharge | undefined;
+  move?: PartsWrite | undefined;
 }
 
 /** The store in memory, which tells of each write that it does, as the table's stream would. */
@@ -31,10 +36,10 @@ export class StoredQuotas extends MemoryQuotaStore {
 
   override reserve(write: ReserveWrite): ReturnType<QuotaStore['reserve']> {
     return this.#recorded({ account: write.account, reserve: write }, () => {
-      const item = this.items.get(write.account);
+      const item = this.items.get(nameOf(write));
       if (item && mayReserve(this.#loosened(item, write), write) && !mayReserve(item, write)) {
         const next = afterReserve(item, write);
-        this.items.set(write.account, next);
+        this.items.set(nameOf(write), next);
         return Promise.resolve({ done: true, item: next });
       }
       return super.reserve(write);
@@ -43,10 +48,10 @@ export class StoredQuotas extends MemoryQuotaStore {
 
   override close(write: CloseWrite): ReturnType<QuotaStore['close']> {
     return this.#recorded({ account: write.account, close: write }, () => {
-      const item = this.items.get(write.account);
+      const item = this.items.get(nameOf(write));
       const open = item?.open.has(write.id) ?? false;
       if (item && (this.#mutant === 'no_settle_condition' || (this.#mutant === 'no_entry_check' && open))) {
-        this.items.set(write.account, afterClose(item, write));
+        this.items.set(nameOf(write), afterClose(item, write));
         return Promise.resolve({ done: true });
       }
       if (this.#mutant === 'slot_not_released') return super.close({ ...write, releaseSlot: false });
@@ -59,6 +64,14 @@ export class StoredQuotas extends MemoryQuotaStore {
   override tombstone(write: TombstoneWrite): ReturnType<QuotaStore['tombstone']> {
     if (this.#mutant === 'no_tombstone') return Promise.resolve({ done: true });
     return this.#recorded({ account: write.account }, () => super.tombstone(write));
+  }
+
+  override chargeLate(late: LateCharge): Promise<void> {
+    return this.#recorded({ account: late.row.account, late }, () => super.chargeLate(late));
+  }
+
+  override move(write: PartsWrite): Promise<boolean> {
+    return this.#recorded({ account: write.account, move: write }, () => super.move(write));
   }
 
   override create(account: string): Promise<void> {
@@ -79,12 +92,14 @@ export class StoredQuotas extends MemoryQuotaStore {
     return item;
   }
 
-  /** Every write of the base class is done before it first waits. */
-  #recorded<T>(change: Omit<Change, 'before' | 'after'>, write: () => T): T {
-    const before = this.items.get(change.account);
+  /** Every write of the base class is done before it first waits. A transaction changes several parts. */
+  #recorded<T>(change: Omit<Change, 'before' | 'after' | 'whole'>, write: () => T): T {
+    const before = new Map(this.items);
     const reply = write();
-    const after = this.items.get(change.account);
-    if (after && after !== before) this.#tell({ ...change, before, after });
+    const whole = this.whole(change.account);
+    for (const [name, after] of this.items)
+      if (whole && after !== before.get(name))
+        this.#tell({ ...change, before: before.get(name), after, whole });
     return reply;
   }
 }

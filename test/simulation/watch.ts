@@ -1,5 +1,6 @@
 import type { CloseKind, OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
 import { imbalance } from '../../shared/billing/quota-item.ts';
+import type { LateCharge } from '../../shared/relay/ports/stores/quota-store.ts';
 import type { Change } from './stored-quotas.ts';
 
 export class Broken extends Error {
@@ -32,6 +33,8 @@ export class Watch {
   readonly tallies = new Map<string, Tally>();
   /** Every close that was done, by reservation. */
   readonly closes = new Map<string, Close[]>();
+  /** Late charges, by reservation. */
+  readonly late = new Map<string, bigint>();
   /** When what is open was opened, in true time. */
   readonly openedMs = new Map<string, number>();
 
@@ -51,8 +54,12 @@ export class Watch {
     for (const id of change.after.open.keys()) if (!change.before?.open.has(id)) this.openedMs.set(id, nowMs);
     if (change.reserve) this.#opened(change);
     if (change.close) this.#closed(change);
-    this.#balanced(change.after);
-    this.#counted(change.after);
+    if (change.late) this.#chargedLate(change.late);
+    const { account, part } = change.after;
+    const off = imbalance(change.after);
+    hold(off === undefined, `part ${part} of ${account} is off by ${off}`);
+    this.#balanced(change.whole);
+    this.#counted(change.whole);
   }
 
   #opened({ before, after, account, reserve }: Change): void {
@@ -92,9 +99,24 @@ export class Watch {
       tally.kept.set(entry.slot, (tally.kept.get(entry.slot) ?? 0) - 1);
   }
 
+  #chargedLate({ row, difference }: LateCharge): void {
+    const id = row.id.replace('late#', '');
+    hold(!this.late.has(id), `${id} was charged late twice`);
+    const kinds = this.closes.get(id)?.map(({ kind }) => kind) ?? [];
+    hold(kinds.includes('expired'), `${id} was charged late, though it did not expire`);
+    this.late.set(id, difference);
+    if (difference > 0n) this.tally(row.account).overrun += difference;
+  }
+
+  /** What a call was charged, by its close and after it. */
+  charged(id: string): bigint {
+    const closes = this.closes.get(id) ?? [];
+    return closes.reduce((sum, { charge }) => sum + charge, this.late.get(id) ?? 0n);
+  }
+
   #balanced(item: QuotaItem): void {
     const { account, available } = item;
-    hold(imbalance(item) === undefined, `the reservations of ${account} are off by ${imbalance(item)}`);
+    hold(item.moved === 0n, `${item.moved} came to the parts of ${account} from nowhere`);
     const { granted, overrun } = this.tally(account);
     hold(item.granted === granted, `${account} was granted ${granted}, the item says ${item.granted}`);
     hold(available >= -overrun, `${account} is at ${available}, though overruns sum to ${overrun}`);

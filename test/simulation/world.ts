@@ -17,7 +17,10 @@ import { Broken, hold, Watch } from './watch.ts';
 
 // Virtual time passes while a file is loaded.
 await Promise.all([
+  import('../../shared/relay/money/elsewhere.ts'),
   import('../../shared/relay/money/guard.ts'),
+  import('../../shared/relay/money/late-settle.ts'),
+  import('../../shared/relay/money/resize.ts'),
   import('../../shared/relay/money/free-places.ts'),
   import('../../shared/relay/money/loss-fields.ts'),
 ]);
@@ -65,11 +68,10 @@ export class World {
   }
 
   /** Makes a call in an environment that is free, or in a new one. */
-  startCall(): void {
+  startCall(customer = this.random.pick(this.customers)): void {
     this.#servers = this.#servers.filter(({ environment }) => !environment.crashed);
     const free = this.#servers.filter((server) => !server.busy);
     const server = free[this.random.integer(0, Math.max(free.length - 1, 3))] ?? this.#newServer();
-    const customer = this.random.pick(this.customers);
     this.#calls += 1;
     const id = `call${String(this.#calls).padStart(4, '0')}`;
     server.busy = true;
@@ -178,6 +180,7 @@ export class World {
 
   #wrote(change: Change): void {
     this.watch.saw(change, this.scheduler.nowMs);
+    if (change.late) void this.ledger.putIfAbsent(change.late.row);
     const { account, before, after } = change;
     this.stream.add({ account, before, after });
   }
@@ -216,6 +219,8 @@ export class World {
       event: (name, fields) => {
         const id = fields['request_id'];
         this.logged.set(name, (this.logged.get(name) ?? new Set()).add(id));
+        if (fields['unsure'] === true)
+          this.logged.set('settle_unsure', (this.logged.get('settle_unsure') ?? new Set()).add(id));
         if (name !== 'settle_late' || environment.stoodStill) return;
         const kinds = this.watch.closes.get(String(id))?.map(({ kind }) => kind) ?? [];
         const own = kinds.includes('settled') || kinds.includes('released');

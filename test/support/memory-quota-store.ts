@@ -1,4 +1,6 @@
-import { emptyQuota, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import type { PartChange, PartsWrite } from '../../shared/billing/parts/parts-write.ts';
+import { wholeOf } from '../../shared/billing/parts/whole.ts';
+import { emptyQuota, type CloseKind, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import type {
   CloseWrite,
   FreePlacesWrite,
@@ -7,7 +9,8 @@ import type {
   ReserveWrite,
   TombstoneWrite,
 } from '../../shared/billing/quota-writes.ts';
-import type { QuotaStore, WriteReply } from '../../shared/relay/ports/stores/quota-store.ts';
+import type { LateCharge, QuotaStore, WriteReply } from '../../shared/relay/ports/stores/quota-store.ts';
+import { afterChange, afterLateCharge, mayChange } from './parts-rules.ts';
 import {
   afterClose,
   afterFreePlaces,
@@ -28,6 +31,11 @@ export class MemoryQuotaStore implements QuotaStore {
   readonly items = new Map<string, QuotaItem>();
   /** Operations so far, by name. */
   readonly calls: string[] = [];
+  /** The numbers of parts that are read with keys. */
+  readonly parts = new Map<string, number>();
+  /** The ledger's rows, as far as the store reads them. */
+  readonly closed = new Map<string, CloseKind>();
+  readonly late = new Map<string, LateCharge>();
 
   grant(account: string, amount: bigint): void {
     const item = this.items.get(account) ?? emptyQuota(account);
@@ -45,7 +53,9 @@ export class MemoryQuotaStore implements QuotaStore {
 
   async close(write: CloseWrite): ReturnType<QuotaStore['close']> {
     this.calls.push('close');
-    return this.#write(write, mayClose, afterClose);
+    const reply = this.#write(write, mayClose, afterClose);
+    if (reply.done) this.closed.set(`${write.account} ${write.id}`, write.closeRecord.kind);
+    return reply;
   }
 
   async tombstone(write: TombstoneWrite): ReturnType<QuotaStore['tombstone']> {
@@ -70,6 +80,45 @@ export class MemoryQuotaStore implements QuotaStore {
   async create(account: string): Promise<void> {
     this.calls.push('create');
     if (!this.items.has(account)) this.items.set(account, emptyQuota(account));
+  }
+
+  /** The account as if it had one part. Undefined: it has none. */
+  whole(account: string): QuotaItem | undefined {
+    const parts = [...this.items.values()].filter((item) => item.account === account);
+    const [first, ...others] = parts.toSorted((a, b) => a.part - b.part);
+    return first && wholeOf([first, ...others]);
+  }
+
+  async read(account: string, parts: number): Promise<QuotaItem[]> {
+    this.calls.push('read');
+    return Array.from({ length: parts }, (_, part) => this.items.get(nameOf({ account, part }))).filter(
+      (item) => item !== undefined,
+    );
+  }
+
+  async move(write: PartsWrite): Promise<boolean> {
+    this.calls.push('move');
+    const { account, changes } = write;
+    const before = (change: PartChange) => this.items.get(nameOf({ account, part: change.part }));
+    if (!changes.every((change) => mayChange(before(change), change))) return false;
+    for (const change of changes)
+      this.items.set(nameOf({ account, part: change.part }), afterChange(before(change), change, write));
+    if (write.parts !== undefined) this.parts.set(account, write.parts);
+    return true;
+  }
+
+  async chargeLate(charge: LateCharge): Promise<void> {
+    this.calls.push('chargeLate');
+    const { account, id } = charge.row;
+    const item = this.items.get(account);
+    if (!item || this.late.has(`${account} ${id}`)) return;
+    this.late.set(`${account} ${id}`, charge);
+    this.items.set(account, afterLateCharge(item, charge));
+  }
+
+  async closedAs(account: string, id: string): Promise<CloseKind | undefined> {
+    this.calls.push('closedAs');
+    return this.closed.get(`${account} ${id}`);
   }
 
   #write<Write extends PartOfAccount>(

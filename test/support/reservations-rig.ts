@@ -3,7 +3,7 @@ import { formatPrice, type Price } from '../../shared/billing/price.ts';
 import type { CloseKind, CloseRecord, QuotaItem } from '../../shared/billing/quota-item.ts';
 import { imbalance } from '../../shared/billing/quota-item.ts';
 import type { ReserveNeed } from '../../shared/billing/reservation.ts';
-import type { Reservation, ReservationRequest } from '../../shared/relay/money/reservation.ts';
+import type { Reservation, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';
 import { MemoryKeyCounters } from './memory-key-counters.ts';
@@ -14,7 +14,10 @@ import { VirtualClock } from './virtual-clock.ts';
 
 // Virtual time passes while a file is loaded.
 await Promise.all([
+  import('../../shared/relay/money/elsewhere.ts'),
   import('../../shared/relay/money/guard.ts'),
+  import('../../shared/relay/money/late-settle.ts'),
+  import('../../shared/relay/money/resize.ts'),
   import('../../shared/relay/money/free-places.ts'),
   import('../../shared/relay/money/loss-fields.ts'),
 ]);

@@ -16,7 +16,8 @@ export type Fault =
   | { kind: 'late'; afterMs: number }
   | { kind: 'taken'; afterMs: number };
 
-export type Operation = 'reserve' | 'close' | 'tombstone' | 'create' | 'renew' | 'freePlaces';
+export type Operation = 'reserve' | 'close' | 'tombstone' | 'create' | Rare;
+type Rare = 'renew' | 'freePlaces' | 'read' | 'move' | 'chargeLate' | 'closedAs';
 
 /** The quota store in memory behind a network that does to each operation what the test says. */
 export class RoughQuotaStore implements QuotaStore {
@@ -31,6 +32,10 @@ export class RoughQuotaStore implements QuotaStore {
     create: [],
     renew: [],
     freePlaces: [],
+    read: [],
+    move: [],
+    chargeLate: [],
+    closedAs: [],
   };
 
   constructor(inner: MemoryQuotaStore, clock: Clock) {
@@ -57,6 +62,13 @@ export class RoughQuotaStore implements QuotaStore {
   renew: QuotaStore['renew'] = (write) => this.#send('renew', () => this.inner.renew(write));
   freePlaces: QuotaStore['freePlaces'] = (write) =>
     this.#send('freePlaces', () => this.inner.freePlaces(write));
+
+  read: QuotaStore['read'] = (account, parts) => this.#send('read', () => this.inner.read(account, parts));
+  move: QuotaStore['move'] = (write) => this.#send('move', () => this.inner.move(write));
+  chargeLate: QuotaStore['chargeLate'] = (charge) =>
+    this.#send('chargeLate', () => this.inner.chargeLate(charge));
+  closedAs: QuotaStore['closedAs'] = (account, id) =>
+    this.#send('closedAs', () => this.inner.closedAs(account, id));
 
   async #send<T>(operation: Operation, act: () => Promise<T>): Promise<T> {
     this.sent.push(operation);

@@ -58,10 +58,13 @@ const answering = {
   timeoutSeconds: 900,
   memoryMegabytes: 256,
   tables: {
-    runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
+    runtime: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'],
     keys: ['GetItem'],
     accounts: ['GetItem'],
-    quotas: ['PutItem', 'UpdateItem'],
+    // All parts of a busy account are read at once.
+    quotas: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'],
+    // A settle that came after its reservation expired.
+    ledger: ['GetItem', 'PutItem'],
   },
   readsChannelSecrets: true,
   sealsState: true,
@@ -76,7 +79,7 @@ const descriptions = {
     timeoutSeconds: 30,
     memoryMegabytes: 256,
     tables: {
-      runtime: ['BatchGetItem'],
+      runtime: ['BatchGetItem', 'GetItem'],
       keys: ['GetItem'],
       accounts: ['GetItem'],
       quotas: ['GetItem'],
@@ -136,7 +139,11 @@ const descriptions = {
     // The schedule applies grants whose retries ran out here.
     streams: [{ table: 'grants', recordsAtOnce: 25, retries: 10, maxAgeHours: 1, keepsFailures: true }],
     everyMinutes: 15,
-    tables: { grants: ['Scan', 'UpdateItem'], ledger: ['GetItem', 'PutItem'], quotas: ['UpdateItem'] },
+    tables: {
+      grants: ['Scan', 'UpdateItem'],
+      ledger: ['GetItem', 'PutItem'],
+      quotas: ['GetItem', 'UpdateItem'],
+    },
     readsChannelSecrets: false,
   },
   sweeper: {

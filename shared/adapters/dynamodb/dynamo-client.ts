@@ -81,12 +81,13 @@ export async function conditionalCall<Reply>(call: () => Promise<Reply>): Promis
 }
 
 /**
- * `refused`: the current items of the writes whose condition did not hold. `invalid`: a retry cannot succeed;
+ * `conditions`: the positions of the writes whose condition did not hold. `refused`: their current items, where
+ * asked for. `invalid`: a retry cannot succeed;
  * every other failed transaction may be retried.
  */
 export type TransactionReply =
   | { done: true }
-  | { done: false; refused: Attributes[]; invalid: boolean; error: unknown };
+  | { done: false; conditions: number[]; refused: Attributes[]; invalid: boolean; error: unknown };
 
 /** Runs a transaction like `storeCall`. */
 export async function transactionCall(call: () => Promise<unknown>): Promise<TransactionReply> {
@@ -94,15 +95,31 @@ export async function transactionCall(call: () => Promise<unknown>): Promise<Tra
     await storeCall(call);
     return { done: true };
   } catch (error) {
-    if (isInvalid(error)) return { done: false, refused: [], invalid: true, error };
+    if (isInvalid(error)) return { done: false, conditions: [], refused: [], invalid: true, error };
     if (!(error instanceof TransactionCanceledException)) throw error;
     const reasons = error.CancellationReasons ?? [];
     return {
       done: false,
       error,
+      conditions: reasons.flatMap(({ Code }, index) => (Code === 'ConditionalCheckFailed' ? [index] : [])),
       refused: reasons.flatMap(({ Code, Item }) => (Code === 'ConditionalCheckFailed' && Item ? [Item] : [])),
       invalid: reasons.some(({ Code }) => Code === 'ValidationError'),
     };
+  }
+}
+
+const readTriesMax = 5;
+
+/** Runs a read of several items as of one moment, again if a write was in its way. */
+export async function readAsOfOneMoment<Result>(read: () => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof TransactionCanceledException)) throw error;
+      if (tries === readTriesMax)
+        throw new StoreUnavailable('The items changed too fast to be read.', { cause: error });
+    }
   }
 }
 

@@ -9,6 +9,7 @@ import { readRow } from '../../config/rows/read-row.ts';
 import type { Clock } from '../../relay/ports/clock.ts';
 import type { KeyLookup, KeyStore } from '../../relay/ports/stores/key-store.ts';
 import { storeCall } from './dynamo-client.ts';
+import { partsId } from './account-parts.ts';
 import { ExpiringCache } from '../system/expiring-cache.ts';
 import { keyHash } from '../../tables/key-hash.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
@@ -28,6 +29,7 @@ export interface KeyStoreParts {
 export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: KeyStoreParts): KeyStore {
   const TableName = physicalTableName(stack, 'keys');
   const accounts = physicalTableName(stack, 'accounts');
+  const runtime = physicalTableName(stack, 'runtime');
   const cache = new ExpiringCache<KeyLookup>({
     clock,
     entriesMax,
@@ -38,7 +40,16 @@ export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
     if (!Item) return { missing: 'unknown' };
     const reading = readRow(KeyRow, Item);
     if (!('row' in reading)) return { missing: 'invalid_row' };
-    return { row: reading.row, ...(await readAccount(reading.row.account)) };
+    const { account } = reading.row;
+    const [read, parts] = await Promise.all([readAccount(account), readParts(account)]);
+    return { row: reading.row, ...read, parts };
+  };
+  /** Without this number a call starts on the first part of a busy account, which is slow but not wrong. */
+  const readParts = async (account: string): Promise<number | undefined> => {
+    const command = new GetCommand({ TableName: runtime, Key: { id: partsId(account) } });
+    const { Item } = await client.send(command).catch(() => ({ Item: undefined }));
+    const parts: unknown = Item?.['parts'];
+    return typeof parts === 'number' ? parts : undefined;
   };
   /** An account without a valid row has no plan; its balance still pays. */
   const readAccount = async (account: string) => {

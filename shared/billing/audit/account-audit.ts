@@ -1,6 +1,7 @@
 /** Compares one account's item with its ledger rows and its grants. Reads nothing itself. */
 import { formatYuan, parseYuan, type NanoYuan } from '../amount.ts';
-import { imbalance, reservedOf, type QuotaItem } from '../quota-item.ts';
+import { imbalances, type WholeAccount } from '../parts/whole.ts';
+import { imbalance, reservedOf } from '../quota-item.ts';
 import { type LedgerRow, ledgerTimeMs } from '../ledger-row.ts';
 import { grantLedgerId, type WrittenGrant } from '../grant.ts';
 import { isoTime } from '../../wire/iso-time.ts';
@@ -8,7 +9,8 @@ import { isoTime } from '../../wire/iso-time.ts';
 /** Everything that was read for one account: the item at `readMs`, the rows after it. */
 export interface AccountRecords {
   account: string;
-  item: QuotaItem;
+  /** The sums over the account's parts. */
+  item: WholeAccount;
   readMs: number;
   rows: LedgerRow[];
   grants: WrittenGrant[];
@@ -37,6 +39,10 @@ function balanceFindings({ item }: AccountRecords): Finding[] {
   return [
     difference !== 0n &&
       `${parts} is not the granted ${formatYuan(item.granted)}: ${formatYuan(difference)} too much`,
+    item.moved !== 0n && `${formatYuan(item.moved)} yuan came to its parts from none of them`,
+    ...(item.each ? imbalances(item.each) : []).map(
+      (off) => `part ${off.part} is off by ${formatYuan(off.difference)} yuan`,
+    ),
   ];
 }
 

@@ -1,13 +1,14 @@
 /** Recomputes a ledger row's charge from the row's other attributes. */
 import { formatYuan, type NanoYuan } from '../amount.ts';
 import { parsePrice, costOf, inputCost, type Price, type TokenCounts } from '../price.ts';
-import type { CloseRow, LedgerRow } from '../ledger-row.ts';
+import { latePrefix, type CloseRow, type LedgerRow } from '../ledger-row.ts';
 
 /** Describes an error in the row's charge or cost; undefined: both follow from the other attributes. */
 export function problemOf(row: LedgerRow): string | undefined {
   if (row.kind === 'grant') return undefined;
   const price = parsePrice(row.price);
   if (!price) return `its price ${JSON.stringify(row.price)} cannot be read`;
+  if (row.id.startsWith(latePrefix)) return lateProblem(row, price);
   return tierProblem(row, price) ?? chargeProblem(row, price) ?? costProblem(row, price);
 }
 
@@ -27,6 +28,17 @@ function chargeProblem(row: CloseRow, price: Price): string | undefined {
   if (row.kind === 'expired') return expiredProblem(row, price);
   const due = dueFor(row, price);
   return due ? unless(row, due, 'of its price and tokens') : 'its tokens are missing';
+}
+
+/** The difference of what was due and what the expiry had charged, which has to be the price of an input. */
+function lateProblem(row: CloseRow, price: Price): string | undefined {
+  const due = row.kind === 'released' ? [0n] : dueFor(row, price);
+  if (!due) return 'its tokens are missing';
+  const problems = due.map((whole) => {
+    const charge = whole - row.charge;
+    return expiredProblem({ ...row, charge, reserved: charge }, price);
+  });
+  return problems.includes(undefined) ? undefined : problems[0];
 }
 
 function costProblem(row: CloseRow, price: Price): string | undefined {

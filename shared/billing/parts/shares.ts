@@ -6,64 +6,64 @@ import type { ReserveNeed } from '../reservation.ts';
 export const shareOf = (whole: number, parts: number, part: number): number =>
   Math.floor(whole / parts) + (part < whole % parts ? 1 : 0);
 
-/** The parts that a key with a concurrency limit uses: as many as its limit, so that a small one is not split. */
-const placeParts = (limit: number, parts: number): number => Math.min(limit, parts);
-
-/** Where a key's parts start. Keys are hashes, so this spreads small limits over the parts. */
-const firstPartOf = (key: string, parts: number): number =>
-  (Number.parseInt(key.slice(0, 8), 16) || 0) % parts;
-
-/** The share of one part in a key's concurrency limit. */
-export function placeShare(
-  need: Pick<ReserveNeed, 'key'>,
-  limit: number,
-  { parts, part }: PartPosition,
-): number {
-  const used = placeParts(limit, parts);
-  const position = (part - firstPartOf(need.key, parts) + parts) % parts;
-  return position < used ? shareOf(limit, used, position) : 0;
-}
-
 export interface PartPosition {
   parts: number;
   part: number;
 }
+
+type KeyLimits = Pick<ReserveNeed, 'key' | 'maxConcurrency'>;
+
+/**
+ * The parts that a key uses: `count` of them from `first` on. As many as its concurrency limit, so that a small one is
+ * not split; keys are hashes, so these are spread.
+ */
+function partsOfKey({ key, maxConcurrency }: KeyLimits, parts: number): { first: number; count: number } {
+  if (maxConcurrency === undefined) return { first: 0, count: parts };
+  const first = (Number.parseInt(key.slice(0, 8), 16) || 0) % parts;
+  return { first, count: Math.min(maxConcurrency, parts) };
+}
+
+/** Whether calls of the key may use the part. */
+export const usesPart = (limits: KeyLimits, { parts, part }: PartPosition): boolean => {
+  const { first, count } = partsOfKey(limits, parts);
+  return (part - first + parts) % parts < count;
+};
 
 /** The need of a call with the limits that hold in one part: its shares in the plan, the key and the account. */
 export function needOn(need: ReserveNeed, at: PartPosition): ReserveNeed {
   const { parts, part } = at;
   if (parts === 1) return need;
   const { slots, maxConcurrency, accountConcurrency, accountRpm, accountTpm } = need;
-  const share = (limit: number | undefined): number | undefined =>
+  const shareHere = (limit: number | undefined): number | undefined =>
     limit === undefined ? undefined : shareOf(limit, parts, part);
+  const { first, count } = partsOfKey(need, parts);
+  const share = usesPart(need, at) ? shareOf(maxConcurrency ?? 0, count, (part - first + parts) % parts) : 0;
   return {
     ...need,
-    slots: slots.map((slot) => ({
-      ...slot,
-      limit: slot.limit === null ? null : shareOf(slot.limit, parts, part),
-    })),
-    maxConcurrency: maxConcurrency === undefined ? undefined : placeShare(need, maxConcurrency, at),
-    accountConcurrency: share(accountConcurrency),
-    accountRpm: share(accountRpm),
-    accountTpm: share(accountTpm),
+    slots: slots.map((slot) => slotOn(slot, at)),
+    maxConcurrency: maxConcurrency === undefined ? undefined : share,
+    accountConcurrency: shareHere(accountConcurrency),
+    accountRpm: shareHere(accountRpm),
+    accountTpm: shareHere(accountTpm),
   };
 }
 
+const slotOn = (slot: PlanSlot, { parts, part }: PartPosition): PlanSlot => ({
+  ...slot,
+  limit: slot.limit === null ? null : shareOf(slot.limit, parts, part),
+});
+
 /**
- * The part of a first try: any, but one in which the call's limits have a share. `chance`: in [0, 1).
- * `known`: what is known of the sums of the account.
+ * The part of a first try, one of those that the key uses; for a small plan slot, one with a share in it.
+ * `chance`: in [0, 1). `sums`: what is known of the account.
  */
-export function pickPart(
-  need: ReserveNeed,
-  { parts, plan }: Pick<QuotaItem, 'parts' | 'plan'>,
-  chance: number,
-): number {
+export function pickPart(need: ReserveNeed, sums: Pick<QuotaItem, 'parts' | 'plan'>, chance: number): number {
+  const { parts, plan } = sums;
   if (parts === 1) return 0;
-  const { key, maxConcurrency } = need;
-  if (maxConcurrency !== undefined)
-    return (firstPartOf(key, parts) + Math.floor(chance * placeParts(maxConcurrency, parts))) % parts;
+  const { first, count } = partsOfKey(need, parts);
   const slot = roomySlots(need.slots, plan)[0];
-  return Math.floor(chance * Math.min(parts, slot?.limit ?? parts));
+  const most = first === 0 ? Math.min(count, Math.max(1, slot?.limit ?? count)) : count;
+  return (first + Math.floor(chance * most)) % parts;
 }
 
 /** The slots that were not seen full. */

@@ -65,7 +65,8 @@ function inputOf({ input, cached = 0, written = 0 }: ReportedUsage, bounds: Usag
   if (input < least || input === 0) {
     // A vendor that leaves out what its cache held.
     const whole = input + cached + written;
-    const isExplained = whole > 0 && isPossible(cached) && isPossible(written) && whole >= least && !isHigh(whole);
+    const isExplained =
+      whole > 0 && isPossible(cached) && isPossible(written) && whole >= least && !isHigh(whole);
     return isExplained ? { count: whole } : estimated('low');
   }
   return isHigh(input) ? estimated('high') : { count: input };

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { flag, integerBetween, positiveInteger, rowId, time } from './attribute-schemas.ts';
+import { accountName, flag, integerBetween, positiveInteger, time } from './attribute-schemas.ts';
 import { attributeOf } from './read-row.ts';
 
 const wantedPlan = 'a map {level, since, until}';
@@ -9,7 +9,7 @@ const wantedPlan = 'a map {level, since, until}';
  * to alerted-account.ts: a typo in an address must not cost a customer the plan.
  */
 export const AccountRow = z.strictObject({
-  account: rowId,
+  account: accountName,
   /** false: every key of the account is refused. Calls read it by `isAccountOff`. */
   enabled: z.optional(flag),
   plan: z.optional(

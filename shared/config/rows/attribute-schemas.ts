@@ -22,6 +22,11 @@ export const rowId = z
   .string('a text')
   .check(z.regex(/^\S(.*\S)?$/, 'a text on one line, with no blanks before or after it'));
 
+/** The name of an account. Parts of a busy one are kept under `<account>#<part>`. */
+export const accountName = rowId.check(
+  z.refine((name) => !/#\d+$/.test(name), 'a name that does not end in # and digits'),
+);
+
 /** A number that may be written as text. `accepts` bounds it; `wanted` describes what is accepted. */
 function numberThat(wanted: string, accepts: (value: number) => boolean) {
   const written = z.union([z.number(), z.string().check(z.regex(numeric, wanted))], wanted);

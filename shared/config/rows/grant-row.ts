@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { parseYuan } from '../../billing/amount.ts';
-import { rowId } from './attribute-schemas.ts';
+import { accountName, rowId } from './attribute-schemas.ts';
 
 const wantedAmount =
   'yuan: a number other than 0, at most 9 decimals, below a trillion (below 0: a correction)';
@@ -21,7 +21,7 @@ const grantAmount = z.pipe(
 
 /** A row of the table `grants`: a top-up. It is applied once; later changes of the row have no effect. */
 export const GrantRow = z.strictObject({
-  account: rowId,
+  account: accountName,
   // The grant id becomes part of a ledger id, which DynamoDB limits to 1 KB.
   grant_id: rowId.check(z.maxLength(200, 'a text of at most 200 characters')),
   amount: grantAmount,

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { amount, flag, modelList, positiveInteger, rowId, text, time } from './attribute-schemas.ts';
+import { accountName, amount, flag, modelList, positiveInteger, text, time } from './attribute-schemas.ts';
 
 /** A row of the table `keys`. The key of an invalid row is refused, so that a typo cannot widen access. */
 export const KeyRow = z.strictObject({
@@ -7,7 +7,7 @@ export const KeyRow = z.strictObject({
   hash: z
     .string('the SHA-256 of the key')
     .check(z.regex(/^[0-9a-f]{64}$/, 'the SHA-256 of the key: 64 of 0-9 a-f')),
-  account: rowId,
+  account: accountName,
   /** Only keys with the value `api` are accepted. */
   agent: z._default(text, 'api'),
   /** The models that the key may call. Absent: every model; an empty list: none. */

@@ -1,7 +1,8 @@
 /** View: everything that the tables contain about an account. */
 import { accountPlan } from '../../billing/plans/account-plan.ts';
 import type { WrittenGrant } from '../../billing/grant.ts';
-import { emptyQuota, imbalance, type QuotaItem } from '../../billing/quota-item.ts';
+import type { WholeAccount } from '../../billing/parts/whole.ts';
+import { emptyQuota, imbalance } from '../../billing/quota-item.ts';
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
@@ -12,7 +13,8 @@ import type { OperatorPorts } from '../operator-ports.ts';
 
 export interface AccountView {
   account: string;
-  item: QuotaItem;
+  /** The sums over the account's parts. */
+  item: WholeAccount;
   /** The plan that covers calls now, with its counts; null: no plan does. */
   plan: AccountPlan | null;
   keys: KeyView[];
@@ -49,7 +51,7 @@ export async function viewAccount(ports: OperatorPorts, account: string): Promis
     isAccountOff(raw) && 'enabled is not true in its row: every key of the account is refused',
     reading && 'problem' in reading && `the row in accounts is not used: ${reading.problem}`,
     held && !plan && 'the plan of its row covers nothing now: see since, until, and subscription.enabled',
-    imbalance(item) !== undefined && 'this account does not balance: see `audit`',
+    (imbalance(item) !== undefined || item.moved !== 0n) && 'this account does not balance: see `audit`',
   ];
   return { account, item, plan, keys, grants, warnings: warnings.filter((each) => typeof each === 'string') };
 }

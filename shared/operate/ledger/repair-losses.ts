@@ -25,8 +25,10 @@ export async function planRepairLosses({ ledger }: OperatorPorts, text: string):
   for (const { account, releaseSlot, closeRecord } of losses) {
     const { id } = closeRecord;
     const reading = await ledger.quota(account);
-    const entry = reading && 'row' in reading ? reading.row.open.get(id) : undefined;
-    if (entry) changes.push({ account, id, entry, releaseSlot, closeRecord });
+    const row = reading && 'row' in reading ? reading.row : undefined;
+    const entry = row?.open.get(id);
+    const part = row?.each?.find(({ open }) => open.has(id))?.part;
+    if (entry) changes.push({ account, part, id, entry, releaseSlot, closeRecord });
   }
   const effect = changes.map(
     ({ account, id, closeRecord }) =>

@@ -1,11 +1,6 @@
 /** Pages of an account's ledger, newest first, for `GET /v1/account/usage`. */
 import { yuanNumber } from '../../billing/amount.ts';
-import {
-  type CloseRow,
-  type GrantLedgerRow,
-  type LedgerRow,
-  ledgerTimeMs,
-} from '../../billing/ledger-row.ts';
+import { type CloseRow, latePrefix, type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { UsageEntry, UsageList } from '../../wire/public/account.ts';
 import { type AccountReader } from '../ports/stores/account-reader.ts';
@@ -16,8 +11,8 @@ const limitMax = 100;
 const limitDefault = 20;
 
 /**
- * Request ids sort by time, so one bounded read returns a page of requests. Grant ids do not, so all grants
- * are read: they are few, because only operators create them. Throws an InvalidRequest for an invalid query.
+ * Request ids sort by time, so one bounded read returns a page of requests. Ids of grants and of late charges do
+ * not, so all of these are read: they are few. Throws an InvalidRequest for an invalid query.
  */
 export async function usagePage(
   reader: AccountReader,
@@ -27,10 +22,10 @@ export async function usagePage(
   const limit = readLimit(query.get('limit'));
   const cursor = readCursor(query.get('cursor'));
   const ask = async (beforeId: string): Promise<CloseRow[]> => reader.requests(account, beforeId, limit + 1);
-  const grants = reader.grants(account);
-  const after = cursor?.startsWith(grantPrefix) ? await grantOf(grants, cursor) : cursor;
-  const [requests, allGrants] = await Promise.all([ask(firstIdAfter(after)), grants]);
-  const older = allGrants.filter((grant) => after === undefined || isOlder(grant, after));
+  const others = Promise.all([reader.grants(account), reader.late(account)]).then((rows) => rows.flat());
+  const after = cursor !== undefined && isOther(cursor) ? await otherOf(others, cursor) : cursor;
+  const [requests, allOthers] = await Promise.all([ask(firstIdAfter(after)), others]);
+  const older = allOthers.filter((row) => after === undefined || isOlder(row, after));
   const rows: LedgerRow[] = [...requests, ...older];
   const page = rows.toSorted(newestFirst).slice(0, limit);
   const last = page.at(-1);
@@ -63,8 +58,10 @@ const newestFirst = (a: Position, b: Position): number =>
 const isOlder = (row: LedgerRow, position: Position): boolean =>
   row.id !== idOf(position) && newestFirst(position, row) < 0;
 
-async function grantOf(grants: Promise<GrantLedgerRow[]>, id: string): Promise<GrantLedgerRow> {
-  const found = (await grants).find((grant) => grant.id === id);
+const isOther = (id: string): boolean => id.startsWith(grantPrefix) || id.startsWith(latePrefix);
+
+async function otherOf(others: Promise<LedgerRow[]>, id: string): Promise<LedgerRow> {
+  const found = (await others).find((row) => row.id === id);
   if (!found) throw badCursor();
   return found;
 }
@@ -85,7 +82,7 @@ function readCursor(written: string | null): string | undefined {
   const id = unescaped(written);
   // No request has an id that sorts after the ids of grants, and a read below such an id would return grants.
   const isRequest = requestTimeMs(id) !== undefined && id < grantPrefix;
-  if (!isRequest && !id.startsWith(grantPrefix)) throw badCursor();
+  if (!isRequest && !isOther(id)) throw badCursor();
   return id;
 }
 

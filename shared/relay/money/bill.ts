@@ -12,7 +12,7 @@ import type { ChatUsage } from '../../wire/chat-response.ts';
 import { ruleLimitsOf } from '../call/output-limit.ts';
 import { reservationRequestOf, priceOfCall, type BillableCall } from './reservation-request.ts';
 import { rateHeaders } from './reserve-refusals.ts';
-import type { Reservation } from './reservation.ts';
+import type { Reservation } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
 import type { ServingFacts } from './serving-facts.ts';
 import type { Clock } from '../ports/clock.ts';

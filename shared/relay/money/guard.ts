@@ -1,7 +1,7 @@
 /** Ends the tries of a reserve that may still be applied. Must never close an entry that its call uses. */
 import type { CloseRecord, OpenEntry } from '../../billing/quota-item.ts';
 import { Backoff } from './backoff.ts';
-import type { Reservation, ReservationRequest, ReservationsPorts } from './reservation.ts';
+import type { Reservation, ReservationRequest, ReservationsPorts } from './open-reservation.ts';
 
 /** A finished reserve, with its tries that may still be applied. */
 export type GuardedReserve = Pick<Reservation, 'account' | 'part' | 'id' | 'triesInFlight'> &

@@ -15,7 +15,7 @@ import {
   type Reservation,
   type ReservationRequest,
   type ReservationsPorts,
-} from './reservation.ts';
+} from './open-reservation.ts';
 import { ReserveTries } from './reserve-tries.ts';
 
 const settleBudgetMsMin = 4_000;
@@ -44,7 +44,8 @@ export class Reservations {
     const mustWait = (): boolean => this.#settling.has(account);
     const tries = new ReserveTries({ ports: this.#ports, guesses: this.#guesses, request, mustWait });
     try {
-      return await tries.run();
+      const reservation = await tries.run();
+      return { ...reservation, besides: this.#splitIfBusy(reservation, tries) };
     } catch (error) {
       const triesInFlight = tries.backoff.unknowns;
       const nothingOpened = await this.#guard({
@@ -93,12 +94,10 @@ export class Reservations {
     const backoff = new Backoff(this.#ports, Math.max(settleBudgetMsMin, leftMs), settlePauseMsMax);
     try {
       const reply = await this.#settle(write, backoff);
+      // After an unknown outcome, an earlier try may have closed it, followed by another call's close in `last`.
       if (!reply.done && !isOwn(reply.item?.last, closeRecord)) {
-        // After an unknown outcome, an earlier try may have closed it, followed by another call's close in
-        // `last`.
-        const unsure = backoff.unknowns > 0 || undefined;
-        const { lossOf } = await import('./loss-fields.ts');
-        this.#ports.log.event('settle_late', { ...lossOf(write), unsure });
+        const { settleLate } = await import('./late-settle.ts');
+        await settleLate(this.#ports, write, backoff);
       }
     } catch (error) {
       const { lossOf } = await import('./loss-fields.ts');
@@ -107,6 +106,30 @@ export class Reservations {
       return;
     }
     await this.#guard(reservation);
+    await this.#joinIfQuiet(reservation);
+    await reservation.besides;
+  }
+
+  /** Only some of the calls that see a busy part try to split it: each image has another number of entries. */
+  #splitIfBusy({ item }: Reservation, { backoff, request }: ReserveTries): Promise<void> | undefined {
+    if (!item) return undefined;
+    const throttled = backoff.throttled > 0 && item.open.size > 2 && this.#ports.random.next() < 0.25;
+    const isBusy = item.open.size > 8 && (item.open.size - 9) % 4 === 0;
+    if (!isBusy && !throttled) return undefined;
+    const { need } = request;
+    const work = import('./resize.ts').then(({ split }) => split(this.#ports, { item, need, throttled }));
+    return work.catch((error: unknown) => this.#ports.log.fault(need.id, error));
+  }
+
+  /** A call that was alone in its part may have been the only one. */
+  async #joinIfQuiet({ id, item }: Reservation): Promise<void> {
+    if (!item || item.parts === 1 || item.open.size > 1 || this.#ports.random.next() >= 0.25) return;
+    try {
+      const { join } = await import('./resize.ts');
+      await join(this.#ports, item);
+    } catch (error) {
+      this.#ports.log.fault(id, error);
+    }
   }
 
   /** Once the store puts a settle off, reserves of the account wait until it is written. */

@@ -5,7 +5,7 @@
 import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
 import { needOn, pickPart, roomySlots } from '../../billing/parts/shares.ts';
 import { isRefusal, planReserve, type ReserveNeed, type ReserveRefusal } from '../../billing/reservation.ts';
-import { refuse } from '../http/refusal.ts';
+import { refuse, type Refusal } from '../http/refusal.ts';
 import { StoreBusy } from '../ports/stores/store-errors.ts';
 import type { QuotaStore } from '../ports/stores/quota-store.ts';
 import { Backoff } from './backoff.ts';
@@ -18,30 +18,42 @@ import {
   type Reservation,
   type ReservationRequest,
   type ReservationsPorts,
-} from './reservation.ts';
+  type ReserveUnderWay,
+} from './open-reservation.ts';
 
 const triesMax = 4;
+const partWritesMax = 3;
 const reserveBudgetMs = 1_500;
+const quickMs = 50;
 
 export interface ReserveTriesParts {
   ports: ReservationsPorts;
   guesses: QuotaGuesses;
   request: ReservationRequest;
   /** A settle of the account waits because the store is throttled: reserves wait too. */
-  mustWait(): boolean;
+  mustWait: () => boolean;
 }
 
-export class ReserveTries {
+export class ReserveTries implements ReserveUnderWay {
   readonly ports: ReservationsPorts;
   readonly guesses: QuotaGuesses;
   readonly request: ReservationRequest;
+  /** Of the reserve's own writes. */
   readonly backoff: Backoff;
+  /** Of everything else: it leaves nothing behind that would have to be guarded. */
+  readonly reads: Backoff;
   readonly #mustWait: () => boolean;
   readonly #endMs: number;
   /** The part of the last try. */
   part = 0;
   /** Undefined: the key has no budget. */
   hold: BudgetHold | undefined;
+  /** The sums of the account, if one part refused the call. */
+  whole: QuotaItem | undefined;
+  /** Money was moved for this call. */
+  hasGathered = false;
+  #writes = 0;
+  #quickEndMs: number | undefined;
 
   constructor({ ports, guesses, request, mustWait }: ReserveTriesParts) {
     this.ports = ports;
@@ -49,6 +61,7 @@ export class ReserveTries {
     this.request = request;
     this.#mustWait = mustWait;
     this.backoff = new Backoff(ports, reserveBudgetMs);
+    this.reads = new Backoff(ports, reserveBudgetMs);
     this.#endMs = Math.min(ports.clock.now() + leaseMs, request.deadlineMs);
   }
 
@@ -64,9 +77,10 @@ export class ReserveTries {
     const rateCount = await this.#countCall();
     await this.#openBudget();
     let item = this.#guessOn(this.request.parts);
-    for (let tries = 0; tries < triesMax; tries += 1) {
+    for (let tries = 0; tries < triesMax && this.#writes < writesMaxOn(item); tries += 1) {
       const own = { ...needOn(this.roomyNeed(item), item), budgetLeft: this.hold?.left };
-      const payment = planReserve(own, item, { lastTry: tries === triesMax - 1 });
+      const lastTry = tries === triesMax - 1 || this.#writes === writesMaxOn(item) - 1;
+      const payment = planReserve(own, item, { lastTry });
       if (isRefusal(payment)) {
         item = await this.#refusedOn(item, payment);
         continue;
@@ -74,6 +88,7 @@ export class ReserveTries {
       if (this.hold && !(await this.hold.covers(payment.amount))) continue;
       const write = reserveWriteOf(this.request, { item, payment, need: own }, this.ports.clock.now());
       this.part = item.part;
+      this.#writes += 1;
       const reply = await this.backoff.until(() => this.#send(write));
       if (reply.item) this.guesses.saw(reply.item);
       if (reply.done) return this.#reservation({ entry: write.entry, payment, item: reply.item, rateCount });
@@ -82,7 +97,24 @@ export class ReserveTries {
       if (applied) return this.#reservation({ entry: applied, payment, item: undefined, rateCount });
       item = await this.#next(item, reply.item);
     }
-    throw refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
+    throw this.contended(item);
+  }
+
+  /** How long the way to another part may still take: a refusal must not take longer than a call. */
+  quickLeftMs(): number {
+    const now = this.ports.clock.now();
+    this.#quickEndMs ??= now + quickMs;
+    return this.#quickEndMs - now;
+  }
+
+  /** Others took each time what this call was to have. `item`: what the last try was made on. */
+  contended(item: QuotaItem): Refusal {
+    const short = planReserve(needOn(this.roomyNeed(item), item), { ...item, available: -1n });
+    if (item.parts > 1 && isRefusal(short) && isForMoney(short)) {
+      const { available } = this.whole ?? item;
+      return this.request.refused({ reason: 'reserved', available, need: short.need }, this.whole ?? item);
+    }
+    return refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
       headers: { 'retry-after': '1' },
       reason: 'reserve_contended',
     });
@@ -133,25 +165,36 @@ export class ReserveTries {
     if (!image && part === 0) {
       const empty = emptyQuota(account);
       if (!isRefusal(planReserve(need, empty)))
-        await this.backoff.until(() => this.ports.quotas.create(account));
+        await this.reads.until(() => this.ports.quotas.create(account));
       return empty;
     }
     if (image && this.isPinned) return image;
     // The number of parts was wrong. What a part says that is no more in use, or never was, is not to be trusted.
     if (!image || part >= image.parts) return { ...this.#guessOn(), part: 0, parts: 1 };
-    return image.parts === parts ? image : this.#guessOn();
+    if (image.parts !== parts) return this.#guessOn();
+    const { elsewhere } = await import('./elsewhere.ts');
+    return elsewhere(this, image);
   }
 
   /** The part on which to go on, after a plan was refused. Throws the refusal. */
   async #refusedOn(item: QuotaItem, refusal: ReserveRefusal): Promise<QuotaItem> {
+    if (item.parts > 1) {
+      const { elsewhere } = await import('./elsewhere.ts');
+      return elsewhere(this, item);
+    }
     if (refusal.reason === 'concurrency') {
       const { freePlaces } = await import('./free-places.ts');
       const freed = await freePlaces(this, item);
       if (freed) return freed;
     }
-    if (isForMoney(refusal)) this.guesses.sawRefusal(item);
+    throw this.refusal(refusal, item);
+  }
+
+  /** The refusal of the sums of the account, which is remembered if it is for money. */
+  refusal(refusal: ReserveRefusal, whole: QuotaItem): Refusal {
+    if (isForMoney(refusal)) this.guesses.sawRefusal(whole);
     if (refusal.reason === 'budget') refusal.isShared = this.hold?.isShared === true;
-    throw this.request.refused(refusal, item);
+    return this.request.refused(refusal, whole);
   }
 
   #send(write: Parameters<QuotaStore['reserve']>[0]): ReturnType<QuotaStore['reserve']> {
@@ -184,4 +227,10 @@ export class ReserveTries {
   }
 }
 
-const isForMoney = ({ reason }: ReserveRefusal): boolean => reason === 'quota' || reason === 'reserved';
+/** What others take from one part of several is not fought over. */
+const writesMaxOn = ({ parts }: QuotaItem): number => (parts === 1 ? triesMax : partWritesMax);
+
+const isForMoney = (
+  refusal: ReserveRefusal,
+): refusal is Extract<ReserveRefusal, { reason: 'quota' | 'reserved' }> =>
+  refusal.reason === 'quota' || refusal.reason === 'reserved';

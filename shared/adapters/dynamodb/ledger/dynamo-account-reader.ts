@@ -2,15 +2,16 @@
  * An account's item and ledger rows. Reads amounts from wire attributes, because the document client would
  * round them.
  */
-import { GetItemCommand, QueryCommand, type QueryCommandInput } from '@aws-sdk/client-dynamodb';
+import { QueryCommand, type QueryCommandInput } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import { type AccountReader } from '../../../relay/ports/stores/account-reader.ts';
 import { grantPrefix } from '../../../billing/grant.ts';
-import { closeRowOf, grantRowOf } from './ledger-attributes.ts';
+import { latePrefix } from '../../../billing/ledger-row.ts';
+import { closeRowOf, grantRowOf } from '../ledger-attributes.ts';
 import type { Attributes } from '../attributes.ts';
 import { attributesOn, storeCall } from '../dynamo-client.ts';
-import { quotaOf } from '../quotas/quota-attributes.ts';
+import { readWhole } from '../quotas/whole-account.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 
 export function dynamoAccountReader(documentClient: DynamoDBDocumentClient, stack: string): AccountReader {
@@ -32,16 +33,21 @@ export function dynamoAccountReader(documentClient: DynamoDBDocumentClient, stac
     return { items: page.Items ?? [], next: page.LastEvaluatedKey };
   };
 
+  const all = async (account: string, prefix: string): Promise<Attributes[]> => {
+    const ids = { condition: 'begins_with(id, :prefix)', values: { ':prefix': prefix } };
+    const items: Attributes[] = [];
+    let from: Attributes | undefined;
+    do {
+      const page = await query(account, ids, { ExclusiveStartKey: from });
+      items.push(...page.items);
+      from = page.next;
+    } while (from);
+    return items;
+  };
+
   return {
     async quota(account) {
-      const command = new GetItemCommand({
-        TableName: physicalTableName(stack, 'quotas'),
-        Key: marshall({ account }),
-        // A balance read directly after a call must include that call.
-        ConsistentRead: true,
-      });
-      const { Item } = await storeCall(() => client.send(command));
-      return Item && quotaOf(Item);
+      return storeCall(() => readWhole({ client, TableName: physicalTableName(stack, 'quotas') }, account));
     },
     async requests(account, beforeId, limit) {
       const ids = { condition: 'id < :before', values: { ':before': beforeId } };
@@ -49,15 +55,10 @@ export function dynamoAccountReader(documentClient: DynamoDBDocumentClient, stac
       return (await query(account, ids, newestFirst)).items.map(closeRowOf);
     },
     async grants(account) {
-      const ids = { condition: 'begins_with(id, :prefix)', values: { ':prefix': grantPrefix } };
-      const items: Attributes[] = [];
-      let from: Attributes | undefined;
-      do {
-        const page = await query(account, ids, { ExclusiveStartKey: from });
-        items.push(...page.items);
-        from = page.next;
-      } while (from);
-      return items.map(grantRowOf);
+      return (await all(account, grantPrefix)).map(grantRowOf);
+    },
+    async late(account) {
+      return (await all(account, latePrefix)).map(closeRowOf);
     },
   };
 }

@@ -14,10 +14,14 @@ import type { GrantLedgerRow } from '../../../billing/ledger-row.ts';
 import type { AppliedGrant, GrantMarks, GrantStore } from '../../../relay/ports/stores/grant-store.ts';
 import { Poisoned, StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
+import { grantShares } from '../../../billing/parts/grant-shares.ts';
+import type { AccountParts } from '../../../billing/parts/whole.ts';
 import type { Attributes } from '../attributes.ts';
+import { partKey } from '../quotas/part-keys.ts';
+import { readUsedParts } from '../quotas/whole-account.ts';
 import { conditionalCall, storeCall, transactionCall } from '../dynamo-client.ts';
 import { readGrantImage } from './grant-attributes.ts';
-import { ledgerAttributes } from './ledger-attributes.ts';
+import { ledgerAttributes } from '../ledger-attributes.ts';
 
 /**
  * States of a grant:
@@ -40,7 +44,13 @@ export function dynamoGrantStore(client: DynamoDBClient, stack: string): GrantSt
       return Item && appliedOf(Item);
     },
     async apply(row) {
-      const TransactItems = [putOnce(ledger, row), addToBalance(physicalTableName(stack, 'quotas'), row)];
+      const table = { client, TableName: physicalTableName(stack, 'quotas') };
+      const parts = await storeCall(() => readUsedParts(table, row.account)).catch((error: unknown) => {
+        // The write finds out what the item does not take.
+        if (error instanceof Error && error.message.startsWith('quotas: ')) return undefined;
+        throw error;
+      });
+      const TransactItems = [putOnce(ledger, row), ...addToBalance(table.TableName, row, parts)];
       const reply = await transactionCall(() =>
         client.send(new TransactWriteItemsCommand({ TransactItems })),
       );
@@ -83,20 +93,48 @@ const putOnce = (TableName: string, row: GrantLedgerRow): TransactWriteItem => (
 
 /**
  * An account's first grant creates the whole item with its maps, because later writes cannot create parent
- * maps.
+ * maps. An account with parts gets the grant in all of them; refused if their number changed since they were read.
  */
-const addToBalance = (TableName: string, { account, amount }: GrantLedgerRow): TransactWriteItem => ({
-  Update: {
-    TableName,
-    Key: marshall({ account }),
-    UpdateExpression: `SET available = if_not_exists(available, :zero) + :amount,
+function addToBalance(
+  TableName: string,
+  { account, amount }: GrantLedgerRow,
+  images: AccountParts | undefined,
+): TransactWriteItem[] {
+  const parts = images?.length ?? 1;
+  const shares = grantShares(amount, images?.map(({ available }) => available) ?? [0n]);
+  return shares.flatMap((share, part): TransactWriteItem[] =>
+    share === 0n && part > 0
+      ? []
+      : [
+          {
+            Update: {
+              TableName,
+              Key: partKey({ account, part }),
+              ConditionExpression: parts === 1 ? wasNeverSplit : hasSameParts,
+              UpdateExpression: `SET available = if_not_exists(available, :zero) + :amount,
       granted = if_not_exists(granted, :zero) + :amount, spent = if_not_exists(spent, :zero),
       settled = if_not_exists(settled, :zero), #open = if_not_exists(#open, :none),
       #plan = if_not_exists(#plan, :none), busy = if_not_exists(busy, :none), #rate = if_not_exists(#rate, :none)`,
-    ExpressionAttributeNames: { '#open': 'open', '#plan': 'plan', '#rate': 'rate' },
-    ExpressionAttributeValues: marshall({ ':amount': amount, ':zero': 0, ':none': {} }),
-  },
-});
+              ExpressionAttributeNames: {
+                '#open': 'open',
+                '#plan': 'plan',
+                '#rate': 'rate',
+                '#parts': 'parts',
+              },
+              ExpressionAttributeValues: marshall({
+                ':amount': share,
+                ':zero': 0,
+                ':none': {},
+                ':parts': parts,
+              }),
+            },
+          },
+        ],
+  );
+}
+
+const hasSameParts = '#parts = :parts';
+const wasNeverSplit = `(attribute_not_exists(#parts) OR ${hasSameParts})`;
 
 function appliedOf({ amount, at }: Attributes): AppliedGrant {
   const applied = parseYuan(amount?.N ?? '');

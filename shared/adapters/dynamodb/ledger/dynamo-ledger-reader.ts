@@ -2,12 +2,14 @@
 import type { WrittenGrant } from '../../../billing/grant.ts';
 import type { LedgerReader, LedgerSelection, Reading } from '../../../operate/ledger-reader.ts';
 import { GetItemCommand, QueryCommand, paginateQuery, paginateScan } from '@aws-sdk/client-dynamodb';
-import { ledgerRowOf } from './ledger-attributes.ts';
+import { ledgerRowOf } from '../ledger-attributes.ts';
 import type { Attributes } from '../attributes.ts';
-import { quotaOf, textAttribute } from '../quotas/quota-attributes.ts';
+import { partOf } from '../quotas/part-keys.ts';
+import { textAttribute } from '../quotas/quota-attributes.ts';
+import { readWhole } from '../quotas/whole-account.ts';
 import { dynamoQuotaStore } from '../quotas/dynamo-quota-store.ts';
 import { physicalTableName, type TableName } from '../../../tables/table-names.ts';
-import { type LedgerRow, ledgerTimeMs } from '../../../billing/ledger-row.ts';
+import { latePrefix, type LedgerRow, ledgerTimeMs } from '../../../billing/ledger-row.ts';
 import { grantPrefix } from '../../../billing/grant.ts';
 import { timeText } from '../../../wire/request-id.ts';
 import type { Store } from '../operator-client.ts';
@@ -36,11 +38,20 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
   return {
     close: async (write) => explained(dynamoQuotaStore(store.documents, target.stack).close(write)),
     async quota(account) {
-      const item = await get('quotas', { account: textAttribute(account) });
-      return item && reading(item, account, quotaOf);
+      try {
+        const { TableName } = at('quotas');
+        const row = await explained(readWhole({ client, TableName }, account));
+        return row && { row };
+      } catch (error) {
+        if (!(error instanceof Error && error.message.startsWith('quotas: '))) throw error;
+        return { key: account, problem: error.message };
+      }
     },
     async *accounts() {
-      for await (const page of scan('quotas')) yield page.map((item) => item['account']?.S ?? '');
+      for await (const page of scan('quotas')) {
+        const first = page.map(partOf).filter(({ part }) => part === 0);
+        yield first.map(({ account }) => account);
+      }
     },
     async *ledger(selection) {
       for (const rows of ledgerSources(selection, query, scan))
@@ -79,17 +90,19 @@ function ledgerSources(
 ): AsyncIterable<Attributes[]>[] {
   if (account === undefined) return [scan('ledger')];
   const of = { ':account': textAttribute(account) };
-  // Request ids start with the time, so the query reads only the requested range. Grants have other ids; they
-  // are few.
+  // Request ids start with the time, so the query reads only the requested range. Grants and late charges have
+  // other ids; they are few.
   const from = textAttribute(fromMs === undefined ? '0' : timeText(fromMs));
   const to = textAttribute(toMs === undefined ? grantPrefix : timeText(toMs));
   const requests = 'account = :account AND id BETWEEN :from AND :to';
   return [
     query('ledger', requests, { ...of, ':from': from, ':to': to }),
-    query('ledger', 'account = :account AND begins_with(id, :prefix)', {
-      ...of,
-      ':prefix': textAttribute(grantPrefix),
-    }),
+    ...[grantPrefix, latePrefix].map((prefix) =>
+      query('ledger', 'account = :account AND begins_with(id, :prefix)', {
+        ...of,
+        ':prefix': textAttribute(prefix),
+      }),
+    ),
   ];
 }
 

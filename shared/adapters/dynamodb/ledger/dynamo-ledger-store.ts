@@ -6,7 +6,7 @@ import type { LedgerStore } from '../../../relay/ports/stores/ledger-store.ts';
 import { Poisoned } from '../../../relay/ports/stores/store-errors.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import { conditionalCall, isInvalid } from '../dynamo-client.ts';
-import { ledgerAttributes } from './ledger-attributes.ts';
+import { ledgerAttributes } from '../ledger-attributes.ts';
 
 /**
  * States of an id:

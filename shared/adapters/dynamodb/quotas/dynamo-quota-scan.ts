@@ -21,7 +21,7 @@ export function dynamoQuotaScan(client: DynamoDBClient, stack: string): QuotaSca
   return {
     async *open() {
       for await (const { Items = [] } of paginateScan({ client }, input))
-        yield* Items.map((item) => ({ ...partOf(item), read: () => readQuota(item) }));
+        for (const item of Items) yield { ...partOf(item), read: () => readQuota(item) };
     },
   };
 }

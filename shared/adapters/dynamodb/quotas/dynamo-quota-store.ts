@@ -5,12 +5,12 @@
 import { PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { refundOf, type PartOfAccount } from '../../../billing/quota-writes.ts';
-import { StoreUnavailable, StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
 import type { QuotaStore, WriteReply } from '../../../relay/ports/stores/quota-store.ts';
 import type { Attributes } from '../attributes.ts';
-import { attributesOn, changedNothing, conditionalCall, type ConditionalReply } from '../dynamo-client.ts';
+import { attributesOn } from '../dynamo-client.ts';
 import { partKey } from './part-keys.ts';
-import { numberAttribute, quotaOf, textAttribute } from './quota-attributes.ts';
+import { emptyAttributes, quotaOf } from './quota-attributes.ts';
+import { quotaCall } from './quota-call.ts';
 import {
   closeExpression,
   freePlacesExpression,
@@ -42,6 +42,11 @@ export function dynamoQuotaStore(documentClient: DynamoDBDocumentClient, stack: 
     return { done: false, item: reply.item && quotaOf(reply.item) };
   };
 
+  const transactions = async () => {
+    const { quotaTransactions } = await import('./quota-transactions.ts');
+    return quotaTransactions(client, stack);
+  };
+
   return {
     async reserve(write) {
       const reply = await update(write, reserveExpression(write));
@@ -52,35 +57,14 @@ export function dynamoQuotaStore(documentClient: DynamoDBDocumentClient, stack: 
     renew: (write) => update(write, renewExpression(write)),
     freePlaces: (write) => update(write, freePlacesExpression(write)),
     async create(account) {
-      const Item = emptyAttributes(account);
+      const Item = emptyAttributes({ account });
       const command = new PutItemCommand({ TableName, Item, ConditionExpression: hasNoItem });
       await quotaCall(() => client.send(command));
     },
+    // Few calls need these, so their code is loaded by those.
+    read: async (account, parts, exact) => (await transactions()).read(account, parts, exact),
+    move: async (write) => (await transactions()).move(write),
+    chargeLate: async (charge) => (await transactions()).chargeLate(charge),
+    closedAs: async (account, id) => (await transactions()).closedAs(account, id),
   };
-}
-
-/** Creates every map, because DynamoDB does not create parent maps on a write into one. */
-export function emptyAttributes(account: string): Attributes {
-  const zero = numberAttribute(0);
-  return {
-    account: textAttribute(account),
-    available: zero,
-    spent: zero,
-    granted: zero,
-    settled: zero,
-    open: { M: {} },
-    plan: { M: {} },
-    busy: { M: {} },
-    rate: { M: {} },
-  };
-}
-
-async function quotaCall<Reply>(call: () => Promise<Reply>): Promise<ConditionalReply<Reply>> {
-  try {
-    return await conditionalCall(call);
-  } catch (error) {
-    if (error instanceof StoreUnavailable && changedNothing(error.cause))
-      throw new StoreBusy('The store is busy.', { cause: error });
-    throw error;
-  }
 }

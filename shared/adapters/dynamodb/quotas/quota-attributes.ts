@@ -9,7 +9,8 @@ import { cacheCounts } from '../../../billing/cache-counts.ts';
 import type { CloseKind, CloseRecord, OpenEntry, QuotaItem, RateCount } from '../../../billing/quota-item.ts';
 import { Poisoned } from '../../../relay/ports/stores/store-errors.ts';
 import type { Attributes } from '../attributes.ts';
-import { partOf } from './part-keys.ts';
+import type { PartOfAccount } from '../../../billing/quota-writes.ts';
+import { partKey, partOf } from './part-keys.ts';
 
 // Built without the SDK's marshalling for speed: every call waits for two of these writes.
 export const numberAttribute = (value: bigint | number): AttributeValue => ({ N: String(value) });
@@ -79,6 +80,23 @@ const withoutEmptyEnd = (list: AttributeValue[]): AttributeValue[] =>
 const optionalNumber = (value: bigint | number | undefined): AttributeValue =>
   value === undefined ? textAttribute('') : numberAttribute(value);
 
+/** Creates every map, because DynamoDB does not create parent maps on a write into one. */
+export function emptyAttributes(of: PartOfAccount): Attributes {
+  const zero = numberAttribute(0);
+  return {
+    ...partKey(of),
+    ...(of.part ? { part: numberAttribute(of.part) } : {}),
+    available: zero,
+    spent: zero,
+    granted: zero,
+    settled: zero,
+    open: { M: {} },
+    plan: { M: {} },
+    busy: { M: {} },
+    rate: { M: {} },
+  };
+}
+
 /** Reads an item that may have been written by something other than the functions. Throws Poisoned. */
 export function readQuota(attributes: Attributes): QuotaItem {
   try {
@@ -94,6 +112,7 @@ export function quotaOf(attributes: Attributes): QuotaItem {
   return {
     ...partOf(attributes),
     parts: attributes['parts'] ? count(attributes['parts'], 'parts') : 1,
+    made: attributes['made'] ? count(attributes['made'], 'made') : 1,
     available: amount(attributes['available'], 'available'),
     spent: amount(attributes['spent'], 'spent'),
     granted: amount(attributes['granted'], 'granted'),

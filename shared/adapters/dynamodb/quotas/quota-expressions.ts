@@ -37,7 +37,7 @@ export interface Expression {
  * Collects the clauses of one expression. Every name has an alias, because names such as `open` and `plan`
  * are reserved words.
  */
-class Clauses {
+export class Clauses {
   readonly conditions: string[] = [];
   readonly set: string[] = [];
   readonly remove: string[] = [];
@@ -91,7 +91,7 @@ const isNotOpen = (c: Clauses, id: string): string => `attribute_not_exists(${c.
 const hasRoom = (c: Clauses, entriesMax: number): string =>
   `size(${c.path('open')}) < ${c.value('openMax', numberAttribute(entriesMax))}`;
 /** An account that was never split has no count of parts. */
-const hasParts = (c: Clauses, parts: number): string => {
+export const hasParts = (c: Clauses, parts: number): string => {
   const path = c.path('parts');
   const same = `${path} = ${c.value('parts', numberAttribute(parts))}`;
   return parts === 1 ? `(${same} OR attribute_not_exists(${path}))` : same;

@@ -10,6 +10,8 @@ export type KeyLookup =
       account?: AccountRow | undefined;
       /** The account's row switches all its keys off. */
       accountOff?: boolean;
+      /** The number of parts of the account's balance, when it was read. Absent: one. */
+      parts?: number | undefined;
     }
   | { missing: 'unknown' | 'invalid_row' };
 

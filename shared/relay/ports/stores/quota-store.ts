@@ -11,7 +11,16 @@ import type {
   ReserveWrite,
   TombstoneWrite,
 } from '../../../billing/quota-writes.ts';
-import type { QuotaItem } from '../../../billing/quota-item.ts';
+import type { NanoYuan } from '../../../billing/amount.ts';
+import type { CloseRow } from '../../../billing/ledger-row.ts';
+import type { PartsWrite } from '../../../billing/parts/parts-write.ts';
+import type { CloseKind, QuotaItem } from '../../../billing/quota-item.ts';
+
+/** The charge of a call that its close came too late for: the difference to what its expiry charged. */
+export interface LateCharge {
+  difference: NanoYuan;
+  row: CloseRow;
+}
 
 /** `item`: the part when the write was refused. Undefined: it does not exist. */
 export type WriteReply<Done = object> =
@@ -30,6 +39,17 @@ export interface QuotaStore {
   freePlaces(write: FreePlacesWrite): Promise<WriteReply>;
   /** Puts an empty item if the account has none. */
   create(account: string): Promise<void>;
+  /**
+   * The parts of an account that exist, of those below `parts`, from part 0 on. `exact`: as of one moment;
+   * else each may be a second old.
+   */
+  read(account: string, parts: number, exact: boolean): Promise<QuotaItem[]>;
+  /** Returns whether every condition held. */
+  move(write: PartsWrite): Promise<boolean>;
+  /** Charges a difference and puts its ledger row, once: a row that is there already changes nothing. */
+  chargeLate(charge: LateCharge): Promise<void>;
+  /** How the ledger says that a request was closed; undefined: it has no row yet. */
+  closedAs(account: string, id: string): Promise<CloseKind | undefined>;
 }
 
 /** An item of the scan, not yet parsed. */

@@ -79,6 +79,19 @@ describe('the key store', () => {
     expect(await keys.find('sk-leaving')).toMatchObject({ accountOff: true });
   });
 
+  test('says how many parts the balance of the account has, and goes without that number', async () => {
+    await store.put('keys', rowOf('sk-busy', { account: 'busy' }));
+    await store.put('runtime', { id: 'parts#busy', parts: 16 });
+    await store.put('keys', rowOf('sk-odd-parts', { account: 'odd-parts' }));
+    await store.put('runtime', { id: 'parts#odd-parts', parts: 'many' });
+    expect(await open().find('sk-busy')).toMatchObject({ parts: 16 });
+    expect(await open().find('sk-odd-parts')).toMatchObject({
+      row: { account: 'odd-parts' },
+      parts: undefined,
+    });
+    expect(await open().find('sk-plain')).toMatchObject({ parts: undefined });
+  });
+
   test('tells an unknown key from a row that does not fit', async () => {
     await store.put('keys', rowOf('sk-typo', { modles: ['a'] }));
     expect(await open().find('sk-typo')).toEqual({ missing: 'invalid_row' });
@@ -91,7 +104,7 @@ describe('the key store', () => {
     await Promise.all([keys.find('sk-warm'), keys.find('sk-warm')]);
     clock.advance(29_999);
     await keys.find('sk-warm');
-    expect(store.calls).toEqual(['GetItem relay-keys', 'GetItem relay-accounts']);
+    expect(store.calls).toEqual(['GetItem relay-keys', 'GetItem relay-accounts', 'GetItem relay-runtime']);
     await store.put('keys', rowOf('sk-warm', { enabled: false }));
     clock.advance(1);
     expect(await keys.find('sk-warm')).toMatchObject({ row: { enabled: false } });

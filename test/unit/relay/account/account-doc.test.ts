@@ -63,7 +63,12 @@ describe('docs/billing.md', () => {
       reserved: 0n,
       price: '1:tokens:0.018:0.072',
     };
-    const reader = { quota: async () => undefined, requests: async () => [row], grants: async () => [] };
+    const reader = {
+      quota: async () => undefined,
+      requests: async () => [row],
+      grants: async () => [],
+      late: async () => [],
+    };
     const answer = await usagePage(reader, 'acme', new URLSearchParams());
     expect(keysOf(exampleOf('list'))).toEqual(keysOf(answer));
     expect(answer.data[0]).toMatchObject({ created: exampleRow?.created, charge: exampleRow?.charge });

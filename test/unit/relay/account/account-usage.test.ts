@@ -230,6 +230,7 @@ function readerOf(ledger: LedgerRow[]): AccountReader {
   return {
     quota: async () => undefined,
     requests: async (_account, before, limit) => requests.filter(({ id }) => id < before).slice(0, limit),
+    late: async () => requests.filter(({ id }) => id.startsWith('late#')),
     grants: async () => sorted.filter((each): each is GrantLedgerRow => each.kind === 'grant'),
   };
 }

@@ -43,14 +43,21 @@ describe('a close', () => {
     expect(rig.item).toMatchObject({ available: -500n, spent: 1500n, granted: 1000n });
   });
 
-  it('that comes after the reservation expired changes nothing and is logged whole, with its charge', async () => {
+  it('that comes after the reservation expired charges the difference once and is logged whole, with its charge', async () => {
     const { rig, reservation } = await reserved();
     const { id, entry, account } = reservation;
     const expiry = { id, kind: 'expired', charge: entry.input, at: 1 } as const;
     await rig.memory.close({ account, id, entry, releaseSlot: false, closeRecord: expiry });
-    const before = rig.item;
     await rig.close(reservation, 77n);
-    expect(rig.item).toBe(before);
+    expect(rig.item).toMatchObject({ available: 923n, spent: 77n, settled: 2 });
+    await rig.close(reservation, 77n);
+    expect(rig.item).toMatchObject({ available: 923n, spent: 77n, settled: 2 });
+    expect(rig.memory.late.get(`acme late#${id}`)?.row).toMatchObject({
+      kind: 'settled',
+      charge: 67n,
+      reserved: 0n,
+    });
+    rig.events.pop();
     expect(rig.events).toEqual([
       {
         name: 'settle_late',
@@ -60,12 +67,26 @@ describe('a close', () => {
           kind: 'settled',
           charge_nano: '77',
           give_back: false,
+          difference_nano: '67',
         }),
       },
     ]);
   });
 
-  it('whose reply was lost and that is no more the last is logged as unsure, not as late for certain', async () => {
+  it.each([0n, 3n])(
+    'that comes after the reservation expired and costs less, %s, returns the rest',
+    async (charge) => {
+      const { rig, reservation } = await reserved();
+      const { id, entry, account } = reservation;
+      const expiry = { id, kind: 'expired', charge: entry.input, at: 1 } as const;
+      await rig.memory.close({ account, id, entry, releaseSlot: false, closeRecord: expiry });
+      await rig.close(reservation, charge);
+      expect(rig.item).toMatchObject({ available: 1000n - charge, spent: charge });
+      expect(rig.imbalance).toBeUndefined();
+    },
+  );
+
+  it('whose reply was lost and that is no more the last is known by its ledger row', async () => {
     const { rig, reservation } = await reserved();
     const other = await rig.reserve();
     rig.store.meets('close', 'lost', { kind: 'taken', afterMs: 100 });
@@ -75,6 +96,23 @@ describe('a close', () => {
     const between = rig.clock
       .sleep(50)
       .then(() => rig.memory.close({ account, id, entry, releaseSlot: true, closeRecord }));
+    await rig.clock.run(Promise.all([closing, between]));
+    expect(rig.item).toMatchObject({ spent: 4n, settled: 2 });
+    expect(rig.events).toEqual([]);
+    expect(rig.store.sent).toContain('closedAs');
+  });
+
+  it('whose reply was lost, that is no more the last and has no ledger row is charged no second time', async () => {
+    const { rig, reservation } = await reserved();
+    const other = await rig.reserve();
+    rig.store.meets('close', 'lost', { kind: 'taken', afterMs: 100 });
+    const closing = rig.close(reservation, 4n);
+    const { account, id, entry } = other;
+    const closeRecord = { id, kind: 'released', charge: 0n, at: 1 } as const;
+    const between = rig.clock.sleep(50).then(async () => {
+      await rig.memory.close({ account, id, entry, releaseSlot: true, closeRecord });
+      rig.memory.closed.clear();
+    });
     await rig.clock.run(Promise.all([closing, between]));
     expect(rig.item).toMatchObject({ spent: 4n, settled: 2 });
     expect(rig.events).toMatchObject([{ name: 'settle_late', fields: { unsure: true } }]);

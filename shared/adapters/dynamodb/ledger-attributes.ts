@@ -1,9 +1,9 @@
 /** Converts rows of `ledger` to and from DynamoDB attributes. Amounts are exact decimals in yuan. */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { marshall, NumberValueImpl as NumberValue } from '@aws-sdk/util-dynamodb';
-import { formatYuan, parseYuan, type NanoYuan } from '../../../billing/amount.ts';
-import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../../billing/ledger-row.ts';
-import type { Attributes } from '../attributes.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../../billing/amount.ts';
+import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../billing/ledger-row.ts';
+import type { Attributes } from './attributes.ts';
 
 const exact = (amount: NanoYuan): NumberValue => NumberValue.from(formatYuan(amount));
 

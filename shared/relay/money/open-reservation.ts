@@ -8,7 +8,9 @@ import type { Random } from '../ports/ids.ts';
 import type { KeyCounters } from '../ports/stores/key-counters.ts';
 import type { QuotaStore } from '../ports/stores/quota-store.ts';
 import type { Log } from '../ports/telemetry.ts';
+import type { Backoff } from './backoff.ts';
 import type { CallBudget } from './budget-hold.ts';
+import type { QuotaGuesses } from './quota-guesses.ts';
 
 export interface ReservationsPorts {
   clock: Clock;
@@ -54,6 +56,8 @@ export interface Reservation {
   triesInFlight: number;
   /** When the host ends the call, in epoch milliseconds: until then the close is repeated. */
   hostDeadlineMs: number;
+  /** Work on the account that must end within the invocation, but for which the call does not wait. */
+  besides?: Promise<void> | undefined;
 }
 
 /** How long an entry counts without a renewal. Calls up to this long cost two writes. */
@@ -68,6 +72,31 @@ export const leaseEnd = (nowMs: number): number => Math.ceil((nowMs + leaseMs) /
 const settleBudgetMs = 4_000;
 
 export const hostDeadlineOf = ({ deadlineMs }: ReservationRequest): number => deadlineMs + settleBudgetMs;
+
+/** A reserve under way, as seen by the code that only few of them need. */
+export interface ReserveUnderWay {
+  readonly ports: ReservationsPorts;
+  readonly guesses: QuotaGuesses;
+  readonly request: ReservationRequest;
+  /** The part of the last try. */
+  readonly part: number;
+  /** A try may still be applied to `part`, so the next ones stay there. */
+  readonly isPinned: boolean;
+  /** Repeats what leaves nothing behind that would have to be guarded. */
+  readonly reads: Backoff;
+  /** The sums of the account, if one part refused the call. */
+  whole: QuotaItem | undefined;
+  /** Money was moved for this call. */
+  hasGathered: boolean;
+  /** How long the way to another part may still take: a refusal must not take longer than a call. */
+  quickLeftMs(): number;
+  /** The need without plan slots that are full in the sum of the parts. */
+  roomyNeed(item: Pick<QuotaItem, 'parts'>): ReserveNeed;
+  /** The refusal of the sums of the account, which is remembered if it is for money. */
+  refusal(refusal: ReserveRefusal, whole: QuotaItem): Refusal;
+  /** Others took each time what this call was to have. `item`: what the last try was made on. */
+  contended(item: QuotaItem): Refusal;
+}
 
 export interface ReserveTarget {
   item: QuotaItem;

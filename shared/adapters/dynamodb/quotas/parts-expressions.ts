@@ -1,0 +1,84 @@
+/** The changes of a transaction over parts of an account, as DynamoDB expressions. */
+import type { CloseRow } from '../../../billing/ledger-row.ts';
+import type { PartChange, PartsWrite } from '../../../billing/parts/parts-write.ts';
+import type { CloseRecord } from '../../../billing/quota-item.ts';
+import type { Attributes } from '../attributes.ts';
+import { closeRecordAttribute, emptyAttributes, numberAttribute } from './quota-attributes.ts';
+import { Clauses, hasParts, type Expression } from './quota-expressions.ts';
+
+type Change = Omit<Expression, 'ReturnValues'>;
+
+/** A part that is created has its share at once. */
+export function createdPart(
+  { account, parts = 1 }: PartsWrite,
+  { part, moved, plan }: PartChange,
+): Attributes {
+  const counts = [...plan].flatMap(([key, { calls }]) =>
+    calls === 0 ? [] : [[key, numberAttribute(calls)] as const],
+  );
+  return {
+    ...emptyAttributes({ account, part }),
+    available: numberAttribute(moved),
+    moved: numberAttribute(moved),
+    parts: numberAttribute(parts),
+    plan: { M: Object.fromEntries(counts) },
+  };
+}
+
+export function changeExpression({ parts, made }: PartsWrite, change: PartChange): Change {
+  const { seenParts = 1, moved, plan, settledBefore } = change;
+  const c = new Clauses();
+  const zero = c.value('zero', numberAttribute(0));
+  const [available, received] = [c.path('available'), c.path('moved')];
+  c.conditions.push(hasParts(c, seenParts));
+  const amount = c.value('moved', numberAttribute(moved));
+  c.set.push(
+    `${available} = ${available} + ${amount}`,
+    `${received} = if_not_exists(${received}, ${zero}) + ${amount}`,
+  );
+  if (moved < 0n) c.conditions.push(`${available} >= ${c.value('given', numberAttribute(-moved))}`);
+  if (parts !== undefined) c.set.push(`${c.path('parts')} = ${c.value('newParts', numberAttribute(parts))}`);
+  if (made !== undefined && change.part === 0)
+    c.set.push(`${c.path('made')} = ${c.value('made', numberAttribute(made))}`);
+  for (const [key, { calls, countedMax }] of plan) {
+    const count = c.path('plan', key);
+    if (calls !== 0)
+      c.set.push(
+        `${count} = if_not_exists(${count}, ${zero}) + ${c.value(`calls ${key}`, numberAttribute(calls))}`,
+      );
+    if (calls < 0) c.conditions.push(`${count} >= ${c.value(`left ${key}`, numberAttribute(-calls))}`);
+    if (!Number.isFinite(countedMax)) continue;
+    const max = c.value(`max ${key}`, numberAttribute(countedMax));
+    c.conditions.push(`(${count} <= ${max} OR attribute_not_exists(${count}))`);
+  }
+  if (settledBefore !== undefined)
+    c.conditions.push(
+      `${c.path('settled')} = ${c.value('settled', numberAttribute(settledBefore))}`,
+      `size(${c.path('open')}) = ${zero}`,
+      // Nothing was opened and closed since, so this is what was read.
+      `${available} = ${c.value('given', numberAttribute(-moved))}`,
+    );
+  return c.expression();
+}
+
+/** The amounts of a charge that came too late. */
+export function lateExpression(difference: bigint, row: CloseRow): Change {
+  const c = new Clauses();
+  const amount = c.value('amount', numberAttribute(difference));
+  const [available, spent, settled] = [c.path('available'), c.path('spent'), c.path('settled')];
+  c.conditions.push(`attribute_exists(${c.path('account')})`);
+  c.set.push(
+    `${available} = ${available} - ${amount}`,
+    `${spent} = ${spent} + ${amount}`,
+    `${settled} = ${settled} + ${c.value('one', numberAttribute(1))}`,
+    `${c.path('last')} = ${c.value('last', closeRecordAttribute(lateRecord(row)))}`,
+  );
+  return c.expression();
+}
+
+const lateRecord = ({ id, kind, charge, at }: CloseRow): CloseRecord => ({
+  id,
+  kind,
+  charge,
+  at: Math.floor(Date.parse(at) / 1000),
+});

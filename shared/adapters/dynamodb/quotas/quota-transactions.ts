@@ -1,0 +1,119 @@
+/**
+ * What few calls need of the quota store: several parts at once, and the ledger. Loaded by the first call that does.
+ * A transaction whose conditions hold for one moment moves money and counts between parts, so sums stay.
+ */
+import {
+  BatchGetItemCommand,
+  GetItemCommand,
+  TransactGetItemsCommand,
+  TransactWriteItemsCommand,
+  type DynamoDBClient,
+  type TransactWriteItem,
+} from '@aws-sdk/client-dynamodb';
+import { marshall } from '@aws-sdk/util-dynamodb';
+import type { CloseKind } from '../../../billing/quota-item.ts';
+import type { QuotaStore } from '../../../relay/ports/stores/quota-store.ts';
+import { StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
+import type { Attributes } from '../attributes.ts';
+import { readAsOfOneMoment, transactionCall } from '../dynamo-client.ts';
+import { ledgerAttributes } from '../ledger-attributes.ts';
+import { partsItem } from '../account-parts.ts';
+import { partKey } from './part-keys.ts';
+import { changeExpression, createdPart, lateExpression } from './parts-expressions.ts';
+import { quotaOf } from './quota-attributes.ts';
+import { quotaCall } from './quota-call.ts';
+
+export type QuotaTransactions = Pick<QuotaStore, 'read' | 'move' | 'chargeLate' | 'closedAs'>;
+
+const isNotInLedger = 'attribute_not_exists(id)';
+
+export function quotaTransactions(client: DynamoDBClient, stack: string): QuotaTransactions {
+  const TableName = physicalTableName(stack, 'quotas');
+  const ledger = physicalTableName(stack, 'ledger');
+
+  /** @returns which of the writes were refused by their conditions; none: all were done */
+  const transact = async (TransactItems: TransactWriteItem[]): Promise<number[]> => {
+    const reply = await quotaCall(() =>
+      transactionCall(() => client.send(new TransactWriteItemsCommand({ TransactItems }))),
+    );
+    if (!reply.done || reply.reply.done) return [];
+    const { conditions, invalid, error } = reply.reply;
+    if (invalid) throw error;
+    if (conditions.length === 0) throw new StoreBusy('The transaction met another write.', { cause: error });
+    return conditions;
+  };
+
+  return {
+    async read(account, parts, exact) {
+      const keys = Array.from({ length: parts }, (_, part) => partKey({ account, part }));
+      const items = exact
+        ? await readExactly(client, TableName, keys)
+        : await readRoughly(client, TableName, keys);
+      return items.map(quotaOf).toSorted((a, b) => a.part - b.part);
+    },
+    async move(write) {
+      const { account, parts, changes } = write;
+      const items = changes.map((change): TransactWriteItem => {
+        if (change.seenParts === undefined)
+          return {
+            Put: {
+              TableName,
+              Item: createdPart(write, change),
+              ConditionExpression: 'attribute_not_exists(account)',
+            },
+          };
+        const Key = partKey({ account, part: change.part });
+        return { Update: { TableName, Key, ...changeExpression(write, change) } };
+      });
+      if (parts !== undefined)
+        items.push({
+          Put: { TableName: physicalTableName(stack, 'runtime'), Item: partsItem(account, parts) },
+        });
+      return (await transact(items)).length === 0;
+    },
+    async chargeLate({ difference, row }) {
+      const Key = partKey({ account: row.account });
+      await transact([
+        { Update: { TableName, Key, ...lateExpression(difference, row) } },
+        { Put: { TableName: ledger, Item: ledgerAttributes(row), ConditionExpression: isNotInLedger } },
+      ]);
+    },
+    async closedAs(account, id) {
+      const command = new GetItemCommand({
+        TableName: ledger,
+        Key: marshall({ account, id }),
+        ConsistentRead: true,
+      });
+      const reply = await quotaCall(() => client.send(command));
+      return reply.done ? (reply.reply.Item?.['kind']?.S as CloseKind | undefined) : undefined;
+    },
+  };
+}
+
+/** All items as of one moment. */
+async function readExactly(
+  client: DynamoDBClient,
+  TableName: string,
+  keys: Attributes[],
+): Promise<Attributes[]> {
+  const TransactItems = keys.map((Key) => ({ Get: { TableName, Key } }));
+  const read = new TransactGetItemsCommand({ TransactItems });
+  const reply = await quotaCall(() => readAsOfOneMoment(() => client.send(read)));
+  const { Responses = [] } = reply.done ? reply.reply : {};
+  return Responses.flatMap(({ Item }) => (Item ? [Item] : []));
+}
+
+/** At half the price of a consistent read, and a quarter of that of a transaction. */
+async function readRoughly(
+  client: DynamoDBClient,
+  TableName: string,
+  keys: Attributes[],
+): Promise<Attributes[]> {
+  const command = new BatchGetItemCommand({ RequestItems: { [TableName]: { Keys: keys } } });
+  const reply = await quotaCall(() => client.send(command));
+  const { Responses, UnprocessedKeys } = reply.done ? reply.reply : {};
+  // A part that was not read is not a part without money.
+  if ((UnprocessedKeys?.[TableName]?.Keys?.length ?? 0) > 0) throw new StoreBusy('not all parts were read');
+  return Responses?.[TableName] ?? [];
+}

@@ -1,0 +1,54 @@
+/** Reads all parts of an account as of one moment. A part that cannot be read is an error, never left out. */
+import { GetItemCommand, TransactGetItemsCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { wholeOf, type AccountParts, type WholeAccount } from '../../../billing/parts/whole.ts';
+import type { QuotaItem } from '../../../billing/quota-item.ts';
+import type { Attributes } from '../attributes.ts';
+import { readAsOfOneMoment } from '../dynamo-client.ts';
+import { partKey, partName } from './part-keys.ts';
+import { quotaOf } from './quota-attributes.ts';
+
+export interface QuotaTable {
+  client: DynamoDBClient;
+  TableName: string;
+}
+
+/** Undefined: the account has no item. Throws an Error that names the part and the attribute. */
+export async function readWhole(table: QuotaTable, account: string): Promise<WholeAccount | undefined> {
+  const parts = await readParts(table, account, ({ made }) => made);
+  return parts && wholeOf(parts);
+}
+
+/** The parts that calls use. */
+export const readUsedParts = (table: QuotaTable, account: string): Promise<AccountParts | undefined> =>
+  readParts(table, account, ({ parts }) => parts);
+
+async function readParts(
+  { client, TableName }: QuotaTable,
+  account: string,
+  countOf: (first: QuotaItem) => number,
+): Promise<AccountParts | undefined> {
+  const key = { TableName, Key: partKey({ account }) };
+  // A balance read directly after a call must include that call.
+  const { Item } = await client.send(new GetItemCommand({ ...key, ConsistentRead: true }));
+  const first = Item && quotaOf(Item);
+  const count = first ? countOf(first) : 1;
+  if (!first || count === 1) return first && [first];
+  const names = Array.from({ length: count }, (_, part) => ({ account, part }));
+  const TransactItems = names.map((of) => ({ Get: { TableName, Key: partKey(of) } }));
+  const { Responses = [] } = await readAsOfOneMoment(() =>
+    client.send(new TransactGetItemsCommand({ TransactItems })),
+  );
+  const images = names.map((of, part) => partOf(partName(of), Responses[part]?.Item));
+  return images as unknown as AccountParts;
+}
+
+function partOf(name: string, item: Attributes | undefined): QuotaItem {
+  if (!item) throw new Error(`quotas: the part ${name} is missing, so the sums are unknown`);
+  try {
+    return quotaOf(item);
+  } catch (error) {
+    throw new Error(`${error instanceof Error ? error.message : String(error)}, in the part ${name}`, {
+      cause: error,
+    });
+  }
+}

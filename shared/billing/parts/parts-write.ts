@@ -1,0 +1,33 @@
+import type { NanoYuan } from '../amount.ts';
+
+/**
+ * One transaction over parts of an account. Money and counted plan calls change their part; their sums over the
+ * account stay. It takes effect completely or not at all.
+ */
+export interface PartsWrite {
+  account: string;
+  /** The number of parts that calls use afterwards, which is also stored where it is read with keys. */
+  parts?: number | undefined;
+  /** The highest number of parts that the account ever had, kept in part 0. */
+  made?: number | undefined;
+  /** One for each part that changes; of the amounts and of the counts of each slot the sum is zero. */
+  changes: PartChange[];
+}
+
+export interface PartChange {
+  part: number;
+  /** The number of parts that the item named when it was read; undefined: there was no item. */
+  seenParts: number | undefined;
+  /** What the part receives; negative: what it gives, and refused if less is available. */
+  moved: NanoYuan;
+  /** Plan calls counted here from now on, by slot; negative: no more. */
+  plan: ReadonlyMap<string, MovedCalls>;
+  /** Refused unless nothing is open and nothing was closed since: so many closes were counted then. */
+  settledBefore?: number | undefined;
+}
+
+export interface MovedCalls {
+  calls: number;
+  /** Refused if the part counts more by now: its share would be exceeded. */
+  countedMax: number;
+}

@@ -1,0 +1,109 @@
+/**
+ * Where a call goes that one part of its account refused: to a part that has what it needs, or to one in which that is
+ * gathered. Only the sums refuse a call. Must not move money on every refusal: that ends in a storm of transactions.
+ */
+import { largestFirst } from '../../billing/amount.ts';
+import { choosePart } from '../../billing/parts/choose.ts';
+import { gatherWrite } from '../../billing/parts/gather.ts';
+import { lapsedPlaces } from '../../billing/parts/places.ts';
+import { needOn, usesPart } from '../../billing/parts/shares.ts';
+import { wholeOf, type AccountParts } from '../../billing/parts/whole.ts';
+import type { QuotaItem } from '../../billing/quota-item.ts';
+import { isRefusal, planReserve, type Payment } from '../../billing/reservation.ts';
+import { StoreUnavailable } from '../ports/stores/store-errors.ts';
+import { Backoff } from './backoff.ts';
+import { freePlaces } from './free-places.ts';
+import type { ReserveUnderWay } from './open-reservation.ts';
+
+/** The part to try next. Throws the refusal if the sums refuse too. `refused`: as the store returned it. */
+export async function elsewhere(tries: ReserveUnderWay, refused: QuotaItem): Promise<QuotaItem> {
+  const rough = await readParts(tries, refused, false);
+  return (await chooseFrom(tries, rough)) ?? exactly(tries, refused);
+}
+
+/** Parts that are a second old must not say that an account has no money. */
+async function exactly(tries: ReserveUnderWay, refused: QuotaItem): Promise<QuotaItem> {
+  const images = await readParts(tries, refused, true);
+  const chosen = await chooseFrom(tries, images);
+  if (chosen) return chosen;
+  const whole = wholeOf(images);
+  const plan = planReserve(tries.roomyNeed(images[0]), whole);
+  // The last read showed what was missing in the one before.
+  if (!isRefusal(plan)) return images[0];
+  throw tries.refusal(plan, whole);
+}
+
+async function readParts(tries: ReserveUnderWay, refused: QuotaItem, exact: boolean): Promise<AccountParts> {
+  const { ports, request, guesses } = tries;
+  let count = refused.parts;
+  for (;;) {
+    const wanted = count;
+    const images = await quickly(tries, refused, () => ports.quotas.read(request.account, wanted, exact));
+    const current = images.map((item) => (item.part === refused.part && !exact ? refused : item));
+    const [first = refused, ...others] = current;
+    // It was split meanwhile, so this is not all of it.
+    if (first.parts > wanted) {
+      count = first.parts;
+      continue;
+    }
+    const parts: AccountParts = [first, ...others.filter(({ part }) => part < first.parts)];
+    guesses.sawSums(wholeOf(parts), first.parts);
+    return parts;
+  }
+}
+
+/** A refusal must not take longer than a call: what the store puts off is not waited for. */
+async function quickly<T>(tries: ReserveUnderWay, item: QuotaItem, act: () => Promise<T>): Promise<T> {
+  try {
+    return await new Backoff(tries.ports, tries.quickLeftMs()).until(act);
+  } catch (error) {
+    throw error instanceof StoreUnavailable ? tries.contended(item) : error;
+  }
+}
+
+/** Undefined: the sums refuse the call for want of money, which other parts may have by now. Throws other refusals. */
+async function chooseFrom(tries: ReserveUnderWay, images: AccountParts): Promise<QuotaItem | undefined> {
+  const need = tries.roomyNeed(images[0]);
+  const open = tries.isPinned ? images.filter(({ part }) => part === tries.part) : images;
+  const chosen = choosePart(need, open, tries.ports.random.next());
+  if (chosen) return chosen;
+  const whole = wholeOf(images);
+  tries.whole = whole;
+  const plan = planReserve(need, whole);
+  if (!isRefusal(plan)) return gathered(tries, { images, open, plan });
+  if (plan.reason === 'quota') return undefined;
+  const freed = plan.reason === 'concurrency' ? await freedIn(tries, open) : undefined;
+  if (freed) return freed;
+  throw tries.refusal(plan, whole);
+}
+
+interface Gathering {
+  images: AccountParts;
+  /** The parts that the call may go to. */
+  open: readonly QuotaItem[];
+  plan: Payment;
+}
+
+/** No part has enough, but all together have. */
+async function gathered(tries: ReserveUnderWay, { images, open, plan }: Gathering): Promise<QuotaItem> {
+  const need = tries.roomyNeed(images[0]);
+  const fits = (item: QuotaItem): boolean =>
+    usesPart(need, item) && !isRefusal(planReserve(needOn(need, item), { ...item, available: plan.amount }));
+  const to = open.filter(fits).toSorted((a, b) => largestFirst(a.available, b.available))[0];
+  if (!to) throw tries.refusal({ reason: 'concurrency' }, wholeOf(images));
+  const write = gatherWrite(images, to, plan.amount);
+  if (!write) return to;
+  // Whoever moves money meets others who do, so it is tried once.
+  const moved = !tries.hasGathered && (await quickly(tries, to, () => tries.ports.quotas.move(write)));
+  tries.hasGathered = true;
+  if (!moved) throw tries.contended(to);
+  return { ...to, available: plan.amount };
+}
+
+/** Frees places in the first part in which calls crashed. */
+async function freedIn(tries: ReserveUnderWay, images: readonly QuotaItem[]): Promise<QuotaItem | undefined> {
+  const { key } = tries.request.need;
+  const nowSeconds = tries.ports.clock.now() / 1000;
+  const item = images.find((image) => lapsedPlaces(image, key, nowSeconds).size > 0);
+  return item && freePlaces(tries, item);
+}

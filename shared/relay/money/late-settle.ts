@@ -1,0 +1,48 @@
+/**
+ * A close that came after its reservation expired: charges the difference to what the expiry charged, once. Must never
+ * charge what an earlier try of the same close may have charged.
+ */
+import { expiryCharge } from '../../billing/close-expired.ts';
+import { lateRow } from '../../billing/ledger-row.ts';
+import type { CloseKind } from '../../billing/quota-item.ts';
+import type { CloseWrite } from '../../billing/quota-writes.ts';
+import type { Backoff } from './backoff.ts';
+import { lossOf } from './loss-fields.ts';
+import type { ReservationsPorts } from './open-reservation.ts';
+
+/** The ledger has the row of a close some seconds after it. */
+const rowPauseMs = 1_000;
+const rowTriesMax = 5;
+
+/** @param backoff of the close: an unknown outcome means that one of its tries may have been applied */
+export async function settleLate(
+  ports: ReservationsPorts,
+  write: CloseWrite,
+  backoff: Backoff,
+): Promise<void> {
+  const { quotas, log } = ports;
+  const unsure = backoff.unknowns > 0;
+  const kind = unsure ? await closedAs(ports, write, backoff) : 'expired';
+  if (kind === undefined || kind === 'cancelled')
+    return log.event('settle_late', { ...lossOf(write), unsure: true });
+  if (kind !== 'expired') return;
+  const difference = write.closeRecord.charge - expiryCharge(write.entry);
+  if (difference !== 0n) {
+    const row = lateRow(write, difference);
+    await backoff.until(() => quotas.chargeLate({ difference, row }));
+  }
+  log.event('settle_late', { ...lossOf(write), difference_nano: String(difference) });
+}
+
+async function closedAs(
+  { quotas, clock }: ReservationsPorts,
+  { account, id }: CloseWrite,
+  backoff: Backoff,
+): Promise<CloseKind | undefined> {
+  for (let tries = 0; tries < rowTriesMax; tries += 1) {
+    const kind = await backoff.until(() => quotas.closedAs(account, id));
+    if (kind !== undefined) return kind;
+    await clock.sleep(rowPauseMs);
+  }
+  return undefined;
+}

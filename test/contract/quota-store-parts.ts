@@ -1,0 +1,191 @@
+/** The contract of the quota store for accounts with several parts. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { gatherWrite, joinWrite } from '../../shared/billing/parts/gather.ts';
+import type { PartsWrite } from '../../shared/billing/parts/parts-write.ts';
+import { splitWrite } from '../../shared/billing/parts/split.ts';
+import { wholeOf, type AccountParts } from '../../shared/billing/parts/whole.ts';
+import { imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { lateRow } from '../../shared/billing/ledger-row.ts';
+import { closeOf, entryOf, itemOf, reserveOf, slot, type OpenedStore } from './quota-store-rig.ts';
+
+const partsMax = 8;
+const limits = new Map([[slot(9).key, 9]]);
+
+export function quotaPartsContract(name: string, open: () => Promise<OpenedStore & AsyncDisposable>): void {
+  describe(`the parts of an account ${name}`, () => {
+    let opened: OpenedStore & AsyncDisposable;
+    let account = '';
+    let cases = 0;
+    const parts = async (): Promise<AccountParts> => {
+      const images = await opened.store.read(account, partsMax, true);
+      return images as unknown as AccountParts;
+    };
+    const whole = async (): Promise<QuotaItem> => wholeOf(await parts());
+    const move = (write: PartsWrite | undefined): Promise<boolean> => {
+      if (!write) throw new Error('there is nothing to move');
+      return opened.store.move(write);
+    };
+    /** An account with 1,000, split into four parts. */
+    const split = async (given: Partial<QuotaItem> = {}): Promise<AccountParts> => {
+      await opened.put(itemOf(account, { available: 1000n, ...given }));
+      expect(await move(splitWrite(await parts(), 4, limits))).toBe(true);
+      return parts();
+    };
+
+    beforeAll(async () => {
+      opened = await open();
+    });
+    afterAll(() => opened[Symbol.asyncDispose]());
+    beforeEach(() => {
+      cases += 1;
+      account = `parts ${cases}`;
+    });
+    afterEach(async () => {
+      const images = await parts();
+      expect(images.map(imbalance)).toEqual(images.map(() => undefined));
+      if (images.length > 0) expect(wholeOf(images).moved).toBe(0n);
+    });
+
+    test('a split shares out money and counted plan calls, and says the number of parts everywhere', async () => {
+      const images = await split({ available: 1003n, plan: new Map([[slot(9).key, 6]]) });
+      expect(images.map(({ part, available }) => [part, available])).toEqual([
+        [0, 253n],
+        [1, 250n],
+        [2, 250n],
+        [3, 250n],
+      ]);
+      expect(images.map(({ plan }) => plan.get(slot(9).key))).toEqual([2, 2, 1, 1]);
+      expect(images.map((item) => item.parts)).toEqual([4, 4, 4, 4]);
+      expect(images[0].made).toBe(4);
+      expect(await opened.partsWithKey(account)).toBe(4);
+    });
+
+    test('an open entry stays in its part, and its close comes back to it', async () => {
+      const entry = entryOf({ amount: 30n });
+      const open = new Map([['call', entry]]);
+      const before = await split({ open });
+      expect(before[0].open).toEqual(open);
+      expect(await opened.store.close(closeOf(account, { entry, charge: 10n }))).toMatchObject({
+        done: true,
+      });
+      expect((await parts())[0]).toMatchObject({ available: 270n, spent: 10n, granted: 1030n });
+      expect(await whole()).toMatchObject({ available: 1020n, spent: 10n, granted: 1030n });
+    });
+
+    test.each<[string, (item: QuotaItem) => Partial<QuotaItem>]>([
+      ['somebody else split it', () => ({ parts: 2 })],
+      ['money was taken that it wants to give', () => ({ available: 700n, granted: 700n })],
+      ['plan calls were counted beyond the share', () => ({ plan: new Map([[slot(9).key, 8]]) })],
+    ])('a split is refused whole if meanwhile %s', async (_, change) => {
+      await opened.put(itemOf(account, { available: 1000n, plan: new Map([[slot(9).key, 5]]) }));
+      const write = splitWrite(await parts(), 4, limits);
+      const [first] = await parts();
+      const changed = { ...first, ...change(first) };
+      await opened.put(changed);
+      expect(await move(write)).toBe(false);
+      expect(await parts()).toEqual([changed]);
+      expect(await opened.partsWithKey(account)).toBeUndefined();
+    });
+
+    test('a split goes through though a call was reserved and counted within the share', async () => {
+      await opened.put(itemOf(account, { available: 1000n, plan: new Map([[slot(9).key, 4]]) }));
+      const write = splitWrite(await parts(), 4, limits);
+      await opened.store.reserve(reserveOf(account, { amount: 100n, slot: slot(9) }));
+      expect(await move(write)).toBe(true);
+      const counts = (await parts()).map(({ plan }) => plan.get(slot(9).key));
+      expect(counts).toEqual([2, 1, 1, 1]);
+      expect(await whole()).toMatchObject({ available: 900n });
+    });
+
+    test('of two splits at once one is done', async () => {
+      await opened.put(itemOf(account, { available: 1000n }));
+      const images = await parts();
+      const done = await Promise.all([
+        move(splitWrite(images, 4, limits)),
+        move(splitWrite(images, 8, limits)),
+      ]);
+      expect(done.filter(Boolean)).toHaveLength(1);
+      expect((await whole()).available).toBe(1000n);
+    });
+
+    test('money is gathered in one part, from the richest, as much as is missing', async () => {
+      const [, , third] = await split();
+      expect(await move(gatherWrite(await parts(), third!, 600n))).toBe(true);
+      const amounts = (await parts()).map(({ available }) => available);
+      expect(amounts).toEqual([0n, 150n, 600n, 250n]);
+    });
+
+    test('a gather that finds less than it saw moves nothing', async () => {
+      const images = await split();
+      const write = gatherWrite(images, images[2]!, 600n);
+      await opened.store.reserve({ ...reserveOf(account, { amount: 200n }), part: 0 });
+      expect(await move(write)).toBe(false);
+      expect((await parts()).map(({ available }) => available)).toEqual([50n, 250n, 250n, 250n]);
+    });
+
+    test('a quiet account is joined: part 0 has everything, the others stay and are empty', async () => {
+      await split({ plan: new Map([[slot(9).key, 6]]) });
+      expect(await move(joinWrite(await parts()))).toBe(true);
+      const images = await parts();
+      expect(images[0]).toMatchObject({ available: 1000n, parts: 1, made: 4, moved: 0n });
+      expect(images[0].plan.get(slot(9).key)).toBe(6);
+      for (const item of images.slice(1)) expect(item).toMatchObject({ available: 0n, parts: 1 });
+      expect(await opened.partsWithKey(account)).toBe(1);
+    });
+
+    test.each<[string, (charge: bigint) => Promise<unknown>]>([
+      ['opened a call', () => opened.store.reserve({ ...reserveOf(account, { amount: 9n }), part: 2 })],
+      [
+        'opened and closed one',
+        async (charge) => {
+          const write = { ...reserveOf(account, { amount: 9n }), part: 2 };
+          await opened.store.reserve(write);
+          await opened.store.close({ ...closeOf(account, { entry: write.entry, charge }), part: 2 });
+        },
+      ],
+    ])('a join is refused if another part %s since', async (_, act) => {
+      const images = await split();
+      await act(0n);
+      expect(await move(joinWrite(images))).toBe(false);
+      expect((await whole()).available + 9n).toBeGreaterThanOrEqual(1000n);
+    });
+
+    test('a joined account is split again into the parts that it has', async () => {
+      await split();
+      await move(joinWrite(await parts()));
+      expect(await move(splitWrite(await parts(), 8, limits))).toBe(true);
+      expect((await parts()).map(({ available }) => available)).toEqual(
+        Array.from({ length: 8 }, () => 125n),
+      );
+    });
+
+    test('reads the parts that exist, in order', async () => {
+      await split();
+      const images = await opened.store.read(account, 3, false);
+      expect(images.map(({ part }) => part)).toEqual([0, 1, 2]);
+      expect(await opened.store.read('nobody', 4, true)).toEqual([]);
+    });
+
+    describe('a late charge', () => {
+      const late = (difference: bigint) => {
+        const { closeRecord, entry } = closeOf(account, { entry: entryOf(), charge: 30n });
+        return { difference, row: lateRow({ account, entry, closeRecord }, difference) };
+      };
+
+      test.each([29n, -1n])('of %s is charged once, however often it is repeated', async (difference) => {
+        await opened.put(itemOf(account, { available: 1000n, spent: 1n, settled: 1 }));
+        for (let times = 0; times < 3; times += 1) await opened.store.chargeLate(late(difference));
+        await Promise.all(
+          [opened.store.chargeLate(late(difference)), opened.store.chargeLate(late(difference))].map(
+            (charge) => charge.catch(() => undefined),
+          ),
+        );
+        expect(await whole()).toMatchObject({
+          available: 1000n - difference,
+          spent: 1n + difference,
+          settled: 2,
+        });
+      });
+    });
+  });
+}

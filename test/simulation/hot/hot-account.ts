@@ -1,0 +1,248 @@
+import { MemoryKeyCounters } from '../../support/memory-key-counters.ts';
+import type { PlanSlot } from '../../../shared/billing/plans/plan-slots.ts';
+import { formatPrice, type Price } from '../../../shared/billing/price.ts';
+import type { CloseRecord } from '../../../shared/billing/quota-item.ts';
+import { refuse, asRefusal } from '../../../shared/relay/http/refusal.ts';
+import type { ReservationRequest } from '../../../shared/relay/money/open-reservation.ts';
+import { Reservations } from '../../../shared/relay/money/reservations.ts';
+import { sweeper } from '../../../shared/relay/background/sweeper.ts';
+import { timeText } from '../../../shared/wire/request-id.ts';
+import { MemoryQuotaStore } from '../../support/memory-quota-store.ts';
+import { SeededRandom } from '../seeded-random.ts';
+import { EventClock } from './event-clock.ts';
+import { Partition, sizeOf } from './partition.ts';
+
+// Virtual time passes while a file is loaded.
+await Promise.all([
+  import('../../../shared/relay/money/elsewhere.ts'),
+  import('../../../shared/relay/money/free-places.ts'),
+  import('../../../shared/relay/money/guard.ts'),
+  import('../../../shared/relay/money/late-settle.ts'),
+  import('../../../shared/relay/money/loss-fields.ts'),
+  import('../../../shared/relay/money/resize.ts'),
+]);
+
+export interface HotOptions {
+  seed?: number;
+  callsPerSecond: number;
+  secondsPerCall: number;
+  seconds: number;
+  balance: bigint;
+  /** What a call reserves, and the part of it that it costs. */
+  hold: bigint;
+  spent: (chance: number) => number;
+  slots?: readonly PlanSlot[];
+  keys?: number;
+  maxConcurrency?: number;
+  /** Of each call: that its environment dies while it runs. */
+  crash?: number;
+}
+
+const account = 'acme';
+const input = 3n;
+const rampMs = 5_000;
+const keyRowLifetimeMs = 30_000;
+
+/** One environment: one call at a time, its own guesses, and the number of parts as it read it with the key. */
+interface Host {
+  reservations: Reservations;
+  parts: number | undefined;
+  readMs: number;
+}
+
+/** A busy account on one partition: the real reservations of many environments, in virtual time. */
+export class HotAccount {
+  readonly clock = new EventClock();
+  readonly memory = new MemoryQuotaStore();
+  readonly random: SeededRandom;
+  readonly partition: Partition;
+  readonly events = new Map<string, number>();
+  /** Refusals by code, and how long the longest of each took. */
+  readonly refused = new Map<string, { calls: number; longestMs: number }>();
+  readonly waitsMs: number[] = [];
+  readonly settlesMs: number[] = [];
+  calls = 0;
+  crashed = 0;
+  /** What calls cost that ended. */
+  due = 0n;
+  /** Of a part, once the account was split. */
+  largestBytes = 0;
+  #startMs = 0;
+  readonly #options: HotOptions;
+  readonly #price: Price;
+  readonly #idle: Host[] = [];
+
+  constructor(options: HotOptions) {
+    this.#options = options;
+    this.random = new SeededRandom(options.seed ?? 1);
+    this.partition = new Partition(this.memory, this.clock, () => this.random.next());
+    this.#price = { type: 'times-billing', rule: 1, perCall: options.hold * 1_000n };
+    this.memory.grant(account, options.balance);
+  }
+
+  /** Calls arrive for the given time; then everything ends, and what crashed is swept. */
+  async run(): Promise<this> {
+    const { callsPerSecond, seconds } = this.#options;
+    this.#startMs = this.clock.now();
+    const endMs = this.#startMs + seconds * 1000;
+    const arrive = (): void => {
+      if (this.clock.now() >= endMs) return;
+      void this.#call();
+      this.clock.after((-Math.log(1 - this.random.next()) * 1000) / callsPerSecond, arrive);
+    };
+    this.clock.after(0, arrive);
+    for (let atMs = 60_000; atMs <= seconds * 1000 + 300_000; atMs += 60_000)
+      this.clock.after(atMs, () => void this.#sweep());
+    await this.clock.run(endMs + 400_000);
+    return this;
+  }
+
+  /** One call, and what it leaves. */
+  async callAlone(): Promise<void> {
+    void this.#call();
+    await this.clock.run(this.clock.now() + 120_000);
+  }
+
+  get parts(): number {
+    return this.memory.items.get(account)?.parts ?? 0;
+  }
+
+  get itemBytes(): number {
+    return Math.max(...[...this.memory.items.values()].map(sizeOf));
+  }
+
+  /** Write units in each second in which calls arrived. */
+  writeUnits(): { mean: number; most: number } {
+    const units = [...this.partition.writes.used.values()];
+    const mean =
+      units.reduce((sum, each) => sum + each, 0) / (this.#options.seconds + this.#options.secondsPerCall);
+    return { mean: Math.round(mean), most: Math.max(...units) };
+  }
+
+  async #call(): Promise<void> {
+    const { random, clock } = this;
+    const { secondsPerCall, crash = 0, hold, spent } = this.#options;
+    this.calls += 1;
+    const host = this.#idle.pop() ?? this.#newHost();
+    this.#readKey(host);
+    const request = this.#request(host.parts);
+    const startMs = clock.now();
+    const reservation = await host.reservations.reserve(request).catch((error: unknown) => {
+      this.#refusal(error, clock.now() - startMs);
+      return undefined;
+    });
+    if (!reservation) return void this.#idle.push(host);
+    this.waitsMs.push(clock.now() - startMs);
+    if (clock.now() - this.#startMs > rampMs)
+      for (const item of this.memory.items.values())
+        this.largestBytes = Math.max(this.largestBytes, sizeOf(item));
+    const ended = new AbortController();
+    void host.reservations.renewUntil(reservation, ended.signal);
+    const durationMs = -Math.log(1 - random.next()) * 1000 * secondsPerCall;
+    if (random.chance(crash)) {
+      await clock.sleep(durationMs * random.next());
+      ended.abort();
+      this.crashed += 1;
+      if (reservation.entry.slot === '') this.due += input;
+      return;
+    }
+    await clock.sleep(durationMs);
+    ended.abort();
+    const cost = BigInt(Math.round(Number(hold) * spent(random.next())));
+    const charge = reservation.entry.slot === '' ? cost : 0n;
+    this.due += charge;
+    const { id } = reservation;
+    const closeRecord: CloseRecord = { id, kind: 'settled', charge, at: Math.floor(clock.now() / 1000) };
+    const settleMs = clock.now();
+    await host.reservations.close(reservation, closeRecord, false);
+    this.settlesMs.push(clock.now() - settleMs);
+    this.#idle.push(host);
+  }
+
+  #newHost(): Host {
+    const log = {
+      request: () => {},
+      fault: (_id: string, error: unknown) => {
+        throw error;
+      },
+      event: (name: string) => void this.events.set(name, (this.events.get(name) ?? 0) + 1),
+    };
+    const { clock, random } = this;
+    return {
+      reservations: new Reservations({
+        clock,
+        random,
+        quotas: this.partition,
+        counters: new MemoryKeyCounters(),
+        log,
+      }),
+      parts: undefined,
+      readMs: -Infinity,
+    };
+  }
+
+  #readKey(host: Host): void {
+    if (this.clock.now() - host.readMs < keyRowLifetimeMs) return;
+    host.parts = this.memory.parts.get(account);
+    host.readMs = this.clock.now();
+  }
+
+  #request(parts: number | undefined): ReservationRequest {
+    const { slots = [], keys = 1, maxConcurrency } = this.#options;
+    // Keys are hashes.
+    const key = (Math.imul(this.calls % keys, 0x9e3779b1) >>> 0)
+      .toString(16)
+      .padStart(8, '0')
+      .padEnd(12, '0');
+    const nowMs = this.clock.now();
+    const id =
+      timeText(nowMs) +
+      this.calls
+        .toString(32)
+        .replaceAll(/[iluo]/g, 'z')
+        .padStart(16, '0');
+    const need: ReservationRequest['need'] = {
+      id,
+      price: this.#price,
+      slots,
+      estimate: {
+        inputTokens: 1,
+        inputTokensMax: 1,
+        n: 1,
+        outputTokensMax: 1,
+        outputTokensLeast: 1,
+        heldWhole: true,
+      },
+      key,
+      maxConcurrency,
+      minute: Math.floor(nowMs / 60_000),
+      takesNothing: false,
+    };
+    return {
+      account,
+      parts,
+      deadlineMs: nowMs + 600_000,
+      need,
+      entry: { input, key, model: 'm', price: formatPrice(this.#price), official: false },
+      refused: ({ reason }) =>
+        refuse(reason === 'reserved' ? 'balance_reserved' : 'rate_limit_exceeded', reason, { reason }),
+    };
+  }
+
+  #refusal(error: unknown, tookMs: number): void {
+    const { status, reason, body } = asRefusal(error);
+    const code = status === 429 ? body.error.code : `${status} ${reason}`;
+    const { calls, longestMs } = this.refused.get(code) ?? { calls: 0, longestMs: 0 };
+    this.refused.set(code, { calls: calls + 1, longestMs: Math.max(longestMs, tookMs) });
+  }
+
+  async #sweep(): Promise<void> {
+    const { clock, random, memory, partition } = this;
+    async function* open() {
+      for (const item of memory.items.values()) if (item.open.size > 0) yield { ...item, read: () => item };
+    }
+    const log = { request: () => {}, fault: () => {}, event: () => {} };
+    const ports = { clock, random, scan: { open }, quotas: partition, metrics: { count: () => {} }, log };
+    await sweeper(ports, 120)();
+  }
+}

@@ -1,0 +1,115 @@
+import type { QuotaItem } from '../../../shared/billing/quota-item.ts';
+import type { PartOfAccount } from '../../../shared/billing/quota-writes.ts';
+import type { Clock } from '../../../shared/relay/ports/clock.ts';
+import { StoreBusy } from '../../../shared/relay/ports/stores/store-errors.ts';
+import type { QuotaStore } from '../../../shared/relay/ports/stores/quota-store.ts';
+import { nameOf, type MemoryQuotaStore } from '../../support/memory-quota-store.ts';
+
+const writeUnitsPerSecond = 1_000;
+const readUnitsPerSecond = 3_000;
+const unitBytes = 1_024;
+const readUnitBytes = 4_096;
+/** As DynamoDB counts them: names, values, one byte a list element, three a list or map. */
+const itemBytes = 240;
+const entryBytes = 112;
+const placeBytes = 29;
+
+/** The size of an item with ids, keys and prices of the usual lengths. */
+export function sizeOf({ open, places, plan }: QuotaItem): number {
+  let bytes = itemBytes + entryBytes * open.size + 24 * plan.size;
+  for (const ids of places.values()) bytes += 22 + placeBytes * ids.size;
+  return bytes;
+}
+
+/** Units that come back with time, and a second's worth of them at most. */
+class Bucket {
+  readonly #clock: Clock;
+  readonly #perSecond: number;
+  #tokens: number;
+  #lastMs: number;
+  readonly used = new Map<number, number>();
+  throttled = 0;
+
+  constructor(clock: Clock, perSecond: number) {
+    this.#clock = clock;
+    this.#perSecond = perSecond;
+    this.#tokens = perSecond;
+    this.#lastMs = clock.now();
+  }
+
+  take(units: number): void {
+    const now = this.#clock.now();
+    this.#tokens = Math.min(this.#perSecond, this.#tokens + ((now - this.#lastMs) / 1000) * this.#perSecond);
+    this.#lastMs = now;
+    if (this.#tokens <= 0) {
+      this.throttled += 1;
+      throw new StoreBusy('throttled');
+    }
+    this.#tokens -= units;
+    const second = Math.floor(now / 1000);
+    this.used.set(second, (this.used.get(second) ?? 0) + units);
+  }
+}
+
+/**
+ * One partition of DynamoDB that holds all parts of an account, and never gets faster. A write costs the size of the
+ * item, before or after it; so does a refused one; a throttled one is free; a transaction costs double.
+ */
+export class Partition implements QuotaStore {
+  readonly #inner: MemoryQuotaStore;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly writes: Bucket;
+  readonly reads: Bucket;
+  transactions = 0;
+
+  constructor(inner: MemoryQuotaStore, clock: Clock, random: () => number) {
+    this.#inner = inner;
+    this.#clock = clock;
+    this.#random = random;
+    this.writes = new Bucket(clock, writeUnitsPerSecond);
+    this.reads = new Bucket(clock, readUnitsPerSecond);
+  }
+
+  reserve: QuotaStore['reserve'] = (write) => this.#write([write], 1, () => this.#inner.reserve(write));
+  close: QuotaStore['close'] = (write) => this.#write([write], 1, () => this.#inner.close(write));
+  renew: QuotaStore['renew'] = (write) => this.#write([write], 1, () => this.#inner.renew(write));
+  tombstone: QuotaStore['tombstone'] = (write) => this.#write([write], 1, () => this.#inner.tombstone(write));
+  freePlaces: QuotaStore['freePlaces'] = (write) =>
+    this.#write([write], 1, () => this.#inner.freePlaces(write));
+  create: QuotaStore['create'] = (account) =>
+    this.#write([{ account }], 1, () => this.#inner.create(account));
+  closedAs: QuotaStore['closedAs'] = (account, id) => this.#inner.closedAs(account, id);
+
+  move: QuotaStore['move'] = (write) => {
+    const parts = write.changes.map(({ part }) => ({ account: write.account, part }));
+    this.transactions += 1;
+    return this.#write(parts, 2, () => this.#inner.move(write));
+  };
+
+  chargeLate: QuotaStore['chargeLate'] = (charge) =>
+    this.#write([{ account: charge.row.account }], 2, () => this.#inner.chargeLate(charge));
+
+  read: QuotaStore['read'] = async (account, parts, exact) => {
+    await this.#clock.sleep(5 + 6 * this.#random());
+    const images = await this.#inner.read(account, parts);
+    const units = images.reduce((sum, item) => sum + Math.ceil(sizeOf(item) / readUnitBytes), 0);
+    this.reads.take(units * (exact ? 2 : 0.5));
+    return images;
+  };
+
+  async #write<T>(parts: PartOfAccount[], factor: number, act: () => Promise<T>): Promise<T> {
+    await this.#clock.sleep((2 + 4 * this.#random()) * factor);
+    // A bucket that is empty refuses before anything is done.
+    this.writes.take(0);
+    const before = this.#units(parts);
+    const reply = await act();
+    this.writes.take(factor * Math.max(before, this.#units(parts)));
+    return reply;
+  }
+
+  #units(parts: PartOfAccount[]): number {
+    const items = parts.map((part) => this.#inner.items.get(nameOf(part)));
+    return items.reduce((sum, item) => sum + (item ? Math.ceil(sizeOf(item) / unitBytes) : 1), 0);
+  }
+}

@@ -1,0 +1,38 @@
+/** What transactions over parts of an account do to each part, in plain code. */
+import type { PartChange, PartsWrite } from '../../shared/billing/parts/parts-write.ts';
+import { emptyQuota, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import type { LateCharge } from '../../shared/relay/ports/stores/quota-store.ts';
+import { copy } from './quota-rules.ts';
+
+/** Whether the conditions of a change hold; `item`: the part, if it exists. */
+export function mayChange(item: QuotaItem | undefined, change: PartChange): boolean {
+  const { seenParts, moved, plan, settledBefore } = change;
+  if (!item || seenParts === undefined) return item === undefined && seenParts === undefined;
+  if (item.parts !== seenParts || (moved < 0n && item.available < -moved)) return false;
+  const slotsFit = [...plan].every(([key, { calls, countedMax }]) => {
+    const counted = item.plan.get(key);
+    return (counted ?? 0) <= countedMax && (calls >= 0 || (counted !== undefined && counted >= -calls));
+  });
+  if (!slotsFit || settledBefore === undefined) return slotsFit;
+  return item.settled === settledBefore && item.open.size === 0 && item.available === -moved;
+}
+
+/** The part after a change that `mayChange` allows. */
+export function afterChange(item: QuotaItem | undefined, change: PartChange, write: PartsWrite): QuotaItem {
+  const next = copy(item ?? emptyQuota(write.account, change.part));
+  next.available += change.moved;
+  next.moved += change.moved;
+  next.parts = write.parts ?? next.parts;
+  if (change.part === 0) next.made = write.made ?? next.made;
+  for (const [key, { calls }] of change.plan)
+    if (calls !== 0) next.plan.set(key, (next.plan.get(key) ?? 0) + calls);
+  return next;
+}
+
+export const afterLateCharge = (item: QuotaItem, { difference, row }: LateCharge): QuotaItem => ({
+  ...item,
+  available: item.available - difference,
+  spent: item.spent + difference,
+  settled: item.settled + 1,
+  last: { id: row.id, kind: row.kind, charge: row.charge, at: Date.parse(row.at) / 1000 },
+});
