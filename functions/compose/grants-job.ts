@@ -6,6 +6,7 @@ import { systemClock } from '../../shared/adapters/system/system-clock.ts';
 import { systemRandom } from '../../shared/adapters/system/system-random.ts';
 import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
+import { eachAlone } from '../../shared/adapters/table-streams/table-stream-handler.ts';
 import { grantApplier } from '../../shared/relay/background/grant-applier.ts';
 
 export function grantsJob() {
@@ -15,7 +16,7 @@ export function grantsJob() {
   const grants = dynamoGrantStore(backgroundClient(aws), stack);
   const applier = grantApplier({ clock: systemClock, random: systemRandom, grants, metrics, log });
   return {
-    take: applier.apply,
+    takeAll: eachAlone(applier.apply),
     applyMissed: applier.applyMissed,
     poisoned: { event: 'grant_poisoned', metric: 'GrantPoisoned' } as const,
     log,

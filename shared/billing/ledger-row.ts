@@ -61,6 +61,9 @@ export interface GrantLedgerRow {
   reason: string;
 }
 
+/** The row of a settle that came after the expiry of its call has the id `late#<request id>`. */
+export const isLateId = (id: string): boolean => id.startsWith('late#');
+
 /** Formats Unix seconds for the ledger: `2026-11-21T09:43:00Z`. */
 export const ledgerTime = (unixSeconds: number): string => isoTime(unixSeconds * 1000);
 

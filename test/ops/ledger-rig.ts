@@ -10,7 +10,6 @@ import type { CloseRecord, OpenEntry, QuotaItem } from '../../shared/billing/quo
 import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import { grantApplier, type GrantApplier } from '../../shared/relay/background/grant-applier.ts';
 import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
-import type { QuotaChange } from '../../shared/relay/ports/stores/ledger-store.ts';
 import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
 import { timeText } from '../../shared/wire/request-id.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
@@ -28,7 +27,7 @@ export class LedgerRig {
   readonly #client: DynamoDBClient;
   readonly #documents: DynamoDBDocumentClient;
   readonly quotas: QuotaStore;
-  readonly #keepLedger: (change: QuotaChange) => Promise<void>;
+  readonly #keepLedger: ReturnType<typeof ledgerProjector>;
   readonly #grants: GrantApplier;
 
   private constructor(emulator: Emulator) {
@@ -41,9 +40,11 @@ export class LedgerRig {
       metrics: { count: () => undefined },
       log: { request: () => undefined, event: () => undefined, fault: () => undefined },
     };
-    this.#keepLedger = ledgerProjector({ ...ports, ledger: dynamoLedgerStore(this.#client, 'relay') });
     const grants = dynamoGrantStore(this.#client, 'relay');
-    this.#grants = grantApplier({ ...ports, clock, random: { next: () => 0.5 }, grants });
+    const random = { next: () => 0.5 };
+    const ledger = dynamoLedgerStore(this.#client, 'relay');
+    this.#keepLedger = ledgerProjector({ ...ports, clock, random, ledger });
+    this.#grants = grantApplier({ ...ports, clock, random, grants });
   }
 
   static async start(): Promise<LedgerRig> {
@@ -149,6 +150,6 @@ export class LedgerRig {
       releaseSlot: whole.kind === 'released',
       closeRecord: whole,
     });
-    await this.#keepLedger({ account, before, after: await this.item(account) });
+    await this.#keepLedger([{ account, before, after: await this.item(account) }]);
   }
 }

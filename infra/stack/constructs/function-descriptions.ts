@@ -108,7 +108,7 @@ const descriptions = {
     memoryMegabytes: 256,
     // Retries for 12 hours, so that rows are late but not lost while DynamoDB is unavailable.
     streams: [{ table: 'quotas', recordsAtOnce: 100, retries: 100, maxAgeHours: 12, keepsFailures: true }],
-    tables: { ledger: ['PutItem'] },
+    tables: { ledger: ['PutItem'], daily: ['UpdateItem'] },
     readsChannelSecrets: false,
   },
   grants: {
@@ -118,7 +118,12 @@ const descriptions = {
     // The schedule applies grants whose retries ran out here.
     streams: [{ table: 'grants', recordsAtOnce: 25, retries: 10, maxAgeHours: 1, keepsFailures: true }],
     everyMinutes: 15,
-    tables: { grants: ['Scan', 'UpdateItem'], ledger: ['GetItem', 'PutItem'], quotas: ['UpdateItem'] },
+    tables: {
+      grants: ['Scan', 'UpdateItem'],
+      ledger: ['GetItem', 'PutItem'],
+      quotas: ['UpdateItem'],
+      daily: ['UpdateItem'],
+    },
     readsChannelSecrets: false,
   },
   sweeper: {

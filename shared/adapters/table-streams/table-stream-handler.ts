@@ -7,13 +7,13 @@ import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent, Schedu
 import type { Log, MetricName, Metrics } from '../../relay/ports/telemetry.ts';
 import { Poisoned } from '../../relay/ports/stores/store-errors.ts';
 
-/** A job that gets the changes of a table one at a time, in any order and possibly repeated. */
+/** Why a change was not processed: Poisoned when it can never be, else it needs a retry. Undefined: it was. */
+export type TakeOutcome = Error | undefined;
+
+/** A job that gets the changes of a table in batches, in any order and possibly repeated. */
 export interface TableStreamJob<Change> {
-  /**
-   * Safe to repeat. Throws Poisoned for a change that can never be processed. Any other error requires a
-   * retry.
-   */
-  take(change: Change): Promise<void>;
+  /** Safe to repeat. Returns an outcome for each change. When it rejects, all of them need a retry. */
+  takeAll(changes: readonly Change[]): Promise<readonly TakeOutcome[]>;
   /** The log event and the metric of a change that can never be processed. */
   poisoned: { event: string; metric: MetricName };
   log: Log;
@@ -25,20 +25,41 @@ export type ReadRecord<Change> = (record: DynamoDBRecord) => Change | undefined;
 
 export type TableStreamHandler = (event: DynamoDBStreamEvent) => Promise<DynamoDBBatchResponse>;
 
-const atOnceMax = 10;
-
 export function tableStreamHandler<Change>(
   read: ReadRecord<Change>,
   job: TableStreamJob<Change>,
 ): TableStreamHandler {
   return async ({ Records }) => {
-    for (let start = 0; start < Records.length; start += atOnceMax) {
-      const group = Records.slice(start, start + atOnceMax);
-      const taken = await Promise.all(group.map((record) => take(read, job, record)));
-      const failed = group[taken.indexOf(false)];
-      if (failed) return { batchItemFailures: [{ itemIdentifier: sequenceOf(failed) }] };
+    const outcomes = await outcomesOf(read, job, Records);
+    for (const [at, record] of Records.entries()) {
+      const outcome = outcomes[at];
+      if (outcome instanceof Poisoned) reportPoisoned(job, record, outcome);
+      else if (outcome) {
+        job.log.fault(sequenceOf(record), outcome);
+        return { batchItemFailures: [{ itemIdentifier: sequenceOf(record) }] };
+      }
     }
     return { batchItemFailures: [] };
+  };
+}
+
+const atOnceMax = 10;
+
+/** For jobs that process changes one at a time: some at once, none after a change that needs a retry. */
+export function eachAlone<Change>(
+  take: (change: Change) => Promise<void>,
+): TableStreamJob<Change>['takeAll'] {
+  return async (changes) => {
+    const outcomes: TakeOutcome[] = [];
+    while (outcomes.length < changes.length) {
+      const group = changes.slice(outcomes.length, outcomes.length + atOnceMax);
+      outcomes.push(
+        ...(await Promise.all(group.map((change) => take(change).then(() => undefined, asError)))),
+      );
+      const failed = outcomes.find((outcome) => outcome && !(outcome instanceof Poisoned));
+      if (failed) outcomes.push(...changes.slice(outcomes.length).map(() => failed));
+    }
+    return outcomes;
   };
 }
 
@@ -48,25 +69,41 @@ export const streamOrSchedule =
   (event: DynamoDBStreamEvent | ScheduledEvent): Promise<DynamoDBBatchResponse | void> =>
     'Records' in event ? onRecords(event) : onSchedule();
 
-async function take<Change>(
+/** One outcome for each record, in order. */
+async function outcomesOf<Change>(
   read: ReadRecord<Change>,
   job: TableStreamJob<Change>,
-  record: DynamoDBRecord,
-): Promise<boolean> {
-  try {
-    const change = read(record);
-    if (change !== undefined) await job.take(change);
-    return true;
-  } catch (error) {
-    if (!(error instanceof Poisoned)) {
-      job.log.fault(sequenceOf(record), error);
-      return false;
+  records: readonly DynamoDBRecord[],
+): Promise<TakeOutcome[]> {
+  const outcomes: TakeOutcome[] = [];
+  const changes: Change[] = [];
+  const places: number[] = [];
+  for (const [at, record] of records.entries()) {
+    try {
+      const change = read(record);
+      if (change === undefined) continue;
+      changes.push(change);
+      places.push(at);
+    } catch (error) {
+      outcomes[at] = asError(error);
     }
-    const { event, metric } = job.poisoned;
-    job.metrics.count(metric);
-    job.log.event(event, { ...keysOf(record), sequence: sequenceOf(record), problem: error.message });
-    return true;
   }
+  const taken = await job
+    .takeAll(changes)
+    .catch((error: unknown): TakeOutcome[] => changes.map(() => asError(error)));
+  for (const [index, at] of places.entries()) outcomes[at] = taken[index];
+  return outcomes;
+}
+
+const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
+
+function reportPoisoned<Change>(
+  { poisoned, metrics, log }: TableStreamJob<Change>,
+  record: DynamoDBRecord,
+  { message }: Poisoned,
+): void {
+  metrics.count(poisoned.metric);
+  log.event(poisoned.event, { ...keysOf(record), sequence: sequenceOf(record), problem: message });
 }
 
 const sequenceOf = (record: DynamoDBRecord): string => record.dynamodb?.SequenceNumber ?? '';

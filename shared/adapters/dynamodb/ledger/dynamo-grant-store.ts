@@ -17,6 +17,7 @@ import { physicalTableName } from '../../../tables/table-names.ts';
 import type { Attributes } from '../attributes.ts';
 import { conditionalCall, storeCall, transactionCall } from '../dynamo-client.ts';
 import { readGrantImage } from './grant-attributes.ts';
+import { countInDaily } from './daily-attributes.ts';
 import { ledgerAttributes } from './ledger-attributes.ts';
 
 /**
@@ -40,7 +41,11 @@ export function dynamoGrantStore(client: DynamoDBClient, stack: string): GrantSt
       return Item && appliedOf(Item);
     },
     async apply(row) {
-      const TransactItems = [putOnce(ledger, row), addToBalance(physicalTableName(stack, 'quotas'), row)];
+      const TransactItems = [
+        putOnce(ledger, row),
+        addToBalance(physicalTableName(stack, 'quotas'), row),
+        ...countInDaily(stack, [row]),
+      ];
       const reply = await transactionCall(() =>
         client.send(new TransactWriteItemsCommand({ TransactItems })),
       );
