@@ -10,6 +10,7 @@ import { attributesOf } from '../contract/quota-store-dynamo.ts';
 import { entryOf, itemOf } from '../contract/quota-store-rig.ts';
 import { BillingRig, yuan } from '../support/billing-rig.ts';
 import { hello, CoreRig } from '../support/core-rig.ts';
+import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { countedClient } from '../unit/adapters/dynamodb/store.ts';
 
@@ -145,11 +146,8 @@ async function unclosable(): Promise<void> {
     {
       clock,
       random: { next: () => 0.5 },
-      scan: {
-        async *open() {
-          yield await Promise.resolve({ account: 'acme', read: () => item });
-        },
-      },
+      registry: noRegistry,
+      scan: scanOf(async () => [item]),
       quotas: { close: () => Promise.reject(new Error('odd')) },
       metrics: { count: () => {} },
       log: functionLog(),

@@ -103,7 +103,7 @@ const descriptions = {
     readsChannelSecrets: true,
   },
   ledger: {
-    purpose: 'Puts a ledger row for every reservation that was closed, and checks that the account balances',
+    purpose: 'Puts and counts a ledger row for every reservation that was closed, and registers open ones',
     timeoutSeconds: 60,
     memoryMegabytes: 256,
     // Retries for 12 hours, so that rows are late but not lost while DynamoDB is unavailable.
@@ -131,7 +131,7 @@ const descriptions = {
     timeoutSeconds: 120,
     memoryMegabytes: 256,
     everyMinutes: 1,
-    tables: { quotas: ['Scan', 'UpdateItem'] },
+    tables: { quotas: ['BatchGetItem', 'Scan', 'UpdateItem'], daily: ['Query', 'UpdateItem'] },
     readsChannelSecrets: false,
   },
 } as const satisfies Record<string, FunctionDescription>;

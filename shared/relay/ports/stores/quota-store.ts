@@ -36,7 +36,16 @@ export interface ScannedQuota {
   read(): QuotaItem;
 }
 
+/** Reads current items. Rejects when the store does not answer. */
 export interface QuotaScan {
-  /** The current items of all accounts with open reservations. Rejects when the store does not answer. */
-  open(): AsyncIterable<ScannedQuota>;
+  /** These items, without those that do not exist. */
+  read(items: readonly string[]): AsyncIterable<ScannedQuota>;
+  /** The items with open reservations on the page of the table after this key. */
+  open(after: string | undefined): Promise<QuotaPage>;
+}
+
+export interface QuotaPage {
+  quotas: ScannedQuota[];
+  /** The key after which the next page begins; undefined: this is the last one. */
+  next: string | undefined;
 }

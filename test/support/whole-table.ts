@@ -1,0 +1,20 @@
+import type { QuotaItem } from '../../shared/billing/quota-item.ts';
+import type { OpenRegistry } from '../../shared/relay/ports/stores/open-registry.ts';
+import type { QuotaScan } from '../../shared/relay/ports/stores/quota-store.ts';
+
+/** A registry that remembers nothing, so that each sweep reads the whole table. */
+export const noRegistry: OpenRegistry = {
+  register: async () => {},
+  async *due() {},
+  progress: async () => undefined,
+  keepProgress: async () => {},
+};
+
+/** A table of one page. */
+export const scanOf = (items: () => Promise<QuotaItem[]>): QuotaScan => ({
+  async *read() {},
+  async open() {
+    const quotas = (await items()).map((item) => ({ account: item.account, read: () => item }));
+    return { quotas, next: undefined };
+  },
+});
