@@ -9,8 +9,7 @@ import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-s
 import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
 import { readEnvironment, readSealKeys } from '../../shared/adapters/system/environment.ts';
 import { systemClock as clock } from '../../shared/adapters/system/system-clock.ts';
-import { systemRandom } from '../../shared/adapters/system/system-random.ts';
-import { timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
+import { systemRandom, timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';
 import { httpsUpstreamTransport } from '../../shared/adapters/transport/https-upstream-transport.ts';

@@ -8,7 +8,7 @@ import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-s
 import { secretCheck } from '../../shared/adapters/secrets/secret-check.ts';
 import { readEnvironment } from '../../shared/adapters/system/environment.ts';
 import { systemClock as clock } from '../../shared/adapters/system/system-clock.ts';
-import { systemRandom } from '../../shared/adapters/system/system-random.ts';
+import { systemRandom } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { configMetrics } from '../../shared/adapters/telemetry/config-metrics.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { configPublisher } from '../../shared/relay/background/config-publisher.ts';

@@ -3,7 +3,7 @@ import { backgroundClient } from '../../shared/adapters/dynamodb/dynamo-client.t
 import { dynamoGrantStore } from '../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
 import { readEnvironment } from '../../shared/adapters/system/environment.ts';
 import { systemClock } from '../../shared/adapters/system/system-clock.ts';
-import { systemRandom } from '../../shared/adapters/system/system-random.ts';
+import { systemRandom } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { eachAlone } from '../../shared/adapters/table-streams/table-stream-handler.ts';

@@ -5,7 +5,7 @@ import { dynamoQuotaScan } from '../../shared/adapters/dynamodb/quotas/dynamo-qu
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { readEnvironment, readSweepGraceSeconds } from '../../shared/adapters/system/environment.ts';
 import { systemClock } from '../../shared/adapters/system/system-clock.ts';
-import { systemRandom } from '../../shared/adapters/system/system-random.ts';
+import { systemRandom } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';

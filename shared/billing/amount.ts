@@ -48,3 +48,4 @@ export const yuanNumber = (amount: NanoYuan): number => Number(formatYuan(amount
 export const divideHalfUp = (value: bigint, divisor: bigint): bigint => (value + divisor / 2n) / divisor;
 
 export const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
+export const larger = (a: bigint, b: bigint): bigint => (a > b ? a : b);

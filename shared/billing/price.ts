@@ -1,81 +1,182 @@
-import type { ChargeEntry } from '../wire/public/catalog.ts';
 import type { PromptTokensDetails } from '../wire/chat-response.ts';
 import { divideHalfUp, formatDecimal, parseDecimal, type NanoYuan } from './amount.ts';
 
 /** Unit prices are whole numbers of pico-yuan (10^-12 yuan), which is finer than any price list. */
 export type PicoYuan = bigint;
-const priceDecimals = 12;
+export const priceDecimals = 12;
 
 /** The price of a model's calls. `rule`: id of the billing rule; null: no rule names the model. */
 export type Price =
   | { type: 'non-billing'; rule: number | null }
   | { type: 'times-billing'; rule: number; perCall: PicoYuan }
-  | { type: 'token-billing'; rule: number; input: PicoYuan; output: PicoYuan };
+  | { type: 'token-billing'; rule: number; tiers: Tiers };
 
+/** Ascending by `above`. The first holds from the first token on. */
+export type Tiers = readonly [Tier, ...Tier[]];
+
+/** Prices of calls with more than `above` tokens of input. */
+export interface Tier {
+  above: number;
+  rates: Rates;
+}
+
+/** Prices per 1,000 tokens. */
+export interface Rates {
+  /** Of input that was neither read from the upstream's cache nor written to it. */
+  input: PicoYuan;
+  output: PicoYuan;
+  cachedInput: PicoYuan;
+  cacheWrite: PicoYuan;
+  cacheWrite1h: PicoYuan;
+}
+
+/** The details are parts of `prompt_tokens`, together never more than it (cache-counts.ts). */
 export interface TokenCounts {
   prompt_tokens: number;
   completion_tokens: number;
-  /** Kept for the ledger. The price of input holds for all tokens of the prompt. */
-  prompt_tokens_details?: PromptTokensDetails;
+  prompt_tokens_details?: PromptTokensDetails | undefined;
 }
 
-/**
- * The rule that prices a model: the one with the lowest id among those that name it. `charges` must be sorted
- * by id.
- */
-export const ruleOf = <Rule extends Pick<ChargeEntry, 'models'>>(
-  charges: readonly Rule[],
-  model: string,
-): Rule | undefined => charges.find((charge) => charge.models.includes(model));
-
-/** The models that have a price. The setting `unpriced_models` decides whether others are free or refused. */
-export const pricedModels = (charges: readonly Pick<ChargeEntry, 'models'>[]): ReadonlySet<string> =>
-  new Set(charges.flatMap((charge) => charge.models));
-
-/** The price of a model's calls. They are free if no rule names the model. */
-export function priceOf(charges: readonly ChargeEntry[], model: string): Price {
-  const rule = ruleOf(charges, model);
-  if (!rule || rule.type === 'non-billing') return { type: 'non-billing', rule: rule?.id ?? null };
-  const output = toPico(rule.output);
-  if (rule.type === 'times-billing') return { type: 'times-billing', rule: rule.id, perCall: output };
-  return { type: 'token-billing', rule: rule.id, input: toPico(rule.input), output };
+/** Rates as rows write them, in yuan. A price of the cache that is absent is that of `input`. */
+export interface WrittenRates {
+  input: number;
+  output: number;
+  cached_input?: number | undefined;
+  cache_write?: number | undefined;
+  cache_write_1h?: number | undefined;
 }
+export type WrittenTier = WrittenRates & { above: number };
+export type WrittenPrice = WrittenRates & { tiers?: readonly WrittenTier[] | undefined };
+
+export const tiersOf = (written: WrittenPrice): Tiers => [
+  { above: 0, rates: ratesOf(written) },
+  ...(written.tiers ?? []).map((tier) => ({ above: tier.above, rates: ratesOf(tier) })),
+];
+
+const ratesOf = ({ input, output, cached_input, cache_write, cache_write_1h }: WrittenRates): Rates => ({
+  input: toPico(input),
+  output: toPico(output),
+  cachedInput: toPico(cached_input ?? input),
+  cacheWrite: toPico(cache_write ?? input),
+  cacheWrite1h: toPico(cache_write_1h ?? input),
+});
+
+export const toPico = (yuan: number): PicoYuan => parseDecimal(yuan, priceDecimals) ?? 0n;
+
+/** The tier of a call: all of its input counts, whatever of it came from a cache. */
+export const tierFor = (tiers: Tiers, inputTokens: number): Tier =>
+  tiers.findLast(({ above }) => inputTokens > above) ?? tiers[0];
+
+export type TokenKind = keyof Rates;
+/** One product of a call's sum. */
+export type Product = readonly [kind: TokenKind, tokens: number, rate: PicoYuan];
+
+/** The products whose sum is a call's cost, in the order in which people are shown them. */
+export function productsOf({ rates }: Tier, { completion_tokens, ...input }: TokenCounts): Product[] {
+  const {
+    cached_tokens = 0,
+    cache_write_tokens = 0,
+    cache_write_1h_tokens = 0,
+  } = input.prompt_tokens_details ?? {};
+  const inCache = cached_tokens + cache_write_tokens + cache_write_1h_tokens;
+  return [
+    ['input', Math.max(0, input.prompt_tokens - inCache), rates.input],
+    ['cachedInput', cached_tokens, rates.cachedInput],
+    ['cacheWrite', cache_write_tokens, rates.cacheWrite],
+    ['cacheWrite1h', cache_write_1h_tokens, rates.cacheWrite1h],
+    ['output', completion_tokens, rates.output],
+  ];
+}
+
+/** The exact cost of tokens, in thousandths of a pico-yuan. */
+export const sumOf = (tiers: Tiers, tokens: TokenCounts): bigint =>
+  productsOf(tierFor(tiers, tokens.prompt_tokens), tokens).reduce(
+    (sum, [, count, rate]) => sum + BigInt(count) * rate,
+    0n,
+  );
 
 /** The cost of a call with these token counts, rounded once, half up. */
 export function costOf(price: Price, tokens: TokenCounts): NanoYuan {
   if (price.type === 'non-billing') return 0n;
   if (price.type === 'times-billing') return divideHalfUp(price.perCall, 1_000n);
-  const pico = price.input * BigInt(tokens.prompt_tokens) + price.output * BigInt(tokens.completion_tokens);
-  return divideHalfUp(pico, 1_000_000n);
+  return divideHalfUp(sumOf(price.tiers, tokens), 1_000_000n);
 }
+
+/** The cost of the input alone, if nothing of it is in a cache. */
+export const inputCost = (price: Price, inputTokens: number): NanoYuan =>
+  price.type === 'token-billing' ? costOf(price, { prompt_tokens: inputTokens, completion_tokens: 0 }) : 0n;
 
 /**
- * Formats a price as short text. Open reservations and ledger rows store it, so that charges can be
- * recomputed.
+ * The highest prices that a call with at most that much input can come to: nobody knows beforehand what of it is read
+ * from a cache or written to it.
  */
-export function formatPrice(price: Price): string {
-  if (price.type === 'non-billing') return `${price.rule ?? '-'}:free`;
-  if (price.type === 'times-billing')
-    return `${price.rule}:call:${formatDecimal(price.perCall, priceDecimals)}`;
-  const [input, output] = [price.input, price.output].map((pico) => formatDecimal(pico, priceDecimals));
-  return `${price.rule}:tokens:${input}:${output}`;
+export function mostRates(tiers: Tiers, inputTokensMax: number): { input: PicoYuan; output: PicoYuan } {
+  const reachable = tiers.filter(({ above }, at) => at === 0 || inputTokensMax > above);
+  return {
+    input: largest(reachable.flatMap(({ rates: { output: _output, ...inputs } }) => Object.values(inputs))),
+    output: largest(reachable.map(({ rates }) => rates.output)),
+  };
 }
 
-/** Parses the output of `formatPrice`; undefined: the text is not a price. */
+const largest = (values: bigint[]): bigint => values.reduce((a, b) => (b > a ? b : a), 0n);
+
+/** The most that a call can cost, for its reservation. */
+export function mostCost(price: Price, inputTokensMax: number, outputTokens: number): NanoYuan {
+  if (price.type !== 'token-billing') return costOf(price, { prompt_tokens: 0, completion_tokens: 0 });
+  const { input, output } = mostRates(price.tiers, inputTokensMax);
+  return divideHalfUp(input * BigInt(inputTokensMax) + output * BigInt(outputTokens), 1_000_000n);
+}
+
+const abovePattern = /^above=([1-9]\d{0,15})$/;
+
+/**
+ * Formats a price as short text. Open reservations and ledger rows store it, so that charges can be recomputed from a
+ * row alone. Of a price with tiers it has the tier alone that these tokens come to; without tokens the first.
+ * Prices of the cache stand in it only where one differs from that of input.
+ */
+export function formatPrice(price: Price, tokens?: Pick<TokenCounts, 'prompt_tokens'>): string {
+  if (price.type === 'non-billing') return `${price.rule ?? '-'}:free`;
+  if (price.type === 'times-billing') return `${price.rule}:call:${yuan(price.perCall)}`;
+  const { above, rates } = tierFor(price.tiers, tokens?.prompt_tokens ?? 0);
+  const { input, output, cachedInput, cacheWrite, cacheWrite1h } = rates;
+  const cache = [cachedInput, cacheWrite, cacheWrite1h];
+  const shown = cache.every((rate) => rate === input) ? [] : cache;
+  const tier = above > 0 ? [`above=${above}`] : [];
+  return [price.rule, 'tokens', ...[input, output, ...shown].map(yuan), ...tier].join(':');
+}
+
+const yuan = (pico: PicoYuan): string => formatDecimal(pico, priceDecimals);
+
+/** Parses the output of `formatPrice`, of earlier versions, too; undefined: the text is not a price. */
 export function parsePrice(text: string): Price | undefined {
-  const [ruleText = '', type, first = '', second = ''] = text.split(':');
+  const [ruleText = '', type, ...rest] = text.split(':');
   const rule = ruleText === '-' ? null : Number(ruleText);
   if (rule !== null && !Number.isInteger(rule)) return undefined;
   if (type === 'free') return { type: 'non-billing', rule };
-  const a = parseDecimal(first, priceDecimals);
-  if (rule === null || a === undefined) return undefined;
-  if (type === 'call') return { type: 'times-billing', rule, perCall: a };
-  const b = parseDecimal(second, priceDecimals);
-  return type === 'tokens' && b !== undefined
-    ? { type: 'token-billing', rule, input: a, output: b }
-    : undefined;
+  if (rule === null) return undefined;
+  if (type === 'tokens') return tokenPrice(rule, rest);
+  const perCall = toRate(rest[0]);
+  return type === 'call' && perCall !== undefined ? { type: 'times-billing', rule, perCall } : undefined;
 }
 
-function toPico(yuan: number): PicoYuan {
-  return parseDecimal(yuan, priceDecimals) ?? 0n;
+function tokenPrice(rule: number, parts: string[]): Price | undefined {
+  const above = Number(abovePattern.exec(parts.at(-1) ?? '')?.[1] ?? 0);
+  const rates = toRates(above > 0 ? parts.slice(0, -1) : parts);
+  return rates && { type: 'token-billing', rule, tiers: [{ above, rates }] };
+}
+
+/** Two rates or five. */
+function toRates(parts: string[]): Rates | undefined {
+  const [input, output, ...cache] = parts.map(toRate);
+  if (input === undefined || output === undefined) return undefined;
+  if (cache.length === 0)
+    return { input, output, cachedInput: input, cacheWrite: input, cacheWrite1h: input };
+  const [cachedInput, cacheWrite, cacheWrite1h, ...more] = cache;
+  if (cachedInput === undefined || cacheWrite === undefined || cacheWrite1h === undefined) return undefined;
+  return more.length > 0 ? undefined : { input, output, cachedInput, cacheWrite, cacheWrite1h };
+}
+
+function toRate(text = ''): PicoYuan | undefined {
+  const rate = parseDecimal(text, priceDecimals);
+  return rate === undefined || rate < 0n ? undefined : rate;
 }

@@ -6,6 +6,8 @@ export interface ReserveWrite {
   account: string;
   id: string;
   entry: OpenEntry;
+  /** The write is refused if less is available. At least the entry's amount; absent: the amount. */
+  atLeast?: NanoYuan | undefined;
   /** The plan slot that counts the call; `limit` null: unlimited. */
   slot?: { key: string; staleKey: string; limit: number | null } | undefined;
   /** The key's concurrency limit. */

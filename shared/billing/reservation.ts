@@ -1,7 +1,7 @@
-import { divideHalfUp, smaller, type NanoYuan } from './amount.ts';
-import type { PlanSlot } from './plan-slots.ts';
-import { costOf, type Price } from './price.ts';
-import { openEntriesMax, type QuotaItem } from './quota-item.ts';
+import { larger, smaller, type NanoYuan } from './amount.ts';
+import type { PlanSlot } from './plans/plan-slots.ts';
+import { mostCost, mostRates, type Price } from './price.ts';
+import { openEntriesMax, reservedOf, type QuotaItem } from './quota-item.ts';
 
 /** The estimated size of a call, before the upstream is called. Token counts are whole. */
 export interface CallEstimate {
@@ -11,8 +11,12 @@ export interface CallEstimate {
   inputTokensMax: number;
   /** The number of answers that the client asks for. */
   n: number;
-  /** An upper bound of the output tokens of one answer. */
+  /** An upper bound of the output tokens of one answer. The upstream is sent this limit. */
   outputTokensMax: number;
+  /** The fewest output tokens of one answer for which the call is made, if the balance covers no more. */
+  outputTokensLeast: number;
+  /** The client asked for this limit, so the whole of it is held if the balance covers it. */
+  heldWhole: boolean;
 }
 
 /** What a call needs from the account's item. */
@@ -35,51 +39,81 @@ export interface ReserveNeed {
 export interface Payment {
   slot?: PlanSlot | undefined;
   amount: NanoYuan;
+  /** The write is refused if less than this is available: the amount, and what it has to leave to others. */
+  atLeast: NanoYuan;
   /** Output tokens per answer that the amount covers; undefined: as many as requested. */
   limitedTo?: number | undefined;
 }
 
+/** `reserved`: calls under way hold what this call needs, so it may be made later. */
 export type ReserveRefusal =
-  | { reason: 'quota'; available: NanoYuan; need: NanoYuan }
+  | { reason: 'quota' | 'reserved'; available: NanoYuan; need: NanoYuan }
   | { reason: 'concurrency' }
   | { reason: 'rate' }
   | { reason: 'open_entries' };
 
-/** A call is refused if its balance covers fewer output tokens, unless the client asked for fewer. */
-const outputTokensFloor = 64;
+/** `lastTry`: others took what this call wanted each time, so it is content with the least that it needs. */
+export interface ReserveTry {
+  lastTry?: boolean;
+}
 
 /** The maximum cost of the call, reserved from the balance while the call runs. */
 export function amountOf(price: Price, { inputTokensMax, n, outputTokensMax }: CallEstimate): NanoYuan {
-  return costOf(price, { prompt_tokens: inputTokensMax, completion_tokens: n * outputTokensMax });
+  return mostCost(price, inputTokensMax, n * outputTokensMax);
 }
 
 /** Decides how to pay for a call, based on the known state of the item, or why to refuse it. */
-export function planReserve(need: ReserveNeed, item: QuotaItem): Payment | ReserveRefusal {
+export function planReserve(
+  need: ReserveNeed,
+  item: QuotaItem,
+  { lastTry = false }: ReserveTry = {},
+): Payment | ReserveRefusal {
   if (item.open.size >= openEntriesMax) return { reason: 'open_entries' };
   if (need.maxConcurrency !== undefined && (item.busy.get(need.key) ?? 0) >= need.maxConcurrency)
     return { reason: 'concurrency' };
   const rate = item.rate.get(need.key);
   if (need.rpm !== undefined && rate && rate.minute >= need.minute && rate.count >= need.rpm)
     return { reason: 'rate' };
-  if (need.takesNothing) return { amount: 0n };
+  if (need.takesNothing) return nothing;
   const slot = need.slots.find(({ key, limit }) => limit === null || (item.plan.get(key) ?? 0) < limit);
-  return slot ? { slot, amount: 0n } : payFromBalance(need, item.available);
+  return slot ? { slot, ...nothing } : payFromBalance(need, item, lastTry);
 }
 
-function payFromBalance({ price, estimate }: ReserveNeed, available: NanoYuan): Payment | ReserveRefusal {
-  const need = amountOf(price, estimate);
-  if (need === 0n || available >= need) return { amount: need };
-  const refusal = { reason: 'quota', available, need } as const;
-  if (price.type !== 'token-billing' || price.output === 0n) return refusal;
-  const rest = available - costOf(price, { prompt_tokens: estimate.inputTokensMax, completion_tokens: 0 });
-  if (rest <= 0n) return refusal;
-  const tokens = Number(smaller((rest * 1_000_000n) / (price.output * BigInt(estimate.n)), 1_000_000_000n));
-  if (tokens < Math.min(outputTokensFloor, estimate.outputTokensMax)) return refusal;
-  return { amount: available, limitedTo: tokens };
+const nothing = { amount: 0n, atLeast: 0n } as const;
+
+/**
+ * A call holds at most half of what is free, so that one call does not silence all others, but never less than
+ * it needs for the fewest tokens. A limit that the client asked for is held whole.
+ */
+function payFromBalance(need: ReserveNeed, item: QuotaItem, lastTry: boolean): Payment | ReserveRefusal {
+  const { price, estimate } = need;
+  const most = amountOf(price, estimate);
+  if (most === 0n) return nothing;
+  const { available } = item;
+  const perToken = outputRate(need) > 0n;
+  const least = perToken ? amountOf(price, { ...estimate, outputTokensMax: leastOf(estimate) }) : most;
+  if (available < least)
+    return { reason: available + reservedOf(item) < least ? 'quota' : 'reserved', available, need: least };
+  const isWhole = !perToken || estimate.heldWhole;
+  if (isWhole && available >= most) return { amount: most, atLeast: most };
+  const half = lastTry ? least : larger(least, available / 2n);
+  const amount = smaller(most, half);
+  const atLeast = amount === least ? least : 2n * amount;
+  return amount === most ? { amount, atLeast } : { amount, atLeast, limitedTo: tokensFor(need, amount) };
 }
+
+const leastOf = ({ outputTokensMax, outputTokensLeast }: CallEstimate): number =>
+  Math.min(outputTokensMax, outputTokensLeast);
+
+/** Output tokens of one answer that an amount covers, which covers the input. */
+function tokensFor(need: ReserveNeed, amount: NanoYuan): number {
+  const { price, estimate } = need;
+  const rest = amount - amountOf(price, { ...estimate, outputTokensMax: 0 });
+  return Number((rest * 1_000_000n) / (outputRate(need) * BigInt(estimate.n)));
+}
+
+/** The highest price of 1,000 output tokens. Zero: the price does not grow with the output. */
+const outputRate = ({ price, estimate }: ReserveNeed): bigint =>
+  price.type === 'token-billing' ? mostRates(price.tiers, estimate.inputTokensMax).output : 0n;
 
 export const isRefusal = (plan: Payment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;
-
-/** The cost of the input alone. */
-export const inputCost = (price: Price, inputTokens: number): NanoYuan =>
-  price.type === 'token-billing' ? divideHalfUp(price.input * BigInt(inputTokens), 1_000_000n) : 0n;

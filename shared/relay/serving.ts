@@ -26,7 +26,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
       caller = await admitCaller(ports, endpoint, request);
       asked = readCall(endpoint, request, caller);
       const { request: wanted } = asked.read.call;
-      const serving = servingChannels(caller.snapshot, asked.model.base);
+      const serving = servingChannels(caller.snapshot, asked.model.base, startedMs);
       const channels = capableChannels(serving, { model: asked.model.base, request: wanted });
       const untilMs = deadlineOf(caller, request, startedMs);
       deadline = new Deadline(ports.clock, untilMs);

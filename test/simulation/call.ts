@@ -81,6 +81,7 @@ function billableCall(
     channels,
     unknown: {},
     outputTokensAsked: undefined,
+    startedMs: nowMs,
     deadlineMs: nowMs + longestCallMs,
     endpoint: 'chat',
   };

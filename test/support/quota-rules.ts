@@ -9,7 +9,8 @@ import { refundOf, type CloseWrite, type ReserveWrite } from '../../shared/billi
 export function mayReserve(item: QuotaItem, write: ReserveWrite): boolean {
   const { slot, busy, rate } = write;
   if (item.open.has(write.id) || item.open.size >= openEntriesMax) return false;
-  if (write.entry.amount > 0n && item.available < write.entry.amount) return false;
+  const atLeast = write.atLeast ?? write.entry.amount;
+  if (atLeast > 0n && item.available < atLeast) return false;
   if (slot && slot.limit !== null && (item.plan.get(slot.key) ?? 0) >= slot.limit) return false;
   if (busy && (item.busy.get(busy.key) ?? 0) >= busy.max) return false;
   if (!rate) return true;

@@ -1,4 +1,4 @@
-import type { PlanSlot } from '../../shared/billing/plan-slots.ts';
+import type { PlanSlot } from '../../shared/billing/plans/plan-slots.ts';
 import { formatPrice, type Price } from '../../shared/billing/price.ts';
 import type { CloseKind, CloseRecord, QuotaItem } from '../../shared/billing/quota-item.ts';
 import { imbalance } from '../../shared/billing/quota-item.ts';
@@ -10,16 +10,12 @@ import {
 } from '../../shared/relay/money/reservations.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';
 import { MemoryQuotaStore } from './memory-quota-store.ts';
+import { tokenPriceOf } from './prices.ts';
 import { RoughQuotaStore } from './rough-quota-store.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** 1,000 nano-yuan a token, in and out. */
-export const tokenPrice: Price = {
-  type: 'token-billing',
-  rule: 1,
-  input: 1_000_000_000n,
-  output: 1_000_000_000n,
-};
+export const tokenPrice = tokenPriceOf(1_000_000_000n, 1_000_000_000n);
 export const callPrice: Price = { type: 'times-billing', rule: 2, perCall: 10_000n };
 export const freePrice: Price = { type: 'non-billing', rule: 3 };
 
@@ -61,7 +57,14 @@ export class ReservationsRig {
       id: `call${this.#ids}`,
       price: callPrice,
       slots: [],
-      estimate: { inputTokens: 10, inputTokensMax: 20, n: 1, outputTokensMax: 100 },
+      estimate: {
+        inputTokens: 10,
+        inputTokensMax: 20,
+        n: 1,
+        outputTokensMax: 100,
+        outputTokensLeast: 64,
+        heldWhole: true,
+      },
       key: 'key1',
       minute: Math.floor(this.clock.now() / 60_000),
       takesNothing: false,

@@ -1,7 +1,10 @@
-/** Request ids: ULIDs in lower case, 10 characters of milliseconds, then 16 random ones (80 bits). They sort by time. */
+/**
+ * Request ids: ULIDs in lower case, 10 characters of milliseconds, then 16 random ones (80 bits). They sort by time. And
+ * random numbers for jitter and weights, which must never be used for secrets.
+ */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../relay/ports/clock.ts';
-import type { Ids } from '../../relay/ports/ids.ts';
+import type { Ids, Random } from '../../relay/ports/ids.ts';
 import { idAlphabet, timeText } from '../../wire/request-id.ts';
 
 export const timeSortedIds = (clock: Clock): Ids => ({
@@ -14,3 +17,5 @@ function randomText(): string {
   for (const byte of randomBytes(16)) text += idAlphabet.charAt(byte % 32);
   return text;
 }
+
+export const systemRandom: Random = { next: () => Math.random() };

@@ -1,7 +1,6 @@
 /** Recomputes a ledger row's charge from the row's other attributes. */
 import { formatYuan, type NanoYuan } from '../amount.ts';
-import { costOf, parsePrice, type Price } from '../price.ts';
-import { inputCost } from '../reservation.ts';
+import { parsePrice, costOf, inputCost, type Price, type TokenCounts } from '../price.ts';
 import type { CloseRow, LedgerRow } from '../ledger-row.ts';
 
 /** Describes an error in the row's charge or cost; undefined: both follow from the other attributes. */
@@ -9,7 +8,16 @@ export function problemOf(row: LedgerRow): string | undefined {
   if (row.kind === 'grant') return undefined;
   const price = parsePrice(row.price);
   if (!price) return `its price ${JSON.stringify(row.price)} cannot be read`;
-  return chargeProblem(row, price) ?? costProblem(row, price);
+  return tierProblem(row, price) ?? chargeProblem(row, price) ?? costProblem(row, price);
+}
+
+/** The price names the tier that it is of, so the row's tokens must come to it. */
+function tierProblem({ kind, prompt_tokens: input }: CloseRow, price: Price): string | undefined {
+  if (kind !== 'settled' || price.type !== 'token-billing' || input === undefined) return undefined;
+  const [{ above }] = price.tiers;
+  return input > above || above === 0
+    ? undefined
+    : `its price is for more than ${above} input tokens, but it has ${input}`;
 }
 
 function chargeProblem(row: CloseRow, price: Price): string | undefined {
@@ -30,12 +38,21 @@ function costProblem(row: CloseRow, price: Price): string | undefined {
 }
 
 /** The permitted charges of a settled call; undefined: the row has no token counts. */
-function dueFor({ prompt_tokens, completion_tokens }: CloseRow, price: Price): NanoYuan[] | undefined {
+function dueFor(row: CloseRow, price: Price): NanoYuan[] | undefined {
+  const tokens = tokensOf(row);
   // A price per call is due only if there was content: a complete but empty answer is free.
   if (price.type === 'times-billing') return [costOf(price, { prompt_tokens: 0, completion_tokens: 0 }), 0n];
-  if (prompt_tokens === undefined || completion_tokens === undefined)
-    return price.type === 'non-billing' ? [0n] : undefined;
-  return [costOf(price, { prompt_tokens, completion_tokens })];
+  if (!tokens) return price.type === 'non-billing' ? [0n] : undefined;
+  return [costOf(price, tokens)];
+}
+
+/** The tokens of a row with their split, as a price needs them. Undefined: the row does not have them. */
+export function tokensOf(row: CloseRow): TokenCounts | undefined {
+  const { prompt_tokens, completion_tokens, cached_tokens = 0 } = row;
+  const { cache_write_tokens, cache_write_1h_tokens } = row;
+  if (prompt_tokens === undefined || completion_tokens === undefined) return undefined;
+  const prompt_tokens_details = { cached_tokens, cache_write_tokens, cache_write_1h_tokens };
+  return { prompt_tokens, completion_tokens, prompt_tokens_details };
 }
 
 /**
@@ -46,7 +63,7 @@ function expiredProblem(row: CloseRow, price: Price): string | undefined {
   if (row.charge < 0n || row.charge > row.reserved)
     return `it charges ${formatYuan(row.charge)} yuan, wanted its input's price, at most the ${formatYuan(row.reserved)} reserved`;
   if (row.charge === 0n) return undefined;
-  const perToken = price.type === 'token-billing' ? price.input : 0n;
+  const perToken = price.type === 'token-billing' ? price.tiers[0].rates.input : 0n;
   if (perToken === 0n) return unless(row, [0n], 'its input is free');
   const nearest = Number((row.charge * 1_000_000n) / perToken);
   const fits = [nearest - 1, nearest, nearest + 1].some(

@@ -1,6 +1,7 @@
 /** Warnings that depend on several tables. A row with such a warning is still used. */
-import { pricedModels, ruleOf } from '../../billing/price.ts';
+import { pricedModels, ruleOf, sinceMs } from '../../billing/price-rule.ts';
 import { compareCodeUnits } from '../../wire/canonical-json.ts';
+import { isoTime } from '../../wire/iso-time.ts';
 import type { LearnedFact } from '../learned-fact.ts';
 import type { ChannelRow } from '../rows/channel-row.ts';
 import type { ChargeRow } from '../rows/charge-row.ts';
@@ -10,13 +11,14 @@ import type { Snapshot } from '../snapshot.ts';
 import type { ConfigTable, RowResult } from '../validation-result.ts';
 
 type Warnings = Map<string, string[]>;
-type Config = Pick<Snapshot, 'channels' | 'charges' | 'plans' | 'settings' | 'models'>;
+type Config = Pick<Snapshot, 'channels' | 'charges' | 'plans' | 'settings' | 'models' | 'publishedAt'>;
 
 const namesMax = 5;
 
-/** Models that channels serve but no billing rule names. */
-export function unpricedModels({ models, charges }: Pick<Config, 'models' | 'charges'>): string[] {
-  const priced = pricedModels(charges);
+/** Models that channels serve but no billing rule in force names. */
+export function unpricedModels(config: Pick<Config, 'models' | 'charges' | 'publishedAt'>): string[] {
+  const { models, charges, publishedAt } = config;
+  const priced = pricedModels(charges, publishedAt * 1000);
   return models.filter((model) => !priced.has(model));
 }
 
@@ -90,13 +92,18 @@ function unpricedWarning(unpriced: string[], { settings }: Config): string[] {
   return [`models: no row of charges prices ${list(unpriced)}, ${consequence}`];
 }
 
-function shadowed({ id, models }: ChargeRow, { charges }: Config): string[] {
-  const byRule = Map.groupBy(new Set(models), (model) => ruleOf(charges, model)?.id);
-  byRule.delete(id);
-  return [...byRule].map(
-    ([lower, names]) =>
-      `models: rule ${lower} has the lower id and already prices ${list(names)}, so that one counts`,
-  );
+/** Whether another rule prices models of this one now, and, if this one is not in force yet, from then on. */
+function shadowed(rule: ChargeRow, { charges, publishedAt }: Config): string[] {
+  const nowMs = Math.max(publishedAt * 1000, sinceMs(rule));
+  const byRule = Map.groupBy(new Set(rule.models), (model) => ruleOf(charges, model, nowMs));
+  return [...byRule].flatMap(([other, names]) => {
+    if (!other || other.id === rule.id) return [];
+    const why =
+      sinceMs(other) > sinceMs(rule)
+        ? `is in force since ${isoTime(sinceMs(other))} and prices`
+        : 'has the lower id and already prices';
+    return [`models: rule ${other.id} ${why} ${list(names)}, so that one counts`];
+  });
 }
 
 function unservedCharge({ models }: ChargeRow, config: Config): string[] {

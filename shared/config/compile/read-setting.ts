@@ -25,6 +25,7 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
   contact: (contact) => ({ contact }),
   page: (page) => ({ page }),
   cors_origins: (corsOrigins) => ({ corsOrigins }),
+  time_zone: (timeZone) => ({ timeZone }),
   limits: (limits) => ({
     limits: {
       defaultOutputTokens: limits.default_output_tokens,

@@ -37,6 +37,9 @@ export function integerBetween(least: number, most: number, wanted: string) {
   return numberThat(wanted, (value) => Number.isSafeInteger(value) && value >= least && value <= most);
 }
 
+export const numberBetween = (least: number, most: number) =>
+  numberThat(`a number from ${least} to ${most}`, (value) => value >= least && value <= most);
+
 /** A duration in seconds: more than 0, at most `most`. */
 export function secondsUpTo(most: number) {
   return numberThat(

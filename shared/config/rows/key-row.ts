@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { flag, modelList, positiveInteger, rowId, text, time } from './attribute-schemas.ts';
+import { amount, flag, modelList, positiveInteger, rowId, text, time } from './attribute-schemas.ts';
 
 /** A row of the table `keys`. The key of an invalid row is refused, so that a typo cannot widen access. */
 export const KeyRow = z.strictObject({
@@ -17,6 +17,13 @@ export const KeyRow = z.strictObject({
   expires_at: z.optional(time),
   max_concurrency: z.optional(positiveInteger),
   rpm: z.optional(positiveInteger),
+  /** The most that the key may spend of the balance, in yuan a calendar day or month of the relay's time zone. */
+  budget: z.optional(
+    z.strictObject(
+      { amount, period: z.enum(['day', 'month'], '"day" or "month"') },
+      'a map {amount, period}',
+    ),
+  ),
   /** The first and last characters of the key, for lists and logs. */
   hint: z._default(z.string('a text'), ''),
 });

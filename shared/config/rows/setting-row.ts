@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
-import { daysUpTo, flag, positiveInteger, rowId, secondsUpTo, textList } from './attribute-schemas.ts';
+import { isTimeZone } from '../../billing/budget-period.ts';
+import { daysUpTo, flag, positiveInteger, rowId, secondsUpTo, text, textList } from './attribute-schemas.ts';
 import { SearchValue } from './search-setting.ts';
 import { defaultSettings } from './settings.ts';
 
@@ -14,6 +15,7 @@ export const settingValues = {
   contact: z.string('a text'),
   page: flag,
   cors_origins: textList,
+  time_zone: text.check(z.refine(isTimeZone, 'the name of a time zone, such as "Asia/Shanghai"')),
   limits: z.strictObject(
     {
       default_output_tokens: z._default(positiveInteger, defaultSettings.limits.defaultOutputTokens),

@@ -9,6 +9,8 @@ export interface Settings {
   contact: string;
   page: boolean;
   corsOrigins: string[];
+  /** The calendar of budgets. Absent in snapshots of the version before this one: UTC. */
+  timeZone?: string | undefined;
   limits: { defaultOutputTokens: number; requestSeconds: number; stateDays: number };
   /** Absent: models named `web-...` answer without a search. */
   search?: SearchSettings;

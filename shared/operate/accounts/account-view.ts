@@ -1,5 +1,5 @@
 /** View: everything that the tables contain about an account. */
-import { accountPlan } from '../../billing/account-plan.ts';
+import { accountPlan } from '../../billing/plans/account-plan.ts';
 import type { WrittenGrant } from '../../billing/grant.ts';
 import { emptyQuota, imbalance, type QuotaItem } from '../../billing/quota-item.ts';
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
@@ -42,7 +42,7 @@ export async function viewAccount(ports: OperatorPorts, account: string): Promis
     { channels: [], charges: [], plans, settings },
     { local: target.local, publishedAt: 0 },
   );
-  const facts = { held, item, plans: snapshot.plans, nowMs: ports.clock.now() };
+  const facts = { held, counts: item.plan, plans: snapshot.plans, nowMs: ports.clock.now() };
   const plan = snapshot.settings.subscriptionEnabled ? accountPlan(facts) : null;
   const warnings = [
     !raw && `the table accounts has no row ${account}, so it can hold no plan`,

@@ -88,11 +88,11 @@ function differenceOf(
 }
 
 async function warningsOf(
-  { config, target }: Pick<OperatorPorts, 'config' | 'target'>,
+  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
   row: RawRow,
 ): Promise<string[]> {
-  const rows = putOver(await config.tables(), { channels: [row] });
-  return findingsIn(rows, target).flatMap(({ table, key, warning }) =>
+  const rows = putOver(await ports.config.tables(), { channels: [row] });
+  return findingsIn(rows, ports).flatMap(({ table, key, warning }) =>
     table === 'channels' && key === row['id'] && warning !== undefined ? [warning] : [],
   );
 }

@@ -21,21 +21,22 @@ export interface ConfigPlan extends Plan<RowWrite> {
   problems: { finding: Finding; written: boolean }[];
 }
 
-type ConfigPorts = Pick<OperatorPorts, 'config' | 'target'>;
+type ConfigPorts = Pick<OperatorPorts, 'clock' | 'config' | 'target'>;
 
 /** @param prune deletes rows that the file lacks, in the tables that the file names */
 export async function planApply(
-  { config, target }: ConfigPorts,
+  ports: ConfigPorts,
   file: RowsFile,
   { prune }: { prune?: boolean },
 ): Promise<ConfigPlan> {
   const rows = readRowsFile(file, configTables);
-  const tables = await config.tables();
-  return planOf(tables, prune ? { ...tables, ...rows } : putOver(tables, rows), target);
+  const tables = await ports.config.tables();
+  return planOf(tables, prune ? { ...tables, ...rows } : putOver(tables, rows), ports);
 }
 
 /** Plans to restore the rows of an earlier version and to delete served rows that it lacks. */
-export async function planRollback({ config, target }: ConfigPorts, version: number): Promise<ConfigPlan> {
+export async function planRollback(ports: ConfigPorts, version: number): Promise<ConfigPlan> {
+  const { config, target } = ports;
   const [goal, newest] = await Promise.all([config.version(version), config.newest()]);
   const wanted = { ...(await config.rows(goal)) };
   const tables = await config.tables();
@@ -54,12 +55,12 @@ export async function planRollback({ config, target }: ConfigPorts, version: num
     );
     wanted[table] = [...wanted[table], ...unused.map(([, row]) => row)];
   }
-  return planOf(tables, wanted, target);
+  return planOf(tables, wanted, ports);
 }
 
-function planOf(tables: ConfigRows, wanted: ConfigRows, target: OperatorPorts['target']): ConfigPlan {
+function planOf(tables: ConfigRows, wanted: ConfigRows, ports: ConfigPorts): ConfigPlan {
   const changes = changesBetween(tables, wanted);
-  const findings = findingsIn(wanted, target);
+  const findings = findingsIn(wanted, ports);
   const written = new Set(changes.filter(({ after }) => after).map(nameOf));
   const problems = problemsOf(findings).map((finding) => ({
     finding,

@@ -21,16 +21,17 @@ const checkedTables = [...configTables, 'keys', 'accounts', 'grants'] as const;
 
 /** @param onProgress called with the number of further rows read of `keys`, `accounts`, `grants` */
 export async function checkTables(
-  { config, tables, ledger, target }: Pick<OperatorPorts, 'config' | 'tables' | 'ledger' | 'target'>,
+  ports: Pick<OperatorPorts, 'clock' | 'config' | 'tables' | 'ledger' | 'target'>,
   onProgress: (count: number) => void,
 ): Promise<CheckedRows> {
+  const { config, tables, ledger } = ports;
   const newest = await config.newest();
   const earlier = newest && (await config.rows(newest));
   const rows = await config.tables();
   const [keys, accounts] = await Promise.all([tables.scan('keys'), tables.scan('accounts')]);
   onProgress(keys.length + accounts.length);
   const findings = [
-    ...findingsIn(rows, target, earlier),
+    ...findingsIn(rows, ports, earlier),
     ...validated('keys', keys),
     ...validated('accounts', accounts),
   ];
@@ -47,14 +48,14 @@ export async function checkTables(
 
 /** @param alone checks only the file's rows; otherwise they override rows of the tables */
 export async function checkFile(
-  { config, target }: Pick<OperatorPorts, 'config' | 'target'>,
+  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
   file: RowsFile,
   { alone }: { alone: boolean },
 ): Promise<CheckedRows> {
   const { keys = [], accounts = [], grants = [], ...written } = readRowsFile(file, checkedTables);
-  const rows = putOver(alone ? emptyRows : await config.tables(), written);
+  const rows = putOver(alone ? emptyRows : await ports.config.tables(), written);
   const findings = [
-    ...findingsIn(rows, target),
+    ...findingsIn(rows, ports),
     ...validated('keys', keys),
     ...validated('accounts', accounts),
     ...validated('grants', grants),

@@ -17,9 +17,10 @@ export interface ConfigDiff {
  * version with the tables.
  */
 export async function diffConfig(
-  { config, target }: Pick<OperatorPorts, 'config' | 'target'>,
+  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
   { from, to }: { from: number | undefined; to: number | undefined },
 ): Promise<ConfigDiff> {
+  const { config } = ports;
   const newest = await config.newest();
   const rowsOf = async (version: number | undefined) => {
     const pointer = version === undefined ? newest : await config.version(version);
@@ -31,6 +32,6 @@ export async function diffConfig(
   return {
     from: nameOf(from),
     to: from === undefined ? 'the tables' : nameOf(to),
-    differences: differencesOf(changesBetween(before, after), badRows(findingsIn(after, target))),
+    differences: differencesOf(changesBetween(before, after), badRows(findingsIn(after, ports))),
   };
 }

@@ -18,12 +18,11 @@ export interface ExportedRows {
   problems: Finding[];
 }
 
-export async function exportRows({
-  config,
-  target,
-}: Pick<OperatorPorts, 'config' | 'target'>): Promise<ExportedRows> {
-  const tables = await config.tables();
-  const findings = findingsIn(tables, target);
+export async function exportRows(
+  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
+): Promise<ExportedRows> {
+  const tables = await ports.config.tables();
+  const findings = findingsIn(tables, ports);
   const bad = badRows(findings);
   const content = Object.fromEntries(
     configTables.map((table) => [

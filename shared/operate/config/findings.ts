@@ -3,7 +3,7 @@ import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import type { ConfigRows } from '../../config/config-rows.ts';
 import { secretsOf } from '../../config/compile/read-channel.ts';
 import { isOfStack } from '../../config/rows/secret-reference.ts';
-import type { Target } from '../operator-ports.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
 
 /** `problem`: why the row, or this version of it, is not used. */
 export interface Finding {
@@ -18,8 +18,13 @@ export interface Finding {
  * Compiles the rows and returns a finding for each row with a problem or a warning.
  * @param earlier rows of the newest snapshot, used in place of rows with a problem
  */
-export function findingsIn(rows: ConfigRows, target: Target, earlier?: ConfigRows): Finding[] {
-  const options = { local: target.local, publishedAt: 0, ...(earlier && { earlier }) };
+export function findingsIn(
+  rows: ConfigRows,
+  { clock, target }: Pick<OperatorPorts, 'clock' | 'target'>,
+  earlier?: ConfigRows,
+): Finding[] {
+  const publishedAt = Math.floor(clock.now() / 1000);
+  const options = { local: target.local, publishedAt, ...(earlier && { earlier }) };
   const { snapshot } = compileSnapshot(rows, options);
   const why = `stack ${target.stack} may not read it`;
   const foreign = snapshot.channels

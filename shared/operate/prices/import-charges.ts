@@ -1,6 +1,6 @@
 /** Creates billing rules from a price list, for models without a rule. Never changes an existing rule. */
 import { divideHalfUp, formatDecimal, parseDecimal } from '../../billing/amount.ts';
-import { pricedModels } from '../../billing/price.ts';
+import { pricedModels } from '../../billing/price-rule.ts';
 import { readChannel } from '../../config/compile/read-channel.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
@@ -41,7 +41,7 @@ const factorDecimals = 12;
 const suspiciousDollars = 10n ** BigInt(dollarDecimals - 3);
 
 export async function planImport(
-  { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
+  { clock, tables, target }: Pick<OperatorPorts, 'clock' | 'tables' | 'target'>,
   input: ImportInput,
 ): Promise<ImportPlan> {
   const factor = factorOf(input);
@@ -50,7 +50,7 @@ export async function planImport(
   const { named, missing } = input.onlyServed
     ? pricesOfServed(await tables.scan('channels'), target, prices)
     : { named: prices, missing: [] };
-  const priced = pricedModels(readCharges(rows).charges);
+  const priced = pricedModels(readCharges(rows).charges, clock.now());
   const wanted = named.filter(({ model }) => !priced.has(model));
   const ids = rows.map((row) => Number(row['id'])).filter(Number.isSafeInteger);
   const charges = group(wanted, factor, Math.max(0, ...ids) + 1);

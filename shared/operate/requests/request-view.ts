@@ -1,7 +1,16 @@
 /** View: the steps of the request behind a ledger row, including how its charge was calculated. */
+import { tokensOf } from '../../billing/audit/recompute.ts';
 import { formatDecimal, formatYuan } from '../../billing/amount.ts';
 import { type CloseRow, type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
-import { parsePrice, type Price } from '../../billing/price.ts';
+import {
+  parsePrice,
+  priceDecimals,
+  productsOf,
+  tierFor,
+  type Price,
+  type Product,
+  type TokenKind,
+} from '../../billing/price.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { cacheWords } from './cache-words.ts';
 import { priceWords } from './price-words.ts';
@@ -55,9 +64,23 @@ const kindWords: Record<CloseRow['kind'], string> = {
 const endedWords = ({ kind, end }: CloseRow): string =>
   `${kindWords[kind]}${end === undefined ? '' : ` (${end})`}`;
 
+const productNames: Record<TokenKind, string> = {
+  input: 'input',
+  cachedInput: 'cached',
+  cacheWrite: 'cache write',
+  cacheWrite1h: 'write for 1 h',
+  output: 'output',
+};
+
 /** The product is exact: unit prices have 12 decimals and are per 1,000 tokens. */
-const part = (tokens: number, pico: bigint): string =>
-  `${tokens} x ${formatDecimal(pico, 12)} / 1,000 = ${formatDecimal(pico * BigInt(tokens), 15)}`;
+export const productStep = ([kind, tokens, rate]: Product): RequestStep => [
+  productNames[kind],
+  `${tokens} x ${formatDecimal(rate, priceDecimals)} / 1,000 = ${formatDecimal(rate * BigInt(tokens), priceDecimals + 3)}`,
+];
+
+/** Input and output always, of the cache only what there is. */
+export const shownProducts = (products: Product[]): Product[] =>
+  products.filter(([kind, tokens]) => tokens > 0 || kind === 'input' || kind === 'output');
 
 function tokenSteps(row: CloseRow, price: Price): RequestStep[] {
   const { prompt_tokens: input = 0, completion_tokens: output = 0, estimated, flag } = row;
@@ -66,8 +89,10 @@ function tokenSteps(row: CloseRow, price: Price): RequestStep[] {
   const counted: RequestStep = ['counted', `${input} input and ${output} output tokens, which ${source}`];
   const words = cacheWords(row);
   const cache: RequestStep[] = words === '' ? [] : [['cache', `of the input: ${words}`]];
-  if (price.type !== 'token-billing') return [counted, ...cache];
-  return [counted, ...cache, ['input', part(input, price.input)], ['output', part(output, price.output)]];
+  const tokens = tokensOf(row);
+  if (price.type !== 'token-billing' || !tokens) return [counted, ...cache];
+  const products = productsOf(tierFor(price.tiers, input), tokens);
+  return [counted, ...cache, ...shownProducts(products).map(productStep)];
 }
 
 function chargedWords(row: CloseRow): string {

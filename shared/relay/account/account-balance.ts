@@ -1,6 +1,6 @@
 /** The answer of GET /v1/account: an account as its customer sees it. */
 import { yuanNumber } from '../../billing/amount.ts';
-import { accountPlan } from '../../billing/account-plan.ts';
+import { accountPlan } from '../../billing/plans/account-plan.ts';
 import { emptyQuota, reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
@@ -26,7 +26,7 @@ export function accountBody({ account, quota, key, snapshot, nowMs }: AccountFac
     spent: yuanNumber(item.spent),
     granted: yuanNumber(item.granted),
     plan: snapshot.settings.subscriptionEnabled
-      ? accountPlan({ held: account?.plan, item, plans: snapshot.plans, nowMs })
+      ? accountPlan({ held: account?.plan, counts: item.plan, plans: snapshot.plans, nowMs })
       : null,
     key: accountKey(key),
   };

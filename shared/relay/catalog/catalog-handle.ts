@@ -30,7 +30,8 @@ export function catalogHandle(ports: CatalogPorts): Handle {
       const route = matchRoute(request);
       if (route === 'account' || route === 'usage') return await ports.account(request);
       if (route === undefined || !isReadRoute(route)) throw refuseRoute(request);
-      return answers[route](request, await ports.config.current(), ports.version);
+      const snapshot = await ports.config.current();
+      return answers[route]({ request, snapshot, nowMs: ports.clock.now(), version: ports.version });
     } catch (error) {
       const refusal = asRefusal(error);
       if (refusal.status >= 500) {
@@ -53,37 +54,43 @@ export function catalogHandle(ports: CatalogPorts): Handle {
 
 type ReadRoute = 'models' | 'model' | 'charge' | 'plans' | 'health' | 'page';
 
-const answers: Record<
-  ReadRoute,
-  (request: RelayRequest, snapshot: Snapshot, version: string) => RelayResponse
-> = {
-  models: (request, snapshot) => jsonAnswer(request, modelList(snapshot, request.query)),
-  model: (request, snapshot) => jsonAnswer(request, oneModel(request, snapshot)),
-  charge: (request, snapshot) => jsonAnswer(request, listedCharges(snapshot)),
-  plans: (request, snapshot) => jsonAnswer(request, offeredPlans(snapshot)),
-  health: (request, snapshot, version) => jsonAnswer(request, health(snapshot, version)),
-  page: (request, snapshot) => pageAnswer(request, snapshot),
+interface Asked {
+  request: RelayRequest;
+  snapshot: Snapshot;
+  /** Decides which rules are in force. */
+  nowMs: number;
+  version: string;
+}
+
+const answers: Record<ReadRoute, (asked: Asked) => RelayResponse> = {
+  models: ({ request, snapshot, nowMs }) => jsonAnswer(request, modelList(snapshot, request.query, nowMs)),
+  model: ({ request, snapshot, nowMs }) => jsonAnswer(request, oneModel(request, snapshot, nowMs)),
+  charge: ({ request, snapshot, nowMs }) => jsonAnswer(request, listedCharges(snapshot, nowMs)),
+  plans: ({ request, snapshot }) => jsonAnswer(request, offeredPlans(snapshot)),
+  health: (asked) => jsonAnswer(asked.request, health(asked)),
+  page: pageAnswer,
 };
 
 const isReadRoute = (route: RouteName): route is ReadRoute => Object.hasOwn(answers, route);
 
-const health = (snapshot: Snapshot, version: string) => ({
+const health = ({ snapshot, nowMs, version }: Asked) => ({
   status: 'ok',
   version,
   relay_closed: snapshot.settings.relayClosed,
-  models: offeredModels(snapshot).length,
+  models: offeredModels(snapshot, nowMs).length,
   config_published_at: snapshot.publishedAt,
 });
 
-function pageAnswer(request: RelayRequest, snapshot: Snapshot): RelayResponse {
+function pageAnswer({ request, snapshot, nowMs }: Asked): RelayResponse {
   const { baseUrl, headers: asked } = request;
   const { charges, settings } = snapshot;
   if (!settings.page)
     throw refuse('not_found', `This relay has no page. The base URL for clients is ${baseUrl}.`);
   const facts = {
     baseUrl,
-    models: offeredModels(snapshot),
+    models: offeredModels(snapshot, nowMs),
     charges,
+    nowMs,
     plans: offeredPlans(snapshot),
     contact: settings.contact,
     relayClosed: settings.relayClosed,

@@ -1,5 +1,5 @@
 /** The models that a caller can use, as `/v1/models` lists them. */
-import { pricedModels } from '../../billing/price.ts';
+import { pricedModels } from '../../billing/price-rule.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { ModelEntry, ModelList } from '../../wire/public/catalog.ts';
 import type { RelayRequest } from '../http/http.ts';
@@ -7,22 +7,22 @@ import { modelIdOf } from '../http/http-routes.ts';
 import { refuse } from '../http/refusal.ts';
 
 /** All models that are served, without unpriced ones when the settings refuse those. */
-export function offeredModels(snapshot: Snapshot): string[] {
+export function offeredModels(snapshot: Snapshot, nowMs: number): string[] {
   if (snapshot.settings.unpricedModels === 'free') return snapshot.models;
-  const priced = pricedModels(snapshot.charges);
+  const priced = pricedModels(snapshot.charges, nowMs);
   return snapshot.models.filter((model) => priced.has(model));
 }
 
-export const modelList = (snapshot: Snapshot, query: URLSearchParams): ModelList => ({
+export const modelList = (snapshot: Snapshot, query: URLSearchParams, nowMs: number): ModelList => ({
   object: 'list',
-  data: offeredModels(snapshot).map((id) => modelEntry(id, snapshot.publishedAt)),
+  data: offeredModels(snapshot, nowMs).map((id) => modelEntry(id, snapshot.publishedAt)),
   ...(query.has('client_version') && { models: [] }),
 });
 
 /** The model that the path names. Throws a Refusal when it is not offered. */
-export function oneModel(request: RelayRequest, snapshot: Snapshot): ModelEntry {
+export function oneModel(request: RelayRequest, snapshot: Snapshot, nowMs: number): ModelEntry {
   const id = modelIdOf(request);
-  if (offeredModels(snapshot).includes(id)) return modelEntry(id, snapshot.publishedAt);
+  if (offeredModels(snapshot, nowMs).includes(id)) return modelEntry(id, snapshot.publishedAt);
   const message = `There is no model of that name here. GET ${request.baseUrl}/models lists them.`;
   throw refuse('model_not_found', message, { param: 'model' });
 }

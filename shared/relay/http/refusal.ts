@@ -25,6 +25,7 @@ const refusals = {
   request_already_completed: [409, 'invalid_request_error'],
   idempotency_key_reused: [422, 'invalid_request_error'],
   rate_limit_exceeded: [429, 'rate_limit_error'],
+  balance_reserved: [429, 'rate_limit_error'],
   upstream_unavailable: [502, 'upstream_error'],
   upstream_timeout: [504, 'upstream_error'],
   unavailable: [503, 'internal_error'],

@@ -1,10 +1,11 @@
 /** Computes what a call reserves from the call, its price and the configuration. Must not read a store. */
 import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
 import { dialectOf } from '../../upstreams/types/channel-request.ts';
-import { planSlots } from '../../billing/plan-slots.ts';
-import { formatPrice, priceOf, type Price } from '../../billing/price.ts';
+import { planSlots } from '../../billing/plans/plan-slots.ts';
+import { formatPrice, inputCost, type Price } from '../../billing/price.ts';
+import { priceOf } from '../../billing/price-rule.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
-import { inputCost, type ReserveNeed, type ReserveRefusal } from '../../billing/reservation.ts';
+import type { CallEstimate, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import type { ReservationRequest } from './reservations.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { promptTokens } from '../../billing/estimators.ts';
@@ -24,6 +25,7 @@ export type BillableCall = Pick<
   | 'snapshot'
   | 'channels'
   | 'outputTokensAsked'
+  | 'startedMs'
   | 'deadlineMs'
   | 'endpoint'
 >;
@@ -31,10 +33,14 @@ export type BillableCall = Pick<
 /** The reserved input is the estimate times this margin, because estimates are up to 16 % off. */
 const inputMargin = 1.2;
 const inputMarginTokens = 16;
+/** With fewer output tokens than this an answer is of little use; a call that reasons needs more. */
+const outputTokensLeast = 1_024;
+const outputTokensLeastReasoning = 4_096;
 const keyLength = 12;
 
-export const priceOfCall = ({ snapshot, model }: BillableCall): Price =>
-  priceOf(snapshot.charges, model.base);
+/** The price at the time when the call began, whatever comes into force while it runs. */
+export const priceOfCall = ({ snapshot, model, startedMs }: BillableCall): Price =>
+  priceOf(snapshot.charges, model.base, startedMs);
 
 /** Undefined for a free call of a key without limits: nothing is reserved or counted. */
 export function reservationRequestOf(
@@ -59,7 +65,7 @@ export function reservationRequestOf(
       inputTokens,
       inputTokensMax: Math.ceil(inputTokens * inputMargin) + inputMarginTokens + searchTokens,
       n: call.request.n ?? 1,
-      outputTokensMax: outputTokensMax(call),
+      ...outputTokens(call),
     },
     key: key.hash.slice(0, keyLength),
     maxConcurrency: key.max_concurrency,
@@ -72,7 +78,8 @@ export function reservationRequestOf(
     input: need.takesNothing ? 0n : inputCost(price, inputTokens),
     key: need.key,
     model: model.base,
-    price: formatPrice(price),
+    // Of the tier that `input` has: a row of an expired call has this text.
+    price: formatPrice(price, { prompt_tokens: inputTokens }),
     busy: key.max_concurrency !== undefined,
     official: model.official,
     tombstone: false,
@@ -86,14 +93,28 @@ export function reservationRequestOf(
  * Maximum output tokens of one answer: the requested limit, otherwise the default; at most what the channels
  * support, and at least what their dialects accept as a limit.
  */
-function outputTokensMax(call: BillableCall): number {
+function outputTokens(
+  call: BillableCall,
+): Pick<CallEstimate, 'outputTokensMax' | 'outputTokensLeast' | 'heldWhole'> {
   const { request, outputTokensAsked, channels, snapshot, model } = call;
   // A client may send both fields, and an upstream may follow either one.
   const limits = [request.max_completion_tokens, request.max_tokens, outputTokensAsked];
   const sent = limits.filter((limit) => typeof limit === 'number');
   const asked = sent.length > 0 ? Math.max(...sent) : undefined;
-  const wanted = asked ?? snapshot.settings.limits.defaultOutputTokens;
-  const known = channels.map((channel) => channel.params.max_output_tokens ?? Infinity);
+  const usual = snapshot.settings.limits.defaultOutputTokens;
+  const known = Math.max(...channels.map((channel) => channel.params.max_output_tokens ?? Infinity));
   const least = channels.map((channel) => outputTokensMin(dialectOf(channel, model.base)));
-  return Math.max(Math.min(wanted, Math.max(...known)), ...least);
+  return {
+    outputTokensMax: Math.max(Math.min(asked ?? usual, known), ...least),
+    outputTokensLeast: reasons(call) ? outputTokensLeastReasoning : outputTokensLeast,
+    heldWhole: asked !== undefined && asked <= (Number.isFinite(known) ? known : usual),
+  };
+}
+
+/** Efforts that spend few tokens before the answer. */
+const lowEfforts: ReadonlySet<string> = new Set(['none', 'minimal', 'low']);
+
+function reasons({ request }: BillableCall): boolean {
+  const { reasoning_effort: effort } = request;
+  return typeof effort === 'string' && !lowEfforts.has(effort);
 }

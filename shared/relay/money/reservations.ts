@@ -114,7 +114,7 @@ export class Reservations {
     const { account, need } = request;
     let item = this.#guesses.of(account);
     for (let tries = 0; tries < triesMax; tries += 1) {
-      const payment = planReserve(need, item);
+      const payment = planReserve(need, item, { lastTry: tries === triesMax - 1 });
       if (isRefusal(payment)) throw request.refused(payment, item);
       const write = writeOf(request, payment, item);
       const reply = await backoff.until(() => this.#sendReserve(write));
@@ -190,6 +190,7 @@ function writeOf(
     account,
     id: need.id,
     entry: { ...entry, amount: payment.amount, slot: payment.slot?.key ?? '' },
+    atLeast: payment.atLeast,
     slot: payment.slot,
     busy: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency },
     rate: rpm === undefined ? undefined : { key, minute, max: rpm, starts: counted !== minute },

@@ -17,6 +17,7 @@ export interface RefusedReserve {
 export function reserveRefusal(refused: RefusedReserve): Refusal {
   const { need, reason, nowMs } = refused;
   if (reason.reason === 'quota') return quotaRefusal(refused, reason);
+  if (reason.reason === 'reserved') return reservedRefusal(reason);
   const seconds = reason.reason === 'rate' ? secondsOfMinuteLeft(nowMs) : 1;
   const ofRate = reason.reason === 'rate' && need.rpm !== undefined ? rateHeaders(need.rpm, 0, nowMs) : {};
   const why = {
@@ -42,7 +43,7 @@ const secondsOfMinuteLeft = (nowMs: number): number => Math.ceil((60_000 - (nowM
 /** The message contains the balance, the need, the state of the plan, and the contact. */
 function quotaRefusal(
   { call, need, item }: RefusedReserve,
-  { available, need: amount }: Extract<ReserveRefusal, { reason: 'quota' }>,
+  { available, need: amount }: Extract<ReserveRefusal, { reason: 'quota' | 'reserved' }>,
 ): Refusal {
   const { contact } = call.snapshot.settings;
   const plan = need.slots.map(
@@ -50,7 +51,7 @@ function quotaRefusal(
       `Plan entry "${name}": ${item.plan.get(key) ?? 0} of ${limit} calls are used, it resets on ${new Date(resetsAtMs).toISOString().slice(0, 10)}.`,
   );
   const words = [
-    `The balance of ${formatYuan(available)} yuan does not cover this request, which may cost up to ${formatYuan(amount)} yuan.`,
+    `The balance of ${formatYuan(available)} yuan does not cover this request, which needs at least ${formatYuan(amount)} yuan.`,
     ...(plan.length > 0 ? plan : ['No plan covers this model.']),
     ...(contact === '' ? [] : [`Contact: ${contact}`]),
   ];
@@ -58,4 +59,15 @@ function quotaRefusal(
     headers: { 'x-should-retry': 'false' },
     reason: 'quota_insufficient',
   });
+}
+
+/** Running calls settle within seconds, so the client's own retry is the right answer. */
+function reservedRefusal({
+  available,
+  need,
+}: Extract<ReserveRefusal, { reason: 'quota' | 'reserved' }>): Refusal {
+  const message =
+    `This request needs ${formatYuan(need)} yuan, but running requests hold the balance: ${formatYuan(available)} yuan are free. ` +
+    'What they do not use becomes free when they end. Please try again in 1s, or send fewer requests at the same time.';
+  return refuse('balance_reserved', message, { headers: { 'retry-after': '1' }, reason: 'balance_reserved' });
 }

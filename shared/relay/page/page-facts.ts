@@ -1,12 +1,18 @@
-/** The facts that the page shows. All of them must also be public in the read endpoints. */
-import type { ChargeEntry, PlanEntry } from '../../wire/public/catalog.ts';
+/**
+ * The facts that the page shows. All of them are public: in the read endpoints or, of prices, in the rows of an
+ * account's usage.
+ */
+import type { PriceRule } from '../../billing/price-rule.ts';
+import type { PlanEntry } from '../../wire/public/catalog.ts';
 
 export interface PageFacts {
   /** The public base address including `/v1`. */
   baseUrl: string;
   models: string[];
-  /** Sorted by id. The first rule that names a model determines its price. */
-  charges: ChargeEntry[];
+  /** Sorted by id. */
+  charges: PriceRule[];
+  /** Epoch milliseconds: decides which rules are in force. */
+  nowMs: number;
   /** Empty unless subscriptions are enabled. */
   plans: PlanEntry[];
   contact: string;

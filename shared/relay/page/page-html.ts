@@ -1,6 +1,6 @@
 /** The page for a browser: one file without scripts. Text from a row or a header must be escaped. */
 import type { PageFacts } from './page-facts.ts';
-import { planLines, priceOf, yuan } from './page-price.ts';
+import { planLines, priceWordsOf, yuan } from './page-price.ts';
 import { snippets } from './page-snippets.ts';
 import { pageStyle } from './page-style.ts';
 
@@ -32,11 +32,12 @@ ${connectSection(facts)}
 `;
 }
 
-function modelSection({ models, charges }: PageFacts): string {
+function modelSection(facts: PageFacts): string {
+  const { models } = facts;
   if (models.length === 0) return '<h2>Models</h2>\n<p>None yet.</p>';
   const rows = models.map(
     (model) =>
-      `<tr><th scope="row"><code>${escaped(model)}</code></th><td>${escaped(priceOf(model, charges))}</td></tr>`,
+      `<tr><th scope="row"><code>${escaped(model)}</code></th><td>${escaped(priceWordsOf(model, facts))}</td></tr>`,
   );
   return `<h2>Models</h2>
 <table>

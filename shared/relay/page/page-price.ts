@@ -1,15 +1,38 @@
 /** Formats prices and plans as text. */
-import { ruleOf } from '../../billing/price.ts';
-import type { ChargeEntry, PlanEntry } from '../../wire/public/catalog.ts';
+import type { WrittenRates } from '../../billing/price.ts';
+import { ruleOf } from '../../billing/price-rule.ts';
+import type { PlanEntry } from '../../wire/public/catalog.ts';
+import type { PageFacts } from './page-facts.ts';
 
-/** The price of a model, from the first rule that names it. */
-export function priceOf(model: string, charges: ChargeEntry[]): string {
-  const charge = ruleOf(charges, model);
+/** The price of a model, from the rule that prices it now. */
+export function priceWordsOf(
+  model: string,
+  { charges, nowMs }: Pick<PageFacts, 'charges' | 'nowMs'>,
+): string {
+  const charge = ruleOf(charges, model, nowMs);
   if (charge === undefined || charge.type === 'non-billing') return 'free';
   if (charge.type === 'times-billing')
     return charge.output === 0 ? 'free' : `${yuan(charge.output)} per call`;
-  if (charge.input === 0 && charge.output === 0) return 'free';
-  return `${yuan(charge.input)} in, ${yuan(charge.output)} out, per 1,000 tokens`;
+  const { tiers = [] } = charge;
+  if ([charge, ...tiers].every((rates) => isFree(rates))) return 'free';
+  const higher = tiers.map(
+    (tier) => `; above ${tier.above.toLocaleString('en-US')} input tokens ${ratesWords(tier)}`,
+  );
+  return `${ratesWords(charge)}, per 1,000 tokens${higher.join('')}`;
+}
+
+const isFree = ({ input, output, cached_input, cache_write, cache_write_1h }: WrittenRates): boolean =>
+  [input, output, cached_input, cache_write, cache_write_1h].every((price) => !price);
+
+/** Prices of the cache are shown where they differ from that of input. */
+function ratesWords({ input, output, cached_input, cache_write, cache_write_1h }: WrittenRates): string {
+  const cache = Object.entries({
+    cached: cached_input,
+    'written to cache': cache_write,
+    'for an hour': cache_write_1h,
+  }).flatMap(([name, price]) => (price === undefined || price === input ? [] : [`${yuan(price)} ${name}`]));
+  const parts = cache.length > 0 ? ` (${cache.join(', ')})` : '';
+  return `${yuan(input)} in${parts}, ${yuan(output)} out`;
 }
 
 /** The entries of a plan, one line each. */

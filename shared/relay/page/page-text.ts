@@ -1,10 +1,10 @@
 /** The page for a terminal. Must never contain control codes from a row or a header. */
 import type { PageFacts } from './page-facts.ts';
-import { planLines, priceOf, yuan } from './page-price.ts';
+import { planLines, priceWordsOf, yuan } from './page-price.ts';
 import { snippets } from './page-snippets.ts';
 
 export function pageText(facts: PageFacts): string {
-  const { baseUrl, models, charges, plans, contact, relayClosed } = facts;
+  const { baseUrl, models, plans, contact, relayClosed } = facts;
   const width = Math.max(0, ...models.map((model) => model.length));
   const lines = [
     'An OpenAI-compatible relay.',
@@ -15,7 +15,7 @@ export function pageText(facts: PageFacts): string {
     '',
     'Models',
     ...(models.length === 0 ? ['  none yet'] : []),
-    ...models.map((model) => `  ${model.padEnd(width)}  ${priceOf(model, charges)}`),
+    ...models.map((model) => `  ${model.padEnd(width)}  ${priceWordsOf(model, facts)}`),
   ];
   for (const plan of plans) {
     lines.push(

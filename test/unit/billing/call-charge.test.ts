@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../../shared/billing/call-charge.ts';
 import type { Price } from '../../../shared/billing/price.ts';
+import { tokenPriceOf } from '../../support/prices.ts';
 
 /** 1 and 2 nano-yuan a token. */
-const perToken: Price = { type: 'token-billing', rule: 1, input: 1_000_000n, output: 2_000_000n };
+const perToken = tokenPriceOf(1_000_000n, 2_000_000n);
 const perCall: Price = { type: 'times-billing', rule: 2, perCall: 50_000n };
 const free: Price = { type: 'non-billing', rule: 3 };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isHeld, planSlots, type HeldPlan } from '../../../shared/billing/plan-slots.ts';
+import { isHeld, planSlots, type HeldPlan } from '../../../shared/billing/plans/plan-slots.ts';
 import type { PlanEntry, PlanEntryItem } from '../../../shared/wire/public/catalog.ts';
 
 const now = Date.UTC(2026, 10, 21);

@@ -1,19 +1,19 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { PlanSlot } from '../../../shared/billing/plan-slots.ts';
-import { costOf, type Price } from '../../../shared/billing/price.ts';
+import type { PlanSlot } from '../../../shared/billing/plans/plan-slots.ts';
+import { costOf, inputCost, type Price } from '../../../shared/billing/price.ts';
 import { openEntriesMax } from '../../../shared/billing/quota-item.ts';
 import {
   amountOf,
-  inputCost,
   planReserve,
   type CallEstimate,
   type ReserveNeed,
 } from '../../../shared/billing/reservation.ts';
+import { tokenPriceOf } from '../../support/prices.ts';
 import { entry, quota } from './quota-fixtures.ts';
 
 /** 1,000 nano-yuan a token in, 2,000 out. */
-const perToken: Price = { type: 'token-billing', rule: 1, input: 1_000_000_000n, output: 2_000_000_000n };
+const perToken = tokenPriceOf(1_000_000_000n, 2_000_000_000n);
 const perCall: Price = { type: 'times-billing', rule: 2, perCall: 5_000_000n };
 const free: Price = { type: 'non-billing', rule: 3 };
 
@@ -29,7 +29,15 @@ const need = (more: Partial<ReserveNeed> = {}, estimate: Partial<CallEstimate> =
   id: 'call1',
   price: perToken,
   slots: [],
-  estimate: { inputTokens: 80, inputTokensMax: 100, n: 1, outputTokensMax: 1_000, ...estimate },
+  estimate: {
+    inputTokens: 80,
+    inputTokensMax: 100,
+    n: 1,
+    outputTokensMax: 1_000,
+    outputTokensLeast: 64,
+    heldWhole: true,
+    ...estimate,
+  },
   key: 'key1',
   minute: 7,
   takesNothing: false,
@@ -43,37 +51,46 @@ const short = (available: bigint, amount: bigint) => ({ reason: 'quota', availab
 
 describe('a call is paid', () => {
   it('from the balance: input at most and all that may be answered', () => {
-    expect(planReserve(need(), quota(2_100_000n))).toEqual({ amount: 2_100_000n });
+    expect(planReserve(need(), quota(2_100_000n))).toEqual({ amount: 2_100_000n, atLeast: 2_100_000n });
   });
 
   it('from the balance for each of n answers', () => {
-    expect(planReserve(need({}, { n: 3 }), quota(10n ** 9n))).toEqual({ amount: 6_100_000n });
+    expect(planReserve(need({}, { n: 3 }), quota(10n ** 9n))).toEqual({
+      amount: 6_100_000n,
+      atLeast: 6_100_000n,
+    });
   });
 
   it('from the first plan entry that has room, before any balance', () => {
     const slots = [slot('a', 1), slot('b', 1), slot('c', null)];
-    expect(planReserve(need({ slots }), use())).toEqual({ slot: slots[0], amount: 0n });
-    expect(planReserve(need({ slots }), use('a'))).toEqual({ slot: slots[1], amount: 0n });
-    expect(planReserve(need({ slots }), use('a', 'b', 'c'))).toEqual({ slot: slots[2], amount: 0n });
+    expect(planReserve(need({ slots }), use())).toEqual({ slot: slots[0], amount: 0n, atLeast: 0n });
+    expect(planReserve(need({ slots }), use('a'))).toEqual({ slot: slots[1], amount: 0n, atLeast: 0n });
+    expect(planReserve(need({ slots }), use('a', 'b', 'c'))).toEqual({
+      slot: slots[2],
+      amount: 0n,
+      atLeast: 0n,
+    });
   });
 
   it('from the balance when every entry is full', () => {
     const full = quota(10_000n, { plan: new Map([['a@1', 1]]) });
     expect(planReserve(need({ price: perCall, slots: [slot('a', 1), slot('b', 0)] }), full)).toEqual({
       amount: 5_000n,
+      atLeast: 5_000n,
     });
   });
 
   it('with nothing when it takes nothing, whatever the plan and the balance', () => {
     expect(planReserve(need({ takesNothing: true, slots: [slot('a', 1)] }), quota(-5n))).toEqual({
       amount: 0n,
+      atLeast: 0n,
     });
   });
 
   it('with nothing when its price is 0, even below zero', () => {
-    const gift: Price = { type: 'token-billing', rule: 1, input: 0n, output: 0n };
-    expect(planReserve(need({ price: gift }), quota(-5n))).toEqual({ amount: 0n });
-    expect(planReserve(need({ price: free }), quota(-5n))).toEqual({ amount: 0n });
+    const gift = tokenPriceOf(0n, 0n);
+    expect(planReserve(need({ price: gift }), quota(-5n))).toEqual({ amount: 0n, atLeast: 0n });
+    expect(planReserve(need({ price: free }), quota(-5n))).toEqual({ amount: 0n, atLeast: 0n });
   });
 });
 
@@ -82,14 +99,20 @@ describe('a call is refused', () => {
     expect(planReserve(need({ price: perCall }), quota(4_999n))).toEqual(short(4_999n, 5_000n));
   });
 
-  it('when the balance does not cover the input, or just that', () => {
-    expect(planReserve(need(), quota(99_999n))).toEqual(short(99_999n, 2_100_000n));
-    expect(planReserve(need(), quota(100_000n))).toEqual(short(100_000n, 2_100_000n));
-    expect(planReserve(need(), quota(-1n))).toEqual(short(-1n, 2_100_000n));
+  it('when the balance does not cover the input and the fewest tokens', () => {
+    expect(planReserve(need(), quota(227_999n))).toEqual(short(227_999n, 228_000n));
+    expect(planReserve(need(), quota(-1n))).toEqual(short(-1n, 228_000n));
+  });
+
+  it('for now when running calls hold what it needs', () => {
+    const open = new Map([['other', entry({ amount: 227_000n })]]);
+    const held = quota(1_000n, { open });
+    expect(planReserve(need(), held)).toEqual({ reason: 'reserved', available: 1_000n, need: 228_000n });
+    expect(planReserve(need(), quota(999n, { open }))).toMatchObject({ reason: 'quota' });
   });
 
   it('when only input is paid for and the balance does not cover it: no limit could help', () => {
-    const inputOnly: Price = { type: 'token-billing', rule: 1, input: 1_000_000_000n, output: 0n };
+    const inputOnly = tokenPriceOf(1_000_000_000n, 0n);
     expect(planReserve(need({ price: inputOnly }), quota(99_999n))).toEqual(short(99_999n, 100_000n));
   });
 
@@ -118,45 +141,66 @@ describe('a call is refused', () => {
   });
 });
 
-describe('a balance that covers the input but not all', () => {
-  it('is taken whole, and bounds the answer', () => {
-    expect(planReserve(need(), quota(300_000n))).toEqual({ amount: 300_000n, limitedTo: 100 });
+describe('a limit that the client asked for', () => {
+  it('is held whole when the balance covers it', () => {
+    expect(planReserve(need(), quota(2_100_000n))).toEqual({ amount: 2_100_000n, atLeast: 2_100_000n });
+  });
+
+  it('is lowered to half of a balance that does not', () => {
+    expect(planReserve(need(), quota(1_000_000n))).toEqual({
+      amount: 500_000n,
+      atLeast: 1_000_000n,
+      limitedTo: 200,
+    });
+  });
+});
+
+describe('the usual limit', () => {
+  const usual = { heldWhole: false };
+  it('is held when that leaves half of the balance to others', () => {
+    const plan = planReserve(need({}, usual), quota(4_200_000n));
+    expect(plan).toEqual({ amount: 2_100_000n, atLeast: 4_200_000n });
+  });
+
+  it('is lowered to half of the balance', () => {
+    const plan = planReserve(need({}, usual), quota(4_000_000n));
+    expect(plan).toEqual({ amount: 2_000_000n, atLeast: 4_000_000n, limitedTo: 950 });
   });
 
   it('is divided among n answers', () => {
-    expect(planReserve(need({}, { n: 2 }), quota(500_000n))).toEqual({ amount: 500_000n, limitedTo: 100 });
+    const plan = planReserve(need({}, { ...usual, n: 2 }), quota(2_000_000n));
+    expect(plan).toEqual({ amount: 1_000_000n, atLeast: 2_000_000n, limitedTo: 225 });
   });
 
-  it.each([
-    ['64 tokens are the least', 1_000, 64, 64],
-    ['fewer do when fewer were asked for', 65, 64, 64],
-    ['all that were asked for are no lowered limit', 20, 20, undefined],
-  ])('%s', (_case, outputTokensMax, covered, limitedTo) => {
-    const available = 100_000n + BigInt(covered) * 2_000n;
-    const plan = planReserve(need({}, { outputTokensMax }), quota(available));
-    expect(plan).toEqual({ amount: available, limitedTo });
+  it('is lowered to the fewest tokens, and then needs no more than these cost', () => {
+    const fewest = { amount: 228_000n, atLeast: 228_000n, limitedTo: 64 };
+    expect(planReserve(need({}, usual), quota(228_000n))).toEqual(fewest);
+    expect(planReserve(need({}, usual), quota(400_000n))).toEqual(fewest);
+    expect(planReserve(need({}, usual), quota(10n ** 9n), { lastTry: true })).toEqual(fewest);
   });
 
-  it.each([
-    ['less than 64 tokens are no answer', 1_000, 64],
-    ['less than was asked for is none when that is little', 20, 20],
-  ])('%s: refused', (_case, outputTokensMax, justNotCovered) => {
-    const available = 100_000n + BigInt(justNotCovered) * 2_000n - 1n;
-    expect(planReserve(need({}, { outputTokensMax }), quota(available))).toMatchObject({ reason: 'quota' });
+  it('is never lowered below what the client asked for', () => {
+    const estimate = { ...usual, outputTokensMax: 20 };
+    expect(planReserve(need({}, estimate), quota(140_000n))).toEqual({ amount: 140_000n, atLeast: 140_000n });
+    expect(planReserve(need({}, estimate), quota(139_999n))).toMatchObject({ reason: 'quota' });
   });
+});
 
+describe('what is held', () => {
   it('is never exceeded by an answer that keeps to the limit, but for the rounding of one unit', () => {
     const estimates = fc.record({
       inputTokens: fc.constant(0),
       inputTokensMax: fc.integer({ min: 0, max: 100_000 }),
       n: fc.integer({ min: 1, max: 8 }),
       outputTokensMax: fc.integer({ min: 1, max: 100_000 }),
+      outputTokensLeast: fc.constantFrom(1_024, 4_096),
+      heldWhole: fc.boolean(),
     });
     const pico = fc.bigInt({ min: 0n, max: 10n ** 12n });
     const balance = fc.bigInt({ min: -5n, max: 10n ** 14n });
     fc.assert(
       fc.property(estimates, pico, pico, balance, (estimate, input, output, available) => {
-        const price: Price = { type: 'token-billing', rule: 1, input, output };
+        const price = tokenPriceOf(input, output);
         const plan = planReserve(need({ price, estimate }), quota(available));
         const payment = 'reason' in plan ? { amount: 0n, limitedTo: 0 } : plan;
         const completion_tokens = estimate.n * (payment.limitedTo ?? estimate.outputTokensMax);

@@ -1,8 +1,9 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { formatYuan, parseYuan } from '../../../shared/billing/amount.ts';
-import { costOf, type Price } from '../../../shared/billing/price.ts';
+import { costOf } from '../../../shared/billing/price.ts';
 import { imbalance } from '../../../shared/billing/quota-item.ts';
+import { tokenPriceOf } from '../../support/prices.ts';
 import { afterClose, afterReserve } from '../../support/quota-rules.ts';
 import { closeWrite, quota, reserveWrite } from './quota-fixtures.ts';
 
@@ -15,7 +16,7 @@ const unitPrice = fc.integer({ min: 0, max: 2_000_000 });
 it('a million tiny calls sum to the last unit: in the account item, in the ledger, and by plain arithmetic', () => {
   fc.assert(
     fc.property(unitPrice, unitPrice, fc.integer(), (input, output, seed) => {
-      const price: Price = { type: 'token-billing', rule: 1, input: BigInt(input), output: BigInt(output) };
+      const price = tokenPriceOf(BigInt(input), BigInt(output));
       let state = seed;
       let [expected, ledger, item] = [0, 0n, quota(10n ** 15n)];
       for (let done = 0; done < calls; done += batch) {

@@ -96,7 +96,10 @@ export function reserveExpression(write: ReserveWrite, openEntriesMax: number): 
   const available = c.path('available');
   const amount = c.value('amount', numberAttribute(entry.amount));
   c.conditions.push(hasItem(c), isNotOpen(c, id), hasRoom(c, openEntriesMax));
-  if (entry.amount > 0n) c.conditions.push(balanceCovers(c, amount));
+  const atLeast = write.atLeast ?? entry.amount;
+  if (atLeast === entry.amount && atLeast > 0n) c.conditions.push(balanceCovers(c, amount));
+  if (atLeast > entry.amount)
+    c.conditions.push(balanceCovers(c, c.value('atLeast', numberAttribute(atLeast))));
   c.set.push(
     `${c.path('open', id)} = ${c.value('entry', entryAttribute(entry))}`,
     `${available} = ${available} - ${amount}`,

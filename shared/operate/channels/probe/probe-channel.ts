@@ -52,7 +52,7 @@ export interface ProbeResult {
 const dependedOn = ['type', 'endpoint', 'dialect', 'models', 'mapper', 'params'];
 
 export async function planProbe(
-  ports: Pick<OperatorPorts, 'config' | 'secrets' | 'tables' | 'target'>,
+  ports: Pick<OperatorPorts, 'clock' | 'config' | 'secrets' | 'tables' | 'target'>,
   { id, model: wanted, secretEnv }: ProbeInput,
 ): Promise<ProbePlan> {
   const { raw, channel } = await findChannel(ports, id);

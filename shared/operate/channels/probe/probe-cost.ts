@@ -1,6 +1,7 @@
 /** Says before a probe what it will cost: tokens, and money by the rule of `charges`. */
 import { formatYuan } from '../../../billing/amount.ts';
-import { costOf, priceOf } from '../../../billing/price.ts';
+import { costOf } from '../../../billing/price.ts';
+import { priceOf } from '../../../billing/price-rule.ts';
 import { compileSnapshot } from '../../../config/compile/compile-snapshot.ts';
 import type { OperatorPorts } from '../../operator-ports.ts';
 import { outputTokensMax } from './probe-call.ts';
@@ -11,11 +12,11 @@ const expected = { prompt_tokens: 150, completion_tokens: 150 };
 
 /** Sentences for operators. The upstream's own price is known to nobody here. */
 export async function expectedCost(
-  { config, target }: Pick<OperatorPorts, 'config' | 'target'>,
+  { clock, config, target }: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
   model: string,
 ): Promise<string[]> {
   const { snapshot } = compileSnapshot(await config.tables(), { local: target.local, publishedAt: 0 });
-  const price = priceOf(snapshot.charges, model);
+  const price = priceOf(snapshot.charges, model, clock.now());
   const tokens = {
     prompt_tokens: expected.prompt_tokens * callsMax,
     completion_tokens: expected.completion_tokens * callsMax,

@@ -42,25 +42,25 @@ it.each([
 });
 
 describe('a balance that covers the input but not all', () => {
-  const limited = { 'x-relay-limited-by': 'balance', 'x-relay-max-tokens': '70' };
-  /** 22 tokens of input and 70 of output. */
-  const available = (22n + 140n) * milli;
+  const limited = { 'x-relay-limited-by': 'balance', 'x-relay-max-tokens': '1239' };
+  /** A call holds half of it: 22 tokens of input and 1,239 of output. */
+  const available = 5_000n * milli;
 
   it.each([
-    ['a limit in max_tokens', { ...ask, max_tokens: 500 }, {}, { max_tokens: 70 }],
+    ['a limit in max_tokens', { ...ask, max_tokens: 3000 }, {}, { max_tokens: 1239 }],
     [
       'a limit in max_completion_tokens',
-      { ...ask, max_completion_tokens: 500 },
+      { ...ask, max_completion_tokens: 3000 },
       {},
-      { max_completion_tokens: 70 },
+      { max_completion_tokens: 1239 },
     ],
-    ['no limit', ask, {}, { max_tokens: 70 }],
-    ['no limit, at OpenAI', ask, { endpoint: 'https://api.openai.com/v1' }, { max_completion_tokens: 70 }],
+    ['no limit', ask, {}, { max_tokens: 1239 }],
+    ['no limit, at OpenAI', ask, { endpoint: 'https://api.openai.com/v1' }, { max_completion_tokens: 1239 }],
     [
       'no limit, where the channel names the field',
       ask,
       { max_tokens_field: 'max_completion_tokens' },
-      { max_completion_tokens: 70 },
+      { max_completion_tokens: 1239 },
     ],
   ])('lowers %s at the upstream and says so', async (_case, body, channel, sent) => {
     const rig = rigOf(available, { channels: [channel] });
@@ -79,19 +79,24 @@ describe('a balance that covers the input but not all', () => {
     expect(failed.headers).toMatchObject(limited);
   });
 
-  it('leaves a limit that is lower still', async () => {
+  it('leaves a limit that the balance covers', async () => {
     const rig = rigOf(available);
     const answer = await rig.call({ ...ask, max_tokens: 60 });
     expect(rig.sent[0]?.json).toMatchObject({ max_tokens: 60 });
     expect(answer.headers['x-relay-max-tokens']).toBeUndefined();
   });
 
-  it('is taken whole while the call runs, so that no second call can count on it', async () => {
+  it('is held by halves, down to what the shortest answer needs; then calls wait for those under way', async () => {
     const rig = rigOf(available).upstream({ steps: [5_000, ...hello] });
-    const [first, second] = await Promise.all([rig.call(ask), rig.call(ask)]);
-    expect(new Set([first.status, second.status])).toEqual(new Set([200, 429]));
-    expect(rig.sent).toHaveLength(1);
-    expect(rig.item).toMatchObject({ spent: 11n * milli, available: available - 11n * milli });
+    const answers = await Promise.all([rig.call(ask), rig.call(ask), rig.call(ask)]);
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 200, 429]);
+    const refused = answers.find(({ status }) => status === 429) as Answer;
+    expect(errorOf(refused)).toMatchObject({ type: 'rate_limit_error', code: 'balance_reserved' });
+    expect(errorOf(refused).message).toContain('needs 2.07 yuan');
+    expect(refused.headers).toMatchObject({ 'retry-after': '1' });
+    expect(refused.headers['x-should-retry']).toBeUndefined();
+    expect(rig.sent).toHaveLength(2);
+    expect(rig.item).toMatchObject({ spent: 22n * milli, available: available - 22n * milli });
   });
 });
 
@@ -103,7 +108,7 @@ describe('a balance below the least answer', () => {
     expect(answer.headers['x-should-retry']).toBe('false');
     expect(errorOf(answer)).toEqual({
       message:
-        'The balance of 0.1 yuan does not cover this request, which may cost up to 0.178 yuan. ' +
+        'The balance of 0.1 yuan does not cover this request, which needs at least 0.178 yuan. ' +
         'No plan covers this model. Contact: billing@relay.test',
       type: 'quota_exceeded_error',
       param: null,
@@ -138,7 +143,7 @@ describe('a plan', () => {
   ];
 
   it('pays in row order, then the balance does, then both are named in the refusal', async () => {
-    const rig = rigOf(160n * milli, { plan });
+    const rig = rigOf(180n * milli, { plan });
     const answers: Answer[] = [];
     for (let call = 0; call < 4; call += 1) answers.push(await rig.call());
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429]);
@@ -149,7 +154,7 @@ describe('a plan', () => {
       [undefined, undefined],
     ]);
     expect(errorOf(answers[3] as Answer).message).toBe(
-      'The balance of 0.149 yuan does not cover this request, which may cost up to 0.178 yuan. ' +
+      'The balance of 0.169 yuan does not cover this request, which needs at least 0.178 yuan. ' +
         'Plan entry "Small talk": 1 of 1 calls are used, it resets on 2026-12-10. ' +
         'Plan entry "b": 1 of 1 calls are used, it resets on 2026-12-10.',
     );

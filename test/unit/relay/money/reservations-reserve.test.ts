@@ -175,7 +175,7 @@ describe('a reserve whose outcome stays unknown', () => {
     const rig = funded(10n);
     const first = await rig.reserve();
     rig.store.meets('reserve', { kind: 'late', afterMs: 5_000 });
-    await expect(rig.reserve()).rejects.toMatchObject({ message: 'refused: quota' });
+    await expect(rig.reserve()).rejects.toMatchObject({ message: 'refused: reserved' });
     await rig.close(first);
     await rig.clock.run(rig.clock.sleep(10_000));
     expect(rig.item?.available).toBe(10n);

@@ -15,6 +15,7 @@ const facts: PageFacts = {
   plans: [],
   contact: '',
   relayClosed: false,
+  nowMs: 0,
 };
 const plan = {
   level: 2,

@@ -132,7 +132,7 @@ const ways: Way[] = dialects.flatMap((dialect) =>
 );
 
 async function answered({ dialect, path, stream }: Way, script: UpstreamScript) {
-  const rig = new BillingRig({ channels: [{ dialect }] }).granted(yuan).upstream(script);
+  const rig = new BillingRig({ channels: [{ dialect }] }).granted(100n * yuan).upstream(script);
   const body = {
     model: 'm',
     messages: [{ role: 'user', content: 'hi' }],

@@ -1,4 +1,4 @@
-import type { PlanEntry } from '../wire/public/catalog.ts';
+import type { PlanEntry } from '../../wire/public/catalog.ts';
 import { periodKey, planPeriod, previousPeriod } from './plan-period.ts';
 
 /** The plan that an account holds. Times in epoch milliseconds. */

@@ -1,14 +1,13 @@
-import type { AccountPlan } from '../wire/public/account.ts';
+import type { AccountPlan } from '../../wire/public/account.ts';
 import { isHeld, planSlots, type SlotQuery } from './plan-slots.ts';
-import type { QuotaItem } from './quota-item.ts';
 
 interface PlanFacts extends Omit<SlotQuery, 'model'> {
-  /** The account's item. It contains the counts of calls. */
-  item: QuotaItem;
+  /** The account's counts of calls, by slot. */
+  counts: ReadonlyMap<string, number>;
 }
 
 /** The plan that the account holds at `nowMs`, with its counts; null: it holds none. */
-export function accountPlan({ held, item, plans, nowMs }: PlanFacts): AccountPlan | null {
+export function accountPlan({ held, counts, plans, nowMs }: PlanFacts): AccountPlan | null {
   if (!isHeld(held, nowMs)) return null;
   return {
     level: held.level,
@@ -16,7 +15,7 @@ export function accountPlan({ held, item, plans, nowMs }: PlanFacts): AccountPla
     items: planSlots({ plans, held, nowMs }).map((slot) => ({
       id: slot.itemId,
       name: slot.name,
-      used: item.plan.get(slot.key) ?? 0,
+      used: counts.get(slot.key) ?? 0,
       value: slot.limit ?? -1,
       resets_at: seconds(slot.resetsAtMs),
     })),

@@ -1,0 +1,86 @@
+/** Counters of keys in the table `runtime`: `rate#<key>#<minute>` and `budget#<key>#<period>`. */
+import { UpdateItemCommand, type UpdateItemCommandInput } from '@aws-sdk/client-dynamodb';
+import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { marshall } from '@aws-sdk/util-dynamodb';
+import type { BudgetCounter, BudgetUse, KeyCounters } from '../../../relay/ports/stores/key-counters.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
+import type { Attributes } from '../attributes.ts';
+import { attributesOn, conditionalCall, type ConditionalReply } from '../dynamo-client.ts';
+
+const minuteSeconds = 60;
+/** A minute's counter is kept a little longer, because clocks of environments differ. */
+const rateKeptSeconds = 5 * minuteSeconds;
+
+/** The key of a budget's counter. The projector of closes writes it too. */
+export const budgetCounterId = ({ key, period }: Pick<BudgetCounter, 'key' | 'period'>): string =>
+  `budget#${key}#${period}`;
+
+/** Adds to what is used, and to the number of calls that hold some. Creates the counter if there is none. */
+export const budgetChange = (
+  { expires }: Pick<BudgetCounter, 'expires'>,
+  { used, running }: BudgetUse,
+): Pick<
+  UpdateItemCommandInput,
+  'UpdateExpression' | 'ExpressionAttributeNames' | 'ExpressionAttributeValues'
+> => ({
+  UpdateExpression: 'ADD used :used, running :running SET #expires = :expires',
+  ExpressionAttributeNames: { '#expires': 'expires' },
+  ExpressionAttributeValues: marshall({ ':used': used, ':running': running, ':expires': expires }),
+});
+
+export function dynamoKeyCounters(documentClient: DynamoDBDocumentClient, stack: string): KeyCounters {
+  // One try each: the reserve that needs the count repeats within its own time.
+  const client = attributesOn(documentClient, 1);
+  const TableName = physicalTableName(stack, 'runtime');
+
+  const update = async (
+    id: string,
+    write: Omit<UpdateItemCommandInput, 'TableName' | 'Key'>,
+  ): Promise<ConditionalReply<Attributes>> => {
+    const command = new UpdateItemCommand({
+      TableName,
+      Key: marshall({ id }),
+      ReturnValues: 'UPDATED_NEW',
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+      ...write,
+    });
+    const reply = await conditionalCall(() => client.send(command));
+    return reply.done ? { done: true, reply: reply.reply.Attributes ?? {} } : reply;
+  };
+
+  return {
+    async countCall(key, minute, max) {
+      const reply = await update(`rate#${key}#${minute}`, {
+        UpdateExpression: 'ADD calls :one SET #expires = :expires',
+        ConditionExpression: 'attribute_not_exists(calls) OR calls < :max',
+        ExpressionAttributeNames: { '#expires': 'expires' },
+        ExpressionAttributeValues: marshall({
+          ':one': 1,
+          ':max': max,
+          ':expires': minute * minuteSeconds + rateKeptSeconds,
+        }),
+      });
+      return reply.done ? Number(reply.reply['calls']?.N) : undefined;
+    },
+    async hold(counter, amount, most) {
+      const change = budgetChange(counter, { used: amount, running: 1 });
+      const reply = await update(budgetCounterId(counter), {
+        ...change,
+        ConditionExpression: 'used <= :left OR (attribute_not_exists(used) AND :left >= :zero)',
+        ExpressionAttributeValues: {
+          ...change.ExpressionAttributeValues,
+          ...marshall({ ':left': most - amount, ':zero': 0 }),
+        },
+      });
+      return { done: reply.done, ...useOf(reply.done ? reply.reply : reply.item) };
+    },
+    async change(counter, by) {
+      await update(budgetCounterId(counter), budgetChange(counter, by));
+    },
+  };
+}
+
+const useOf = (item: Attributes = {}): BudgetUse => ({
+  used: BigInt(item['used']?.N ?? '0'),
+  running: Number(item['running']?.N ?? '0'),
+});

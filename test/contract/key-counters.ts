@@ -1,0 +1,82 @@
+/** What every store of key counters promises; the stand-in of unit tests and the real one alike. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { KeyCounters } from '../../shared/relay/ports/stores/key-counters.ts';
+
+export interface OpenedKeyCounters extends AsyncDisposable {
+  counters: KeyCounters;
+}
+
+export function keyCountersContract(name: string, open: () => Promise<OpenedKeyCounters>): void {
+  describe(`the counters of keys ${name}`, () => {
+    let opened: OpenedKeyCounters;
+    beforeAll(async () => {
+      opened = await open();
+    });
+    afterAll(() => opened[Symbol.asyncDispose]());
+    const counterOf = (key: string) => ({ key, period: '2026-11-21', expires: 1_795_300_000 });
+    const times = <Result>(count: number, act: () => Promise<Result>): Promise<Result[]> =>
+      Promise.all(Array.from({ length: count }, act));
+
+    it('count the calls of a minute up to the limit, each minute and key anew', async () => {
+      const counts = [];
+      for (const minute of [7, 7, 7, 8]) counts.push(await opened.counters.countCall('a', minute, 2));
+      expect(counts).toEqual([1, 2, undefined, 1]);
+      expect(await opened.counters.countCall('b', 7, 2)).toBe(1);
+    });
+
+    it('let through exactly the limit of a hundred calls at once', async () => {
+      const counts = await times(100, () => opened.counters.countCall('c', 7, 30));
+      expect(counts.filter((count) => count !== undefined).toSorted((a, b) => a - b)).toEqual(
+        Array.from({ length: 30 }, (_, index) => index + 1),
+      );
+    });
+
+    it('follow a limit that was lowered or raised within the minute', async () => {
+      await times(3, () => opened.counters.countCall('d', 7, 3));
+      expect(await opened.counters.countCall('d', 7, 2)).toBeUndefined();
+      expect(await opened.counters.countCall('d', 7, 4)).toBe(4);
+    });
+
+    it('hold amounts up to the budget, exactly', async () => {
+      const held = await times(50, () => opened.counters.hold(counterOf('e'), 7n, 100n));
+      expect(held.filter(({ done }) => done)).toHaveLength(14);
+      expect(held.filter(({ done }) => !done).every(({ used }) => used <= 100n)).toBe(true);
+      expect(await opened.counters.hold(counterOf('e'), 3n, 100n)).toEqual({
+        done: false,
+        used: 98n,
+        running: 14,
+      });
+      expect(await opened.counters.hold(counterOf('e'), 2n, 100n)).toEqual({
+        done: true,
+        used: 100n,
+        running: 15,
+      });
+    });
+
+    it('hold nothing of an amount above the budget, and say what is used: nothing', async () => {
+      expect(await opened.counters.hold(counterOf('f'), 8n, 7n)).toEqual({
+        done: false,
+        used: 0n,
+        running: 0,
+      });
+      expect(await opened.counters.hold(counterOf('f'), 7n, 7n)).toEqual({
+        done: true,
+        used: 7n,
+        running: 1,
+      });
+    });
+
+    it('free what a call did not spend for the next call', async () => {
+      const counter = counterOf('g');
+      await opened.counters.hold(counter, 10n, 10n);
+      await opened.counters.change(counter, { used: -6n, running: -1 });
+      expect(await opened.counters.hold(counter, 7n, 10n)).toEqual({ done: false, used: 4n, running: 0 });
+      expect(await opened.counters.hold(counter, 6n, 10n)).toEqual({ done: true, used: 10n, running: 1 });
+    });
+
+    it('hold nothing more when a charge went above the budget', async () => {
+      await opened.counters.change(counterOf('h'), { used: 11n, running: 0 });
+      expect(await opened.counters.hold(counterOf('h'), 0n, 10n)).toMatchObject({ done: false, used: 11n });
+    });
+  });
+}

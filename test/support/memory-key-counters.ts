@@ -1,0 +1,31 @@
+import type { BudgetUse, KeyCounters } from '../../shared/relay/ports/stores/key-counters.ts';
+
+/** The counters of keys in memory: pass the same contract suite as the DynamoDB adapter. */
+export class MemoryKeyCounters implements KeyCounters {
+  readonly rates = new Map<string, number>();
+  readonly budgets = new Map<string, BudgetUse>();
+
+  async countCall(...[key, minute, max]: Parameters<KeyCounters['countCall']>): Promise<number | undefined> {
+    const count = (this.rates.get(`${key}#${minute}`) ?? 0) + 1;
+    if (count > max) return undefined;
+    this.rates.set(`${key}#${minute}`, count);
+    return count;
+  }
+
+  async hold(...[counter, amount, most]: Parameters<KeyCounters['hold']>): ReturnType<KeyCounters['hold']> {
+    const use = this.#useOf(counter);
+    if (use.used + amount > most) return { done: false, ...use };
+    await this.change(counter, { used: amount, running: 1 });
+    return { done: true, ...this.#useOf(counter) };
+  }
+
+  async change(...[counter, by]: Parameters<KeyCounters['change']>): Promise<void> {
+    const use = this.#useOf(counter);
+    const next = { used: use.used + by.used, running: use.running + by.running };
+    this.budgets.set(`${counter.key}#${counter.period}`, next);
+  }
+
+  #useOf({ key, period }: { key: string; period: string }): BudgetUse {
+    return this.budgets.get(`${key}#${period}`) ?? { used: 0n, running: 0 };
+  }
+}
