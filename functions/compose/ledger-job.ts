@@ -4,7 +4,7 @@ import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger/dynamo-
 import { dynamoOpenRegistry } from '../../shared/adapters/dynamodb/quotas/dynamo-open-registry.ts';
 import { readEnvironment, readSweepGraceSeconds } from '../../shared/adapters/system/environment.ts';
 import { systemClock } from '../../shared/adapters/system/system-clock.ts';
-import { systemRandom } from '../../shared/adapters/system/system-random.ts';
+import { systemRandom } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { openWatch } from '../../shared/relay/background/open-watch.ts';

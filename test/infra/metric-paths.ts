@@ -1,5 +1,5 @@
 /** For each of the relay's metrics with an alarm: runs the relay's code that emits it. */
-import { PutItemCommand, type AttributeValue, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DeleteItemCommand, PutItemCommand, type AttributeValue, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';
@@ -43,6 +43,9 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
   ReservationPoisoned: async (client) => {
     const open = { M: { lost: { S: 'nonsense' } } };
     await put(client, 'quotas', { ...attributesOf(itemOf('acme', {})), open });
+    // As if the table had not been passed over for an hour.
+    const Key = { id: { S: 'sweep' }, period: { S: 'progress' } };
+    await client.send(new DeleteItemCommand({ TableName: 'relay-daily', Key }));
     return sweep();
   },
   ConservationBroken: () => ledger(attributesOf({ ...itemOf('acme', {}), available: 7n })),
