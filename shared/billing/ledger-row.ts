@@ -61,8 +61,8 @@ export interface GrantLedgerRow {
   reason: string;
 }
 
-/** The row of a settle that came after the expiry of its call has the id `late#<request id>`. */
-export const isLateId = (id: string): boolean => id.startsWith('late#');
+/** Ids of late charges: `late#<request id>`. They sort after every request id. */
+export const latePrefix = 'late#';
 
 /** Formats Unix seconds for the ledger: `2026-11-21T09:43:00Z`. */
 export const ledgerTime = (unixSeconds: number): string => isoTime(unixSeconds * 1000);

@@ -1,5 +1,10 @@
 /** For each of the relay's metrics with an alarm: runs the relay's code that emits it. */
-import { DeleteItemCommand, PutItemCommand, type AttributeValue, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import {
+  DeleteItemCommand,
+  PutItemCommand,
+  type AttributeValue,
+  type DynamoDBClient,
+} from '@aws-sdk/client-dynamodb';
 import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';

@@ -1,4 +1,4 @@
-import { GetItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DeleteItemCommand, GetItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { openSession } from '../../infra/ops/session/session.ts';
 import { dynamoGrantStore } from '../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
@@ -86,6 +86,11 @@ export class LedgerRig {
         ExpressionAttributeValues: { ':value': value },
       }),
     );
+  }
+
+  async removeDaily(id: string, period: string): Promise<void> {
+    const Key = { id: { S: id }, period: { S: period } };
+    await this.#client.send(new DeleteItemCommand({ TableName: 'relay-daily', Key }));
   }
 
   /** Applies what grants there are, as the relay's own function does. */

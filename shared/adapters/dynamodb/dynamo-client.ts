@@ -81,12 +81,12 @@ export async function conditionalCall<Reply>(call: () => Promise<Reply>): Promis
 }
 
 /**
- * `refused`: the current items of the writes whose condition did not hold, `refusedAt` their positions in the
+ * `refused`: the current items of the writes whose condition did not hold, `conditions` their positions in the
  * transaction. `invalid`: a retry cannot succeed; every other failed transaction may be retried.
  */
 export type TransactionReply =
   | { done: true }
-  | { done: false; refused: Attributes[]; refusedAt: number[]; invalid: boolean; error: unknown };
+  | { done: false; refused: Attributes[]; conditions: number[]; invalid: boolean; error: unknown };
 
 /** Runs a transaction like `storeCall`. */
 export async function transactionCall(call: () => Promise<unknown>): Promise<TransactionReply> {
@@ -94,14 +94,14 @@ export async function transactionCall(call: () => Promise<unknown>): Promise<Tra
     await storeCall(call);
     return { done: true };
   } catch (error) {
-    if (isInvalid(error)) return { done: false, refused: [], refusedAt: [], invalid: true, error };
+    if (isInvalid(error)) return { done: false, refused: [], conditions: [], invalid: true, error };
     if (!(error instanceof TransactionCanceledException)) throw error;
     const reasons = error.CancellationReasons ?? [];
     return {
       done: false,
       error,
       refused: reasons.flatMap(({ Code, Item }) => (Code === 'ConditionalCheckFailed' && Item ? [Item] : [])),
-      refusedAt: reasons.flatMap(({ Code }, at) => (Code === 'ConditionalCheckFailed' ? [at] : [])),
+      conditions: reasons.flatMap(({ Code }, at) => (Code === 'ConditionalCheckFailed' ? [at] : [])),
       invalid: reasons.some(({ Code }) => Code === 'ValidationError'),
     };
   }

@@ -1,5 +1,5 @@
 import type { NanoYuan } from '../amount.ts';
-import { isLateId, type CloseRow, type GrantLedgerRow, type LedgerRow } from '../ledger-row.ts';
+import { latePrefix, type CloseRow, type GrantLedgerRow, type LedgerRow } from '../ledger-row.ts';
 import { firstContentBucket, firstContentBuckets } from './first-content.ts';
 
 /** Named as in the table `daily`. */
@@ -41,7 +41,7 @@ const grantFigures = ({ amount }: GrantLedgerRow): DailyFigures => ({
 
 /** A late settle is no call of its own: the expiry before it was counted. */
 function callFigures(row: CloseRow): DailyFigures {
-  const one = isLateId(row.id) ? 0 : 1;
+  const one = row.id.startsWith(latePrefix) ? 0 : 1;
   const known = row.bought !== undefined;
   const figures: DailyFigures = {
     counts: {

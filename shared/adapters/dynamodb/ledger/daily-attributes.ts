@@ -8,6 +8,7 @@ import {
   noFigures,
   type DailyFigures,
 } from '../../../billing/daily/daily-figures.ts';
+import type { DailyDifference } from '../../../billing/audit/daily-audit.ts';
 import { dayOf, expiryOf } from '../../../billing/daily/daily-keys.ts';
 import { dailySums, type DailySum } from '../../../billing/daily/daily-sums.ts';
 import type { LedgerRow } from '../../../billing/ledger-row.ts';
@@ -17,6 +18,26 @@ import type { Attributes } from '../attributes.ts';
 /** For the transaction that puts these ledger rows: the two are written together or not at all. */
 export const countInDaily = (stack: string, rows: readonly LedgerRow[]): TransactWriteItem[] =>
   dailySums(rows).map((sum) => ({ Update: addToDaily(stack, sum) }));
+
+/** The update that corrects an item, if it still has the figures that were found. */
+export function correction(stack: string, { key, found, missing }: DailyDifference) {
+  const update = addToDaily(stack, { key, figures: missing });
+  const { calls } = found.counts;
+  const { charged } = found.amounts;
+  const same = [
+    calls === undefined ? 'attribute_not_exists(calls)' : 'calls = :foundCalls',
+    charged === undefined ? 'attribute_not_exists(charged)' : 'charged = :foundCharged',
+  ];
+  const values = {
+    ...(calls !== undefined && { ':foundCalls': calls }),
+    ...(charged !== undefined && { ':foundCharged': NumberValue.from(formatYuan(charged)) }),
+  };
+  return {
+    ...update,
+    ConditionExpression: same.join(' AND '),
+    ExpressionAttributeValues: { ...update.ExpressionAttributeValues, ...marshall(values) },
+  };
+}
 
 function addToDaily(stack: string, { key, figures }: DailySum) {
   const added: [string, number | NumberValue][] = [];

@@ -46,7 +46,7 @@ export function dynamoLedgerStore(client: DynamoDBClient, stack: string): Ledger
         );
         if (reply.done) return;
         if (reply.invalid) throw new Poisoned('ledger: the row is refused', { cause: reply.error });
-        const taken = new Set(reply.refusedAt);
+        const taken = new Set(reply.conditions);
         if (taken.size === 0)
           throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
         left = left.filter((_row, at) => !taken.has(at));
