@@ -3,6 +3,7 @@
  * the stream missed.
  */
 import {
+  eachAlone,
   streamOrSchedule,
   tableStreamHandler,
 } from '../shared/adapters/table-streams/table-stream-handler.ts';
@@ -11,4 +12,7 @@ import { grantsJob } from './compose/grants-job.ts';
 
 const job = grantsJob();
 
-export const handler = streamOrSchedule(tableStreamHandler(grantImageOf, job), job.applyMissed);
+export const handler = streamOrSchedule(
+  tableStreamHandler(grantImageOf, { ...job, takeAll: eachAlone(job.take) }),
+  job.applyMissed,
+);

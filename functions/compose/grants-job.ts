@@ -6,7 +6,6 @@ import { systemClock } from '../../shared/adapters/system/system-clock.ts';
 import { systemRandom } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
-import { eachAlone } from '../../shared/adapters/table-streams/table-stream-handler.ts';
 import { grantApplier } from '../../shared/relay/background/grant-applier.ts';
 
 export function grantsJob() {
@@ -16,7 +15,7 @@ export function grantsJob() {
   const grants = dynamoGrantStore(backgroundClient(aws), stack);
   const applier = grantApplier({ clock: systemClock, random: systemRandom, grants, metrics, log });
   return {
-    takeAll: eachAlone(applier.apply),
+    take: applier.apply,
     applyMissed: applier.applyMissed,
     poisoned: { event: 'grant_poisoned', metric: 'GrantPoisoned' } as const,
     log,

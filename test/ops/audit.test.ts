@@ -157,7 +157,7 @@ describe('the audit of daily sums', () => {
 });
 
 describe('an audit of many accounts', () => {
-  it('goes on where it is told to, in order', async () => {
+  it('goes on from the account that is named, in order', async () => {
     for (const name of ['b', 'c', 'd']) {
       await rig.grant(name, '1');
       await rig.damage('quotas', { account: name }, 'spent', 7);

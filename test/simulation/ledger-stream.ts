@@ -31,7 +31,7 @@ export class StoredLedger {
   }
 
   /** One transaction. */
-  book(rows: readonly CloseRow[]): Promise<void> {
+  putCounted(rows: readonly CloseRow[]): Promise<void> {
     for (const row of rows) this.#putIfAbsent(row);
     return Promise.resolve();
   }
@@ -90,8 +90,8 @@ export class LedgerStream {
       random: { next: () => this.#random.next() },
       ledger: {
         groups: (rows) => inTransactions(rows, this.#random.integer(5, 30)),
-        book: (rows) => network.send(() => ledger.book(rows)),
-        bookUncounted: () => Promise.reject(new Error('no row is refused')),
+        putCounted: (rows) => network.send(() => ledger.putCounted(rows)),
+        putUncounted: () => Promise.reject(new Error('no row is refused')),
       },
       metrics,
       log,

@@ -21,7 +21,7 @@ export interface LedgerProjectorPorts {
 }
 
 /** Transactions of other shards of the stream may count in the same items. */
-const bookBudgetMs = 5_000;
+const putBudgetMs = 5_000;
 
 /** Why a change was not projected: Poisoned when it can never give a row, else it needs a retry. */
 type Outcome = Error | undefined;
@@ -39,7 +39,7 @@ export function ledgerProjector(
       return rowOf(change);
     });
     const rows = results.flatMap((result) => (result && 'row' in result ? [result.row] : []));
-    const failures = await bookAll(ports, rows);
+    const failures = await putAll(ports, rows);
     return results.map((result) =>
       result && 'row' in result ? failures.get(nameOf(result.row)) : result?.poisoned,
     );
@@ -47,7 +47,7 @@ export function ledgerProjector(
 }
 
 /** The rows that were not put, by name. Stops at the first group that needs a retry: order is kept. */
-async function bookAll(
+async function putAll(
   ports: LedgerProjectorPorts,
   rows: readonly CloseRow[],
 ): Promise<ReadonlyMap<string, Error>> {
@@ -55,7 +55,7 @@ async function bookAll(
   let stopped: Error | undefined;
   for (const group of ports.ledger.groups(rows)) {
     try {
-      if (!stopped) await book(ports, group, failures);
+      if (!stopped) await putGroup(ports, group, failures);
     } catch (error) {
       stopped = asError(error);
     }
@@ -65,25 +65,25 @@ async function bookAll(
 }
 
 /** A row that is refused for good must not block the others. */
-async function book(
+async function putGroup(
   ports: LedgerProjectorPorts,
   rows: readonly CloseRow[],
   failures: Map<string, Error>,
 ): Promise<void> {
   try {
-    await new Backoff(ports, bookBudgetMs).until(() => ports.ledger.book(rows));
+    await new Backoff(ports, putBudgetMs).until(() => ports.ledger.putCounted(rows));
   } catch (error) {
     if (!(error instanceof Poisoned)) throw error;
     const [row, ...others] = rows;
-    if (others.length > 0) for (const one of rows) await book(ports, [one], failures);
-    else if (row) failures.set(nameOf(row), await bookUncounted(ports, row));
+    if (others.length > 0) for (const one of rows) await putGroup(ports, [one], failures);
+    else if (row) failures.set(nameOf(row), await putUncounted(ports, row));
   }
 }
 
 /** Always poisoned, so that somebody looks: the row is missing, or missing in `daily`. */
-async function bookUncounted({ ledger }: LedgerProjectorPorts, row: CloseRow): Promise<Poisoned> {
+async function putUncounted({ ledger }: LedgerProjectorPorts, row: CloseRow): Promise<Poisoned> {
   try {
-    await ledger.bookUncounted(row);
+    await ledger.putUncounted(row);
     return new Poisoned('daily: the sums do not take the row, which is in the ledger');
   } catch (error) {
     if (error instanceof Poisoned) return error;

@@ -35,7 +35,7 @@ export function dynamoLedgerStore(client: DynamoDBClient, stack: string): Ledger
   const putOf = (row: CloseRow) => ({ TableName, Item: ledgerAttributes(row), ...unlessTaken(row) });
   return {
     groups: (rows) => inTransactions(distinct(rows), writesMax),
-    async book(rows) {
+    async putCounted(rows) {
       let left = [...rows];
       // Each turn drops a row that is taken, so that only rows that are put are counted.
       while (left.length > 0) {
@@ -52,7 +52,7 @@ export function dynamoLedgerStore(client: DynamoDBClient, stack: string): Ledger
         left = left.filter((_row, at) => !taken.has(at));
       }
     },
-    async bookUncounted(row) {
+    async putUncounted(row) {
       try {
         await conditionalCall(() => client.send(new PutItemCommand(putOf(row))));
       } catch (error) {

@@ -151,7 +151,7 @@ describe('a batch', () => {
     await expectSums();
   });
 
-  it('is not held up by sums that take no number: the row is kept, and somebody is told', async () => {
+  it('is not held up by sums that take no number: the row is kept, and the change is reported', async () => {
     const change = closing('spoiled');
     const spoiled = {
       id: { S: 'account#spoiled' },
