@@ -72,7 +72,8 @@ export async function auditLedger(
         await auditUntil(ports, { account, untilMs: startMs + waitMs, auditing, channels }, progress),
       );
     } catch (error) {
-      throw new Failure(`${error instanceof Error ? error.message : error}; go on with --from '${account}'`);
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Failure(`${why}; go on with --from '${account}'`);
     }
   }
   for (const id of channels?.ids ?? [])
