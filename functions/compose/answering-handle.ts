@@ -18,7 +18,7 @@ import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { withCors } from '../../shared/relay/http/cors.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 import { answerWith } from '../../shared/relay/serving.ts';
-import { laterIdempotency, laterSearch, laterTurnStates } from './later-adapters.ts';
+import { laterIdempotency, laterKeyCounters, laterSearch, laterTurnStates } from './later-adapters.ts';
 
 export function answeringHandle(endpoint: Endpoint): HostedHandle {
   const environment = readEnvironment();
@@ -37,6 +37,7 @@ export function answeringHandle(endpoint: Endpoint): HostedHandle {
     transport,
     searchProvider: laterSearch({ transport, secrets }),
     quotas: dynamoQuotaStore(client, stack),
+    counters: laterKeyCounters({ client, stack }),
     health: new DynamoChannelHealth({ client, clock, stack, cooldowns: config.cooldowns }),
     idempotency: laterIdempotency({ client, clock, stack }),
     sealer: aesSealer(readSealKeys()),

@@ -5,6 +5,7 @@ import type { Clock } from '../../shared/relay/ports/clock.ts';
 import type { SearchSettings } from '../../shared/config/rows/settings.ts';
 import type { SearchProvider } from '../../shared/relay/ports/search-provider.ts';
 import type { IdempotencyStore } from '../../shared/relay/ports/stores/idempotency-store.ts';
+import type { KeyCounters } from '../../shared/relay/ports/stores/key-counters.ts';
 import type { TurnStateStore } from '../../shared/relay/ports/stores/turn-state-store.ts';
 
 export function laterTurnStates(parts: TurnStateStoreParts): TurnStateStore {
@@ -15,6 +16,21 @@ export function laterTurnStates(parts: TurnStateStoreParts): TurnStateStore {
   return {
     put: async (...turn) => (await load()).put(...turn),
     read: async (...turns) => (await load()).read(...turns),
+  };
+}
+
+export function laterKeyCounters({
+  client,
+  stack,
+}: Pick<TurnStateStoreParts, 'client' | 'stack'>): KeyCounters {
+  const load = async (): Promise<KeyCounters> => {
+    const file = await import('../../shared/adapters/dynamodb/runtime/dynamo-key-counters.ts');
+    return file.dynamoKeyCounters(client, stack);
+  };
+  return {
+    countCall: async (...call) => (await load()).countCall(...call),
+    hold: async (...held) => (await load()).hold(...held),
+    change: async (...changed) => (await load()).change(...changed),
   };
 }
 

@@ -2,22 +2,34 @@ import { type NanoYuan } from './amount.ts';
 import type { CacheCounts } from './cache-counts.ts';
 
 /**
- * An account's money and counters, in one item, so that every change is one conditional write. Invariant:
- * available + sum of open amounts + spent = granted.
+ * An account's money and counters, in one item, so that every change is one conditional write. A busy account
+ * has several such items, its parts, because one item takes only so many writes. Invariant of each part:
+ * available + sum of open amounts + spent = granted + moved.
  */
 export interface QuotaItem {
   account: string;
+  /** 0: the account's first item, which has all its money until it is split. */
+  part: number;
+  /** The number of parts that calls use, as of the last split or join of this account. */
+  parts: number;
   available: NanoYuan;
   spent: NanoYuan;
   granted: NanoYuan;
+  /** Received from other parts of the account, less what was given. Sums to zero over the parts. */
+  moved: NanoYuan;
   /** The number of closed reservations. The ledger has one row for each. */
   settled: number;
   open: Map<string, OpenEntry>;
   /** Calls counted on plan slots: `<item>@<first day>` -> calls. */
   plan: Map<string, number>;
-  /** Calls in flight of keys with a concurrency limit: key -> calls. */
+  /** Calls in flight of keys with a concurrency limit: key -> request ids. */
+  places: Map<string, ReadonlySet<string>>;
+  /** The same, as versions before parts counted it: key -> calls. Only their open entries still change it. */
   busy: Map<string, number>;
-  /** Keys with a rate limit: key -> calls in its latest minute. */
+  /**
+   * The latest minute of the account, under `accountRate`, if it has a limit. Versions before this one counted
+   * the minutes of keys here.
+   */
   rate: Map<string, RateCount>;
   /** The last close. The ledger row of that write is built from it. */
   last: CloseRecord | undefined;
@@ -27,11 +39,16 @@ export interface RateCount {
   /** Minutes since the epoch. */
   minute: number;
   count: number;
+  /** Input tokens of calls that began in it, and output tokens of calls that ended in it. */
+  tokens?: number | undefined;
 }
+
+/** The name of the account's own minute in `rate`, which no key can have. */
+export const accountRate = 'account';
 
 /** An open reservation, with everything that is needed to close it. */
 export interface OpenEntry {
-  /** Unix seconds: deadline of the invocation that holds the reservation. */
+  /** Unix seconds: the end of the lease. The call renews it while it runs. */
   until: number;
   /** The amount taken from `available`. */
   amount: NanoYuan;
@@ -44,7 +61,9 @@ export interface OpenEntry {
   price: string;
   /** The plan slot that counts this call; empty: none. */
   slot: string;
-  /** The key has a concurrency limit, so the close decrements the key's count of calls in flight. */
+  /** The period of the key's budget that holds the amount too; absent: none. */
+  budget?: string | undefined;
+  /** Opened by a version before parts, which counted the call in `busy`: the close decrements that. */
   busy: boolean;
   official: boolean;
   /** The entry only occupies the id, so that a late reserve with the same id fails. */
@@ -85,16 +104,18 @@ export interface CloseRecord {
   price?: string | undefined;
 }
 
-export const openEntriesMax = 100;
-
-export const emptyQuota = (account: string): QuotaItem => ({
+export const emptyQuota = (account: string, part = 0): QuotaItem => ({
   account,
+  part,
+  parts: 1,
   available: 0n,
   spent: 0n,
   granted: 0n,
+  moved: 0n,
   settled: 0,
   open: new Map(),
   plan: new Map(),
+  places: new Map(),
   busy: new Map(),
   rate: new Map(),
   last: undefined,
@@ -106,6 +127,6 @@ export const reservedOf = ({ open }: QuotaItem): NanoYuan =>
 
 /** The difference from the invariant of `QuotaItem`; undefined: the item is balanced. */
 export function imbalance(item: QuotaItem): NanoYuan | undefined {
-  const difference = item.available + reservedOf(item) + item.spent - item.granted;
+  const difference = item.available + reservedOf(item) + item.spent - item.granted - item.moved;
   return difference === 0n ? undefined : difference;
 }

@@ -1,32 +1,77 @@
 import type { NanoYuan } from './amount.ts';
 import type { CloseRecord, OpenEntry } from './quota-item.ts';
 
-/** One conditional write that opens a reservation. It takes effect completely or not at all. */
-export interface ReserveWrite {
+/** The item that a write changes. */
+export interface PartOfAccount {
   account: string;
+  /** Absent: 0, the only part of most accounts. */
+  part?: number | undefined;
+}
+
+/** One conditional write that opens a reservation. It takes effect completely or not at all. */
+export interface ReserveWrite extends PartOfAccount {
   id: string;
   entry: OpenEntry;
-  /** The write is refused if less is available. At least the entry's amount; absent: the amount. */
+  /** The balance that the write needs, if that is more than it takes. */
   atLeast?: NanoYuan | undefined;
+  /** The limits below are shares over so many parts; refused if the account has another number by now. */
+  parts?: number | undefined;
+  /** The account's limit of open entries in this part. */
+  openMax?: number | undefined;
   /** The plan slot that counts the call; `limit` null: unlimited. */
   slot?: { key: string; staleKey: string; limit: number | null } | undefined;
-  /** The key's concurrency limit. */
-  busy?: { key: string; max: number } | undefined;
-  /** The key's rate limit. `starts`: the write assumes that this call is the first of its minute. */
-  rate?: { key: string; minute: number; max: number; starts: boolean } | undefined;
+  /** The key's concurrency limit in this part. */
+  place?: { key: string; max: number } | undefined;
+  /** The account's limits of calls and tokens a minute in this part. */
+  rate?: RateWrite | undefined;
+}
+
+export interface RateWrite {
+  minute: number;
+  /** Absent: no limit. */
+  max?: number | undefined;
+  tokensMax?: number | undefined;
+  /** Tokens of the call's input. */
+  tokens: number;
+  /** The write assumes that this call is the first of its minute. */
+  starts: boolean;
 }
 
 /**
  * One conditional write that closes a reservation. It reverses exactly what the entry lists, and adds the
  * charge to `spent`.
  */
-export interface CloseWrite {
-  account: string;
+export interface CloseWrite extends PartOfAccount {
   id: string;
   entry: OpenEntry;
   /** Remove the call from its plan slot's count, because it failed without output. */
   releaseSlot: boolean;
   closeRecord: CloseRecord;
+  /** Tokens of the call's output, for an account with a limit of tokens a minute. */
+  rateTokens?: number | undefined;
+  /** Refused if the lease was renewed since the entry was read: the call still runs. */
+  ifNotRenewed?: boolean | undefined;
+}
+
+/** One conditional write that puts an entry of amount 0 under an id that is not open. */
+export interface TombstoneWrite extends PartOfAccount {
+  id: string;
+  entry: OpenEntry;
+}
+
+/** One conditional write that prolongs the lease of an open entry. */
+export interface RenewWrite extends PartOfAccount {
+  id: string;
+  entry: OpenEntry;
+  /** Unix seconds. */
+  until: number;
+}
+
+/** One conditional write that frees places of a key whose calls no longer run. */
+export interface FreePlacesWrite extends PartOfAccount {
+  key: string;
+  /** Request ids, with the end of their lease as read; undefined: nothing was open under the id. */
+  lapsed: ReadonlyMap<string, number | undefined>;
 }
 
 /** The amount that a close returns to `available`; negative if the call cost more than was reserved. */

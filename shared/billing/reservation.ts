@@ -1,7 +1,7 @@
 import { larger, smaller, type NanoYuan } from './amount.ts';
 import type { PlanSlot } from './plans/plan-slots.ts';
 import { mostCost, mostRates, type Price } from './price.ts';
-import { openEntriesMax, reservedOf, type QuotaItem } from './quota-item.ts';
+import { accountRate, reservedOf, type QuotaItem } from './quota-item.ts';
 
 /** The estimated size of a call, before the upstream is called. Token counts are whole. */
 export interface CallEstimate {
@@ -27,8 +27,15 @@ export interface ReserveNeed {
   slots: readonly PlanSlot[];
   estimate: CallEstimate;
   key: string;
+  /** How many calls of the key may run at once. */
   maxConcurrency?: number | undefined;
-  rpm?: number | undefined;
+  /** How many calls of the account may run at once. */
+  accountConcurrency?: number | undefined;
+  /** The account's limits a minute. */
+  accountRpm?: number | undefined;
+  accountTpm?: number | undefined;
+  /** What is left of the key's budget. Absent: it has none. */
+  budgetLeft?: NanoYuan | undefined;
   /** Minutes since the epoch. */
   minute: number;
   /** Reserve neither an amount nor a plan slot: official calls, and free calls of keys with limits. */
@@ -43,13 +50,16 @@ export interface Payment {
   atLeast: NanoYuan;
   /** Output tokens per answer that the amount covers; undefined: as many as requested. */
   limitedTo?: number | undefined;
+  /** What lowered the limit. */
+  limitedBy?: 'balance' | 'budget' | undefined;
 }
 
 /** `reserved`: calls under way hold what this call needs, so it may be made later. */
 export type ReserveRefusal =
   | { reason: 'quota' | 'reserved'; available: NanoYuan; need: NanoYuan }
   | { reason: 'concurrency' }
-  | { reason: 'rate' }
+  | { reason: 'budget'; left: NanoYuan; need: NanoYuan; isShared?: boolean }
+  | { reason: 'rate' | 'account_rpm' | 'account_tpm' }
   | { reason: 'open_entries' };
 
 /** `lastTry`: others took what this call wanted each time, so it is content with the least that it needs. */
@@ -62,18 +72,23 @@ export function amountOf(price: Price, { inputTokensMax, n, outputTokensMax }: C
   return mostCost(price, inputTokensMax, n * outputTokensMax);
 }
 
-/** Decides how to pay for a call, based on the known state of the item, or why to refuse it. */
+/**
+ * Decides how to pay for a call, based on the known state of a part of the account, or why to refuse it. The
+ * limits of the need are those of the part.
+ */
 export function planReserve(
   need: ReserveNeed,
   item: QuotaItem,
   { lastTry = false }: ReserveTry = {},
 ): Payment | ReserveRefusal {
-  if (item.open.size >= openEntriesMax) return { reason: 'open_entries' };
-  if (need.maxConcurrency !== undefined && (item.busy.get(need.key) ?? 0) >= need.maxConcurrency)
+  if (item.open.size >= (need.accountConcurrency ?? Infinity)) return { reason: 'open_entries' };
+  if ((item.places.get(need.key)?.size ?? 0) >= (need.maxConcurrency ?? Infinity))
     return { reason: 'concurrency' };
-  const rate = item.rate.get(need.key);
-  if (need.rpm !== undefined && rate && rate.minute >= need.minute && rate.count >= need.rpm)
-    return { reason: 'rate' };
+  const rate = item.rate.get(accountRate);
+  if (rate && rate.minute >= need.minute) {
+    if (rate.count >= (need.accountRpm ?? Infinity)) return { reason: 'account_rpm' };
+    if ((rate.tokens ?? 0) >= (need.accountTpm ?? Infinity)) return { reason: 'account_tpm' };
+  }
   if (need.takesNothing) return nothing;
   const slot = need.slots.find(({ key, limit }) => limit === null || (item.plan.get(key) ?? 0) < limit);
   return slot ? { slot, ...nothing } : payFromBalance(need, item, lastTry);
@@ -82,24 +97,35 @@ export function planReserve(
 const nothing = { amount: 0n, atLeast: 0n } as const;
 
 /**
- * A call holds at most half of what is free, so that one call does not silence all others, but never less than
- * it needs for the fewest tokens. A limit that the client asked for is held whole.
+ * A call holds at most half of what is free, of the balance and of the key's budget, so that one call does not
+ * silence all others, but never less than it needs for the fewest tokens. A limit that the client asked for is held
+ * whole.
  */
 function payFromBalance(need: ReserveNeed, item: QuotaItem, lastTry: boolean): Payment | ReserveRefusal {
-  const { price, estimate } = need;
+  const { price, estimate, budgetLeft } = need;
   const most = amountOf(price, estimate);
   if (most === 0n) return nothing;
   const { available } = item;
   const perToken = outputRate(need) > 0n;
   const least = perToken ? amountOf(price, { ...estimate, outputTokensMax: leastOf(estimate) }) : most;
+  if (budgetLeft !== undefined && budgetLeft < least)
+    return { reason: 'budget', left: budgetLeft, need: least };
   if (available < least)
     return { reason: available + reservedOf(item) < least ? 'quota' : 'reserved', available, need: least };
   const isWhole = !perToken || estimate.heldWhole;
-  if (isWhole && available >= most) return { amount: most, atLeast: most };
-  const half = lastTry ? least : larger(least, available / 2n);
-  const amount = smaller(most, half);
-  const atLeast = amount === least ? least : 2n * amount;
-  return amount === most ? { amount, atLeast } : { amount, atLeast, limitedTo: tokensFor(need, amount) };
+  // What is free of a split account is about as much in each of its parts.
+  const parts = BigInt(item.parts);
+  const shareOfFree = (free: NanoYuan, copies: bigint): NanoYuan => {
+    if (isWhole && free >= most) return most;
+    return smaller(most, lastTry ? least : larger(least, smaller(free, (free * copies) / 2n)));
+  };
+  const ofBalance = shareOfFree(available, parts);
+  const amount = budgetLeft === undefined ? ofBalance : smaller(ofBalance, shareOfFree(budgetLeft, 1n));
+  const leavesNone = amount === least || (isWhole && amount === most);
+  const atLeast = leavesNone ? amount : larger(amount, (2n * amount) / parts);
+  if (amount === most) return { amount, atLeast };
+  const limitedBy = amount < ofBalance ? 'budget' : 'balance';
+  return { amount, atLeast, limitedTo: tokensFor(need, amount), limitedBy };
 }
 
 const leastOf = ({ outputTokensMax, outputTokensLeast }: CallEstimate): number =>

@@ -4,8 +4,10 @@ import {
   entryAttribute,
   closeRecordAttribute,
   numberAttribute,
+  placesName,
   quotaOf,
 } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import { partKey } from '../../shared/adapters/dynamodb/quotas/part-keys.ts';
 import type { Attributes } from '../../shared/adapters/dynamodb/attributes.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
@@ -24,8 +26,8 @@ export async function openDynamoStore(): Promise<OpenedStore & AsyncDisposable &
     async put(item) {
       await client.send(new PutItemCommand({ TableName, Item: attributesOf(item) }));
     },
-    async read(account) {
-      const Key = { account: { S: account } };
+    async read(account, part) {
+      const Key = partKey({ account, part });
       const { Item } = await client.send(new GetItemCommand({ TableName, Key, ConsistentRead: true }));
       return Item && quotaOf(Item);
     },
@@ -37,7 +39,11 @@ export async function openDynamoStore(): Promise<OpenedStore & AsyncDisposable &
 }
 
 export const attributesOf = (item: QuotaItem): Attributes => ({
-  account: { S: item.account },
+  ...partKey(item),
+  ...(item.part > 0 && { part: numberAttribute(item.part) }),
+  ...(item.parts > 1 && { parts: numberAttribute(item.parts) }),
+  ...(item.moved !== 0n && { moved: numberAttribute(item.moved) }),
+  ...Object.fromEntries([...item.places].map(([key, ids]) => [placesName(key), { SS: [...ids] }])),
   available: numberAttribute(item.available),
   spent: numberAttribute(item.spent),
   granted: numberAttribute(item.granted),
@@ -45,8 +51,8 @@ export const attributesOf = (item: QuotaItem): Attributes => ({
   open: mapAttribute(item.open, entryAttribute),
   plan: mapAttribute(item.plan, numberAttribute),
   busy: mapAttribute(item.busy, numberAttribute),
-  rate: mapAttribute(item.rate, ({ minute, count }) => ({
-    M: { minute: numberAttribute(minute), count: numberAttribute(count) },
+  rate: mapAttribute(item.rate, ({ minute, count, tokens = 0 }) => ({
+    M: { minute: numberAttribute(minute), count: numberAttribute(count), tokens: numberAttribute(tokens) },
   })),
   ...(item.last && { last: closeRecordAttribute(item.last) }),
 });

@@ -9,8 +9,8 @@ import { closeOf, entryOf, itemOf, minute, reserveOf, slot } from './quota-store
 
 /** What a reply tells: a store may hold more in its hands. */
 function words(reply: unknown): unknown {
-  const { done, item, returned } = (reply ?? {}) as Record<string, unknown>;
-  return { done, item, returned };
+  const { done, item } = (reply ?? {}) as Record<string, unknown>;
+  return { done, item };
 }
 
 type Act = (store: QuotaStore, account: string) => Promise<unknown>;
@@ -26,6 +26,8 @@ const slots = fc
 const rates = fc.record({
   minute: fc.integer({ min: minute, max: minute + 2 }),
   max: fc.integer({ min: 0, max: 2 }),
+  tokensMax: maybe(fc.nat(3)),
+  tokens: fc.nat(2),
   starts: fc.boolean(),
 });
 
@@ -35,37 +37,57 @@ const shapes = fc.record({
   key: keys,
   amount: amounts,
   slot: maybe(slots),
-  busyMax: maybe(fc.nat(2)),
+  placeMax: maybe(fc.nat(2)),
   rate: maybe(rates),
 });
 
-const reserves = shapes.map(({ id, key, amount, slot, busyMax, rate }): [string, Act] => {
-  const busy = busyMax === undefined ? undefined : { key, max: busyMax };
+const reserves = shapes.map(({ id, key, amount, slot, placeMax, rate }): [string, Act] => {
+  const place = placeMax === undefined ? undefined : { key, max: placeMax };
   const write = (account: string) => {
-    const { entry, ...rest } = reserveOf(account, { id, amount, slot, busy });
-    return { ...rest, entry: { ...entry, key }, rate: rate && { key, ...rate } };
+    const { entry, ...rest } = reserveOf(account, { id, amount, slot, place });
+    return { ...rest, entry: { ...entry, key }, rate };
   };
   return [`reserve ${id}`, (store, account) => store.reserve(write(account))];
 });
 
 const kinds = fc.constantFrom<CloseKind[]>('settled', 'released', 'expired', 'cancelled');
 const closes = fc
-  .record({ id: ids, charge: amounts, kind: kinds, releaseSlot: fc.boolean(), late: fc.boolean() })
-  .map(({ id, charge, kind, releaseSlot, late }): [string, Act] => [
+  .record({
+    id: ids,
+    charge: amounts,
+    kind: kinds,
+    releaseSlot: fc.boolean(),
+    late: fc.boolean(),
+    ifNotRenewed: fc.boolean(),
+  })
+  .map(({ id, charge, kind, releaseSlot, late, ifNotRenewed }): [string, Act] => [
     `close ${id}`,
     async (store, account) => {
       // As the reservations do it: with the entry that was opened, seen in a refused write.
       const seen = await store.reserve(reserveOf(account, { id, amount: 10n ** 30n }));
       const open = seen.done ? undefined : seen.item?.open.get(id);
       const entry = open && !late ? open : entryOf({ amount: 5n, tombstone: open?.tombstone === false });
-      return store.close(closeOf(account, { id, entry, charge, kind, releaseSlot }));
+      return store.close({ ...closeOf(account, { id, entry, charge, kind, releaseSlot }), ifNotRenewed });
     },
   ]);
 
 const tombstones = ids.map((id): [string, Act] => [
   `tombstone ${id}`,
-  (store, account) => store.tombstone(account, id, entryOf({ tombstone: true })),
+  (store, account) => store.tombstone({ account, id, entry: entryOf({ tombstone: true }) }),
 ]);
+const renewals = fc
+  .record({ id: ids, tombstone: fc.boolean(), until: fc.constantFrom(1, 2) })
+  .map(({ id, tombstone, until }): [string, Act] => [
+    `renew ${id}`,
+    (store, account) => store.renew({ account, id, entry: entryOf({ tombstone }), until }),
+  ]);
+const frees = fc
+  .record({ key: keys, ids: fc.uniqueArray(ids, { minLength: 1 }), until: fc.constantFrom(undefined, 1) })
+  .map(({ key, ids: lapsedIds, until }): [string, Act] => [
+    `free ${lapsedIds.join(' ')} of ${key}`,
+    (store, account) =>
+      store.freePlaces({ account, key, lapsed: new Map(lapsedIds.map((id) => [id, until])) }),
+  ]);
 const creates = fc.constant<[string, Act]>(['create', (store, account) => store.create(account)]);
 
 const sequences = fc.array(
@@ -73,6 +95,8 @@ const sequences = fc.array(
     { weight: 6, arbitrary: reserves },
     { weight: 5, arbitrary: closes },
     { weight: 1, arbitrary: tombstones },
+    { weight: 2, arbitrary: renewals },
+    { weight: 2, arbitrary: frees },
     { weight: 1, arbitrary: creates },
   ),
   { minLength: 1, maxLength: 20 },

@@ -12,7 +12,7 @@ import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts'
 export interface OpenedStore {
   store: QuotaStore;
   put(item: QuotaItem): Promise<void>;
-  read(account: string): Promise<QuotaItem | undefined>;
+  read(account: string, part?: number): Promise<QuotaItem | undefined>;
 }
 
 export const key = '0123456789ab';
@@ -43,9 +43,9 @@ export function itemOf(account: string, given: Partial<QuotaItem>): QuotaItem {
 
 export type ReserveWish = Omit<Partial<ReserveWrite>, 'account'> & { amount?: bigint };
 
-/** A reserve of `amount` under `id`; its entry says of slot and busy what the write says. */
+/** A reserve of `amount` under `id`; its entry says of the slot what the write says. */
 export function reserveOf(account: string, { amount = 0n, ...wish }: ReserveWish): ReserveWrite {
-  const entry = entryOf({ amount, slot: wish.slot?.key ?? '', busy: wish.busy !== undefined });
+  const entry = entryOf({ amount, slot: wish.slot?.key ?? '' });
   return { account, id: 'call', entry, ...wish };
 }
 

@@ -1,4 +1,4 @@
-import { MemoryQuotaStore } from '../support/memory-quota-store.ts';
+import { MemoryQuotaStore, nameOf } from '../support/memory-quota-store.ts';
 import { openDynamoStore } from './quota-store-dynamo.ts';
 import { quotaStoreContract } from './quota-store.ts';
 
@@ -6,8 +6,8 @@ quotaStoreContract('in memory', async () => {
   const store = new MemoryQuotaStore();
   return {
     store,
-    put: async (item) => void store.items.set(item.account, item),
-    read: async (account) => store.items.get(account),
+    put: async (item) => void store.items.set(nameOf(item), item),
+    read: async (account, part) => store.items.get(nameOf({ account, part })),
     [Symbol.asyncDispose]: async () => {},
   };
 });

@@ -1,12 +1,13 @@
 /** The contract of the quota store: what every implementation of it does, case by case. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { imbalance, openEntriesMax, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { accountRate, imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import {
   closeOf,
   entryOf,
   itemOf,
   key,
   minute,
+  now,
   reserveOf,
   slot,
   type OpenedStore,
@@ -16,11 +17,13 @@ import {
 type Given = Partial<QuotaItem>;
 
 const counted = (name: string, count: number) => new Map([[name, count]]);
-const rated = (at: number, count: number) => new Map([[key, { minute: at, count }]]);
+const placed = (...ids: string[]) => new Map([[key, new Set(ids)]]);
+const rated = (at: number, count: number, tokens = count) =>
+  new Map([[accountRate, { minute: at, count, tokens }]]);
 const openEntries = (count: number) =>
   new Map(Array.from({ length: count }, (_, index) => [`open${index}`, entryOf()]));
 const huge = 10n ** 24n + 7n;
-const rate = (max: number, starts: boolean, at = minute) => ({ key, minute: at, max, starts });
+const rate = (max: number, starts: boolean, at = minute) => ({ minute: at, max, starts, tokens: 1 });
 
 /** What is given, what is asked for, and what a done reserve shows. */
 const admitted: [string, Given, ReserveWish, object][] = [
@@ -28,15 +31,39 @@ const admitted: [string, Given, ReserveWish, object][] = [
   ['nothing, of an account that is in debt', { available: -5n }, {}, { available: -5n }],
   ['nothing, of an empty account', {}, {}, { available: 0n }],
   ['amounts no float can hold', { available: huge }, { amount: huge - 3n }, { available: 3n }],
-  ['the hundredth place', { available: 1n, open: openEntries(99) }, { amount: 1n }, { available: 0n }],
-  ['the first call on a plan slot', {}, { slot: slot(1) }, { slotCount: 1 }],
-  ['the last call on a plan slot', { plan: counted(slot(9).key, 8) }, { slot: slot(9) }, { slotCount: 9 }],
-  ['a call on an endless slot', { plan: counted(slot(0).key, 70) }, { slot: slot(null) }, { slotCount: 71 }],
-  ['the first place of a key', {}, { busy: { key, max: 1 } }, { available: 0n }],
-  ['the last place of a key', { busy: counted(key, 2) }, { busy: { key, max: 3 } }, { available: 0n }],
-  ['a key’s first call', {}, { rate: rate(1, true) }, { rateCount: 1 }],
-  ['a key’s next call', { rate: rated(minute, 1) }, { rate: rate(2, false) }, { rateCount: 2 }],
-  ['a new minute', { rate: rated(minute - 1, 9) }, { rate: rate(9, true) }, { rateCount: 1 }],
+  ['the last entry below a bound', { open: openEntries(99) }, { openMax: 100 }, { available: 0n }],
+  ['any number of entries without a bound', { open: openEntries(150) }, {}, { available: 0n }],
+  ['what leaves enough', { available: 9n }, { amount: 3n, atLeast: 9n }, { available: 6n }],
+  ['an account that was never split', {}, { parts: 1 }, { available: 0n }],
+  ['an account split as thought', { parts: 4 }, { parts: 4 }, { parts: 4 }],
+  ['the first call on a plan slot', {}, { slot: slot(1) }, { plan: counted(slot(1).key, 1) }],
+  [
+    'the last call on a plan slot',
+    { plan: counted(slot(9).key, 8) },
+    { slot: slot(9) },
+    { plan: counted(slot(9).key, 9) },
+  ],
+  [
+    'a call on an endless slot',
+    { plan: counted(slot(0).key, 70) },
+    { slot: slot(null) },
+    { plan: counted(slot(0).key, 71) },
+  ],
+  ['the first place of a key', {}, { place: { key, max: 1 } }, { places: placed('call') }],
+  [
+    'the last place of a key',
+    { places: placed('a', 'b') },
+    { place: { key, max: 3 } },
+    { places: placed('a', 'b', 'call') },
+  ],
+  ['an account’s first call of a minute', {}, { rate: rate(1, true) }, { rate: rated(minute, 1) }],
+  [
+    'an account’s next call',
+    { rate: rated(minute, 1) },
+    { rate: rate(2, false) },
+    { rate: rated(minute, 2) },
+  ],
+  ['a new minute', { rate: rated(minute - 1, 9) }, { rate: rate(9, true) }, { rate: rated(minute, 1) }],
 ];
 
 const refused: [string, Given | undefined, ReserveWish][] = [
@@ -44,14 +71,28 @@ const refused: [string, Given | undefined, ReserveWish][] = [
   ['a unit more than the balance', { available: 9n }, { amount: 10n }],
   ['one unit, of an account that is in debt', { available: -1n }, { amount: 1n }],
   ['a unit too many for a float to see', { available: huge }, { amount: huge + 1n }],
-  ['the hundred and first place', { available: 1n, open: openEntries(openEntriesMax) }, { amount: 1n }],
+  ['one entry more than a bound', { available: 1n, open: openEntries(100) }, { amount: 1n, openMax: 100 }],
+  ['what leaves too little', { available: 8n }, { amount: 3n, atLeast: 9n }],
+  ['a share of an account that was split', { parts: 4 }, { parts: 1 }],
+  ['a share of an account that was joined', {}, { parts: 4 }],
   ['an id that is open', { available: 9n, open: new Map([['call', entryOf()]]) }, { amount: 1n }],
   ['the id of a tombstone', { open: new Map([['call', entryOf({ tombstone: true })]]) }, {}],
   ['a full plan slot', { plan: counted(slot(9).key, 9) }, { slot: slot(9) }],
   ['a plan slot of none', {}, { slot: slot(0) }],
-  ['a key at its limit', { busy: counted(key, 3) }, { busy: { key, max: 3 } }],
-  ['a key that may make no call', {}, { busy: { key, max: 0 } }],
+  ['a key at its limit', { places: placed('a', 'b', 'c') }, { place: { key, max: 3 } }],
+  ['a key that may make no call', {}, { place: { key, max: 0 } }],
   ['a full minute', { rate: rated(minute, 2) }, { rate: rate(2, false) }],
+  [
+    'a minute whose tokens are used',
+    { rate: rated(minute, 1, 5) },
+    { rate: { ...rate(9, false), tokensMax: 5 } },
+  ],
+  ['a share of no calls', {}, { rate: rate(0, true) }],
+  [
+    'a share of no calls in a minute that was counted ahead',
+    { rate: rated(minute + 1, 0) },
+    { rate: rate(0, true) },
+  ],
   ['a minute that another call began', { rate: rated(minute, 1) }, { rate: rate(9, true) }],
   ['a minute that nobody began', {}, { rate: rate(9, false) }],
   ['the next call of a minute that is over', { rate: rated(minute - 1, 1) }, { rate: rate(9, false) }],
@@ -90,8 +131,9 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         const before = await item();
         const write = reserveOf(account, wish);
         const reply = await opened.store.reserve(write);
-        expect(reply).toMatchObject({ done: true, returned });
         const after = await item();
+        expect(reply).toEqual({ done: true, item: after });
+        expect(after).toMatchObject(returned);
         expect(after.open).toEqual(new Map([...before.open, ['call', write.entry]]));
         expect(after.available).toBe(before.available - write.entry.amount);
         expect(after).toMatchObject({
@@ -99,8 +141,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
           granted: before.granted,
           settled: before.settled,
         });
-        const places = wish.busy ? 1 : 0;
-        expect(after.busy.get(key) ?? 0).toBe((before.busy.get(key) ?? 0) + places);
+        expect(after.places.get(key)?.has('call') ?? false).toBe(wish.place !== undefined);
       });
 
       test.each(refused)('refuses %s, changes nothing, and shows the item', async (_, given, wish) => {
@@ -112,12 +153,12 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
       });
 
       test('counts on slot, key and minute at once, and forgets the slot of two months ago', async () => {
-        const wish = { amount: 1n, slot: slot(5), busy: { key, max: 2 }, rate: rate(5, true) };
+        const wish = { amount: 1n, slot: slot(5), place: { key, max: 2 }, rate: rate(5, true) };
         await give({ available: 4n, plan: counted(slot(5).staleKey, 3) });
         await opened.store.reserve(reserveOf(account, wish));
         const after = await item();
         expect(after.plan).toEqual(counted(slot(5).key, 1));
-        expect(after.busy).toEqual(counted(key, 1));
+        expect(after.places).toEqual(placed('call'));
         expect(after.rate).toEqual(rated(minute, 1));
       });
 
@@ -178,20 +219,25 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         ['frees the place of its key, and leaves the slot counted', false, 3],
         ['releases the slot that it took', true, 2],
       ])('%s', async (_, releaseSlot, left) => {
-        await give({ plan: counted(slot(9).key, 2), busy: counted(key, 1) });
-        const write = reserveOf(account, { slot: slot(9), busy: { key, max: 2 } });
+        await give({ plan: counted(slot(9).key, 2), places: placed('other') });
+        const write = reserveOf(account, { slot: slot(9), place: { key, max: 2 } });
         await opened.store.reserve(write);
         await opened.store.close(closeOf(account, { entry: write.entry, releaseSlot }));
         const after = await item();
         expect(after.plan).toEqual(counted(slot(9).key, left));
-        expect(after.busy).toEqual(counted(key, 1));
+        expect(after.places).toEqual(placed('other'));
       });
 
       test.each([
         ['a slot', 'a close that releases it', { releaseSlot: true }],
         ['a place', 'a close', {}],
       ])('takes %s only from what the entry names: %s touches no other counter', async (_, __, wish) => {
-        const given = { plan: counted(slot(9).key, 2), busy: counted(key, 1), rate: rated(minute, 1) };
+        const given = {
+          plan: counted(slot(9).key, 2),
+          places: placed('other'),
+          busy: counted(key, 1),
+          rate: rated(minute, 1),
+        };
         await give({ ...given, open: new Map([['call', entryOf()]]) });
         await opened.store.close(closeOf(account, { entry: entryOf(), ...wish }));
         expect(await item()).toMatchObject(given);
@@ -240,10 +286,12 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
     describe('tombstone', () => {
       const stone = entryOf({ tombstone: true, input: 0n });
 
-      test('takes an id, also the hundred and first, and its close leaves nothing', async () => {
-        await give({ available: 3n, open: openEntries(openEntriesMax) });
+      test('takes an id, of whatever many, and its close leaves nothing', async () => {
+        await give({ available: 3n, open: openEntries(150) });
         const before = await item();
-        expect(await opened.store.tombstone(account, 'call', stone)).toMatchObject({ done: true });
+        expect(await opened.store.tombstone({ account, id: 'call', entry: stone })).toMatchObject({
+          done: true,
+        });
         expect((await item()).open.get('call')).toEqual(stone);
         await opened.store.close(closeOf(account, { entry: stone, kind: 'cancelled' }));
         const { last, ...after } = await item();
@@ -254,23 +302,119 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
       test('of an id that is open is refused, and shows the entry', async () => {
         const entry = entryOf({ amount: 2n });
         await give({ open: new Map([['call', entry]]) });
-        const reply = await opened.store.tombstone(account, 'call', stone);
+        const reply = await opened.store.tombstone({ account, id: 'call', entry: stone });
         expect(reply.done ? undefined : reply.item?.open.get('call')).toEqual(entry);
         expect((await item()).open.get('call')).toEqual(entry);
       });
 
       test('of an account without an item is refused, and makes none', async () => {
-        const reply = await opened.store.tombstone(account, 'call', stone);
+        const reply = await opened.store.tombstone({ account, id: 'call', entry: stone });
         expect(reply).toEqual({ done: false, item: undefined });
         expect(await opened.read(account)).toBeUndefined();
       });
+    });
+
+    describe('a close of an entry of a version before parts', () => {
+      test('counts its key down, as that version counted it up', async () => {
+        const entry = entryOf({ busy: true });
+        await give({ busy: counted(key, 2), open: new Map([['call', entry]]) });
+        await opened.store.close(closeOf(account, { entry }));
+        expect((await item()).busy).toEqual(counted(key, 1));
+      });
+    });
+
+    describe('renew', () => {
+      const until = now + 900;
+      test('moves the end of the lease and nothing else', async () => {
+        const entry = entryOf({ amount: 2n });
+        await give({ open: new Map([['call', entry]]), places: placed('call') });
+        const before = await item();
+        expect(await opened.store.renew({ account, id: 'call', entry, until })).toMatchObject({ done: true });
+        expect(await item()).toEqual({ ...before, open: new Map([['call', { ...entry, until }]]) });
+      });
+
+      test.each([
+        ['a closed reservation', new Map()],
+        ['a tombstone', new Map([['call', entryOf({ tombstone: true })]])],
+      ])('of %s is refused', async (_, open) => {
+        await give({ open });
+        const before = await item();
+        const reply = await opened.store.renew({ account, id: 'call', entry: entryOf(), until });
+        expect(reply).toEqual({ done: false, item: before });
+        expect(await item()).toEqual(before);
+      });
+
+      test('wins over a close that read the lease before, and loses to none that the call makes', async () => {
+        const entry = entryOf({ amount: 2n });
+        await give({ open: new Map([['call', entry]]) });
+        await opened.store.renew({ account, id: 'call', entry, until });
+        const close = closeOf(account, { entry, kind: 'expired' });
+        expect(await opened.store.close({ ...close, ifNotRenewed: true })).toMatchObject({ done: false });
+        expect(await opened.store.close(close)).toMatchObject({ done: true });
+      });
+    });
+
+    describe('freePlaces', () => {
+      const lapsed = new Map([
+        ['gone', undefined],
+        ['old', now - 1],
+      ]);
+      const crashed = {
+        places: placed('gone', 'old', 'runs'),
+        open: new Map([['old', entryOf({ until: now - 1 })]]),
+      };
+
+      test('frees the places of calls that are gone or whose lease lapsed, once', async () => {
+        await give(crashed);
+        const write = { account, key, lapsed };
+        expect(await opened.store.freePlaces(write)).toMatchObject({ done: true });
+        expect((await item()).places).toEqual(placed('runs'));
+        expect(await opened.store.freePlaces(write)).toMatchObject({ done: true });
+        expect((await item()).places).toEqual(placed('runs'));
+        expect((await item()).open).toEqual(crashed.open);
+      });
+
+      test.each([
+        ['was renewed since', { open: new Map([['old', entryOf({ until: now + 60 })]]) }],
+        ['was opened since', { open: new Map([...crashed.open, ['gone', entryOf()]]) }],
+      ])('frees nothing if one of them %s', async (_, given) => {
+        await give({ ...crashed, ...given });
+        const before = await item();
+        expect(await opened.store.freePlaces({ account, key, lapsed })).toEqual({
+          done: false,
+          item: before,
+        });
+        expect(await item()).toEqual(before);
+      });
+    });
+
+    test('every write on a further part leaves the account’s first item alone', async () => {
+      await give({ available: 5n });
+      const part = 3;
+      const of = { account, part };
+      await opened.put({ ...itemOf(account, { available: 9n }), part, parts: 4, granted: 0n, moved: 9n });
+      const before = await item();
+      const write = { ...reserveOf(account, { amount: 4n, place: { key, max: 1 }, parts: 4 }), part };
+      expect(await opened.store.reserve(write)).toMatchObject({
+        done: true,
+        item: { account, part, available: 5n },
+      });
+      const { entry } = write;
+      await opened.store.renew({ ...of, id: 'call', entry, until: now });
+      await opened.store.close({ ...closeOf(account, { entry, charge: 1n }), part });
+      await opened.store.tombstone({ ...of, id: 'late', entry: entryOf({ tombstone: true }) });
+      const after = await opened.read(account, part);
+      expect(after).toMatchObject({ account, part, parts: 4, available: 8n, spent: 1n, moved: 9n });
+      expect(after && imbalance(after)).toBeUndefined();
+      expect([...(after?.open.keys() ?? [])]).toEqual(['late']);
+      expect(await item()).toEqual(before);
     });
 
     describe('create', () => {
       test('makes an empty item that a reserve can use', async () => {
         await opened.store.create(account);
         expect(await item()).toEqual(itemOf(account, {}));
-        const wish = { slot: slot(1), busy: { key, max: 1 }, rate: rate(1, true) };
+        const wish = { slot: slot(1), place: { key, max: 1 }, rate: rate(1, true) };
         expect(await opened.store.reserve(reserveOf(account, wish))).toMatchObject({ done: true });
       });
 

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { auditLedger } from '../../shared/operate/ledger/audit-ledger.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 const first = idAt('2026-11-10T10:00:00Z');
@@ -167,6 +168,16 @@ describe('an audit of many accounts', () => {
     expect(run.output).toMatch(/^c: /m);
     expect(run.output).toMatch(/^d: /m);
     expect(run.errors).toContain('in 2 accounts');
+  });
+
+  it('that breaks off says where to go on', async () => {
+    const ports = await rig.ports();
+    await rig.grant('broken', '1');
+    const quota = async (account: string) =>
+      account === 'broken' ? Promise.reject(new Error('the network is down')) : ports.ledger.quota(account);
+    const progress = { rowsRead: () => {}, auditing: () => {}, waitingFor: () => {} };
+    const run = auditLedger({ ...ports, ledger: { ...ports.ledger, quota } }, { waitMs: 0 }, progress);
+    await expect(run).rejects.toThrow("the network is down; go on with --from 'broken'");
   });
 
   it('counts a row whose account has neither an item nor a grant', async () => {

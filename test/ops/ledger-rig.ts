@@ -155,6 +155,6 @@ export class LedgerRig {
       releaseSlot: whole.kind === 'released',
       closeRecord: whole,
     });
-    await this.#keepLedger([{ account, before, after: await this.item(account) }]);
+    await this.#keepLedger([{ item: account, account, before, after: await this.item(account) }]);
   }
 }

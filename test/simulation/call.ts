@@ -9,7 +9,7 @@ import type { Server } from './server.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import { hold } from './watch.ts';
 
-export const requestSeconds = 60;
+export const requestSeconds = 150;
 /** The host's own reserve: an invocation that is not frozen is over by then, its settle included. */
 const longestCallMs = requestSeconds * 1000;
 

@@ -37,14 +37,18 @@ export class Environment implements Clock {
     return this.#scheduler.nowMs + this.#skewMs;
   }
 
-  sleep(milliseconds: number): Promise<void> {
-    return new Promise((resolve) => this.after(milliseconds, resolve));
+  sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      signal?.addEventListener('abort', () => resolve());
+      // A timer that was stopped wakes nobody.
+      this.after(milliseconds, resolve, signal);
+    });
   }
 
   /** Something that reaches this environment, if it still lives by then and once it is awake. */
-  after(delayMs: number, happen: () => void): void {
+  after(delayMs: number, happen: () => void, signal?: AbortSignal): void {
     this.#scheduler.after(delayMs, () => {
-      if (this.crashed) return;
+      if (this.crashed || signal?.aborted) return;
       const { crash, freeze, freezeMs } = this.#hazards;
       if (!this.spared && this.#random.chance(crash)) {
         this.crashed = true;

@@ -3,7 +3,7 @@ import { mutants, type Mutant } from './mutant.ts';
 import { simulate } from './simulate.ts';
 import { Broken } from './watch.ts';
 
-const seedsMax = 400;
+const seedsMax = 2000;
 
 /** The first seed in whose world the broken reservations are found out, and how. */
 async function foundOut(mutant: Mutant): Promise<string | undefined> {

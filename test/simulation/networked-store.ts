@@ -81,6 +81,8 @@ export class Network {
 export const networkedQuotas = (store: QuotaStore, network: Network): QuotaStore => ({
   reserve: (write) => network.send(() => store.reserve(write), true),
   close: (write) => network.send(() => store.close(write)),
-  tombstone: (account, id, entry) => network.send(() => store.tombstone(account, id, entry)),
+  tombstone: (write) => network.send(() => store.tombstone(write)),
+  renew: (write) => network.send(() => store.renew(write)),
+  freePlaces: (write) => network.send(() => store.freePlaces(write)),
   create: (account) => network.send(() => store.create(account)),
 });

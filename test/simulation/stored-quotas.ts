@@ -1,5 +1,9 @@
-import type { OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
-import { type CloseWrite, type ReserveWrite } from '../../shared/billing/quota-writes.ts';
+import type { QuotaItem } from '../../shared/billing/quota-item.ts';
+import {
+  type CloseWrite,
+  type ReserveWrite,
+  type TombstoneWrite,
+} from '../../shared/billing/quota-writes.ts';
 import { afterClose, afterReserve, mayReserve } from '../support/quota-rules.ts';
 import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
 import { MemoryQuotaStore } from '../support/memory-quota-store.ts';
@@ -31,7 +35,7 @@ export class StoredQuotas extends MemoryQuotaStore {
       if (item && mayReserve(this.#loosened(item, write), write) && !mayReserve(item, write)) {
         const next = afterReserve(item, write);
         this.items.set(write.account, next);
-        return Promise.resolve({ done: true, returned: { available: next.available } });
+        return Promise.resolve({ done: true, item: next });
       }
       return super.reserve(write);
     });
@@ -47,14 +51,14 @@ export class StoredQuotas extends MemoryQuotaStore {
       }
       if (this.#mutant === 'slot_not_released') return super.close({ ...write, releaseSlot: false });
       if (this.#mutant === 'no_place_freed')
-        return super.close({ ...write, entry: { ...write.entry, busy: false } });
+        return super.close({ ...write, entry: { ...write.entry, key: 'another' } });
       return super.close(write);
     });
   }
 
-  override tombstone(account: string, id: string, entry: OpenEntry): ReturnType<QuotaStore['tombstone']> {
+  override tombstone(write: TombstoneWrite): ReturnType<QuotaStore['tombstone']> {
     if (this.#mutant === 'no_tombstone') return Promise.resolve({ done: true });
-    return this.#recorded({ account }, () => super.tombstone(account, id, entry));
+    return this.#recorded({ account: write.account }, () => super.tombstone(write));
   }
 
   override create(account: string): Promise<void> {

@@ -70,10 +70,10 @@ export class Watch {
       );
     }
     if (!rate) return;
-    const minute = `${rate.key}@${rate.minute}`;
+    const minute = String(rate.minute);
     const calls = (tally.rate.get(minute) ?? 0) + 1;
     tally.rate.set(minute, calls);
-    hold(calls <= rate.max, `${calls} calls in a minute of ${rate.max}`);
+    hold(calls <= (rate.max ?? Infinity), `${calls} calls in a minute of ${rate.max}`);
   }
 
   #closed({ before, account, close }: Change): void {
@@ -100,15 +100,10 @@ export class Watch {
     hold(available >= -overrun, `${account} is at ${available}, though overruns sum to ${overrun}`);
   }
 
-  #counted({ account, open, plan, busy }: QuotaItem): void {
-    const places = new Map<string, number>();
-    for (const entry of open.values())
-      if (entry.busy) places.set(entry.key, (places.get(entry.key) ?? 0) + 1);
-    for (const [key, calls] of busy)
-      hold(
-        calls === (places.get(key) ?? 0),
-        `${account}: ${calls} places of ${key} are taken, wanted ${places.get(key)}`,
-      );
+  #counted({ account, open, plan, places }: QuotaItem): void {
+    for (const [key, ids] of places)
+      for (const id of ids)
+        hold(open.get(id)?.key === key, `${account}: a place of ${key} is taken by ${id}, which is not open`);
     const { kept } = this.tally(account);
     for (const [slot, calls] of plan)
       hold(calls === kept.get(slot), `${account}: ${slot} counts ${calls}, wanted ${kept.get(slot)}`);

@@ -3,17 +3,25 @@ import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
 import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/stores/store-errors.ts';
 import { makeCustomers, startMs, type Customer } from './accounts.ts';
-import { makeCall, requestSeconds, type CallReport } from './call.ts';
+import { makeCall, type CallReport } from './call.ts';
 import { Environment, type Hazards } from './environment.ts';
 import { grantApplierIn, StoredGrants } from './grants.ts';
 import { LedgerStream, StoredLedger } from './ledger-stream.ts';
 import type { Mutant } from './mutant.ts';
 import { Network, networkedQuotas, smooth, type Roughness } from './networked-store.ts';
+import { MemoryKeyCounters } from '../support/memory-key-counters.ts';
 import { Scheduler } from './scheduler.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { Server } from './server.ts';
 import { StoredQuotas, type Change } from './stored-quotas.ts';
 import { Broken, hold, Watch } from './watch.ts';
+
+// Virtual time passes while a file is loaded.
+await Promise.all([
+  import('../../shared/relay/money/guard.ts'),
+  import('../../shared/relay/money/free-places.ts'),
+  import('../../shared/relay/money/loss-fields.ts'),
+]);
 
 export const graceSeconds = 120;
 const skewMsMax = 15_000;
@@ -25,6 +33,7 @@ export class World {
   readonly scheduler: Scheduler;
   readonly watch = new Watch();
   readonly quotas: StoredQuotas;
+  readonly counters = new MemoryKeyCounters();
   readonly grants: StoredGrants;
   readonly ledger: StoredLedger;
   readonly stream: LedgerStream;
@@ -129,7 +138,7 @@ export class World {
     const scan = scanOf(() =>
       network.send(() => Promise.resolve([...quotas.items.values()].filter(({ open }) => open.size > 0))),
     );
-    const grace = this.#mutant === 'early_sweep' ? -requestSeconds / 2 : graceSeconds;
+    const grace = this.#mutant === 'early_sweep' ? -30 : graceSeconds;
     const ports = { clock: environment, random, registry: noRegistry, scan };
     const run = sweeper(
       { ...ports, quotas: networkedQuotas(quotas, network), metrics: this.#metrics, log: { ...log, event } },
@@ -173,12 +182,17 @@ export class World {
   #wrote(change: Change): void {
     this.watch.saw(change, this.scheduler.nowMs);
     const { account, before, after } = change;
-    this.stream.add({ account, before, after });
+    this.stream.add({ item: account, account, before, after });
   }
 
   #newServer(): Server {
     const [environment, network] = this.place(this.hazards, this.roughness);
-    const server = new Server(environment, network, this.quotas, this.random, this.#log(environment));
+    const server = new Server(environment, network, {
+      quotas: this.quotas,
+      counters: this.counters,
+      random: this.random,
+      log: this.#log(environment),
+    });
     this.#servers.push(server);
     return server;
   }

@@ -21,6 +21,7 @@ import { MemoryLearnedFacts } from './memory-learned-facts.ts';
 import { MemoryTurnStateStore } from './memory-turn-state-store.ts';
 import { MemoryIdempotency } from './memory-idempotency.ts';
 import { MemoryHealth } from './memory-health.ts';
+import { MemoryKeyCounters } from './memory-key-counters.ts';
 import { MemoryQuotaStore } from './memory-quota-store.ts';
 import { RoughQuotaStore } from './rough-quota-store.ts';
 import { dialectNames, loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
@@ -80,6 +81,10 @@ await Promise.all([
   import('../../shared/relay/state/state-recorder.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/call/idempotency-claim.ts'),
+  import('../../shared/relay/money/budget-hold.ts'),
+  import('../../shared/relay/money/guard.ts'),
+  import('../../shared/relay/money/free-places.ts'),
+  import('../../shared/relay/money/loss-fields.ts'),
   import('../../shared/relay/search/search.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
 ]);
@@ -96,6 +101,7 @@ export class CoreRig {
   readonly store: RoughQuotaStore;
   /** How many calls the store had seen when the upstream was asked, for each time it was. */
   readonly storeCallsBeforeUpstream: number[] = [];
+  readonly counters = new MemoryKeyCounters();
   readonly health = new MemoryHealth();
   readonly idempotency: MemoryIdempotency;
   readonly turnStates: MemoryTurnStateStore;
@@ -192,6 +198,7 @@ export class CoreRig {
       },
       transport: { send: (request, signal) => this.#send(request, signal) },
       quotas: this.store,
+      counters: this.counters,
       searchProvider: () => ({ search: (query) => this.#search(query) }),
       health: this.health,
       idempotency: this.idempotency,

@@ -1,27 +1,37 @@
 /**
- * What the conditional writes of reservations do to an account's item, in plain code: what the memory store runs on and
+ * What the conditional writes of reservations do to a part of an account, in plain code: what the memory store runs on and
  * what DynamoDB's expressions are compared with.
  */
-import { openEntriesMax, type QuotaItem } from '../../shared/billing/quota-item.ts';
-import { refundOf, type CloseWrite, type ReserveWrite } from '../../shared/billing/quota-writes.ts';
+import { accountRate, type QuotaItem, type RateCount } from '../../shared/billing/quota-item.ts';
+import {
+  refundOf,
+  type CloseWrite,
+  type FreePlacesWrite,
+  type RateWrite,
+  type RenewWrite,
+  type ReserveWrite,
+} from '../../shared/billing/quota-writes.ts';
 
 /** Whether each condition of a reserve holds; the store's condition expression says the same. */
 export function mayReserve(item: QuotaItem, write: ReserveWrite): boolean {
-  const { slot, busy, rate } = write;
-  if (item.open.has(write.id) || item.open.size >= openEntriesMax) return false;
-  const atLeast = write.atLeast ?? write.entry.amount;
-  if (atLeast > 0n && item.available < atLeast) return false;
+  const { slot, place, rate, entry, atLeast = entry.amount } = write;
+  if (item.open.has(write.id)) return false;
+  if (write.openMax !== undefined && item.open.size >= write.openMax) return false;
+  if (write.parts !== undefined && item.parts !== write.parts) return false;
+  if (entry.amount > 0n && item.available < atLeast) return false;
   if (slot && slot.limit !== null && (item.plan.get(slot.key) ?? 0) >= slot.limit) return false;
-  if (busy && (item.busy.get(busy.key) ?? 0) >= busy.max) return false;
+  if (place && (item.places.get(place.key)?.size ?? 0) >= place.max) return false;
   if (!rate) return true;
-  const counted = item.rate.get(rate.key);
-  if (rate.starts) return counted === undefined || counted.minute < rate.minute;
-  return counted?.minute === rate.minute && counted.count < rate.max;
+  const { max = Infinity, tokensMax = Infinity } = rate;
+  const counted = item.rate.get(accountRate);
+  if (rate.starts)
+    return (counted === undefined || counted.minute < rate.minute) && Math.min(max, tokensMax) > 0;
+  return counted?.minute === rate.minute && counted.count < max && (counted.tokens ?? 0) < tokensMax;
 }
 
 /** The item after a reserve that `mayReserve` allows. */
 export function afterReserve(item: QuotaItem, write: ReserveWrite): QuotaItem {
-  const { slot, busy, rate } = write;
+  const { slot, place, rate } = write;
   const next = copy(item);
   next.available -= write.entry.amount;
   next.open.set(write.id, write.entry);
@@ -29,18 +39,21 @@ export function afterReserve(item: QuotaItem, write: ReserveWrite): QuotaItem {
     next.plan.delete(slot.staleKey);
     next.plan.set(slot.key, (next.plan.get(slot.key) ?? 0) + 1);
   }
-  if (busy) next.busy.set(busy.key, (next.busy.get(busy.key) ?? 0) + 1);
-  if (rate)
-    next.rate.set(rate.key, {
-      minute: rate.minute,
-      count: rate.starts ? 1 : (next.rate.get(rate.key)?.count ?? 0) + 1,
-    });
+  if (place) next.places.set(place.key, new Set([...(next.places.get(place.key) ?? []), write.id]));
+  if (rate) next.rate.set(accountRate, counted(rate, next));
   return next;
 }
 
+function counted({ minute, tokens, starts }: RateWrite, item: QuotaItem): RateCount {
+  const before = starts ? undefined : item.rate.get(accountRate);
+  return { minute, count: (before?.count ?? 0) + 1, tokens: (before?.tokens ?? 0) + tokens };
+}
+
 /** Whether what is open under the id is what this close is about: a tombstone may have taken its place. */
-export const mayClose = (item: QuotaItem, write: CloseWrite): boolean =>
-  item.open.get(write.id)?.tombstone === write.entry.tombstone;
+export function mayClose(item: QuotaItem, { id, entry, ifNotRenewed }: CloseWrite): boolean {
+  const open = item.open.get(id);
+  return isOpenAs(item, id, entry) && (!ifNotRenewed || open?.until === entry.until);
+}
 
 /** The item after a close that `mayClose` allows. */
 export function afterClose(item: QuotaItem, write: CloseWrite): QuotaItem {
@@ -53,13 +66,53 @@ export function afterClose(item: QuotaItem, write: CloseWrite): QuotaItem {
   next.last = closeRecord;
   if (write.releaseSlot && entry.slot !== '') next.plan.set(entry.slot, (next.plan.get(entry.slot) ?? 0) - 1);
   if (entry.busy) next.busy.set(entry.key, (next.busy.get(entry.key) ?? 0) - 1);
+  const minute = next.rate.get(accountRate);
+  if (write.rateTokens !== undefined && minute)
+    next.rate.set(accountRate, { ...minute, tokens: (minute.tokens ?? 0) + write.rateTokens });
+  dropPlaces(next, entry.key, [write.id]);
   return next;
 }
 
-const copy = (item: QuotaItem): QuotaItem => ({
+export const mayRenew = (item: QuotaItem, { id, entry }: RenewWrite): boolean => isOpenAs(item, id, entry);
+
+export function afterRenew(item: QuotaItem, { id, until }: RenewWrite): QuotaItem {
+  const next = copy(item);
+  const entry = next.open.get(id);
+  if (entry) next.open.set(id, { ...entry, until });
+  return next;
+}
+
+export const mayFreePlaces = (item: QuotaItem, { lapsed }: FreePlacesWrite): boolean =>
+  [...lapsed].every(([id, until]) => item.open.get(id)?.until === until);
+
+export function afterFreePlaces(item: QuotaItem, { key, lapsed }: FreePlacesWrite): QuotaItem {
+  const next = copy(item);
+  dropPlaces(next, key, [...lapsed.keys()]);
+  return next;
+}
+
+/** Whether an entry with the same flags is open: what a close and a renewal ask. */
+function isOpenAs(
+  item: QuotaItem,
+  id: string,
+  { tombstone, official, busy }: ReserveWrite['entry'],
+): boolean {
+  const open = item.open.get(id);
+  return open?.tombstone === tombstone && open.official === official && open.busy === busy;
+}
+
+/** A set without values is gone, as in DynamoDB. */
+function dropPlaces(item: QuotaItem, key: string, ids: string[]): void {
+  const left = [...(item.places.get(key) ?? [])].filter((id) => !ids.includes(id));
+  if (left.length > 0) item.places.set(key, new Set(left));
+  else item.places.delete(key);
+}
+
+export const copy = (item: QuotaItem): QuotaItem => ({
   ...item,
   open: new Map(item.open),
   plan: new Map(item.plan),
+  places: new Map(item.places),
   busy: new Map(item.busy),
   rate: new Map(item.rate),
 });

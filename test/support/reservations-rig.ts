@@ -3,16 +3,21 @@ import { formatPrice, type Price } from '../../shared/billing/price.ts';
 import type { CloseKind, CloseRecord, QuotaItem } from '../../shared/billing/quota-item.ts';
 import { imbalance } from '../../shared/billing/quota-item.ts';
 import type { ReserveNeed } from '../../shared/billing/reservation.ts';
-import {
-  Reservations,
-  type ReservationRequest,
-  type Reservation,
-} from '../../shared/relay/money/reservations.ts';
+import type { Reservation, ReservationRequest } from '../../shared/relay/money/reservation.ts';
+import { Reservations } from '../../shared/relay/money/reservations.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';
+import { MemoryKeyCounters } from './memory-key-counters.ts';
 import { MemoryQuotaStore } from './memory-quota-store.ts';
 import { tokenPriceOf } from './prices.ts';
 import { RoughQuotaStore } from './rough-quota-store.ts';
 import { VirtualClock } from './virtual-clock.ts';
+
+// Virtual time passes while a file is loaded.
+await Promise.all([
+  import('../../shared/relay/money/guard.ts'),
+  import('../../shared/relay/money/free-places.ts'),
+  import('../../shared/relay/money/loss-fields.ts'),
+]);
 
 /** 1,000 nano-yuan a token, in and out. */
 export const tokenPrice = tokenPriceOf(1_000_000_000n, 1_000_000_000n);
@@ -35,6 +40,7 @@ export class ReservationsRig {
   readonly store = new RoughQuotaStore(this.memory, this.clock);
   readonly events: { name: string; fields: Record<string, unknown> }[] = [];
   readonly reservations = this.otherReservations();
+  readonly counters = new MemoryKeyCounters();
   #ids = 0;
 
   /** The reservations of another environment: the same store, but nothing seen yet. */
@@ -43,6 +49,7 @@ export class ReservationsRig {
       clock: this.clock,
       random: { next: () => 0.5 },
       quotas: this.store,
+      counters: this.counters,
       log: {
         request: () => {},
         fault: () => {},
@@ -73,15 +80,13 @@ export class ReservationsRig {
     return {
       account,
       need: whole,
+      deadlineMs: this.clock.now() + 600_000,
       entry: {
-        until: this.clock.now() / 1000 + 600,
         input: 10n,
         key: whole.key,
         model: 'm',
         price: formatPrice(whole.price),
-        busy: whole.maxConcurrency !== undefined,
         official: false,
-        tombstone: false,
       },
       refused: (plan) => refuse('insufficient_quota', `refused: ${plan.reason}`),
     };

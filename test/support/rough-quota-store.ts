@@ -16,7 +16,7 @@ export type Fault =
   | { kind: 'late'; afterMs: number }
   | { kind: 'taken'; afterMs: number };
 
-export type Operation = 'reserve' | 'close' | 'tombstone' | 'create';
+export type Operation = 'reserve' | 'close' | 'tombstone' | 'create' | 'renew' | 'freePlaces';
 
 /** The quota store in memory behind a network that does to each operation what the test says. */
 export class RoughQuotaStore implements QuotaStore {
@@ -24,7 +24,14 @@ export class RoughQuotaStore implements QuotaStore {
   /** Operations as they were sent, by name, whether or not they arrived. */
   readonly sent: Operation[] = [];
   readonly #clock: Clock;
-  readonly #faults: Record<Operation, Fault[]> = { reserve: [], close: [], tombstone: [], create: [] };
+  readonly #faults: Record<Operation, Fault[]> = {
+    reserve: [],
+    close: [],
+    tombstone: [],
+    create: [],
+    renew: [],
+    freePlaces: [],
+  };
 
   constructor(inner: MemoryQuotaStore, clock: Clock) {
     this.inner = inner;
@@ -46,8 +53,10 @@ export class RoughQuotaStore implements QuotaStore {
   reserve: QuotaStore['reserve'] = (write) => this.#send('reserve', () => this.inner.reserve(write));
   close: QuotaStore['close'] = (write) => this.#send('close', () => this.inner.close(write));
   create: QuotaStore['create'] = (account) => this.#send('create', () => this.inner.create(account));
-  tombstone: QuotaStore['tombstone'] = (account, id, entry) =>
-    this.#send('tombstone', () => this.inner.tombstone(account, id, entry));
+  tombstone: QuotaStore['tombstone'] = (write) => this.#send('tombstone', () => this.inner.tombstone(write));
+  renew: QuotaStore['renew'] = (write) => this.#send('renew', () => this.inner.renew(write));
+  freePlaces: QuotaStore['freePlaces'] = (write) =>
+    this.#send('freePlaces', () => this.inner.freePlaces(write));
 
   async #send<T>(operation: Operation, act: () => Promise<T>): Promise<T> {
     this.sent.push(operation);

@@ -14,7 +14,12 @@ export const noRegistry: OpenRegistry = {
 export const scanOf = (items: () => Promise<QuotaItem[]>): QuotaScan => ({
   async *read() {},
   async open() {
-    const quotas = (await items()).map((item) => ({ account: item.account, read: () => item }));
+    const quotas = (await items()).map((item) => ({
+      item: `${item.account} ${item.part}`,
+      account: item.account,
+      part: item.part,
+      read: () => item,
+    }));
     return { quotas, next: undefined };
   },
 });

@@ -122,6 +122,21 @@ const busyNames = new Set([
 
 export const isBusy = (error: unknown): boolean => error instanceof Error && busyNames.has(error.name);
 
+/** Errno codes of requests that were never written: no address, no connection, no TLS session. */
+const unsentCodes =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ERR_TLS_\w+|ERR_SSL_\w+|CERT_\w+)$/;
+/** Node's agent gave up before there was a connection; the SDK says so in words only. */
+const unconnected = 'did not establish a connection';
+
+/** The store cannot have applied the call: it refused it, or never got it. */
+export const changedNothing = (error: unknown): boolean =>
+  isBusy(error) || (error instanceof Error && wasUnsent(error));
+
+const wasUnsent = (error: Error & { code?: unknown; syscall?: unknown }): boolean =>
+  (typeof error.code === 'string' && unsentCodes.test(error.code)) ||
+  (error.code === 'ETIMEDOUT' && error.syscall === 'connect') ||
+  (error.name === 'TimeoutError' && error.message.includes(unconnected));
+
 function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { $metadata, code } = error as { $metadata?: { httpStatusCode?: number }; code?: unknown };

@@ -31,6 +31,7 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
       defaultOutputTokens: limits.default_output_tokens,
       requestSeconds: limits.request_seconds,
       stateDays: limits.state_days,
+      countFree: limits.count_free,
     },
   }),
   search: readSearch,

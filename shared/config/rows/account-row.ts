@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { integerBetween, rowId, time } from './attribute-schemas.ts';
+import { integerBetween, positiveInteger, rowId, time } from './attribute-schemas.ts';
 
 const wantedPlan = 'a map {level, since, until}';
 
@@ -12,6 +12,10 @@ export const AccountRow = z.strictObject({
       wantedPlan,
     ),
   ),
+  /** The most calls at once, calls a minute, and tokens a minute, over all keys of the account. */
+  concurrency: z.optional(positiveInteger),
+  rpm: z.optional(positiveInteger),
+  tpm: z.optional(positiveInteger),
   note: z.optional(z.string('a text')),
 });
 export type AccountRow = z.infer<typeof AccountRow>;

@@ -21,8 +21,9 @@ export const settingValues = {
       default_output_tokens: z._default(positiveInteger, defaultSettings.limits.defaultOutputTokens),
       request_seconds: z._default(secondsUpTo(890), defaultSettings.limits.requestSeconds),
       state_days: z._default(daysUpTo(90), defaultSettings.limits.stateDays),
+      count_free: z._default(flag, true),
     },
-    'a map {default_output_tokens, request_seconds, state_days}',
+    'a map {default_output_tokens, request_seconds, state_days, count_free}',
   ),
   search: SearchValue,
 } as const;

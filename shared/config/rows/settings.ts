@@ -11,7 +11,13 @@ export interface Settings {
   corsOrigins: string[];
   /** The calendar of budgets. Absent in snapshots of the version before this one: UTC. */
   timeZone?: string | undefined;
-  limits: { defaultOutputTokens: number; requestSeconds: number; stateDays: number };
+  limits: {
+    defaultOutputTokens: number;
+    requestSeconds: number;
+    stateDays: number;
+    /** Free calls are counted in the account, too. Absent in snapshots of the version before this one: true. */
+    countFree?: boolean | undefined;
+  };
   /** Absent: models named `web-...` answer without a search. */
   search?: SearchSettings;
 }
@@ -35,5 +41,5 @@ export const defaultSettings: Settings = {
   contact: '',
   page: true,
   corsOrigins: [],
-  limits: { defaultOutputTokens: 4096, requestSeconds: 600, stateDays: 30 },
+  limits: { defaultOutputTokens: 4096, requestSeconds: 600, stateDays: 30, countFree: true },
 };

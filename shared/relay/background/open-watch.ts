@@ -39,7 +39,7 @@ export function openWatch(
       const known = remembered.get(item);
       return known !== undefined && known <= atSeconds && known > dueSeconds + aheadSeconds;
     };
-    const latest = new Map(changes.map((change) => [change.account, change]));
+    const latest = new Map(changes.map((change) => [change.item, change]));
     const lookups = [...latest].flatMap(([item, { after }]) =>
       lookupOf(item, [...(after?.open.values() ?? [])], dueSeconds).filter((lookup) => !isRegistered(lookup)),
     );

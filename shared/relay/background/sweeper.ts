@@ -35,7 +35,7 @@ const overlapSeconds = 10;
  * Returns a function that runs one sweep: of what is registered, and of some pages of the table while a pass over
  * it is due. A failed close is retried by the next sweep. An unreadable item is skipped. Rejects when the store
  * does not answer; the next sweep then begins where this one did.
- * @param graceSeconds how long after its `until` a reservation stays open
+ * @param graceSeconds how long after the end of its lease a reservation stays open
  */
 export function sweeper(ports: SweeperPorts, graceSeconds: number): () => Promise<SweepResult> {
   return async () => {
@@ -81,7 +81,8 @@ class Sweep {
 
   async pass({ due, ...pass }: Pass & { due: boolean }): Promise<Pass> {
     let after = pass.passAfter;
-    for (let pages = 0; due && pages < passPagesMax; pages += 1) {
+    const pagesMax = due ? passPagesMax : 0;
+    for (let pages = 0; pages < pagesMax; pages += 1) {
       const page = await this.#ports.scan.open(after);
       for (const scanned of page.quotas) await this.#expire(scanned);
       after = page.next;
@@ -109,10 +110,11 @@ class Sweep {
     const nowSeconds = Math.floor(this.#ports.clock.now() / 1000);
     for (const write of item ? closeExpired(item, nowSeconds, this.#graceSeconds) : []) {
       const closed = await close(this.#ports, write);
-      if (closed !== 'failed') open.delete(write.id);
       if (closed === 'closed') this.#expired += 1;
+      if (closed !== 'failed') open.delete(write.id);
+      if (typeof closed === 'object' && closed.left) open.set(write.id, closed.left);
     }
-    this.#open.set(scanned.account, [...open.values()]);
+    this.#open.set(scanned.item, [...open.values()]);
   }
 }
 
@@ -127,12 +129,15 @@ function readItem(ports: SweeperPorts, scanned: ScannedQuota): QuotaItem | undef
   }
 }
 
-/** `gone`: the call closed it after it was read. */
-async function close(ports: SweeperPorts, write: CloseWrite): Promise<'closed' | 'gone' | 'failed'> {
+/** `left`: the entry as it is now, because the call renewed its lease after it was read; undefined: it was closed. */
+async function close(
+  ports: SweeperPorts,
+  write: CloseWrite,
+): Promise<'closed' | 'failed' | { left: OpenEntry | undefined }> {
   const { account, id, closeRecord } = write;
   try {
     const reply = await new Backoff(ports, closeBudgetMs).until(() => ports.quotas.close(write));
-    if (!reply.done) return 'gone';
+    if (!reply.done) return { left: reply.item?.open.get(id) };
     const charge = formatYuan(closeRecord.charge);
     ports.log.event('reservation_expired', { request_id: id, account, kind: closeRecord.kind, charge });
     return 'closed';

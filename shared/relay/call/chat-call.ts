@@ -22,6 +22,8 @@ export interface ChatCall extends CanonicalCall {
   readonly startedMs: number;
   /** The account that pays. Undefined: it has no valid row and therefore no plan. */
   readonly account: AccountRow | undefined;
+  /** The number of parts of the account's balance, as far as known. Undefined: one. */
+  readonly parts?: number | undefined;
   /** The limit on output tokens that the client sent in a dialect other than the upstream's. */
   readonly outputTokensAsked: number | undefined;
   /**

@@ -5,6 +5,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { ConfigSource } from '../ports/stores/config-store.ts';
 import type { IdempotencyStore } from '../ports/stores/idempotency-store.ts';
 import type { Random } from '../ports/ids.ts';
+import type { KeyCounters } from '../ports/stores/key-counters.ts';
 import type { KeyStore } from '../ports/stores/key-store.ts';
 import type { QuotaStore } from '../ports/stores/quota-store.ts';
 import type { SearchProvider } from '../ports/search-provider.ts';
@@ -22,6 +23,7 @@ export interface ChatPorts {
   secrets: SecretStore;
   transport: UpstreamTransport;
   quotas: QuotaStore;
+  counters: KeyCounters;
   health: ChannelHealth;
   idempotency: IdempotencyStore;
   sealer: Sealer;

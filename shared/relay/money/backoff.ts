@@ -4,23 +4,31 @@ import { StoreUnavailable, StoreBusy } from '../ports/stores/store-errors.ts';
 import type { Random } from '../ports/ids.ts';
 
 const firstPauseMs = 25;
-const pauseMsMax = 400;
+const shortPauseMsMax = 400;
 
 /**
  * Repeats a write until its outcome is known or the time is up. `unknowns`: the number of tries with an
- * unknown outcome; each may have been applied or may still be applied.
+ * unknown outcome; each may have been applied or may still be applied. `throttled`: the number of tries that
+ * the store put off.
  */
 export class Backoff {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #untilMs: number;
+  readonly #pauseMsMax: number;
   #pauseMs = firstPauseMs;
   unknowns = 0;
+  throttled = 0;
 
-  constructor({ clock, random }: { clock: Clock; random: Random }, budgetMs: number) {
+  constructor(
+    { clock, random }: { clock: Clock; random: Random },
+    budgetMs: number,
+    pauseMsMax = shortPauseMsMax,
+  ) {
     this.#clock = clock;
     this.#random = random;
     this.#untilMs = clock.now() + budgetMs;
+    this.#pauseMsMax = pauseMsMax;
   }
 
   async until<T>(write: () => Promise<T>): Promise<T> {
@@ -31,12 +39,13 @@ export class Backoff {
         const unknown = error instanceof StoreUnavailable;
         if (!unknown && !(error instanceof StoreBusy)) throw error;
         if (unknown) this.unknowns += 1;
+        else this.throttled += 1;
         // Full jitter: writers that collided must not retry at the same time.
         const pauseMs = Math.ceil(this.#pauseMs * this.#random.next());
         if (this.#clock.now() + pauseMs >= this.#untilMs)
           throw unknown ? error : new StoreUnavailable('busy');
         await this.#clock.sleep(pauseMs);
-        this.#pauseMs = Math.min(pauseMsMax, this.#pauseMs * 2);
+        this.#pauseMs = Math.min(this.#pauseMsMax, this.#pauseMs * 2);
       }
     }
   }

@@ -7,7 +7,8 @@ import type { CloseRecord } from '../../billing/quota-item.ts';
 import type { ChatUsage } from '../../wire/chat-response.ts';
 import { reservationRequestOf, priceOfCall, type BillableCall } from './reservation-request.ts';
 import { rateHeaders } from './reserve-refusals.ts';
-import type { Reservations, Reservation } from './reservations.ts';
+import type { Reservation } from './reservation.ts';
+import type { Reservations } from './reservations.ts';
 import type { ServingFacts } from './serving-facts.ts';
 import type { Clock } from '../ports/clock.ts';
 
@@ -45,6 +46,7 @@ export class Bill {
   readonly #call: BillableCall;
   readonly #price: Price;
   readonly #reservation: Reservation | undefined;
+  readonly #ended = new AbortController();
 
   private constructor(parts: BillParts) {
     this.#reservations = parts.reservations;
@@ -52,6 +54,7 @@ export class Bill {
     this.#call = parts.call;
     this.#price = parts.price;
     this.#reservation = parts.reservation;
+    if (this.#reservation) void this.#reservations.renewUntil(this.#reservation, this.#ended.signal);
   }
 
   /**
@@ -74,11 +77,11 @@ export class Bill {
   get headers(): Record<string, string> {
     const headers: Record<string, string> = {};
     if (this.limitedTo !== undefined) {
-      headers['x-relay-limited-by'] = 'balance';
+      headers['x-relay-limited-by'] = this.#reservation?.payment.limitedBy ?? 'balance';
       headers['x-relay-max-tokens'] = String(this.limitedTo);
     }
     const { rpm } = this.#call.key;
-    const count = this.#reservation?.returned?.rateCount;
+    const count = this.#reservation?.rateCount;
     if (rpm === undefined || count === undefined) return headers;
     Object.assign(headers, rateHeaders(rpm, Math.max(0, rpm - count), this.#clock.now()));
     return headers;
@@ -92,6 +95,7 @@ export class Bill {
   /** Settles or releases the reservation. Never throws. To be called once, after the last byte. */
   async close({ outcome, estimated, end, serving }: CallEnding): Promise<BillReport> {
     const reservation = this.#reservation;
+    this.#ended.abort();
     if (!reservation) return {};
     const releaseSlot = costsNothing(outcome);
     const due = chargeOf(this.#price, outcome);

@@ -1,25 +1,32 @@
 /**
- * Caches the last known state of accounts to choose the first try of a reserve. Must never decide a refusal.
+ * Caches the last known state of accounts to choose the first try of a reserve. Must never decide a refusal,
+ * but for a second after one.
  */
 import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
-import type { ReserveWrite } from '../../billing/quota-writes.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { ReturnedItem } from '../ports/stores/quota-store.ts';
 
 const accountsMax = 1_000;
 /** Maximum age of a guess. A slot that another environment released is tried again within this time. */
 const trustedMs = 10_000;
+/** How long the number of parts is trusted that was read in an image: as long as one that was read with a key. */
+const partsTrustedMs = 30_000;
+/** A need that was refused is refused again without a write within this time. */
+const refusedMs = 1_000;
 const endlessBalance = 10n ** 30n;
 
 interface Guess {
   seenMs: number;
   item: QuotaItem;
+  /** When the counts of plan slots and the rate minutes were seen. */
+  countsMs: number;
+  /** The sums of the account when it refused a call for money. */
+  refused?: { seenMs: number; item: QuotaItem } | undefined;
 }
 
 /**
- * Remembers, for each account, the last known plan slot counts and rate minute. A guess never refuses a call
- * or lowers a limit. Its balance is unlimited, because a balance read during other calls is too low once they
- * settle.
+ * Remembers, for each account, the number of its parts and the last known plan slot counts and rate minute. A
+ * guess never refuses a call or lowers a limit. Its balance is unlimited, because a balance read during other
+ * calls is too low once they settle.
  */
 export class QuotaGuesses {
   readonly #clock: Clock;
@@ -29,47 +36,63 @@ export class QuotaGuesses {
     this.#clock = clock;
   }
 
-  of(account: string): QuotaItem {
+  /** The account's sums. @param parts their number as read with the key */
+  of(account: string, parts = 1): QuotaItem {
     const guess = this.#guesses.get(account);
-    return guess && this.#trusted(guess) ? guess.item : guessed(account);
+    if (!guess || !this.#isYounger(guess.seenMs, partsTrustedMs)) return { ...guessed(account), parts };
+    if (this.#isYounger(guess.countsMs, trustedMs)) return guess.item;
+    return { ...guessed(account), parts: guess.item.parts };
   }
 
-  /** Remembers an item that the store returned. */
-  sawItem(item: QuotaItem): void {
-    const plan = new Map(item.plan);
-    const rate = new Map([...item.rate].map(([key, { minute }]) => [key, { minute, count: 0 }]));
-    this.#keep({ ...guessed(item.account), plan, rate }, this.#clock.now());
+  /** The sums of an account that refused a call for money a moment ago. */
+  refusalOf(account: string): QuotaItem | undefined {
+    const refused = this.#guesses.get(account)?.refused;
+    return refused && this.#isYounger(refused.seenMs, refusedMs) ? refused.item : undefined;
   }
 
-  /**
-   * Remembers what an applied write returned. Other slots keep their known counts, and the guess keeps its
-   * age.
-   */
-  sawWrite({ account, slot, rate }: ReserveWrite, { slotCount }: ReturnedItem): void {
-    const kept = this.#guesses.get(account);
-    const known = kept && this.#trusted(kept) ? kept : { seenMs: this.#clock.now(), item: guessed(account) };
-    const plan = new Map(known.item.plan);
-    const rates = new Map(known.item.rate);
-    if (slot) plan.set(slot.key, slotCount ?? 0);
-    if (rate) rates.set(rate.key, { minute: rate.minute, count: 0 });
-    this.#keep({ ...known.item, plan, rate: rates }, known.seenMs);
+  /** Remembers a part as the store returned it. The counts of one part of several tell nothing of the sums. */
+  saw(item: QuotaItem): void {
+    const { account, parts } = item;
+    if (parts === 1)
+      return this.#keep({ ...guessed(account), plan: new Map(item.plan), rate: minutesOf(item) });
+    const { plan, rate } = this.of(account);
+    const countsMs = this.#guesses.get(account)?.countsMs ?? 0;
+    this.#keep({ ...guessed(account), parts, plan, rate: new Map([...rate, ...minutesOf(item)]) }, countsMs);
   }
 
-  /** Forgets the count of a slot that was released. */
-  slotReleased(account: string, slotKey: string): void {
-    this.#guesses.get(account)?.item.plan.delete(slotKey);
+  /** Remembers the sums of an account with several parts. */
+  sawSums(sums: QuotaItem, parts: number): void {
+    this.#keep({ ...guessed(sums.account), parts, plan: new Map(sums.plan), rate: minutesOf(sums) });
   }
 
-  #trusted({ seenMs }: Guess): boolean {
-    return this.#clock.now() - seenMs < trustedMs;
+  /** Remembers the sums that refused a call for money. */
+  sawRefusal(sums: QuotaItem): void {
+    const guess = this.#guesses.get(sums.account);
+    if (guess) guess.refused = { seenMs: this.#clock.now(), item: sums };
   }
 
-  #keep(item: QuotaItem, seenMs: number): void {
+  /** Money came back, and forgets the count of a slot that was released. */
+  closed(account: string, releasedSlot: string): void {
+    const guess = this.#guesses.get(account);
+    if (!guess) return;
+    guess.item.plan.delete(releasedSlot);
+    guess.refused = undefined;
+  }
+
+  #isYounger(seenMs: number, ageMs: number): boolean {
+    return this.#clock.now() - seenMs < ageMs;
+  }
+
+  #keep(item: QuotaItem, countsMs = this.#clock.now()): void {
     this.#guesses.delete(item.account);
-    this.#guesses.set(item.account, { seenMs, item });
+    this.#guesses.set(item.account, { seenMs: this.#clock.now(), item, countsMs });
     const oldest = this.#guesses.keys().next();
     if (this.#guesses.size > accountsMax && !oldest.done) this.#guesses.delete(oldest.value);
   }
 }
+
+/** The minutes that are counted. How many calls they count changes too fast to be guessed. */
+const minutesOf = ({ rate }: QuotaItem): QuotaItem['rate'] =>
+  new Map([...rate].map(([key, { minute }]) => [key, { minute, count: 0 }]));
 
 const guessed = (account: string): QuotaItem => ({ ...emptyQuota(account), available: endlessBalance });

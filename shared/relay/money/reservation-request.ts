@@ -1,12 +1,15 @@
 /** Computes what a call reserves from the call, its price and the configuration. Must not read a store. */
 import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
 import { dialectOf } from '../../upstreams/types/channel-request.ts';
+import { parseYuan } from '../../billing/amount.ts';
+import { budgetPeriod } from '../../billing/budget-period.ts';
 import { planSlots } from '../../billing/plans/plan-slots.ts';
 import { formatPrice, inputCost, type Price } from '../../billing/price.ts';
 import { priceOf } from '../../billing/price-rule.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { CallEstimate, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
-import type { ReservationRequest } from './reservations.ts';
+import type { CallBudget } from './budget-hold.ts';
+import type { ReservationRequest } from './reservation.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { promptTokens } from '../../billing/estimators.ts';
 import { searchTokensOf } from '../search/search-tokens.ts';
@@ -22,6 +25,7 @@ export type BillableCall = Pick<
   | 'model'
   | 'key'
   | 'account'
+  | 'parts'
   | 'snapshot'
   | 'channels'
   | 'outputTokensAsked'
@@ -42,16 +46,19 @@ const keyLength = 12;
 export const priceOfCall = ({ snapshot, model, startedMs }: BillableCall): Price =>
   priceOf(snapshot.charges, model.base, startedMs);
 
-/** Undefined for a free call of a key without limits: nothing is reserved or counted. */
+/** Undefined for a free call without limits of key or account, if free calls are not counted. */
 export function reservationRequestOf(
   call: BillableCall,
   price: Price,
   nowMs: number,
 ): ReservationRequest | undefined {
   const { key, model, snapshot, account } = call;
-  const limited = key.max_concurrency !== undefined || key.rpm !== undefined;
+  const limited = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm].some(
+    (limit) => limit !== undefined,
+  );
   const free = price.type === 'non-billing';
-  if (free && !limited && !model.official) return undefined;
+  const countsFree = snapshot.settings.limits.countFree ?? true;
+  if (free && !limited && !model.official && !countsFree) return undefined;
 
   const held = snapshot.settings.subscriptionEnabled ? account?.plan : undefined;
   const slots = planSlots({ plans: snapshot.plans, held, nowMs, model: model.base });
@@ -69,24 +76,52 @@ export function reservationRequestOf(
     },
     key: key.hash.slice(0, keyLength),
     maxConcurrency: key.max_concurrency,
-    rpm: key.rpm,
+    accountConcurrency: account?.concurrency,
+    accountRpm: account?.rpm,
+    accountTpm: account?.tpm,
     minute: Math.floor(nowMs / 60_000),
     takesNothing: free || model.official,
   };
   const entry = {
-    until: Math.ceil(call.deadlineMs / 1000),
     input: need.takesNothing ? 0n : inputCost(price, inputTokens),
     key: need.key,
     model: model.base,
     // Of the tier that `input` has: a row of an expired call has this text.
     price: formatPrice(price, { prompt_tokens: inputTokens }),
-    busy: key.max_concurrency !== undefined,
     official: model.official,
-    tombstone: false,
   };
+  const budget = need.takesNothing ? undefined : callBudget(call, need.key, nowMs);
   const refused = (reason: ReserveRefusal, item: QuotaItem): Refusal =>
-    reserveRefusal({ call, need, reason, item, nowMs });
-  return { account: key.account, need, entry, refused };
+    reserveRefusal({ call, need, reason, item, nowMs, budget });
+  return {
+    account: key.account,
+    parts: call.parts,
+    deadlineMs: call.deadlineMs,
+    need,
+    rpm: key.rpm,
+    budget,
+    entry,
+    refused,
+  };
+}
+
+/** A counter outlives its period, so that calls that end later find it. */
+const counterKeptMs = 48 * 60 * 60 * 1000;
+
+function callBudget(
+  { key, snapshot }: BillableCall,
+  keyPrefix: string,
+  nowMs: number,
+): CallBudget | undefined {
+  if (!key.budget) return undefined;
+  const { period, amount } = key.budget;
+  const { key: periodKey, resetsAtMs } = budgetPeriod(period, snapshot.settings.timeZone ?? 'UTC', nowMs);
+  const expires = Math.ceil((resetsAtMs + counterKeptMs) / 1000);
+  return {
+    counter: { key: keyPrefix, period: periodKey, expires },
+    most: parseYuan(amount) ?? 0n,
+    resetsAtMs,
+  };
 }
 
 /**

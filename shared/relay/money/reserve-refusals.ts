@@ -1,12 +1,15 @@
 /** The refusals of a reserve, and the headers of a key's rate limit. */
-import { formatYuan } from '../../billing/amount.ts';
+import { formatYuan, larger } from '../../billing/amount.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
+import type { CallBudget } from './budget-hold.ts';
 
 export interface RefusedReserve {
-  call: Pick<ChatCall, 'snapshot'>;
+  call: Pick<ChatCall, 'snapshot' | 'key' | 'account'>;
+  /** Undefined: the key has no budget. */
+  budget: CallBudget | undefined;
   need: ReserveNeed;
   reason: ReserveRefusal;
   /** The account's item at the time of the refusal. */
@@ -15,15 +18,20 @@ export interface RefusedReserve {
 }
 
 export function reserveRefusal(refused: RefusedReserve): Refusal {
-  const { need, reason, nowMs } = refused;
+  const { call, reason, nowMs } = refused;
   if (reason.reason === 'quota') return quotaRefusal(refused, reason);
   if (reason.reason === 'reserved') return reservedRefusal(reason);
-  const seconds = reason.reason === 'rate' ? secondsOfMinuteLeft(nowMs) : 1;
-  const ofRate = reason.reason === 'rate' && need.rpm !== undefined ? rateHeaders(need.rpm, 0, nowMs) : {};
+  if (reason.reason === 'budget') return budgetRefusal(refused, reason);
+  const isOfMinute = reason.reason !== 'concurrency' && reason.reason !== 'open_entries';
+  const seconds = isOfMinute ? secondsOfMinuteLeft(nowMs) : 1;
+  const { key, account } = call;
+  const ofRate = reason.reason === 'rate' && key.rpm !== undefined ? rateHeaders(key.rpm, 0, nowMs) : {};
   const why = {
-    rate: `This API key is limited to ${need.rpm} requests a minute.`,
-    concurrency: `This API key is limited to ${need.maxConcurrency} requests at the same time.`,
-    open_entries: 'This account has too many requests under way.',
+    rate: `This API key is limited to ${key.rpm} requests a minute.`,
+    concurrency: `This API key is limited to ${key.max_concurrency} requests at the same time.`,
+    account_rpm: `This account is limited to ${account?.rpm} requests a minute.`,
+    account_tpm: `This account is limited to ${account?.tpm} tokens a minute.`,
+    open_entries: `This account is limited to ${account?.concurrency} requests at the same time.`,
   }[reason.reason];
   return refuse('rate_limit_exceeded', `${why} Please try again in ${seconds}s.`, {
     headers: { 'retry-after': String(seconds), ...ofRate },
@@ -58,6 +66,29 @@ function quotaRefusal(
   return refuse('insufficient_quota', words.join(' '), {
     headers: { 'x-should-retry': 'false' },
     reason: 'quota_insufficient',
+  });
+}
+
+/** Held amounts of running calls come back; what was spent does only with the next period. */
+function budgetRefusal(
+  { budget, call }: RefusedReserve,
+  { left, need, isShared }: Extract<ReserveRefusal, { reason: 'budget' }>,
+): Refusal {
+  const { period } = call.key.budget ?? {};
+  const resets = new Date(budget?.resetsAtMs ?? 0).toISOString().replace('.000', '');
+  const words =
+    `This API key may spend ${formatYuan(budget?.most ?? 0n)} yuan a ${period}, and ${formatYuan(larger(left, 0n))} yuan are left; ` +
+    `this request needs at least ${formatYuan(need)} yuan. The budget resets at ${resets}.`;
+  if (isShared) {
+    const message = `${words} Requests under way hold a part of it. Please try again in 1s.`;
+    return refuse('balance_reserved', message, {
+      headers: { 'retry-after': '1' },
+      reason: 'budget_reserved',
+    });
+  }
+  return refuse('insufficient_quota', words, {
+    headers: { 'x-should-retry': 'false' },
+    reason: 'budget_spent',
   });
 }
 

@@ -26,7 +26,7 @@ export const quota = (available: bigint, more: Partial<QuotaItem> = {}): QuotaIt
 export const reserveWrite = (amount: bigint, more: Partial<ReserveWrite> = {}): ReserveWrite => ({
   account: 'acme',
   id: 'call1',
-  entry: entry({ amount, slot: more.slot?.key ?? '', busy: more.busy !== undefined }),
+  entry: entry({ amount, slot: more.slot?.key ?? '' }),
   ...more,
 });
 

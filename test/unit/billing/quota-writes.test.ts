@@ -1,16 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { imbalance, openEntriesMax, type QuotaItem } from '../../../shared/billing/quota-item.ts';
+import { accountRate, imbalance, type QuotaItem } from '../../../shared/billing/quota-item.ts';
 import { refundOf, type ReserveWrite } from '../../../shared/billing/quota-writes.ts';
 import { afterClose, afterReserve, mayClose, mayReserve } from '../../support/quota-rules.ts';
 import { closeWrite, entry, quota, reserveWrite } from './quota-fixtures.ts';
 
 const slot = { key: 'a@2026-11-01', staleKey: 'a@2026-09-01', limit: 2 };
-const busy = { key: 'key1', max: 2 };
-const rate = { key: 'key1', minute: 7, max: 3, starts: false };
-const full = new Map(
-  Array.from({ length: openEntriesMax }, (_, index) => [`open${index}`, entry()] as const),
-);
-const counted = (minute: number, count: number) => ({ rate: new Map([['key1', { minute, count }]]) });
+const place = { key: 'key1', max: 2 };
+const placed = (...ids: string[]) => new Map([['key1', new Set(ids)]]);
+const rate = { minute: 7, max: 3, tokens: 2, starts: false };
+const full = new Map(Array.from({ length: 100 }, (_, index) => [`open${index}`, entry()] as const));
+const counted = (minute: number, count: number) => ({
+  rate: new Map([[accountRate, { minute, count, tokens: 2 * count }]]),
+});
 
 describe('a reserve is allowed', () => {
   const cases: [string, QuotaItem, ReserveWrite, boolean][] = [
@@ -20,12 +21,16 @@ describe('a reserve is allowed', () => {
     ['for nothing, on a balance below zero', quota(-5n), reserveWrite(0n), true],
     ['once for an id', quota(9n, { open: new Map([['call1', entry()]]) }), reserveWrite(0n), false],
     [
-      'with a place left among the open',
+      'with an entry left below the bound',
       quota(9n, { open: new Map([...full].slice(1)) }),
-      reserveWrite(0n),
+      reserveWrite(0n, { openMax: 100 }),
       true,
     ],
-    ['without one not', quota(9n, { open: full }), reserveWrite(0n), false],
+    ['without one not', quota(9n, { open: full }), reserveWrite(0n, { openMax: 100 }), false],
+    ['beside any number of calls without a bound', quota(9n, { open: full }), reserveWrite(0n), true],
+    ['that leaves less than it has to not', quota(9n), reserveWrite(4n, { atLeast: 10n }), false],
+    ['with a share of as many parts', quota(9n, { parts: 4 }), reserveWrite(0n, { parts: 4 }), true],
+    ['with a share of another number not', quota(9n, { parts: 8 }), reserveWrite(0n, { parts: 4 }), false],
     ['on a slot that nobody used', quota(0n), reserveWrite(0n, { slot }), true],
     [
       'on the last call of a slot',
@@ -41,22 +46,17 @@ describe('a reserve is allowed', () => {
       reserveWrite(0n, { slot: { ...slot, limit: null } }),
       true,
     ],
-    [
-      'beside another call of the key',
-      quota(0n, { busy: new Map([['key1', 1]]) }),
-      reserveWrite(0n, { busy }),
-      true,
-    ],
+    ['beside another call of the key', quota(0n, { places: placed('a') }), reserveWrite(0n, { place }), true],
     [
       'beside too many calls of it not',
-      quota(9n, { busy: new Map([['key1', 2]]) }),
-      reserveWrite(0n, { busy }),
+      quota(9n, { places: placed('a', 'b') }),
+      reserveWrite(0n, { place }),
       false,
     ],
     [
       'beside many calls of another',
-      quota(0n, { busy: new Map([['key2', 9]]) }),
-      reserveWrite(0n, { busy }),
+      quota(0n, { places: new Map([['key2', new Set(['a', 'b', 'c'])]]) }),
+      reserveWrite(0n, { place }),
       true,
     ],
     ['within the rate', quota(0n, counted(7, 2)), reserveWrite(0n, { rate }), true],
@@ -90,13 +90,13 @@ describe('a reserve is allowed', () => {
 describe('a reserve', () => {
   it('moves the amount to the open entry, counts the slot, the place and the minute', () => {
     const before = quota(50n, { plan: new Map([[slot.staleKey, 9]]), ...counted(7, 1) });
-    const write = reserveWrite(20n, { slot, busy, rate });
+    const write = reserveWrite(20n, { slot, place, rate });
     const after = afterReserve(before, write);
     expect(after).toMatchObject({ available: 30n, spent: 0n, granted: 50n, settled: 0 });
     expect(after.open.get('call1')).toBe(write.entry);
     expect([...after.plan]).toEqual([[slot.key, 1]]);
-    expect([...after.busy]).toEqual([['key1', 1]]);
-    expect([...after.rate]).toEqual([['key1', { minute: 7, count: 2 }]]);
+    expect(after.places).toEqual(placed('call1'));
+    expect([...after.rate]).toEqual([[accountRate, { minute: 7, count: 2, tokens: 4 }]]);
     expect(imbalance(after)).toBeUndefined();
   });
 
@@ -105,12 +105,12 @@ describe('a reserve', () => {
       quota(0n, counted(6, 3)),
       reserveWrite(0n, { rate: { ...rate, starts: true } }),
     );
-    expect(after.rate.get('key1')).toEqual({ minute: 7, count: 1 });
+    expect(after.rate.get(accountRate)).toEqual({ minute: 7, count: 1, tokens: 2 });
   });
 
   it('leaves the item that it was made from alone', () => {
     const before = quota(50n);
-    afterReserve(before, reserveWrite(20n, { slot, busy, rate }));
+    afterReserve(before, reserveWrite(20n, { slot, place, rate }));
     expect(before).toEqual(quota(50n));
   });
 });
@@ -138,10 +138,10 @@ describe('a close', () => {
   });
 
   it('frees the place of the key, and never gives a minute back', () => {
-    const [item, write] = open({ busy, rate: { ...rate, starts: true } });
+    const [item, write] = open({ place, rate: { ...rate, starts: true } });
     const after = afterClose(item, closeWrite(write, 1n, true));
-    expect(after.busy.get('key1')).toBe(0);
-    expect(after.rate.get('key1')).toEqual({ minute: 7, count: 1 });
+    expect(after.places.size).toBe(0);
+    expect(after.rate.get(accountRate)).toEqual({ minute: 7, count: 1, tokens: 2 });
   });
 
   it('releases a slot only when the close says so', () => {
@@ -153,7 +153,7 @@ describe('a close', () => {
   it('releases nothing that was not taken', () => {
     const [item, write] = open();
     const after = afterClose(item, closeWrite(write, 0n, true));
-    expect([...after.plan, ...after.busy]).toEqual([]);
+    expect([...after.plan, ...after.places]).toEqual([]);
   });
 
   it('is allowed once, for what is open under the id, and not for a tombstone in its place', () => {

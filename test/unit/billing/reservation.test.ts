@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { PlanSlot } from '../../../shared/billing/plans/plan-slots.ts';
 import { costOf, inputCost, type Price } from '../../../shared/billing/price.ts';
-import { openEntriesMax } from '../../../shared/billing/quota-item.ts';
+import { accountRate } from '../../../shared/billing/quota-item.ts';
 import {
   amountOf,
   planReserve,
@@ -117,27 +117,25 @@ describe('a call is refused', () => {
   });
 
   it('when as many calls of the account are open as can be', () => {
-    const open = new Map(
-      Array.from({ length: openEntriesMax }, (_, index) => [`x${index}`, entry()] as const),
-    );
-    expect(planReserve(need({ takesNothing: true }), quota(1n, { open }))).toEqual({
+    const open = new Map(Array.from({ length: 100 }, (_, index) => [`x${index}`, entry()] as const));
+    expect(planReserve(need({ takesNothing: true, accountConcurrency: 100 }), quota(1n, { open }))).toEqual({
       reason: 'open_entries',
     });
   });
 
   it("when the key has all its calls under way, and not for another key's", () => {
-    const item = quota(10n ** 9n, { busy: new Map([['key1', 2]]) });
+    const item = quota(10n ** 9n, { places: new Map([['key1', new Set(['a', 'b'])]]) });
     expect(planReserve(need({ maxConcurrency: 2 }), item)).toEqual({ reason: 'concurrency' });
     expect(planReserve(need({ maxConcurrency: 3 }), item)).toMatchObject({ amount: 2_100_000n });
     expect(planReserve(need({ maxConcurrency: 2, key: 'key2' }), item)).toMatchObject({ amount: 2_100_000n });
   });
 
-  it('when the key has made all its calls of the minute, and not in the next', () => {
-    const item = quota(10n ** 9n, { rate: new Map([['key1', { minute: 7, count: 2 }]]) });
-    expect(planReserve(need({ rpm: 2 }), item)).toEqual({ reason: 'rate' });
-    expect(planReserve(need({ rpm: 2, minute: 6 }), item)).toEqual({ reason: 'rate' });
-    expect(planReserve(need({ rpm: 3 }), item)).toMatchObject({ amount: 2_100_000n });
-    expect(planReserve(need({ rpm: 2, minute: 8 }), item)).toMatchObject({ amount: 2_100_000n });
+  it('when the account has made all its calls of the minute, and not in the next', () => {
+    const item = quota(10n ** 9n, { rate: new Map([[accountRate, { minute: 7, count: 2, tokens: 9 }]]) });
+    expect(planReserve(need({ accountRpm: 2 }), item)).toEqual({ reason: 'account_rpm' });
+    expect(planReserve(need({ accountRpm: 2, minute: 6 }), item)).toEqual({ reason: 'account_rpm' });
+    expect(planReserve(need({ accountRpm: 3 }), item)).toMatchObject({ amount: 2_100_000n });
+    expect(planReserve(need({ accountRpm: 2, minute: 8 }), item)).toMatchObject({ amount: 2_100_000n });
   });
 });
 
@@ -151,6 +149,7 @@ describe('a limit that the client asked for', () => {
       amount: 500_000n,
       atLeast: 1_000_000n,
       limitedTo: 200,
+      limitedBy: 'balance',
     });
   });
 });
@@ -164,16 +163,16 @@ describe('the usual limit', () => {
 
   it('is lowered to half of the balance', () => {
     const plan = planReserve(need({}, usual), quota(4_000_000n));
-    expect(plan).toEqual({ amount: 2_000_000n, atLeast: 4_000_000n, limitedTo: 950 });
+    expect(plan).toEqual({ amount: 2_000_000n, atLeast: 4_000_000n, limitedTo: 950, limitedBy: 'balance' });
   });
 
   it('is divided among n answers', () => {
     const plan = planReserve(need({}, { ...usual, n: 2 }), quota(2_000_000n));
-    expect(plan).toEqual({ amount: 1_000_000n, atLeast: 2_000_000n, limitedTo: 225 });
+    expect(plan).toEqual({ amount: 1_000_000n, atLeast: 2_000_000n, limitedTo: 225, limitedBy: 'balance' });
   });
 
   it('is lowered to the fewest tokens, and then needs no more than these cost', () => {
-    const fewest = { amount: 228_000n, atLeast: 228_000n, limitedTo: 64 };
+    const fewest = { amount: 228_000n, atLeast: 228_000n, limitedTo: 64, limitedBy: 'balance' };
     expect(planReserve(need({}, usual), quota(228_000n))).toEqual(fewest);
     expect(planReserve(need({}, usual), quota(400_000n))).toEqual(fewest);
     expect(planReserve(need({}, usual), quota(10n ** 9n), { lastTry: true })).toEqual(fewest);
@@ -183,6 +182,36 @@ describe('the usual limit', () => {
     const estimate = { ...usual, outputTokensMax: 20 };
     expect(planReserve(need({}, estimate), quota(140_000n))).toEqual({ amount: 140_000n, atLeast: 140_000n });
     expect(planReserve(need({}, estimate), quota(139_999n))).toMatchObject({ reason: 'quota' });
+  });
+});
+
+describe("a key's budget", () => {
+  const rich = quota(10n ** 9n);
+  it('lowers the limit to half of what is left, as the balance does', () => {
+    const plan = planReserve(need({ budgetLeft: 4_000_000n }, { heldWhole: false }), rich);
+    expect(plan).toEqual({ amount: 2_000_000n, atLeast: 4_000_000n, limitedTo: 950, limitedBy: 'budget' });
+  });
+
+  it('is taken whole by a limit that the client asked for, if it covers that', () => {
+    expect(planReserve(need({ budgetLeft: 2_100_000n }), rich)).toEqual({
+      amount: 2_100_000n,
+      atLeast: 2_100_000n,
+    });
+  });
+
+  it('refuses what it does not cover, whatever the balance covers', () => {
+    const plan = planReserve(need({ budgetLeft: 227_999n }), rich);
+    expect(plan).toEqual({ reason: 'budget', left: 227_999n, need: 228_000n });
+  });
+
+  it('is asked for nothing by calls that a plan pays', () => {
+    const slots = [slot('a', 1)];
+    expect(planReserve(need({ slots, budgetLeft: 0n }), rich)).toMatchObject({ amount: 0n });
+  });
+
+  it('is not named when the balance is the smaller one', () => {
+    const plan = planReserve(need({ budgetLeft: 4_000_000n }, { heldWhole: false }), quota(1_000_000n));
+    expect(plan).toMatchObject({ amount: 500_000n, limitedBy: 'balance' });
   });
 });
 
@@ -202,7 +231,7 @@ describe('what is held', () => {
       fc.property(estimates, pico, pico, balance, (estimate, input, output, available) => {
         const price = tokenPriceOf(input, output);
         const plan = planReserve(need({ price, estimate }), quota(available));
-        const payment = 'reason' in plan ? { amount: 0n, limitedTo: 0 } : plan;
+        const payment = 'reason' in plan ? { amount: 0n, limitedTo: 0, limitedBy: 'balance' } : plan;
         const completion_tokens = estimate.n * (payment.limitedTo ?? estimate.outputTokensMax);
         const prompt_tokens = 'reason' in plan ? 0 : estimate.inputTokensMax;
         expect(costOf(price, { prompt_tokens, completion_tokens }) - payment.amount <= 1n).toBe(true);

@@ -88,7 +88,7 @@ describe('the snapshot', () => {
       contact: 'ops@example.com',
       page: false,
       corsOrigins: ['https://a.example', 'https://b.example'],
-      limits: { defaultOutputTokens: 1000, requestSeconds: 600, stateDays: 30 },
+      limits: { defaultOutputTokens: 1000, requestSeconds: 600, stateDays: 30, countFree: true },
     });
   });
 

@@ -4,6 +4,7 @@ import type { QuotaScan, ScannedQuota } from '../../../relay/ports/stores/quota-
 import { StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
 import type { Attributes } from '../attributes.ts';
 import { storeCall } from '../dynamo-client.ts';
+import { partOf } from './part-keys.ts';
 import { readQuota, textAttribute } from './quota-attributes.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 
@@ -48,6 +49,7 @@ export function dynamoQuotaScan(client: DynamoDBClient, stack: string): QuotaSca
 }
 
 const scanned = (item: Attributes): ScannedQuota => ({
-  account: item['account']?.S ?? '',
+  item: item['account']?.S ?? '',
+  ...partOf(item),
   read: () => readQuota(item),
 });

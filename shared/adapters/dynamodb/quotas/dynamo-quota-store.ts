@@ -1,22 +1,20 @@
 /**
- * The store of reservations. Each operation is one conditional write on the account's item. The SDK must not
+ * The store of reservations. Each operation is one conditional write on a part of an account. The SDK must not
  * retry: `Reservations` decides which writes are safe to repeat.
  */
 import { PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { openEntriesMax } from '../../../billing/quota-item.ts';
-import { refundOf, type CloseWrite, type ReserveWrite } from '../../../billing/quota-writes.ts';
+import { refundOf, type PartOfAccount } from '../../../billing/quota-writes.ts';
 import { StoreUnavailable, StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
-import {
-  type ReturnedItem,
-  type QuotaStore,
-  type WriteReply,
-} from '../../../relay/ports/stores/quota-store.ts';
+import type { QuotaStore, WriteReply } from '../../../relay/ports/stores/quota-store.ts';
 import type { Attributes } from '../attributes.ts';
-import { attributesOn, conditionalCall, isBusy, type ConditionalReply } from '../dynamo-client.ts';
-import { entryAttribute, numberAttribute, quotaOf, textAttribute } from './quota-attributes.ts';
+import { attributesOn, changedNothing, conditionalCall, type ConditionalReply } from '../dynamo-client.ts';
+import { partKey } from './part-keys.ts';
+import { numberAttribute, quotaOf, textAttribute } from './quota-attributes.ts';
 import {
   closeExpression,
+  freePlacesExpression,
+  renewExpression,
   reserveExpression,
   tombstoneExpression,
   type Expression,
@@ -30,27 +28,29 @@ export function dynamoQuotaStore(documentClient: DynamoDBDocumentClient, stack: 
   const TableName = physicalTableName(stack, 'quotas');
 
   const update = async (
-    account: string,
+    of: PartOfAccount,
     expression: Expression,
-  ): Promise<WriteReply<{ updated: Attributes }>> => {
+  ): Promise<WriteReply<{ updated: Attributes | undefined }>> => {
     const command = new UpdateItemCommand({
       TableName,
-      Key: { account: textAttribute(account) },
+      Key: partKey(of),
       ...expression,
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     });
     const reply = await quotaCall(() => client.send(command));
-    if (reply.done) return { done: true, updated: reply.reply.Attributes ?? {} };
+    if (reply.done) return { done: true, updated: reply.reply.Attributes };
     return { done: false, item: reply.item && quotaOf(reply.item) };
   };
 
   return {
     async reserve(write) {
-      const reply = await update(write.account, reserveExpression(write, openEntriesMax));
-      return reply.done ? { done: true, returned: returnedItemOf(write, reply.updated) } : reply;
+      const reply = await update(write, reserveExpression(write));
+      return reply.done ? { done: true, item: quotaOf(reply.updated ?? {}) } : reply;
     },
-    close: (write: CloseWrite) => update(write.account, closeExpression(write, refundOf(write))),
-    tombstone: (account, id, entry) => update(account, tombstoneExpression(id, entryAttribute(entry))),
+    close: (write) => update(write, closeExpression(write, refundOf(write))),
+    tombstone: (write) => update(write, tombstoneExpression(write.id, write.entry)),
+    renew: (write) => update(write, renewExpression(write)),
+    freePlaces: (write) => update(write, freePlacesExpression(write)),
     async create(account) {
       const Item = emptyAttributes(account);
       const command = new PutItemCommand({ TableName, Item, ConditionExpression: hasNoItem });
@@ -75,22 +75,11 @@ export function emptyAttributes(account: string): Attributes {
   };
 }
 
-function returnedItemOf(write: ReserveWrite, updated: Attributes): ReturnedItem {
-  const slot = write.slot && updated['plan']?.M?.[write.slot.key]?.N;
-  // DynamoDB returns the count only when this write set it.
-  const rate = write.rate && updated['rate']?.M?.[write.rate.key]?.M?.['count']?.N;
-  return {
-    available: BigInt(updated['available']?.N ?? '0'),
-    slotCount: slot === undefined ? undefined : Number(slot),
-    rateCount: rate === undefined ? undefined : Number(rate),
-  };
-}
-
 async function quotaCall<Reply>(call: () => Promise<Reply>): Promise<ConditionalReply<Reply>> {
   try {
     return await conditionalCall(call);
   } catch (error) {
-    if (error instanceof StoreUnavailable && isBusy(error.cause))
+    if (error instanceof StoreUnavailable && changedNothing(error.cause))
       throw new StoreBusy('The store is busy.', { cause: error });
     throw error;
   }

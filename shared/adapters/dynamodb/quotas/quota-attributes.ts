@@ -1,21 +1,26 @@
 /**
  * Converts the item of `quotas` to and from DynamoDB attributes. Amounts are bigints, because JavaScript
- * numbers would round them. An open entry is a list: one item holds up to a hundred entries, and attribute
- * names would double its size. The list is [until, amount, input, key, model, price, slot, flags]; flags are
- * b (busy), o (official), t (tombstone).
+ * numbers would round them. An open entry is a list, because attribute names would double its size. The list is [until, amount, input, key, model, price, slot, flags, period of the budget]; the last is absent without one; flags are
+ * b (busy), o (official), t (tombstone). The places of a key are a set in an attribute of its own, because
+ * DynamoDB adds to sets and removes from them at the top level only, and drops a set with its last value.
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { cacheCounts } from '../../../billing/cache-counts.ts';
-import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from '../../../billing/quota-item.ts';
+import type { CloseKind, CloseRecord, OpenEntry, QuotaItem, RateCount } from '../../../billing/quota-item.ts';
 import { Poisoned } from '../../../relay/ports/stores/store-errors.ts';
 import type { Attributes } from '../attributes.ts';
+import { partOf } from './part-keys.ts';
 
 // Built without the SDK's marshalling for speed: every call waits for two of these writes.
 export const numberAttribute = (value: bigint | number): AttributeValue => ({ N: String(value) });
 export const textAttribute = (value: string): AttributeValue => ({ S: value });
 
-/** The index of the flags in an entry's list. */
+/** The index of the flags in an entry's list, and of the end of its lease. */
 export const flagsIndex = 7;
+export const untilIndex = 0;
+
+const placesPrefix = 'places:';
+export const placesName = (key: string): string => placesPrefix + key;
 
 export const flagsAttribute = ({ busy, official, tombstone }: OpenEntry): AttributeValue =>
   textAttribute(`${busy ? 'b' : ''}${official ? 'o' : ''}${tombstone ? 't' : ''}`);
@@ -30,6 +35,7 @@ export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
     textAttribute(entry.price),
     textAttribute(entry.slot),
     flagsAttribute(entry),
+    ...(entry.budget === undefined ? [] : [textAttribute(entry.budget)]),
   ],
 });
 
@@ -84,27 +90,39 @@ export function readQuota(attributes: Attributes): QuotaItem {
 
 /** Throws an Error that names the first attribute with an unexpected form. */
 export function quotaOf(attributes: Attributes): QuotaItem {
+  text(attributes['account'], 'account');
   return {
-    account: text(attributes['account'], 'account'),
+    ...partOf(attributes),
+    parts: attributes['parts'] ? count(attributes['parts'], 'parts') : 1,
     available: amount(attributes['available'], 'available'),
     spent: amount(attributes['spent'], 'spent'),
     granted: amount(attributes['granted'], 'granted'),
+    moved: attributes['moved'] ? amount(attributes['moved'], 'moved') : 0n,
     settled: count(attributes['settled'], 'settled'),
     open: mapOf(attributes['open'], entryOf),
     plan: mapOf(attributes['plan'], (value) => count(value, 'plan')),
+    places: placesOf(attributes),
     busy: mapOf(attributes['busy'], (value) => count(value, 'busy')),
     rate: mapOf(attributes['rate'], rateOf),
     last: attributes['last']?.L ? closeRecordOf(attributes['last'].L) : undefined,
   };
 }
 
-const rateOf = (value: AttributeValue): { minute: number; count: number } => ({
+function placesOf(attributes: Attributes): QuotaItem['places'] {
+  const places = new Map<string, ReadonlySet<string>>();
+  for (const [name, value] of Object.entries(attributes))
+    if (name.startsWith(placesPrefix)) places.set(name.slice(placesPrefix.length), new Set(value.SS));
+  return places;
+}
+
+const rateOf = (value: AttributeValue): RateCount => ({
   minute: count(value.M?.['minute'], 'rate.minute'),
   count: count(value.M?.['count'], 'rate.count'),
+  tokens: optionalCount(value.M?.['tokens'], 'rate.tokens'),
 });
 
 function entryOf(value: AttributeValue): OpenEntry {
-  const [until, taken, input, key, model, price, slot, flags] = value.L ?? [];
+  const [until, taken, input, key, model, price, slot, flags, budget] = value.L ?? [];
   const marks = text(flags, 'open.flags');
   return {
     until: count(until, 'open.until'),
@@ -114,6 +132,7 @@ function entryOf(value: AttributeValue): OpenEntry {
     model: text(model, 'open.model'),
     price: text(price, 'open.price'),
     slot: text(slot, 'open.slot'),
+    budget: budget?.S,
     busy: marks.includes('b'),
     official: marks.includes('o'),
     tombstone: marks.includes('t'),

@@ -2,18 +2,26 @@
  * The writes of reservations as DynamoDB expressions. `shared/billing/quota-writes.ts` implements the same
  * rules in plain code; the contract suite compares the two. States of an open entry:
  *
- *     absent --reserve--> open --close--> absent
+ *     absent --reserve--> open --renew--> open --close--> absent
  *     absent --tombstone--> open with flag t --close--> absent
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import type { OpenEntry } from '../../../billing/quota-item.ts';
-import type { CloseWrite, ReserveWrite } from '../../../billing/quota-writes.ts';
+import { accountRate, type OpenEntry } from '../../../billing/quota-item.ts';
+import type {
+  CloseWrite,
+  FreePlacesWrite,
+  RateWrite,
+  RenewWrite,
+  ReserveWrite,
+} from '../../../billing/quota-writes.ts';
 import {
   closeRecordAttribute,
   entryAttribute,
   flagsAttribute,
   flagsIndex,
   numberAttribute,
+  placesName,
+  untilIndex,
 } from './quota-attributes.ts';
 
 /** The expression part of an UpdateItem. */
@@ -22,7 +30,7 @@ export interface Expression {
   UpdateExpression: string;
   ExpressionAttributeNames: Record<string, string>;
   ExpressionAttributeValues: Record<string, AttributeValue>;
-  ReturnValues?: 'UPDATED_NEW';
+  ReturnValues?: 'ALL_NEW';
 }
 
 /**
@@ -33,6 +41,9 @@ class Clauses {
   readonly conditions: string[] = [];
   readonly set: string[] = [];
   readonly remove: string[] = [];
+  /** Sets that get values, and sets that lose some. */
+  readonly add: string[] = [];
+  readonly take: string[] = [];
   readonly names: Record<string, string> = {};
   readonly values: Record<string, AttributeValue> = {};
   readonly #valueAliases = new Map<string, string>();
@@ -54,10 +65,12 @@ class Clauses {
   }
 
   expression(returned?: Expression['ReturnValues']): Expression {
-    const remove = this.remove.length > 0 ? ` REMOVE ${this.remove.join(', ')}` : '';
+    const clauses = { SET: this.set, REMOVE: this.remove, ADD: this.add, DELETE: this.take };
     return {
       ConditionExpression: this.conditions.join(' AND '),
-      UpdateExpression: `SET ${this.set.join(', ')}${remove}`,
+      UpdateExpression: Object.entries(clauses)
+        .flatMap(([name, list]) => (list.length > 0 ? [`${name} ${list.join(', ')}`] : []))
+        .join(' '),
       ExpressionAttributeNames: this.names,
       ExpressionAttributeValues: this.values,
       ...(returned && { ReturnValues: returned }),
@@ -77,7 +90,19 @@ const hasItem = (c: Clauses): string => `attribute_exists(${c.path('account')})`
 const isNotOpen = (c: Clauses, id: string): string => `attribute_not_exists(${c.path('open', id)})`;
 const hasRoom = (c: Clauses, entriesMax: number): string =>
   `size(${c.path('open')}) < ${c.value('openMax', numberAttribute(entriesMax))}`;
+/** An account that was never split has no count of parts. */
+const hasParts = (c: Clauses, parts: number): string => {
+  const path = c.path('parts');
+  const same = `${path} = ${c.value('parts', numberAttribute(parts))}`;
+  return parts === 1 ? `(${same} OR attribute_not_exists(${path}))` : same;
+};
+const hasPlace = (c: Clauses, places: string, max: number): string => {
+  const limit = c.value('placesMax', numberAttribute(max));
+  return `(size(${places}) < ${limit} OR (attribute_not_exists(${places}) AND ${limit} > ${zeroIn(c)}))`;
+};
 const balanceCovers = (c: Clauses, amount: string): string => `${c.path('available')} >= ${amount}`;
+const isOpenUntil = (c: Clauses, id: string, until: number): string =>
+  `${c.path('open', id)}[${untilIndex}] = ${c.value(`until ${until}`, numberAttribute(until))}`;
 /** Compares the flags, so that a close does not remove a tombstone under the same id. */
 const isOpenAs = (c: Clauses, id: string, entry: OpenEntry): string =>
   `${c.path('open', id)}[${flagsIndex}] = ${c.value('flags', flagsAttribute(entry))}`;
@@ -90,16 +115,16 @@ const hasNoMinuteOf = (rate: string, minute: string, now: string): string =>
 const zeroIn = (c: Clauses): string => c.value('zero', numberAttribute(0));
 const oneIn = (c: Clauses): string => c.value('one', numberAttribute(1));
 
-export function reserveExpression(write: ReserveWrite, openEntriesMax: number): Expression {
-  const { id, entry, slot, busy, rate } = write;
+export function reserveExpression(write: ReserveWrite): Expression {
+  const { id, entry, slot, place, rate, parts, openMax, atLeast = entry.amount } = write;
   const c = new Clauses();
   const available = c.path('available');
   const amount = c.value('amount', numberAttribute(entry.amount));
-  c.conditions.push(hasItem(c), isNotOpen(c, id), hasRoom(c, openEntriesMax));
-  const atLeast = write.atLeast ?? entry.amount;
-  if (atLeast === entry.amount && atLeast > 0n) c.conditions.push(balanceCovers(c, amount));
-  if (atLeast > entry.amount)
-    c.conditions.push(balanceCovers(c, c.value('atLeast', numberAttribute(atLeast))));
+  c.conditions.push(hasItem(c), isNotOpen(c, id));
+  if (openMax !== undefined) c.conditions.push(hasRoom(c, openMax));
+  if (parts !== undefined) c.conditions.push(hasParts(c, parts));
+  const needed = atLeast === entry.amount ? amount : c.value('atLeast', numberAttribute(atLeast));
+  if (entry.amount > 0n) c.conditions.push(balanceCovers(c, needed));
   c.set.push(
     `${c.path('open', id)} = ${c.value('entry', entryAttribute(entry))}`,
     `${available} = ${available} - ${amount}`,
@@ -108,15 +133,20 @@ export function reserveExpression(write: ReserveWrite, openEntriesMax: number): 
     countUp(c, c.path('plan', slot.key), { max: slot.limit, name: 'slotMax' });
     c.remove.push(c.path('plan', slot.staleKey));
   }
-  if (busy) countUp(c, c.path('busy', busy.key), { max: busy.max, name: 'busyMax' });
+  if (place) {
+    const places = c.path(placesName(place.key));
+    c.conditions.push(hasPlace(c, places, place.max));
+    c.add.push(`${places} ${c.value('id', { SS: [id] })}`);
+  }
   if (rate) addRate(c, rate);
-  return c.expression('UPDATED_NEW');
+  return c.expression('ALL_NEW');
 }
 
 export function closeExpression(write: CloseWrite, refund: bigint): Expression {
-  const { id, entry, closeRecord, releaseSlot } = write;
+  const { id, entry, closeRecord, releaseSlot, ifNotRenewed } = write;
   const c = new Clauses();
   c.conditions.push(isOpenAs(c, id, entry));
+  if (ifNotRenewed) c.conditions.push(isOpenUntil(c, id, entry.until));
   const add = (path: string, value: string): void => void c.set.push(`${path} = ${path} + ${value}`);
   add(c.path('available'), c.value('refund', numberAttribute(refund)));
   add(c.path('spent'), c.value('charge', numberAttribute(closeRecord.charge)));
@@ -124,14 +154,34 @@ export function closeExpression(write: CloseWrite, refund: bigint): Expression {
   c.set.push(`${c.path('last')} = ${c.value('close', closeRecordAttribute(closeRecord))}`);
   if (releaseSlot && entry.slot !== '') countDown(c, c.path('plan', entry.slot));
   if (entry.busy) countDown(c, c.path('busy', entry.key));
+  if (write.rateTokens !== undefined && write.rateTokens > 0)
+    add(c.path('rate', accountRate, 'tokens'), c.value('rateTokens', numberAttribute(write.rateTokens)));
   c.remove.push(c.path('open', id));
+  // Changes nothing if the call took no place, or if its place was freed when its lease lapsed.
+  c.take.push(`${c.path(placesName(entry.key))} ${c.value('id', { SS: [id] })}`);
   return c.expression();
 }
 
-export function tombstoneExpression(id: string, entry: AttributeValue): Expression {
+export function tombstoneExpression(id: string, entry: OpenEntry): Expression {
   const c = new Clauses();
   c.conditions.push(hasItem(c), isNotOpen(c, id));
-  c.set.push(`${c.path('open', id)} = ${c.value('entry', entry)}`);
+  c.set.push(`${c.path('open', id)} = ${c.value('entry', entryAttribute(entry))}`);
+  return c.expression();
+}
+
+export function renewExpression({ id, entry, until }: RenewWrite): Expression {
+  const c = new Clauses();
+  c.conditions.push(isOpenAs(c, id, entry));
+  c.set.push(`${c.path('open', id)}[${untilIndex}] = ${c.value('until', numberAttribute(until))}`);
+  return c.expression();
+}
+
+export function freePlacesExpression({ key, lapsed }: FreePlacesWrite): Expression {
+  const c = new Clauses();
+  c.conditions.push(hasItem(c));
+  for (const [id, until] of lapsed)
+    c.conditions.push(until === undefined ? isNotOpen(c, id) : isOpenUntil(c, id, until));
+  c.take.push(`${c.path(placesName(key))} ${c.value('ids', { SS: [...lapsed.keys()] })}`);
   return c.expression();
 }
 
@@ -146,17 +196,33 @@ function countDown(c: Clauses, path: string): void {
   c.set.push(`${path} = ${path} - ${oneIn(c)}`);
 }
 
-function addRate(c: Clauses, { key, minute, max, starts }: NonNullable<ReserveWrite['rate']>): void {
-  const path = c.path('rate', key);
-  const minutePath = c.path('rate', key, 'minute');
+function addRate(c: Clauses, { minute, max, tokensMax, tokens, starts }: RateWrite): void {
+  const path = c.path('rate', accountRate);
+  const minutePath = c.path('rate', accountRate, 'minute');
   const now = c.value('minute', numberAttribute(minute));
   if (starts) {
     c.conditions.push(hasNoMinuteOf(path, minutePath, now));
-    const first = { M: { minute: numberAttribute(minute), count: numberAttribute(1) } };
-    c.set.push(`${path} = ${c.value('rate', first)}`);
+    // A share of nothing refuses the first call, too.
+    if (Math.min(max ?? 1, tokensMax ?? 1) < 1)
+      c.conditions.push(`attribute_not_exists(${c.path('account')})`);
+    const counted = { minute, count: 1, tokens };
+    c.set.push(`${path} = ${c.value('rate', { M: mapValues(counted, numberAttribute) })}`);
     return;
   }
-  const countPath = c.path('rate', key, 'count');
-  c.conditions.push(`${minutePath} = ${now}`, `${countPath} < ${c.value('rpm', numberAttribute(max))}`);
-  c.set.push(`${countPath} = ${countPath} + ${oneIn(c)}`);
+  const counts: [string, number | undefined, number][] = [
+    ['count', max, 1],
+    ['tokens', tokensMax, tokens],
+  ];
+  c.conditions.push(`${minutePath} = ${now}`);
+  for (const [name, limit, more] of counts) {
+    const count = c.path('rate', accountRate, name);
+    if (limit !== undefined) c.conditions.push(`${count} < ${c.value(`${name}Max`, numberAttribute(limit))}`);
+    c.set.push(`${count} = ${count} + ${c.value(`${name}More`, numberAttribute(more))}`);
+  }
 }
+
+const mapValues = <Value>(
+  values: Record<string, Value>,
+  to: (value: Value) => AttributeValue,
+): Record<string, AttributeValue> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, to(value)]));

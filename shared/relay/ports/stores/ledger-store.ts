@@ -17,6 +17,8 @@ export interface LedgerStore {
 
 /** One write on an account's item, as the table stream of `quotas` reports it. */
 export interface QuotaChange {
+  /** The key of the item. */
+  item: string;
   account: string;
   before: QuotaItem | undefined;
   after: QuotaItem | undefined;

@@ -1,37 +1,41 @@
 /**
- * The store of reservations. Each call is one conditional write on one account's item. The suite in
- * `test/contract/quota-store.ts` defines the contract; the in-memory store and the DynamoDB adapter both pass
- * it.
+ * The store of reservations. Each call but `move` and `chargeLate` is one conditional write on one part of one
+ * account. The suite in `test/contract/quota-store.ts` defines the contract; the in-memory store and the
+ * DynamoDB adapter both pass it.
  */
-import type { CloseWrite, ReserveWrite } from '../../../billing/quota-writes.ts';
-import type { OpenEntry, QuotaItem } from '../../../billing/quota-item.ts';
+import type {
+  CloseWrite,
+  FreePlacesWrite,
+  PartOfAccount,
+  RenewWrite,
+  ReserveWrite,
+  TombstoneWrite,
+} from '../../../billing/quota-writes.ts';
+import type { QuotaItem } from '../../../billing/quota-item.ts';
 
-/** The parts of the item that an applied write returns. */
-export interface ReturnedItem {
-  available: bigint;
-  /** The count of the write's plan slot, if it has one. */
-  slotCount?: number | undefined;
-  /** The count of the write's rate minute, if it has one. */
-  rateCount?: number | undefined;
-}
-
-/** `item`: the item when the write was refused. Undefined: the account has none. */
-export type WriteReply<Done> = ({ done: true } & Done) | { done: false; item: QuotaItem | undefined };
+/** `item`: the part when the write was refused. Undefined: it does not exist. */
+export type WriteReply<Done = object> =
+  | ({ done: true } & Done)
+  | { done: false; item: QuotaItem | undefined };
 
 export interface QuotaStore {
-  reserve(write: ReserveWrite): Promise<WriteReply<{ returned: ReturnedItem }>>;
-  close(write: CloseWrite): Promise<WriteReply<object>>;
+  /** `item`: the part after the write. */
+  reserve(write: ReserveWrite): Promise<WriteReply<{ item: QuotaItem }>>;
+  close(write: CloseWrite): Promise<WriteReply>;
   /**
    * Puts an entry of amount 0 under an id that is not open, so that a late reserve with that id is refused.
    */
-  tombstone(account: string, id: string, entry: OpenEntry): Promise<WriteReply<object>>;
+  tombstone(write: TombstoneWrite): Promise<WriteReply>;
+  renew(write: RenewWrite): Promise<WriteReply>;
+  freePlaces(write: FreePlacesWrite): Promise<WriteReply>;
   /** Puts an empty item if the account has none. */
   create(account: string): Promise<void>;
 }
 
 /** An item of the scan, not yet parsed. */
-export interface ScannedQuota {
-  account: string;
+export interface ScannedQuota extends PartOfAccount {
+  /** The key of the item. */
+  item: string;
   /** Throws Poisoned. */
   read(): QuotaItem;
 }

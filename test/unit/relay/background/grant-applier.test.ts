@@ -47,8 +47,8 @@ describe('a grant', () => {
     await rig.put(account, 'first', { amount: '1' });
     await rig.run();
     const quotas = dynamoQuotaStore(DynamoDBDocumentClient.from(rig.client), 'relay');
-    const rate = { key, minute, max: 1, starts: true };
-    const wish = { amount: yuan, slot: slot(1), busy: { key, max: 1 }, rate };
+    const rate = { minute, max: 1, tokens: 1, starts: true };
+    const wish = { amount: yuan, slot: slot(1), place: { key, max: 1 }, rate };
     expect(await quotas.reserve(reserveOf(account, wish))).toMatchObject({ done: true });
   });
 

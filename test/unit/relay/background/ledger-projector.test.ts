@@ -157,7 +157,7 @@ describe('the ledger', () => {
     async (backwards) => {
       await close('call', { charge: 7n });
       const stone = entryOf({ tombstone: true });
-      await quotas.tombstone(account, 'call', stone);
+      await quotas.tombstone({ account, id: 'call', entry: stone });
       await quotas.close(closeOf(account, { entry: stone, kind: 'cancelled' }));
       const records = await stream.next();
       for (const record of backwards ? records.toReversed() : records) await project([record]);

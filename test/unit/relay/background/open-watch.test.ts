@@ -9,6 +9,7 @@ import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { openWatch } from '../../../../shared/relay/background/open-watch.ts';
 import { sweeper } from '../../../../shared/relay/background/sweeper.ts';
 import type { Lookup, OpenRegistry } from '../../../../shared/relay/ports/stores/open-registry.ts';
+import type { QuotaChange } from '../../../../shared/relay/ports/stores/ledger-store.ts';
 import type { QuotaScan } from '../../../../shared/relay/ports/stores/quota-store.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
 import { QuickClock } from '../../../contract/quota-store-faults.ts';
@@ -75,13 +76,10 @@ const openUntil = (...untils: number[]): QuotaItem['open'] =>
   new Map(untils.map((until, at) => [`call ${at}`, entryOf({ until, amount: 10n, input: 3n })]));
 
 /** Writes the item. Its stream record, with its image, comes when the test hands it to `watch`. */
-async function put(
-  account: string,
-  open: QuotaItem['open'],
-): Promise<{ account: string; before: undefined; after: QuotaItem }> {
+async function put(account: string, open: QuotaItem['open']): Promise<QuotaChange & { after: QuotaItem }> {
   const after = itemOf(account, { open });
   await client.send(new PutItemCommand({ TableName: 'relay-quotas', Item: attributesOf(after) }));
-  return { account, before: undefined, after };
+  return { item: account, account, before: undefined, after };
 }
 async function openIn(account: string): Promise<number> {
   let size = 0;
@@ -118,6 +116,19 @@ describe('a sweep', () => {
     const store = { ...quotas(), close: () => Promise.reject(new Error('odd')) };
     expect(await sweep({ quotas: store })).toEqual({ open: 1, expired: 0 });
     pass(60);
+    expect(await sweep()).toEqual({ open: 0, expired: 1 });
+  });
+
+  it('looks again at what was renewed between its read and its close', async () => {
+    await watch([await put('raced', openUntil(now + lease))]);
+    pass(lease + graceSeconds + 1);
+    const store = quotas();
+    const close: typeof store.close = async (write) => {
+      await put('raced', openUntil(seconds() + lease));
+      return store.close(write);
+    };
+    expect(await sweep({ quotas: { ...store, close } })).toEqual({ open: 1, expired: 0 });
+    pass(lease + graceSeconds + 1);
     expect(await sweep()).toEqual({ open: 0, expired: 1 });
   });
 
@@ -172,7 +183,12 @@ describe('a registration', () => {
   it('is made once for an item that goes on being busy, until its time has come', async () => {
     for (let second = 0; second < lease + graceSeconds; second += 1) {
       await watch([
-        { account: 'busy', before: undefined, after: itemOf('busy', { open: openUntil(seconds() + lease) }) },
+        {
+          item: 'busy',
+          account: 'busy',
+          before: undefined,
+          after: itemOf('busy', { open: openUntil(seconds() + lease) }),
+        },
       ]);
       pass(1);
     }
@@ -181,6 +197,7 @@ describe('a registration', () => {
 
   it('is made anew for a reservation that ends before all others', async () => {
     const image = (...untils: number[]) => ({
+      item: 'two',
       account: 'two',
       before: undefined,
       after: itemOf('two', { open: openUntil(...untils) }),
@@ -192,9 +209,9 @@ describe('a registration', () => {
 
   it('is not made for an item whose last image has nothing open', async () => {
     const open = await put('quick', openUntil(now + lease));
-    const closed = { account: 'quick', before: open.after, after: itemOf('quick', {}) };
+    const closed = { item: 'quick', account: 'quick', before: open.after, after: itemOf('quick', {}) };
     await watch([open, closed]);
-    await watch([{ account: 'gone', before: open.after, after: undefined }]);
+    await watch([{ item: 'gone', account: 'gone', before: open.after, after: undefined }]);
     expect(registered).toEqual([]);
   });
 

@@ -1,3 +1,4 @@
+import { defaultSettings } from '../../../../shared/config/rows/settings.ts';
 import { describe, expect, it } from 'vitest';
 import { imbalance } from '../../../../shared/billing/quota-item.ts';
 import { BillingRig, byCall, byTokens, free, small, stream, yuan } from '../../../support/billing-rig.ts';
@@ -234,9 +235,17 @@ describe('the writes of a call', () => {
   it.each([
     ['by a rule', [free]],
     ['because no rule names the model', []],
-  ])('are none when it is free %s: neither quota nor plan is touched', async (_case, charges) => {
+  ])('are two when it is free %s, which counts it and takes nothing', async (_case, charges) => {
     const plan = [{ id: 'a', value: 5, models: ['m'] }];
-    const rig = new BillingRig({ charges, plan }).upstream({ steps: hello });
+    const rig = new BillingRig({ charges, plan }).upstream({ steps: hello }).granted(0n);
+    expect((await rig.call(stream)).status).toBe(200);
+    expect(rig.store.sent).toEqual(['reserve', 'close']);
+    expect(rig.item).toMatchObject({ available: 0n, spent: 0n, settled: 1, plan: new Map() });
+  });
+
+  it('are none when it is free and free calls are not to be counted', async () => {
+    const limits = { ...defaultSettings.limits, countFree: false };
+    const rig = new BillingRig({ charges: [free], settings: { limits } }).upstream({ steps: hello });
     expect((await rig.call(stream)).status).toBe(200);
     expect(rig.store.sent).toEqual([]);
     expect(rig.item).toBeUndefined();

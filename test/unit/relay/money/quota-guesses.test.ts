@@ -11,10 +11,13 @@ const funded = (amount = 1000n): ReservationsRig => {
 const tokens = { price: tokenPrice };
 
 describe('what was seen of an account', () => {
-  it('never refuses: a balance that was empty a moment ago is asked for again', async () => {
+  it('refuses no longer than a second: a balance that was empty is then asked for again', async () => {
     const rig = funded(10n);
     await expect(rig.reserve(tokens)).rejects.toMatchObject({ message: 'refused: quota' });
     rig.memory.grant('acme', 200_000n);
+    await expect(rig.reserve(tokens)).rejects.toMatchObject({ message: 'refused: quota' });
+    expect(rig.store.sent).toEqual(['reserve']);
+    await rig.clock.run(rig.clock.sleep(1_000));
     const { entry } = await rig.reserve(tokens);
     expect(entry.amount).toBe(120_000n);
   });
@@ -37,9 +40,9 @@ describe('what was seen of an account', () => {
 
   it('never refuses for a rate limit: a limit that was full and is higher now lets the next call in', async () => {
     const rig = funded();
-    await rig.reserve({ rpm: 1 });
-    await expect(rig.reserve({ rpm: 1 })).rejects.toMatchObject({ message: 'refused: rate' });
-    await rig.reserve({ rpm: 2 });
+    await rig.reserve({ accountRpm: 1 });
+    await expect(rig.reserve({ accountRpm: 1 })).rejects.toMatchObject({ message: 'refused: account_rpm' });
+    await rig.reserve({ accountRpm: 2 });
   });
 
   it('lets a call go back to a plan slot that a failed call gave back', async () => {
@@ -73,11 +76,11 @@ describe('what was seen of an account', () => {
 
   it('knows the minute of a rate limit: one write for each call of it after the first', async () => {
     const rig = funded();
-    for (let call = 0; call < 3; call += 1) await rig.reserve({ rpm: 10 });
+    for (let call = 0; call < 3; call += 1) await rig.reserve({ accountRpm: 10 });
     expect(rig.store.sent).toEqual(['reserve', 'reserve', 'reserve']);
-    await expect(rig.reserve({ rpm: 3 })).rejects.toMatchObject({ message: 'refused: rate' });
+    await expect(rig.reserve({ accountRpm: 3 })).rejects.toMatchObject({ message: 'refused: account_rpm' });
     await rig.clock.run(rig.clock.sleep(60_000));
-    expect((await rig.reserve({ rpm: 3 })).returned?.rateCount).toBe(1);
+    expect((await rig.reserve({ accountRpm: 3 })).item?.rate.get('account')?.count).toBe(1);
   });
 
   it('is kept apart by account', async () => {
@@ -103,11 +106,13 @@ describe('a rate limit over environments whose clocks differ', () => {
   it('counts on the later minute, so that nobody gets two minutes at once and nobody is turned away', async () => {
     const rig = funded();
     const minute = Math.floor(rig.clock.now() / 60_000);
-    await rig.reserve({ rpm: 3, minute: minute + 1 }, rig.otherReservations());
-    const behind = await rig.reserve({ rpm: 3, minute });
-    expect(behind.returned?.rateCount).toBe(2);
-    await rig.reserve({ rpm: 3, minute });
-    await expect(rig.reserve({ rpm: 3, minute })).rejects.toMatchObject({ message: 'refused: rate' });
-    expect(rig.item?.rate.get('key1')).toEqual({ minute: minute + 1, count: 3 });
+    await rig.reserve({ accountRpm: 3, minute: minute + 1 }, rig.otherReservations());
+    const behind = await rig.reserve({ accountRpm: 3, minute });
+    expect(behind.item?.rate.get('account')?.count).toBe(2);
+    await rig.reserve({ accountRpm: 3, minute });
+    await expect(rig.reserve({ accountRpm: 3, minute })).rejects.toMatchObject({
+      message: 'refused: account_rpm',
+    });
+    expect(rig.item?.rate.get('account')).toEqual({ minute: minute + 1, count: 3, tokens: 30 });
   });
 });

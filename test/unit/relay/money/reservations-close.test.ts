@@ -80,7 +80,7 @@ describe('a close', () => {
     expect(rig.events).toMatchObject([{ name: 'settle_late', fields: { unsure: true } }]);
   });
 
-  it('that cannot be written is given up after 4 s and logged with everything that a repeat needs', async () => {
+  it('that cannot be written is given up 4 s after the deadline of its call and logged with everything that a repeat needs', async () => {
     const { rig, reservation } = await reserved();
     rig.store.always('dropped', 'close');
     const startMs = rig.clock.now();
@@ -104,7 +104,9 @@ describe('a close', () => {
       price: '7:free',
     } as const;
     await rig.clock.run(rig.reservations.close(reservation, closeRecord, false));
-    expect(rig.clock.now() - startMs).toBeLessThanOrEqual(4_000);
+    const tookMs = rig.clock.now() - startMs;
+    expect(tookMs).toBeGreaterThan(600_000);
+    expect(tookMs).toBeLessThanOrEqual(604_000);
     expect(rig.events).toEqual([
       {
         name: 'settle_lost',

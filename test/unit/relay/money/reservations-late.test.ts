@@ -21,7 +21,7 @@ describe('a first try of a reserve that lands after its call is over', () => {
     await rig.clock.run(rig.clock.sleep(1_000));
     expect(held(rig)).toEqual([]);
     expect(rig.item).toMatchObject({ available: 1000n, settled: 1 });
-    expect(rig.item?.busy.get('key1')).toBe(0);
+    expect(rig.item?.places.size).toBe(0);
     expect(rig.item?.plan.get(slot('free', 5).key)).toBe(0);
   });
 
@@ -48,7 +48,7 @@ describe('a first try of a reserve that lands after its call is over', () => {
     const rig = funded();
     rig.store.meets('reserve', 'lost');
     const reservationRequest = rig.reservationRequest();
-    reservationRequest.entry.until = rig.clock.now() / 1000 + 1;
+    reservationRequest.deadlineMs = rig.clock.now() + 1_000;
     // The pause before the repeat takes an hour.
     const sleep = rig.clock.sleep.bind(rig.clock);
     rig.clock.sleep = () => sleep(3_600_000);

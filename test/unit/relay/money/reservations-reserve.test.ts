@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { openEntriesMax } from '../../../../shared/billing/quota-item.ts';
 import { ReservationsRig, freePrice, slot } from '../../../support/reservations-rig.ts';
 import type { Fault } from '../../../support/rough-quota-store.ts';
 
@@ -104,15 +103,16 @@ describe('a reserve', () => {
     ]);
   });
 
-  it('with every open entry taken is refused until one is closed', async () => {
+  it('beyond the calls that an account may have at once is refused until one is closed', async () => {
     const rig = funded();
     const open = [];
-    for (let call = 0; call < openEntriesMax; call += 1)
-      open.push(await rig.reserve({ price: freePrice, takesNothing: true }));
-    await expect(rig.reserve()).rejects.toMatchObject({ message: 'refused: open_entries' });
+    for (let call = 0; call < 3; call += 1) open.push(await rig.reserve({ accountConcurrency: 3 }));
+    await expect(rig.reserve({ accountConcurrency: 3 })).rejects.toMatchObject({
+      message: 'refused: open_entries',
+    });
     const [first] = open;
     if (first) await rig.close(first);
-    await rig.reserve();
+    await rig.reserve({ accountConcurrency: 3 });
   });
 
   it('gives up after 4 tries that others got in the way of, with 503 and nothing reserved', async () => {
@@ -155,7 +155,7 @@ describe('a reserve whose outcome stays unknown', () => {
       tombstone: true,
       busy: false,
     });
-    expect([...(rig.item?.busy ?? []), ...(rig.item?.plan ?? [])]).toEqual([]);
+    expect([...(rig.item?.places ?? []), ...(rig.item?.plan ?? [])]).toEqual([]);
     expect(rig.events).toEqual([]);
   });
 
@@ -167,7 +167,7 @@ describe('a reserve whose outcome stays unknown', () => {
     });
     expect(rig.item).toMatchObject({ available: 1000n, spent: 0n });
     expect(rig.item?.plan.get(slot('free', 5).key)).toBe(0);
-    expect(rig.item?.busy.get('key1')).toBe(0);
+    expect(rig.item?.places.size).toBe(0);
     expect(rig.item?.last).toMatchObject({ kind: 'released', charge: 0n });
   });
 

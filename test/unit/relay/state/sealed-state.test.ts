@@ -116,6 +116,7 @@ describe('a seal', () => {
     const { rig, seal } = await sealed();
     const middle = Math.floor(seal.length / 2);
     const damaged = seal.slice(0, middle) + (seal[middle] === 'A' ? 'B' : 'A') + seal.slice(middle + 1);
+    const writes = [...rig.quotas.calls];
     const answer = await rig.post(sealedTurn2(damaged));
     expect(answer.status).toBe(400);
     expect(JSON.parse(answer.text).error).toMatchObject({
@@ -123,7 +124,7 @@ describe('a seal', () => {
       code: 'invalid_encrypted_content',
     });
     expect(rig.sent).toHaveLength(1);
-    expect(rig.quotas.calls).toEqual([]);
+    expect(rig.quotas.calls).toEqual(writes);
   });
 
   it('of a turn that the relay also kept is used, and nothing is looked up', async () => {

@@ -1,0 +1,65 @@
+/**
+ * Holds what a call may spend in its key's budget, before the same amount is taken from the balance. What the call
+ * does not spend is given free by the projector, together with the ledger row, so exactly once. A crash between the
+ * two holds leaves the amount held until the period ends: a budget is never exceeded.
+ */
+import type { NanoYuan } from '../../billing/amount.ts';
+import type { BudgetCounter, BudgetUse, KeyCounters } from '../ports/stores/key-counters.ts';
+import type { Backoff } from './backoff.ts';
+
+/** A key's budget in the period of a call. */
+export interface CallBudget {
+  counter: BudgetCounter;
+  most: NanoYuan;
+  resetsAtMs: number;
+}
+
+export class BudgetHold {
+  readonly budget: CallBudget;
+  readonly #counters: KeyCounters;
+  readonly #backoff: Backoff;
+  #held = 0n;
+  #use: BudgetUse = { used: 0n, running: 0 };
+
+  constructor(counters: KeyCounters, backoff: Backoff, budget: CallBudget) {
+    this.#counters = counters;
+    this.#backoff = backoff;
+    this.budget = budget;
+  }
+
+  /** What the call may spend, as far as is known. Nothing is known before the first refusal. */
+  get left(): NanoYuan {
+    return this.budget.most - this.#use.used + this.#held;
+  }
+
+  /** Other calls under way hold a part of the budget. */
+  get isShared(): boolean {
+    return this.#use.running > (this.#held > 0n ? 1 : 0);
+  }
+
+  /** Whether the budget covers the amount, which is then held. */
+  async covers(amount: NanoYuan): Promise<boolean> {
+    if (amount <= this.#held) return true;
+    await this.release();
+    const { counter, most } = this.budget;
+    const { done, ...use } = await this.#backoff.until(() => this.#counters.hold(counter, amount, most));
+    this.#use = use;
+    if (done) this.#held = amount;
+    return done;
+  }
+
+  /** Frees what is held beyond the amount that was taken from the balance. */
+  async keep(amount: NanoYuan): Promise<void> {
+    if (amount === this.#held) return;
+    const by = { used: amount - this.#held, running: amount === 0n ? -1 : 0 };
+    this.#held = amount;
+    this.#use = { used: this.#use.used + by.used, running: this.#use.running + by.running };
+    // Not repeated: a repeat after a lost reply would free the amount twice.
+    await this.#counters.change(this.budget.counter, by).catch(() => {});
+  }
+
+  /** Frees all that is held. */
+  release(): Promise<void> {
+    return this.keep(0n);
+  }
+}

@@ -1,0 +1,45 @@
+/** Ends the tries of a reserve that may still be applied. Must never close an entry that its call uses. */
+import type { CloseRecord, OpenEntry } from '../../billing/quota-item.ts';
+import { Backoff } from './backoff.ts';
+import type { Reservation, ReservationRequest, ReservationsPorts } from './reservation.ts';
+
+/** A finished reserve, with its tries that may still be applied. */
+export type GuardedReserve = Pick<Reservation, 'account' | 'part' | 'id' | 'triesInFlight'> &
+  Pick<ReservationRequest, 'entry'>;
+
+const cancelBudgetMs = 1_500;
+/** Longer than a try of a reserve can be under way. */
+const tombstoneSeconds = 30;
+
+/**
+ * Closes any applied try of a reserve, and puts a tombstone under its id, so that tries still in flight fail.
+ * Returns whether no try was applied, and none will be.
+ */
+export async function guard(ports: ReservationsPorts, reserve: GuardedReserve): Promise<boolean> {
+  const { quotas, clock, log } = ports;
+  const { account, part, id } = reserve;
+  const backoff = new Backoff(ports, cancelBudgetMs);
+  try {
+    for (let inFlight = reserve.triesInFlight; inFlight > 0; inFlight -= 1) {
+      const at = Math.floor(clock.now() / 1000);
+      const entry: OpenEntry = {
+        ...reserve.entry,
+        until: at + tombstoneSeconds,
+        amount: 0n,
+        input: 0n,
+        slot: '',
+        busy: false,
+        tombstone: true,
+      };
+      const reply = await backoff.until(() => quotas.tombstone({ account, part, id, entry }));
+      const applied = reply.done ? undefined : reply.item?.open.get(id);
+      if (!applied || applied.tombstone) return inFlight === reserve.triesInFlight;
+      const closeRecord: CloseRecord = { id, kind: 'released', charge: 0n, at };
+      const close = { account, part, id, entry: applied, releaseSlot: true, closeRecord };
+      await backoff.until(() => quotas.close(close));
+    }
+  } catch {
+    log.event('reserve_unknown', { request_id: id, account });
+  }
+  return false;
+}

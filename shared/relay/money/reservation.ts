@@ -1,0 +1,127 @@
+/** What a call asks of the reservations, and what it gets. */
+import { accountRate, type OpenEntry, type QuotaItem } from '../../billing/quota-item.ts';
+import type { ReserveWrite } from '../../billing/quota-writes.ts';
+import type { Payment, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
+import type { Refusal } from '../http/refusal.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Random } from '../ports/ids.ts';
+import type { KeyCounters } from '../ports/stores/key-counters.ts';
+import type { QuotaStore } from '../ports/stores/quota-store.ts';
+import type { Log } from '../ports/telemetry.ts';
+import type { CallBudget } from './budget-hold.ts';
+
+export interface ReservationsPorts {
+  clock: Clock;
+  random: Random;
+  quotas: QuotaStore;
+  counters: KeyCounters;
+  log: Log;
+}
+
+/** What a call reserves: the need, and the other fields of its open entry. */
+export interface ReservationRequest {
+  account: string;
+  /** The number of parts that the account had when its key was read. Absent: one. */
+  parts?: number | undefined;
+  /** When the call must end, in epoch milliseconds. */
+  deadlineMs: number;
+  need: ReserveNeed;
+  /** The key's limit of calls a minute. */
+  rpm?: number | undefined;
+  budget?: CallBudget | undefined;
+  entry: Pick<OpenEntry, 'input' | 'key' | 'model' | 'price' | 'official'>;
+  /** The refusal that the caller gets. `item`: the sums of the account at that time. */
+  refused(reason: ReserveRefusal, item: QuotaItem): Refusal;
+}
+
+/** An open reservation, held by the call that made it. */
+export interface Reservation {
+  account: string;
+  /** The part of the account that has the entry. The id names it for life. */
+  part: number;
+  id: string;
+  entry: OpenEntry;
+  payment: Payment;
+  /** The account has a limit of tokens a minute, so the close adds the output. */
+  countsTokens: boolean;
+  /** Calls of the key in this minute, if it has a limit. */
+  rateCount?: number | undefined;
+  /** The part after the reserve. Undefined: the reply was lost, and a repeat found the entry. */
+  item: QuotaItem | undefined;
+  /**
+   * Number of tries of this reserve that may still be in flight. They must not reopen the id after the call.
+   */
+  triesInFlight: number;
+  /** When the host ends the call, in epoch milliseconds: until then the close is repeated. */
+  hostDeadlineMs: number;
+}
+
+/** How long an entry counts without a renewal. Calls up to this long cost two writes. */
+export const leaseMs = 60_000;
+/** A lease is renewed shortly before its end. */
+export const renewEveryMs = leaseMs - 2_000;
+
+/** The end of a lease that starts now, in Unix seconds. */
+export const leaseEnd = (nowMs: number): number => Math.ceil((nowMs + leaseMs) / 1000);
+
+/** A settle must finish before the host kills the invocation, some seconds after the deadline. */
+const settleBudgetMs = 4_000;
+
+export const hostDeadlineOf = ({ deadlineMs }: ReservationRequest): number => deadlineMs + settleBudgetMs;
+
+export interface ReserveTarget {
+  item: QuotaItem;
+  payment: Payment;
+  /** The need with the limits of this part. */
+  need: ReserveNeed;
+}
+
+/** The reserve of a payment on a part of the account. */
+export function reserveWriteOf(
+  { account, entry, budget }: ReservationRequest,
+  { item, payment, need }: ReserveTarget,
+  nowMs: number,
+): ReserveWrite {
+  const { key, id, maxConcurrency, accountConcurrency, accountRpm, accountTpm } = need;
+  const { parts, part } = item;
+  const counted = item.rate.get(accountRate)?.minute;
+  // Another environment's clock may be ahead; its later minute is then used.
+  const minute = Math.max(need.minute, counted ?? 0);
+  const slot = payment.slot?.key ?? '';
+  const shares = [
+    payment.slot?.limit ?? undefined,
+    maxConcurrency,
+    accountConcurrency,
+    accountRpm,
+    accountTpm,
+  ];
+  return {
+    account,
+    part,
+    id,
+    entry: {
+      ...entry,
+      until: leaseEnd(nowMs),
+      amount: payment.amount,
+      slot,
+      budget: payment.amount > 0n ? budget?.counter.period : undefined,
+      busy: false,
+      tombstone: false,
+    },
+    atLeast: payment.atLeast,
+    parts: shares.some((share) => share !== undefined) ? parts : undefined,
+    openMax: accountConcurrency,
+    slot: payment.slot,
+    place: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency },
+    rate:
+      accountRpm === undefined && accountTpm === undefined
+        ? undefined
+        : {
+            minute,
+            max: accountRpm,
+            tokensMax: accountTpm,
+            tokens: need.estimate.inputTokens,
+            starts: counted !== minute,
+          },
+  };
+}
