@@ -74,6 +74,7 @@ describe('a function may do only what its description says', () => {
         'Allow dynamodb:BatchGetItem relay-test-runtime',
         'Allow dynamodb:GetItem relay-test-accounts',
         'Allow dynamodb:GetItem relay-test-keys',
+        'Allow dynamodb:GetItem relay-test-ledger',
         'Allow dynamodb:PutItem relay-test-quotas',
         'Allow dynamodb:PutItem relay-test-runtime',
         'Allow dynamodb:UpdateItem relay-test-quotas',

@@ -58,6 +58,8 @@ const answering = {
     keys: ['GetItem'],
     accounts: ['GetItem'],
     quotas: ['PutItem', 'UpdateItem'],
+    // Whether the call of a request that holds an Idempotency-Key was closed.
+    ledger: ['GetItem'],
   },
   readsChannelSecrets: true,
   sealsState: true,

@@ -9,6 +9,7 @@ import { dailySums, type DailySum } from '../../../../shared/billing/daily/daily
 import { emptyQuota, type CloseRecord, type OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { ledgerProjector } from '../../../../shared/relay/background/ledger-projector.ts';
 import type { QuotaChange } from '../../../../shared/relay/ports/stores/ledger-store.ts';
+import { compareCodeUnits } from '../../../../shared/wire/canonical-json.ts';
 import { timeText } from '../../../../shared/wire/request-id.ts';
 import { FaultyDynamo, QuickClock } from '../../../contract/quota-store-faults.ts';
 import { entryOf } from '../../../contract/quota-store-rig.ts';
@@ -61,22 +62,18 @@ async function all(table: string) {
 }
 const rows = async () => (await all('ledger')).map(ledgerRowOf);
 
-/** The sums that are not those of the rows, whatever the rows are. */
-async function wrongSums(): Promise<DailySum[]> {
+/** The sums that are not those of the rows, whatever the rows are, and those that are missing. */
+async function wrongSums(): Promise<string[]> {
+  const found = new Set((await all('daily')).map(dailySumOf).map(textOf));
   const wanted = new Set(dailySums(await rows()).map(textOf));
-  const found = (await all('daily')).map(dailySumOf);
-  return [
-    ...found.filter((sum) => !wanted.delete(textOf(sum))),
-    ...[...wanted].map((text) => JSON.parse(text) as DailySum),
-  ];
+  return [...found.symmetricDifference(wanted)];
 }
-const textOf = ({ key, figures }: DailySum): string =>
-  JSON.stringify([
+const textOf = ({ key, figures: { counts, amounts } }: DailySum): string =>
+  [
     key.id,
     key.period,
-    Object.entries(figures.counts).toSorted(),
-    Object.entries(figures.amounts).map(String).toSorted(),
-  ]);
+    ...[counts, amounts].flatMap((of) => Object.entries(of).map(String).toSorted(compareCodeUnits)),
+  ].join(' ');
 
 const served = { channel: 'openai', upstreamModel: 'm-2026', firstContentMs: 300, bought: 10n ** 18n + 1n };
 
