@@ -66,7 +66,10 @@ const rows = async () => (await all('ledger')).map(ledgerRowOf);
 async function wrongSums(): Promise<string[]> {
   const found = new Set((await all('daily')).map(dailySumOf).map(textOf));
   const wanted = new Set(dailySums(await rows()).map(textOf));
-  return [...found.symmetricDifference(wanted)];
+  return [
+    ...[...found].filter((text) => !wanted.has(text)),
+    ...[...wanted].filter((text) => !found.has(text)),
+  ];
 }
 const textOf = ({ key, figures: { counts, amounts } }: DailySum): string =>
   [
