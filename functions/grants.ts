@@ -3,7 +3,6 @@
  * the stream missed.
  */
 import {
-  eachAlone,
   streamOrSchedule,
   tableStreamHandler,
 } from '../shared/adapters/table-streams/table-stream-handler.ts';
@@ -12,7 +11,4 @@ import { grantsJob } from './compose/grants-job.ts';
 
 const job = grantsJob();
 
-export const handler = streamOrSchedule(
-  tableStreamHandler(grantImageOf, { ...job, takeAll: eachAlone(job.take) }),
-  job.applyMissed,
-);
+export const handler = streamOrSchedule(tableStreamHandler(grantImageOf, job), job.applyMissed);

@@ -34,5 +34,5 @@ export function configJob() {
     marks,
     local,
   });
-  return { stack, publish, markRows: rowMarker({ marks, metrics }) };
+  return { stack, publish, markRows: rowMarker({ marks, metrics, local }) };
 }

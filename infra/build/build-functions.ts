@@ -5,7 +5,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { build, type BuildResult, type Metafile } from 'esbuild';
+import { build, type BuildOptions, type Metafile } from 'esbuild';
+import { jsonOperations } from './json-operations.ts';
+import { oneFirstFile, type Bundle } from './one-first-file.ts';
 import { startPlugins } from './start-plugins.ts';
 
 const projectFolder = resolve(import.meta.dirname, '..', '..');
@@ -44,31 +46,37 @@ export async function buildFunctions(folders: BuildFolders = defaultFolders): Pr
   return built;
 }
 
+const bundleOptions = {
+  absWorkingDir: projectFolder,
+  outExtension: { '.js': '.mjs' },
+  bundle: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'node24',
+  mainFields: ['module', 'main'],
+  minify: true,
+  legalComments: 'none',
+  metafile: true,
+  write: false,
+  logLevel: 'silent',
+} satisfies BuildOptions;
+
 async function buildFunction(name: string, folders: BuildFolders): Promise<BuiltFunction> {
   const target = join(folders.outputFolder, name);
-  const result = await build({
-    absWorkingDir: projectFolder,
+  const options = { ...bundleOptions, outdir: target };
+  const split = await build({
+    ...options,
     entryPoints: { index: join(folders.functionsFolder, `${name}.ts`) },
-    outdir: target,
-    outExtension: { '.js': '.mjs' },
-    chunkNames: 'chunk-[hash]',
-    bundle: true,
     // Code behind `import()` becomes a separate file that is read on first use.
     splitting: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node24',
-    mainFields: ['module', 'main'],
-    minify: true,
-    legalComments: 'none',
+    chunkNames: 'chunk-[hash]',
     plugins: startPlugins,
     // Lets a function outside the project, such as one of a test, resolve the project's packages.
     nodePaths: [join(projectFolder, 'node_modules')],
-    metafile: true,
-    write: false,
-    logLevel: 'silent',
   });
+  const result = await oneFirstFile(split, options);
   refuseDynamicRequire(name, result);
+  refuseUnknownOperations(name, result.metafile);
   const changed = replaceFolder(target, result);
   writeAtomically(metaFile(folders.outputFolder, name), JSON.stringify(stableMeta(result.metafile, target)));
   const bytes = result.outputFiles.reduce((sum, file) => sum + file.contents.byteLength, 0);
@@ -80,10 +88,8 @@ export function metaFile(outputFolder: string, name: string): string {
   return join(outputFolder, 'meta', `${name}.json`);
 }
 
-type MemoryBuild = BuildResult<{ metafile: true; write: false }>;
-
 /** Fails the build when esbuild has replaced a `require()` by a stub that throws when it is called. */
-function refuseDynamicRequire(name: string, result: MemoryBuild): void {
+function refuseDynamicRequire(name: string, result: Bundle): void {
   for (const file of result.outputFiles) {
     if (file.text.includes('Dynamic require of')) {
       throw new Error(
@@ -93,11 +99,23 @@ function refuseDynamicRequire(name: string, result: MemoryBuild): void {
   }
 }
 
+/** Fails the build when a function sends a command of the SDK that the bundles cannot write or read. */
+function refuseUnknownOperations(name: string, { outputs }: Metafile): void {
+  const command = /@aws-sdk\/(client-[a-z-]+)\/dist-es\/commands\/(\w+)Command\.js$/;
+  for (const [path, { bytesInOutput }] of Object.values(outputs).flatMap(({ inputs }) =>
+    Object.entries(inputs),
+  )) {
+    const [, client = '', operation = ''] = command.exec(path) ?? [];
+    if (operation !== '' && bytesInOutput > 0 && jsonOperations[client]?.[operation] === undefined)
+      throw new Error(`function ${name}: add ${operation} of ${client} to infra/build/json-operations.ts`);
+  }
+}
+
 /**
  * Replaces the whole folder by renaming, so that no reader sees a mix of old and new files. Two builds may
  * run at once.
  */
-function replaceFolder(target: string, result: MemoryBuild): boolean {
+function replaceFolder(target: string, result: Bundle): boolean {
   const files = result.outputFiles.map((file) => ({
     name: relative(target, file.path),
     contents: file.contents,

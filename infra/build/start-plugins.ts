@@ -1,49 +1,29 @@
 /** esbuild plugins for faster starts: they leave out unused code and load some modules differently. */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
-import { dirname, join, resolve } from 'node:path';
 import type { ImportKind, Plugin } from 'esbuild';
-
-const projectFolder = resolve(import.meta.dirname, '..', '..');
-
-/** Replaces a package by the given source text. */
-function replacePackage(name: string, contents: string): Plugin {
-  return {
-    name: `replace ${name}`,
-    setup(plugin) {
-      const filter = new RegExp(`^${name}$`);
-      plugin.onResolve({ filter }, () => ({ path: name, namespace: 'replaced' }));
-      plugin.onLoad({ filter, namespace: 'replaced' }, () => ({ contents, resolveDir: projectFolder }));
-    },
-  };
-}
-
-/** Replaces one file of a package by the given source text. Fails the build when the file is missing. */
-function replaceFile(file: string, contents: string): Plugin {
-  const path = join(projectFolder, 'node_modules', file);
-  return {
-    name: `replace ${file}`,
-    setup(plugin) {
-      if (!existsSync(path)) throw new Error(`${file} is gone: look where its package does that now.`);
-      const filter = new RegExp(`${file.replaceAll('.', '\\.').replaceAll('/', '[\\\\/]')}$`);
-      plugin.onLoad({ filter }, () => ({ contents, resolveDir: dirname(path) }));
-    },
-  };
-}
+import { plainJson } from './plain-json-plugin.ts';
+import { projectFolder, replaceFile, replaceOnce, replacePackage, rewriteFile } from './replace.ts';
 
 const replacedPackages: Record<string, string> = {
   // Lambda passes credentials in environment variables (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
   // AWS_SESSION_TOKEN). The SDK's default chain adds files, processes, SSO and metadata services: a third of
   // the bundle, never used on Lambda, which slows every start.
   '@aws-sdk/credential-provider-node': `export { fromEnv as defaultProvider } from '@aws-sdk/credential-provider-env';`,
-  // Endpoint discovery of DynamoDB is off by default and off here, so its cache is never used.
-  '@aws-sdk/endpoint-cache': 'export class EndpointCache {}',
+  // Endpoint discovery of DynamoDB is off by default and off here.
+  '@aws-sdk/middleware-endpoint-discovery': `export const resolveEndpointDiscoveryConfig = (config) => config;
+  export const NODE_ENDPOINT_DISCOVERY_CONFIG_OPTIONS = { environmentVariableSelector() {}, configFileSelector() {}, default: false };`,
   // No SDK call of a function uses event streams, neither for DynamoDB nor for the secret stores.
   '@smithy/core/event-streams': `throw new Error('Event streams are left out of the bundles: infra/build/start-plugins.ts');
   export const EventStreamSerde = undefined, eventStreamSerdeProvider = undefined;`,
   // Detects browsers; functions do not run in one.
   bowser: 'export const parse = undefined;',
 };
+
+const noExtensions = `export const resolveRuntimeExtensions = (config, extensions) => {
+  if (extensions.length > 0) throw new Error('Extensions are left out of the bundles: infra/build/start-plugins.ts');
+  return config;
+};`;
 
 const serde = '@smithy/core/dist-es/submodules/serde';
 
@@ -75,6 +55,17 @@ const replacedFiles: Record<string, string> = {
   '@smithy/core/dist-es/submodules/endpoints/middleware-endpoint/service-customizations/s3.js': `export const
     resolveParamsForS3 = undefined, DOT_PATTERN = undefined, S3_HOSTNAME_PATTERN = undefined, isArnBucketName = undefined,
     isDnsCompatibleBucketName = undefined;`,
+  // For endpoint discovery.
+  '@aws-sdk/client-dynamodb/dist-es/commands/DescribeEndpointsCommand.js':
+    'export const DescribeEndpointsCommand = undefined;',
+  // Signs events of event streams.
+  '@smithy/signature-v4/dist-es/HeaderFormatter.js': `export class HeaderFormatter {
+    format() { throw new Error('Event streams are left out of the bundles: infra/build/start-plugins.ts'); }
+  }`,
+  // No client gets extensions: code that changes its settings after they are resolved.
+  '@aws-sdk/client-dynamodb/dist-es/runtimeExtensions.js': noExtensions,
+  '@aws-sdk/client-ssm/dist-es/runtimeExtensions.js': noExtensions,
+  '@aws-sdk/client-secrets-manager/dist-es/runtimeExtensions.js': noExtensions,
   // Node's built-in SHA-256 is always available.
   '@smithy/core/dist-es/submodules/checksum/sha256/Sha256Js.js': 'export const Sha256Js = undefined;',
 };
@@ -96,33 +87,24 @@ function plainEndpoint(client: string, service: string): Plugin {
   );
 }
 
-/**
- * The client of DynamoDB has a class for every error of every command. Only those stay that code asks for; every
- * other one is a DynamoDBServiceException with the same name, status and message.
- */
-const errorsWithClasses: Plugin = {
-  name: 'errors with classes',
-  setup(plugin) {
-    const filter = /@aws-sdk[\\/]client-dynamodb[\\/]dist-es[\\/]schemas[\\/]schemas_0\.js$/;
-    plugin.onLoad({ filter }, ({ path }) => {
-      const source = readFileSync(path, 'utf8');
-      const registered = /^n0_registry\.registerError\(\w+\$, (\w+)\);$/gm;
-      const contents = source.replaceAll(registered, (line, name: string) =>
-        classesOfErrors.has(name) ? line : '',
-      );
-      if (contents === source) throw new Error(`${path} registers its errors in another way now.`);
-      return { contents };
-    });
-  },
-};
+/** Nothing but a call makes a pager of a client, so that esbuild keeps all of them, with their commands. */
+const pagersInUse: Plugin[] = [
+  'client-dynamodb/dist-es/pagination/QueryPaginator.js',
+  'client-dynamodb/dist-es/pagination/ScanPaginator.js',
+  'lib-dynamodb/dist-es/pagination/QueryPaginator.js',
+  'lib-dynamodb/dist-es/pagination/ScanPaginator.js',
+].map((file) =>
+  rewriteFile(`@aws-sdk/${file}`, replaceOnce('= createPaginator(', '= /* @__PURE__ */ createPaginator(')),
+);
 
-const classesOfErrors = new Set([
-  // `shared/adapters/dynamodb/dynamo-client.ts` asks for these.
-  'ConditionalCheckFailedException',
-  'TransactionCanceledException',
-  // The SDK repeats the call because the class says so; others that it repeats it knows by name or status.
-  'ReplicatedWriteConflictException',
-]);
+/** DynamoDB asks for a pause in seconds; a date is read by JavaScript, without the SDK's own reader of dates. */
+const datesOfRetries = rewriteFile(
+  '@smithy/core/dist-es/submodules/retry/middleware-retry/parseRetryAfterHeader.js',
+  replaceOnce(
+    'import { parseRfc7231DateTime } from "@smithy/core/serde";',
+    'const parseRfc7231DateTime = (text) => new Date(text);',
+  ),
+);
 
 /** Matches regions to partitions by the pattern of their names; lists only regions that do not match. */
 const partitionsByPattern: Plugin = {
@@ -254,7 +236,9 @@ export const startPlugins: Plugin[] = [
   plainEndpoint('client-dynamodb', 'dynamodb'),
   plainEndpoint('client-ssm', 'ssm'),
   plainEndpoint('client-secrets-manager', 'secretsmanager'),
-  errorsWithClasses,
+  ...plainJson,
+  ...pagersInUse,
+  datesOfRetries,
   partitionsByPattern,
   webStreamsWhenCompared,
   versionAlone,

@@ -4,6 +4,7 @@ import type { Construct } from 'constructs';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
 import { Alarms } from './observe/alarms.ts';
 import { allowBedrockModels } from './constructs/bedrock-access.ts';
+import { allowNotices } from './constructs/notice-access.ts';
 import { Dashboard } from './observe/dashboard.ts';
 import { RelayDistribution } from './constructs/distribution.ts';
 import { RelayFunctions } from './constructs/relay-functions.ts';
@@ -29,7 +30,7 @@ export class RelayStack extends Stack {
   readonly baseUrl: CfnOutput;
 
   constructor(scope: Construct, props: RelayStackProps) {
-    const { stackName, disposable, domain, alarmEmail } = props.options;
+    const { stackName, disposable, domain, alarmEmail, alertSender } = props.options;
     super(scope, stackName, { stackName, description: `OpenAI-compatible LLM relay ${props.version}` });
 
     const tables = new RelayTables(this, 'Tables', { stackName, disposable });
@@ -59,6 +60,7 @@ export class RelayStack extends Stack {
       triggers,
       ...(alarmEmail !== undefined && { email: alarmEmail }),
     });
+    allowNotices(functions, { topic: this.alarms.topic, sender: alertSender });
     this.dashboard = new Dashboard(this, 'Dashboard', {
       stackName,
       functions,

@@ -81,14 +81,21 @@ export interface BuyingPrice extends Partial<WrittenPrice> {
 /** By the upstream's name of a model; `*`: for all others. */
 export type BuyingPrices = Readonly<Record<string, BuyingPrice>>;
 
+export function buyingPriceOf<Price extends BuyingPrice>(
+  cost: Readonly<Record<string, Price>> = {},
+  upstreamModel: string,
+): Price | undefined {
+  const name = [upstreamModel, '*'].find((key) => Object.hasOwn(cost, key));
+  return name === undefined ? undefined : cost[name];
+}
+
 /** What a call cost the operator, rounded once, half up. Undefined: the row does not say. */
 export function boughtOf(
   cost: BuyingPrices | undefined,
   upstreamModel: string,
   tokens: TokenCounts,
 ): NanoYuan | undefined {
-  const name = [upstreamModel, '*'].find((key) => cost && Object.hasOwn(cost, key));
-  const price = name === undefined ? undefined : cost?.[name];
+  const price = buyingPriceOf(cost, upstreamModel);
   if (!price) return undefined;
   const { input = 0, output = 0, per_call = 0, rate = 1 } = price;
   const sum = sumOf(tiersOf({ ...price, input, output }), tokens) + toPico(per_call) * 1_000n;

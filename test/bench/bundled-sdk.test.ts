@@ -12,9 +12,11 @@ const clientsSource = `
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { executionModeStreamifyResponse } from '@middy/core/StreamifyResponse';
 export const streamed = executionModeStreamifyResponse;
-const { SSMClient } = await import('@aws-sdk/client-ssm');
-const { SecretsManagerClient } = await import('@aws-sdk/client-secrets-manager');
-export const clients = (region) => [DynamoDBClient, SSMClient, SecretsManagerClient].map((Client) => new Client({ region }));
+export async function loadClients() {
+  const { SSMClient } = await import('@aws-sdk/client-ssm');
+  const { SecretsManagerClient } = await import('@aws-sdk/client-secrets-manager');
+  return (region) => [DynamoDBClient, SSMClient, SecretsManagerClient].map((Client) => new Client({ region }));
+}
 `;
 
 /** Some of each partition, one that is in no list yet, and one that no pattern knows. */
@@ -27,7 +29,8 @@ let root: string;
 
 /** Runs an expression over the bundle's clients in a fresh process. */
 function evaluate(expression: string, environment: Record<string, string> = {}): unknown {
-  const code = `const { clients } = await import(${JSON.stringify(join(root, 'dist', 'clients', 'index.mjs'))});
+  const code = `const { loadClients } = await import(${JSON.stringify(join(root, 'dist', 'clients', 'index.mjs'))});
+    const clients = await loadClients();
     const plain = { UseFIPS: false, UseDualStack: false };
     const regions = ${JSON.stringify(regions)};
     console.log(JSON.stringify(await (${expression})));`;

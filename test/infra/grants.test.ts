@@ -46,6 +46,17 @@ function nameOf(resource: unknown): string {
   return typeof tableName === 'string' ? tableName : logicalId.replace(/[0-9A-F]{8}$/, '');
 }
 
+function variablesOf(name: FunctionName): string[] {
+  const [, lambda] =
+    resourcesOf(template, 'AWS::Lambda::Function').find(([id]) =>
+      id.startsWith(`Functions${name}Function`),
+    ) ?? [];
+  const { Variables } = (lambda?.Properties.Environment ?? { Variables: {} }) as {
+    Variables: Record<string, unknown>;
+  };
+  return Object.keys(Variables);
+}
+
 const channelSecrets = (): string[] => [
   `Allow secretsmanager:GetSecretValue arn:<AWS::Partition>:secretsmanager:${ownAccount}:secret:relay-test/*`,
   `Allow ssm:GetParameter arn:<AWS::Partition>:ssm:${ownAccount}:parameter/relay/relay-test/*`,
@@ -147,6 +158,57 @@ describe('a function may do only what its description says', () => {
       'Allow dynamodb:UpdateItem relay-test-quotas',
       ...ownLogs('sweeper'),
     ]);
+  });
+
+  test('alerts reads accounts, keys and balances, and writes marks and notices', () => {
+    const grants = [
+      'Allow dynamodb:BatchGetItem relay-test-quotas',
+      'Allow dynamodb:BatchGetItem relay-test-runtime',
+      'Allow dynamodb:GetItem relay-test-accounts',
+      'Allow dynamodb:GetItem relay-test-quotas',
+      'Allow dynamodb:PutItem relay-test-runtime',
+      'Allow dynamodb:Scan relay-test-accounts',
+      'Allow dynamodb:Scan relay-test-keys',
+      'Allow dynamodb:UpdateItem relay-test-runtime',
+      ...ownLogs('alerts'),
+      ...readsStream('quotas'),
+    ];
+    expect(grantsOf('alerts')).toEqual(grants.toSorted());
+  });
+
+  const notifies = [
+    'Allow dynamodb:BatchGetItem relay-test-runtime',
+    'Allow dynamodb:GetItem relay-test-accounts',
+    'Allow dynamodb:UpdateItem relay-test-runtime',
+    ...ownLogs('notify'),
+    ...streamGrants('runtime'),
+    ...channelSecrets(),
+  ];
+
+  test('notify reads accounts and notices and the secret that signs them, and sends nothing by itself', () => {
+    expect(grantsOf('notify')).toEqual(notifies.toSorted());
+    expect(variablesOf('notify')).not.toContain('ALERT_TOPIC');
+  });
+
+  test('notify publishes to the topic and mails from the sender where the deployment has them', () => {
+    ({ template } = synthesize({
+      stage: 'test',
+      alarmEmail: 'ops@example.com',
+      alertSender: 'relay@mail.example.com',
+    }));
+    const identity = `arn:<AWS::Partition>:ses:${ownAccount}:identity`;
+    const grants = [
+      ...notifies,
+      'Allow sns:Publish <AlarmsTopic3A2DFEBA>',
+      `Allow ses:SendEmail ${identity}/relay@mail.example.com`,
+      `Allow ses:SendEmail ${identity}/mail.example.com`,
+    ];
+    expect(grantsOf('notify')).toEqual(grants.toSorted());
+    expect(variablesOf('notify')).toEqual(expect.arrayContaining(['ALERT_TOPIC', 'ALERT_SENDER']));
+    expect(JSON.stringify(template)).toContain(
+      '{"StringEquals":{"ses:FromAddress":"relay@mail.example.com"}}',
+    );
+    ({ template } = synthesize({ stage: 'test' }));
   });
 
   test('no role has a managed policy, an inline policy or another principal than Lambda', () => {

@@ -60,6 +60,19 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
     const { handler } = await import('../../functions/grants.ts');
     return handler(recordOf({ account: { S: 'acme' }, grant_id: { S: 'one' }, amount: { N: '5' } }));
   },
+  AlertUndelivered: async (client) => {
+    const notice = { id: 'n1', type: 'balance.low', created: 1, account: 'acme', data: {} };
+    await put(client, 'runtime', {
+      id: { S: 'notice#n1' },
+      notice: { S: JSON.stringify(notice) },
+      tries: { N: '99' },
+      due: { N: '0' },
+      left: { L: [{ S: 'topic' }] },
+    });
+    await put(client, 'runtime', { id: { S: 'notices' }, n1: { N: '1' } });
+    const { handler } = await import('../../functions/notify.ts');
+    return handler(scheduled);
+  },
   BadRows: async (client) => {
     await put(client, 'channels', { id: { S: 'bad' }, endpoint: { S: 'nowhere' } });
     return compile();

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { noticePrefix } from '../../shared/adapters/dynamodb/alerts/alert-items.ts';
 import { metricNames } from '../../shared/relay/ports/telemetry.ts';
 import { readable, resourcesOf, synthesize, type Resource, type Template } from './synthesize.ts';
 
@@ -37,8 +38,10 @@ describe('the streams', () => {
       'relay-test-grants grants',
       'relay-test-keys config',
       'relay-test-plans config',
+      'relay-test-quotas alerts',
       'relay-test-quotas ledger',
       'relay-test-runtime config',
+      'relay-test-runtime notify',
       'relay-test-settings config',
     ]);
   });
@@ -46,6 +49,7 @@ describe('the streams', () => {
   test.each([
     ['ledger', 100, 100, 43_200],
     ['grants', 25, 10, 3_600],
+    ['notify', 10, 100, 43_200],
   ])('%s is tried again, halved and at last kept in the bucket', (name, batch, retries, ageSeconds) => {
     const mapping = propertiesOf('AWS::Lambda::EventSourceMapping').find(
       ({ FunctionName }) => functionOf(FunctionName) === name,
@@ -61,20 +65,49 @@ describe('the streams', () => {
     });
   });
 
-  test('of the table that functions write for each other is read for the learned facts alone', () => {
-    const filtered = propertiesOf('AWS::Lambda::EventSourceMapping').filter(
-      ({ FilterCriteria }) => FilterCriteria !== undefined,
+  test('of the table that functions write for each other are read for learned facts and new notices alone', () => {
+    const filtered = propertiesOf('AWS::Lambda::EventSourceMapping').flatMap(
+      ({ FilterCriteria, EventSourceArn, FunctionName }) =>
+        FilterCriteria === undefined
+          ? []
+          : [[tableOf(EventSourceArn), functionOf(FunctionName), FilterCriteria] as const],
     );
-    expect(filtered.map(({ EventSourceArn }) => tableOf(EventSourceArn))).toEqual(['relay-test-runtime']);
-    expect(filtered[0]?.FilterCriteria).toEqual({
-      Filters: [{ Pattern: '{"dynamodb":{"Keys":{"id":{"S":["learned"]}}}}' }],
-    });
+    const filter = (pattern: string) => ({ Filters: [{ Pattern: pattern }] });
+    expect(filtered).toEqual([
+      ['relay-test-runtime', 'config', filter('{"dynamodb":{"Keys":{"id":{"S":["learned"]}}}}')],
+      [
+        'relay-test-runtime',
+        'notify',
+        filter(`{"eventName":["INSERT"],"dynamodb":{"Keys":{"id":{"S":[{"prefix":"${noticePrefix}"}]}}}}`),
+      ],
+    ]);
+  });
+
+  test('that had one reader before keep its mapping, so that a deploy reads nothing twice', () => {
+    const ids = resourcesOf(template, 'AWS::Lambda::EventSourceMapping').map(([id]) => id);
+    expect(ids.map((id) => id.replace(/[0-9A-F]{8}$/, ''))).toEqual(
+      expect.arrayContaining([
+        'TriggersquotasStream',
+        'TriggersquotasStreamOfalerts',
+        'TriggersruntimeStream',
+      ]),
+    );
+  });
+
+  test('of balances gather their records for some seconds', () => {
+    const mapping = propertiesOf('AWS::Lambda::EventSourceMapping').find(
+      ({ FunctionName }) => functionOf(FunctionName) === 'alerts',
+    );
+    expect(mapping).toMatchObject({ MaximumBatchingWindowInSeconds: 5 });
+    expect(mapping).not.toHaveProperty('DestinationConfig');
   });
 
   test('that are behind, and records that were given up, trigger an alarm', () => {
     const alarms = propertiesOf('AWS::CloudWatch::Alarm');
     const ages = alarms.filter(({ MetricName }) => MetricName === 'IteratorAge');
     expect(ages.map(({ Threshold, Statistic }) => [Threshold, Statistic])).toEqual([
+      [300_000, 'Maximum'],
+      [300_000, 'Maximum'],
       [300_000, 'Maximum'],
       [300_000, 'Maximum'],
       [300_000, 'Maximum'],
@@ -89,6 +122,7 @@ describe('the streams', () => {
     expect(kept.map(([, { Properties }]) => functionOf(Properties.FunctionName))).toEqual([
       'ledger',
       'grants',
+      'notify',
     ]);
     expect(givenUp.map(({ Dimensions }) => Dimensions)).toEqual(
       kept.map(([id]) => [{ Name: 'EventSourceMappingUUID', Value: { Ref: id } }]),
@@ -141,7 +175,7 @@ describe('the bucket of stream failures', () => {
 });
 
 describe('the clock', () => {
-  test('runs the sweeper every minute, the compile every 5 and the grants every quarter of an hour', () => {
+  test('runs the sweeper and the notices every minute, the compile every 5, the grants every 15 and the alerts every hour', () => {
     const schedules = propertiesOf('AWS::Events::Rule').map(({ ScheduleExpression, Targets, State }) => {
       const [target] = Targets as { Arn: unknown }[];
       return `${functionOf(target?.Arn)} ${String(ScheduleExpression)} ${String(State)}`;
@@ -150,6 +184,8 @@ describe('the clock', () => {
       'config rate(5 minutes) ENABLED',
       'grants rate(15 minutes) ENABLED',
       'sweeper rate(1 minute) ENABLED',
+      'alerts rate(1 hour) ENABLED',
+      'notify rate(1 minute) ENABLED',
     ]);
   });
 });

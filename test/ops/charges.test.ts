@@ -127,3 +127,74 @@ describe('charge list', () => {
     expect(json.map((row) => row.id)).toEqual([1, 7, 8, 9, 60]);
   });
 });
+
+describe('charge explain', () => {
+  const rule = {
+    id: 70,
+    type: 'token-billing',
+    models: ['long'],
+    input: 0.02,
+    output: 0.1,
+    cached_input: 0.002,
+    cache_write: 0.025,
+    tiers: [{ above: 200_000, input: 0.04, output: 0.15 }],
+  };
+  const explain = async (...words: string[]) => charge('explain', 'long', ...words);
+
+  it('prints the sum line by line, with the rule and what the ledger would say', async () => {
+    await rig.put('charges', rule, { ...rule, id: 71, from: '2099-01-01', input: 1, tiers: undefined });
+    const words = ['--input', '5300', '--cached', '4000', '--cache-write', '300', '--output', '100'];
+    const run = await explain(...words, '--at', '2026-11-22');
+    expect(run).toMatchObject({ code: 0 });
+    expect(run.output.split('\n').slice(1)).toEqual([
+      'long at 2026-11-22T00:00:00Z',
+      expect.stringMatching(
+        /^ {2}price +rule 70: 0.02 yuan per 1,000 input tokens, 0.002 cached, .*; above 200000/,
+      ),
+      '  input        1000 x 0.02 / 1,000 = 0.02',
+      '  cached       4000 x 0.002 / 1,000 = 0.008',
+      '  cache write  300 x 0.025 / 1,000 = 0.0075',
+      '  output       100 x 0.1 / 1,000 = 0.01',
+      '  total        0.0455 yuan, rounded once, half up, to 9 decimals',
+      '  ledger       70:tokens:0.02:0.1:0.002:0.025:0.02',
+      '',
+    ]);
+  });
+
+  it('shows the tier, and the rule that is in force at another time', async () => {
+    const run = await explain('--input', '200001', '--cached', '200000', '--at', '2026-11-22', '--json');
+    expect(JSON.parse(run.output)).toMatchObject({
+      rule: { id: 70 },
+      above: 200_000,
+      total: '8.00004',
+      price: '70:tokens:0.04:0.15:above=200000',
+    });
+    const later = await explain('--input', '1000', '--at', '2099-01-01');
+    expect(later.output).toContain('long at 2099-01-01T00:00:00Z, in force since 2099-01-01T00:00:00Z');
+    expect(later.output).toMatch(/total +1 yuan/);
+  });
+
+  it('says that nothing is due without a rule, and refuses parts that are more than the whole', async () => {
+    expect((await charge('explain', 'nobody', '--input', '9')).output).toMatch(
+      /no rule names the model: free/,
+    );
+    const run = await explain('--input', '10', '--cached', '9', '--cache-write-1h', '2');
+    expect(run).toMatchObject({ code: 2 });
+    expect(run.errors).toContain('--input is all input');
+    expect((await explain('--input', '1.5')).errors).toContain('Wanted a number of tokens');
+  });
+});
+
+describe('charge list with dates', () => {
+  it('shows when rules come into force', async () => {
+    await rig.put('charges', { id: 80, type: 'times-billing', models: ['d'], output: 1, from: '2099-01-01' });
+    const run = await charge('list');
+    expect(run.output).toMatch(/80 +times-billing +2099-01-01T00:00:00Z +- +1 +d/);
+    expect(JSON.parse((await charge('list', '--json')).output)).toContainEqual(
+      expect.objectContaining({ id: 80, from: '2099-01-01T00:00:00Z' }),
+    );
+    await rig.put('charges', { id: 80, type: 'times-billing', models: ['d'], output: 1, from: '2020-01-01' });
+    await rig.put('charges', { id: 79, type: 'times-billing', models: ['d'], output: 2 });
+    expect((await charge('list')).errors).toContain('79: rule 80, with a later date, prices d');
+  });
+});

@@ -105,6 +105,18 @@ describe('key check tells what the relay answers', () => {
     expect(run.errors).toContain('401 invalid_api_key');
   });
 
+  it('to a key whose account is off', async () => {
+    const { key } = await makeKey('--account', 'closed');
+    await tables.send(
+      new PutCommand({ TableName: 'relay-accounts', Item: { account: 'closed', enabled: false } }),
+    );
+    const run = await ops(['key', 'check', key]);
+    expect(run.code).toBe(1);
+    expect(run.errors).toContain(
+      'is refused with its account: the row of its account in accounts is not enabled',
+    );
+  });
+
   it.each([
     ['sk-nobody-made-this-one', 'is unknown: no row has the hash'],
     ['pk-123', 'is malformed'],

@@ -26,6 +26,8 @@ export interface FunctionDescription {
 export interface StreamTrigger {
   table: TableName;
   recordsAtOnce: number;
+  /** How long Lambda gathers records before it invokes the function with fewer. Absent: not at all. */
+  gathersSeconds?: number;
   retries: number;
   /** Older records are not retried. At most 24, because streams keep records for 24 hours. */
   maxAgeHours: number;
@@ -33,6 +35,8 @@ export interface StreamTrigger {
   keepsFailures: boolean;
   /** Only records of items with these ids (partition keys) invoke it. Absent: all. */
   onlyIds?: readonly string[];
+  /** Only records of new items whose ids start so invoke it. */
+  onlyNewWithPrefix?: string;
 }
 
 /** Deletes and batch writes are missing because no function needs them. */
@@ -135,6 +139,51 @@ const descriptions = {
     everyMinutes: 1,
     tables: { quotas: ['BatchGetItem', 'Scan', 'UpdateItem'], daily: ['Query', 'UpdateItem'] },
     readsChannelSecrets: false,
+  },
+  alerts: {
+    purpose: 'Decides what is reported about balances, plans and keys, once for each cause',
+    timeoutSeconds: 300,
+    memoryMegabytes: 256,
+    // The schedule looks at what was given up here.
+    streams: [
+      {
+        table: 'quotas',
+        recordsAtOnce: 100,
+        // Every call changes its account, and an alert can wait for some seconds.
+        gathersSeconds: 5,
+        retries: 10,
+        maxAgeHours: 1,
+        keepsFailures: false,
+      },
+    ],
+    everyMinutes: 60,
+    tables: {
+      accounts: ['GetItem', 'Scan'],
+      keys: ['Scan'],
+      quotas: ['GetItem', 'BatchGetItem'],
+      runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
+    },
+    readsChannelSecrets: false,
+  },
+  notify: {
+    purpose:
+      'Delivers notices to the topic, to webhooks and by mail, again while a receiver does not take them',
+    timeoutSeconds: 120,
+    memoryMegabytes: 256,
+    streams: [
+      {
+        table: 'runtime',
+        recordsAtOnce: 10,
+        retries: 100,
+        maxAgeHours: 12,
+        keepsFailures: true,
+        onlyNewWithPrefix: 'notice#',
+      },
+    ],
+    everyMinutes: 1,
+    tables: { accounts: ['GetItem'], runtime: ['BatchGetItem', 'UpdateItem'] },
+    // The secret that signs what is posted.
+    readsChannelSecrets: true,
   },
 } as const satisfies Record<string, FunctionDescription>;
 

@@ -6,7 +6,6 @@ import type { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { EventSourceMapping, FilterCriteria, MetricType, StartingPosition } from 'aws-cdk-lib/aws-lambda';
 import { BlockPublicAccess, Bucket, BucketEncryption, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
-import type { TableName } from '../../../shared/tables/table-names.ts';
 import { tableSchemas } from '../../../shared/tables/table-schemas.ts';
 import { allow } from './allow.ts';
 import { functionDescriptions, type FunctionName, type StreamTrigger } from './function-descriptions.ts';
@@ -27,11 +26,19 @@ export interface StreamMapping {
   mapping: EventSourceMapping;
 }
 
-/** Matches the records of items with these ids. Lambda discards others without an invocation, free of charge. */
-const idFilter = (table: TableName, ids: readonly string[]): object => {
+/** Matches the records of the items that it names. Lambda discards others without an invocation, free of charge. */
+function filterOf({ table, onlyIds, onlyNewWithPrefix: prefix }: StreamTrigger): object | undefined {
   const { name, type } = tableSchemas[table].partitionKey;
-  return { dynamodb: { Keys: { [name]: { [type]: [...ids] } } } };
-};
+  const having = (ids: readonly unknown[]) => ({ dynamodb: { Keys: { [name]: { [type]: ids } } } });
+  if (prefix !== undefined) return { eventName: ['INSERT'], ...having([{ prefix }]) };
+  return onlyIds && having(onlyIds);
+}
+
+interface MappingParts {
+  relayFunction: RelayFunction;
+  stream: StreamTrigger;
+  tables: RelayTables;
+}
 
 const failuresKept = Duration.days(90);
 
@@ -56,7 +63,7 @@ export class Triggers extends Construct {
     for (const [name, relayFunction] of props.functions.byName) {
       const { streams = [], everyMinutes } = functionDescriptions[name];
       for (const stream of streams) {
-        const mapping = this.mapping(relayFunction, stream, props.tables);
+        const mapping = this.mapping(name, { relayFunction, stream, tables: props.tables });
         mappings.push({ function: name, stream, mapping });
       }
       if (everyMinutes !== undefined) this.schedule(name, relayFunction, everyMinutes);
@@ -64,19 +71,26 @@ export class Triggers extends Construct {
     this.mappings = mappings;
   }
 
-  private mapping({ lambda }: RelayFunction, stream: StreamTrigger, tables: RelayTables): EventSourceMapping {
+  private mapping(name: FunctionName, { relayFunction, stream, tables }: MappingParts): EventSourceMapping {
+    const { lambda } = relayFunction;
     const streamArn = tables.streamArn(stream.table);
+    const filter = filterOf(stream);
+    const id = `${stream.table}Stream`;
     // Replaces CDK's event source, which lets the role list all streams and read and write the whole bucket.
     for (const statement of this.mappingGrants(streamArn, stream.keepsFailures))
       lambda.addToRolePolicy(statement);
-    return new EventSourceMapping(this, `${stream.table}Stream`, {
+    // The first reader of a table has the id from before there were two: another one would replace its mapping.
+    return new EventSourceMapping(this, this.node.tryFindChild(id) ? `${id}Of${name}` : id, {
       target: lambda,
       eventSourceArn: streamArn,
       // Starts at the oldest record, so that records from before the function existed are read too.
       startingPosition: StartingPosition.TRIM_HORIZON,
       batchSize: stream.recordsAtOnce,
+      ...(stream.gathersSeconds !== undefined && {
+        maxBatchingWindow: Duration.seconds(stream.gathersSeconds),
+      }),
       reportBatchItemFailures: true,
-      ...(stream.onlyIds && { filters: [FilterCriteria.filter(idFilter(stream.table, stream.onlyIds))] }),
+      ...(filter && { filters: [FilterCriteria.filter(filter)] }),
       bisectBatchOnError: true,
       retryAttempts: stream.retries,
       maxRecordAge: Duration.hours(stream.maxAgeHours),

@@ -86,6 +86,8 @@ const moneyMetrics = {
   GrantPoisoned: 'A grant can never be applied: look for grant_poisoned in the log of function grants',
   ReservationPoisoned:
     'The open reservations of an account cannot be read: look for reservation_poisoned in the log of function sweeper',
+  AlertUndelivered:
+    'A notice about an account was given up: look for alert_undelivered in the log of function notify, and for alert_poisoned in that of alerts',
 };
 
 export function moneyAlarms(stackName: string): AlarmDefinition[] {

@@ -102,17 +102,18 @@ export const savedQueries: Record<string, SavedQuery> = {
   },
   NeedsAPerson: {
     name: 'Events that need a person',
-    of: ['chat', 'responses', 'ledger', 'grants', 'sweeper'],
+    of: ['chat', 'responses', 'ledger', 'grants', 'sweeper', 'alerts', 'notify'],
     lines: [
       'fields @timestamp, message, account, request_id, problem, why, @message',
       'filter message in ["settle_lost", "settle_late", "reserve_unknown", "conservation_broken", "ledger_poisoned", ' +
-        '"grant_poisoned", "reservation_poisoned", "sweep_failed", "config_format_unknown", "turn_state_lost"]',
+        '"grant_poisoned", "reservation_poisoned", "sweep_failed", "config_format_unknown", "turn_state_lost", ' +
+        '"alert_poisoned", "alert_undelivered"]',
       newestFirst,
     ],
   },
   Faults: {
     name: 'Faults, with frames',
-    of: ['chat', 'responses', 'catalog', 'config', 'ledger', 'grants', 'sweeper'],
+    of: ['chat', 'responses', 'catalog', 'config', 'ledger', 'grants', 'sweeper', 'alerts', 'notify'],
     lines: [
       'fields @timestamp, request_id, error, code, cause.error, cause.code, @message',
       'filter message = "fault"',

@@ -15,6 +15,8 @@ export interface StackOptions {
   /** The public host name and its certificate, which must be in us-east-1 for CloudFront. */
   domain?: { name: string; certificateArn: string };
   alarmEmail?: string;
+  /** The address that mail to customers comes from: an identity that SES has verified. Absent: none is sent. */
+  alertSender?: string;
   /** Numbers of the origin secrets, oldest first. CloudFront sends the last; functions accept all. */
   originSecrets: number[];
   /** Numbers of the keys that seal the state of turns, ascending. The last seals; all open. */
@@ -37,6 +39,12 @@ const certificateRule: TextRule = {
 };
 const emailRule: TextRule = { pattern: /^[^\s@]+@[^\s@]+\.[^\s@]+$/, wanted: 'an e-mail address' };
 
+/** Narrower than an address may be, because it becomes part of a permission. */
+const senderRule: TextRule = {
+  pattern: /^[A-Za-z0-9._+-]{1,64}@([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/,
+  wanted: 'an e-mail address that SES has verified, its domain in lower case',
+};
+
 /**
  * Reads and checks the context. Throws an Error with the context key, the found value and the wanted form.
  */
@@ -44,6 +52,7 @@ export function readStackOptions(node: Node): StackOptions {
   const stage = readText(node, 'stage', stageRule);
   const domain = readDomain(node);
   const alarmEmail = readText(node, 'alarmEmail', emailRule);
+  const alertSender = readText(node, 'alertSender', senderRule);
   return {
     stackName: stage === undefined ? 'relay' : `relay-${stage}`,
     disposable: readSwitch(node, 'disposable'),
@@ -52,6 +61,7 @@ export function readStackOptions(node: Node): StackOptions {
     bedrockModels: readBedrockModels(node),
     ...(domain && { domain }),
     ...(alarmEmail !== undefined && { alarmEmail }),
+    ...(alertSender !== undefined && { alertSender }),
   };
 }
 

@@ -3,7 +3,7 @@
  * and cached.
  */
 import { GetCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { AccountRow } from '../../config/rows/account-row.ts';
+import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { KeyRow } from '../../config/rows/key-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { Clock } from '../../relay/ports/clock.ts';
@@ -38,14 +38,17 @@ export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
     if (!Item) return { missing: 'unknown' };
     const reading = readRow(KeyRow, Item);
     if (!('row' in reading)) return { missing: 'invalid_row' };
-    return { row: reading.row, account: await readAccount(reading.row.account) };
+    return { row: reading.row, ...(await readAccount(reading.row.account)) };
   };
   /** An account without a valid row has no plan; its balance still pays. */
-  const readAccount = async (account: string): Promise<AccountRow | undefined> => {
+  const readAccount = async (account: string) => {
     const command = new GetCommand({ TableName: accounts, Key: { account } });
     const { Item } = await storeCall(() => client.send(command));
     const reading = Item && readRow(AccountRow, Item);
-    return reading && 'row' in reading ? reading.row : undefined;
+    return {
+      account: reading && 'row' in reading ? reading.row : undefined,
+      accountOff: isAccountOff(Item),
+    };
   };
   return {
     find: (secretKey) => {

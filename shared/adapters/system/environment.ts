@@ -45,6 +45,18 @@ export function readSweepGraceSeconds(variables: Variables = process.env): numbe
   return /^\d{1,6}$/.test(text) ? Number(text) : 120;
 }
 
+/** What the stack offers for alerts: the ARN of a topic, and the verified address of mail to customers. */
+export interface AlertAccess {
+  topic?: string | undefined;
+  sender?: string | undefined;
+}
+
+/** Absent or empty variables: the deployment does not offer it. */
+export const readAlertAccess = (variables: Variables = process.env): AlertAccess => ({
+  topic: variables['ALERT_TOPIC'] || undefined,
+  sender: variables['ALERT_SENDER'] || undefined,
+});
+
 /** A key that seals state for clients. */
 export interface SealKey {
   /** Stands in every seal. */

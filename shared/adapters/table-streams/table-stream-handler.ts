@@ -10,14 +10,27 @@ import { Poisoned } from '../../relay/ports/stores/store-errors.ts';
 /** Why a change was not processed: Poisoned when it can never be, else it needs a retry. Undefined: it was. */
 export type TakeOutcome = Error | undefined;
 
-/** A job that gets the changes of a table in batches, in any order and possibly repeated. */
-export interface TableStreamJob<Change> {
-  /** Safe to repeat. Returns an outcome for each change. When it rejects, all of them need a retry. */
-  takeAll(changes: readonly Change[]): Promise<readonly TakeOutcome[]>;
+/** What the jobs of table streams have in common. */
+interface StreamJob {
   /** The log event and the metric of a change that can never be processed. */
   poisoned: { event: string; metric: MetricName };
   log: Log;
   metrics: Metrics;
+}
+
+/** A job that gets the changes of a table one at a time, in any order and possibly repeated. */
+export interface TableStreamJob<Change> extends StreamJob {
+  /**
+   * Safe to repeat. Throws Poisoned for a change that can never be processed. Any other error requires a
+   * retry.
+   */
+  take(change: Change): Promise<void>;
+}
+
+/** A job that gets the changes of a table in batches, in any order and possibly repeated. */
+export interface TableStreamBatchJob<Change> extends StreamJob {
+  /** Safe to repeat. Returns an outcome for each change. When it rejects, all of them need a retry. */
+  takeAll(changes: readonly Change[]): Promise<readonly TakeOutcome[]>;
 }
 
 /** Reads the change in a record. Undefined: the job ignores the record. Throws Poisoned. */
@@ -25,9 +38,15 @@ export type ReadRecord<Change> = (record: DynamoDBRecord) => Change | undefined;
 
 export type TableStreamHandler = (event: DynamoDBStreamEvent) => Promise<DynamoDBBatchResponse>;
 
-export function tableStreamHandler<Change>(
+export const tableStreamHandler = <Change>(
   read: ReadRecord<Change>,
   job: TableStreamJob<Change>,
+): TableStreamHandler =>
+  tableStreamBatchHandler(read, { ...job, takeAll: eachAlone((change: Change) => job.take(change)) });
+
+export function tableStreamBatchHandler<Change>(
+  read: ReadRecord<Change>,
+  job: TableStreamBatchJob<Change>,
 ): TableStreamHandler {
   return async ({ Records }) => {
     const outcomes = await outcomesOf(read, job, Records);
@@ -45,10 +64,8 @@ export function tableStreamHandler<Change>(
 
 const atOnceMax = 10;
 
-/** For jobs that process changes one at a time: some at once, none after a change that needs a retry. */
-export function eachAlone<Change>(
-  take: (change: Change) => Promise<void>,
-): TableStreamJob<Change>['takeAll'] {
+/** Some at once, none after a change that needs a retry. */
+function eachAlone<Change>(take: (change: Change) => Promise<void>): TableStreamBatchJob<Change>['takeAll'] {
   return async (changes) => {
     const outcomes: TakeOutcome[] = [];
     while (outcomes.length < changes.length) {
@@ -72,7 +89,7 @@ export const streamOrSchedule =
 /** One outcome for each record, in order. */
 async function outcomesOf<Change>(
   read: ReadRecord<Change>,
-  job: TableStreamJob<Change>,
+  job: TableStreamBatchJob<Change>,
   records: readonly DynamoDBRecord[],
 ): Promise<TakeOutcome[]> {
   const outcomes: TakeOutcome[] = [];
@@ -97,8 +114,8 @@ async function outcomesOf<Change>(
 
 const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
 
-function reportPoisoned<Change>(
-  { poisoned, metrics, log }: TableStreamJob<Change>,
+function reportPoisoned(
+  { poisoned, metrics, log }: StreamJob,
   record: DynamoDBRecord,
   { message }: Poisoned,
 ): void {

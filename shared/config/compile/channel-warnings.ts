@@ -1,4 +1,4 @@
-import { dialectOf, quirksOf } from '../../upstreams/types/channel-request.ts';
+import { dialectOf, quirksOf, upstreamModel } from '../../upstreams/types/channel-request.ts';
 import { appendsPath } from '../../upstreams/types/channel-attributes.ts';
 import { holdsFor } from '../rows/capabilities.ts';
 import type { ChannelRow } from '../rows/channel-row.ts';
@@ -16,9 +16,15 @@ export const channelWarnings = (row: ChannelRow): string[] => [
   ...row.models
     .filter((name) => name.startsWith('web-') || name.endsWith('-official'))
     .map((name) => `models: ${name} is out of reach, since web- and -official are cut from what clients ask`),
+  ...strangeCosts(row).map((name) => `cost: has ${name}, which is no model's name at the upstream`),
   ...vitalWarnings(row.params),
   ...conflictsWithProbe(row),
 ];
+
+function strangeCosts({ cost = {}, mapper, models }: ChannelRow): string[] {
+  const known = new Set(['*', ...models.map((model) => upstreamModel({ mapper }, model))]);
+  return Object.keys(cost).filter((name) => !known.has(name));
+}
 
 /** Where the row asks for what a probe found that the upstream cannot do. */
 function conflictsWithProbe(row: ChannelRow): string[] {

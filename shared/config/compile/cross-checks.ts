@@ -6,6 +6,7 @@ import type { LearnedFact } from '../learned-fact.ts';
 import type { ChannelRow } from '../rows/channel-row.ts';
 import type { ChargeRow } from '../rows/charge-row.ts';
 import type { PlanRow } from '../rows/plan-row.ts';
+import { chargeDoubts, costDoubts } from './price-warnings.ts';
 import { secretsOf } from './read-channel.ts';
 import type { Snapshot } from '../snapshot.ts';
 import type { ConfigTable, RowResult } from '../validation-result.ts';
@@ -42,10 +43,12 @@ export function crossWarnings(config: Config, { unreadableSecrets, learned }: Kn
       ...secretsOf(channel)
         .filter((reference) => unreadableSecrets.has(reference))
         .map((reference) => `secret: ${reference} cannot be read: ${unreadableSecrets.get(reference)}`),
+      ...costDoubts(channel),
       ...learnedWarnings(channel, learned),
     ]);
   for (const charge of config.charges)
     warnings.set(nameOf('charges', charge.id), [
+      ...chargeDoubts(charge, config.channels),
       ...shadowed(charge, config),
       ...unservedCharge(charge, config),
     ]);

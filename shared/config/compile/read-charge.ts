@@ -1,23 +1,15 @@
 import { ChargeRow } from '../rows/charge-row.ts';
 import { readRow, type RowReading } from '../rows/read-row.ts';
 
-/**
- * Yuan per 1,000 tokens. A price from this on gets a warning: few models cost as much, but most prices per
- * million tokens are as high.
- */
-const perMillionFrom = 1;
-
-/** Reads one row of `charges`. */
+/** Reads one row of `charges`. Whether prices are plausible is a matter of the channels, too: price-warnings.ts. */
 export const readCharge = (raw: unknown): RowReading<ChargeRow> => readRow(ChargeRow, raw, chargeWarnings);
 
 function chargeWarnings(row: ChargeRow): string[] {
   const { type, models, input, output } = row;
   const empty = models.length === 0 ? ['models: empty, so this rule prices nothing'] : [];
-  const cache = cacheWarnings(row);
   if (type === 'non-billing') {
-    return input > 0 || output > 0
-      ? [...empty, 'input, output: without effect, as the type is non-billing', ...cache]
-      : [...empty, ...cache];
+    const idle = input > 0 || output > 0 ? ['input, output: without effect, as the type is non-billing'] : [];
+    return [...empty, ...idle, ...idleWarnings(row)];
   }
   const free =
     output === 0 && (input === 0 || type === 'times-billing')
@@ -25,22 +17,38 @@ function chargeWarnings(row: ChargeRow): string[] {
       : [];
   if (type === 'times-billing') {
     const idle = input > 0 ? ['input: without effect, as the type is times-billing'] : [];
-    return [...empty, ...free, ...idle, ...cache];
+    return [...empty, ...free, ...idle, ...idleWarnings(row)];
   }
-  return [...empty, ...free, ...perMillion('input', input), ...perMillion('output', output), ...cache];
+  return [...empty, ...free, ...cacheOfTiers(row), ...limitWarnings(row)];
 }
 
-/** The prices of the cache are input prices, so only token-billing has them. */
-function cacheWarnings({ type, cached_input, cache_write, cache_write_1h }: ChargeRow): string[] {
-  return Object.entries({ cached_input, cache_write, cache_write_1h }).flatMap(([attribute, price = 0]) => {
-    if (type === 'token-billing') return perMillion(attribute, price);
-    return price > 0 ? [`${attribute}: without effect, as the type is ${type}`] : [];
-  });
+/** What decides token prices and their reservation has no effect on other types. */
+function idleWarnings({ type, cached_input, cache_write, cache_write_1h, ...row }: ChargeRow): string[] {
+  const { tiers = [], image_tokens, input_factor } = row;
+  const prices = {
+    cached_input,
+    cache_write,
+    cache_write_1h,
+    tiers: tiers.length,
+    image_tokens,
+    input_factor,
+  };
+  return Object.entries(prices).flatMap(([attribute, value = 0]) =>
+    value > 0 ? [`${attribute}: without effect, as the type is ${type}`] : [],
+  );
 }
 
-const perMillion = (attribute: string, price: number): string[] =>
-  price < perMillionFrom
-    ? []
-    : [
-        `${attribute}: ${price} yuan per 1,000 tokens looks like a price per million tokens; that would be ${Number((price / 1000).toPrecision(12))} here`,
-      ];
+/** A tier does not take over the prices of the cache, so cached input would cost its whole input price. */
+function cacheOfTiers({ tiers = [], ...row }: ChargeRow): string[] {
+  const names = ['cached_input', 'cache_write', 'cache_write_1h'] as const;
+  return tiers.flatMap((tier, at) =>
+    names
+      .filter((name) => row[name] !== undefined && tier[name] === undefined)
+      .map((name) => `tiers[${at}].${name}: absent, so such tokens cost ${tier.input}, the entry's input`),
+  );
+}
+
+function limitWarnings({ max_output_tokens: most, default_output_tokens: usual }: ChargeRow): string[] {
+  if (most === undefined || usual === undefined || usual <= most) return [];
+  return [`default_output_tokens: ${usual} is more than max_output_tokens, so ${most} counts`];
+}

@@ -3,6 +3,7 @@ import { explainIssues } from '../../wire/issue-sentence.ts';
 import { attributeOf, readRow } from '../rows/read-row.ts';
 import type { RowReading } from '../rows/read-row.ts';
 import type { StandIn, TableReader } from './read-table.ts';
+import { readAlerts } from '../rows/alerts-setting.ts';
 import { readSearch } from '../rows/search-setting.ts';
 import { SettingRow, settingValues } from '../rows/setting-row.ts';
 import type { Settings } from '../rows/settings.ts';
@@ -35,6 +36,7 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
     },
   }),
   search: readSearch,
+  alerts: readAlerts,
 };
 
 /** Reads one row of `settings`. Returns the settings that the row changes. */

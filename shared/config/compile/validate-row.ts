@@ -1,4 +1,5 @@
-import { AccountRow } from '../rows/account-row.ts';
+import { AccountRow, isAccountOff } from '../rows/account-row.ts';
+import { readAlertedAccount } from '../rows/alerted-account.ts';
 import { KeyRow } from '../rows/key-row.ts';
 import { readRow } from '../rows/read-row.ts';
 import type { ValidationResult } from '../validation-result.ts';
@@ -17,10 +18,15 @@ export function validateKeyRow(raw: unknown): ValidationResult {
     : {};
 }
 
-/** Validates a row of `accounts`. The account of a row with a problem has no plan; its balance still pays. */
-export function validateAccountRow(raw: unknown): ValidationResult {
-  const reading = readRow(AccountRow, raw);
-  return 'problem' in reading
-    ? { problem: `${reading.problem}; until this is mended, the account has no plan` }
-    : {};
+/** Validates a row of `accounts`. Its balance still pays, unless the row says that the account is off. */
+export function validateAccountRow(raw: unknown, rules = { local: false }): ValidationResult {
+  const reading = readAlertedAccount(raw, rules);
+  if (!('problem' in reading)) return {};
+  return { problem: `${reading.problem}; until this is mended, ${consequenceOf(raw)}` };
+}
+
+function consequenceOf(raw: unknown): string {
+  if (isAccountOff(raw)) return 'the keys of the account are refused';
+  const isUsedByCalls = 'row' in readRow(AccountRow, raw);
+  return isUsedByCalls ? 'nobody is reported about the account' : 'the account has no plan and no limits';
 }

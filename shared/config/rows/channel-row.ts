@@ -12,6 +12,7 @@ import {
 import { channelTypeNames, ownAttributes } from '../../upstreams/types/channel-attributes.ts';
 import { defaultChannelType, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import type { Capabilities } from './capabilities.ts';
+import { channelCost } from './channel-cost.ts';
 import {
   amount,
   flag,
@@ -102,6 +103,8 @@ export const ChannelRow = z.strictObject({
   models: modelList,
   /** Public model name -> the upstream's name. */
   mapper: z._default(z.record(modelName, text, wantedMapper), {}),
+  /** What the operator pays. Absent: unknown. */
+  cost: channelCost,
   priority: z._default(integer, 0),
   weight: z._default(amount, 1),
   /** Only an explicit true enables a channel. */

@@ -3,6 +3,7 @@ import { isTimeZone } from '../../billing/budget-period.ts';
 import { daysUpTo, flag, positiveInteger, rowId, secondsUpTo, text, textList } from './attribute-schemas.ts';
 import { SearchValue } from './search-setting.ts';
 import { defaultSettings } from './settings.ts';
+import { AlertsValue } from './alerts-setting.ts';
 
 /**
  * The table `settings`: each row is {name, value}. There is one schema for each name; an unknown name is a
@@ -26,6 +27,7 @@ export const settingValues = {
     'a map {default_output_tokens, request_seconds, state_days, count_free}',
   ),
   search: SearchValue,
+  alerts: AlertsValue,
 } as const;
 
 export const SettingRow = z.strictObject({ name: rowId, value: z.unknown() });

@@ -20,6 +20,18 @@ export interface Settings {
   };
   /** Absent: models named `web-...` answer without a search. */
   search?: SearchSettings;
+  /** Absent: alerts go to the stack's topic and to the contacts of accounts that need no signature. */
+  alerts?: AlertSettings;
+}
+
+/** Whom the relay tells about accounts, and how long before a date. */
+export interface AlertSettings {
+  webhook?: string | undefined;
+  /** A secret reference. Absent: nothing is posted. */
+  secret?: string | undefined;
+  /** Days before the end of a plan, and of a key, at which it is reported. */
+  planDays: number;
+  keyDays: number;
 }
 
 /** Web search provider settings. */
@@ -43,3 +55,6 @@ export const defaultSettings: Settings = {
   corsOrigins: [],
   limits: { defaultOutputTokens: 4096, requestSeconds: 600, stateDays: 30, countFree: true },
 };
+
+/** Used without the setting `alerts`. */
+export const defaultAlerts: AlertSettings = { planDays: 7, keyDays: 7 };

@@ -3,7 +3,7 @@ import { accountPlan } from '../../billing/plans/account-plan.ts';
 import type { WrittenGrant } from '../../billing/grant.ts';
 import { emptyQuota, imbalance, type QuotaItem } from '../../billing/quota-item.ts';
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
-import { AccountRow } from '../../config/rows/account-row.ts';
+import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { AccountPlan } from '../../wire/public/account.ts';
 import { listKeys, type KeyView } from '../keys/list-keys.ts';
@@ -46,6 +46,7 @@ export async function viewAccount(ports: OperatorPorts, account: string): Promis
   const plan = snapshot.settings.subscriptionEnabled ? accountPlan(facts) : null;
   const warnings = [
     !raw && `the table accounts has no row ${account}, so it can hold no plan`,
+    isAccountOff(raw) && 'enabled is not true in its row: every key of the account is refused',
     reading && 'problem' in reading && `the row in accounts is not used: ${reading.problem}`,
     held && !plan && 'the plan of its row covers nothing now: see since, until, and subscription.enabled',
     imbalance(item) !== undefined && 'this account does not balance: see `audit`',

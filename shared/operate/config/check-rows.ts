@@ -32,8 +32,8 @@ export async function checkTables(
   onProgress(keys.length + accounts.length);
   const findings = [
     ...findingsIn(rows, ports, earlier),
-    ...validated('keys', keys),
-    ...validated('accounts', accounts),
+    ...validated('keys', keys, ports.target),
+    ...validated('accounts', accounts, ports.target),
   ];
   let grants = 0;
   for await (const page of ledger.grants()) {
@@ -56,9 +56,9 @@ export async function checkFile(
   const rows = putOver(alone ? emptyRows : await ports.config.tables(), written);
   const findings = [
     ...findingsIn(rows, ports),
-    ...validated('keys', keys),
-    ...validated('accounts', accounts),
-    ...validated('grants', grants),
+    ...validated('keys', keys, ports.target),
+    ...validated('accounts', accounts, ports.target),
+    ...validated('grants', grants, ports.target),
   ];
   return checked(count(rows) + keys.length + accounts.length + grants.length, findings);
 }
@@ -69,7 +69,10 @@ const checked = (rows: number, findings: Finding[]): CheckedRows => ({
   warnings: warningsOf(findings),
 });
 
-const validators: Record<'keys' | 'accounts' | 'grants', (raw: unknown) => ValidationResult> = {
+const validators: Record<
+  'keys' | 'accounts' | 'grants',
+  (raw: unknown, rules: { local: boolean }) => ValidationResult
+> = {
   keys: validateKeyRow,
   accounts: validateAccountRow,
   grants: (raw) => readRow(GrantRow, raw),
@@ -77,9 +80,9 @@ const validators: Record<'keys' | 'accounts' | 'grants', (raw: unknown) => Valid
 
 const keyNames = { keys: ['hash'], accounts: ['account'], grants: ['account', 'grant_id'] };
 
-const validated = (table: keyof typeof validators, rows: RawRow[]): Finding[] =>
+const validated = (table: keyof typeof validators, rows: RawRow[], rules: { local: boolean }): Finding[] =>
   rows.flatMap((row) => {
-    const { problem, warning }: ValidationResult = validators[table](row);
+    const { problem, warning }: ValidationResult = validators[table](row, rules);
     if (problem === undefined && warning === undefined) return [];
     const key = keyNames[table].map((name) => String(row[name])).join(' ');
     return [{ table, key, problem, warning }];

@@ -1,14 +1,15 @@
 /** Creates billing rules from a price list, for models without a rule. Never changes an existing rule. */
-import { divideHalfUp, formatDecimal, parseDecimal } from '../../billing/amount.ts';
+import { divideHalfUp, parseDecimal } from '../../billing/amount.ts';
 import { pricedModels } from '../../billing/price-rule.ts';
 import { readChannel } from '../../config/compile/read-channel.ts';
-import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
 import type { RowWrite } from '../row-tables.ts';
 import { readCharges } from './list-charges.ts';
-import { dollarDecimals, readPriceList, type ListedPrice, type PriceSource } from './price-list.ts';
+import { dollarDecimals, isModelName, type ListedPrice } from './listed-price.ts';
+import { factorDecimals, newCharges, rowOf, type NewCharge } from './new-charges.ts';
+import { readPriceList, type PriceList, type PriceSource } from './price-list.ts';
 
 export interface ImportInput {
   list: PriceSource;
@@ -18,9 +19,11 @@ export interface ImportInput {
   markup: string;
   /** Import only models that a channel serves, under their public names. */
   onlyServed?: boolean;
+  /** Import only entries whose names begin with this, which is cut off. */
+  prefix?: string;
+  /** Import only these models, by their names without the prefix. */
+  models?: string[];
 }
-
-export type NewCharge = Omit<ChargeRow, 'anonymous'>;
 
 export interface ImportPlan extends Plan<RowWrite> {
   /** The rules to write, with ids after the highest existing one. */
@@ -31,9 +34,6 @@ export interface ImportPlan extends Plan<RowWrite> {
   suspicious: string | undefined;
 }
 
-/** Decimals to which yuan per 1,000 tokens are rounded. */
-const priceDecimals = 9;
-const factorDecimals = 12;
 /**
  * 1 dollar per 1,000 tokens, as dollars per token. Lists with higher prices are usually per 1,000 or per
  * million tokens.
@@ -45,7 +45,7 @@ export async function planImport(
   input: ImportInput,
 ): Promise<ImportPlan> {
   const factor = factorOf(input);
-  const { prices, skipped } = readPriceList(input.list);
+  const { prices, skipped } = chosen(readPriceList(input.list), input);
   const rows = await tables.scan('charges');
   const { named, missing } = input.onlyServed
     ? pricesOfServed(await tables.scan('channels'), target, prices)
@@ -53,14 +53,14 @@ export async function planImport(
   const priced = pricedModels(readCharges(rows).charges, clock.now());
   const wanted = named.filter(({ model }) => !priced.has(model));
   const ids = rows.map((row) => Number(row['id'])).filter(Number.isSafeInteger);
-  const charges = group(wanted, factor, Math.max(0, ...ids) + 1);
+  const charges = newCharges(wanted, factor, Math.max(0, ...ids) + 1);
   return {
-    changes: charges.map(({ input: inputPrice, output, ...free }) => ({
+    changes: charges.map((charge) => ({
       kind: 'create',
       table: 'charges',
-      row: free.type === 'non-billing' ? free : { ...free, input: inputPrice, output },
+      row: rowOf(charge),
       conflict: new Failure(
-        `rule ${free.id} was made by somebody else meanwhile: look at \`charge list\`, then repeat`,
+        `rule ${charge.id} was made by somebody else meanwhile: look at \`charge list\`, then repeat`,
       ),
     })),
     effect: [
@@ -109,26 +109,18 @@ function pricesOfServed(
   };
 }
 
-/** One rule for all models with the same price; free models come first. */
-function group(prices: ListedPrice[], factor: bigint, firstId: number): NewCharge[] {
-  const inYuan = prices.map(({ model, input, output }) => ({
-    model,
-    input: yuanOf(input, factor),
-    output: yuanOf(output, factor),
-  }));
-  return [...Map.groupBy(inYuan, ({ input, output }) => `${input} ${output}`).values()]
-    .toSorted(([a], [b]) => Number(a?.output) - Number(b?.output) || Number(a?.input) - Number(b?.input))
-    .map((same, at) => ({
-      id: firstId + at,
-      type: same[0]?.input === 0 && same[0].output === 0 ? 'non-billing' : 'token-billing',
-      models: same.map(({ model }) => model).toSorted(),
-      input: same[0]?.input ?? 0,
-      output: same[0]?.output ?? 0,
-    }));
+/** Throws a Failure if nothing is left: the options do not fit the list. */
+function chosen(list: PriceList, { prefix = '', models }: ImportInput): PriceList {
+  const named = list.prices
+    .filter(({ model }) => model.startsWith(prefix))
+    .map((price) => Object.assign({}, price, { model: price.model.slice(prefix.length) }));
+  const prices = models ? named.filter(({ model }) => models.includes(model)) : named;
+  if (prices.length === 0) throw usageFailure(`no name in this list fits; it has ${someOf(list.prices)}`);
+  return { ...list, prices: prices.filter(({ model }) => isModelName(model)) };
 }
 
-/** Converts dollars per token to yuan per 1,000 tokens. `factor`: yuan per dollar, including the markup. */
-function yuanOf(dollars: bigint, factor: bigint): number {
-  const scale = 10n ** BigInt(dollarDecimals + factorDecimals - priceDecimals);
-  return Number(formatDecimal(divideHalfUp(dollars * 1000n * factor, scale), priceDecimals));
-}
+const someOf = (prices: ListedPrice[]): string =>
+  prices
+    .slice(0, 3)
+    .map(({ model }) => model)
+    .join(', ');

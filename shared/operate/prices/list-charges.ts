@@ -1,4 +1,5 @@
 /** Lists the billing rules as the relay reads them. */
+import { ruleOf, sinceMs } from '../../billing/price-rule.ts';
 import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -12,19 +13,26 @@ export interface ReadCharges {
 }
 
 export interface ChargeList extends ReadCharges {
-  /** The models of a rule that another rule with a lower id prices. */
-  shadowed: { id: number; models: string[] }[];
+  /** The models of a rule that another one prices, now or, if the rule is not in force yet, from then on. */
+  /** `byId`: both begin at the same time. */
+  shadowed: { id: number; by: number; byId: boolean; models: string[] }[];
 }
 
-export async function listCharges({ tables }: Pick<OperatorPorts, 'tables'>): Promise<ChargeList> {
+export async function listCharges({
+  clock,
+  tables,
+}: Pick<OperatorPorts, 'clock' | 'tables'>): Promise<ChargeList> {
   const { charges, problems } = readCharges(await tables.scan('charges'));
-  const priced = new Set<string>();
-  const shadowed = charges.map(({ id, models }) => {
-    const before = models.filter((model) => priced.has(model));
-    models.forEach((model) => priced.add(model));
-    return { id, models: before };
+  const shadowed = charges.flatMap((rule) => {
+    const atMs = Math.max(clock.now(), sinceMs(rule));
+    const byRule = Map.groupBy(rule.models, (model) => ruleOf(charges, model, atMs) ?? rule);
+    byRule.delete(rule);
+    return [...byRule].map(([other, models]) => {
+      const byId = sinceMs(other) === sinceMs(rule);
+      return { id: rule.id, by: other.id, byId, models };
+    });
   });
-  return { charges, problems, shadowed: shadowed.filter(({ models }) => models.length > 0) };
+  return { charges, problems, shadowed };
 }
 
 export function readCharges(rows: RawRow[]): ReadCharges {

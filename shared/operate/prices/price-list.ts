@@ -1,21 +1,12 @@
-/** Parses a price list in US dollars per token: LiteLLM's JSON, or CSV rows with the same column names. */
-import * as z from 'zod/mini';
-import { parseDecimal } from '../../billing/amount.ts';
-import { modelName } from '../../config/rows/attribute-schemas.ts';
+/** Reads a price list in US dollars: public lists in JSON, or CSV rows with the column names of the per-token list. */
 import { isRecord, parseJson } from '../../wire/json-record.ts';
 import { usageFailure } from '../operator-failure.ts';
+import type { ListedPrice } from './listed-price.ts';
+import { isPerMillion, perMillionEntries, perMillionPrice } from './per-million-list.ts';
+import { perTokenPrice } from './per-token-list.ts';
 
 /** JSON text, or CSV rows including the header. */
 export type PriceSource = string | string[][];
-
-/** US dollars per token, as whole numbers of 10^-`dollarDecimals` dollars. */
-export interface ListedPrice {
-  model: string;
-  input: bigint;
-  output: bigint;
-}
-
-export const dollarDecimals = 18;
 
 export interface PriceList {
   prices: ListedPrice[];
@@ -23,26 +14,22 @@ export interface PriceList {
   skipped: number;
 }
 
-const Cost = z.nullish(z.union([z.number(), z.string()]));
-const Entry = z.object({
-  mode: z.nullish(z.string()),
-  input_cost_per_token: Cost,
-  output_cost_per_token: Cost,
-});
-const chatModes = new Set(['chat', 'completion', 'responses']);
-
 /** Throws a Failure if the list has no price of a chat model. */
 export function readPriceList(source: PriceSource): PriceList {
-  const entries = typeof source === 'string' ? jsonEntries(source) : csvEntries(source);
-  const prices = entries.flatMap(([model, entry]) => priceOf(model, entry));
+  const list = typeof source === 'string' ? jsonList(source) : Object.fromEntries(csvEntries(source));
+  const perMillion = isPerMillion(list);
+  const entries = perMillion ? perMillionEntries(list) : Object.entries(list);
+  const prices = entries.flatMap(([model, entry]) =>
+    perMillion ? perMillionPrice(model, entry) : perTokenPrice(model, entry),
+  );
   if (prices.length === 0) throw usageFailure('this file has no price of a chat model');
   return { prices, skipped: entries.length - prices.length };
 }
 
-function jsonEntries(text: string): [string, unknown][] {
-  const prices = parseJson(text);
-  if (!isRecord(prices)) throw usageFailure('this file is not readable as JSON');
-  return Object.entries(prices);
+function jsonList(text: string): Record<string, unknown> {
+  const list = parseJson(text);
+  if (!isRecord(list)) throw usageFailure('this file is not readable as JSON');
+  return list;
 }
 
 function csvEntries([head = [], ...rows]: string[][]): [string, unknown][] {
@@ -53,14 +40,4 @@ function csvEntries([head = [], ...rows]: string[][]): [string, unknown][] {
     const entry = Object.fromEntries(names.map((name, at) => [name, row[at] || undefined]));
     return [entry['model'] ?? '', entry];
   });
-}
-
-function priceOf(model: string, raw: unknown): ListedPrice[] {
-  const { data: entry } = z.safeParse(Entry, raw);
-  if (!entry || !chatModes.has(entry.mode || 'chat') || !z.safeParse(modelName, model).success) return [];
-  const costs = [entry.input_cost_per_token, entry.output_cost_per_token];
-  if (costs.every((cost) => cost === null || cost === undefined)) return [];
-  // If only one cost is written, the other is 0.
-  const [input = -1n, output = -1n] = costs.map((cost) => parseDecimal(cost ?? 0, dollarDecimals));
-  return input < 0n || output < 0n ? [] : [{ model, input, output }];
 }

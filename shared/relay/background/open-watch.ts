@@ -5,7 +5,7 @@
 import type { OpenEntry } from '../../billing/quota-item.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { QuotaChange } from '../ports/stores/ledger-store.ts';
-import type { Lookup, OpenRegistry } from '../ports/stores/open-registry.ts';
+import type { Lookup, OpenRegistry } from '../ports/stores/quota-store.ts';
 
 /** A registration is made at least so long before the sweep that reads it. */
 const aheadSeconds = 5;

@@ -8,9 +8,15 @@ import { Poisoned } from '../ports/stores/store-errors.ts';
 import { Backoff } from '../money/backoff.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/ids.ts';
-import type { Lookup, OpenRegistry, SweepProgress } from '../ports/stores/open-registry.ts';
 import { lookupOf } from './open-watch.ts';
-import type { QuotaStore, QuotaScan, ScannedQuota } from '../ports/stores/quota-store.ts';
+import type {
+  Lookup,
+  OpenRegistry,
+  QuotaScan,
+  QuotaStore,
+  ScannedQuota,
+  SweepProgress,
+} from '../ports/stores/quota-store.ts';
 
 export interface SweeperPorts {
   clock: Clock;

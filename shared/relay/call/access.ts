@@ -36,6 +36,7 @@ export function admitKey(lookup: KeyLookup, nowMs: number): AdmittedKey {
   if ('missing' in lookup) throw unusableKey(`key_${lookup.missing}`);
   const reason = refusedFor(lookup.row, nowMs);
   if (reason !== undefined) throw unusableKey(`key_${reason}`);
+  if (lookup.accountOff) throw unusableKey('key_account_disabled');
   return lookup;
 }
 

@@ -1,8 +1,7 @@
 /** Which channel served a call, and what it cost the operator: for the close record. Must not read a store. */
-import type { NanoYuan } from '../../billing/amount.ts';
+import { boughtOf } from '../../billing/price-rule.ts';
 import type { TokenCounts } from '../../billing/price.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
-import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { upstreamModel } from '../../upstreams/types/channel-request.ts';
 import type { DispatchReport } from '../call/dispatch-report.ts';
 
@@ -20,11 +19,6 @@ export function servingFacts(
     channel: channel.id,
     upstreamModel: upstream === model ? undefined : upstream,
     firstContentMs,
-    bought: boughtFor(channel, upstream, usage),
+    bought: boughtOf(channel.cost, upstream, usage),
   };
-}
-
-/** Undefined: unknown, because the channel's row has no cost for the model. */
-function boughtFor(_channel: ChannelRow, _upstreamModel: string, _usage: TokenCounts): NanoYuan | undefined {
-  return undefined;
 }

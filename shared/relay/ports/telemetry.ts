@@ -59,6 +59,7 @@ export const metricNames = [
   'LedgerPoisoned',
   'GrantPoisoned',
   'ReservationPoisoned',
+  'AlertUndelivered',
 ] as const;
 export type MetricName = (typeof metricNames)[number];
 

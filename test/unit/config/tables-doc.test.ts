@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type * as z from 'zod/mini';
 import { describe, expect, it } from 'vitest';
 import { tableNames } from '../../../shared/tables/table-schemas.ts';
-import { AccountRow } from '../../../shared/config/rows/account-row.ts';
+import { AlertedRow } from '../../../shared/config/rows/alerted-account.ts';
 import { ChannelRow } from '../../../shared/config/rows/channel-row.ts';
 import { ChargeRow } from '../../../shared/config/rows/charge-row.ts';
 import { GrantRow } from '../../../shared/config/rows/grant-row.ts';
@@ -23,7 +23,7 @@ const readers: Record<string, (raw: unknown) => object> = {
   plans: readPlan,
   settings: readSetting,
   keys: (raw) => readRow(KeyRow, raw),
-  accounts: (raw) => readRow(AccountRow, raw),
+  accounts: (raw) => readRow(AlertedRow, raw),
   grants: (raw) => readRow(GrantRow, raw),
 };
 
@@ -33,7 +33,7 @@ const schemas = {
   plans: PlanRow,
   settings: SettingRow,
   keys: KeyRow,
-  accounts: AccountRow,
+  accounts: AlertedRow,
   grants: GrantRow,
 };
 
@@ -63,7 +63,7 @@ function attributePaths(schema: unknown, prefix = ''): string[] {
 function innerShape(schema: unknown): Record<string, unknown> {
   const { def } = schema as { def: z.core.$ZodTypeDef & Record<string, unknown> };
   if (def.type === 'object') return def['shape'] as Record<string, unknown>;
-  const inner = def['innerType'] ?? def['element'];
+  const inner = def['innerType'] ?? def['element'] ?? def['valueType'];
   return inner === undefined ? {} : innerShape(inner);
 }
 

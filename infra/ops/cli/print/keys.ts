@@ -46,6 +46,11 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 export const hintText = (hint: unknown): string => textOf(hint) || '-';
 export const shortHash = (hash: unknown): string => textOf(hash).slice(0, shownHashCharacters);
 
+const wordsOf: Partial<Record<KeyCheck['state'], string>> = {
+  kind: 'of the wrong kind',
+  account_off: 'refused with its account',
+};
+
 /** Throws a Failure for a key that is not usable. */
 export function printKeyCheck(
   terminal: Terminal,
@@ -54,7 +59,7 @@ export function printKeyCheck(
 ): void {
   if (json) terminal.printJson({ state, why });
   if (state !== 'usable')
-    throw new Failure(`${name ?? 'this'} is ${state === 'kind' ? 'of the wrong kind' : state}: ${why}
+    throw new Failure(`${name ?? 'this'} is ${wordsOf[state] ?? state}: ${why}
 The relay answers 401 invalid_api_key.`);
   if (!json) terminal.print(`${name} is usable: ${why}`);
 }

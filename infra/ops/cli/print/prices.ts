@@ -1,28 +1,44 @@
 /** Prints billing rules and the plans that create them. */
-import type { ImportPlan, NewCharge } from '../../../../shared/operate/prices/import-charges.ts';
+import type { WrittenRates } from '../../../../shared/billing/price.ts';
+import type { ImportPlan } from '../../../../shared/operate/prices/import-charges.ts';
+import type { NewCharge } from '../../../../shared/operate/prices/new-charges.ts';
 import type { ChargeList } from '../../../../shared/operate/prices/list-charges.ts';
+import { withTime } from './price-sum.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 const modelsShown = 6;
 
-export const chargeTable = (charges: NewCharge[]): string[][] => [
-  ['ID', 'TYPE', 'INPUT', 'OUTPUT', 'MODELS'],
-  ...charges.map((charge) => {
-    const { id, type, models, output } = charge;
-    const more = models.length > modelsShown ? ` and ${models.length - modelsShown} more` : '';
-    return [
-      String(id),
-      type,
-      type === 'token-billing' ? inputPrices(charge) : '-',
-      type === 'non-billing' ? '-' : String(output),
-      models.slice(0, modelsShown).join(' ') + more,
-    ];
-  }),
-];
+/** Dates stand in it only if a rule has one. */
+export function chargeTable(charges: NewCharge[]): string[][] {
+  const dated = charges.some(({ from }) => from !== undefined);
+  const dateOf = (text: string): string[] => (dated ? [text] : []);
+  return [
+    ['ID', 'TYPE', ...dateOf('FROM'), 'INPUT', 'OUTPUT', 'MODELS'],
+    ...charges.map((charge) => {
+      const { id, type, from, models, output, tiers = [] } = charge;
+      const more = models.length > modelsShown ? ` and ${models.length - modelsShown} more` : '';
+      const outputs = [output, ...tiers.map((tier) => `above ${tier.above}: ${tier.output}`)];
+      return [
+        String(id),
+        type,
+        ...dateOf(from === undefined ? '-' : isoTime(from)),
+        type === 'token-billing' ? inputPrices(charge) : '-',
+        type === 'non-billing' ? '-' : outputs.join(', '),
+        models.slice(0, modelsShown).join(' ') + more,
+      ];
+    }),
+  ];
+}
 
 /** The price of input, with the prices of cached and written input that the rule has. */
-function inputPrices({ input, cached_input, cache_write, cache_write_1h }: NewCharge): string {
+function inputPrices({ tiers = [], ...base }: NewCharge): string {
+  const higher = tiers.map((tier) => `, above ${tier.above}: ${rateWords(tier)}`);
+  return rateWords(base) + higher.join('');
+}
+
+function rateWords({ input, cached_input, cache_write, cache_write_1h }: WrittenRates): string {
   const cache = Object.entries({ cached: cached_input, write: cache_write, 'write 1h': cache_write_1h })
     .filter(([, price]) => price !== undefined)
     .map(([name, price]) => `${name} ${price}`);
@@ -34,10 +50,13 @@ export function printCharges(
   { charges, shadowed, problems }: ChargeList,
   { json }: JsonOption,
 ): void {
-  if (json) printJson(charges);
+  if (json) printJson(charges.map(withTime));
   else if (charges.length === 0) print('no rules: every model is free');
   else printTable(chargeTable(charges));
-  for (const { id, models } of shadowed) remark(`${id}: a rule with a lower id prices ${models.join(', ')}`);
+  for (const { id, by, byId, models } of shadowed)
+    remark(
+      `${id}: ${byId ? 'a rule with a lower id' : `rule ${by}, with a later date,`} prices ${models.join(', ')}`,
+    );
   problems.forEach(remark);
 }
 

@@ -31,6 +31,14 @@ export function parseNumber(written: string): number {
   return number;
 }
 
+/** A number of tokens. */
+export function parseTokens(written: string): number {
+  const number = Number(written);
+  if (!/^\d{1,12}$/.test(written.trim()))
+    throw new InvalidArgumentError('Wanted a number of tokens, such as 1200.');
+  return number;
+}
+
 /** Epoch milliseconds. */
 export function parseTime(written: string): number {
   const parsed = z.safeParse(time, written);

@@ -9,7 +9,7 @@ import {
   type DynamoDBClient,
 } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
-import type { Lookup, OpenRegistry } from '../../../relay/ports/stores/open-registry.ts';
+import type { Lookup, OpenRegistry } from '../../../relay/ports/stores/quota-store.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import { storeCall } from '../dynamo-client.ts';
 

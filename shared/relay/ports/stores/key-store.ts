@@ -8,6 +8,8 @@ export type KeyLookup =
       row: KeyRow;
       /** Absent: the account has no valid row and therefore no plan. */
       account?: AccountRow | undefined;
+      /** The account's row switches all its keys off. */
+      accountOff?: boolean;
     }
   | { missing: 'unknown' | 'invalid_row' };
 

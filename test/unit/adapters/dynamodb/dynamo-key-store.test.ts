@@ -50,6 +50,35 @@ describe('the key store', () => {
     expect(await open().find('sk-odd')).toMatchObject({ row: { account: 'odd' }, account: undefined });
   });
 
+  test.each([
+    [{}, false],
+    [{ enabled: true }, false],
+    [{ enabled: ' TRUE ' }, false],
+    [{ enabled: false }, true],
+    [{ enabled: 'false' }, true],
+    [{ enabled: 'perhaps' }, true],
+    [{ enabled: false, plan: 'gold' }, true],
+    [{ plan: 'gold' }, false],
+  ])('says whether an account %j is off, whatever else is wrong with its row', async (row, accountOff) => {
+    await store.put('keys', rowOf('sk-switched', { account: 'switched' }));
+    await store.put('accounts', { account: 'switched', ...row });
+    expect(await open().find('sk-switched')).toMatchObject({ accountOff });
+  });
+
+  test('hears of an account that was switched off within 30 seconds, without a mistake in contact costing the plan', async () => {
+    await store.put('keys', rowOf('sk-leaving', { account: 'leaving' }));
+    const plan = { level: 1, since: '2026-01-31' };
+    await store.put('accounts', { account: 'leaving', plan, contact: 'me', alert_below: 'little' });
+    const keys = open();
+    expect(await keys.find('sk-leaving')).toMatchObject({
+      accountOff: false,
+      account: { plan: { level: 1 } },
+    });
+    await store.put('accounts', { account: 'leaving', enabled: false });
+    clock.advance(30_001);
+    expect(await keys.find('sk-leaving')).toMatchObject({ accountOff: true });
+  });
+
   test('tells an unknown key from a row that does not fit', async () => {
     await store.put('keys', rowOf('sk-typo', { modles: ['a'] }));
     expect(await open().find('sk-typo')).toEqual({ missing: 'invalid_row' });

@@ -37,6 +37,7 @@ const handle = (event: object) =>
     markRows: rowMarker({
       marks: dynamoRowMarks({ client: store.client, stack: 'relay', log: recordedLog() }),
       metrics: { badRows: (count) => void badRows.push(count) },
+      local: false,
     }),
   })(event as Parameters<ReturnType<typeof configStreamHandler>>[0]);
 
@@ -94,7 +95,7 @@ describe('an event of a table that operators edit', () => {
         'such as 2026-12-31T00:00:00Z; rpm: found 0, wanted a whole number of 1 or more; until this is mended, the key is refused',
     );
     expect((await readRow(store, 'accounts', 'a'))?.['_problem']).toBe(
-      'plan: found 1, wanted a map {level, since, until}; until this is mended, the account has no plan',
+      'plan: found 1, wanted a map {level, since, until}; until this is mended, the account has no plan and no limits',
     );
     expect(badRows).toEqual([2]);
 

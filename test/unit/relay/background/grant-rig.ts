@@ -10,10 +10,7 @@ import {
 import type { DynamoDBBatchResponse, DynamoDBRecord } from 'aws-lambda';
 import { dynamoGrantStore } from '../../../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
 import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
-import {
-  eachAlone,
-  tableStreamHandler,
-} from '../../../../shared/adapters/table-streams/table-stream-handler.ts';
+import { tableStreamHandler } from '../../../../shared/adapters/table-streams/table-stream-handler.ts';
 import { grantImageOf } from '../../../../shared/adapters/table-streams/table-stream-records.ts';
 import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { grantApplier, type GrantApplier } from '../../../../shared/relay/background/grant-applier.ts';
@@ -88,7 +85,7 @@ export class GrantRig implements AsyncDisposable {
   deliver(records: DynamoDBRecord[], applier = this.applier): Promise<DynamoDBBatchResponse> {
     const { log, metrics } = this;
     const poisoned = { event: 'grant_poisoned', metric: 'GrantPoisoned' } as const;
-    return tableStreamHandler(grantImageOf, { takeAll: eachAlone(applier.apply), poisoned, log, metrics })(
+    return tableStreamHandler(grantImageOf, { take: applier.apply, poisoned, log, metrics })(
       eventOf(records),
     );
   }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { dynamoLedgerStore } from '../../../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import {
-  tableStreamHandler,
+  tableStreamBatchHandler,
   type TableStreamHandler,
 } from '../../../../shared/adapters/table-streams/table-stream-handler.ts';
 import { quotaChangeOf } from '../../../../shared/adapters/table-streams/table-stream-records.ts';
@@ -65,7 +65,7 @@ function handlerOn(store: DynamoDBClient): TableStreamHandler {
   const ports = { clock: new QuickClock(), random: { next: () => 0.5 }, log, metrics };
   const takeAll = ledgerProjector({ ledger: dynamoLedgerStore(store, 'relay'), ...ports });
   const poisoned = { event: 'ledger_poisoned', metric: 'LedgerPoisoned' } as const;
-  return tableStreamHandler(quotaChangeOf, { takeAll, poisoned, log, metrics });
+  return tableStreamBatchHandler(quotaChangeOf, { takeAll, poisoned, log, metrics });
 }
 
 const project = (records: DynamoDBRecord[]) => handlerOn(client)(eventOf(records));

@@ -8,9 +8,8 @@ import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dy
 import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { openWatch } from '../../../../shared/relay/background/open-watch.ts';
 import { sweeper } from '../../../../shared/relay/background/sweeper.ts';
-import type { Lookup, OpenRegistry } from '../../../../shared/relay/ports/stores/open-registry.ts';
 import type { QuotaChange } from '../../../../shared/relay/ports/stores/ledger-store.ts';
-import type { QuotaScan } from '../../../../shared/relay/ports/stores/quota-store.ts';
+import type { Lookup, OpenRegistry, QuotaScan } from '../../../../shared/relay/ports/stores/quota-store.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
 import { QuickClock } from '../../../contract/quota-store-faults.ts';
 import { entryOf, itemOf, now } from '../../../contract/quota-store-rig.ts';

@@ -93,6 +93,15 @@ describe('the lists', () => {
     expect((await call('/v1/models/gamma')).response.status).toBe(200);
   });
 
+  test('a model whose only rule is not in force yet has none', async () => {
+    const [alpha] = snapshot.charges;
+    const charges = [{ ...alpha!, from: 1e12 }];
+    const refusing = () => ({ ...withSettings({ unpricedModels: 'refuse' })(), charges });
+    expect((await call('/v1/models', {}, refusing)).json()).toMatchObject({ data: [] });
+    expect((await call('/v1/models/alpha', {}, refusing)).response.status).toBe(404);
+    expect((await call('/health', {}, refusing)).json()).toMatchObject({ models: 0 });
+  });
+
   test('one model is found by an id that holds a slash', async () => {
     expect((await call('/v1/models/vendor/beta')).json()['id']).toBe('vendor/beta');
   });

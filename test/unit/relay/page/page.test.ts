@@ -42,6 +42,20 @@ describe.each([
     expect(body).not.toContain('¥99');
   });
 
+  test('shows the price that is in force, with its cache and its tiers', () => {
+    const [now, ...others] = facts.charges;
+    const more = {
+      cached_input: 0.01,
+      cache_write: 0.5,
+      tiers: [{ above: 200_000, input: 0.2, output: 0.3 }],
+    };
+    const charges = [{ ...now!, input: 0.5, ...more }, ...others, { ...now!, id: 9, from: 1, input: 7 }];
+    expect(render({ charges })).toMatch(
+      /alpha.*¥0\.5 in \(¥0\.01 cached\), ¥0\.02 out, per 1,000 tokens; above 200,000 input tokens ¥0\.2 in, ¥0\.3 out/,
+    );
+    expect(render({ charges, nowMs: 1 })).toMatch(/alpha.*¥7 in, ¥0\.02 out/);
+  });
+
   test('shows how to connect with curl and both SDKs', () => {
     const body = render();
     expect(body).toContain('curl -N https://relay.example/v1/chat/completions');

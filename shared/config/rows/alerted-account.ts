@@ -1,0 +1,65 @@
+/** What alerts need of an account's row: the balance to warn below, and whom to tell. */
+import * as z from 'zod/mini';
+import { parseYuan, type NanoYuan } from '../../billing/amount.ts';
+import { endpointProblem } from '../../upstreams/endpoint-rules.ts';
+import { AccountRow } from './account-row.ts';
+import { text } from './attribute-schemas.ts';
+import { readRow, type RowReading } from './read-row.ts';
+
+const wantedAmount = 'yuan: a number above 0, at most 9 decimals, below a trillion';
+const amountLimit = 10n ** 21n;
+const wantedMail = 'an e-mail address';
+
+const alertBelow = z.pipe(
+  z.pipe(
+    z.union([z.number(), z.string()], wantedAmount),
+    z.transform((written: number | string) => parseYuan(written)),
+  ),
+  z.bigint(wantedAmount).check(z.refine((amount) => amount > 0n && amount < amountLimit, wantedAmount)),
+);
+
+/** Nothing that a mail header could read as a second address. */
+const oneAddress = /^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@([A-Za-z0-9-]+\.)+[A-Za-z]{2,63}$/;
+
+const mailAddress = z
+  .string(wantedMail)
+  .check(z.trim(), z.maxLength(254, wantedMail), z.regex(oneAddress, wantedMail));
+
+/** A whole row of `accounts`. */
+export const AlertedRow = z.extend(AccountRow, {
+  alert_below: z.optional(alertBelow),
+  contact: z.optional(
+    z.strictObject({ email: z.optional(mailAddress), webhook: z.optional(text) }, 'a map {email, webhook}'),
+  ),
+});
+
+export interface AlertedAccount {
+  account: string;
+  /** Absent: the balance raises no alert. */
+  alertBelow?: NanoYuan | undefined;
+  /** Epoch milliseconds at which the plan ends. */
+  planUntilMs?: number | undefined;
+  planLevel?: number | undefined;
+  email?: string | undefined;
+  /** An address under the rules of a channel's endpoint. */
+  webhook?: string | undefined;
+}
+
+/** Reads a whole row of `accounts`. */
+export function readAlertedAccount(raw: unknown, rules: { local: boolean }): RowReading<AlertedAccount> {
+  const reading = readRow(AlertedRow, raw);
+  if ('problem' in reading) return reading;
+  const { account, alert_below, plan, contact } = reading.row;
+  const problem = contact?.webhook === undefined ? undefined : endpointProblem(contact.webhook, rules);
+  if (problem !== undefined) return { problem: `contact.webhook: ${problem}` };
+  return {
+    row: {
+      account,
+      alertBelow: alert_below,
+      planUntilMs: plan?.until,
+      planLevel: plan?.level,
+      email: contact?.email,
+      webhook: contact?.webhook,
+    },
+  };
+}

@@ -1,0 +1,111 @@
+/**
+ * Delivers notices: at once when one is put, and again with growing delays while a receiver does not take it. Each
+ * receiver gets a notice at least once, always under the same id; a crash after the sending repeats it. Must never decide
+ * what is reported.
+ */
+import type { AlertSettings } from '../../config/rows/settings.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { NoticeSender } from '../ports/notice-sender.ts';
+import type { AlertAccounts } from '../ports/stores/alert-store.ts';
+import type { NoticeStore, Receiver, StoredNotice } from '../ports/stores/notice-store.ts';
+import { StoreBusy } from '../ports/stores/store-errors.ts';
+import type { Log, Metrics } from '../ports/telemetry.ts';
+import { inGroups } from './in-groups.ts';
+import { targetOf } from './notice-receivers.ts';
+import { delayMs, triesMax } from './tries.ts';
+
+export interface NotifierPorts {
+  clock: Pick<Clock, 'now'>;
+  notices: NoticeStore;
+  accounts: Pick<AlertAccounts, 'row'>;
+  settings: () => Promise<AlertSettings>;
+  sender: NoticeSender;
+  metrics: Metrics;
+  log: Log;
+}
+
+export interface Notifier {
+  /** Tries a new notice. Safe to repeat and in any order. Rejects when the store does not answer. */
+  take: (id: string) => Promise<void>;
+  /** Tries those that are due. Goes on after a failure and finally rejects with the first one. */
+  retry: () => Promise<void>;
+}
+
+/** A run begins no further try after this time; the next run goes on. */
+const runMs = 60_000;
+/** The list of those that wait is one item, read as a whole. */
+const waitingMax = 1_000;
+
+export function notifier(ports: NotifierPorts): Notifier {
+  return {
+    take: (id) => tryNotice(ports, id, false),
+    async retry() {
+      const beganMs = ports.clock.now();
+      const failures: unknown[] = [];
+      await inGroups(await ports.notices.waiting(), async (id) => {
+        if (ports.clock.now() - beganMs > runMs) return;
+        await tryNotice(ports, id, true).catch((error: unknown) => {
+          ports.log.fault(id, error);
+          failures.push(error);
+        });
+      });
+      if (failures.length > 0) throw failures[0];
+    },
+  };
+}
+
+/** @param waits whether the notice is in the list of those that wait */
+async function tryNotice(ports: NotifierPorts, id: string, waits: boolean): Promise<void> {
+  const { notices, clock } = ports;
+  const found = await notices.find(id);
+  if (!found) return waits ? notices.forget([id]) : undefined;
+  const nowMs = clock.now();
+  const tries = found.tries + 1;
+  const isDue = found.dueMs <= nowMs;
+  // The last try began and never ended.
+  if (isDue && tries > triesMax) return giveUp(ports, found);
+  // Whoever began a try may have died in it, so the notice has to be in the list.
+  if (!isDue || !(await notices.claim(id, found.tries, nowMs + delayMs(tries))))
+    return wait(ports, id, waits);
+  const left = await sendToAll(ports, found);
+  if (left.length > 0 && tries >= triesMax) return giveUp(ports, { ...found, tries, left });
+  await notices.leave(id, tries, left);
+  if (left.length > 0) return wait(ports, id, waits);
+  if (waits) await notices.forget([id]);
+}
+
+/** A full list makes the table stream wait, whose age has an alarm. */
+async function wait({ notices }: NotifierPorts, id: string, waits: boolean): Promise<void> {
+  if (waits) return;
+  if ((await notices.waiting()).length >= waitingMax) throw new StoreBusy('Too many notices wait.');
+  await notices.await(id);
+}
+
+/** Returns who has not got it. */
+async function sendToAll(ports: NotifierPorts, { notice, left, tries }: StoredNotice): Promise<Receiver[]> {
+  const { accounts, sender, log } = ports;
+  const { id, type, account } = notice;
+  const [settings, row] = await Promise.all([ports.settings(), accounts.row(account)]);
+  const facts = { settings, row, offers: sender.offers };
+  if (tries === 0) log.event('account_alert', { notice_id: id, type, account, ...notice.data });
+  const missed = await Promise.all(
+    left.map(async (receiver) => {
+      const target = targetOf(receiver, facts);
+      if (target === undefined) return [];
+      const reason = typeof target === 'string' ? target : await sender.send(target, notice);
+      if (reason === undefined) return [];
+      log.event('alert_not_taken', { notice_id: id, type, account, receiver, reason, tries: tries + 1 });
+      return [receiver];
+    }),
+  );
+  return missed.flat();
+}
+
+async function giveUp({ notices, metrics, log }: NotifierPorts, gone: StoredNotice): Promise<void> {
+  const { notice, left, tries } = gone;
+  const { id, type, account } = notice;
+  metrics.count('AlertUndelivered');
+  log.event('alert_undelivered', { notice_id: id, type, account, receivers: left, tries });
+  await notices.leave(id, tries, []);
+  await notices.forget([id]);
+}

@@ -1,0 +1,132 @@
+import { createHash } from 'node:crypto';
+import { PutCommand, ScanCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import {
+  expectedSignature,
+  secretOfCustomer,
+  startWebhookReceiver,
+  type Hook,
+  type WebhookReceiver,
+} from '../support/webhook-receiver.ts';
+
+/** Alerts on the running stack: streams, functions and schedules, and receivers that check what they get. */
+const secret = 'the-secret-that-signs';
+const keyOf = (account: string): string => `sk-alerts-${account}`;
+const hashOf = (account: string): string => createHash('sha256').update(keyOf(account)).digest('hex');
+
+let upstream: ScriptedUpstream;
+let receiver: WebhookReceiver;
+let stack: WatchedStack;
+
+beforeAll(async () => {
+  [upstream, receiver] = await Promise.all([startScriptedUpstream(), startWebhookReceiver()]);
+  stack = await startWatchedStack({
+    environmentsMax: 4,
+    functionEnvironment: { ALERTS_SECRET: secret },
+    rows: [
+      [
+        'settings',
+        { name: 'alerts', value: { webhook: `${receiver.address}/ops`, secret: 'env:ALERTS_SECRET' } },
+      ],
+      ['channels', { id: 'a', endpoint: upstream.endpoint, models: ['per-call'], state: true }],
+      ['charges', { id: 10, type: 'times-billing', models: ['per-call'], output: 3 }],
+      ['keys', { hash: hashOf('acme'), account: 'acme' }],
+      ['keys', { hash: hashOf('closed'), account: 'closed' }],
+      ['accounts', { account: 'closed', enabled: false, plan: 'gold' }],
+      ['accounts', { account: 'acme', alert_below: '5.5', contact: { webhook: `${receiver.address}/acme` } }],
+      ['grants', { account: 'acme', grant_id: 'first', amount: 10 }],
+    ],
+  });
+});
+afterAll(async () => {
+  await stack.stop();
+  await upstream.close();
+  await receiver.close();
+});
+
+const call = (account: string): Promise<Response> =>
+  stack.post(
+    { model: 'per-call', messages: [{ role: 'user', content: 'hi' }] },
+    { headers: { authorization: `Bearer ${keyOf(account)}` } },
+  );
+
+async function spend(): Promise<void> {
+  for (;;) {
+    const response = await call('acme');
+    await response.text();
+    if (response.status === 200) return;
+    // The grant is applied by its own stream.
+    await shortly();
+  }
+}
+
+const shortly = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 50));
+
+/** The items of `runtime` whose ids start so. */
+async function items(prefix: string): Promise<Record<string, unknown>[]> {
+  const { Items = [] } = await stack.store.documents.send(
+    new ScanCommand({ TableName: 'relay-runtime', ConsistentRead: true }),
+  );
+  return Items.filter(({ id }) => String(id).startsWith(prefix));
+}
+
+/** Lets the time of the next try come, and runs what is scheduled. */
+async function retryNow(): Promise<void> {
+  for (const { id } of await items('notice#'))
+    await stack.store.documents.send(
+      new UpdateCommand({
+        TableName: 'relay-runtime',
+        Key: { id },
+        UpdateExpression: 'SET due = :zero',
+        ExpressionAttributeValues: { ':zero': 0 },
+      }),
+    );
+  await stack.runSchedules();
+}
+
+const idOf = ({ body }: Hook): string => (JSON.parse(body) as { id: string }).id;
+
+it('posts a low balance once, signed, again under the same id until it is taken, and anew after a top-up', async () => {
+  // Of the operators' receiver and of the customer's, in whatever order.
+  receiver.statuses.push(500, 500, 302, 500);
+  await spend();
+  await spend();
+  const [first] = await receiver.received('/ops', 1);
+  await receiver.received('/acme', 1);
+  expect(JSON.parse(first?.body ?? '')).toEqual({
+    id: expect.stringMatching(/^[0-9a-z]{26}$/) as unknown,
+    type: 'balance.low',
+    created: expect.any(Number) as unknown,
+    account: 'acme',
+    data: { balance: '4', alert_below: '5.5' },
+  });
+  while (receiver.hooks.length < 6) await retryNow();
+  const [ops, customer] = [await receiver.received('/ops', 3), await receiver.received('/acme', 3)];
+  await retryNow();
+  expect([ops.length, customer.length, receiver.hooks.length]).toEqual([3, 3, 6]);
+  expect(new Set([...ops, ...customer].map(idOf)).size).toBe(1);
+  for (const hook of ops) expect(hook.headers['x-relay-signature']).toBe(expectedSignature(hook, secret));
+  const own = secretOfCustomer(secret, 'acme');
+  for (const hook of customer) expect(hook.headers['x-relay-signature']).toBe(expectedSignature(hook, own));
+
+  await spend();
+  await stack.store.documents.send(
+    new PutCommand({ TableName: 'relay-grants', Item: { account: 'acme', grant_id: 'second', amount: 6 } }),
+  );
+  while ((await items('alert#balance#acme')).some(({ open }) => open)) await shortly();
+  await spend();
+  const again = (await receiver.received('/ops', 4)).slice(3);
+  expect(again.map(idOf)).not.toEqual([idOf(ops[0] ?? again[0]!)]);
+  await retryNow();
+  expect(await items('notice#')).toHaveLength(2);
+}, 60_000);
+
+it('refuses the keys of an account that is off like any other key, though its row has a mistake', async () => {
+  const [off, unknown] = await Promise.all(['closed', 'nobody'].map(call));
+  expect([off?.status, unknown?.status]).toEqual([401, 401]);
+  expect(await off?.json()).toEqual(await unknown?.json());
+  const { reason } = await stack.logged(off?.headers.get('x-request-id') ?? '');
+  expect(reason).toBe('key_account_disabled');
+});

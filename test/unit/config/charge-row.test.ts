@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import { readCharge } from '../../../shared/config/compile/read-charge.ts';
+import { channel, compile } from './rows.ts';
+
+const row = (more: object = {}) => ({
+  id: 1,
+  type: 'token-billing',
+  models: ['gpt-4o'],
+  input: 0.01,
+  output: 0.02,
+  ...more,
+});
+const tier = (above: number, more: object = {}) => ({ above, input: 0.02, output: 0.04, ...more });
+const cache = { cached_input: 0.001, cache_write: 0.0125, cache_write_1h: 0.02 };
+
+describe('a billing rule', () => {
+  it('takes a date, tiers and what calls of its models may be', () => {
+    const more = {
+      ...cache,
+      max_output_tokens: 8_192,
+      default_output_tokens: '4096',
+      image_tokens: 765,
+      input_factor: 1.3,
+    };
+    const tiers = [tier(128_000, cache), tier(256_000, cache)];
+    expect(readCharge(row({ ...more, tiers, from: '2027-01-01T08:00:00+08:00' }))).toEqual({
+      row: {
+        ...row(more),
+        default_output_tokens: 4_096,
+        tiers,
+        from: Date.UTC(2027, 0, 1),
+        anonymous: false,
+      },
+    });
+  });
+
+  it.each([
+    [
+      { from: '2027-01-01T08:00:00' },
+      'from: found "2027-01-01T08:00:00", wanted an ISO 8601 time with its zone',
+    ],
+    [{ from: 1_798_761_600 }, 'from: found 1798761600, wanted an ISO 8601 time'],
+    [{ tiers: [tier(200), tier(100)] }, 'wanted tiers in the order of above, each with an above of its own'],
+    [{ tiers: [tier(200), tier(200)] }, 'wanted tiers in the order of above, each with an above of its own'],
+    [{ tiers: [tier(0)] }, 'tiers[0].above: found 0, wanted a whole number of input tokens, 1 or more'],
+    [{ tiers: [{ above: 5, input: 1 }] }, 'tiers[0].output: found nothing, wanted a number of 0 or more'],
+    [{ tiers: [tier(5, { cached: 1 })] }, 'tiers[0].cached: found, but not known here'],
+    [{ tiers: tier(5) }, 'wanted a list of {above, input, output,'],
+    [{ input_factor: 0.9 }, 'input_factor: found 0.9, wanted a number from 1 to 4'],
+    [{ input_factor: 5 }, 'input_factor: found 5, wanted a number from 1 to 4'],
+    [{ image_tokens: 0.5 }, 'image_tokens: found 0.5, wanted a whole number of 1 or more'],
+    [{ max_output_tokens: 0 }, 'max_output_tokens: found 0, wanted a whole number of 1 or more'],
+  ])('is refused with %j', (more, problem) => {
+    expect(readCharge(row(more))).toEqual({ problem: expect.stringContaining(problem) as string });
+  });
+
+  it.each([
+    [
+      { ...cache, tiers: [tier(5, { cached_input: 0.002, cache_write_1h: 0.1 })] },
+      "tiers[0].cache_write: absent, so such tokens cost 0.02, the entry's input",
+    ],
+    [
+      { max_output_tokens: 10, default_output_tokens: 11 },
+      'default_output_tokens: 11 is more than max_output_tokens, so 10 counts',
+    ],
+    [
+      { type: 'times-billing', input: 0, tiers: [tier(5)], input_factor: 2, image_tokens: 9 },
+      ['tiers', 'image_tokens', 'input_factor']
+        .map((name) => `${name}: without effect, as the type is times-billing`)
+        .join('; '),
+    ],
+  ])('is used with a warning: %j', (more, warning) => {
+    expect(readCharge(row(more))).toHaveProperty('warning', warning);
+  });
+});
+
+describe('rules with dates', () => {
+  const at = (publishedAt: string, ...charges: object[]): string[] =>
+    compile(
+      { channels: [channel()], charges },
+      { publishedAt: Date.parse(publishedAt) / 1000 },
+    ).results.flatMap(({ table, key, warning }) => (warning ? [`${table} ${key}: ${warning}`] : []));
+  const dated = row({ id: 2, from: '2027-01-01' });
+
+  it('are not doubted before the later one comes into force; then the other one counts for nothing', () => {
+    expect(at('2026-12-31', row(), dated)).toEqual([]);
+    expect(at('2027-01-01', row(), dated)).toEqual([
+      'charges 1: models: rule 2 is in force since 2027-01-01T00:00:00Z and prices gpt-4o, so that one counts',
+    ]);
+  });
+
+  it('shadow each other by id where they begin at the same time, also before they do', () => {
+    const warning =
+      'charges 3: models: rule 2 has the lower id and already prices gpt-4o, so that one counts';
+    expect(at('2026-01-01', row(), dated, { ...dated, id: 3 })).toEqual([warning]);
+  });
+
+  it('leave a model unpriced until the first is in force', () => {
+    const unpriced = 'channels main: models: no row of charges prices gpt-4o, so calls are free';
+    expect(at('2026-12-31', dated)).toEqual([unpriced]);
+    expect(at('2027-01-01', dated)).toEqual([]);
+  });
+});

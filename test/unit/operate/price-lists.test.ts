@@ -1,0 +1,136 @@
+import { describe, expect, it } from 'vitest';
+import { ChargeRow } from '../../../shared/config/rows/charge-row.ts';
+import { planImport, type ImportInput } from '../../../shared/operate/prices/import-charges.ts';
+import type { RowTables } from '../../../shared/operate/row-tables.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+/** The rows that a list comes to in an empty table, at 10 yuan for a dollar. */
+async function rowsOf(list: object, more: Partial<ImportInput> = {}): Promise<unknown[]> {
+  const tables = { scan: async () => [] } as unknown as RowTables;
+  const ports = { clock: new VirtualClock(), tables, target: { stack: 'relay', local: true } };
+  const input = { list: JSON.stringify(list), rate: '10', markup: '0', ...more };
+  const { changes } = await planImport(ports, input);
+  const rows = changes.flatMap((change) => ('row' in change ? [change.row] : []));
+  rows.forEach((row) => ChargeRow.parse(row));
+  return rows;
+}
+
+const tokenRule = { id: 1, type: 'token-billing', models: ['m'] };
+const short = { input: 0.03, output: 0.15 };
+
+describe('a list in dollars per token', () => {
+  const plain = { mode: 'chat', input_cost_per_token: 3e-6, output_cost_per_token: 1.5e-5 };
+
+  it('fills in prices of the cache, a tier with its own, and the maximum', async () => {
+    const entry = {
+      ...plain,
+      cache_read_input_token_cost: 3e-7,
+      cache_creation_input_token_cost: 3.75e-6,
+      cache_creation_input_token_cost_above_1hr: 6e-6,
+      input_cost_per_token_above_200k_tokens: 6e-6,
+      output_cost_per_token_above_200k_tokens: 2.25e-5,
+      cache_read_input_token_cost_above_200k_tokens: 6e-7,
+      cache_creation_input_token_cost_above_200k_tokens: 7.5e-6,
+      cache_creation_input_token_cost_above_1hr_above_200k_tokens: 1.2e-5,
+      max_tokens: 1_000_000,
+      max_output_tokens: 64_000,
+    };
+    expect(await rowsOf({ m: entry })).toEqual([
+      {
+        ...tokenRule,
+        ...short,
+        cached_input: 0.003,
+        cache_write: 0.0375,
+        cache_write_1h: 0.06,
+        tiers: [
+          {
+            above: 200_000,
+            input: 0.06,
+            output: 0.225,
+            cached_input: 0.006,
+            cache_write: 0.075,
+            cache_write_1h: 0.12,
+          },
+        ],
+        max_output_tokens: 64_000,
+      },
+    ]);
+  });
+
+  it('takes the base for what a tier does not price, and leaves prices of other kinds of calls out', async () => {
+    const entry = {
+      ...plain,
+      cache_read_input_token_cost: 3e-6,
+      input_cost_per_token_above_128k_tokens: 6e-6,
+      input_cost_per_token_above_64_tokens: 4e-6,
+      output_cost_per_token_above_256k_tokens: null,
+      input_cost_per_token_above_272k_tokens_priority: 9,
+      input_cost_per_token_batches: 1,
+      max_output_tokens: 'set to the maximum',
+    };
+    const tiers = [
+      { above: 64, input: 0.04, output: 0.15 },
+      { above: 128_000, input: 0.06, output: 0.15 },
+    ];
+    expect(await rowsOf({ m: entry })).toEqual([{ ...tokenRule, ...short, tiers }]);
+  });
+
+  it('reads tiers that are written as ranges', async () => {
+    const range = (from: number, cost: number) => ({
+      range: [from, from + 32_000],
+      input_cost_per_token: cost,
+      output_cost_per_token: cost,
+    });
+    const entry = { mode: 'chat', tiered_pricing: [range(32_000, 2e-6), range(0, 1e-6)] };
+    expect(await rowsOf({ m: entry })).toEqual([
+      { ...tokenRule, input: 0.01, output: 0.01, tiers: [{ above: 32_000, input: 0.02, output: 0.02 }] },
+    ]);
+  });
+
+  it('leaves out entries with a price that is none', async () => {
+    const auto = { ...plain, input_cost_per_token: -1 };
+    const strange = { ...plain, cache_read_input_token_cost: 'free' };
+    expect(await rowsOf({ m: plain, auto, strange })).toHaveLength(1);
+  });
+});
+
+describe('a list of providers in dollars per million tokens', () => {
+  const sonnet = {
+    cost: { input: 3, output: 15, cache_read: 0.3, cache_write: 3.75 },
+    limit: { context: 200_000, output: 64_000 },
+    modalities: { input: ['text'], output: ['text'] },
+  };
+  const list = {
+    'vendor-a': {
+      id: 'vendor-a',
+      models: { m: sonnet, picture: { ...sonnet, modalities: { output: ['image'] } } },
+    },
+    'vendor-b': { id: 'vendor-b', models: { m: { cost: { input: 0.15, output: 0.6 } }, unknown: {} } },
+  };
+  const row = { ...tokenRule, ...short, cached_input: 0.003, cache_write: 0.0375, max_output_tokens: 64_000 };
+
+  it('names models by provider, or plainly with the prefix cut off', async () => {
+    expect(await rowsOf(list)).toEqual([
+      { ...tokenRule, models: ['vendor-b/m'], input: 0.0015, output: 0.006 },
+      { ...row, id: 2, models: ['vendor-a/m'] },
+    ]);
+    expect(await rowsOf(list, { prefix: 'vendor-a/' })).toEqual([row]);
+    expect(await rowsOf(list, { models: ['vendor-a/m'] })).toEqual([{ ...row, models: ['vendor-a/m'] }]);
+    await expect(rowsOf(list, { prefix: 'vendor-c/' })).rejects.toThrow('it has vendor-a/m, vendor-b/m');
+  });
+
+  it('reads its tiers, in the older form, too, and believes the newer one', async () => {
+    const long = { input: 6, output: 22.5, cache_read: 0.6 };
+    const read = { input: 0.06, output: 0.225, cached_input: 0.006 };
+    const of = (cost: object) =>
+      rowsOf({ v: { models: { m: { ...sonnet, cost: { ...sonnet.cost, ...cost } } } } });
+    expect(await of({ context_over_200k: long })).toMatchObject([{ tiers: [{ above: 200_000, ...read }] }]);
+    const tiers = [
+      { ...long, tier: { type: 'context', size: 272_000 } },
+      { ...long, tier: { type: 'time' } },
+    ];
+    expect(await of({ context_over_200k: long, tiers })).toMatchObject([
+      { tiers: [{ above: 272_000, ...read }] },
+    ]);
+  });
+});

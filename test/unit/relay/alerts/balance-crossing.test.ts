@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { emptyQuota, type OpenEntry, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
+import { accountOfPart, isWorthALook, lowBalance } from '../../../../shared/relay/alerts/balance-crossing.ts';
+
+const limit = 1024n;
+const item = (available: bigint, more: Partial<QuotaItem> = {}): QuotaItem => ({
+  ...emptyQuota('a'),
+  available,
+  granted: 5_000n,
+  ...more,
+});
+const open = (amount: bigint) => new Map([['id', { amount } as OpenEntry]]);
+
+describe('a change of an account is worth a look at its balance', () => {
+  it.each<[string, QuotaItem | undefined, QuotaItem | undefined, boolean]>([
+    ['when it falls below the limit', item(1_024n), item(1_023n), true],
+    ['not while it stays at the limit or above', item(2_000n), item(1_024n), false],
+    ['when it is back at the limit', item(1_023n), item(1_024n), true],
+    ['when money comes to an account that is low', item(1n), item(2n, { granted: 5_001n }), true],
+    ['when money goes from an account that is not', item(4_000n), item(3_000n, { granted: 4_000n }), true],
+    ['when it is new', undefined, item(1n), true],
+    ['not when it is removed', item(1n), undefined, false],
+    ['not when a call is reserved', item(1_100n), item(900n, { open: open(200n) }), false],
+    ['when a part that is low spends a step', item(500n, { spent: 7n }), item(499n, { spent: 8n }), true],
+    ['not when such a part changes otherwise', item(500n), item(400n, { open: open(100n) }), false],
+  ])('%s', (_, before, after, expected) => {
+    expect(isWorthALook({ item: 'a', account: 'a', before, after }, limit)).toBe(expected);
+  });
+});
+
+describe('a balance is low', () => {
+  it.each<[string, bigint | undefined, bigint | undefined, boolean]>([
+    ['below the limit', 1_023n, limit, true],
+    ['not at the limit', 1_024n, limit, false],
+    ['below zero', -1n, limit, true],
+    ['not without a limit', -1n, undefined, false],
+    ['not before the account was used', undefined, limit, false],
+  ])('%s', (_, balance, alertBelow, expected) => {
+    expect(lowBalance({ balance, limit: alertBelow }) !== undefined).toBe(expected);
+  });
+
+  it('and says exact amounts', () => {
+    expect(lowBalance({ balance: 999_999_999n, limit: 10n ** 9n })).toEqual({
+      type: 'balance.low',
+      data: { balance: '0.999999999', alert_below: '1' },
+    });
+  });
+});
+
+it('the parts of an account are known by their number', () => {
+  expect(['acme', 'acme#7', 'acme#63', 'a-b'].map(accountOfPart)).toEqual(['acme', 'acme', 'acme', 'a-b']);
+});

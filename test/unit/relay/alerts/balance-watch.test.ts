@@ -1,0 +1,76 @@
+import { expect, it } from 'vitest';
+import { balanceWatch } from '../../../../shared/relay/alerts/balance-watch.ts';
+import { MemoryAlertStores } from '../../../support/memory-alert-stores.ts';
+
+function rig(balance: bigint) {
+  const stores = new MemoryAlertStores();
+  const account = { balance, alertBelow: 10n as bigint | undefined };
+  const watch = balanceWatch({
+    marks: stores,
+    accounts: {
+      row: async () => ({ account: 'acme', alertBelow: account.alertBelow }),
+      alertBelow: async () => account.alertBelow,
+      balance: async () => account.balance,
+    },
+    clock: { now: () => 1_795_000_000_000 },
+    ids: { next: () => `n${stores.put.length + 1}` },
+  });
+  return { stores, account, look: () => watch.look('acme') };
+}
+
+it('a low balance is reported once, and again only after it was back at its limit', async () => {
+  const { stores, account, look } = rig(9n);
+  await look();
+  await look();
+  account.balance = 5n;
+  await look();
+  expect(stores.put).toEqual([
+    {
+      id: 'n1',
+      type: 'balance.low',
+      created: 1_795_000_000,
+      account: 'acme',
+      data: { balance: '0.000000009', alert_below: '0.00000001' },
+    },
+  ]);
+  account.balance = 10n;
+  await look();
+  account.balance = 9n;
+  await look();
+  expect(stores.put).toHaveLength(2);
+});
+
+it('a balance that came back while its mark was written closes the mark again', async () => {
+  const { stores, account, look } = rig(9n);
+  const raise = stores.raise.bind(stores);
+  stores.raise = async (raised) => {
+    account.balance = 20n;
+    return raise(raised);
+  };
+  await look();
+  expect(stores.put).toHaveLength(1);
+  expect(stores.kept.get('balance#acme')?.open).toBe(false);
+});
+
+it('a limit that is taken away is a cause that is gone', async () => {
+  const { stores, account, look } = rig(9n);
+  await look();
+  account.alertBelow = undefined;
+  await look();
+  account.alertBelow = 10n;
+  await look();
+  expect(stores.put).toHaveLength(2);
+});
+
+it('looks of many at once are few reads and one notice', async () => {
+  const { stores, look } = rig(9n);
+  let reads = 0;
+  const marks = stores.marks.bind(stores);
+  stores.marks = (causes) => {
+    reads += 1;
+    return marks(causes);
+  };
+  await Promise.all(Array.from({ length: 100 }, look));
+  expect(stores.put).toHaveLength(1);
+  expect(reads).toBeLessThan(5);
+});

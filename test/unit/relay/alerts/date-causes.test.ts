@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import type { KeyRow } from '../../../../shared/config/rows/key-row.ts';
+import { keyCauses, planCauses } from '../../../../shared/relay/alerts/date-causes.ts';
+
+const days = { planDays: 7, keyDays: 3 };
+const at = (time: string): number => Date.parse(time);
+const until = '2026-12-31T00:00:00Z';
+
+describe('the end of a plan', () => {
+  it.each([
+    ['2026-12-23T23:59:59Z', undefined],
+    ['2026-12-24T00:00:00Z', 'plan.ending'],
+    ['2026-12-30T23:59:59Z', 'plan.ending'],
+    ['2026-12-31T00:00:00Z', 'plan.ended'],
+    ['2027-01-06T23:59:59Z', 'plan.ended'],
+    ['2027-01-07T00:00:00Z', undefined],
+  ])('at %s is reported as %s', (now, type) => {
+    const row = { account: 'acme', planLevel: 2, planUntilMs: at(until) };
+    expect(planCauses(row, days, at(now))[0]?.type).toBe(type);
+  });
+
+  it('is another cause when the date is another one, and none without a date', () => {
+    const causes = [until, '2027-01-01T00:00:00Z'].flatMap((time) =>
+      planCauses({ account: 'acme', planUntilMs: at(time) }, days, at('2026-12-30T00:00:00Z')),
+    );
+    expect(new Set(causes.map(({ cause }) => cause)).size).toBe(2);
+    expect(planCauses({ account: 'acme' }, days, at(until))).toEqual([]);
+  });
+
+  it('leaves a mark that outlives the time in which it is reported', () => {
+    const [cause] = planCauses({ account: 'acme', planUntilMs: at(until) }, days, at(until));
+    expect(cause?.expires).toBeGreaterThan(at('2027-01-07T00:00:00Z') / 1000);
+  });
+});
+
+describe('the end of a key', () => {
+  const key = (more: Partial<KeyRow> = {}): KeyRow => ({
+    hash: 'a'.repeat(64),
+    account: 'acme',
+    agent: 'api',
+    official: false,
+    enabled: true,
+    hint: 'sk-...1234',
+    expires_at: at(until),
+    ...more,
+  });
+
+  it.each<[string, Partial<KeyRow>, string, boolean]>([
+    ['is reported some days before', {}, '2026-12-28T00:00:00Z', true],
+    ['is not reported earlier', {}, '2026-12-27T23:59:59Z', false],
+    ['is not reported afterwards', {}, until, false],
+    ['is not reported of a key that is off', { enabled: false }, '2026-12-30T00:00:00Z', false],
+    ['is not reported of a key of another kind', { agent: 'web' }, '2026-12-30T00:00:00Z', false],
+    ['is not reported of a key without one', { expires_at: undefined }, '2026-12-30T00:00:00Z', false],
+  ])('%s', (_, more, now, reported) => {
+    expect(keyCauses(key(more), days, at(now))).toHaveLength(reported ? 1 : 0);
+  });
+
+  it('names the key by its hint and the start of its hash, never by the whole hash', () => {
+    const [cause] = keyCauses(key(), days, at('2026-12-30T00:00:00Z'));
+    expect(cause).toMatchObject({
+      type: 'key.expiring',
+      account: 'acme',
+      data: { key: 'a'.repeat(12), hint: 'sk-...1234', expires_at: '2026-12-31T00:00:00Z' },
+    });
+  });
+});

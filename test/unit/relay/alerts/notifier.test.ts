@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest';
+import type { AlertedAccount } from '../../../../shared/config/rows/alerted-account.ts';
+import type { AlertSettings } from '../../../../shared/config/rows/settings.ts';
+import { notifier } from '../../../../shared/relay/alerts/notifier.ts';
+import { triesMax } from '../../../../shared/relay/alerts/tries.ts';
+import type { NoticeTarget } from '../../../../shared/relay/ports/notice-sender.ts';
+import type { Notice } from '../../../../shared/wire/public/notice.ts';
+import { MemoryAlertStores } from '../../../support/memory-alert-stores.ts';
+
+const notice: Notice = { id: 'n1', type: 'balance.low', created: 1, account: 'acme', data: { balance: '1' } };
+const settings = { planDays: 7, keyDays: 7, webhook: 'https://ops.example.com/', secret: 'env:HOOK' };
+const row: AlertedAccount = { account: 'acme', email: 'a@example.com', webhook: 'https://acme.example.com/' };
+
+/** @param fails how many tries each kind of receiver refuses */
+async function rig(fails: Partial<Record<NoticeTarget['kind'], number>> = {}, offers = { mail: true }) {
+  const stores = new MemoryAlertStores();
+  await stores.raise({ cause: 'c', seen: undefined, notice });
+  const sent: NoticeTarget[] = [];
+  const events: string[] = [];
+  const counted: string[] = [];
+  const time = { nowMs: 1_000_000 };
+  const facts = { settings: { ...settings } as AlertSettings, row };
+  const jobs = notifier({
+    clock: { now: () => time.nowMs },
+    notices: stores,
+    accounts: { row: async () => facts.row },
+    settings: async () => facts.settings,
+    sender: {
+      offers: { topic: true, ...offers },
+      async send(target) {
+        sent.push(target);
+        const left = fails[target.kind] ?? 0;
+        fails[target.kind] = left - 1;
+        return left > 0 ? 'status_500' : undefined;
+      },
+    },
+    metrics: { count: (name) => void counted.push(name) },
+    log: { request: () => {}, event: (name) => void events.push(name), fault: () => {} },
+  });
+  const later = async (): Promise<void> => {
+    time.nowMs += 24 * 3600 * 1000;
+    await jobs.retry();
+  };
+  const kinds = () => sent.map((target) => target.kind);
+  return { ...jobs, stores, sent, kinds, events, counted, time, facts, later };
+}
+
+describe('a notice', () => {
+  it('goes to the topic, the operators and the contacts of the account, each once', async () => {
+    const { take, sent, stores } = await rig();
+    await take('n1');
+    await take('n1');
+    expect(sent).toEqual([
+      { kind: 'topic' },
+      { kind: 'webhook', url: settings.webhook, signs: 'env:HOOK' },
+      { kind: 'webhook', url: row.webhook, signs: 'env:HOOK', account: 'acme' },
+      { kind: 'mail', to: row.email },
+    ]);
+    expect(await stores.waiting()).toEqual([]);
+  });
+
+  it('goes again, later, only to who did not take it', async () => {
+    const { take, retry, later, kinds, stores } = await rig({ mail: 2 });
+    await take('n1');
+    expect(await stores.waiting()).toEqual(['n1']);
+    await retry();
+    expect(kinds()).toHaveLength(4);
+    await later();
+    await later();
+    await later();
+    expect(kinds().slice(4)).toEqual(['mail', 'mail']);
+    expect(await stores.waiting()).toEqual([]);
+  });
+
+  it('is given up after its last try, with a metric and a log line', async () => {
+    const { take, later, kinds, counted, events, stores } = await rig({ topic: Infinity });
+    await take('n1');
+    for (let run = 0; run < triesMax + 3; run += 1) await later();
+    expect(kinds().filter((kind) => kind === 'topic')).toHaveLength(triesMax);
+    expect(counted).toEqual(['AlertUndelivered']);
+    expect(events.filter((name) => name === 'alert_undelivered')).toHaveLength(1);
+    expect(await stores.waiting()).toEqual([]);
+  });
+
+  it('of two consumers at once is sent by one, and waits in case that one died', async () => {
+    const { take, kinds, stores } = await rig();
+    await Promise.all([take('n1'), take('n1')]);
+    expect(kinds()).toHaveLength(4);
+    expect(await stores.waiting()).toEqual(['n1']);
+  });
+
+  it('whose try died is tried again when its time has come', async () => {
+    const { take, later, kinds, stores, time } = await rig();
+    await stores.claim('n1', 0, time.nowMs + 30_000);
+    await take('n1');
+    expect(kinds()).toEqual([]);
+    await later();
+    expect(kinds()).toHaveLength(4);
+  });
+
+  it('whose last try died is given up', async () => {
+    const { later, kinds, stores, counted } = await rig();
+    for (let tries = 0; tries < triesMax; tries += 1) await stores.claim('n1', tries, 0);
+    await stores.await('n1');
+    await later();
+    expect([kinds(), counted]).toEqual([[], ['AlertUndelivered']]);
+  });
+
+  it('waits in the table stream when too many wait already', async () => {
+    const { take, stores } = await rig({ topic: 1 });
+    for (let other = 0; other < 1_000; other += 1) await stores.await(`other${other}`);
+    await expect(take('n1')).rejects.toThrow('Too many notices wait.');
+  });
+
+  it('goes to a receiver that was corrected, and no more to one that was removed', async () => {
+    const { take, later, facts, sent } = await rig({ webhook: Infinity });
+    await take('n1');
+    facts.row = { account: 'acme', webhook: 'https://new.example.com/' };
+    facts.settings = { ...settings, webhook: undefined };
+    await later();
+    expect(sent.slice(4)).toEqual([
+      { kind: 'webhook', url: 'https://new.example.com/', signs: 'env:HOOK', account: 'acme' },
+    ]);
+  });
+
+  it('is mailed to nobody where the deployment has no sender, and waits for nobody', async () => {
+    const { take, kinds, stores } = await rig({}, { mail: false });
+    await take('n1');
+    expect(kinds()).toEqual(['topic', 'webhook', 'webhook']);
+    expect(await stores.waiting()).toEqual([]);
+  });
+
+  it('to a customer without the secret that signs it is not posted, and is said', async () => {
+    const { take, facts, kinds, events } = await rig();
+    facts.settings = { planDays: 7, keyDays: 7 };
+    await take('n1');
+    expect(kinds()).toEqual(['topic', 'mail']);
+    expect(events).toContain('alert_not_taken');
+  });
+});

@@ -1,0 +1,61 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ruleOf } from '../../../../shared/billing/price-rule.ts';
+import { ChargeRow } from '../../../../shared/config/rows/charge-row.ts';
+import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
+import { listedCharges } from '../../../../shared/relay/catalog/price-lists.ts';
+
+const rule = (id: number, models: string[], from?: string) =>
+  ChargeRow.parse({ id, type: 'token-billing', models, input: 0.01, output: 0.02, ...(from && { from }) });
+const listed = (charges: ChargeRow[], nowMs: number) =>
+  listedCharges({ ...emptySnapshot(0), charges }, nowMs);
+const january = Date.UTC(2027, 0, 1);
+
+describe('the list of charges', () => {
+  const charges = [rule(1, ['a', 'b']), rule(2, []), rule(3, ['b']), rule(9, ['a'], '2027-01-01')];
+  const names = (nowMs: number) => listed(charges, nowMs).map(({ id, models }) => [id, models]);
+
+  it('has a rule from its date on, and no model twice because of dates', () => {
+    expect(names(january - 1)).toEqual([
+      [1, ['a', 'b']],
+      [2, []],
+      [3, ['b']],
+    ]);
+    expect(names(january)).toEqual([
+      [1, ['b']],
+      [2, []],
+      [3, ['b']],
+      [9, ['a']],
+    ]);
+  });
+
+  it('leaves out a rule that others replaced for all its models', () => {
+    const replaced = [rule(1, ['a']), rule(2, ['a'], '2027-01-01')];
+    expect(listed(replaced, january).map(({ id }) => id)).toEqual([2]);
+  });
+
+  it('shows six fields of a rule, whatever else it has', () => {
+    const full = {
+      ...rule(1, ['a'], '2026-01-01'),
+      cached_input: 0.001,
+      input_factor: 2,
+      max_output_tokens: 5,
+    };
+    expect(listed([full], january)).toEqual([
+      { id: 1, type: 'token-billing', models: ['a'], input: 0.01, output: 0.02, anonymous: false },
+    ]);
+  });
+
+  it('always names a model first in the rule that prices it', () => {
+    const model = fc.constantFrom('a', 'b', 'c');
+    const date = fc.option(fc.constantFrom('2026-06-01', '2026-12-01', '2027-01-01', '2027-06-01'));
+    const written = fc.array(fc.tuple(fc.uniqueArray(model, { maxLength: 3 }), date), { maxLength: 6 });
+    fc.assert(
+      fc.property(written, model, (rows, asked) => {
+        const rules = rows.map(([models, from], at) => rule(at, models, from ?? undefined));
+        const first = listed(rules, january).find(({ models }) => models.includes(asked));
+        expect(first?.id).toBe(ruleOf(rules, asked, january)?.id);
+      }),
+    );
+  });
+});

@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { BillingRig, ask, byTokens, small, yuan } from '../../../support/billing-rig.ts';
+import { data, delta, done, finish, hello, usage } from '../../../support/core-rig.ts';
+
+const milli = 1_000_000n;
+/** The rig's day is 21 November 2026. */
+const tomorrow = { ...byTokens, id: 9, from: '2026-11-22', input: 10, output: 20 };
+
+describe('a price with a date', () => {
+  it('holds for calls that begin from then on, without a new configuration', async () => {
+    const rig = new BillingRig({ charges: [byTokens, tomorrow] }).granted(100n * yuan);
+    rig.upstream({ steps: hello });
+    await rig.call();
+    const before = rig.item?.spent;
+    await rig.clock.run(rig.clock.sleep(24 * 3_600_000));
+    await rig.call();
+    expect(before).toBe(11n * milli);
+    expect((rig.item?.spent ?? 0n) - (before ?? 0n)).toBe(110n * milli);
+  });
+
+  it('makes a model known only from then on, where unpriced models are refused', async () => {
+    const rig = new BillingRig({ charges: [tomorrow], settings: { unpricedModels: 'refuse' } }).granted(
+      9n * yuan,
+    );
+    rig.upstream({ steps: hello });
+    expect((await rig.call()).status).toBe(404);
+    await rig.clock.run(rig.clock.sleep(24 * 3_600_000));
+    expect((await rig.call()).status).toBe(200);
+  });
+});
+
+describe('a price with a cache and tiers', () => {
+  const cached = { ...byTokens, cached_input: 0.1 };
+  const tiered = { ...cached, tiers: [{ above: 6, input: 3, output: 4 }] };
+  const used = data({
+    choices: [],
+    usage: { prompt_tokens: 7, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 6 } },
+  });
+
+  it('charges what was read from the cache at its own price', async () => {
+    const rig = new BillingRig({ charges: [cached] }).granted(yuan);
+    rig.upstream({ steps: [delta('a'), finish(), used, done] });
+    await rig.call();
+    // 1 x 1 + 6 x 0.1 + 5 x 2, per 1,000.
+    expect(rig.item?.spent).toBe(11_600_000n);
+  });
+
+  it('charges the tier that all input comes to, and no other', async () => {
+    const rig = new BillingRig({ charges: [tiered] }).granted(yuan);
+    rig.upstream(
+      { steps: [delta('a'), finish(), used, done] },
+      { steps: [delta('a'), finish(), usage(6, 5), done] },
+    );
+    await rig.call();
+    expect(rig.item?.spent).toBe(41n * milli);
+    await rig.call();
+    expect(rig.item?.spent).toBe(57n * milli);
+  });
+
+  it('is written into the open entry as the tier that the price of its input has', async () => {
+    const rig = new BillingRig({
+      charges: [{ ...tiered, tiers: [{ above: 4, input: 3, output: 4 }] }],
+    }).granted(yuan);
+    rig.upstream({ steps: [delta('a'), 1_000, finish(), used, done] });
+    const answer = rig.call({ ...small, ...ask, stream: true });
+    await rig.clock.sleep(500);
+    expect(rig.open).toMatchObject([{ input: 15n * milli, price: '1:tokens:3:4:above=4' }]);
+    await answer;
+  });
+});
