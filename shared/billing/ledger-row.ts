@@ -29,7 +29,7 @@ export interface CloseRow extends CacheCounts {
   reserved: NanoYuan;
   prompt_tokens?: number | undefined;
   completion_tokens?: number | undefined;
-  /** Present when the charged counts are the relay's estimate, or the upstream's after clamping. */
+  /** Present when the charged counts are the relay's estimate for input, output or both. */
   estimated?: true | undefined;
   end?: string | undefined;
   /** In the format of `formatPrice`. */

@@ -12,6 +12,8 @@ export interface Renderer extends Machine<ChatChunk, string> {
   readonly commitAfterMs: number;
   /** The text of a heartbeat, sent after each further `idleMs` without output. */
   idle(): string;
+  /** The answer is sent at its end, so it can begin again with a fresh renderer. Absent: it is sent as it comes. */
+  readonly sentWhole?: true;
   /** The status and code of a request that the upstream finds too large, for clients that act on them. Absent: its own. */
   readonly tooLarge?: { status: number; code: string };
   /** The last text of an answer that fails after its status was sent. */
@@ -33,6 +35,7 @@ export const streamedAnswer = {
  */
 export const jsonAnswer = {
   contentType: 'application/json',
+  sentWhole: true as const,
   commitAfterMs: 45_000,
   idle: () => ' ',
   failed: (error: ErrorObject) => JSON.stringify({ error }),

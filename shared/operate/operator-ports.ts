@@ -1,5 +1,7 @@
 /** Ports of operators' actions. Faces (CLI, console, report) open them; actions never print or ask. */
 import type { Clock } from '../relay/ports/clock.ts';
+import type { Hmac } from '../relay/ports/hmac.ts';
+import type { PaymentStore } from '../relay/ports/stores/payment-store.ts';
 import type { UpstreamTransport } from '../relay/ports/upstream-transport.ts';
 import type { ConfigVersions } from './config-versions.ts';
 import type { LedgerReader } from './ledger-reader.ts';
@@ -28,8 +30,10 @@ export interface OperatorPorts {
   target: Target;
   clock: Clock;
   random: StrongRandom;
+  hmac: Hmac;
   tables: RowTables;
   ledger: LedgerReader;
+  payments: PaymentStore;
   config: ConfigVersions;
   secrets: SecretWriter;
   /** The relay's transport to upstreams, with its address rules. */

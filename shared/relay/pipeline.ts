@@ -3,6 +3,7 @@
  * InvalidRequest.
  */
 import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
+import type { Renderer } from '../endpoints/renderer.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import { Answer } from './answer/answer.ts';
 import { admitKey, admitModel, readKey, type AdmittedKey } from './call/access.ts';
@@ -90,12 +91,13 @@ export async function payAndAnswer(
   const recorder =
     recording && new recording.StateRecorder(ports, { call: paid, dispatch: dispatched, clientKeeps });
   const dispatch = recorder ?? dispatched;
-  const renderer = asked.read.renderer(call.identity, {
-    now: () => Math.floor(ports.clock.now() / 1000),
-    sent: () => dispatch.report().sent,
-    sealedState: (itemId) => (clientKeeps ? recorder?.sealed(itemId) : undefined),
-    opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
-  });
+  const renderer = (): Renderer =>
+    asked.read.renderer(call.identity, {
+      now: () => Math.floor(ports.clock.now() / 1000),
+      sent: () => dispatch.report().sent,
+      sealedState: (itemId) => (clientKeeps ? recorder?.sealed(itemId) : undefined),
+      opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
+    });
   const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch });
   return answer.response(answer.produce());
 }

@@ -49,6 +49,7 @@ export const tableSchemas = {
     indexes: [{ name: 'by_day', partitionKey: S('day') }],
     writtenBy: 'functions',
   },
+  payments: { partitionKey: S('id'), writtenBy: 'functions' },
   runtime: { partitionKey: S('id'), ttl: 'expires', stream: 'KEYS_ONLY', writtenBy: 'functions' },
 } as const satisfies Record<string, TableSchema>;
 

@@ -2,7 +2,7 @@
 import type { Machine } from '../stream/machine.ts';
 import type { CanonicalCall } from '../wire/canonical-call.ts';
 import type { ChatMessage } from '../wire/chat-request.ts';
-import type { AnswerIdentity, ChatChunk, ChatUsage } from '../wire/chat-response.ts';
+import type { AnswerIdentity, ChatChunk, ReportedUsage } from '../wire/chat-response.ts';
 import type { JsonRecord } from '../wire/json-record.ts';
 import type { StatePart } from '../wire/turn-state.ts';
 import type { UpstreamEvent } from './body-events.ts';
@@ -78,10 +78,8 @@ export interface AnswerReader extends Machine<UpstreamEvent, ChatChunk> {
   readonly done: boolean;
   /** The number of finished choices of the answer. */
   readonly finishedChoices: number;
-  /** The usage that the upstream reported so far. */
-  readonly usage: ChatUsage | undefined;
-  /** true: a count of that usage was impossible and was clamped. */
-  readonly usageClamped: boolean;
+  /** The counts that the upstream reported so far, see `UsageCounts`. They are in no chunk: the meter checks them first. */
+  readonly usage: ReportedUsage | undefined;
   /**
    * The parts of the first choice's turn so far, if any of them is opaque; else undefined. Complete once a finish
    * chunk was returned.

@@ -1,9 +1,16 @@
 /** What of a request changes its price. Every dialect sends these only where the channel allows them by name. */
 
-/** Fields that could move a call to another model or price tier than the billed one. */
+/**
+ * Fields that could move a call to another model or price tier than the billed one, or have the upstream do what is
+ * charged beside tokens: searches, tools, containers, audio. Rejected tokens of a `prediction` are charged as output.
+ */
 export const priceFields: readonly string[] = [
   'service_tier',
   'speed',
+  'performance_config',
+  'inference_geo',
+  'background',
+  'prediction',
   'models',
   'fallbacks',
   'preset',
@@ -12,9 +19,16 @@ export const priceFields: readonly string[] = [
   'plugins',
   'web_search_options',
   'search_parameters',
+  'search_options',
+  'search_settings',
   'enable_search',
+  'compound_custom',
+  'data_sources',
+  'mcp_servers',
+  'container',
   'modalities',
   'audio',
+  'image_config',
   'extra_body',
 ];
 

@@ -13,6 +13,20 @@ export interface ChatUsage {
   completion_tokens_details?: { reasoning_tokens: number };
 }
 
+/**
+ * The tokens of one answer as its upstream counted them, in one meaning for all vendors: `input` includes what was read
+ * from the cache and written to it, `output` includes reasoning, `written` includes `writtenForHour`. Absent: unknown.
+ * The numbers are as they were reported, also impossible ones: what is charged is decided later.
+ */
+export interface ReportedUsage {
+  input?: number | undefined;
+  output?: number | undefined;
+  cached?: number | undefined;
+  written?: number | undefined;
+  writtenForHour?: number | undefined;
+  reasoning?: number | undefined;
+}
+
 /** What of the prompt was read from and written to the upstream's prompt cache. The rest was neither. */
 export interface PromptTokensDetails {
   cached_tokens: number;
@@ -80,8 +94,8 @@ export interface ChunkChoice {
 
 /**
  * One chunk of a streamed answer. It is also the canonical form of every answer inside the relay, streamed or
- * not. In canonical form a finish chunk has an empty delta, and usage comes last, in a separate chunk with
- * empty `choices`. The renderer decides how usage and `quota` are sent to the client.
+ * not. In canonical form a finish chunk has an empty delta, and usage comes last, from the meter, in a separate chunk
+ * with empty `choices`. The renderer decides how usage and `quota` are sent to the client.
  */
 export interface ChatChunk {
   id: string;

@@ -8,6 +8,7 @@ import { ChunksToCompletion } from '../../shared/endpoints/chat/fold.ts';
 import type { AnswerReader, Dialect } from '../../shared/upstreams/dialect.ts';
 import { defaultDialect, dialectNames, loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
 import { ErrorInAnswer } from '../../shared/upstreams/upstream-failure.ts';
+import { withUsage } from '../support/lenient-usage.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
 
 /**
@@ -41,7 +42,7 @@ function readWith(Reader: Dialect['Reader'], pieces: Uint8Array[]): Reading {
     for (const piece of pieces) for (const event of body.push(piece)) chunks.push(...reader.push(event));
     for (const event of body.end()) chunks.push(...reader.push(event));
     chunks.push(...reader.end());
-    return { chunks, reader };
+    return { chunks: withUsage(chunks, reader.usage), reader };
   } catch (error) {
     return { chunks, reader, error };
   }

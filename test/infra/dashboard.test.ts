@@ -19,7 +19,13 @@ const members = new Set<string>();
 beforeAll(async () => {
   const lines = await linesOf(async () => {
     await answeredRequest();
-    for (const name of ['Failures', 'SettleLost', 'ReserveUnknown'])
+    for (const name of [
+      'Failures',
+      'SettleLost',
+      'ReserveUnknown',
+      'ImplausibleUsage',
+      'ChargedAboveReserve',
+    ])
       await metricPaths[name]?.(undefined as never);
     const reservations = backgroundMetrics('relay');
     for (const name of metricNames) reservations.count(name);

@@ -51,6 +51,7 @@ describe('the distribution', () => {
       ['/v1/charge', 'catalog', 'kept'],
       ['/v1/plans', 'catalog', 'kept'],
       ['/v1/account*', 'catalog', 'never kept'],
+      ['/hooks/payments/stripe', 'payments', 'never kept'],
       ['/health', 'catalog', 'kept'],
       ['else', 'catalog', 'never kept'],
     ]);
@@ -96,7 +97,7 @@ describe('the distribution', () => {
   });
 
   test('waits for 60 s of silence and shows the functions the newest origin secret', () => {
-    expect(distribution.Origins).toHaveLength(3);
+    expect(distribution.Origins).toHaveLength(4);
     for (const origin of distribution.Origins) {
       expect(origin.CustomOriginConfig).toMatchObject({
         OriginReadTimeout: 60,

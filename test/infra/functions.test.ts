@@ -20,6 +20,7 @@ describe('functions', () => {
     ['chat', 900, 'RESPONSE_STREAM'],
     ['responses', 900, 'RESPONSE_STREAM'],
     ['catalog', 30, 'BUFFERED'],
+    ['payments', 30, 'BUFFERED'],
   ])('%s runs on arm64 with Node 24 for at most %i s and answers %s', (name, seconds, invokeMode) => {
     expect(only('AWS::Lambda::Function', `Functions${name}Function`)).toMatchObject({
       Runtime: 'nodejs24.x',
@@ -44,7 +45,7 @@ describe('functions', () => {
 
   test('that no request reaches have no URL and know no origin secret', () => {
     const reached = resourcesOf(template, 'AWS::Lambda::Url').map(([id]) => id);
-    expect(reached).toHaveLength(3);
+    expect(reached).toHaveLength(4);
     for (const name of ['config', 'ledger', 'grants', 'sweeper']) {
       const { Environment } = only('AWS::Lambda::Function', `Functions${name}Function`);
       expect(Environment).toMatchObject({ Variables: { ORIGIN_SECRETS: '' } });
@@ -98,6 +99,7 @@ describe('functions', () => {
         'chat Url5xxCount',
         'responses Url5xxCount',
         'catalog Url5xxCount',
+        'payments Url5xxCount',
       ].toSorted(),
     );
   });

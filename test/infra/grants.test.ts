@@ -109,6 +109,19 @@ describe('a function may do only what its description says', () => {
     expect(grantsOf('catalog')).toEqual(grants);
   });
 
+  test('payments reads the configuration, accounts and its secrets, and writes payments and grants', () => {
+    const grants = [
+      'Allow dynamodb:BatchGetItem relay-test-runtime',
+      'Allow dynamodb:GetItem relay-test-accounts',
+      'Allow dynamodb:GetItem relay-test-payments',
+      'Allow dynamodb:PutItem relay-test-grants',
+      'Allow dynamodb:PutItem relay-test-payments',
+      ...ownLogs('payments'),
+      ...channelSecrets(),
+    ];
+    expect(grantsOf('payments')).toEqual(grants);
+  });
+
   test('config reads the configuration, publishes it, and marks the rows of operators', () => {
     const compiled = ['channels', 'charges', 'plans', 'settings'];
     const grants = [

@@ -6,6 +6,9 @@ import {
   type DynamoDBClient,
 } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
+import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
+import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/ledger/dynamo-payment-store.ts';
+import { recordFact } from '../../shared/relay/payments/record-fact.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
@@ -14,7 +17,7 @@ import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import { attributesOf } from '../contract/quota-store-dynamo.ts';
 import { entryOf, itemOf } from '../contract/quota-store-rig.ts';
 import { BillingRig, yuan } from '../support/billing-rig.ts';
-import { hello, CoreRig } from '../support/core-rig.ts';
+import { CoreRig, delta, done, finish, hello, usage } from '../support/core-rig.ts';
 import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { countedClient } from '../unit/adapters/dynamodb/store.ts';
@@ -73,6 +76,24 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
     const { handler } = await import('../../functions/notify.ts');
     return handler(scheduled);
   },
+  PaymentParked: async (client) => {
+    const fact = {
+      kind: 'paid',
+      payment: 'pi_1',
+      at: '',
+      live: true,
+      rate: undefined,
+      account: undefined,
+    } as const;
+    const ports = {
+      payments: dynamoPaymentStore(client, 'relay'),
+      clock: new VirtualClock(),
+      random: { next: () => 0.5 },
+      log: functionLog(),
+      metrics: backgroundMetrics('relay'),
+    };
+    return recordFact(ports, { ...fact, paid: { minor: 1n, currency: 'usd' }, problem: 'no reference' });
+  },
   BadRows: async (client) => {
     await put(client, 'channels', { id: { S: 'bad' }, endpoint: { S: 'nowhere' } });
     return compile();
@@ -83,6 +104,8 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
   },
   ConfigFormatUnknown: unknownFormat,
   TurnStateLost: unreadableTurns,
+  ImplausibleUsage: () => counted(7, 1e12),
+  ChargedAboveReserve: () => counted(40, 140),
 };
 
 const scheduled = {} as ScheduledEvent;
@@ -148,6 +171,13 @@ function stumble(): never {
 async function unreachableStore(...operations: ('reserve' | 'tombstone' | 'close')[]): Promise<void> {
   const rig = new BillingRig().upstream({ steps: hello }).granted(yuan);
   rig.store.always('dropped', ...operations);
+  await rig.call();
+  relog(rig);
+}
+
+async function counted(input: number, output: number): Promise<void> {
+  const steps = [delta('a'), finish(), usage(input, output), done];
+  const rig = new BillingRig().upstream({ steps }).granted(yuan);
   await rig.call();
   relog(rig);
 }

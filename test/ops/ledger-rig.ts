@@ -1,5 +1,11 @@
 import { DeleteItemCommand, GetItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { DynamoDBDocumentClient, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
+import {
+  DeleteCommand,
+  DynamoDBDocumentClient,
+  GetCommand,
+  PutCommand,
+  UpdateCommand,
+} from '@aws-sdk/lib-dynamodb';
 import { openSession } from '../../infra/ops/session/session.ts';
 import { dynamoGrantStore } from '../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
 import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
@@ -56,8 +62,8 @@ export class LedgerRig {
     await this.#emulator.stop();
   }
 
-  async ops(words: string[], input?: string): Promise<OpsRun> {
-    return runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: this.#emulator.endpoint }, input);
+  async ops(words: string[], input?: string, variables: Record<string, string> = {}): Promise<OpsRun> {
+    return runOps(words, { ...variables, AWS_ENDPOINT_URL_DYNAMODB: this.#emulator.endpoint }, input);
   }
 
   /** What the actions of operators work with, on this emulator. */
@@ -73,6 +79,10 @@ export class LedgerRig {
 
   async row(table: string, Key: Row): Promise<Row | undefined> {
     return (await this.#documents.send(new GetCommand({ TableName: `relay-${table}`, Key }))).Item;
+  }
+
+  async remove(table: string, Key: Row): Promise<void> {
+    await this.#documents.send(new DeleteCommand({ TableName: `relay-${table}`, Key }));
   }
 
   /** Changes one attribute by hand, as nobody should. */

@@ -109,7 +109,7 @@ describe('request', () => {
       `request ${settled} of account acme`,
       'rule 1: 0.018 yuan per 1,000 input tokens, 0.072 per 1,000 output tokens',
       '0.3 yuan of the balance',
-      '12 input and 40 output tokens, which the relay estimated or clamped (too_low)',
+      '12 input and 40 output tokens, which the relay estimated (too_low)',
       'by channel openai, as model m-2026, first content after 812 ms',
       "0.002 yuan, by the channel's cost",
       '12 x 0.018 / 1,000 = 0.000216',

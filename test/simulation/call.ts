@@ -1,5 +1,5 @@
 import { parseYuan } from '../../shared/billing/amount.ts';
-import type { AnswerOutcome } from '../../shared/billing/call-charge.ts';
+import type { AnswerOutcome } from '../../shared/billing/usage/call-charge.ts';
 import { Bill } from '../../shared/relay/money/bill.ts';
 import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';
 import { parseModelName } from '../../shared/relay/call/model-name.ts';
@@ -53,7 +53,11 @@ export async function makeCall(
   await environment.sleep(random.integer(0, Math.max(0, call.deadlineMs - environment.now())));
   const outcome = makeOutcome(random, call);
   const end = outcome.failed ? 'failed' : 'completed';
-  const { charge = '' } = await bill.close({ outcome, estimated: random.chance(0.2), end });
+  const { charge = '' } = await bill.close({
+    outcome,
+    flag: random.chance(0.2) ? 'output:absent' : undefined,
+    end,
+  });
   return { id, account, refused: false, charge: parseYuan(charge) };
 }
 

@@ -166,6 +166,7 @@ export class CoreRig {
       headers: { authorization: `Bearer ${demoKey}` },
       baseUrl: 'https://relay.test/v1',
       json: () => body,
+      rawBody: () => '',
       hostDeadlineMs: this.clock.now() + 900_000,
       ...options,
     });

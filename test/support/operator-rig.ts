@@ -62,6 +62,7 @@ export function operatorRig({
     target: { stack: 'relay', local },
     clock: new VirtualClock(),
     random: { secretKey: unused, hex: unused },
+    hmac: { sign: unused, matches: unused },
     tables,
     ledger: {
       quota: unused,
@@ -74,6 +75,7 @@ export function operatorRig({
       grants: async function* grants() {},
       close: unused,
     },
+    payments: { find: unused, write: unused, hasAccount: unused, all: unused },
     config: {
       tables: async () => ({
         ...emptyRows,

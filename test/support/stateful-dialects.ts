@@ -61,10 +61,6 @@ class StatefulReader implements AnswerReader {
     return this.#reader.usage;
   }
 
-  get usageClamped(): boolean {
-    return this.#reader.usageClamped;
-  }
-
   get state(): readonly StatePart[] | undefined {
     return this.#parts.length > 0 ? this.#parts : undefined;
   }

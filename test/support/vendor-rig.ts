@@ -1,4 +1,5 @@
 import { bedrockDouble } from '../../infra/local/vendors/bedrock.ts';
+import { lying } from '../../infra/local/vendors/lying.ts';
 import type { Vendor } from '../../infra/local/vendors/script/vendor.ts';
 import { vendorDoubles } from '../../infra/local/vendors/vendors.ts';
 import { requestSigner } from '../../shared/adapters/transport/request-signer.ts';
@@ -56,7 +57,7 @@ export class VendorRig {
 
   constructor(models: readonly VendorModel[], options: RigOptions = {}) {
     const now = (): number => this.core.clock.now();
-    const doubles = [...vendorDoubles().filter(({ name }) => name !== 'bedrock'), bedrockDouble(now)];
+    const doubles = [...vendorDoubles().filter(({ name }) => name !== 'bedrock'), lying(bedrockDouble(now))];
     this.#doubles = new Map(doubles.map((double) => [double.name, double]));
     const channels = models.map(({ vendor, model, row }, index) => ({
       id: channelOf(model),

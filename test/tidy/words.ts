@@ -30,7 +30,6 @@ export const bannedWords: BannedWord[] = [
       'shared/operate/': 'cells of tables, price lists and views',
       'test/ops/csv.test.ts': 'cells of CSV',
       'test/infra/dashboard-docs.test.ts': 'cells of a table of a page',
-      'test/unit/relay/account/account-doc.test.ts': 'cells of a table of a page',
     },
   },
   { word: /\bfront doors?\b/, instead: 'distribution, http-entry' },

@@ -6,6 +6,7 @@ import { anthropicDouble } from './anthropic.ts';
 import { bedrockDouble } from './bedrock.ts';
 import { deepseekDouble } from './deepseek.ts';
 import { geminiDouble } from './gemini.ts';
+import { lying } from './lying.ts';
 import { openaiDouble } from './openai.ts';
 import { pickyDouble } from './picky.ts';
 import { jsonReply } from './script/frames.ts';
@@ -35,14 +36,10 @@ export interface Vendors {
 }
 
 /** Fresh doubles: they remember what they were sent, each for itself. */
-export const vendorDoubles = (): Vendor[] => [
-  openaiDouble(),
-  geminiDouble(),
-  deepseekDouble(),
-  anthropicDouble(),
-  bedrockDouble(),
-  pickyDouble(),
-];
+export const vendorDoubles = (): Vendor[] =>
+  [openaiDouble(), geminiDouble(), deepseekDouble(), anthropicDouble(), bedrockDouble(), pickyDouble()].map(
+    lying,
+  );
 
 const logMax = 2000;
 

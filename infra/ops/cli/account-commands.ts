@@ -1,4 +1,4 @@
-/** The commands of `account`: balances, top-ups and plans. */
+/** The commands of `account`: balances, top-ups, refunds and plans. */
 import type { Command } from 'commander';
 import { viewAccount } from '../../../shared/operate/accounts/account-view.ts';
 import {
@@ -7,10 +7,12 @@ import {
   planGrantAmount,
   type GrantInput,
 } from '../../../shared/operate/accounts/grant-amount.ts';
+import { planRefundCharge, type RefundInput } from '../../../shared/operate/accounts/refund-charge.ts';
 import { planSetPlan, type SetPlanInput } from '../../../shared/operate/accounts/set-plan.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import type { CommandContext } from './command-context.ts';
 import { printAccount, printApplied, printGrant, printNewAccount, printPlanSet } from './print/accounts.ts';
+import { approve, type ApproveOptions } from './terminal/approve.ts';
 import { parseNumber, type JsonOption } from './terminal/option-values.ts';
 
 const examples = `
@@ -21,13 +23,14 @@ Examples:
   npm run ops -- account show acme
   npm run ops -- account grant acme 100 --reason "invoice 4711" --id invoice-4711
   npm run ops -- account grant acme -2.5 --reason "correction of invoice 4711"
+  npm run ops -- account refund 01jd3k5m7n9p1r3t5v7x9z1b3d --amount 0.5 --reason "answer was cut"
   npm run ops -- account plan acme --level 1 --since 2026-11-01 --until 2027-11-01
   npm run ops -- account plan acme --none`;
 
 export function addAccountCommands(program: Command, { terminal, onTables }: CommandContext): void {
   const account = program
     .command('account')
-    .description('who pays: balances, top-ups and plans')
+    .description('who pays: balances, top-ups, refunds and plans')
     .addHelpText('after', examples);
 
   account
@@ -59,6 +62,25 @@ export function addAccountCommands(program: Command, { terminal, onTables }: Com
     );
 
   account
+    .command('refund')
+    .description('refund the charge of a call, whole or in part; never more than was charged')
+    .argument('<id>', 'of the ledger row: the header x-request-id, or the id of an answer')
+    .option('--amount <yuan>', 'only this much (default: all that was not refunded yet)')
+    .option('--reason <text>', 'shown to the customer in their usage')
+    .option('--wait <seconds>', 'how long to wait until it is applied', parseNumber, 15)
+    .option('--dry-run', 'show what would be refunded and write nothing')
+    .option('--yes', 'do not ask')
+    .action(
+      onTables(async (ports, id: string, options: RefundOptions) => {
+        const plan = await planRefundCharge(ports, { id, ...options });
+        plan.effect.forEach(terminal.remark);
+        if (!(await approve(terminal, plan, options))) return;
+        printGrant(terminal, plan, await carryOutWrites(ports, plan));
+        printApplied(terminal, plan, await awaitApplied(ports, plan, options.wait * 1000));
+      }),
+    );
+
+  account
     .command('plan')
     .description('give an account a plan, change it, or end it; live within 30 seconds')
     .argument('<account>', 'as in the table accounts')
@@ -79,3 +101,6 @@ export function addAccountCommands(program: Command, { terminal, onTables }: Com
 
 /** `wait`: seconds. */
 type GrantOptions = Omit<GrantInput, 'account' | 'amount'> & { wait: number };
+
+/** `wait`: seconds. */
+type RefundOptions = Omit<RefundInput, 'id'> & ApproveOptions & { wait: number };

@@ -18,7 +18,7 @@ import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
 import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
-import { approve, type ApproveOptions } from './approve.ts';
+import { approve, type ApproveOptions } from './terminal/approve.ts';
 import type { CommandContext } from './command-context.ts';
 import { printChannels, printProbe, printSyncPlan } from './print/channels.ts';
 import { addOwnAttributes, ownAttributesIn } from './own-attributes.ts';

@@ -4,7 +4,7 @@ import { explainCharge, type ExplainInput } from '../../../shared/operate/prices
 import { planImport, type ImportInput } from '../../../shared/operate/prices/import-charges.ts';
 import { listCharges } from '../../../shared/operate/prices/list-charges.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
-import { approve, type ApproveOptions } from './approve.ts';
+import { approve, type ApproveOptions } from './terminal/approve.ts';
 import type { CommandContext } from './command-context.ts';
 import { printExplanation } from './print/price-sum.ts';
 import { printCharges, printImportPlan } from './print/prices.ts';

@@ -9,7 +9,7 @@ import { awaitPublished } from '../../../shared/operate/config/write-rows.ts';
 import { Failure, usageFailure } from '../../../shared/operate/operator-failure.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
-import { approve, type ApproveOptions } from './approve.ts';
+import { approve, type ApproveOptions } from './terminal/approve.ts';
 import type { CommandContext } from './command-context.ts';
 import {
   printChecked,

@@ -10,7 +10,7 @@ import { planDisableKey } from '../../../shared/operate/keys/disable-key.ts';
 import { listKeys } from '../../../shared/operate/keys/list-keys.ts';
 import { carryOutRotateKey, planRotateKey } from '../../../shared/operate/keys/rotate-key.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
-import { approve } from './approve.ts';
+import { approve } from './terminal/approve.ts';
 import type { CommandContext } from './command-context.ts';
 import { printNewAccount } from './print/accounts.ts';
 import { printKeyCheck, printKeys, printNewKey } from './print/keys.ts';

@@ -7,6 +7,7 @@ import { addConfigCommands } from './config-commands.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
 import { addInitCommand } from './init-command.ts';
 import { addKeyCommands } from './key-commands.ts';
+import { addPaymentCommands } from './payment-commands.ts';
 import { addLedgerCommands } from './ledger-commands.ts';
 import { addSecretCommands } from './secret-commands.ts';
 import { commandContext, type CommandContext } from './command-context.ts';
@@ -37,6 +38,7 @@ const commandGroups = [
   addChannelCommands,
   addChargeCommands,
   addAccountCommands,
+  addPaymentCommands,
   addLedgerCommands,
   addConfigCommands,
   addSecretCommands,

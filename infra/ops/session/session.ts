@@ -1,9 +1,11 @@
 /** Opens the operators' ports for the tables of a target. Every face uses it; it prints nothing. */
 import { dynamoConfigVersions } from '../../../shared/adapters/dynamodb/runtime/dynamo-config-versions.ts';
 import { dynamoLedgerReader } from '../../../shared/adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
+import { explainedPaymentStore } from '../../../shared/adapters/dynamodb/ledger/dynamo-payment-store.ts';
 import { dynamoRowTables } from '../../../shared/adapters/dynamodb/dynamo-row-tables.ts';
 import { awsAccessOf, openStore } from '../../../shared/adapters/dynamodb/operator-client.ts';
 import { awsSecretWriter } from '../../../shared/adapters/secrets/aws-secret-writer.ts';
+import { nodeHmac } from '../../../shared/adapters/system/node-hmac.ts';
 import { newSecretKey, randomHex } from '../../../shared/adapters/system/secret-keys.ts';
 import { systemClock } from '../../../shared/adapters/system/system-clock.ts';
 import { findBaseUrl } from '../../../shared/adapters/transport/stack-base-url.ts';
@@ -24,8 +26,10 @@ export async function openSession(target: Target, environment: NodeJS.ProcessEnv
     target,
     clock: systemClock,
     random: { secretKey: newSecretKey, hex: randomHex },
+    hmac: nodeHmac,
     tables: dynamoRowTables(store),
     ledger: dynamoLedgerReader(store),
+    payments: explainedPaymentStore(store),
     config: dynamoConfigVersions(store),
     secrets: awsSecretWriter({ target, environment, explain }),
     upstreams: httpsUpstreamTransport(target),

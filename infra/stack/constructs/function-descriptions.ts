@@ -86,6 +86,20 @@ const descriptions = {
     },
     readsChannelSecrets: false,
   },
+  payments: {
+    purpose: 'POST /hooks/payments/stripe: payments, refunds and disputes that Stripe reports',
+    url: 'BUFFERED',
+    timeoutSeconds: 30,
+    memoryMegabytes: 256,
+    tables: {
+      runtime: ['BatchGetItem'],
+      accounts: ['GetItem'],
+      payments: ['GetItem', 'PutItem'],
+      grants: ['PutItem'],
+    },
+    // The secrets that sign its events have references as those of channels.
+    readsChannelSecrets: true,
+  },
   config: {
     purpose: 'Publishes the configuration that the tables hold, and marks rows with mistakes',
     timeoutSeconds: 120,

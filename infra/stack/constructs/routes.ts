@@ -19,6 +19,7 @@ export const routes: readonly Route[] = [
   { path: '/v1/charge', function: 'catalog', cached: true },
   { path: '/v1/plans', function: 'catalog', cached: true },
   { path: '/v1/account*', function: 'catalog', cached: false },
+  { path: '/hooks/payments/stripe', function: 'payments', cached: false },
   { path: '/health', function: 'catalog', cached: true },
 ];
 

@@ -114,9 +114,12 @@ export const reservationWidgets = (metric: MinuteMetric): IWidget[] => [
       metric('ConservationBroken', Stats.SUM, 'does not balance'),
       metric('SettleLost', Stats.SUM, 'settle lost'),
       metric('ReserveUnknown', Stats.SUM, 'reserve unknown'),
+      metric('ChargedAboveReserve', Stats.SUM, 'charged above reserve'),
+      metric('ImplausibleUsage', Stats.SUM, 'implausible usage'),
       ...['LedgerPoisoned', 'GrantPoisoned', 'ReservationPoisoned'].map((name) =>
         metric(name, Stats.SUM, name.replace('Poisoned', ' unreadable').toLowerCase()),
       ),
+      metric('PaymentParked', Stats.SUM, 'payment parked'),
     ],
   }),
   graph({

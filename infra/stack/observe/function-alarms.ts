@@ -88,6 +88,8 @@ const moneyMetrics = {
     'The open reservations of an account cannot be read: look for reservation_poisoned in the log of function sweeper',
   AlertUndelivered:
     'A notice about an account was given up: look for alert_undelivered in the log of function notify, and for alert_poisoned in that of alerts',
+  PaymentParked:
+    'A payment came in that no account was granted: npm run ops -- payment list --parked says why, payment assign grants it',
 };
 
 export function moneyAlarms(stackName: string): AlarmDefinition[] {

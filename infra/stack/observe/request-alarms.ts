@@ -32,6 +32,8 @@ const oneIsTooMany = {
     'A charge could not be written: look for settle_lost, and replay the lines with npm run ops -- audit --repair',
   ReserveUnknown:
     'It is not known whether a reservation was applied: look for reserve_unknown; function sweeper closes it if it was',
+  ChargedAboveReserve:
+    'A call cost more than was reserved for it, so a balance may be below zero: look for charged_above_reserve, whose line names the channel',
   SweepFailed:
     'An expired reservation could not be closed: look for sweep_failed in the log of function sweeper, which tries again each minute',
 };
@@ -66,6 +68,14 @@ export function requestAlarms(stackName: string): AlarmDefinition[] {
         'The state of ten turns was lost, so agents may be refused or reason anew: look for turn_state_lost in the logs of functions chat and responses',
       metric: relayMetric(stackName, 'TurnStateLost', Stats.SUM),
       // A single throttled write harms one turn of one conversation.
+      threshold: 10,
+    },
+    {
+      id: 'ImplausibleUsage',
+      description:
+        'Upstreams reported counts that cannot be true, ten times or more, and estimates were charged: query Implausible usage by channel names channels and reasons',
+      metric: relayMetric(stackName, 'ImplausibleUsage', Stats.SUM),
+      // An estimate may be wrong about a single odd text.
       threshold: 10,
     },
     {

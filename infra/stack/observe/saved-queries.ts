@@ -84,6 +84,15 @@ export const savedQueries: Record<string, SavedQuery> = {
       'sort requests desc',
     ],
   },
+  ImplausibleUsage: {
+    name: 'Implausible usage by channel',
+    lines: [
+      `${isRequest} and ispresent(usage_implausible)`,
+      'stats count(*) as answers, avg(reported_input) as said_input, avg(prompt_tokens) as charged_input, ' +
+        'avg(reported_output) as said_output, avg(completion_tokens) as charged_output by channel, model, usage_flag',
+      'sort answers desc',
+    ],
+  },
   Refusals: {
     name: 'Refusals by reason',
     lines: [
@@ -102,18 +111,29 @@ export const savedQueries: Record<string, SavedQuery> = {
   },
   NeedsAPerson: {
     name: 'Events that need a person',
-    of: ['chat', 'responses', 'ledger', 'grants', 'sweeper', 'alerts', 'notify'],
+    of: ['chat', 'responses', 'payments', 'ledger', 'grants', 'sweeper', 'alerts', 'notify'],
     lines: [
       'fields @timestamp, message, account, request_id, problem, why, @message',
       'filter message in ["settle_lost", "settle_late", "reserve_unknown", "conservation_broken", "ledger_poisoned", ' +
         '"grant_poisoned", "reservation_poisoned", "sweep_failed", "config_format_unknown", "turn_state_lost", ' +
-        '"alert_poisoned", "alert_undelivered"]',
+        '"alert_poisoned", "alert_undelivered", "payment_parked", "charged_above_reserve"]',
       newestFirst,
     ],
   },
   Faults: {
     name: 'Faults, with frames',
-    of: ['chat', 'responses', 'catalog', 'config', 'ledger', 'grants', 'sweeper', 'alerts', 'notify'],
+    of: [
+      'chat',
+      'responses',
+      'catalog',
+      'payments',
+      'config',
+      'ledger',
+      'grants',
+      'sweeper',
+      'alerts',
+      'notify',
+    ],
     lines: [
       'fields @timestamp, request_id, error, code, cause.error, cause.code, @message',
       'filter message = "fault"',

@@ -41,6 +41,7 @@ export function relayRequest(
     headers,
     baseUrl: `${local ? 'http' : 'https'}://${host}/v1`,
     json: () => readJsonBody(received.body()),
+    rawBody: () => received.body(),
     hostDeadlineMs: received.deadlineMs,
   };
 }

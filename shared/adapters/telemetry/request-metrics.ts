@@ -24,6 +24,7 @@ const eventMetrics = new Map([
   ['sweep_failed', 'SweepFailed'],
   ['config_format_unknown', 'ConfigFormatUnknown'],
   ['turn_state_lost', 'TurnStateLost'],
+  ['charged_above_reserve', 'ChargedAboveReserve'],
 ]);
 
 export function requestMetrics(stack: string): LineMetrics {
@@ -66,6 +67,7 @@ function numbersOf(entry: RequestLog, outcome: Outcome): Record<string, number> 
     ...(prompt_tokens !== undefined && { PromptTokens: prompt_tokens }),
     ...(completion_tokens !== undefined && { CompletionTokens: completion_tokens }),
     ...(entry.usage_estimated !== undefined && { EstimatedUsage: Number(entry.usage_estimated) }),
+    ...(entry.usage_implausible && { ImplausibleUsage: 1 }),
   };
 }
 
@@ -82,7 +84,11 @@ function groupsOf(numbers: Record<string, number>): MetricGroup[] {
     { dimensions: ['stack', 'channel', 'outcome'], metrics: { Requests: 'Count' } },
   ];
   // Not split by outcome, because percentiles of several metrics cannot be combined.
-  if ('FirstContentMs' in numbers)
-    groups.push({ dimensions: ['stack', 'channel'], metrics: { FirstContentMs: 'Milliseconds' } });
+  const ofChannel = ['FirstContentMs', 'ImplausibleUsage'].filter((name) => name in numbers);
+  if (ofChannel.length > 0)
+    groups.push({
+      dimensions: ['stack', 'channel'],
+      metrics: Object.fromEntries(ofChannel.map((name) => [name, unitOf(name)])),
+    });
   return groups;
 }

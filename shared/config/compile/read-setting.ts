@@ -4,6 +4,7 @@ import { attributeOf, readRow } from '../rows/read-row.ts';
 import type { RowReading } from '../rows/read-row.ts';
 import type { StandIn, TableReader } from './read-table.ts';
 import { readAlerts } from '../rows/alerts-setting.ts';
+import { readPayments } from '../rows/payments-setting.ts';
 import { readSearch } from '../rows/search-setting.ts';
 import { SettingRow, settingValues } from '../rows/setting-row.ts';
 import type { Settings } from '../rows/settings.ts';
@@ -37,6 +38,7 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
   }),
   search: readSearch,
   alerts: readAlerts,
+  payments: readPayments,
 };
 
 /** Reads one row of `settings`. Returns the settings that the row changes. */

@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { isTimeZone } from '../../billing/budget-period.ts';
 import { daysUpTo, flag, positiveInteger, rowId, secondsUpTo, text, textList } from './attribute-schemas.ts';
+import { PaymentsValue } from './payments-setting.ts';
 import { SearchValue } from './search-setting.ts';
 import { defaultSettings } from './settings.ts';
 import { AlertsValue } from './alerts-setting.ts';
@@ -28,6 +29,7 @@ export const settingValues = {
   ),
   search: SearchValue,
   alerts: AlertsValue,
+  payments: PaymentsValue,
 } as const;
 
 export const SettingRow = z.strictObject({ name: rowId, value: z.unknown() });

@@ -22,6 +22,8 @@ export interface Settings {
   search?: SearchSettings;
   /** Absent: alerts go to the stack's topic and to the contacts of accounts that need no signature. */
   alerts?: AlertSettings;
+  /** Absent: no payments are taken in by machine. */
+  payments?: PaymentSettings;
 }
 
 /** Whom the relay tells about accounts, and how long before a date. */
@@ -32,6 +34,24 @@ export interface AlertSettings {
   /** Days before the end of a plan, and of a key, at which it is reported. */
   planDays: number;
   keyDays: number;
+}
+
+/** Providers of payments. */
+export interface PaymentSettings {
+  stripe: StripeSettings;
+}
+
+export interface StripeSettings {
+  /** true: real payments count. false: those of the test mode. */
+  live: boolean;
+  /** References, at least one. */
+  webhookSecrets: string[];
+  /** References, at least one. The last signs; all are accepted. */
+  linkSecrets: string[];
+  /** Yuan for one unit of each currency, as exact decimals. */
+  rates: Record<string, string>;
+  /** What happens to payments without a reference of this relay. */
+  unsigned: 'park' | 'ignore';
 }
 
 /** Web search provider settings. */

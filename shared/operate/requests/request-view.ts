@@ -85,7 +85,7 @@ export const shownProducts = (products: Product[]): Product[] =>
 function tokenSteps(row: CloseRow, price: Price): RequestStep[] {
   const { prompt_tokens: input = 0, completion_tokens: output = 0, estimated, flag } = row;
   const why = flag === undefined ? '' : ` (${flag})`;
-  const source = estimated ? `the relay estimated or clamped${why}` : 'the upstream reported';
+  const source = estimated ? `the relay estimated${why}` : 'the upstream reported';
   const counted: RequestStep = ['counted', `${input} input and ${output} output tokens, which ${source}`];
   const words = cacheWords(row);
   const cache: RequestStep[] = words === '' ? [] : [['cache', `of the input: ${words}`]];

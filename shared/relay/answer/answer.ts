@@ -4,8 +4,9 @@
  * because its end reports the usage. Order at the end: last byte, bill, log line.
  */
 import { run } from '../../stream/machine.ts';
-import { costsNothing } from '../../billing/call-charge.ts';
-import { promptTokens } from '../../billing/estimators.ts';
+import { costsNothing } from '../../billing/usage/call-charge.ts';
+import { checkedUsage } from '../../billing/usage/checked-usage.ts';
+import { flagText, isImplausible } from '../../billing/usage/usage-flags.ts';
 import type { Renderer } from '../../endpoints/renderer.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
@@ -17,17 +18,19 @@ import type { Bill } from '../money/bill.ts';
 import { servingFacts } from '../money/serving-facts.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { answerLine } from './log-line.ts';
-import { Meter } from './meter.ts';
+import { Meter, type Measure } from './meter.ts';
 import { sentHeaders } from './sent-headers.ts';
 import { ResponseQueue } from './response-queue.ts';
+import { usageBounds } from './usage-bounds.ts';
 
 /** How much text may wait for a slow client (UTF-16 code units), and how long the client may read nothing. */
 const waitingLengthMax = 1024 * 1024;
 const stuckMs = 30_000;
 
-/** The renderer and the source of an answer, and the bill and claim that its end closes. */
+/** The source of an answer, and the bill and claim that its end closes. */
 export interface AnswerParts {
-  renderer: Renderer;
+  /** A fresh renderer for each beginning of the answer. */
+  renderer: () => Renderer;
   dispatch: DispatchedCall;
   bill: Bill;
   /** Undefined: the request has no Idempotency-Key. */
@@ -40,6 +43,10 @@ export class Answer {
   readonly #call: ChatCall;
   readonly #parts: AnswerParts;
   readonly #heartbeat: Heartbeat;
+  #renderer: Renderer;
+  #meter: Meter;
+  /** What became of the first text of the answer. Undefined: there was none, or a JSON answer never became whole. */
+  #firstText: 'taken' | 'dropped' | undefined;
   #refusal: Refusal | undefined;
 
   constructor(ports: ChatPorts, call: ChatCall, parts: AnswerParts) {
@@ -47,19 +54,17 @@ export class Answer {
     this.#call = call;
     this.#parts = parts;
     this.#heartbeat = new Heartbeat(ports.clock);
+    this.#renderer = parts.renderer();
+    this.#meter = this.#newMeter();
   }
 
   /** Reads the whole stream into the response queue, then closes the bill and the claim. Never rejects. */
   async produce(): Promise<void> {
-    const { renderer, dispatch, bill, claim } = this.#parts;
-    const meter = new Meter(
-      () => promptTokens({ ...this.#call, request: dispatch.report().request }),
-      bill.quota,
-    );
+    const { dispatch, bill, claim } = this.#parts;
     const stop = new AbortController();
-    void this.#heartbeat.run(this.#queue, renderer, stop.signal);
+    void this.#heartbeat.run(this.#queue, this.#renderer, stop.signal);
     try {
-      for await (const texts of run(run(dispatch.chunks, meter), renderer)) await this.#write(texts.join(''));
+      await this.#pass();
     } catch (error) {
       this.#fail(asRefusal(error), error);
     } finally {
@@ -68,17 +73,67 @@ export class Answer {
     }
     const end = this.#end();
     const report = dispatch.report();
-    const measure = meter.measure(report.usage);
-    const { usage, anyContent } = measure;
-    const outcome = { failed: this.#refusal !== undefined, anyContent, usage };
-    const estimated = measure.estimated || report.usageClamped;
+    const measure = this.#measure();
+    const { usage, anyContent, flags } = measure;
+    const leftEarly = this.#firstText === 'dropped';
+    const outcome = { failed: this.#refusal !== undefined, anyContent, leftEarly, usage };
     const serving = servingFacts(report, this.#call.model.base, usage);
-    const billed = await bill.close({ outcome, estimated, end, serving });
+    const billed = await bill.close({ outcome, flag: flagText(flags), end, serving });
+    if (billed.exceeded !== undefined) this.#warnOfCharge(billed.exceeded, billed.charge);
     await claim?.finish(costsNothing(outcome));
     await dispatch.written();
     const durationMs = this.#ports.clock.now() - this.#call.startedMs;
     const ending = { status: this.#status(), end, refusal: this.#refusal, durationMs };
-    this.#ports.log.request(answerLine({ call: this.#call, report, billed, measure, ending }));
+    const isExpected = report.channel?.params.include_usage !== false;
+    const implausible = !costsNothing(outcome) && isImplausible(flags, isExpected);
+    this.#ports.log.request(
+      answerLine({ call: this.#call, report, billed, measure: { ...measure, implausible }, ending }),
+    );
+  }
+
+  /** An answer of which nothing was sent yet begins again when it breaks off, as long as there are candidates. */
+  async #pass(): Promise<void> {
+    const { dispatch, renderer } = this.#parts;
+    for (;;) {
+      try {
+        const texts = run(run(dispatch.chunks, this.#meter), this.#renderer);
+        for await (const batch of texts) await this.#write(batch.join(''));
+        return;
+      } catch (error) {
+        if (!this.#renderer.sentWhole || !dispatch.another) throw error;
+        this.#renderer = renderer();
+        this.#meter = this.#newMeter();
+      }
+    }
+  }
+
+  #newMeter(): Meter {
+    const { bill, dispatch } = this.#parts;
+    return new Meter({
+      check: (streamed, isCut) => {
+        const report = dispatch.report();
+        return checkedUsage(report.usage, { ...usageBounds(this.#call, report), streamed, isCut });
+      },
+      quota: bill.quota,
+    });
+  }
+
+  /** Content counts once it was passed on: of a JSON answer that broke off, nothing was. */
+  #measure(): Measure {
+    const measure = this.#meter.measure();
+    return { ...measure, anyContent: measure.anyContent && this.#firstText !== undefined };
+  }
+
+  #warnOfCharge(reserved: string, charge: string | undefined): void {
+    const { identity, key, model } = this.#call;
+    this.#ports.log.event('charged_above_reserve', {
+      request_id: identity.requestId,
+      account: key.account,
+      model: model.base,
+      channel: this.#parts.dispatch.report().channel?.id,
+      reserved,
+      charge,
+    });
   }
 
   /**
@@ -87,7 +142,7 @@ export class Answer {
    */
   async response(done: Promise<void>): Promise<RelayResponse> {
     await this.#queue.opened;
-    const { renderer, dispatch, bill } = this.#parts;
+    const { dispatch, bill } = this.#parts;
     const { requestId } = this.#call.identity;
     const { tried, sent } = dispatch.report();
     const attempts = tried.length > 0 && { 'x-relay-attempts': String(tried.length) };
@@ -97,7 +152,7 @@ export class Answer {
       return { ...response, headers: { ...response.headers, ...facts }, done };
     }
     const headers = {
-      'content-type': renderer.contentType,
+      'content-type': this.#renderer.contentType,
       'cache-control': 'no-cache, no-transform',
       'x-request-id': requestId,
       ...facts,
@@ -114,14 +169,14 @@ export class Answer {
     if (shown.code === 'internal') fault(error);
     if (!this.#queue.committed) return;
     try {
-      this.#queue.push(this.#parts.renderer.failed(shown));
+      this.#queue.push(this.#renderer.failed(shown));
     } catch (broken) {
       fault(broken);
     }
   }
 
   #inTermsOfEndpoint(refusal: Refusal): Refusal {
-    const { tooLarge } = this.#parts.renderer;
+    const { tooLarge } = this.#renderer;
     if (refusal.status !== 413 || !tooLarge) return refusal;
     const { status, code } = tooLarge;
     const { headers, reason } = refusal;
@@ -130,6 +185,7 @@ export class Answer {
 
   /** Treats a client that reads nothing for too long as disconnected; the stream is still read to its end. */
   async #write(text: string): Promise<void> {
+    this.#firstText ??= this.#queue.clientLeft ? 'dropped' : 'taken';
     this.#queue.push(text);
     this.#heartbeat.wrote();
     if (!this.#queue.full) return;

@@ -3,6 +3,7 @@
  * or a secret.
  */
 import { cacheCounts } from '../../billing/cache-counts.ts';
+import { flagText } from '../../billing/usage/usage-flags.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { DispatchReport } from '../call/dispatch-report.ts';
 import type { Refusal } from '../http/refusal.ts';
@@ -15,7 +16,8 @@ export interface AnswerFacts {
   call: ChatCall;
   report: DispatchReport;
   billed: BillReport;
-  measure: Measure;
+  /** `implausible`: the channel's counts need an operator. */
+  measure: Measure & { implausible: boolean };
   ending: { status: number; end: string; refusal: Refusal | undefined; durationMs: number };
 }
 
@@ -42,10 +44,24 @@ export function answerLine({ call, report, billed, measure, ending }: AnswerFact
     attempts: report.tried.length > 0 ? report.tried : undefined,
     upstream_status: report.upstreamStatus,
     first_content_ms: report.firstContentMs,
-    ...(counted && { ...tokens, usage_estimated: measure.estimated }),
-    usage_clamped: report.usageClamped || undefined,
+    ...(counted && { ...tokens, ...usageFields(measure, report) }),
     charge: billed.charge,
     plan_slot: billed.planSlot,
+  };
+}
+
+/** What the upstream reported is named beside what was charged, so that one line shows both. */
+function usageFields(
+  { flags, implausible }: AnswerFacts['measure'],
+  { usage }: DispatchReport,
+): Partial<RequestLog> {
+  if (flags.length === 0) return { usage_estimated: false };
+  return {
+    usage_estimated: true,
+    usage_flag: flagText(flags),
+    usage_implausible: implausible || undefined,
+    reported_input: usage?.input,
+    reported_output: usage?.output,
   };
 }
 

@@ -1,81 +1,55 @@
 /**
- * Counts tokens of the canonical stream for usage and bill. Must not change chunks except for usage and
+ * Counts the text of the canonical stream, and adds the usage at its end. Must not change chunks except for usage and
  * quota.
  */
-import { deltaText } from '../../wire/chunk-content.ts';
-import { boundedUsage } from '../../billing/cache-counts.ts';
-import { estimateTokens } from '../../billing/estimators.ts';
+import type { CheckedUsage } from '../../billing/usage/checked-usage.ts';
+import { StreamedText } from '../../billing/usage/estimates.ts';
 import type { Machine } from '../../stream/machine.ts';
-import type { ChatChunk, ChatUsage, PromptTokensDetails } from '../../wire/chat-response.ts';
+import type { ChatChunk, ChatUsage } from '../../wire/chat-response.ts';
+import { deltaText, hasContent } from '../../wire/chunk-content.ts';
 
-/**
- * Minimum ratio of reported to streamed tokens. Estimates are up to 16 % off; much lower counts were reported
- * before the rest was streamed.
- */
-const reportedShareMin = 0.7;
-
-/** Of an estimated prompt nobody knows what the upstream's cache held. */
-const noCache: PromptTokensDetails = { cached_tokens: 0 };
-
-export interface Measure {
-  usage: ChatUsage;
-  /** The upstream reported no usable counts. */
-  estimated: boolean;
-  /** Output was streamed to the client. */
+export interface Measure extends CheckedUsage {
+  /** The answer had content. */
   anyContent: boolean;
 }
 
-/**
- * Measures the canonical stream. Without usage from the upstream, it appends an estimate as the last chunk.
- * `measure` is valid at any time, also for interrupted answers.
- */
-export class Meter implements Machine<ChatChunk, ChatChunk> {
-  readonly #promptTokensEstimate: () => number;
-  readonly #quota: ((usage: ChatUsage) => number) | undefined;
-  #last: ChatChunk | undefined;
-  #outputTokens = 0;
-  #usage: ChatUsage | undefined;
+export interface MeterParts {
+  /** Compares what the upstream reported with what was streamed. `isCut`: the answer broke off. */
+  check: (streamed: StreamedText, isCut: boolean) => CheckedUsage;
+  /** The cost of a usage in yuan; only in official mode. */
+  quota?: ((usage: ChatUsage) => number) | undefined;
+}
 
-  /** `quota`: the cost of a usage in yuan; only in official mode. */
-  constructor(promptTokensEstimate: () => number, quota?: (usage: ChatUsage) => number) {
-    this.#promptTokensEstimate = promptTokensEstimate;
+/** Appends the usage as the last chunk. `measure` is valid at any time, also for interrupted answers. */
+export class Meter implements Machine<ChatChunk, ChatChunk> {
+  readonly #check: MeterParts['check'];
+  readonly #quota: MeterParts['quota'];
+  readonly #streamed = new StreamedText();
+  #last: ChatChunk | undefined;
+  #anyContent = false;
+  #whole: CheckedUsage | undefined;
+
+  constructor({ check, quota }: MeterParts) {
+    this.#check = check;
     this.#quota = quota;
   }
 
-  /**
-   * The usage so far. `reported`: counts that the upstream reported but that reached no chunk before the
-   * answer broke off. When much more was streamed after these counts, only their prompt tokens are used, with
-   * their cache counts.
-   */
-  measure(reported?: ChatUsage): Measure {
-    const completion = Math.ceil(this.#outputTokens);
-    const anyContent = this.#outputTokens > 0;
-    if (this.#usage) return { usage: this.#usage, estimated: false, anyContent };
-    if (reported && reported.completion_tokens >= this.#outputTokens * reportedShareMin)
-      return { usage: boundedUsage(reported), estimated: false, anyContent };
-    const prompt = reported?.prompt_tokens ?? this.#promptTokensEstimate();
-    const details = reported?.prompt_tokens_details ?? noCache;
-    const usage = {
-      prompt_tokens: prompt,
-      completion_tokens: completion,
-      total_tokens: prompt + completion,
-      prompt_tokens_details: details,
-      completion_tokens_details: { reasoning_tokens: 0 },
-    };
-    return { usage: boundedUsage(usage), estimated: true, anyContent };
+  /** The client and the bill have the same counts. */
+  measure(): Measure {
+    return { ...(this.#whole ?? this.#check(this.#streamed, true)), anyContent: this.#anyContent };
   }
 
   push(chunk: ChatChunk): ChatChunk[] {
     this.#last = chunk;
-    for (const { delta } of chunk.choices) this.#outputTokens += estimateTokens(deltaText(delta));
-    if (!chunk.usage) return [this.#withQuota(chunk)];
-    this.#usage = boundedUsage(chunk.usage);
-    return [this.#withQuota({ ...chunk, usage: this.#usage })];
+    this.#anyContent ||= hasContent(chunk);
+    for (const { delta } of chunk.choices) this.#streamed.add(deltaText(delta));
+    return [this.#withQuota(chunk)];
   }
 
   end(): ChatChunk[] {
-    if (this.#usage || !this.#last) return [];
-    return [this.#withQuota({ ...this.#last, choices: [], usage: this.measure().usage })];
+    this.#whole = this.#check(this.#streamed, false);
+    if (!this.#last) return [];
+    return [this.#withQuota({ ...this.#last, choices: [], usage: this.#whole.usage })];
   }
 
   /**

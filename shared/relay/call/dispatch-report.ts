@@ -3,7 +3,7 @@ import type { SentFacts } from '../../endpoints/endpoint.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { TurnState } from '../../wire/turn-state.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
-import type { ChatChunk, ChatUsage } from '../../wire/chat-response.ts';
+import type { ChatChunk, ReportedUsage } from '../../wire/chat-response.ts';
 
 /** The outcome of a web search. Every outcome except `found` leaves the request unchanged. */
 export type SearchOutcome = 'found' | 'empty' | 'none' | 'no_query' | 'timeout' | 'failed';
@@ -12,13 +12,11 @@ export interface AttemptReport {
   /** Undefined: no reply has arrived. */
   upstreamStatus: number | undefined;
   /** The counts that the upstream has reported so far. */
-  usage: ChatUsage | undefined;
+  usage: ReportedUsage | undefined;
   /** What the upstream was sent of the call. */
   sent: SentFacts;
   /** The state of the turn so far; undefined: the upstream wants none back. */
   state: TurnState | undefined;
-  /** The upstream reported an impossible count, which was clamped. */
-  usageClamped: boolean;
 }
 
 export interface DispatchReport extends AttemptReport {
@@ -39,8 +37,13 @@ export interface DispatchReport extends AttemptReport {
 
 /** The canonical stream of a call, and a report about it. */
 export interface DispatchedCall {
-  /** Can be read once. Throws a Refusal. */
-  chunks: AsyncIterable<ChatChunk[]>;
+  /**
+   * Throws a Refusal. Can be read once, and again when that ended early while `another` was true: then the next
+   * candidate answers from the beginning.
+   */
+  readonly chunks: AsyncIterable<ChatChunk[]>;
+  /** The answer broke off after content, and another candidate may be asked. */
+  readonly another: boolean;
   /** Valid at any time: during the stream and after every kind of end. */
   report(): DispatchReport;
   /** Resolves when all writes beside the answer have finished; they must finish inside the invocation. */

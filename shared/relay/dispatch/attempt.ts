@@ -78,12 +78,12 @@ export class Attempt {
 
   /** Valid at any time: during the stream and after every kind of end. */
   report(): AttemptReport {
-    const { usage, usageClamped = false, serviceTier } = this.#reader ?? {};
+    const { usage, serviceTier } = this.#reader ?? {};
     const { dropped = [], effort, toolChoice } = this.#built?.sent ?? {};
     const named = this.#stateDropped ? [...new Set([...dropped, 'reasoning'])] : dropped;
     const outputTokensMax = this.#built && (this.#built.sent.outputTokensMax ?? null);
     const sent = { dropped: named, effort, toolChoice, outputTokensMax, serviceTier };
-    return { upstreamStatus: this.#upstreamStatus, usage, usageClamped, sent, state: this.#state() };
+    return { upstreamStatus: this.#upstreamStatus, usage, sent, state: this.#state() };
   }
 
   /** Builds the request, once, and sends nothing. Throws CannotCarry, or the UpstreamFailure of the secret. */

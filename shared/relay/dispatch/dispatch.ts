@@ -1,7 +1,7 @@
 /**
  * Runs a call's web search, if requested, then tries candidates until one answers. Nothing of an answer is
- * passed on before it has content or is complete, so another candidate can take over; a later failure fails
- * the call. Health is written concurrently and must never delay the answer.
+ * passed on before it has content or is complete, so another candidate can take over; after a later
+ * failure the reader decides whether it can begin again. Health is written concurrently and must never delay the answer.
  */
 import { opened } from '../../stream/opened.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
@@ -37,13 +37,23 @@ interface Tried {
   attempt: Attempt;
 }
 
+/** The call as it is sent, and the candidates that were not tried yet. */
+interface CandidateOrder {
+  call: ChatCall;
+  candidates: Candidate[];
+  soonestMs: number | undefined;
+}
+
 export class Dispatch implements DispatchedCall {
-  readonly chunks: AsyncGenerator<ChatChunk[], void, undefined>;
+  readonly chunks: AsyncIterable<ChatChunk[]> = { [Symbol.asyncIterator]: () => this.#run() };
+  another = false;
   readonly #ports: ChatPorts;
   readonly #call: ChatCall;
   readonly #health: HealthRecorder;
   readonly #tried: Tried[] = [];
   readonly #writes: Promise<void>[] = [];
+  readonly #failures: UpstreamFailure[] = [];
+  #order: CandidateOrder | undefined;
   #request: ChatRequest;
   #search: SearchOutcome | undefined;
   #firstContentMs: number | undefined;
@@ -53,7 +63,6 @@ export class Dispatch implements DispatchedCall {
     this.#call = call;
     this.#request = call.request;
     this.#health = new HealthRecorder(ports.health, ports.clock);
-    this.chunks = this.#run();
   }
 
   report(): DispatchReport {
@@ -67,7 +76,6 @@ export class Dispatch implements DispatchedCall {
       firstContentMs: this.#firstContentMs,
       upstreamStatus: reports.findLast((report) => report.upstreamStatus !== undefined)?.upstreamStatus,
       usage: last?.usage,
-      usageClamped: last?.usageClamped ?? false,
       sent: last?.sent ?? { dropped: [] },
       state: last?.state,
     };
@@ -78,16 +86,13 @@ export class Dispatch implements DispatchedCall {
   }
 
   async *#run(): AsyncGenerator<ChatChunk[], void, undefined> {
-    const call = this.#call.model.web ? await this.#searched() : this.#call;
-    const { health, clock, random } = this.#ports;
-    const origin = newestOrigin(call);
-    const isFirst = origin && ((candidate: Candidate) => isOrigin(candidate, origin, call.model.base));
-    const order = { health, random, nowMs: clock.now(), isFirst };
-    const { candidates, soonestMs } = orderCandidates(call.channels, order);
-    const failures: UpstreamFailure[] = [];
+    this.another = false;
+    const failures = this.#failures;
+    const { call, candidates, soonestMs } = (this.#order ??= await this.#ordered());
     let uncarried: CannotCarry | undefined;
-    for (const candidate of candidates) {
-      if (failures.length >= attemptsMax || call.signal.aborted) break;
+    while (failures.length < attemptsMax && !call.signal.aborted) {
+      const candidate = candidates.shift();
+      if (!candidate) break;
       try {
         const attempt = new Attempt(this.#ports, {
           candidate,
@@ -107,7 +112,23 @@ export class Dispatch implements DispatchedCall {
       throw new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
     if (failures.length === 0 && call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
     const { cooldownRefusal, refusalOfFailures } = await import('./failure-refusals.ts');
-    throw failures.length > 0 ? refusalOfFailures(failures) : cooldownRefusal(soonestMs, clock.now());
+    throw failures.length > 0
+      ? refusalOfFailures(failures)
+      : cooldownRefusal(soonestMs, this.#ports.clock.now());
+  }
+
+  async #ordered(): Promise<CandidateOrder> {
+    const call = this.#call.model.web ? await this.#searched() : this.#call;
+    const { health, clock, random } = this.#ports;
+    const origin = newestOrigin(call);
+    const isFirst = origin && ((candidate: Candidate) => isOrigin(candidate, origin, call.model.base));
+    const { candidates, soonestMs } = orderCandidates(call.channels, {
+      health,
+      random,
+      nowMs: clock.now(),
+      isFirst,
+    });
+    return { call, candidates: [...candidates], soonestMs };
   }
 
   /** The call with the search results in its request. */
@@ -151,6 +172,11 @@ export class Dispatch implements DispatchedCall {
           passedOn ? this.#health.failed(candidate, error, false) : this.#noteFailure(candidate, error),
         );
         if (!passedOn) throw error;
+        this.#failures.push(error);
+        this.another =
+          this.#failures.length < attemptsMax &&
+          !call.signal.aborted &&
+          (this.#order?.candidates.length ?? 0) > 0;
         const { refusalOfFailures } = await import('./failure-refusals.ts');
         throw refusalOfFailures([error], true);
       }

@@ -1,8 +1,8 @@
 /** Reserves and settles the money of one call. The outcome of the answer is an input. */
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
 import { cacheCounts } from '../../billing/cache-counts.ts';
-import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/call-charge.ts';
-import { costOf, type Price } from '../../billing/price.ts';
+import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage/call-charge.ts';
+import { costOf, formatPrice, type Price, type TokenCounts } from '../../billing/price.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
 import type { ChatUsage } from '../../wire/chat-response.ts';
 import { reservationRequestOf, priceOfCall, type BillableCall } from './reservation-request.ts';
@@ -15,8 +15,8 @@ import type { Clock } from '../ports/clock.ts';
 /** How a call ended, for its close record. */
 export interface CallEnding {
   outcome: AnswerOutcome;
-  /** At least one of the charged counts is not the upstream's own. */
-  estimated: boolean;
+  /** Which of the charged counts are not the upstream's own, and why. Undefined: none. */
+  flag: string | undefined;
   /** `completed`, `failed`, `client_gone`. */
   end: string;
   /** Absent: no channel was tried. */
@@ -28,6 +28,8 @@ export interface BillReport {
   /** In yuan, as an exact decimal. */
   charge?: string;
   planSlot?: string;
+  /** The reserved amount, if the charge is above it. */
+  exceeded?: string;
 }
 
 interface BillParts {
@@ -92,14 +94,20 @@ export class Bill {
     return this.#call.model.official ? (usage) => yuanNumber(costOf(this.#price, usage)) : undefined;
   }
 
+  /** The price of the tier that the usage came to, if it is not the tier of the estimate. */
+  #priceIfOther(usage: TokenCounts): string | undefined {
+    const text = formatPrice(this.#price, usage);
+    return text === this.#reservation?.entry.price ? undefined : text;
+  }
+
   /** Settles or releases the reservation. Never throws. To be called once, after the last byte. */
-  async close({ outcome, estimated, end, serving }: CallEnding): Promise<BillReport> {
+  async close({ outcome, flag, end, serving }: CallEnding): Promise<BillReport> {
     const reservation = this.#reservation;
     this.#ended.abort();
     if (!reservation) return {};
     const releaseSlot = costsNothing(outcome);
     const due = chargeOf(this.#price, outcome);
-    const { slot, official } = reservation.entry;
+    const { amount, slot, official } = reservation.entry;
     const charge: NanoYuan = slot !== '' || official ? 0n : due;
     const closeRecord: CloseRecord = {
       id: reservation.id,
@@ -110,12 +118,20 @@ export class Bill {
       promptTokens: outcome.usage.prompt_tokens,
       completionTokens: outcome.usage.completion_tokens,
       cache: cacheCounts(outcome.usage.prompt_tokens_details),
-      estimated,
+      estimated: flag !== undefined,
+      flag,
       end,
       cost: official ? due : undefined,
       ...serving,
+      // What a failed call cost the operator is not known.
+      bought: releaseSlot ? undefined : serving?.bought,
+      price: this.#priceIfOther(outcome.usage),
     };
     await this.#reservations.close(reservation, closeRecord, releaseSlot);
-    return { charge: formatYuan(charge), ...(slot !== '' && { planSlot: slot }) };
+    return {
+      charge: formatYuan(charge),
+      ...(slot !== '' && { planSlot: slot }),
+      ...(charge > amount && { exceeded: formatYuan(amount) }),
+    };
   }
 }

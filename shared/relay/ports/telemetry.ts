@@ -33,8 +33,13 @@ export interface RequestLog {
   cache_write_tokens?: number | undefined;
   cache_write_1h_tokens?: number | undefined;
   usage_estimated?: boolean | undefined;
-  /** The upstream reported impossible counts, which were clamped. */
-  usage_clamped?: boolean | undefined;
+  /** Which counts are estimates, and why: see `UsageFault`. Absent: none. */
+  usage_flag?: string | undefined;
+  /** The upstream's counts were expected and not plausible, so its channel needs an operator. */
+  usage_implausible?: boolean | undefined;
+  /** What the upstream reported, if any of it was not used. */
+  reported_input?: number | undefined;
+  reported_output?: number | undefined;
   /** The charge in yuan, as an exact decimal. */
   charge?: string | undefined;
   plan_slot?: string | undefined;
@@ -60,6 +65,7 @@ export const metricNames = [
   'GrantPoisoned',
   'ReservationPoisoned',
   'AlertUndelivered',
+  'PaymentParked',
 ] as const;
 export type MetricName = (typeof metricNames)[number];
 

@@ -19,7 +19,7 @@ type KeptCall = Pick<ChatCall, 'identity' | 'key' | 'model' | 'snapshot'>;
 
 /** A dispatched call whose turn is kept. `clientKeeps`: the client gets the state sealed; nothing is stored. */
 export class StateRecorder implements DispatchedCall {
-  readonly chunks: AsyncGenerator<ChatChunk[], void, undefined>;
+  readonly chunks: AsyncIterable<ChatChunk[]> = { [Symbol.asyncIterator]: () => this.#run() };
   readonly #ports: StatePorts;
   readonly #call: KeptCall;
   readonly #dispatch: DispatchedCall;
@@ -34,7 +34,10 @@ export class StateRecorder implements DispatchedCall {
     this.#call = call;
     this.#dispatch = dispatch;
     this.#clientKeeps = clientKeeps;
-    this.chunks = this.#run();
+  }
+
+  get another(): boolean {
+    return this.#dispatch.another;
   }
 
   report(): DispatchReport {

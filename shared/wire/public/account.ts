@@ -70,7 +70,7 @@ export interface UsageEntry {
   /** Prompt tokens that the upstream wrote to its cache for the usual time, and for an hour. */
   cache_write_tokens: number | null;
   cache_write_1h_tokens: number | null;
-  /** true: the token counts are the relay's estimate, or upstream counts that were clamped. */
+  /** true: the token counts are the relay's estimate, for input, output or both. */
   estimated: boolean;
   /** Why the upstream's counts were not taken. */
   flag: string | null;

@@ -17,7 +17,7 @@ const go = (index: number, text: string): string => piece(index, { function: { a
 const think = (text: string): string => data({ choices: [{ index: 0, delta: { reasoning_content: text } }] });
 const refuse = (text: string): string => data({ choices: [{ index: 0, delta: { refusal: text } }] });
 const error = data({ error: { message: 'The model is overloaded.', type: 'server_error', code: null } });
-const end = (reason = 'stop'): Step[] => [finish(reason), usage(11, 7), done];
+const end = (reason = 'stop', output = 7): Step[] => [finish(reason), usage(11, output), done];
 
 const look = { type: 'function', name: 'look', parameters: { type: 'object' }, strict: false };
 const weather = { ...look, name: 'get_weather', description: 'The weather in a city.' };
@@ -40,7 +40,7 @@ export const cases: Record<string, ResponsesCase> = {
       go(2, '{"at":3}'),
       go(0, '1}'),
       go(1, '"Rome"}'),
-      ...end('tool_calls'),
+      ...end('tool_calls', 20),
     ],
   },
   'text-then-call': {
@@ -57,7 +57,7 @@ export const cases: Record<string, ResponsesCase> = {
       begin(1, 'look'),
       go(1, '{"at":2}'),
       delta('Done.'),
-      ...end('tool_calls'),
+      ...end('tool_calls', 20),
     ],
   },
   'reasoning-then-text': {

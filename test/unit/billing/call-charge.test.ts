@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { chargeOf, costsNothing, type AnswerOutcome } from '../../../shared/billing/call-charge.ts';
+import { chargeOf, costsNothing, type AnswerOutcome } from '../../../shared/billing/usage/call-charge.ts';
 import type { Price } from '../../../shared/billing/price.ts';
 import { tokenPriceOf } from '../../support/prices.ts';
 
@@ -23,12 +23,7 @@ describe('what an answer costs by tokens, per call, and free of charge', () => {
     ['a whole answer without a word in it', outcome({ anyContent: false }), 120n, 0n],
     ['a failure before any output', outcome({ failed: true, anyContent: false }), 0n, 0n],
     ['an answer that was cut', outcome({ failed: true }), 120n, 50n],
-    [
-      'an answer beyond belief, clamped',
-      outcome({ usage: { prompt_tokens: 1e8, completion_tokens: 2e8 } }),
-      500_000_000n,
-      50n,
-    ],
+    ['an answer whose client left before any of it', outcome({ leftEarly: true }), 120n, 0n],
   ];
   it.each(cases)('%s', (_case, ending, byTokens, byCall) => {
     expect([perToken, perCall, free].map((price) => chargeOf(price, ending))).toEqual([byTokens, byCall, 0n]);

@@ -95,10 +95,13 @@ describe('a chat completion', () => {
     expect(rig.logged[0]).toMatchObject({ usage_estimated: true, end: 'completed' });
   });
 
-  it('keeps an explicit zero usage', async () => {
+  it('shows and logs an estimate instead of zeros beside an answer', async () => {
     const rig = new CoreRig().upstream({ steps: [delta('x'), finish(), usage(0, 0), done] });
-    expect(JSON.parse((await rig.post(ask)).text).usage).toMatchObject({ total_tokens: 0 });
-    expect(rig.logged[0]?.usage_estimated).toBe(false);
+    expect(JSON.parse((await rig.post(ask)).text).usage).toMatchObject({
+      prompt_tokens: 5,
+      completion_tokens: 1,
+    });
+    expect(rig.logged[0]).toMatchObject({ usage_estimated: true, usage_flag: 'input:low output:low' });
   });
 
   it('gives each of several choices its index', async () => {
@@ -640,9 +643,15 @@ describe('a client that goes', () => {
 
   it('counts as gone when it takes nothing for 30 s, and its text is dropped', async () => {
     const big = delta('x'.repeat(1024 * 1024 + 1));
-    const rig = new CoreRig().upstream({ steps: [delta('a'), big, big, big, finish(), usage(1, 1), done] });
+    const rig = new CoreRig().upstream({
+      steps: [delta('a'), big, big, big, finish(), usage(7, 786_433), done],
+    });
     const response = await rig.clock.run(rig.respond(stream));
     await rig.clock.run(response.done);
-    expect(rig.logged[0]).toMatchObject({ end: 'client_gone', duration_ms: 30_000, completion_tokens: 1 });
+    expect(rig.logged[0]).toMatchObject({
+      end: 'client_gone',
+      duration_ms: 30_000,
+      completion_tokens: 786_433,
+    });
   });
 });

@@ -52,10 +52,10 @@ async function ask(vendor: Vendor, { request, states, settings: own }: Conversat
   const fold = new ChunksToCompletion();
   const events = [...bytes.flatMap((piece) => body.push(piece)), ...body.end()];
   for (const chunk of [...events.flatMap((event) => reader.push(event)), ...reader.end()]) fold.push(chunk);
-  const { choices, usage } = fold.completion();
+  const { choices } = fold.completion();
   const [choice] = choices;
   if (!choice) throw new Error('no choice');
-  return { sent, choice, usage, state: reader.state };
+  return { sent, choice, usage: reader.usage, state: reader.state };
 }
 
 /** An answer as clients send it back. */
@@ -85,7 +85,7 @@ async function loop(said: string, request: Partial<ChatRequest>, settings: Parti
     };
     const { sent, choice, usage, state } = await ask(vendor, conversation);
     bodies.push(sent.body);
-    cached.push(usage.prompt_tokens_details?.cached_tokens ?? 0);
+    cached.push(usage?.cached ?? 0);
     const message = sentBack(choice.message);
     if (state) states.set(message, state);
     messages.push(message);

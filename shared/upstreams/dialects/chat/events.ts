@@ -1,17 +1,18 @@
 /**
  * Converts the answers of Chat Completions upstreams, chunks or one whole completion, to canonical chunks.
  */
-import type { ChatChunk, ChatDelta, ChatUsage, ChunkChoice } from '../../../wire/chat-response.ts';
+import type { ChatChunk, ChatDelta, ChunkChoice, ReportedUsage } from '../../../wire/chat-response.ts';
 import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
 import { serviceTierOf } from '../../price-fields.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
+import { UsageCounts } from '../../usage-counts.ts';
 import { DeclaredNames } from './calls/declared-names.ts';
 import { Choice } from './choice.ts';
 import { errorOfEvent } from './failure.ts';
-import { mergedUsage, usageOfEvent, type ReadUsage } from './usage.ts';
+import { countsOfEvent } from './usage.ts';
 
 /** UTF-16 code units. Far more than a model writes. Limits the memory that an answer takes. */
 const keptLengthMax = 4 * 1024 * 1024;
@@ -20,9 +21,8 @@ const imagesLengthMax = 16 * 1024 * 1024;
 const choicesMax = 128;
 
 /**
- * Deltas are passed on at once; the first of each choice gets the role. At the end come a finish chunk for
- * each choice and, if the upstream reported usage, one chunk with usage. Finish reasons are held until the
- * end, because some upstreams send more after them.
+ * Deltas are passed on at once; the first of each choice gets the role. At the end comes a finish chunk for
+ * each choice. Finish reasons are held until then, because some upstreams send more after them.
  */
 export class ChatReader implements AnswerReader {
   done = false;
@@ -32,7 +32,7 @@ export class ChatReader implements AnswerReader {
   readonly #choices = new Map<number, Choice>();
   readonly #shownIds = new Set<string>();
   #callsShown = 0;
-  #usage: ReadUsage | undefined;
+  readonly #usage = new UsageCounts();
   #understood = false;
   #keptLength = 0;
   #imagesLength = 0;
@@ -41,12 +41,8 @@ export class ChatReader implements AnswerReader {
     this.#context = context;
   }
 
-  get usage(): ChatUsage | undefined {
-    return this.#usage?.usage;
-  }
-
-  get usageClamped(): boolean {
-    return this.#usage?.clamped ?? false;
+  get usage(): ReportedUsage | undefined {
+    return this.#usage.reported;
   }
 
   get state(): readonly StatePart[] | undefined {
@@ -74,7 +70,7 @@ export class ChatReader implements AnswerReader {
     if (!isRecord(value)) return [];
     const error = this.#whole ? undefined : errorOfEvent(value);
     if (error) throw new ErrorInAnswer(error);
-    this.#usage = mergedUsage(this.#usage, usageOfEvent(value));
+    this.#usage.push(countsOfEvent(value));
     const { service_tier: tier, choices } = value;
     this.serviceTier = serviceTierOf(tier) ?? this.serviceTier;
     if (!Array.isArray(choices)) return [];
@@ -91,8 +87,7 @@ export class ChatReader implements AnswerReader {
     }
     if (this.#choices.size === 0) throw new UpstreamFailure('empty');
     const choices = [...this.#choices.values()].toSorted((a, b) => a.index - b.index);
-    const last = choices.flatMap((choice) => this.#finish(choice));
-    return this.#usage ? [...last, { ...this.#chunk([]), usage: this.#usage.usage }] : last;
+    return choices.flatMap((choice) => this.#finish(choice));
   }
 
   /** A complete answer ends normally, however the connection ended. */

@@ -1,14 +1,15 @@
 /** Converts the answers of Messages upstreams, events or one whole message, to canonical chunks. */
-import type { ChatChunk, ChatDelta, ChatUsage, FinishReason } from '../../../wire/chat-response.ts';
+import type { ChatChunk, ChatDelta, FinishReason, ReportedUsage } from '../../../wire/chat-response.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
 import { serviceTierOf } from '../../price-fields.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
+import { UsageCounts } from '../../usage-counts.ts';
 import { ContentBlocks } from './content-blocks.ts';
 import { messagesError } from './failure.ts';
-import { MessagesUsage } from './usage.ts';
+import { countsOf } from './usage.ts';
 
 /** All others are `stop`: `end_turn`, `stop_sequence`, and `pause_turn`, which a client cannot continue either. */
 const stopReasons = new Map<string, FinishReason>([
@@ -23,7 +24,7 @@ export class MessagesReader implements AnswerReader {
   serviceTier: string | undefined;
   readonly #identity: ReaderContext['identity'];
   readonly #blocks: ContentBlocks;
-  readonly #usage = new MessagesUsage();
+  readonly #usage = new UsageCounts();
   #roleSent = false;
   /** An event of this dialect came. */
   #understood = false;
@@ -34,12 +35,8 @@ export class MessagesReader implements AnswerReader {
     this.#blocks = new ContentBlocks(context);
   }
 
-  get usage(): ChatUsage | undefined {
-    return this.#usage.usage;
-  }
-
-  get usageClamped(): boolean {
-    return this.#usage.clamped;
+  get usage(): ReportedUsage | undefined {
+    return this.#usage.reported;
   }
 
   get finishedChoices(): number {
@@ -83,8 +80,7 @@ export class MessagesReader implements AnswerReader {
     const opening = this.#roleSent ? [] : [this.#delta({ content: '' })];
     const reason = agree(this.#finish ?? 'stop', this.#blocks.anyCalls);
     const finish = this.#chunk([{ index: 0, delta: {}, logprobs: null, finish_reason: reason }]);
-    const usage = this.usage ? [{ ...this.#chunk([]), usage: this.usage }] : [];
-    return [...last, ...opening, finish, ...usage];
+    return [...last, ...opening, finish];
   }
 
   /** A complete answer ends normally, however the connection ended. */
@@ -142,7 +138,7 @@ export class MessagesReader implements AnswerReader {
   }
 
   #readUsage(value: unknown): void {
-    this.#usage.push(value);
+    this.#usage.push(countsOf(value));
     this.serviceTier = serviceTierOf(asRecord(value)['service_tier']) ?? this.serviceTier;
   }
 

@@ -1,17 +1,18 @@
 /** Converts the answers of Responses upstreams, events or one whole response, to canonical chunks. */
-import type { ChatChunk, ChatUsage, FinishReason } from '../../../wire/chat-response.ts';
+import type { ChatChunk, FinishReason, ReportedUsage } from '../../../wire/chat-response.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
 import { serviceTierOf } from '../../price-fields.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
+import { UsageCounts } from '../../usage-counts.ts';
 import { AnswerItems, textOf, type AnswerItem, type ItemEvent, type TextKind } from './output-items.ts';
 import { AnswerTurn } from './answer-turn.ts';
 import { responsesError } from './failure.ts';
 import { hasPlace, ItemReader } from './item-reader.ts';
 import { agrees, argumentsText, wholeOfPart } from './item-wholes.ts';
-import { readUsage, type ReadUsage } from './usage.ts';
+import { countsOf } from './usage.ts';
 
 /** The texts that come in pieces: of which item, and where their place in it and their whole stand. */
 const texts: Partial<Record<string, { item: string; kind: TextKind; place: string; whole: string }>> = {
@@ -50,8 +51,8 @@ const lastEvents = new Set([
 ]);
 
 /**
- * Pieces are passed on at once. The finish chunk and the usage come at the end, after what the whole response holds
- * beyond the pieces.
+ * Pieces are passed on at once. The finish chunk comes at the end, after what the whole response holds beyond the
+ * pieces.
  */
 export class ResponsesReader implements AnswerReader {
   serviceTier: string | undefined;
@@ -59,7 +60,7 @@ export class ResponsesReader implements AnswerReader {
   readonly #items: AnswerItems;
   readonly #reader: ItemReader;
   #finish: FinishReason | undefined;
-  #usage: ReadUsage | undefined;
+  readonly #usage = new UsageCounts();
   #understood = false;
 
   constructor(context: ReaderContext) {
@@ -78,12 +79,8 @@ export class ResponsesReader implements AnswerReader {
     return this.done ? 1 : 0;
   }
 
-  get usage(): ChatUsage | undefined {
-    return this.#usage?.usage;
-  }
-
-  get usageClamped(): boolean {
-    return this.#usage?.clamped ?? false;
+  get usage(): ReportedUsage | undefined {
+    return this.#usage.reported;
   }
 
   get state(): readonly StatePart[] | undefined {
@@ -101,7 +98,7 @@ export class ResponsesReader implements AnswerReader {
       throw new ErrorInAnswer(responsesError(value) ?? {});
     if (typeof type !== 'string' || !type.startsWith('response.')) return [];
     this.#understood = true;
-    this.#usage = readUsage(asRecord(value['response'])['usage']) ?? this.#usage;
+    this.#usage.push(countsOf(asRecord(value['response'])['usage']));
     if (lastEvents.has(type)) return this.#last(lastResponse(type, value));
     if (type === 'response.output_item.added' || type === 'response.output_item.done')
       return this.#item(type, value);
@@ -114,8 +111,7 @@ export class ResponsesReader implements AnswerReader {
       throw new UpstreamFailure(this.#understood ? 'empty' : 'junk');
     }
     const opening = this.#turn.opened ? [] : [this.#turn.delta({ content: '' })];
-    const usage = this.#usage ? [{ ...this.#turn.chunk([]), usage: this.#usage.usage }] : [];
-    return [...opening, this.#turn.finish(this.#finish), ...usage];
+    return [...opening, this.#turn.finish(this.#finish)];
   }
 
   /** A complete answer ends normally, however the connection ended. */
@@ -168,7 +164,7 @@ export class ResponsesReader implements AnswerReader {
   /** The whole response: shows what no event had, and reads how the answer ended. */
   #last(response: JsonRecord): ChatChunk[] {
     this.#understood = true;
-    this.#usage = readUsage(response['usage']) ?? this.#usage;
+    this.#usage.push(countsOf(response['usage']));
     this.serviceTier = serviceTierOf(response['service_tier']);
     const { status, output } = response;
     if (status === 'failed') throw new ErrorInAnswer(responsesError(response) ?? {});

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { chargeOf, type AnswerOutcome } from '../../../../shared/billing/call-charge.ts';
+import { chargeOf } from '../../../../shared/billing/usage/call-charge.ts';
 import { parsePrice, type Price } from '../../../../shared/billing/price.ts';
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import { emptyQuota } from '../../../../shared/billing/quota-item.ts';
@@ -76,23 +76,5 @@ describe('docs/billing.md', () => {
     const outcome = { failed: false, anyContent: true, usage };
     expect(formatYuan(chargeOf(parsePrice(price) as Price, outcome))).toBe(String(charge));
     expect(page).toContain('0.0468 yuan');
-  });
-
-  it.each<[string, Partial<AnswerOutcome>, string, string]>([
-    ['a whole answer', {}, 'what was used', 'once'],
-    ['a whole answer, but empty', { anyContent: false }, 'what was used', 'nothing'],
-    ['the provider reports no counts', {}, "the relay's estimate", 'once'],
-    ['the answer breaks off after content', { failed: true }, "the provider's counts", 'once'],
-    ['before any content', { failed: true, anyContent: false }, 'nothing', 'nothing'],
-  ])('says of %s what the relay charges', (ending, changes, byTokens, byCall) => {
-    const line = page.split('\n').find((each) => each.startsWith('|') && each.includes(ending));
-    const cells = (line ?? '').split('|').map((cell) => cell.trim());
-    expect(cells[3]).toContain(byTokens);
-    expect(cells[4]).toBe(byCall);
-    const usage = { prompt_tokens: 10, completion_tokens: 5 };
-    const outcome = { failed: false, anyContent: true, usage, ...changes };
-    const charged = (price: string): boolean => chargeOf(parsePrice(price) as Price, outcome) > 0n;
-    expect(charged('1:tokens:1:1')).toBe(byTokens !== 'nothing');
-    expect(charged('1:call:1')).toBe(byCall === 'once');
   });
 });

@@ -82,6 +82,7 @@ export class AccountRig {
       headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
       baseUrl: 'https://relay.test/v1',
       json: () => undefined,
+      rawBody: () => '',
       hostDeadlineMs: nowMs + 30_000,
       ...changes,
     });

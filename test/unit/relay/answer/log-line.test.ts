@@ -14,7 +14,7 @@ const two = [
   { id: 'first', priority: 2 },
   { id: 'second', endpoint: 'https://other.test/v1' },
 ];
-const clamped = [
+const impossible = [
   delta('a'),
   finish(),
   data({ choices: [], usage: { prompt_tokens: 7, completion_tokens: -4 } }),
@@ -94,19 +94,22 @@ const whole: [string, RigOptions, UpstreamScript[], object, object][] = [
     },
   ],
   [
-    'a call whose counts were clamped',
+    'a call with a count that cannot be',
     {},
-    [{ steps: clamped }],
+    [{ steps: impossible }],
     small,
     {
       ...head,
       ...answered,
       first_content_ms: 0,
       prompt_tokens: 7,
-      completion_tokens: 0,
-      usage_estimated: false,
-      usage_clamped: true,
-      charge: '0.007',
+      completion_tokens: 1,
+      usage_estimated: true,
+      usage_flag: 'output:impossible',
+      usage_implausible: true,
+      reported_input: 7,
+      reported_output: -4,
+      charge: '0.009',
     },
   ],
   [

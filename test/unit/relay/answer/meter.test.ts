@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { CheckedUsage } from '../../../../shared/billing/usage/checked-usage.ts';
+import type { StreamedText } from '../../../../shared/billing/usage/estimates.ts';
 import { Meter } from '../../../../shared/relay/answer/meter.ts';
-import type { ChatChunk, ChatUsage } from '../../../../shared/wire/chat-response.ts';
+import type { ChatChunk } from '../../../../shared/wire/chat-response.ts';
 
 const chunkOf = (changes: Partial<ChatChunk>): ChatChunk => ({
   id: 'chatcmpl-1',
@@ -11,58 +13,48 @@ const chunkOf = (changes: Partial<ChatChunk>): ChatChunk => ({
   usage: null,
   ...changes,
 });
-const textChunk = (content: string): ChatChunk =>
-  chunkOf({ choices: [{ index: 0, delta: { content }, logprobs: null, finish_reason: null }] });
-const usage: ChatUsage = {
-  prompt_tokens: 100,
-  completion_tokens: 5,
-  total_tokens: 105,
-  prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 30, cache_write_1h_tokens: 10 },
-};
-const tooMuch: ChatUsage = {
-  ...usage,
-  prompt_tokens_details: { cached_tokens: 90, cache_write_tokens: 30, cache_write_1h_tokens: 10 },
-};
-const bounded = { cached_tokens: 90, cache_write_tokens: 10 };
+const textChunk = (content: string, index = 0): ChatChunk =>
+  chunkOf({ choices: [{ index, delta: { content }, logprobs: null, finish_reason: null }] });
 
-describe('the split of a prompt', () => {
-  it('is the same for the client and the bill', () => {
-    const meter = new Meter(() => 1);
-    meter.push(textChunk('hello'));
-    expect(meter.push(chunkOf({ usage }))).toEqual([chunkOf({ usage })]);
-    expect(meter.measure()).toEqual({ usage, estimated: false, anyContent: true });
+/** What was streamed as completion, and whether the answer broke off as prompt. */
+const check = ({ unbiased }: StreamedText, isCut: boolean): CheckedUsage => ({
+  flags: [],
+  usage: { prompt_tokens: Number(isCut), completion_tokens: unbiased, total_tokens: unbiased },
+});
+
+describe('the meter', () => {
+  it('adds the usage in a last chunk, the same for the client and the bill', () => {
+    const meter = new Meter({ check });
+    const chunks = [textChunk('12345678'), textChunk('1234', 1)];
+    expect(chunks.flatMap((chunk) => meter.push(chunk))).toEqual(chunks);
+    const usage = { prompt_tokens: 0, completion_tokens: 3, total_tokens: 3 };
+    expect(meter.end()).toEqual([chunkOf({ usage })]);
+    expect(meter.measure()).toEqual({ usage, flags: [], anyContent: true });
   });
 
-  it('never exceeds the prompt, for neither of them', () => {
-    const meter = new Meter(() => 1);
-    const [chunk] = meter.push(chunkOf({ usage: tooMuch }));
-    expect(chunk?.usage?.prompt_tokens_details).toEqual(bounded);
-    expect(meter.measure().usage.prompt_tokens_details).toEqual(bounded);
+  it('measures at any time, and says that the answer broke off', () => {
+    const meter = new Meter({ check });
+    expect(meter.measure()).toMatchObject({ usage: { prompt_tokens: 1 }, anyContent: false });
+    meter.push(textChunk('12345678'));
+    const usage = { prompt_tokens: 1, completion_tokens: 2 };
+    expect(meter.measure()).toMatchObject({ usage, anyContent: true });
   });
 
-  it('is kept, and bounded, when the counts came in no chunk before the answer broke off', () => {
-    const meter = new Meter(() => 1);
-    meter.push(textChunk('hello'));
-    expect(meter.measure(tooMuch)).toMatchObject({
-      estimated: false,
-      usage: { prompt_tokens_details: bounded },
-    });
+  it('adds nothing to an answer without chunks', () => {
+    expect(new Meter({ check }).end()).toEqual([]);
   });
 
-  it('is kept with the prompt when the output is estimated, since much more of it was streamed', () => {
-    const meter = new Meter(() => 1);
-    meter.push(textChunk('word '.repeat(100)));
-    const { usage: measured, estimated } = meter.measure(tooMuch);
-    expect(estimated).toBe(true);
-    expect(measured.completion_tokens).toBeGreaterThan(50);
-    expect(measured).toMatchObject({ prompt_tokens: 100, prompt_tokens_details: bounded });
+  it('takes an image for content', () => {
+    const meter = new Meter({ check });
+    meter.push(
+      chunkOf({ choices: [{ index: 0, delta: { images: [{}] }, logprobs: null, finish_reason: null }] }),
+    );
+    expect(meter.measure().anyContent).toBe(true);
   });
 
-  it('is zero when the prompt is estimated', () => {
-    const meter = new Meter(() => 7);
-    meter.push(textChunk('hello'));
-    const [last] = meter.end();
-    expect(last?.usage).toMatchObject({ prompt_tokens: 7, prompt_tokens_details: { cached_tokens: 0 } });
-    expect(last?.usage).toEqual(meter.measure().usage);
+  it('adds the cost to the usage in official mode alone', () => {
+    const meter = new Meter({ check, quota: ({ completion_tokens: tokens }) => tokens / 2 });
+    expect(meter.push(textChunk('12345678'))).toMatchObject([{ quota: null }]);
+    expect(meter.end()).toMatchObject([{ quota: 1 }]);
   });
 });

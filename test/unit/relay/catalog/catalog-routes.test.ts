@@ -10,6 +10,7 @@ const requestTo = (method: string, path: string): RelayRequest => ({
   headers: {},
   baseUrl: 'https://relay.example/v1',
   json: () => undefined,
+  rawBody: () => '',
   hostDeadlineMs: 60_000,
 });
 

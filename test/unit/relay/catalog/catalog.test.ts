@@ -53,6 +53,7 @@ async function call(
     headers: {},
     baseUrl: 'https://relay.example/v1',
     json: () => undefined,
+    rawBody: () => '',
     hostDeadlineMs: 60_000,
     ...changes,
   });

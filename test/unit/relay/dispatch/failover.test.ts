@@ -8,11 +8,17 @@ import {
   frames,
   hello,
   reset,
+  usage,
   type UpstreamScript,
 } from '../../../support/core-rig.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }], stream: true };
 const good: UpstreamScript = { steps: hello };
+const call = data({
+  choices: [
+    { index: 0, delta: { tool_calls: [{ index: 0, id: 'c', function: { name: 'look', arguments: '{' } }] } },
+  ],
+});
 /** Tried in this order, because their priorities differ. */
 const two = {
   channels: [
@@ -284,6 +290,79 @@ describe('a secret', () => {
     for (let i = 0; i < 4; i += 1) expect((await silent.post(ask)).status).toBe(502);
     expect(silent.health.writes).toEqual([]);
     expect(silent.logged[0]?.reason).toBe('upstream_secret_store');
+  });
+});
+
+describe('a JSON answer that breaks off after content', () => {
+  const whole = { ...ask, stream: false };
+  const first = delta('The first half of an answer');
+  const content = ({ text }: { text: string }): unknown => {
+    const { choices, usage: counts } = JSON.parse(text);
+    return [choices, counts.completion_tokens];
+  };
+  const hi = [
+    [
+      {
+        index: 0,
+        message: { role: 'assistant', content: 'Hello', refusal: null, tool_calls: null },
+        logprobs: null,
+        finish_reason: 'stop',
+      },
+    ],
+    2,
+  ];
+
+  it.each<[string, UpstreamScript]>([
+    ['a reset', { steps: [first, reset] }],
+    ['an error in its stream', { steps: [first, data({ error: { message: 'x' } })] }],
+    ['silence', { steps: [first, 900_000] }],
+    ['a reset after counts and a tool call', { steps: [first, usage(7, 90), call, reset] }],
+  ])('by %s comes whole from the next channel, with nothing of the first', async (_case, failure) => {
+    const rig = new CoreRig(two).upstream(failure, good);
+    const answer = await rig.post(whole);
+    expect(answer.status).toBe(200);
+    expect(content(answer)).toEqual(hi);
+    expect(rig.logged[0]?.attempts).toMatchObject([
+      { channel: 'first', outcome: expect.stringMatching(/^upstream_/) },
+      { channel: 'second', outcome: 'answered' },
+    ]);
+  });
+
+  it('fails over after a heartbeat too, since a space is nothing of the answer', async () => {
+    const rig = new CoreRig(two).upstream({ steps: [first, 50_000, reset] }, good);
+    const answer = await rig.post(whole);
+    expect(answer.said[0]?.text).toBe(' ');
+    expect(content(answer)).toEqual(hi);
+  });
+
+  it('does so on Responses', async () => {
+    const rig = new CoreRig(two).upstream({ steps: [first, reset] }, good);
+    const answer = await rig.post({ model: 'm', input: 'hi' }, { path: '/v1/responses' });
+    expect(JSON.parse(answer.text)).toMatchObject({
+      status: 'completed',
+      output: [{ type: 'message', content: [{ text: 'Hello' }] }],
+      usage: { output_tokens: 2 },
+    });
+  });
+
+  it('is tried on three channels at most, and is then an error that says not to repeat it', async () => {
+    const rig = new CoreRig(four).upstream({ steps: [first, reset] });
+    const answer = await rig.post(whole);
+    expect([answer.status, answer.headers['x-should-retry']]).toEqual([502, 'false']);
+    expect(rig.sent).toHaveLength(3);
+  });
+
+  it('is over when the time of the request is', async () => {
+    const rig = new CoreRig(two).upstream({ steps: [first, 900_000] }, good);
+    const answer = await rig.post(whole, { hostDeadlineMs: rig.clock.now() + 60_000 });
+    expect(JSON.parse(answer.text)).toMatchObject({ error: { code: 'upstream_timeout' } });
+    expect(rig.sent).toHaveLength(1);
+  });
+
+  it('counts as a failure of its channel', async () => {
+    const rig = new CoreRig(two).upstream({ steps: [first, reset] }, good);
+    await rig.post(whole);
+    expect(rig.health.writes.length).toBeGreaterThan(0);
   });
 });
 

@@ -35,6 +35,7 @@ function send(
     headers,
     baseUrl: 'https://relay.example/v1',
     json: () => undefined,
+    rawBody: () => '',
     hostDeadlineMs: 60_000,
   });
 }

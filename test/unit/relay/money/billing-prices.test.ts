@@ -29,6 +29,20 @@ describe('a price with a date', () => {
   });
 });
 
+describe('what a call cost the operator', () => {
+  const costs = { cost: { '*': { input: 0.5, output: 1 } } };
+  it('is in its close record, and unknown without a cost on the row or an answer', async () => {
+    const boughtOn = async (row: object, script: object): Promise<bigint | undefined> => {
+      const rig = new BillingRig({ channels: [row] as Record<string, unknown>[] }).granted(yuan);
+      await rig.upstream(script).call();
+      return rig.item?.last?.bought;
+    };
+    expect(await boughtOn(costs, { steps: [delta('a'), finish(), usage(6, 5), done] })).toBe(8n * milli);
+    expect(await boughtOn({}, { steps: hello })).toBeUndefined();
+    expect(await boughtOn(costs, { status: 500 })).toBeUndefined();
+  });
+});
+
 describe('a price with a cache and tiers', () => {
   const cached = { ...byTokens, cached_input: 0.1 };
   const tiered = { ...cached, tiers: [{ above: 6, input: 3, output: 4 }] };
@@ -55,6 +69,13 @@ describe('a price with a cache and tiers', () => {
     expect(rig.item?.spent).toBe(41n * milli);
     await rig.call();
     expect(rig.item?.spent).toBe(57n * milli);
+  });
+
+  it('is said in the close record as the tier that was charged, where the estimate had another', async () => {
+    const rig = new BillingRig({ charges: [tiered] }).granted(yuan);
+    rig.upstream({ steps: [delta('a'), finish(), used, done] });
+    await rig.call();
+    expect(rig.item?.last?.price).toBe('1:tokens:0.003:0.004:above=6');
   });
 
   it('is written into the open entry as the tier that the price of its input has', async () => {

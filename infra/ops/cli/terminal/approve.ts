@@ -1,7 +1,7 @@
 /** Asks a plan's questions before its writes. Writes nothing itself. */
-import { Failure } from '../../../shared/operate/operator-failure.ts';
-import type { Plan } from '../../../shared/operate/plan.ts';
-import type { Terminal } from './terminal/terminal.ts';
+import { Failure } from '../../../../shared/operate/operator-failure.ts';
+import type { Plan } from '../../../../shared/operate/plan.ts';
+import type { Terminal } from './terminal.ts';
 
 export interface ApproveOptions {
   dryRun?: boolean | undefined;

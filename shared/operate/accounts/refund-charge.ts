@@ -1,0 +1,96 @@
+/**
+ * Refunds what a call was charged, whole or in parts, as grants whose ids name the ledger row. The parts have numbers, and
+ * each is made once, after those before it were read: together they never exceed the charge, however many operators
+ * refund at once.
+ */
+import { formatYuan, parseYuan, type NanoYuan } from '../../billing/amount.ts';
+import { grantLedgerId } from '../../billing/grant.ts';
+import type { CloseRow } from '../../billing/ledger-row.ts';
+import { isoTime } from '../../wire/iso-time.ts';
+import { Failure, usageFailure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import { ExactNumber } from '../row-tables.ts';
+import type { GrantPlan } from './grant-amount.ts';
+
+export interface RefundInput {
+  /** The id of a ledger row, which is the request's, or the id of an answer. */
+  id: string;
+  /** Yuan as typed. Absent: all that was not refunded yet. */
+  amount?: string | undefined;
+  /** Shown to the customer. */
+  reason?: string | undefined;
+}
+
+/** `carryOutWrites` carries it out; it throws if another part was made meanwhile. */
+export async function planRefundCharge(ports: OperatorPorts, input: RefundInput): Promise<GrantPlan> {
+  const { account, id, charge, model } = await chargedRow(ports, input.id);
+  const earlier = await earlierParts(ports, account, id);
+  const left = earlier.reduce((sum, part) => sum - part, charge);
+  const before = earlier.length === 0 ? '' : `, of which ${formatYuan(charge - left)} were refunded before`;
+  const charged = `request ${id} (${model}) was charged ${formatYuan(charge)} yuan${before}`;
+  if (left <= 0n) throw new Failure(`${charged}: nothing is left to refund`);
+  const amount = input.amount === undefined ? left : parseYuan(input.amount);
+  if (amount === undefined || amount <= 0n || amount > left)
+    throw usageFailure(
+      `${charged}; --amount ${input.amount}: wanted yuan above 0, at most ${formatYuan(left)}`,
+    );
+  const grantId = partId(id, earlier.length + 1);
+  const row = {
+    account,
+    grant_id: grantId,
+    amount: new ExactNumber(formatYuan(amount)),
+    reason: input.reason ?? `refund of ${id}`,
+    _created: isoTime(ports.clock.now()),
+  };
+  const conflict = new Failure(
+    'somebody else refunded this request meanwhile and nothing was written: look at it again, then repeat',
+  );
+  return {
+    changes: [{ kind: 'create', table: 'grants', row, conflict }],
+    effect: [charged, `account ${account} is granted ${formatYuan(amount)} yuan, once, as ${grantId}`],
+    questions: [`Refund ${formatYuan(amount)} yuan to account ${account}?`],
+    account,
+    grantId,
+    amount,
+  };
+}
+
+async function chargedRow({ ledger }: OperatorPorts, written: string): Promise<CloseRow> {
+  const id = written.trim().replace(/^(chatcmpl-|resp-)/, '');
+  const reading = await ledger.request(id);
+  if (!reading) throw new Failure(`the ledger has no row ${id}: see \`ledger list\``);
+  if ('problem' in reading) throw new Failure(`the row cannot be read: ${reading.problem}`);
+  const { row } = reading;
+  if (row.kind === 'grant')
+    throw new Failure(`${id} is a grant, no charge: \`account grant\` with an amount below 0 corrects it`);
+  if (row.charge <= 0n) throw new Failure(`request ${id} was charged nothing, so nothing can be refunded`);
+  return row;
+}
+
+/** The first part needs no number: nearly all refunds have one part. */
+const partId = (id: string, number: number): string => `refund#${id}${number === 1 ? '' : `#${number}`}`;
+
+/**
+ * The parts that were made, in order. What was applied counts as the ledger has it: a row of `grants` may have been edited
+ * or deleted since.
+ */
+async function earlierParts({ ledger }: OperatorPorts, account: string, id: string): Promise<NanoYuan[]> {
+  const written = new Map(
+    (await Array.fromAsync(ledger.grants(account))).flat().map((grant) => [grant.grantId, grant.amount]),
+  );
+  const parts: NanoYuan[] = [];
+  for (;;) {
+    const grantId = partId(id, parts.length + 1);
+    const applied = await ledger.request(grantLedgerId(grantId));
+    const amount =
+      applied && 'row' in applied && applied.row.kind === 'grant'
+        ? applied.row.amount
+        : parseYuan(written.get(grantId) ?? '');
+    if (amount === undefined) {
+      if (applied || written.has(grantId))
+        throw new Failure(`the amount of the earlier refund ${grantId} cannot be read: see \`account show\``);
+      return parts;
+    }
+    parts.push(amount);
+  }
+}

@@ -1,0 +1,32 @@
+/** What the counts of an answer are compared with, from the call as it was sent to its upstream. */
+import type { UsageBounds } from '../../billing/usage/checked-usage.ts';
+import { inputBelow, inputMax, inputUnbiased } from '../../billing/usage/estimates.ts';
+import { ruleLimits } from '../../billing/price-rule.ts';
+import type { ChatCall } from '../call/chat-call.ts';
+import type { DispatchReport } from '../call/dispatch-report.ts';
+
+/** More than any model writes in one answer; holds where neither request nor row says a limit. */
+const outputTokensEver = 512 * 1024;
+/** Vendors stop some tokens after the limit and count the end marks. */
+const outputSlack = 1.05;
+const outputSlackTokens = 64;
+/** What tools that run at the upstream may read. */
+const hostedToolsTokens = 200_000;
+
+export function usageBounds(
+  call: ChatCall,
+  { request, channel, sent }: DispatchReport,
+): Omit<UsageBounds, 'streamed' | 'isCut'> {
+  const asked = { request, unknown: call.unknown };
+  const params = channel?.params;
+  const { maxOutputTokens = Infinity } = ruleLimits(call.snapshot.charges, call.model.base, call.startedMs);
+  const known = Math.min(params?.max_output_tokens ?? Infinity, maxOutputTokens);
+  const limit = Math.min(sent.outputTokensMax ?? outputTokensEver, known);
+  const hosted = (params?.allow.length ?? 0) > 0 ? hostedToolsTokens : 0;
+  return {
+    inputBelow: () => inputBelow(asked),
+    inputUnbiased: () => inputUnbiased(asked),
+    inputMax: () => inputMax(asked) + hosted,
+    outputMax: limit * (request.n ?? 1) * outputSlack + outputSlackTokens,
+  };
+}

@@ -1,0 +1,39 @@
+import { PutItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
+import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/ledger/dynamo-payment-store.ts';
+import { formatYuan } from '../../shared/billing/amount.ts';
+import { emulatorClient, startEmulator } from '../support/emulator.ts';
+import { MemoryPaymentStore } from '../support/memory-payment-store.ts';
+import { paymentStoreContract } from './payment-store.ts';
+
+paymentStoreContract('in memory', async () => {
+  const store = new MemoryPaymentStore(['acme']);
+  return {
+    store,
+    grants: async () =>
+      [...store.grants.values()]
+        .map(
+          ({ account, grant_id, amount, reason }) => `${account} ${grant_id} ${formatYuan(amount)} ${reason}`,
+        )
+        .toSorted(),
+    [Symbol.asyncDispose]: async () => {},
+  };
+});
+
+paymentStoreContract('on DynamoDB', async () => {
+  const emulator = await startEmulator();
+  const client = emulatorClient(emulator.endpoint);
+  await client.send(new PutItemCommand({ TableName: 'relay-accounts', Item: { account: { S: 'acme' } } }));
+  return {
+    store: dynamoPaymentStore(client, 'relay'),
+    async grants() {
+      const { Items = [] } = await client.send(new ScanCommand({ TableName: 'relay-grants' }));
+      return Items.map(
+        ({ account, grant_id, amount, reason }) => `${account?.S} ${grant_id?.S} ${amount?.N} ${reason?.S}`,
+      ).toSorted();
+    },
+    async [Symbol.asyncDispose]() {
+      client.destroy();
+      await emulator.stop();
+    },
+  };
+});

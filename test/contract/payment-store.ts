@@ -1,0 +1,117 @@
+import { describe, expect, test } from 'vitest';
+import type { Grant } from '../../shared/billing/grant.ts';
+import type { Payment } from '../../shared/billing/payments/payment.ts';
+import type { PaymentStore } from '../../shared/relay/ports/stores/payment-store.ts';
+
+export interface PaymentStoreHost extends AsyncDisposable {
+  store: PaymentStore;
+  /** The rows of `grants`, as `account id amount reason`. */
+  grants: () => Promise<string[]>;
+}
+
+const payment = (changes: Partial<Payment> = {}): Payment => ({
+  id: 'pi_1',
+  version: 1,
+  state: 'granted',
+  at: '2026-11-21T00:00:00Z',
+  paid: { minor: 1000n, currency: 'usd' },
+  rate: '7.123456',
+  account: 'acme',
+  problem: undefined,
+  live: true,
+  reversals: {},
+  ...changes,
+});
+
+const grant = (grant_id: string, amount = 71_234_560_000n): Grant => ({
+  account: 'acme',
+  grant_id,
+  amount,
+  reason: 'payment of 10 usd',
+});
+
+/** What every store of payments does. `open`: an empty one, but for the account `acme`. */
+export function paymentStoreContract(name: string, open: () => Promise<PaymentStoreHost>): void {
+  describe(`payments ${name}`, () => {
+    test('are read as they were written, with their grants', async () => {
+      await using host = await open();
+      const { store } = host;
+      expect(await store.find('pi_1')).toBeUndefined();
+      const written = payment({
+        reversals: {
+          re_1: { kind: 'refund', state: 'taken', minor: 400n, currency: 'usd' },
+          dp_1: { kind: 'dispute', state: 'returned', minor: 9_007_199_254_740_991n, currency: 'usd' },
+          re_2: { kind: 'refund', state: 'void', minor: 1n, currency: 'eur' },
+        },
+      });
+      const grants = [grant('pi_1'), grant('re_1', -28_493_824_000n)];
+      expect(await store.write({ before: undefined, after: written, grants })).toBe('written');
+      expect(await store.find('pi_1')).toEqual(written);
+      expect(await Array.fromAsync(store.all())).toEqual([[written]]);
+      expect(await host.grants()).toEqual([
+        'acme pi_1 71.23456 payment of 10 usd',
+        'acme re_1 -28.493824 payment of 10 usd',
+      ]);
+    });
+
+    test('without an amount, and parked without a rate, are read as written', async () => {
+      await using host = await open();
+      const { store } = host;
+      const parts = { paid: undefined, rate: undefined, account: undefined, live: undefined };
+      const expected = payment({ state: 'expected', ...parts });
+      const parked = payment({
+        id: 'pi_2',
+        state: 'parked',
+        rate: undefined,
+        live: false,
+        problem: 'no rate',
+      });
+      for (const after of [expected, parked]) {
+        expect(await store.write({ before: undefined, after, grants: [] })).toBe('written');
+        const found = await store.find(after.id);
+        expect({ ...after, ...found }).toEqual(after);
+      }
+    });
+
+    test('that changed meanwhile are not written, and neither are their grants', async () => {
+      await using host = await open();
+      const { store } = host;
+      const [first, second] = [payment(), payment({ version: 2, state: 'rejected' })];
+      await store.write({ before: undefined, after: first, grants: [] });
+      const grants = [grant('pi_1')];
+      expect(await store.write({ before: undefined, after: first, grants })).toBe('outdated');
+      expect(await store.write({ before: first, after: second, grants: [] })).toBe('written');
+      expect(await store.write({ before: first, after: second, grants })).toBe('outdated');
+      expect(await store.find('pi_1')).toMatchObject({ state: 'rejected' });
+      expect(await host.grants()).toEqual([]);
+    });
+
+    test('whose grant exists already are not written, and the grant stays as it is', async () => {
+      await using host = await open();
+      const { store } = host;
+      const other = payment({ id: 'pi_0' });
+      await store.write({ before: undefined, after: other, grants: [grant('pi_1', 5_000_000_000n)] });
+      const grants = [grant('re_1', -1n), grant('pi_1')];
+      expect(await store.write({ before: undefined, after: payment(), grants })).toEqual({ taken: ['pi_1'] });
+      expect(await store.find('pi_1')).toBeUndefined();
+      expect(await host.grants()).toEqual(['acme pi_1 5 payment of 10 usd']);
+    });
+
+    test('of ten writers at once are written by one', async () => {
+      await using host = await open();
+      const { store } = host;
+      const writers = Array.from({ length: 10 }, () =>
+        store.write({ before: undefined, after: payment(), grants: [grant('pi_1')] }).catch(() => 'busy'),
+      );
+      const outcomes = await Promise.all(writers);
+      expect(outcomes.filter((outcome) => outcome === 'written')).toHaveLength(1);
+      expect(await host.grants()).toHaveLength(1);
+    });
+
+    test('know which accounts have a row', async () => {
+      await using host = await open();
+      expect(await host.store.hasAccount('acme')).toBe(true);
+      expect(await host.store.hasAccount('gone')).toBe(false);
+    });
+  });
+}

@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
+
+let rig: LedgerRig;
+beforeAll(async () => {
+  rig = await LedgerRig.start();
+});
+afterAll(async () => rig.stop());
+
+let calls = 0;
+
+/** The ledger row of a call of an account of its own. */
+async function chargedCall(charge: string): Promise<{ account: string; id: string }> {
+  calls += 1;
+  const account = `refunded-${calls}`;
+  const id = idAt('2026-11-10T12:00:00Z', `r${calls}`);
+  const row = { account, id, at: '2026-11-10T12:00:05Z', kind: 'settled', model: 'm', key: '0123456789ab' };
+  await rig.put('ledger', { ...row, charge: Number(charge), reserved: 1, price: '1:tokens:0.018:0.072' });
+  return { account, id };
+}
+
+const refund = (id: string, ...words: string[]) =>
+  rig.ops(['account', 'refund', id, '--wait', '0', '--yes', ...words]);
+
+async function granted(account: string): Promise<bigint | undefined> {
+  await rig.applyGrants();
+  return (await rig.item(account))?.granted;
+}
+
+describe('account refund', () => {
+  it('returns the whole charge as a grant that names the row, once', async () => {
+    const { account, id } = await chargedCall('0.123456789');
+    const run = await refund(`chatcmpl-${id}`, '--reason', 'answer was cut');
+    expect(run).toMatchObject({ code: 0 });
+    expect(run.errors).toContain(`request ${id} (m) was charged 0.123456789 yuan`);
+    expect(run.output).toContain(`grant refund#${id} of 0.123456789 yuan is written`);
+    expect(await rig.row('grants', { account, grant_id: `refund#${id}` })).toMatchObject({
+      reason: 'answer was cut',
+    });
+    expect(await granted(account)).toBe(yuan('0.123456789'));
+    const again = await refund(id);
+    expect(again).toMatchObject({ code: 1 });
+    expect(again.errors).toContain('nothing is left to refund');
+    expect(await granted(account)).toBe(yuan('0.123456789'));
+  });
+
+  it('asks first, and writes nothing with --dry-run', async () => {
+    const { account, id } = await chargedCall('2');
+    const asked = await rig.ops(['account', 'refund', id]);
+    expect(asked.errors).toContain(`Refund 2 yuan to account ${account}?`);
+    expect((await refund(id, '--dry-run')).output).toContain('nothing was written');
+    expect(await granted(account)).toBeUndefined();
+  });
+
+  it('takes parts that never exceed the charge together, whether they were applied or not', async () => {
+    const { account, id } = await chargedCall('1');
+    await refund(id, '--amount', '0.4');
+    await rig.applyGrants();
+    await refund(id, '--amount', '0.5');
+    const tooMuch = await refund(id, '--amount', '0.2');
+    expect(tooMuch).toMatchObject({ code: 2 });
+    expect(tooMuch.errors).toContain('of which 0.9 were refunded before');
+    expect(tooMuch.errors).toContain('at most 0.1');
+    expect(await refund(id)).toMatchObject({ code: 0 });
+    expect(await granted(account)).toBe(yuan('1'));
+  });
+
+  it('counts what was applied, also when its row of grants was edited or deleted since', async () => {
+    const { account, id } = await chargedCall('1');
+    await refund(id, '--amount', '0.7');
+    await rig.applyGrants();
+    await rig.damage('grants', { account, grant_id: `refund#${id}` }, 'amount', 0.1);
+    expect((await refund(id, '--amount', '0.5')).errors).toContain('at most 0.3');
+    await rig.remove('grants', { account, grant_id: `refund#${id}` });
+    expect((await refund(id, '--amount', '0.5')).errors).toContain('at most 0.3');
+  });
+
+  it('is made once by operators who refund at once', async () => {
+    const { account, id } = await chargedCall('1');
+    const runs = await Promise.all([1, 2, 3, 4].map(() => refund(id, '--amount', '0.6')));
+    expect(runs.filter(({ code }) => code === 0)).toHaveLength(1);
+    expect(await granted(account)).toBe(yuan('0.6'));
+  });
+
+  it('is refused for rows that charged nothing, grants, unknown rows and odd amounts', async () => {
+    const free = await chargedCall('0');
+    expect((await refund(free.id)).errors).toContain('was charged nothing');
+    expect((await refund(idAt('2026-11-10T12:00:00Z', 'none'))).errors).toContain('the ledger has no row');
+    await rig.grant('topped', '5');
+    expect((await refund('grant#start-topped')).errors).toContain('is a grant, no charge');
+    const { account, id } = await chargedCall('1');
+    for (const amount of ['0', '-1', '1.1', 'all', '0.0000000001'])
+      expect(await refund(id, '--amount', amount)).toMatchObject({ code: 2 });
+    expect(await granted(account)).toBeUndefined();
+  });
+});

@@ -1,0 +1,19 @@
+import { checkedUsage } from '../../shared/billing/usage/checked-usage.ts';
+import type { ChatChunk, ChatUsage, ReportedUsage } from '../../shared/wire/chat-response.ts';
+
+/** Reported counts as clients would see them, whatever the answer. Unknown ones are zero. */
+export const lenientUsage = (reported: ReportedUsage | undefined): ChatUsage =>
+  checkedUsage(reported, {
+    streamed: { below: 0, unbiased: 0 },
+    inputBelow: () => 0,
+    inputUnbiased: () => 0,
+    inputMax: () => Infinity,
+    outputMax: Infinity,
+    isCut: false,
+  }).usage;
+
+/** The chunks of a reader and the usage after them, as the meter appends it. */
+export function withUsage(chunks: ChatChunk[], reported: ReportedUsage | undefined): ChatChunk[] {
+  const last = chunks.at(-1);
+  return last && reported ? [...chunks, { ...last, choices: [], usage: lenientUsage(reported) }] : chunks;
+}

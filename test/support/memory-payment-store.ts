@@ -1,0 +1,49 @@
+import type { Grant } from '../../shared/billing/grant.ts';
+import type { Payment } from '../../shared/billing/payments/payment.ts';
+import type { PaymentChange } from '../../shared/billing/payments/payment-grants.ts';
+import type { PaymentStore, PaymentWrite } from '../../shared/relay/ports/stores/payment-store.ts';
+
+/** The store of payments in memory: passes the same contract suite as the DynamoDB adapter. */
+export class MemoryPaymentStore implements PaymentStore {
+  readonly payments = new Map<string, Payment>();
+  /** By account and id. */
+  readonly grants = new Map<string, Grant>();
+  readonly accounts: Set<string>;
+  reads = 0;
+  /** Runs before each call and after each write: may wait or reject. */
+  disturb: ((moment: 'before' | 'after') => Promise<void>) | undefined;
+
+  constructor(accounts: string[] = []) {
+    this.accounts = new Set(accounts);
+  }
+
+  async find(id: string): Promise<Payment | undefined> {
+    this.reads += 1;
+    await this.disturb?.('before');
+    return structuredClone(this.payments.get(id));
+  }
+
+  async write({ before, after, grants }: PaymentChange): Promise<PaymentWrite> {
+    await this.disturb?.('before');
+    const stored = this.payments.get(after.id);
+    if (stored?.version !== before?.version) return 'outdated';
+    const taken = grants.filter((grant) => this.grants.has(nameOf(grant))).map(({ grant_id }) => grant_id);
+    if (taken.length > 0) return { taken };
+    this.payments.set(after.id, structuredClone(after));
+    for (const grant of grants) this.grants.set(nameOf(grant), grant);
+    await this.disturb?.('after');
+    return 'written';
+  }
+
+  async hasAccount(account: string): Promise<boolean> {
+    this.reads += 1;
+    await this.disturb?.('before');
+    return this.accounts.has(account);
+  }
+
+  async *all(): AsyncIterable<Payment[]> {
+    yield [...this.payments.values()];
+  }
+}
+
+const nameOf = ({ account, grant_id }: Grant): string => `${account} ${grant_id}`;

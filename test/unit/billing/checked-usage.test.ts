@@ -1,0 +1,144 @@
+import { describe, expect, it } from 'vitest';
+import { checkedUsage, type UsageBounds } from '../../../shared/billing/usage/checked-usage.ts';
+import { flagText, isImplausible, type UsageFlag } from '../../../shared/billing/usage/usage-flags.ts';
+import type { ReportedUsage } from '../../../shared/wire/chat-response.ts';
+
+/** Input between 80 and 120 tokens with at most 1,000 bytes, output between 40 and 60 with a limit of 500. */
+const bounds: UsageBounds = {
+  streamed: { below: 40, unbiased: 60 },
+  inputBelow: () => 80,
+  inputUnbiased: () => 120,
+  inputMax: () => 1_000,
+  outputMax: 500,
+  isCut: false,
+};
+const short = (reported: ReportedUsage | undefined, more: Partial<UsageBounds> = {}): unknown => {
+  const { usage, flags } = checkedUsage(reported, { ...bounds, ...more });
+  return [usage.prompt_tokens, usage.completion_tokens, flagText(flags)];
+};
+const honest = { input: 100, output: 50 };
+
+describe('the charged counts', () => {
+  it.each<[string, ReportedUsage | undefined, unknown]>([
+    ['are the upstream’s where both are plausible', honest, [100, 50, undefined]],
+    ['are estimates where there are none', undefined, [120, 60, 'input:absent output:absent']],
+    ['are estimated each for itself: no input', { output: 50 }, [120, 50, 'input:absent']],
+    ['are estimated each for itself: no output', { input: 100 }, [100, 60, 'output:absent']],
+    ['are not zeros', { input: 0, output: 0 }, [120, 60, 'input:low output:low']],
+    ['are at least 0.7 of the estimate from below', { input: 56, output: 28 }, [56, 28, undefined]],
+    ['are not less', { input: 55, output: 27 }, [120, 60, 'input:low output:low']],
+    ['are at most what input and limit allow', { input: 1_000, output: 500 }, [1_000, 500, undefined]],
+    ['are not more', { input: 1_001, output: 501 }, [120, 60, 'input:high output:high']],
+    ['are not negative', { input: -1, output: -1 }, [120, 60, 'input:impossible output:impossible']],
+    [
+      'are not beyond all models',
+      { input: 1e12, output: 1e300 },
+      [120, 60, 'input:impossible output:impossible'],
+    ],
+    ['are not infinite', { input: Infinity, output: NaN }, [120, 60, 'input:impossible output:impossible']],
+    [
+      'include what the vendor’s cache held, where it counts only the rest',
+      { input: 10, output: 50, cached: 80, written: 5 },
+      [95, 50, undefined],
+    ],
+    ['do not where that explains nothing', { input: 10, output: 50, cached: 5_000 }, [120, 50, 'input:low']],
+  ])('%s', (_case, reported, expected) => {
+    expect(short(reported)).toEqual(expected);
+  });
+
+  it('follow the estimate above the bytes: a picture has none', () => {
+    expect(short({ input: 3_000, output: 50 }, { inputUnbiased: () => 3_000 })).toEqual([
+      3_000,
+      50,
+      undefined,
+    ]);
+  });
+
+  it('of an answer that broke off are what is known, else input and what was streamed', () => {
+    const more = { isCut: true };
+    expect(short(honest, more)).toEqual([100, 50, undefined]);
+    expect(short({ input: 100, output: 1 }, more)).toEqual([100, 60, 'output:partial']);
+    expect(short(undefined, more)).toEqual([120, 60, 'input:partial output:partial']);
+    expect(short({ input: 100, output: 9e9 }, more)).toEqual([100, 60, 'output:impossible']);
+  });
+
+  it('of an answer without text may be zero', () => {
+    expect(short({ input: 100, output: 0 }, { streamed: { below: 0, unbiased: 0 } })).toEqual([
+      100,
+      0,
+      undefined,
+    ]);
+  });
+
+  it('read the whole call only for an input above its estimate', () => {
+    const inputMax = (): number => {
+      throw new Error('slow');
+    };
+    expect(short({ input: 120, output: 50 }, { inputMax })).toEqual([120, 50, undefined]);
+    expect(() => short({ input: 121, output: 50 }, { inputMax })).toThrow('slow');
+  });
+});
+
+describe('the parts of the charged counts', () => {
+  const details = (more: ReportedUsage): unknown => {
+    const { usage, flags } = checkedUsage({ ...honest, ...more }, bounds);
+    return [usage.prompt_tokens_details, usage.completion_tokens_details?.reasoning_tokens, flagText(flags)];
+  };
+  it.each<[string, ReportedUsage, unknown]>([
+    ['are zero where none are known', {}, [{ cached_tokens: 0 }, 0, undefined]],
+    [
+      'have no write where the upstream reports none, and a zero where it does',
+      { cached: 4, written: 0 },
+      [{ cached_tokens: 4, cache_write_tokens: 0 }, 0, undefined],
+    ],
+    [
+      'tell the lifetimes of writes apart',
+      { cached: 60, written: 40, writtenForHour: 10 },
+      [{ cached_tokens: 60, cache_write_tokens: 30, cache_write_1h_tokens: 10 }, 0, undefined],
+    ],
+    [
+      'are together at most the input: reads first, writes for an hour last',
+      { cached: 90, written: 40, writtenForHour: 40 },
+      [{ cached_tokens: 90, cache_write_tokens: 0, cache_write_1h_tokens: 10 }, 0, undefined],
+    ],
+    [
+      'are not used where more was read than came in',
+      { cached: 101 },
+      [{ cached_tokens: 0 }, 0, 'input:cache'],
+    ],
+    [
+      'are not used where one is negative',
+      { cached: 9, written: -1 },
+      [{ cached_tokens: 0 }, 0, 'input:cache'],
+    ],
+    [
+      'are not used where one is beyond belief',
+      { writtenForHour: 1e12 },
+      [{ cached_tokens: 0 }, 0, 'input:cache'],
+    ],
+    ['have reasoning inside the output', { reasoning: 9e9 }, [{ cached_tokens: 0 }, 50, undefined]],
+    ['have no reasoning below zero', { reasoning: -5 }, [{ cached_tokens: 0 }, 0, undefined]],
+  ])('%s', (_case, more, expected) => {
+    expect(details(more)).toEqual(expected);
+  });
+
+  it('of an estimated input are used where they fit it', () => {
+    const split = (cached: number): unknown =>
+      checkedUsage({ input: -1, cached }, bounds).usage.prompt_tokens_details?.cached_tokens;
+    expect([split(100), split(121)]).toEqual([100, 0]);
+  });
+});
+
+describe('a channel needs an operator', () => {
+  it.each<[UsageFlag[], boolean, boolean]>([
+    [[], true, false],
+    [['output:low'], true, true],
+    [['input:high'], false, true],
+    [['input:partial', 'output:partial'], true, false],
+    [['output:absent'], true, true],
+    [['output:absent'], false, false],
+    [['input:cache', 'output:absent'], false, true],
+  ])('for %j, when counts are expected: %s', (flags, isExpected, expected) => {
+    expect(isImplausible(flags, isExpected)).toBe(expected);
+  });
+});

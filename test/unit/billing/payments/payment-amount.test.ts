@@ -1,0 +1,60 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { formatDecimal, formatYuan } from '../../../../shared/billing/amount.ts';
+import { parsePayment, paymentText, yuanOf } from '../../../../shared/billing/payments/payment-amount.ts';
+import {
+  parseReference,
+  referenceBody,
+  withSignature,
+} from '../../../../shared/billing/payments/payment-reference.ts';
+
+describe('amounts as Stripe writes them', () => {
+  test.each([
+    [1000n, 'usd', '10 usd', '7.1', '71'],
+    [1n, 'usd', '0.01 usd', '7.123456', '0.07123456'],
+    [1000n, 'jpy', '1000 jpy', '0.048', '48'],
+    [1000n, 'krw', '1000 krw', '0.000001', '0.001'],
+    [1000n, 'kwd', '1 kwd', '23.123456', '23.123456'],
+    [10n, 'bhd', '0.01 bhd', '0.000001', '0.00000001'],
+    [500n, 'isk', '5 isk', '0.05', '0.25'],
+    [-400n, 'usd', '-4 usd', '7.1', '-28.4'],
+  ])('%s %s are %s, at %s: %s yuan', (minor, currency, text, rate, yuan) => {
+    expect(paymentText({ minor, currency })).toBe(text);
+    expect(formatYuan(yuanOf({ minor, currency }, rate))).toBe(yuan);
+    const [written = ''] = text.split(' ');
+    expect(parsePayment(written, currency)).toEqual({ minor, currency });
+  });
+
+  test('are converted without rounding, so parts add up to the whole', () => {
+    const amount = fc.bigInt({ min: 1n, max: 10n ** 12n });
+    const rate = fc.bigInt({ min: 1n, max: 10n ** 9n }).map((micro) => formatDecimal(micro, 6));
+    fc.assert(
+      fc.property(amount, amount, rate, fc.constantFrom('usd', 'jpy', 'kwd'), (one, other, at, currency) => {
+        const yuan = (minor: bigint) => yuanOf({ minor, currency }, at);
+        expect(yuan(one) + yuan(other)).toBe(yuan(one + other));
+      }),
+    );
+  });
+});
+
+describe('references', () => {
+  const nonce = '0123456789abcdef';
+  const signature = 'ab'.repeat(32);
+
+  test('carry every name of an account in the characters that Stripe takes', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (account) => {
+        const text = withSignature(referenceBody({ account, minor: 1n, currency: 'usd', nonce }), signature);
+        expect(text).toMatch(/^[A-Za-z0-9_-]+$/);
+        expect(parseReference(text)?.reference).toEqual({ account, minor: 1n, currency: 'usd', nonce });
+      }),
+    );
+  });
+
+  test.each(['', 'order-1', signature, `${signature}-usd-1-${nonce}-`, `${signature}-usd-1-${nonce}-a_GG`])(
+    'are not made of other texts: %s',
+    (text) => {
+      expect(parseReference(text)).toBeUndefined();
+    },
+  );
+});

@@ -1,0 +1,144 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { closeExpired } from '../../../../shared/billing/close-expired.ts';
+import type { CloseRecord } from '../../../../shared/billing/quota-item.ts';
+import {
+  BillingRig,
+  byCall,
+  byTokens,
+  small,
+  yuan,
+  type BillingOptions,
+} from '../../../support/billing-rig.ts';
+import { delta, done, finish, hello, reset, usage, type UpstreamScript } from '../../../support/core-rig.ts';
+
+const page = readFileSync(new URL('../../../../docs/billing.md', import.meta.url), 'utf8');
+const table = page.slice(page.indexOf('| what happened'), page.indexOf('**What was used**'));
+const rows = table
+  .split('\n')
+  .slice(2)
+  .filter((line) => line.startsWith('|'))
+  .map((line) => line.split('|').map((column) => column.trim()));
+
+interface Ending {
+  scripts: UpstreamScript[];
+  body?: object;
+  channels?: Record<string, unknown>[];
+  leaveAfter?: number;
+  /** What is charged by tokens, in thousandths: 1 for a token of input, 2 for one of output. */
+  milli: bigint;
+  /** Ends the call in another way than by its answer. */
+  act?: (rig: BillingRig) => Promise<void>;
+}
+
+const stream = { ...small, stream: true };
+const two = [
+  { id: 'first', priority: 2 },
+  { id: 'second', endpoint: 'https://other.test/v1' },
+];
+const slow = [50_000, delta('a'), finish(), usage(7, 2), done];
+const counts = (input: number, output: number): UpstreamScript[] => [
+  { steps: [delta('a'), finish(), usage(input, output), done] },
+];
+
+/** Reserves, and then nobody closes: the sweeper does. */
+async function crash(rig: BillingRig): Promise<void> {
+  rig.store.always('dropped', 'close');
+  await rig.call(stream);
+  const until = (rig.open[0]?.until ?? 0) + 1;
+  for (const write of rig.item ? closeExpired(rig.item, until, 0) : []) await rig.quotas.close(write);
+}
+
+async function loseReserve(rig: BillingRig): Promise<void> {
+  rig.store.always('dropped', 'reserve', 'close');
+  await rig.call(stream);
+  const until = (rig.open[0]?.until ?? 0) + 1;
+  for (const write of rig.item ? closeExpired(rig.item, until, 0) : []) await rig.quotas.close(write);
+}
+
+/** 7 tokens in and 2 out are 11; an estimate has 5 in and 1 out. */
+const endings: Record<string, Ending> = {
+  'a whole answer': { scripts: [{ steps: hello }], milli: 11n },
+  'a whole answer, but empty': { scripts: [{ steps: [finish('length'), usage(7, 0), done] }], milli: 7n },
+  'a whole answer without counts': { scripts: [{ steps: [delta('a'), finish(), done] }], milli: 7n },
+  'a whole answer with counts of zero': { scripts: counts(0, 0), milli: 7n },
+  'a whole answer with counts that cannot be': { scripts: counts(1e12, -1), milli: 7n },
+  'a whole answer with one count that cannot be': { scripts: counts(7, 1e12), milli: 9n },
+  'more was used than was reserved': { scripts: counts(40, 140), milli: 320n },
+  'you disconnect before any content': {
+    scripts: [{ steps: slow }],
+    body: stream,
+    leaveAfter: 1,
+    milli: 11n,
+  },
+  'you disconnect in mid-stream': {
+    scripts: [{ steps: [delta('a'), 10, delta('b'), finish(), usage(7, 2), done] }],
+    body: stream,
+    leaveAfter: 1,
+    milli: 11n,
+  },
+  'you disconnect before a JSON answer is whole': { scripts: [{ steps: slow }], leaveAfter: 1, milli: 11n },
+  'a stream breaks off after content, with counts': {
+    scripts: [{ steps: [delta('a'), usage(7, 2), reset] }],
+    body: stream,
+    milli: 11n,
+  },
+  'a stream breaks off after content, without counts': {
+    scripts: [{ steps: [delta('eight chars'), reset] }],
+    body: stream,
+    milli: 11n,
+  },
+  'a JSON answer breaks off, and another provider gives a whole one': {
+    scripts: [{ steps: [delta('eight chars'), usage(70, 20), reset] }, { steps: hello }],
+    channels: two,
+    milli: 11n,
+  },
+  'a JSON answer breaks off, and no provider gives a whole one': {
+    scripts: [{ steps: [delta('a'), usage(7, 2), reset] }],
+    channels: two,
+    milli: 0n,
+  },
+  'the provider fails, refuses, or is too slow before any content': {
+    scripts: [{ steps: [usage(7, 2), reset] }],
+    milli: 0n,
+  },
+  'the relay refuses the request (4xx)': { scripts: [], body: { ...small, n: 0 }, milli: 0n },
+  "the relay's function crashes during the call": { scripts: [{ steps: hello }], act: crash, milli: 5n },
+  'the outcome of the reservation is unknown': { scripts: [{ steps: hello }], act: loseReserve, milli: 0n },
+};
+
+async function endOf(ending: Ending, options: BillingOptions): Promise<BillingRig> {
+  const { scripts, body = small, channels, leaveAfter, act } = ending;
+  const rig = new BillingRig({ ...options, ...(channels && { channels }) })
+    .upstream(...scripts)
+    .granted(yuan);
+  if (act) await act(rig);
+  else await rig.call(body, leaveAfter === undefined ? {} : { leaveAfter });
+  return rig;
+}
+
+const said = (last: CloseRecord | undefined): string => {
+  const words = [last?.kind, last?.end, last?.estimated ? 'estimated' : undefined];
+  return last ? words.flatMap((word) => (word === undefined ? [] : `\`${word}\``)).join(', ') : 'no row';
+};
+
+describe('the table of endings in docs/billing.md', () => {
+  it('has a row for each ending, and an ending for each row', () => {
+    expect(rows.map(([, what]) => what)).toEqual(Object.keys(endings));
+  });
+
+  it.each(rows)('%s%s', async (_start, what = '', _who, row, tokens, perCall, plan) => {
+    const ending = endings[what] as Ending;
+    const paid = await endOf(ending, { charges: [byTokens] });
+    expect(said(paid.item?.last)).toBe(row);
+    expect(paid.item?.spent).toBe(ending.milli * 1_000_000n);
+    expect(paid.item?.spent === 0n).toBe(tokens === 'nothing');
+
+    const called = await endOf(ending, { charges: [byCall] });
+    expect(called.item?.spent).toBe(perCall === 'once' ? 500_000_000n : 0n);
+
+    const planned = await endOf(ending, { plan: [{ id: 'a', value: 5, models: ['m'] }] });
+    expect([...(planned.item?.plan.values() ?? [])].some((count) => count > 0)).toBe(plan === 'counted');
+    expect(planned.item?.spent).toBe(0n);
+  });
+});

@@ -1,0 +1,241 @@
+import { describe, expect, test } from 'vitest';
+import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { dispute, reference, refund, session, StripeRig } from '../../../support/stripe-rig.ts';
+
+const completed = 'checkout.session.completed';
+const late = 'checkout.session.async_payment_succeeded';
+
+describe('a paid checkout', () => {
+  test.each<[string, object, string, string]>([
+    ['two decimals', { currency: 'usd', minor: 1000n }, 'usd', '71'],
+    ['none', { currency: 'jpy', minor: 5001n }, 'jpy', '240.048'],
+    ['three', { currency: 'kwd', minor: 1230n }, 'kwd', '28.44185088'],
+    ['two, one for one', { currency: 'cny', minor: 1n }, 'cny', '0.01'],
+  ])('is granted exactly in a currency with %s decimals', async (_name, content, currency, yuan) => {
+    const rig = new StripeRig();
+    const { minor } = content as { minor: bigint };
+    const paid = { amount_total: Number(minor), currency, client_reference_id: reference(content) };
+    expect(await rig.send(completed, session(paid))).toBe(200);
+    expect(rig.granted).toEqual([`acme pi_1 ${yuan}`]);
+    expect(rig.counted).toEqual([]);
+  });
+
+  test('is granted once for all events of it, also when the money took days', async () => {
+    const rig = new StripeRig();
+    const others = [
+      'payment_intent.succeeded',
+      'charge.succeeded',
+      'charge.updated',
+      'payment_intent.created',
+    ];
+    for (const type of others) expect(await rig.send(type, { id: 'pi_1', amount: 1000 })).toBe(200);
+    expect(await rig.send(completed, session({ payment_status: 'unpaid' }))).toBe(200);
+    expect(rig.granted).toEqual([]);
+    for (const type of [late, completed, late]) expect(await rig.send(type, session())).toBe(200);
+    expect(rig.granted).toEqual(['acme pi_1 71']);
+  });
+
+  test('takes the reference from the metadata, too', async () => {
+    const rig = new StripeRig();
+    const metadata = { relay_reference: reference({ account: 'beta' }) };
+    await rig.send(completed, session({ client_reference_id: null, metadata }));
+    expect(rig.granted).toEqual(['beta pi_1 71']);
+  });
+
+  test('is accepted under every link secret of the list', async () => {
+    const rig = new StripeRig();
+    const links = ['ssm:/relay/relay/links', 'ssm:/relay/relay/links-new'];
+    rig.settings = rig.settings && { ...rig.settings, linkSecrets: links };
+    const signed = reference({}, 'new link secret');
+    await rig.send(completed, session({ client_reference_id: signed }));
+    expect(rig.granted).toEqual(['acme pi_1 71']);
+  });
+
+  test.each<[string, object, string]>([
+    ['without a reference', { client_reference_id: null }, 'no reference of this relay'],
+    ['with the reference of another shop', { client_reference_id: 'order-1' }, 'no reference of this relay'],
+    [
+      'with an account typed in',
+      { client_reference_id: reference({}, 'a guess') },
+      'not signed by this relay',
+    ],
+    [
+      'whose account was changed after signing',
+      { client_reference_id: reference().replace(/acme$/, 'beta') },
+      'not signed by this relay',
+    ],
+    ['of less than the reference says', { amount_total: 100 }, 'not the one that the reference names'],
+    [
+      'in another currency than the reference says',
+      { currency: 'cny' },
+      'not the one that the reference names',
+    ],
+    ['of an account that is gone', { client_reference_id: reference({ account: 'gone' }) }, 'has no row'],
+    [
+      'in a currency without a rate',
+      { currency: 'eur', client_reference_id: reference({ currency: 'eur' }) },
+      'no rate',
+    ],
+    ['of a subscription', { mode: 'subscription', payment_intent: null }, 'no single payment'],
+  ])('is kept for an operator, with an alarm, and granted to nobody: %s', async (_name, changes, problem) => {
+    const rig = new StripeRig();
+    expect(await rig.send(completed, session({ ...changes }))).toBe(200);
+    expect(rig.granted).toEqual([]);
+    const [payment] = rig.store.payments.values();
+    expect(payment).toMatchObject({ state: 'parked', problem: expect.stringContaining(problem) });
+    expect(rig.counted).toEqual(['PaymentParked']);
+    expect(rig.events).toEqual([
+      { name: 'payment_parked', fields: expect.objectContaining({ problem: payment?.problem }) },
+    ]);
+  });
+
+  test('that is parked is granted when Stripe sends it again and the cause is gone', async () => {
+    const rig = new StripeRig();
+    rig.store.accounts.delete('acme');
+    await rig.send(completed, session());
+    await rig.send('refund.created', refund());
+    expect(rig.granted).toEqual([]);
+    rig.store.accounts.add('acme');
+    await rig.send(completed, session());
+    await rig.send(completed, session());
+    expect(rig.granted).toEqual(['acme pi_1 71', 'acme re_1 -28.4']);
+  });
+
+  test('of another shop is ignored where the setting says so', async () => {
+    const rig = new StripeRig();
+    rig.settings = rig.settings && { ...rig.settings, unsigned: 'ignore' };
+    expect(await rig.send(completed, session({ client_reference_id: null }))).toBe(200);
+    expect(rig.store.payments.size).toBe(0);
+    await rig.send(completed, session({ client_reference_id: reference({}, 'a guess') }));
+    expect(rig.store.payments.get('pi_1')).toMatchObject({ state: 'parked' });
+  });
+
+  test('of a connected account is not the money of the operator', async () => {
+    const rig = new StripeRig();
+    expect(await rig.send(completed, session(), { account: 'acct_other' })).toBe(200);
+    expect(rig.store.payments.size).toBe(0);
+  });
+
+  test('of the test mode is no money for a relay that is live; real money in test mode is kept', async () => {
+    const rig = new StripeRig();
+    expect(await rig.send(completed, session(), { livemode: false })).toBe(200);
+    expect(rig.store.payments.size).toBe(0);
+    rig.settings = rig.settings && { ...rig.settings, live: false };
+    await rig.send(completed, session({ payment_intent: 'pi_test' }), { livemode: false });
+    expect(rig.granted).toEqual(['acme pi_test 71']);
+    await rig.send(completed, session());
+    expect(rig.store.payments.get('pi_1')).toMatchObject({ state: 'parked', live: true });
+  });
+
+  test.each([
+    { amount_total: '1000' },
+    { amount_total: 10.5 },
+    { amount_total: -1000 },
+    { currency: 'USD' },
+    { payment_intent: 'pi 1#x' },
+    { payment_intent: undefined },
+  ])('of another form than documented is refused, so that Stripe keeps it: %o', async (changes) => {
+    const rig = new StripeRig();
+    expect(await rig.send(completed, session(changes))).toBe(400);
+    expect(rig.store.payments.size).toBe(0);
+  });
+});
+
+describe('refunds and disputes', () => {
+  test('take back at the rate of the payment, each once, whichever came first', async () => {
+    const rig = new StripeRig();
+    await rig.send('refund.created', refund());
+    await rig.send('charge.refunded', { id: 'ch_1', refunds: { data: [refund()] } });
+    expect(rig.granted).toEqual([]);
+    await rig.send(completed, session());
+    rig.settings = rig.settings && { ...rig.settings, rates: { usd: '9' } };
+    for (const type of ['refund.updated', 'charge.refund.updated']) await rig.send(type, refund());
+    await rig.send('refund.created', refund({ id: 're_2', amount: 600, status: 'pending' }));
+    expect(rig.granted).toEqual(['acme pi_1 71', 'acme re_1 -28.4', 'acme re_2 -42.6']);
+  });
+
+  test('that fail return, and one that failed before anything was known of it changes nothing', async () => {
+    const rig = new StripeRig();
+    await rig.send(completed, session());
+    await rig.send('refund.created', refund({ status: 'pending' }));
+    for (const type of ['refund.failed', 'refund.updated'])
+      await rig.send(type, refund({ status: 'failed' }));
+    await rig.send('refund.created', refund({ status: 'pending' }));
+    await rig.send('refund.failed', refund({ id: 're_2', status: 'failed' }));
+    await rig.send('refund.created', refund({ id: 're_2', status: 'pending' }));
+    expect(rig.granted).toEqual(['acme pi_1 71', 'acme re_1 -28.4', 'acme re_1-returned 28.4']);
+  });
+
+  test('a dispute takes the money when it opens, returns it when won, and an inquiry takes none', async () => {
+    const rig = new StripeRig();
+    await rig.send(completed, session());
+    await rig.send('charge.dispute.created', dispute({ id: 'dp_0', status: 'warning_needs_response' }));
+    await rig.send('charge.dispute.created', dispute());
+    await rig.send('charge.dispute.funds_withdrawn', dispute());
+    await rig.send('charge.dispute.closed', dispute({ status: 'won' }));
+    await rig.send('charge.dispute.created', dispute({ id: 'dp_2', amount: 300 }));
+    await rig.send('charge.dispute.closed', dispute({ id: 'dp_2', amount: 300, status: 'lost' }));
+    expect(rig.granted).toEqual([
+      'acme dp_1 -71',
+      'acme dp_1-returned 71',
+      'acme dp_2 -21.3',
+      'acme pi_1 71',
+    ]);
+  });
+
+  test('in another currency than the payment are not converted, but reported', async () => {
+    const rig = new StripeRig();
+    await rig.send(completed, session());
+    await rig.send('charge.dispute.created', dispute({ currency: 'eur' }));
+    expect(rig.granted).toEqual(['acme pi_1 71']);
+    expect(rig.counted).toEqual(['PaymentParked']);
+  });
+});
+
+test('events of one payment that come at once are all stored and answered with 200', async () => {
+  const rig = new StripeRig();
+  rig.store.disturb = () => Promise.resolve();
+  const refunds = ['re_1', 're_2', 're_3'].map((id) =>
+    rig.send('refund.created', refund({ id, amount: 100 })),
+  );
+  const statuses = await Promise.all([rig.send(completed, session()), rig.send(late, session()), ...refunds]);
+  expect(statuses).toEqual([200, 200, 200, 200, 200]);
+  expect(rig.granted).toEqual(['acme pi_1 71', 'acme re_1 -7.1', 'acme re_2 -7.1', 'acme re_3 -7.1']);
+});
+
+describe('the store', () => {
+  const down = async () => {
+    throw new StoreUnavailable('down');
+  };
+
+  test('does not answer: 503, so that Stripe sends the event again', async () => {
+    const rig = new StripeRig();
+    rig.store.disturb = down;
+    expect(await rig.send(completed, session())).toBe(503);
+    rig.store.disturb = undefined;
+    expect(await rig.send(completed, session())).toBe(200);
+    expect(rig.granted).toEqual(['acme pi_1 71']);
+  });
+
+  test('loses the reply to a write: granted once, and a parked payment is still reported', async () => {
+    for (const account of ['acme', 'gone']) {
+      const rig = new StripeRig();
+      let losses = 1;
+      rig.store.disturb = async (moment) => {
+        if (moment === 'after' && losses-- > 0) await down();
+      };
+      expect(await rig.send(completed, session({ client_reference_id: reference({ account }) }))).toBe(200);
+      expect(rig.granted).toEqual(account === 'acme' ? ['acme pi_1 71'] : []);
+      expect(rig.counted).toEqual(account === 'acme' ? [] : ['PaymentParked']);
+    }
+  });
+
+  test('has a row of grants under this id that somebody typed: theirs counts, and an operator hears of it', async () => {
+    const rig = new StripeRig();
+    rig.store.grants.set('acme pi_1', { account: 'acme', grant_id: 'pi_1', amount: 5_000_000_000n });
+    await rig.send('refund.created', refund());
+    expect(await rig.send(completed, session())).toBe(200);
+    expect(rig.granted).toEqual(['acme pi_1 5', 'acme re_1 -28.4']);
+    expect(rig.counted).toEqual(['PaymentParked']);
+  });
+});

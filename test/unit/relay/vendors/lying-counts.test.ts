@@ -1,0 +1,79 @@
+/** Upstreams that report other counts than they used: what is charged stays near the truth, and the row says why. */
+import { describe, expect, it } from 'vitest';
+import { lies } from '../../../../infra/local/vendors/lies.ts';
+import { byTokens } from '../../../support/billing-rig.ts';
+import type { Step } from '../../../support/core-rig.ts';
+import { BillingRig, small, yuan } from '../../../support/billing-rig.ts';
+import { data, delta, done, finish } from '../../../support/core-rig.ts';
+import { vendorModels, VendorRig, type VendorModel } from '../../../support/vendor-rig.ts';
+
+/** Words that every tokenizer and every estimate count alike, so that only the lie makes a difference. */
+const words = 'the cat sat on the mat and the dog ran to the red box so '.repeat(20);
+const outputTokensMax = 700;
+
+/** The double's counts without a lie, or the charged ones with it. */
+async function charged(model: VendorModel, stream: boolean, lie = 'none') {
+  const rig = new VendorRig([model], { charges: [byTokens] });
+  rig.core.quotas.grant('acme', 100n * yuan);
+  const content = `lie=${lie} ${words}`;
+  const body = { model: 'm', max_tokens: outputTokensMax, stream, messages: [{ role: 'user', content }] };
+  const answer = await rig.core.post(body);
+  expect([answer.status, rig.objections]).toEqual([200, []]);
+  const { last, spent = 0n } = rig.core.quotas.items.get('acme') ?? {};
+  return { last, spent: Number(spent), logged: rig.core.logged[0] };
+}
+
+const within = (share: number): boolean => share >= 0.7 && share <= 1.3;
+
+/** One for each place and shape of counts, and each framing. */
+const shapes = new Set([
+  'gpt-5.6',
+  'gpt-4.1',
+  'gemini-3-pro-preview',
+  'kimi-k2.6',
+  'claude-opus-5-5',
+  'us.anthropic.claude-opus-5-5-v1:0',
+]);
+
+const named = vendorModels.map((model) => [model.model, model] as const);
+
+describe.each(named)('%s', (_name, model) => {
+  it.each([true, false])('is believed when it is honest (stream: %s)', async (stream) => {
+    expect((await charged(model, stream)).last).toMatchObject({ estimated: false, flag: undefined });
+  });
+});
+
+describe.each(named.filter(([name]) => shapes.has(name)))('%s', (_name, model) => {
+  it('bills nothing far from the truth, whatever it says of its counts, and each lie is named', async () => {
+    const honest = await charged(model, true);
+    const wrong: unknown[] = [];
+    for (const [lie, { plausible = false }] of Object.entries(lies)) {
+      const { last, spent, logged } = await charged(model, true, lie);
+      const isNamed = last?.flag !== undefined && logged?.usage_implausible === true;
+      if (!within(spent / honest.spent) || isNamed === plausible)
+        wrong.push({ lie, share: spent / honest.spent, flag: last?.flag });
+    }
+    expect(wrong).toEqual([]);
+    expect(Object.keys(lies).length).toBeGreaterThan(40);
+  });
+});
+
+describe('counts of a cache', () => {
+  const flagOf = async (usage: object): Promise<unknown> => {
+    const steps: Step[] = [delta('a'), finish(), data({ choices: [], usage }), done];
+    const rig = new BillingRig().upstream({ steps }).granted(yuan);
+    await rig.call(small);
+    return [rig.item?.last?.flag, rig.item?.last?.cache];
+  };
+  const honest = { prompt_tokens: 7, completion_tokens: 2 };
+
+  it.each([8, 1e12, -1])('that cannot be are not used: %d of an input of 7', async (cached) => {
+    const usage = { ...honest, prompt_tokens_details: { cached_tokens: cached } };
+    expect(await flagOf(usage)).toEqual(['input:cache', undefined]);
+  });
+
+  it('that fit are used', async () => {
+    const usage = { ...honest, prompt_tokens_details: { cached_tokens: 7 } };
+    expect(await flagOf(usage)).toEqual([undefined, { cached_tokens: 7 }]);
+  });
+});

@@ -1,0 +1,279 @@
+import { describe, expect, it } from 'vitest';
+import { countsOfEvent } from '../../../shared/upstreams/dialects/chat/usage.ts';
+import { countsOf as messagesCounts } from '../../../shared/upstreams/dialects/messages/usage.ts';
+import { countsOf as responsesCounts } from '../../../shared/upstreams/dialects/responses/usage.ts';
+import { UsageCounts, type VendorCounts } from '../../../shared/upstreams/usage-counts.ts';
+import type { ReportedUsage } from '../../../shared/wire/chat-response.ts';
+
+const merged = (...counts: (VendorCounts | undefined)[]): ReportedUsage | undefined => {
+  const all = new UsageCounts();
+  for (const each of counts) all.push(each);
+  const { reported } = all;
+  return reported && (JSON.parse(JSON.stringify(reported)) as ReportedUsage);
+};
+const chat = (usage: object): VendorCounts | undefined => countsOfEvent({ choices: [], usage });
+
+describe('the usage of each vendor means the same', () => {
+  it.each<[string, (VendorCounts | undefined)[], ReportedUsage]>([
+    [
+      'OpenAI, chat completions: the prompt includes what was cached, the completion its reasoning',
+      [
+        chat({
+          prompt_tokens: 1200,
+          completion_tokens: 300,
+          total_tokens: 1500,
+          prompt_tokens_details: { cached_tokens: 1024, audio_tokens: 0 },
+          completion_tokens_details: { reasoning_tokens: 256, accepted_prediction_tokens: 0 },
+        }),
+      ],
+      { input: 1200, output: 300, cached: 1024, reasoning: 256 },
+    ],
+    [
+      'OpenAI, Responses: null while it runs, then the same under other names',
+      [
+        responsesCounts(null),
+        responsesCounts({
+          input_tokens: 100,
+          input_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 },
+          output_tokens: 20,
+          output_tokens_details: { reasoning_tokens: 8 },
+          total_tokens: 120,
+        }),
+      ],
+      { input: 100, output: 20, cached: 60, written: 30, reasoning: 8 },
+    ],
+    [
+      'Azure: as OpenAI, after chunks without usage',
+      [
+        countsOfEvent({ choices: [], prompt_filter_results: [] }),
+        countsOfEvent({ choices: [{ index: 0 }], usage: null }),
+        chat({
+          prompt_tokens: 9,
+          completion_tokens: 4,
+          total_tokens: 13,
+          prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+          completion_tokens_details: { reasoning_tokens: 0 },
+        }),
+      ],
+      { input: 9, output: 4, cached: 0, reasoning: 0 },
+    ],
+    [
+      'Anthropic: the input leaves out both parts of the cache, and comes in two events',
+      [
+        messagesCounts({
+          input_tokens: 21,
+          cache_creation_input_tokens: 188_086,
+          cache_read_input_tokens: 10,
+          cache_creation: { ephemeral_5m_input_tokens: 100_000, ephemeral_1h_input_tokens: 88_086 },
+          output_tokens: 1,
+        }),
+        messagesCounts({ output_tokens: 393, output_tokens_details: { thinking_tokens: 50 } }),
+      ],
+      { input: 188_117, output: 393, cached: 10, written: 188_086, writtenForHour: 88_086, reasoning: 50 },
+    ],
+    [
+      'Bedrock in server-sent events: as Anthropic, with zeros where it does not know yet',
+      [
+        messagesCounts({ input_tokens: 12, cache_read_input_tokens: 40, output_tokens: 1 }),
+        messagesCounts({ input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 30 }),
+      ],
+      { input: 52, output: 30, cached: 40 },
+    ],
+    [
+      'Bedrock in its own framing, with the counts of a compatible model',
+      [chat({ prompt_tokens: 70, completion_tokens: 12, total_tokens: 82 })],
+      { input: 70, output: 12 },
+    ],
+    [
+      'Gemini compatible: thinking is only in the total',
+      [chat({ prompt_tokens: 8, completion_tokens: 21, total_tokens: 529 })],
+      { input: 8, output: 521 },
+    ],
+    [
+      'DeepSeek: hits and misses, which together are the prompt',
+      [
+        chat({
+          prompt_tokens: 1000,
+          completion_tokens: 40,
+          total_tokens: 1040,
+          prompt_cache_hit_tokens: 896,
+          prompt_cache_miss_tokens: 104,
+          completion_tokens_details: { reasoning_tokens: 30 },
+        }),
+      ],
+      { input: 1000, output: 40, cached: 896, reasoning: 30 },
+    ],
+    [
+      'Kimi: in the first choice, with cached tokens beside the totals',
+      [
+        countsOfEvent({
+          choices: [
+            {
+              index: 0,
+              usage: { prompt_tokens: 19, completion_tokens: 21, total_tokens: 40, cached_tokens: 16 },
+            },
+          ],
+        }),
+      ],
+      { input: 19, output: 21, cached: 16 },
+    ],
+    [
+      'xAI: reasoning outside the completion, as its total shows',
+      [
+        chat({
+          prompt_tokens: 32,
+          completion_tokens: 9,
+          total_tokens: 135,
+          prompt_tokens_details: { cached_tokens: 6 },
+          completion_tokens_details: { reasoning_tokens: 94 },
+        }),
+      ],
+      { input: 32, output: 103, cached: 6, reasoning: 94 },
+    ],
+    [
+      'Mistral: plain counts, the details null',
+      [
+        chat({
+          prompt_tokens: 18,
+          completion_tokens: 7,
+          total_tokens: 25,
+          prompt_tokens_details: null,
+          prompt_audio_seconds: null,
+        }),
+      ],
+      { input: 18, output: 7 },
+    ],
+    [
+      'Groq: below x_groq, with times beside the counts',
+      [
+        countsOfEvent({
+          choices: [{ index: 0 }],
+          x_groq: {
+            id: 'r',
+            usage: { prompt_tokens: 24, completion_tokens: 377, total_tokens: 401, prompt_time: 0.009 },
+          },
+        }),
+      ],
+      { input: 24, output: 377 },
+    ],
+    [
+      'OpenRouter: writes to the cache in the details, and what it cost',
+      [
+        chat({
+          prompt_tokens: 10_339,
+          completion_tokens: 60,
+          total_tokens: 10_399,
+          cost: 0.004,
+          prompt_tokens_details: { cached_tokens: 10_318, cache_write_tokens: 21, audio_tokens: 0 },
+          completion_tokens_details: { reasoning_tokens: 0, image_tokens: 0 },
+        }),
+      ],
+      { input: 10_339, output: 60, cached: 10_318, written: 21, reasoning: 0 },
+    ],
+    [
+      'vLLM with counts that grow from chunk to chunk',
+      [
+        chat({ prompt_tokens: 11, completion_tokens: 1, total_tokens: 12 }),
+        chat({ prompt_tokens: 11, completion_tokens: 2, total_tokens: 13 }),
+        chat({ prompt_tokens: 11, completion_tokens: 8, total_tokens: 19, prompt_tokens_details: null }),
+      ],
+      { input: 11, output: 8 },
+    ],
+    [
+      'Ollama: plain counts',
+      [chat({ prompt_tokens: 26, completion_tokens: 298, total_tokens: 324 })],
+      { input: 26, output: 298 },
+    ],
+    [
+      "a gateway that gives Anthropic's counts in chat form, its total showing that the cache is beside the prompt",
+      [chat({ prompt_tokens: 100, completion_tokens: 5, total_tokens: 145, cache_read_input_tokens: 40 })],
+      { input: 140, output: 5, cached: 40 },
+    ],
+    [
+      'a gateway that counts the cache into the prompt and keeps the names',
+      [chat({ prompt_tokens: 100, completion_tokens: 5, total_tokens: 105, cache_read_input_tokens: 40 })],
+      { input: 100, output: 5, cached: 40 },
+    ],
+    [
+      'a gateway whose cache counts are larger than its prompt, so beside it',
+      [chat({ prompt_tokens: 10, completion_tokens: 1, cache_read_input_tokens: 400 })],
+      { input: 410, output: 1, cached: 400 },
+    ],
+    [
+      "a gateway with Anthropic's own shape",
+      [
+        chat({
+          input_tokens: 10,
+          output_tokens: 1,
+          cache_read_input_tokens: 4,
+          cache_creation_input_tokens: 2,
+        }),
+      ],
+      { input: 16, output: 1, cached: 4, written: 2 },
+    ],
+  ])('%s', (_vendor, counts, expected) => {
+    expect(merged(...counts)).toEqual(expected);
+  });
+});
+
+describe('a count', () => {
+  it.each<[string, object[], ReportedUsage | undefined]>([
+    ['that is absent is unknown', [{ prompt_tokens: 3 }], { input: 3 }],
+    ['that is null is unknown', [{ prompt_tokens: null, completion_tokens: 4 }], { output: 4 }],
+    ['that is a word is unknown', [{ prompt_tokens: 'many', completion_tokens: 4 }], { output: 4 }],
+    ['that is an object is unknown', [{ prompt_tokens: {}, completion_tokens: 4 }], { output: 4 }],
+    ['that is zero is known', [{ prompt_tokens: 0, completion_tokens: 0 }], { input: 0, output: 0 }],
+    [
+      'that is digits as text is known: writers of 64-bit integers send it so',
+      [{ prompt_tokens: '3', completion_tokens: '4' }],
+      { input: 3, output: 4 },
+    ],
+    [
+      'that is a fraction is rounded',
+      [{ prompt_tokens: 2.6, completion_tokens: 4 }],
+      { input: 3, output: 4 },
+    ],
+    [
+      'that is impossible stays so',
+      [{ prompt_tokens: -3, completion_tokens: 1e12 }],
+      { input: -3, output: 1e12 },
+    ],
+    [
+      'that is not a number is impossible',
+      [{ prompt_tokens: NaN, completion_tokens: 4 }],
+      { input: -1, output: 4 },
+    ],
+    ['of the output is in the total', [{ prompt_tokens: 3, total_tokens: 9 }], { input: 3, output: 6 }],
+    ['of the input is in the total', [{ completion_tokens: 3, total_tokens: 9 }], { input: 6, output: 3 }],
+    [
+      'of reasoning that is larger than the output is not in it',
+      [{ prompt_tokens: 3, completion_tokens: 4, completion_tokens_details: { reasoning_tokens: 10 } }],
+      { input: 3, output: 14, reasoning: 10 },
+    ],
+    [
+      'of reasoning inside the completion is not added',
+      [
+        {
+          prompt_tokens: 3,
+          completion_tokens: 14,
+          total_tokens: 17,
+          completion_tokens_details: { reasoning_tokens: 10 },
+        },
+      ],
+      { input: 3, output: 14, reasoning: 10 },
+    ],
+    [
+      'is the larger of what several events say, each for itself',
+      [
+        { prompt_tokens: 5, completion_tokens: 0, prompt_tokens_details: { cached_tokens: 2 } },
+        { prompt_tokens: 0, completion_tokens: 9, prompt_tokens_details: null },
+        { prompt_tokens: 4, completion_tokens: -1 },
+      ],
+      { input: 5, output: 9, cached: 2 },
+    ],
+    ['is none in an empty object', [{}], undefined],
+    ['is none where only a part of the input is known', [{ cached_tokens: 4 }], undefined],
+  ])('%s', (_case, usages, expected) => {
+    expect(merged(...usages.map(chat))).toEqual(expected);
+  });
+});
