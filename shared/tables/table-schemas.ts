@@ -42,6 +42,7 @@ export const tableSchemas = {
     indexes: [{ name: 'by_id', partitionKey: S('id') }],
     writtenBy: 'functions',
   },
+  payments: { partitionKey: S('id'), writtenBy: 'functions' },
   daily: {
     partitionKey: S('id'),
     sortKey: S('period'),
@@ -49,7 +50,6 @@ export const tableSchemas = {
     indexes: [{ name: 'by_day', partitionKey: S('day') }],
     writtenBy: 'functions',
   },
-  payments: { partitionKey: S('id'), writtenBy: 'functions' },
   runtime: { partitionKey: S('id'), ttl: 'expires', stream: 'KEYS_ONLY', writtenBy: 'functions' },
 } as const satisfies Record<string, TableSchema>;
 
