@@ -2,8 +2,8 @@
  * Consumes the table stream of `quotas`: writes the ledger row of every close and checks that the account
  * balances.
  */
-import { tableStreamHandler } from '../shared/adapters/table-streams/table-stream-handler.ts';
+import { tableStreamBatchHandler } from '../shared/adapters/table-streams/table-stream-handler.ts';
 import { quotaChangeOf } from '../shared/adapters/table-streams/table-stream-records.ts';
 import { ledgerJob } from './compose/ledger-job.ts';
 
-export const handler = tableStreamHandler(quotaChangeOf, ledgerJob());
+export const handler = tableStreamBatchHandler(quotaChangeOf, ledgerJob());

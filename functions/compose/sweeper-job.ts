@@ -1,5 +1,6 @@
 /** Closes reservations whose invocation can no longer be running, and counts the open ones. */
 import { backgroundClient, documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { dynamoOpenRegistry } from '../../shared/adapters/dynamodb/quotas/dynamo-open-registry.ts';
 import { dynamoQuotaScan } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-scan.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { readEnvironment, readSweepGraceSeconds } from '../../shared/adapters/system/environment.ts';
@@ -13,11 +14,13 @@ import { sweeper } from '../../shared/relay/background/sweeper.ts';
 export function sweeperJob(): () => Promise<void> {
   const { aws, stack, version } = readEnvironment();
   const metrics = backgroundMetrics(stack);
+  const client = backgroundClient(aws);
   const sweep = sweeper(
     {
       clock: systemClock,
       random: systemRandom,
-      scan: dynamoQuotaScan(backgroundClient(aws), stack),
+      registry: dynamoOpenRegistry(client, stack),
+      scan: dynamoQuotaScan(client, stack),
       quotas: dynamoQuotaStore(documentClient(aws), stack),
       metrics,
       log: jsonLog(version, requestMetrics(stack)),

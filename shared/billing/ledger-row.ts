@@ -37,6 +37,8 @@ export interface CloseRow extends CacheCounts {
   price: string;
   /** The plan slot that counts the call; undefined: none does. */
   plan_slot?: string | undefined;
+  /** The period of the key's budget that the call was held in. */
+  budget?: string | undefined;
   official?: true | undefined;
   /** Official calls: what the call would have cost. */
   cost?: NanoYuan | undefined;
@@ -61,6 +63,9 @@ export interface GrantLedgerRow {
   amount: NanoYuan;
   reason: string;
 }
+
+/** Ids of late charges: `late#<request id>`. They sort after every request id. */
+export const latePrefix = 'late#';
 
 /** Formats Unix seconds for the ledger: `2026-11-21T09:43:00Z`. */
 export const ledgerTime = (unixSeconds: number): string => isoTime(unixSeconds * 1000);
@@ -91,9 +96,6 @@ export function lateRow(
   return { ...row, id: latePrefix + closeRecord.id, charge: difference };
 }
 
-/** Ids of late charges: `late#<request id>`. They sort after every request id. */
-export const latePrefix = 'late#';
-
 function closeRow(account: string, entry: OpenEntry, closeRecord: CloseRecord): CloseRow {
   const counted = entry.slot !== '' && closeRecord.kind !== 'released';
   return {
@@ -113,6 +115,7 @@ function closeRow(account: string, entry: OpenEntry, closeRecord: CloseRecord): 
     end: closeRecord.end,
     price: closeRecord.price ?? entry.price,
     plan_slot: counted ? entry.slot : undefined,
+    budget: entry.budget,
     official: entry.official ? true : undefined,
     cost: closeRecord.cost,
     channel: closeRecord.channel,

@@ -1,4 +1,6 @@
-/** Port: reads account items, ledger rows and grants. Its only write closes a lost reservation. */
+/** Port: reads account items, ledger rows, their daily sums and grants. Writes repairs alone. */
+import type { DailyDifference } from '../billing/audit/daily-audit.ts';
+import type { DailySum } from '../billing/daily/daily-sums.ts';
 import type { WrittenGrant } from '../billing/grant.ts';
 import type { LedgerRow } from '../billing/ledger-row.ts';
 import type { WholeAccount } from '../billing/parts/whole.ts';
@@ -28,6 +30,12 @@ export interface LedgerReader {
   /** The row of a request of any account. */
   request(id: string): Promise<Reading<LedgerRow> | undefined>;
   grants(account?: string): AsyncIterable<WrittenGrant[]>;
+  /** The accounts of ledger rows, page by page, one for each row. Rows of the last second may be missing. */
+  ledgerAccounts(): AsyncIterable<string[]>;
+  /** The items of `daily` of days with this id, sorted by day. */
+  daily(id: string): AsyncIterable<Reading<DailySum>[]>;
+  /** Adds to an item of `daily` that is still as it was found. Returns whether it was. */
+  addToDaily(difference: DailyDifference): Promise<boolean>;
   /** Closes a reservation with the same conditional write as the relay. */
   close: QuotaStore['close'];
 }

@@ -43,6 +43,13 @@ export const tableSchemas = {
     writtenBy: 'functions',
   },
   payments: { partitionKey: S('id'), writtenBy: 'functions' },
+  daily: {
+    partitionKey: S('id'),
+    sortKey: S('period'),
+    ttl: 'expires',
+    indexes: [{ name: 'by_day', partitionKey: S('day') }],
+    writtenBy: 'functions',
+  },
   runtime: { partitionKey: S('id'), ttl: 'expires', stream: 'KEYS_ONLY', writtenBy: 'functions' },
 } as const satisfies Record<string, TableSchema>;
 

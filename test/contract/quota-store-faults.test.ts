@@ -7,6 +7,7 @@ import { Reservations } from '../../shared/relay/money/reservations.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
+import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { recordedLog, type RecordedLog } from '../unit/adapters/telemetry/recorded-log.ts';
 import { MemoryKeyCounters } from '../support/memory-key-counters.ts';
 import { openDynamoStore } from './quota-store-dynamo.ts';
@@ -91,12 +92,8 @@ const sweep = sweeper(
   {
     clock: { now: () => clock.now() + 3_600_000, sleep: (milliseconds) => clock.sleep(milliseconds) },
     random: { next: () => 0 },
-    scan: {
-      async *open() {
-        const found = await dynamo.read(account);
-        if (found) yield { account, read: () => found };
-      },
-    },
+    registry: noRegistry,
+    scan: scanOf(async () => (await dynamo.read(account).then((found) => found && [found])) ?? []),
     quotas: { close: (write) => dynamo.store.close(write) },
     metrics: { count: () => {} },
     log: recordedLog(),

@@ -1,3 +1,4 @@
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/dynamo-channel-health.ts';
 import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
@@ -14,19 +15,22 @@ const clock = new VirtualClock();
 const nowMs = clock.now();
 let emulator: Emulator;
 let health: Record<string, ChannelHealth>;
+let memory: MemoryIdempotency;
+let client: ReturnType<typeof documentClient>;
 let idempotency: Record<string, IdempotencyStore>;
 
 beforeAll(async () => {
   emulator = await startEmulator();
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const credentials = { accessKeyId: 'local', secretAccessKey: 'local' };
-  const client = documentClient({ region: 'us-east-1', credentials });
+  client = documentClient({ region: 'us-east-1', credentials });
   health = {
     memory: new MemoryHealth(),
     dynamodb: new DynamoChannelHealth({ client, clock, stack: 'relay', cooldowns: () => undefined }),
   };
+  memory = new MemoryIdempotency(clock);
   idempotency = {
-    memory: new MemoryIdempotency(clock),
+    memory,
     dynamodb: dynamoIdempotencyStore(client, clock, 'relay'),
   };
 });
@@ -78,10 +82,17 @@ describe.each(['memory', 'dynamodb'])('the idempotency store in %s', (kind) => {
     owner: 'o',
     idempotencyKey: key,
     requestId,
+    account: 'acme',
     body: { a: 1 },
     untilMs: nowMs + 60_000,
     ...more,
   });
+
+  const closed = async (id: string, closedAs: string, account = 'acme'): Promise<void> => {
+    memory.closed.set(`${account} ${id}`, closedAs);
+    const Item = { account: { S: account }, id: { S: id }, kind: { S: closedAs } };
+    await client.send(new PutItemCommand({ TableName: 'relay-ledger', Item }));
+  };
 
   it('gives a key to one of many', async () => {
     const claims = ['1', '2', '3', '4'].map((id) => store().claim(claim('k1', id)));
@@ -107,6 +118,34 @@ describe.each(['memory', 'dynamodb'])('the idempotency store in %s', (kind) => {
     expect((await store().claim(claim('k3', 'b'))).state).toBe('running');
     await store().finish(claim('k3', 'first'), true);
     expect((await store().claim(claim('k3', 'b'))).state).toBe('claimed');
+  });
+
+  it.each(['expired', 'released', 'cancelled'])(
+    'gives the key of a request whose call was %s meanwhile to one of many, with whatever body',
+    async (closedAs) => {
+      const [key, first] = [`swept ${closedAs}`, `first ${kind} ${closedAs}`];
+      await store().claim(claim(key, first));
+      await closed(first, closedAs, 'another account');
+      expect((await store().claim(claim(key, 'b'))).state).toBe('running');
+      await closed(first, closedAs);
+      const claims = ['c', 'd', 'e'].map(async (id) => store().claim(claim(key, id, { body: 2 })));
+      const states = (await Promise.all(claims)).map((reply) => reply.state);
+      expect(states.toSorted()).toEqual(['claimed', 'running', 'running']);
+      // The first one, if it lives after all, no longer has the key.
+      await store().finish(claim(key, first), true);
+      expect((await store().claim(claim(key, 'f', { body: 2 }))).state).toBe('running');
+    },
+  );
+
+  it('says of a request that was charged that it is completed, also when it could not say so itself', async () => {
+    const requestId = `first ${kind} charged`;
+    await store().claim(claim('charged', requestId));
+    await closed(requestId, 'settled');
+    expect(await store().claim(claim('charged', 'b'))).toEqual({ state: 'completed', requestId });
+    expect(await store().claim(claim('charged', 'b', { body: 2 }))).toEqual({
+      state: 'other_body',
+      requestId,
+    });
   });
 
   it('frees a key whose request can no longer be running', async () => {

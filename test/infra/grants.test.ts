@@ -143,21 +143,23 @@ describe('a function may do only what its description says', () => {
     expect(grantsOf('config')).toEqual(grants.toSorted());
   });
 
-  test('ledger puts ledger rows', () => {
+  test('ledger puts ledger rows and counts them', () => {
     const grants = [
       'Allow dynamodb:PutItem relay-test-ledger',
+      'Allow dynamodb:UpdateItem relay-test-daily',
       ...ownLogs('ledger'),
       ...streamGrants('quotas'),
     ];
     expect(grantsOf('ledger')).toEqual(grants.toSorted());
   });
 
-  test('grants reads and marks grants, puts ledger rows and adds to balances', () => {
+  test('grants reads and marks grants, puts and counts ledger rows and adds to balances', () => {
     const grants = [
       'Allow dynamodb:GetItem relay-test-ledger',
       'Allow dynamodb:GetItem relay-test-quotas',
       'Allow dynamodb:PutItem relay-test-ledger',
       'Allow dynamodb:Scan relay-test-grants',
+      'Allow dynamodb:UpdateItem relay-test-daily',
       'Allow dynamodb:UpdateItem relay-test-grants',
       'Allow dynamodb:UpdateItem relay-test-quotas',
       ...ownLogs('grants'),
@@ -166,9 +168,12 @@ describe('a function may do only what its description says', () => {
     expect(grantsOf('grants')).toEqual(grants.toSorted());
   });
 
-  test('sweeper reads and writes quotas', () => {
+  test('sweeper reads what is registered, and reads and writes quotas', () => {
     expect(grantsOf('sweeper')).toEqual([
+      'Allow dynamodb:BatchGetItem relay-test-quotas',
+      'Allow dynamodb:Query relay-test-daily',
       'Allow dynamodb:Scan relay-test-quotas',
+      'Allow dynamodb:UpdateItem relay-test-daily',
       'Allow dynamodb:UpdateItem relay-test-quotas',
       ...ownLogs('sweeper'),
     ]);

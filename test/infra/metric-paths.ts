@@ -1,5 +1,10 @@
 /** For each of the relay's metrics with an alarm: runs the relay's code that emits it. */
-import { PutItemCommand, type AttributeValue, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import {
+  DeleteItemCommand,
+  PutItemCommand,
+  type AttributeValue,
+  type DynamoDBClient,
+} from '@aws-sdk/client-dynamodb';
 import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
 import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
 import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/ledger/dynamo-payment-store.ts';
@@ -13,6 +18,7 @@ import { attributesOf } from '../contract/quota-store-dynamo.ts';
 import { entryOf, itemOf } from '../contract/quota-store-rig.ts';
 import { BillingRig, yuan } from '../support/billing-rig.ts';
 import { CoreRig, delta, done, finish, hello, usage } from '../support/core-rig.ts';
+import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { countedClient } from '../unit/adapters/dynamodb/store.ts';
 
@@ -45,6 +51,9 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
   ReservationPoisoned: async (client) => {
     const open = { M: { lost: { S: 'nonsense' } } };
     await put(client, 'quotas', { ...attributesOf(itemOf('acme', {})), open });
+    // As if the table had not been passed over for an hour.
+    const Key = { id: { S: 'sweep' }, period: { S: 'progress' } };
+    await client.send(new DeleteItemCommand({ TableName: 'relay-daily', Key }));
     return sweep();
   },
   ConservationBroken: () => ledger(attributesOf({ ...itemOf('acme', {}), available: 7n })),
@@ -188,11 +197,8 @@ async function unclosable(): Promise<void> {
     {
       clock,
       random: { next: () => 0.5 },
-      scan: {
-        async *open() {
-          yield await Promise.resolve({ account: 'acme', read: () => item });
-        },
-      },
+      registry: noRegistry,
+      scan: scanOf(async () => [item]),
       quotas: { close: () => Promise.reject(new Error('odd')) },
       metrics: { count: () => {} },
       log: functionLog(),

@@ -11,7 +11,12 @@ beforeAll(async () => {
   upstream = await startScriptedUpstream();
   stack = await startWatchedStack({
     environmentsMax: 2,
-    rows: [['channels', { id: 'once', endpoint: upstream.endpoint, models: ['once'], state: true }]],
+    functionEnvironment: { RELAY_SWEEP_GRACE: '0' },
+    rows: [
+      ['channels', { id: 'once', endpoint: upstream.endpoint, models: ['once'], state: true }],
+      ['charges', { id: 20, type: 'token-billing', models: ['once'], input: 0.001, output: 0.001 }],
+      ['settings', { name: 'limits', value: { request_seconds: 4 } }],
+    ],
   });
 });
 afterAll(async () => {
@@ -28,6 +33,14 @@ const post = (idempotencyKey: string, content = 'Hello') =>
     { model: 'once', messages: [{ role: 'user', content }] },
     { headers: { 'idempotency-key': idempotencyKey } },
   );
+function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It is dead already.
+  }
+}
+
 const idOf = ({ headers }: Response): string => headers.get('x-request-id') ?? '';
 
 /** A call that was answered and whose end is written down. */
@@ -79,6 +92,25 @@ describe('a request with an Idempotency-Key', () => {
     expect(first.status).toBe(200);
     await expectRefused(repeated, 409, 'request_in_progress', idOf(first));
     expect(upstream.requests).toHaveLength(1);
+  });
+
+  it('may be repeated once the sweeper closed the call of an environment that was killed', async () => {
+    const reached = upstream.nextRequest();
+    upstream.script(async (_call, reply) => reply.hang());
+    const killed = post('killed').catch(() => undefined);
+    await reached;
+    for (const pid of stack.chatProcesses()) killQuietly(pid);
+    await killed;
+    upstream.script(textStream('Hello there.'));
+    const statuses = new Set<number>();
+    for (;;) {
+      const { status } = await post('killed');
+      if (status === 200) break;
+      statuses.add(status);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      await stack.runSchedules();
+    }
+    expect([...statuses]).toEqual([409]);
   });
 
   it('may be repeated when the first one failed and cost nothing', async () => {

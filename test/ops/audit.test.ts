@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { auditLedger } from '../../shared/operate/ledger/audit-ledger.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 const first = idAt('2026-11-10T10:00:00Z');
@@ -111,6 +112,87 @@ describe('audit', () => {
         'unknown: grant first is not applied: not taken',
       ],
     });
+  });
+});
+
+describe('the audit of daily sums', () => {
+  const day = 'day#2026-11-10#gpt-4o';
+  const served = { channel: 'openai', promptTokens: 12, completionTokens: 40, charge: due };
+
+  it.each([
+    ['an account', 'account#acme', 2, 'daily account#acme day#2026-11-10#gpt-4o: calls 7, not 2'],
+    ['a channel', 'channel#openai', 1, 'daily channel#openai day#2026-11-10#gpt-4o: calls 7, not 1'],
+  ])(
+    'finds a sum of %s that is not that of the rows, and corrects it when asked to',
+    async (_of, id, calls, words) => {
+      await rig.grant('other', '1');
+      await rig.call('other', idAt('2026-11-10T11:30:00Z'), served);
+      const key = { id, period: day };
+      await rig.damage('daily', key, 'calls', 7);
+      const found = await audit();
+      expect(found.code).toBe(1);
+      expect(found.output).toContain(words);
+      const corrected = await audit('--rebuild-daily');
+      expect(corrected).toMatchObject({ code: 0 });
+      expect(corrected.errors).toContain('1 daily sums are corrected');
+      expect((await rig.row('daily', key))?.['calls']).toBe(calls);
+      expect((await audit()).code).toBe(0);
+    },
+  );
+
+  it('rebuilds sums of rows from before there were any', async () => {
+    await rig.call('acme', idAt('2026-11-10T11:30:00Z'), served);
+    const whole = await rig.row('daily', { id: 'account#acme', period: day });
+    for (const id of ['account#acme', 'channel#openai']) await rig.removeDaily(id, day);
+    expect((await audit()).output).toContain('calls 0, not 3');
+    expect((await audit('--rebuild-daily')).code).toBe(0);
+    expect(await rig.row('daily', { id: 'account#acme', period: day })).toEqual(whole);
+  });
+
+  it('leaves a day alone whose rows may still come', async () => {
+    await rig.call('acme', idAt(new Date(Date.now() - 60_000).toISOString()), served);
+    const today = new Date(Date.now() - 60_000).toISOString().slice(0, 10);
+    await rig.damage('daily', { id: 'account#acme', period: `day#${today}#gpt-4o` }, 'calls', 7);
+    expect((await audit()).code).toBe(0);
+  });
+});
+
+describe('an audit of many accounts', () => {
+  it('goes on from the account that is named, in order', async () => {
+    for (const name of ['b', 'c', 'd']) {
+      await rig.grant(name, '1');
+      await rig.damage('quotas', { account: name }, 'spent', 7);
+    }
+    const run = await audit('--from', 'c');
+    expect(run.output).not.toMatch(/^b:/m);
+    expect(run.output).toMatch(/^c: /m);
+    expect(run.output).toMatch(/^d: /m);
+    expect(run.errors).toContain('in 2 accounts');
+  });
+
+  it('that breaks off says where to go on', async () => {
+    const ports = await rig.ports();
+    await rig.grant('broken', '1');
+    const quota = async (account: string) =>
+      account === 'broken' ? Promise.reject(new Error('the network is down')) : ports.ledger.quota(account);
+    const progress = { rowsRead: () => {}, auditing: () => {}, waitingFor: () => {} };
+    const run = auditLedger({ ...ports, ledger: { ...ports.ledger, quota } }, { waitMs: 0 }, progress);
+    await expect(run).rejects.toThrow("the network is down; go on with --from 'broken'");
+  });
+
+  it('counts a row whose account has neither an item nor a grant', async () => {
+    await rig.put('ledger', {
+      account: 'nobody',
+      id: idAt('2026-11-10T11:00:00Z'),
+      at: '2026-11-10T11:00:00Z',
+      kind: 'released',
+      model: 'm',
+      key: '0123456789ab',
+      charge: 0,
+      reserved: 0,
+      price: '1:free',
+    });
+    expect((await audit()).output).toContain('nobody: ');
   });
 });
 

@@ -1,4 +1,4 @@
-import { GetItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DeleteItemCommand, GetItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import {
   DeleteCommand,
   DynamoDBDocumentClient,
@@ -16,7 +16,6 @@ import type { CloseRecord, OpenEntry, QuotaItem } from '../../shared/billing/quo
 import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import { grantApplier, type GrantApplier } from '../../shared/relay/background/grant-applier.ts';
 import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
-import type { QuotaChange } from '../../shared/relay/ports/stores/ledger-store.ts';
 import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
 import { timeText } from '../../shared/wire/request-id.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
@@ -34,7 +33,7 @@ export class LedgerRig {
   readonly #client: DynamoDBClient;
   readonly #documents: DynamoDBDocumentClient;
   readonly quotas: QuotaStore;
-  readonly #keepLedger: (change: QuotaChange) => Promise<void>;
+  readonly #keepLedger: ReturnType<typeof ledgerProjector>;
   readonly #grants: GrantApplier;
 
   private constructor(emulator: Emulator) {
@@ -47,9 +46,11 @@ export class LedgerRig {
       metrics: { count: () => undefined },
       log: { request: () => undefined, event: () => undefined, fault: () => undefined },
     };
-    this.#keepLedger = ledgerProjector({ ...ports, ledger: dynamoLedgerStore(this.#client, 'relay') });
     const grants = dynamoGrantStore(this.#client, 'relay');
-    this.#grants = grantApplier({ ...ports, clock, random: { next: () => 0.5 }, grants });
+    const random = { next: () => 0.5 };
+    const ledger = dynamoLedgerStore(this.#client, 'relay');
+    this.#keepLedger = ledgerProjector({ ...ports, clock, random, ledger });
+    this.#grants = grantApplier({ ...ports, clock, random, grants });
   }
 
   static async start(): Promise<LedgerRig> {
@@ -95,6 +96,11 @@ export class LedgerRig {
         ExpressionAttributeValues: { ':value': value },
       }),
     );
+  }
+
+  async removeDaily(id: string, period: string): Promise<void> {
+    const Key = { id: { S: id }, period: { S: period } };
+    await this.#client.send(new DeleteItemCommand({ TableName: 'relay-daily', Key }));
   }
 
   /** Applies what grants there are, as the relay's own function does. */
@@ -159,6 +165,6 @@ export class LedgerRig {
       releaseSlot: whole.kind === 'released',
       closeRecord: whole,
     });
-    await this.#keepLedger({ account, before, after: await this.item(account) });
+    await this.#keepLedger([{ item: account, account, before, after: await this.item(account) }]);
   }
 }

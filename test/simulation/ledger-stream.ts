@@ -1,4 +1,5 @@
 import type { CloseRow } from '../../shared/billing/ledger-row.ts';
+import { inTransactions } from '../../shared/billing/daily/daily-sums.ts';
 import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
 import type { QuotaChange } from '../../shared/relay/ports/stores/ledger-store.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
@@ -29,13 +30,18 @@ export class StoredLedger {
     this.#mutant = mutant;
   }
 
-  putIfAbsent(row: CloseRow): Promise<void> {
+  /** One transaction. */
+  putCounted(rows: readonly CloseRow[]): Promise<void> {
+    for (const row of rows) this.#putIfAbsent(row);
+    return Promise.resolve();
+  }
+
+  #putIfAbsent(row: CloseRow): void {
     const key = `${row.account} ${row.id}`;
     if (!this.rows.has(key) || this.#mutant === 'ledger_put_not_idempotent') {
       this.rows.set(key, row);
       this.sums.set(row.account, (this.sums.get(row.account) ?? 0n) + row.charge);
     }
-    return Promise.resolve();
   }
 }
 
@@ -80,19 +86,21 @@ export class LedgerStream {
     };
     if (this.#random.chance(0.2)) shard.position = Math.max(0, shard.position - this.#random.integer(1, 8));
     const keep = ledgerProjector({
-      ledger: { putIfAbsent: (row) => network.send(() => ledger.putIfAbsent(row)) },
+      clock: environment,
+      random: { next: () => this.#random.next() },
+      ledger: {
+        groups: (rows) => inTransactions(rows, this.#random.integer(5, 30)),
+        putCounted: (rows) => network.send(() => ledger.putCounted(rows)),
+        putUncounted: () => Promise.reject(new Error('no row is refused')),
+      },
       metrics,
       log,
     });
     const batch = shard.records.slice(shard.position, shard.position + this.#random.integer(1, batchMax));
-    try {
-      for (const change of batch) {
-        await keep(change);
-        shard.position += 1;
-      }
-    } catch {
-      // Comes again from the record that failed.
-    }
+    const outcomes = await keep(batch);
+    // Comes again from the record that failed.
+    const failed = outcomes.findIndex((outcome) => outcome !== undefined);
+    shard.position += failed < 0 ? batch.length : failed;
     shard.busy = false;
   }
 }

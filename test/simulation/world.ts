@@ -1,3 +1,4 @@
+import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
 import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/stores/store-errors.ts';
@@ -136,13 +137,15 @@ export class World {
       if (name === 'sweep_failed') failed = true;
       log.event(name, fields);
     };
-    async function* open() {
-      const items = await network.send(() => Promise.resolve([...quotas.items.values()]));
-      for (const item of items) if (item.open.size > 0) yield { account: item.account, read: () => item };
-    }
+    const scan = scanOf(() =>
+      network.send(() => Promise.resolve([...quotas.items.values()].filter(({ open }) => open.size > 0))),
+    );
     const grace = this.#mutant === 'early_sweep' ? -30 : graceSeconds;
-    const ports = { clock: environment, random, scan: { open }, quotas: networkedQuotas(quotas, network) };
-    const run = sweeper({ ...ports, metrics: this.#metrics, log: { ...log, event } }, grace);
+    const ports = { clock: environment, random, registry: noRegistry, scan };
+    const run = sweeper(
+      { ...ports, quotas: networkedQuotas(quotas, network), metrics: this.#metrics, log: { ...log, event } },
+      grace,
+    );
     this.watched(run().then(() => failed || this.#checkSwept(startedMs, startedSeconds - graceSeconds - 1)));
   }
 
@@ -180,9 +183,9 @@ export class World {
 
   #wrote(change: Change): void {
     this.watch.saw(change, this.scheduler.nowMs);
-    if (change.late) void this.ledger.putIfAbsent(change.late.row);
+    if (change.late) void this.ledger.putCounted([change.late.row]);
     const { account, before, after } = change;
-    this.stream.add({ account, before, after });
+    this.stream.add({ item: account, account, before, after });
   }
 
   #newServer(): Server {

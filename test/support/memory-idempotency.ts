@@ -9,6 +9,8 @@ const keptMs = 24 * 60 * 60 * 1000;
 
 /** The idempotency store in memory: passes the same contract suite as the DynamoDB adapter. */
 export class MemoryIdempotency implements IdempotencyStore {
+  /** The kinds of the ledger's rows, by account and request id. */
+  readonly closed = new Map<string, string>();
   readonly #clock: Clock;
   readonly #rows = new Map<string, IdempotencyClaim & { state: 'running' | 'completed'; atMs: number }>();
 
@@ -20,10 +22,14 @@ export class MemoryIdempotency implements IdempotencyStore {
     const key = `${claim.owner}\n${claim.idempotencyKey}`;
     const nowMs = this.#clock.now();
     const row = this.#rows.get(key);
-    const dead = row && (row.atMs + keptMs < nowMs || (row.state === 'running' && row.untilMs < nowMs));
+    const closed = row && this.closed.get(`${claim.account} ${row.requestId}`);
+    const crashed = row?.state === 'running' && closed !== undefined && closed !== 'settled';
+    const dead =
+      row && (crashed || row.atMs + keptMs < nowMs || (row.state === 'running' && row.untilMs < nowMs));
     if (row && !dead && row.requestId !== claim.requestId) {
       const same = JSON.stringify(row.body) === JSON.stringify(claim.body);
-      return { state: same ? row.state : 'other_body', requestId: row.requestId };
+      const state = closed === 'settled' ? 'completed' : row.state;
+      return { state: same ? state : 'other_body', requestId: row.requestId };
     }
     this.#rows.set(key, { ...claim, state: 'running', atMs: nowMs });
     return { state: 'claimed' };

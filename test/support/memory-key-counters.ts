@@ -1,4 +1,5 @@
-import type { BudgetUse, KeyCounters } from '../../shared/relay/ports/stores/key-counters.ts';
+import type { BudgetUse } from '../../shared/billing/budget-use.ts';
+import type { KeyCounters } from '../../shared/relay/ports/stores/key-counters.ts';
 
 /** The counters of keys in memory: pass the same contract suite as the DynamoDB adapter. */
 export class MemoryKeyCounters implements KeyCounters {

@@ -18,7 +18,7 @@ import {
 } from './print/ledger.ts';
 import { printRequest } from './print/requests.ts';
 import { parseList, parseNumber, parseTime, type JsonOption } from './terminal/option-values.ts';
-import { countProgress } from './terminal/progress.ts';
+import { countProgress, nameProgress } from './terminal/progress.ts';
 import type { Terminal } from './terminal/terminal.ts';
 import { readTextFile } from './terminal/text-files.ts';
 
@@ -43,6 +43,8 @@ interface SelectOptions extends LedgerFormat {
 interface AuditOptions extends JsonOption {
   account?: string;
   repair?: string;
+  from?: string;
+  rebuildDaily?: boolean;
   /** Seconds. */
   wait: number;
 }
@@ -90,6 +92,8 @@ export function addLedgerCommands(program: Command, { terminal, onTables }: Comm
     .command('audit')
     .description('add all accounts up again; exit code 1 when something does not fit')
     .option('--account <name>', 'only this account')
+    .option('--from <name>', 'only this account and those that sort after it, to go on where an audit ended')
+    .option('--rebuild-daily', 'correct daily sums of past days that are not those of the ledger rows')
     .option('--repair <file>', 'first write the closes of settle_lost log lines; - reads standard input')
     .option('--wait <seconds>', 'how long to wait for ledger rows that are on their way', parseNumber, 15)
     .option('--json', 'print JSON')
@@ -97,14 +101,14 @@ export function addLedgerCommands(program: Command, { terminal, onTables }: Comm
 }
 
 async function auditAndPrint(ports: OperatorPorts, terminal: Terminal, options: AuditOptions): Promise<void> {
-  const { account, repair, wait } = options;
+  const { account, from, rebuildDaily, repair, wait } = options;
   const unrepaired = repair === undefined ? [] : await repairAndPrint(ports, terminal, repair);
   const audit = await auditLedger(
     ports,
-    { account, waitMs: wait * 1000 },
+    { account, from, rebuildDaily, waitMs: wait * 1000 },
     {
       rowsRead: countProgress(terminal, 'ledger rows read'),
-      accountsAudited: countProgress(terminal, 'accounts audited'),
+      auditing: nameProgress(terminal, 'auditing', 'to go on later: --from'),
       waitingFor: (each) => terminal.remark(`${each}: waiting for ledger rows that may be on their way`),
     },
   );

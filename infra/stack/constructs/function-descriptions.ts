@@ -63,8 +63,9 @@ const answering = {
     accounts: ['GetItem'],
     // All parts of a busy account are read at once.
     quotas: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'],
-    // A settle that came after its reservation expired.
+    // A settle that came after its reservation expired, and whether the call of an Idempotency-Key was closed.
     ledger: ['GetItem', 'PutItem'],
+    daily: ['UpdateItem'],
   },
   readsChannelSecrets: true,
   sealsState: true,
@@ -124,12 +125,13 @@ const descriptions = {
     readsChannelSecrets: true,
   },
   ledger: {
-    purpose: 'Puts a ledger row for every reservation that was closed, and checks that the account balances',
+    purpose: 'Puts and counts a ledger row for every reservation that was closed, and registers open ones',
     timeoutSeconds: 60,
     memoryMegabytes: 256,
     // Retries for 12 hours, so that rows are late but not lost while DynamoDB is unavailable.
     streams: [{ table: 'quotas', recordsAtOnce: 100, retries: 100, maxAgeHours: 12, keepsFailures: true }],
-    tables: { ledger: ['PutItem'] },
+    // In `runtime`: the counters of budgets.
+    tables: { ledger: ['PutItem'], daily: ['UpdateItem'], runtime: ['UpdateItem'] },
     readsChannelSecrets: false,
   },
   grants: {
@@ -143,6 +145,7 @@ const descriptions = {
       grants: ['Scan', 'UpdateItem'],
       ledger: ['GetItem', 'PutItem'],
       quotas: ['GetItem', 'UpdateItem'],
+      daily: ['UpdateItem'],
     },
     readsChannelSecrets: false,
   },
@@ -151,7 +154,7 @@ const descriptions = {
     timeoutSeconds: 120,
     memoryMegabytes: 256,
     everyMinutes: 1,
-    tables: { quotas: ['Scan', 'UpdateItem'] },
+    tables: { quotas: ['BatchGetItem', 'Scan', 'UpdateItem'], daily: ['Query', 'UpdateItem'] },
     readsChannelSecrets: false,
   },
   alerts: {

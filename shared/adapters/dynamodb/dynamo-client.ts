@@ -81,13 +81,12 @@ export async function conditionalCall<Reply>(call: () => Promise<Reply>): Promis
 }
 
 /**
- * `conditions`: the positions of the writes whose condition did not hold. `refused`: their current items, where
- * asked for. `invalid`: a retry cannot succeed;
- * every other failed transaction may be retried.
+ * `refused`: the current items of the writes whose condition did not hold, `conditions` their positions in the
+ * transaction. `invalid`: a retry cannot succeed; every other failed transaction may be retried.
  */
 export type TransactionReply =
   | { done: true }
-  | { done: false; conditions: number[]; refused: Attributes[]; invalid: boolean; error: unknown };
+  | { done: false; refused: Attributes[]; conditions: number[]; invalid: boolean; error: unknown };
 
 /** Runs a transaction like `storeCall`. */
 export async function transactionCall(call: () => Promise<unknown>): Promise<TransactionReply> {
@@ -95,14 +94,14 @@ export async function transactionCall(call: () => Promise<unknown>): Promise<Tra
     await storeCall(call);
     return { done: true };
   } catch (error) {
-    if (isInvalid(error)) return { done: false, conditions: [], refused: [], invalid: true, error };
+    if (isInvalid(error)) return { done: false, refused: [], conditions: [], invalid: true, error };
     if (!(error instanceof TransactionCanceledException)) throw error;
     const reasons = error.CancellationReasons ?? [];
     return {
       done: false,
       error,
-      conditions: reasons.flatMap(({ Code }, index) => (Code === 'ConditionalCheckFailed' ? [index] : [])),
       refused: reasons.flatMap(({ Code, Item }) => (Code === 'ConditionalCheckFailed' && Item ? [Item] : [])),
+      conditions: reasons.flatMap(({ Code }, at) => (Code === 'ConditionalCheckFailed' ? [at] : [])),
       invalid: reasons.some(({ Code }) => Code === 'ValidationError'),
     };
   }

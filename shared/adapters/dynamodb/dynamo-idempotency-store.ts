@@ -3,10 +3,12 @@
  *
  *     absent --claim--> running --finish--> completed, or free when nothing was charged
  *                          |                    |
- *                        until               expires (24 h after the claim)
+ *        until, or closed by the sweeper     expires (24 h after the claim)
+ *
+ * The sweeper knows no claims. Its close has a ledger row, which is read when a running request has the key.
  */
 import { createHash } from 'node:crypto';
-import { PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { GetItemCommand, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type {
@@ -15,7 +17,7 @@ import type {
   IdempotencyStore,
 } from '../../relay/ports/stores/idempotency-store.ts';
 import type { Clock } from '../../relay/ports/clock.ts';
-import { conditionalCall } from './dynamo-client.ts';
+import { conditionalCall, storeCall } from './dynamo-client.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import type { Attributes } from './attributes.ts';
 
@@ -32,6 +34,9 @@ const isCrashed = '(#state = :running AND #until < :now)';
  */
 const isOwnClaim = '#request = :request';
 
+/** The ledger says that this request's call ended without an answer. */
+const isClosed = '(#state = :running AND #request = :first)';
+
 const mayClaim = [neverClaimed, isExpired, isFree, isCrashed, isOwnClaim].join(' OR ');
 
 export function dynamoIdempotencyStore(
@@ -40,40 +45,58 @@ export function dynamoIdempotencyStore(
   stack: string,
 ): IdempotencyStore {
   const TableName = physicalTableName(stack, 'runtime');
+
+  /** `closedId`: the request whose claim may be taken, because its call was closed. */
+  const put = async (claim: IdempotencyClaim, closedId?: string): Promise<ClaimReply> => {
+    const now = Math.floor(clock.now() / 1000);
+    const body = sha256(JSON.stringify(claim.body));
+    const until = Math.ceil(claim.untilMs / 1000);
+    const request = claim.requestId;
+    const row = { id: rowId(claim), request, body, state: 'running', until, expires: now + keptSeconds };
+    const command = new PutItemCommand({
+      TableName,
+      Item: marshall(row),
+      ConditionExpression: closedId === undefined ? mayClaim : `${mayClaim} OR ${isClosed}`,
+      ExpressionAttributeNames: {
+        '#expires': 'expires',
+        '#state': 'state',
+        '#until': 'until',
+        '#request': 'request',
+      },
+      ExpressionAttributeValues: marshall({
+        ':now': now,
+        ':free': 'free',
+        ':running': 'running',
+        ':request': request,
+        ...(closedId !== undefined && { ':first': closedId }),
+      }),
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    });
+    const reply = await conditionalCall(() => client.send(command));
+    if (reply.done) return { state: 'claimed' };
+    const requestId = reply.item?.['request']?.S ?? '';
+    if (closedId === undefined && isRunning(reply.item)) {
+      const kind = await closeKind(claim.account, requestId);
+      if (kind !== undefined && kind !== 'settled') return put(claim, requestId);
+      if (kind === 'settled') return takenReply({ ...reply.item, state: { S: 'completed' } }, body);
+    }
+    return takenReply(reply.item, body);
+  };
+
+  const closeKind = async (account: string, id: string): Promise<string | undefined> => {
+    const Key = marshall({ account, id });
+    const command = new GetItemCommand({
+      TableName: physicalTableName(stack, 'ledger'),
+      Key,
+      ConsistentRead: true,
+      ProjectionExpression: 'kind',
+    });
+    const { Item } = await storeCall(() => client.send(command));
+    return Item?.['kind']?.S;
+  };
+
   return {
-    async claim(claim) {
-      const now = Math.floor(clock.now() / 1000);
-      const body = sha256(JSON.stringify(claim.body));
-      const until = Math.ceil(claim.untilMs / 1000);
-      const request = claim.requestId;
-      const command = new PutItemCommand({
-        TableName,
-        Item: marshall({
-          id: rowId(claim),
-          request,
-          body,
-          state: 'running',
-          until,
-          expires: now + keptSeconds,
-        }),
-        ConditionExpression: mayClaim,
-        ExpressionAttributeNames: {
-          '#expires': 'expires',
-          '#state': 'state',
-          '#until': 'until',
-          '#request': 'request',
-        },
-        ExpressionAttributeValues: marshall({
-          ':now': now,
-          ':free': 'free',
-          ':running': 'running',
-          ':request': request,
-        }),
-        ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-      });
-      const reply = await conditionalCall(() => client.send(command));
-      return reply.done ? { state: 'claimed' } : takenReply(reply.item, body);
-    },
+    claim: (claim) => put(claim),
     async finish(claim, free) {
       const command = new UpdateItemCommand({
         TableName,
@@ -95,8 +118,10 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
 const rowId = ({ owner, idempotencyKey }: IdempotencyClaim): string =>
   `request#${sha256(`${owner}\n${idempotencyKey}`)}`;
 
+const isRunning = (item: Attributes | undefined): boolean => item?.['state']?.S === 'running';
+
 function takenReply(item: Attributes | undefined, body: string): ClaimReply {
   const requestId = item?.['request']?.S ?? '';
   if (item?.['body']?.S !== body) return { state: 'other_body', requestId };
-  return { state: item['state']?.S === 'running' ? 'running' : 'completed', requestId };
+  return { state: isRunning(item) ? 'running' : 'completed', requestId };
 }

@@ -60,6 +60,7 @@ export function closeRowOf(attributes: Attributes): CloseRow {
     end: attributes['end']?.S,
     price: text(attributes['price'], 'price'),
     plan_slot: attributes['plan_slot']?.S,
+    budget: attributes['budget']?.S,
     official: attributes['official']?.BOOL === true ? true : undefined,
     cost: attributes['cost'] && yuan(attributes['cost'], 'cost'),
     channel: attributes['channel']?.S,

@@ -7,17 +7,30 @@ import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent, Schedu
 import type { Log, MetricName, Metrics } from '../../relay/ports/telemetry.ts';
 import { Poisoned } from '../../relay/ports/stores/store-errors.ts';
 
+/** Why a change was not processed: Poisoned when it can never be, else it needs a retry. Undefined: it was. */
+export type TakeOutcome = Error | undefined;
+
+/** What the jobs of table streams have in common. */
+interface StreamJob {
+  /** The log event and the metric of a change that can never be processed. */
+  poisoned: { event: string; metric: MetricName };
+  log: Log;
+  metrics: Metrics;
+}
+
 /** A job that gets the changes of a table one at a time, in any order and possibly repeated. */
-export interface TableStreamJob<Change> {
+export interface TableStreamJob<Change> extends StreamJob {
   /**
    * Safe to repeat. Throws Poisoned for a change that can never be processed. Any other error requires a
    * retry.
    */
   take(change: Change): Promise<void>;
-  /** The log event and the metric of a change that can never be processed. */
-  poisoned: { event: string; metric: MetricName };
-  log: Log;
-  metrics: Metrics;
+}
+
+/** A job that gets the changes of a table in batches, in any order and possibly repeated. */
+export interface TableStreamBatchJob<Change> extends StreamJob {
+  /** Safe to repeat. Returns an outcome for each change. When it rejects, all of them need a retry. */
+  takeAll(changes: readonly Change[]): Promise<readonly TakeOutcome[]>;
 }
 
 /** Reads the change in a record. Undefined: the job ignores the record. Throws Poisoned. */
@@ -25,20 +38,45 @@ export type ReadRecord<Change> = (record: DynamoDBRecord) => Change | undefined;
 
 export type TableStreamHandler = (event: DynamoDBStreamEvent) => Promise<DynamoDBBatchResponse>;
 
-const atOnceMax = 10;
-
-export function tableStreamHandler<Change>(
+export const tableStreamHandler = <Change>(
   read: ReadRecord<Change>,
   job: TableStreamJob<Change>,
+): TableStreamHandler =>
+  tableStreamBatchHandler(read, { ...job, takeAll: eachAlone((change: Change) => job.take(change)) });
+
+export function tableStreamBatchHandler<Change>(
+  read: ReadRecord<Change>,
+  job: TableStreamBatchJob<Change>,
 ): TableStreamHandler {
   return async ({ Records }) => {
-    for (let start = 0; start < Records.length; start += atOnceMax) {
-      const group = Records.slice(start, start + atOnceMax);
-      const taken = await Promise.all(group.map((record) => take(read, job, record)));
-      const failed = group[taken.indexOf(false)];
-      if (failed) return { batchItemFailures: [{ itemIdentifier: sequenceOf(failed) }] };
+    const outcomes = await outcomesOf(read, job, Records);
+    for (const [at, record] of Records.entries()) {
+      const outcome = outcomes[at];
+      if (outcome instanceof Poisoned) reportPoisoned(job, record, outcome);
+      else if (outcome) {
+        job.log.fault(sequenceOf(record), outcome);
+        return { batchItemFailures: [{ itemIdentifier: sequenceOf(record) }] };
+      }
     }
     return { batchItemFailures: [] };
+  };
+}
+
+const atOnceMax = 10;
+
+/** Some at once, none after a change that needs a retry. */
+function eachAlone<Change>(take: (change: Change) => Promise<void>): TableStreamBatchJob<Change>['takeAll'] {
+  return async (changes) => {
+    const outcomes: TakeOutcome[] = [];
+    while (outcomes.length < changes.length) {
+      const group = changes.slice(outcomes.length, outcomes.length + atOnceMax);
+      outcomes.push(
+        ...(await Promise.all(group.map((change) => take(change).then(() => undefined, asError)))),
+      );
+      const failed = outcomes.find((outcome) => outcome && !(outcome instanceof Poisoned));
+      if (failed) outcomes.push(...changes.slice(outcomes.length).map(() => failed));
+    }
+    return outcomes;
   };
 }
 
@@ -48,25 +86,41 @@ export const streamOrSchedule =
   (event: DynamoDBStreamEvent | ScheduledEvent): Promise<DynamoDBBatchResponse | void> =>
     'Records' in event ? onRecords(event) : onSchedule();
 
-async function take<Change>(
+/** One outcome for each record, in order. */
+async function outcomesOf<Change>(
   read: ReadRecord<Change>,
-  job: TableStreamJob<Change>,
-  record: DynamoDBRecord,
-): Promise<boolean> {
-  try {
-    const change = read(record);
-    if (change !== undefined) await job.take(change);
-    return true;
-  } catch (error) {
-    if (!(error instanceof Poisoned)) {
-      job.log.fault(sequenceOf(record), error);
-      return false;
+  job: TableStreamBatchJob<Change>,
+  records: readonly DynamoDBRecord[],
+): Promise<TakeOutcome[]> {
+  const outcomes: TakeOutcome[] = [];
+  const changes: Change[] = [];
+  const places: number[] = [];
+  for (const [at, record] of records.entries()) {
+    try {
+      const change = read(record);
+      if (change === undefined) continue;
+      changes.push(change);
+      places.push(at);
+    } catch (error) {
+      outcomes[at] = asError(error);
     }
-    const { event, metric } = job.poisoned;
-    job.metrics.count(metric);
-    job.log.event(event, { ...keysOf(record), sequence: sequenceOf(record), problem: error.message });
-    return true;
   }
+  const taken = await job
+    .takeAll(changes)
+    .catch((error: unknown): TakeOutcome[] => changes.map(() => asError(error)));
+  for (const [index, at] of places.entries()) outcomes[at] = taken[index];
+  return outcomes;
+}
+
+const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
+
+function reportPoisoned(
+  { poisoned, metrics, log }: StreamJob,
+  record: DynamoDBRecord,
+  { message }: Poisoned,
+): void {
+  metrics.count(poisoned.metric);
+  log.event(poisoned.event, { ...keysOf(record), sequence: sequenceOf(record), problem: message });
 }
 
 const sequenceOf = (record: DynamoDBRecord): string => record.dynamodb?.SequenceNumber ?? '';

@@ -14,6 +14,7 @@ export function quotaChangeOf({ dynamodb }: DynamoDBRecord): QuotaChange {
   if (account === undefined) throw new Poisoned('quotas: a record without its key');
   const { OldImage, NewImage } = dynamodb ?? {};
   return {
+    item: account,
     account,
     before: OldImage && readQuota(OldImage as Attributes),
     after: NewImage && readQuota(NewImage as Attributes),

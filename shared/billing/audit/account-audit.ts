@@ -2,7 +2,7 @@
 import { formatYuan, parseYuan, type NanoYuan } from '../amount.ts';
 import { imbalances, type WholeAccount } from '../parts/whole.ts';
 import { imbalance, reservedOf } from '../quota-item.ts';
-import { type LedgerRow, ledgerTimeMs } from '../ledger-row.ts';
+import type { LedgerSums } from './ledger-sums.ts';
 import { grantLedgerId, type WrittenGrant } from '../grant.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 
@@ -12,14 +12,12 @@ export interface AccountRecords {
   /** The sums over the account's parts. */
   item: WholeAccount;
   readMs: number;
-  rows: LedgerRow[];
+  ledger: LedgerSums;
   grants: WrittenGrant[];
 }
 
 /** The sweeper closes every expired reservation within this time after its end. */
 const overdueMs = 10 * 60_000;
-/** The item may lack calls that began within this time before it was read, or later. */
-const doubtMs = 10_000;
 
 /** A sentence that describes a mismatch; false: no mismatch. */
 type Finding = string | false;
@@ -52,7 +50,7 @@ function balanceFindings({ item }: AccountRecords): Finding[] {
  */
 function ledgerFindings(records: AccountRecords): Finding[] {
   const { item } = records;
-  const [sure, all] = [sumsOf(sureRows(records)), sumsOf(closedRows(records))];
+  const { sure, all } = records.ledger;
   return [
     item.settled < sure.closes &&
       `${item.settled} reservations were closed, but the ledger has ${sure.closes} rows of closes`,
@@ -68,33 +66,11 @@ function ledgerFindings(records: AccountRecords): Finding[] {
  * closes twice, the second time with a charge of 0.
  */
 export function closesWithoutRow(records: AccountRecords): number {
-  return Math.max(0, records.item.settled - sumsOf(closedRows(records)).closes);
+  return Math.max(0, records.item.settled - records.ledger.all.closes);
 }
-
-/**
- * The rows whose reservation is closed in the item. Rows that were closed after the item was read are
- * excluded, because the item still lists them as open. An id with a tombstone counts as closed.
- */
-const closedRows = ({ item, rows }: AccountRecords): LedgerRow[] =>
-  rows.filter((row) => item.open.get(row.id)?.tombstone ?? true);
-
-const sureRows = (records: AccountRecords): LedgerRow[] =>
-  closedRows(records).filter((row) => ledgerTimeMs(row) < records.readMs - doubtMs);
 
 const isBetween = (value: NanoYuan, a: NanoYuan, b: NanoYuan): boolean =>
   a < b ? a <= value && value <= b : b <= value && value <= a;
-
-function sumsOf(rows: LedgerRow[]) {
-  const sums = { closes: 0, charged: 0n, granted: 0n };
-  for (const row of rows) {
-    if (row.kind === 'grant') sums.granted += row.amount;
-    else {
-      sums.closes += 1;
-      sums.charged += row.charge;
-    }
-  }
-  return sums;
-}
 
 const openFindings = ({ item, readMs }: AccountRecords): Finding[] =>
   [...item.open].map(
@@ -113,8 +89,8 @@ function countFindings(records: AccountRecords): Finding[] {
   });
   const ofSlots = [...item.plan].map(([slot, count]) => {
     const open = entries.filter((entry) => entry.slot === slot).length;
-    const sure = open + countedOn(slot, sureRows(records));
-    const all = open + countedOn(slot, closedRows(records));
+    const sure = open + (records.ledger.sure.slots.get(slot) ?? 0);
+    const all = open + (records.ledger.all.slots.get(slot) ?? 0);
     return (
       (count < sure || count > all) &&
       `the plan counts ${count} calls of ${slot}, but the ledger and open calls show ${all}`
@@ -123,13 +99,9 @@ function countFindings(records: AccountRecords): Finding[] {
   return [...ofKeys, ...ofSlots];
 }
 
-const countedOn = (slot: string, rows: LedgerRow[]): number =>
-  rows.filter((row) => row.kind !== 'grant' && row.plan_slot === slot).length;
-
-function grantFindings({ rows, grants }: AccountRecords): Finding[] {
-  const booked = new Map(rows.flatMap((row) => (row.kind === 'grant' ? [[row.id, row.amount]] : [])));
+function grantFindings({ ledger, grants }: AccountRecords): Finding[] {
   return grants.map(({ grantId, amount, problem }) => {
-    const applied = booked.get(grantLedgerId(grantId));
+    const applied = ledger.grants.get(grantLedgerId(grantId));
     if (applied === undefined)
       return `grant ${grantId} is not applied: ${problem ?? 'no ledger row names it'}`;
     return (

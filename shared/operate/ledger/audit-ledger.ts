@@ -1,22 +1,35 @@
-/** View: compares every account's item with its grants and ledger rows. */
-import { auditAccount, closesWithoutRow, type AccountRecords } from '../../billing/audit/account-audit.ts';
+/**
+ * Compares every account's item with its grants, ledger rows and daily sums. Reads rows one after the other and
+ * keeps sums alone, so that any number of them needs the same memory.
+ */
+import { auditAccount, closesWithoutRow } from '../../billing/audit/account-audit.ts';
+import { DailyAudit } from '../../billing/audit/daily-audit.ts';
+import { LedgerSums } from '../../billing/audit/ledger-sums.ts';
 import { problemOf } from '../../billing/audit/recompute.ts';
+import { accountId, dayOf } from '../../billing/daily/daily-keys.ts';
 import type { LedgerRow } from '../../billing/ledger-row.ts';
 import { emptyQuota } from '../../billing/quota-item.ts';
+import { compareCodeUnits } from '../../wire/canonical-json.ts';
+import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
-import { readingsOf } from './select-rows.ts';
+import { auditDaily, readDaily, type DailyAuditing, type DailyOutcome } from './audit-daily.ts';
 
 export interface AuditInput {
   /** Audit only this account. */
   account?: string | undefined;
+  /** Audit only this account and those that sort after it: an audit that was interrupted goes on. */
+  from?: string | undefined;
   /** How long to wait for ledger rows that are not written yet. */
   waitMs: number;
+  /** Correct daily sums that are not those of the rows. */
+  rebuildDaily?: boolean | undefined;
 }
 
 export interface AuditProgress {
-  /** Called with the number of further ledger rows that were read to find accounts. */
+  /** Called with the number of further ledger rows that were read. */
   rowsRead: (count: number) => void;
-  accountsAudited: (count: number) => void;
+  /** Called before an account is audited: an audit that ends here can go on from there. */
+  auditing: (account: string) => void;
   /** Called before a repeated audit of an account with findings. */
   waitingFor: (account: string) => void;
 }
@@ -27,77 +40,133 @@ interface Seen {
   findings: string[];
   rows: number;
   closesWithoutRow: number;
+  /** How many daily sums were corrected. */
+  corrected: number;
 }
 
 export interface LedgerAudit extends Seen {
   accounts: number;
 }
 
+/** Rows of the stream come this late at most, so the sums of a day are final this long after its end. */
+const finalAfterMs = 13 * 60 * 60_000;
+
 export async function auditLedger(
   ports: OperatorPorts,
-  { account: only, waitMs }: AuditInput,
+  input: AuditInput,
   progress: AuditProgress,
 ): Promise<LedgerAudit> {
-  const untilMs = ports.clock.now() + waitMs;
-  const accounts = only === undefined ? await knownAccounts(ports, progress) : [only];
-  const seen: Seen[] = [];
+  const { account: only, from = '', waitMs, rebuildDaily = false } = input;
+  const startMs = ports.clock.now();
+  const daysBefore = new Date(startMs - finalAfterMs).toISOString().slice(0, 10);
+  const auditing = { daysBefore, rebuild: rebuildDaily };
+  const accounts = only === undefined ? await knownAccounts(ports, from, progress) : [only];
+  // The sums of channels are those of all accounts' rows.
+  const channels = only === undefined && from === '' ? dailyAudit(daysBefore, 'channel#') : undefined;
+  const seen: Seen = { findings: [], rows: 0, closesWithoutRow: 0, corrected: 0 };
   for (const account of accounts) {
-    seen.push(await auditUntil(ports, { account, untilMs }, progress));
-    progress.accountsAudited(1);
+    progress.auditing(account);
+    try {
+      addSeen(
+        seen,
+        await auditUntil(ports, { account, untilMs: startMs + waitMs, auditing, channels }, progress),
+      );
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Failure(`${why}; go on with --from '${account}'`);
+    }
   }
-  const sum = (pick: (each: Seen) => number): number => seen.reduce((all, each) => all + pick(each), 0);
-  return {
-    accounts: accounts.length,
-    rows: sum(({ rows }) => rows),
-    findings: seen.flatMap(({ findings }) => findings),
-    closesWithoutRow: sum((each) => each.closesWithoutRow),
-  };
+  for (const id of channels?.ids ?? [])
+    addSeen(seen, await auditDaily(ports, auditing, { id, audit: channels }));
+  return { accounts: accounts.length, ...seen };
 }
 
-/** Every account that has an item, a grant or a ledger row. */
-async function knownAccounts({ ledger }: OperatorPorts, { rowsRead }: AuditProgress): Promise<string[]> {
-  const items = await Array.fromAsync(ledger.accounts());
-  const grants = await Array.fromAsync(ledger.grants(), (page) => page.map(({ account }) => account));
-  const accounts = new Set([...items, ...grants].flat());
-  for await (const page of ledger.ledger({})) {
-    for (const reading of page) if ('row' in reading) accounts.add(reading.row.account);
+const dailyAudit = (daysBefore: string, prefix: string): DailyAudit =>
+  new DailyAudit((key) => key.id.startsWith(prefix) && (dayOf(key) ?? daysBefore) < daysBefore);
+
+function addSeen(all: Seen, more: Partial<Seen> & DailyOutcome): void {
+  all.findings.push(...more.findings);
+  all.rows += more.rows ?? 0;
+  all.closesWithoutRow += more.closesWithoutRow ?? 0;
+  all.corrected += more.corrected;
+}
+
+/** Every account that has an item, a grant or a ledger row, sorted. */
+async function knownAccounts(
+  { ledger }: OperatorPorts,
+  from: string,
+  { rowsRead }: AuditProgress,
+): Promise<string[]> {
+  const accounts = new Set<string>();
+  for await (const page of ledger.accounts()) for (const account of page) accounts.add(account);
+  for await (const page of ledger.grants()) for (const { account } of page) accounts.add(account);
+  for await (const page of ledger.ledgerAccounts()) {
+    for (const account of page) accounts.add(account);
     rowsRead(page.length);
   }
-  return [...accounts].toSorted();
+  return [...accounts].filter((account) => account >= from).toSorted(compareCodeUnits);
 }
 
 const pauseMs = 2000;
+
+interface AccountTask {
+  account: string;
+  untilMs: number;
+  auditing: DailyAuditing;
+  /** Takes the rows of the account, once. */
+  channels: DailyAudit | undefined;
+}
 
 /**
  * Repeats an audit with findings until the time is over, because ledger rows are written seconds after the
  * close.
  */
-async function auditUntil(
-  ports: OperatorPorts,
-  { account, untilMs }: { account: string; untilMs: number },
-  { waitingFor }: AuditProgress,
-): Promise<Seen> {
-  for (;;) {
-    const seen = await auditOnce(ports, account);
-    if (seen.findings.length === 0 || ports.clock.now() + pauseMs > untilMs) return seen;
-    waitingFor(account);
+async function auditUntil(ports: OperatorPorts, task: AccountTask, progress: AuditProgress): Promise<Seen> {
+  for (let channels = task.channels; ; channels = undefined) {
+    const seen = await auditOnce(ports, { ...task, channels }, progress);
+    if (seen.findings.length === 0 || ports.clock.now() + pauseMs > task.untilMs) return seen;
+    progress.waitingFor(task.account);
     await ports.clock.sleep(pauseMs);
   }
 }
 
-async function auditOnce({ ledger, clock }: OperatorPorts, account: string): Promise<Seen> {
+async function auditOnce(
+  ports: OperatorPorts,
+  { account, auditing, channels }: AccountTask,
+  { rowsRead }: AuditProgress,
+): Promise<Seen> {
+  const { ledger, clock } = ports;
   const readMs = clock.now();
   const reading = await ledger.quota(account);
-  if (reading && 'problem' in reading)
-    return { findings: [`${account}: ${reading.problem}`], rows: 0, closesWithoutRow: 0 };
-  const item = reading?.row ?? emptyQuota(account);
-  const { rows, problems } = readingsOf((await Array.fromAsync(ledger.ledger({ account }))).flat());
+  const item = reading && 'row' in reading ? reading.row : emptyQuota(account);
+  const findings = reading && 'problem' in reading ? [`${account}: ${reading.problem}`] : [];
+  const id = accountId(account);
+  // Before the rows: what is counted after this is found as a change when it is corrected.
+  const items = await readDaily(ports, id);
+  const sums = new LedgerSums(item, readMs);
+  const audit = dailyAudit(auditing.daysBefore, 'account#');
+  for await (const page of ledger.ledger({ account })) {
+    for (const each of page) {
+      if ('problem' in each) findings.push(`${each.key}: ${each.problem}`);
+      else {
+        sums.add(each.row);
+        audit.add(each.row);
+        channels?.add(each.row);
+        findings.push(...rowFinding(each.row));
+      }
+    }
+    rowsRead(page.length);
+  }
   const grants = (await Array.fromAsync(ledger.grants(account))).flat();
-  const records: AccountRecords = { account, item, readMs, rows, grants };
+  const records = { account, item, readMs, ledger: sums, grants };
+  // Nothing can be compared with an item that cannot be read.
+  if (!(reading && 'problem' in reading)) findings.push(...auditAccount(records));
+  const daily = await auditDaily(ports, auditing, { id, audit, items });
   return {
-    findings: [...problems, ...rows.flatMap(rowFinding), ...auditAccount(records)],
-    rows: rows.length,
+    findings: [...findings, ...daily.findings],
+    rows: sums.rows,
     closesWithoutRow: closesWithoutRow(records),
+    corrected: daily.corrected,
   };
 }
 

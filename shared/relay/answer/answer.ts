@@ -15,7 +15,7 @@ import type { HeldKey } from '../call/idempotency-claim.ts';
 import { asRefusal, Refusal, refusalResponse } from '../http/refusal.ts';
 import type { RelayResponse } from '../http/http.ts';
 import type { Bill } from '../money/bill.ts';
-import { servingFacts } from '../money/serving-facts.ts';
+import { servingFacts } from '../call/serving-facts.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { answerLine } from './log-line.ts';
 import { Meter, type Measure } from './meter.ts';

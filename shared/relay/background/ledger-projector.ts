@@ -1,35 +1,106 @@
-/** Converts each write on an account's item to the ledger row of the reservation that the write closed. */
+/**
+ * Converts writes on accounts' items to the ledger rows of the reservations that they closed, and counts the rows
+ * in `daily`.
+ */
 import { type QuotaChange, type LedgerStore } from '../ports/stores/ledger-store.ts';
 import { formatYuan } from '../../billing/amount.ts';
 import { closeRowBetween, type CloseRow } from '../../billing/ledger-row.ts';
 import { imbalance } from '../../billing/quota-item.ts';
+import { Backoff } from '../money/backoff.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Random } from '../ports/ids.ts';
 import type { Metrics, Log } from '../ports/telemetry.ts';
 import { Poisoned } from '../ports/stores/store-errors.ts';
 
 export interface LedgerProjectorPorts {
+  clock: Clock;
+  random: Random;
   ledger: LedgerStore;
   metrics: Metrics;
   log: Log;
 }
 
+/** Transactions of other shards of the stream may count in the same items. */
+const putBudgetMs = 5_000;
+
+/** Why a change was not projected: Poisoned when it can never give a row, else it needs a retry. */
+type Outcome = Error | undefined;
+
 /**
- * Accepts changes in any order and repeatedly. Also checks that the item's amounts balance. Rejects with
- * Poisoned when the change can never give a row, otherwise with the store's error: the change then needs a
- * retry.
+ * Accepts changes in any order and repeatedly. Also checks that the items' amounts balance. Returns an outcome for
+ * each change. Never rejects.
  */
-export function ledgerProjector(ports: LedgerProjectorPorts): (change: QuotaChange) => Promise<void> {
-  return async (change) => {
-    checkBalance(ports, change);
-    const row = rowOf(change);
-    if (row) await ports.ledger.putIfAbsent(row);
+export function ledgerProjector(
+  ports: LedgerProjectorPorts,
+): (changes: readonly QuotaChange[]) => Promise<Outcome[]> {
+  return async (changes) => {
+    const results = changes.map((change) => {
+      checkBalance(ports, change);
+      return rowOf(change);
+    });
+    const rows = results.flatMap((result) => (result && 'row' in result ? [result.row] : []));
+    const failures = await putAll(ports, rows);
+    return results.map((result) =>
+      result && 'row' in result ? failures.get(nameOf(result.row)) : result?.poisoned,
+    );
   };
 }
 
-function rowOf({ before, after }: QuotaChange): CloseRow | undefined {
+/** The rows that were not put, by name. Stops at the first group that needs a retry: order is kept. */
+async function putAll(
+  ports: LedgerProjectorPorts,
+  rows: readonly CloseRow[],
+): Promise<ReadonlyMap<string, Error>> {
+  const failures = new Map<string, Error>();
+  let stopped: Error | undefined;
+  for (const group of ports.ledger.groups(rows)) {
+    try {
+      if (!stopped) await putGroup(ports, group, failures);
+    } catch (error) {
+      stopped = asError(error);
+    }
+    if (stopped) for (const row of group) failures.set(nameOf(row), stopped);
+  }
+  return failures;
+}
+
+/** A row that is refused for good must not block the others. */
+async function putGroup(
+  ports: LedgerProjectorPorts,
+  rows: readonly CloseRow[],
+  failures: Map<string, Error>,
+): Promise<void> {
   try {
-    return closeRowBetween(before, after);
+    await new Backoff(ports, putBudgetMs).until(() => ports.ledger.putCounted(rows));
   } catch (error) {
-    throw new Poisoned(error instanceof Error ? error.message : 'no row', { cause: error });
+    if (!(error instanceof Poisoned)) throw error;
+    const [row, ...others] = rows;
+    if (others.length > 0) for (const one of rows) await putGroup(ports, [one], failures);
+    else if (row) failures.set(nameOf(row), await putUncounted(ports, row));
+  }
+}
+
+/** Always poisoned, so that somebody looks: the row is missing, or missing in `daily`. */
+async function putUncounted({ ledger }: LedgerProjectorPorts, row: CloseRow): Promise<Poisoned> {
+  try {
+    await ledger.putUncounted(row);
+    return new Poisoned('daily: the sums do not take the row, which is in the ledger');
+  } catch (error) {
+    if (error instanceof Poisoned) return error;
+    throw error;
+  }
+}
+
+const nameOf = ({ account, id }: CloseRow): string => `${account}\u0000${id}`;
+
+const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
+
+function rowOf({ before, after }: QuotaChange): { row: CloseRow } | { poisoned: Poisoned } | undefined {
+  try {
+    const row = closeRowBetween(before, after);
+    return row && { row };
+  } catch (error) {
+    return { poisoned: new Poisoned(asError(error).message, { cause: error }) };
   }
 }
 

@@ -2,17 +2,26 @@
 import type { SweepResult, Log, Metrics } from '../ports/telemetry.ts';
 import { formatYuan } from '../../billing/amount.ts';
 import { closeExpired } from '../../billing/close-expired.ts';
-import type { QuotaItem } from '../../billing/quota-item.ts';
+import type { OpenEntry, QuotaItem } from '../../billing/quota-item.ts';
 import type { CloseWrite } from '../../billing/quota-writes.ts';
 import { Poisoned } from '../ports/stores/store-errors.ts';
 import { Backoff } from '../money/backoff.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/ids.ts';
-import type { QuotaStore, QuotaScan, ScannedQuota } from '../ports/stores/quota-store.ts';
+import { lookupOf } from './open-watch.ts';
+import type {
+  Lookup,
+  OpenRegistry,
+  QuotaScan,
+  QuotaStore,
+  ScannedQuota,
+  SweepProgress,
+} from '../ports/stores/quota-store.ts';
 
 export interface SweeperPorts {
   clock: Clock;
   random: Random;
+  registry: OpenRegistry;
   scan: QuotaScan;
   quotas: Pick<QuotaStore, 'close'>;
   metrics: Metrics;
@@ -21,24 +30,98 @@ export interface SweeperPorts {
 
 const closeBudgetMs = 2_000;
 
+/** The whole table is read this often, in case that a registration was lost. */
+const passEverySeconds = 60 * 60;
+/** Pages of one sweep, so that the sweep of a large table ends within its time. */
+const passPagesMax = 20;
+/** Registrations that were made while a sweep ran may be earlier than it. */
+const overlapSeconds = 10;
+
 /**
- * Returns a function that runs one sweep. A failed close is retried by the next sweep. An unreadable item is
- * skipped. Rejects when the scan fails.
+ * Returns a function that runs one sweep: of what is registered, and of some pages of the table while a pass over
+ * it is due. A failed close is retried by the next sweep. An unreadable item is skipped. Rejects when the store
+ * does not answer; the next sweep then begins where this one did.
  * @param graceSeconds how long after the end of its lease a reservation stays open
  */
 export function sweeper(ports: SweeperPorts, graceSeconds: number): () => Promise<SweepResult> {
   return async () => {
-    const result = { open: 0, expired: 0 };
-    for await (const scanned of ports.scan.open()) {
-      const item = readItem(ports, scanned);
-      if (!item) continue;
-      result.open += item.open.size;
-      for (const write of closeExpired(item, Math.floor(ports.clock.now() / 1000), graceSeconds))
-        if (await close(ports, write)) result.expired += 1;
-    }
-    result.open -= result.expired;
-    return result;
+    const nowSeconds = Math.floor(ports.clock.now() / 1000);
+    const sweep = new Sweep(ports, graceSeconds);
+    const dueSeconds = nowSeconds - graceSeconds;
+    const before = await ports.registry.progress();
+    if (before)
+      for await (const items of ports.registry.due(before.toSeconds, dueSeconds)) await sweep.lookAt(items);
+    const pass = await sweep.pass(nextPass(before, nowSeconds));
+    await ports.registry.register(sweep.lookups());
+    await ports.registry.keepProgress({ toSeconds: dueSeconds - overlapSeconds, ...pass });
+    return sweep.result();
   };
+}
+
+type Pass = Pick<SweepProgress, 'passBeganSeconds' | 'passAfter'>;
+
+/** `due`: pages are left, or it is time for another pass. */
+function nextPass(before: SweepProgress | undefined, nowSeconds: number): Pass & { due: boolean } {
+  if (before?.passAfter !== undefined) return { ...before, due: true };
+  const due = before === undefined || before.passBeganSeconds + passEverySeconds <= nowSeconds;
+  return { passBeganSeconds: due ? nowSeconds : before.passBeganSeconds, due };
+}
+
+/** One run of the sweeper. */
+class Sweep {
+  readonly #ports: SweeperPorts;
+  readonly #graceSeconds: number;
+  /** What stays open, by item. */
+  readonly #open = new Map<string, OpenEntry[]>();
+  #expired = 0;
+
+  constructor(ports: SweeperPorts, graceSeconds: number) {
+    this.#ports = ports;
+    this.#graceSeconds = graceSeconds;
+  }
+
+  async lookAt(items: readonly string[]): Promise<void> {
+    const unseen = [...new Set(items)].filter((item) => !this.#open.has(item));
+    for await (const scanned of this.#ports.scan.read(unseen)) await this.#expire(scanned);
+  }
+
+  async pass({ due, ...pass }: Pass & { due: boolean }): Promise<Pass> {
+    let after = pass.passAfter;
+    const pagesMax = due ? passPagesMax : 0;
+    for (let pages = 0; pages < pagesMax; pages += 1) {
+      const page = await this.#ports.scan.open(after);
+      for (const scanned of page.quotas) await this.#expire(scanned);
+      after = page.next;
+      if (after === undefined) break;
+    }
+    return { passBeganSeconds: pass.passBeganSeconds, passAfter: after };
+  }
+
+  /** When to look at the items again in which something stays open. */
+  lookups(): Lookup[] {
+    const nowSeconds = Math.floor(this.#ports.clock.now() / 1000);
+    return [...this.#open].flatMap(([item, entries]) =>
+      lookupOf(item, entries, nowSeconds - this.#graceSeconds),
+    );
+  }
+
+  result(): SweepResult {
+    const open = [...this.#open.values()].reduce((sum, entries) => sum + entries.length, 0);
+    return { open, expired: this.#expired };
+  }
+
+  async #expire(scanned: ScannedQuota): Promise<void> {
+    const item = readItem(this.#ports, scanned);
+    const open = new Map(item?.open);
+    const nowSeconds = Math.floor(this.#ports.clock.now() / 1000);
+    for (const write of item ? closeExpired(item, nowSeconds, this.#graceSeconds) : []) {
+      const closed = await close(this.#ports, write);
+      if (closed === 'closed') this.#expired += 1;
+      if (closed !== 'failed') open.delete(write.id);
+      if (typeof closed === 'object' && closed.left) open.set(write.id, closed.left);
+    }
+    this.#open.set(scanned.item, [...open.values()]);
+  }
 }
 
 function readItem(ports: SweeperPorts, scanned: ScannedQuota): QuotaItem | undefined {
@@ -52,19 +135,21 @@ function readItem(ports: SweeperPorts, scanned: ScannedQuota): QuotaItem | undef
   }
 }
 
-/** Returns whether this run closed the reservation. */
-async function close(ports: SweeperPorts, write: CloseWrite): Promise<boolean> {
+/** `left`: the entry as it is now, because the call renewed its lease after it was read; undefined: it was closed. */
+async function close(
+  ports: SweeperPorts,
+  write: CloseWrite,
+): Promise<'closed' | 'failed' | { left: OpenEntry | undefined }> {
   const { account, id, closeRecord } = write;
   try {
     const reply = await new Backoff(ports, closeBudgetMs).until(() => ports.quotas.close(write));
-    // Not done: the call closed it, or renewed its lease, after the scan.
-    if (!reply.done) return false;
+    if (!reply.done) return { left: reply.item?.open.get(id) };
     const charge = formatYuan(closeRecord.charge);
     ports.log.event('reservation_expired', { request_id: id, account, kind: closeRecord.kind, charge });
-    return true;
+    return 'closed';
   } catch (error) {
     ports.log.event('sweep_failed', { request_id: id, account });
     ports.log.fault(id, error);
-    return false;
+    return 'failed';
   }
 }

@@ -5,10 +5,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { Log } from '../ports/telemetry.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 
-/**
- * How long a killed invocation keeps its claim after its deadline; its reservation stays open for the same
- * time.
- */
+/** How long a killed invocation keeps its claim after its deadline, if it has no reservation that is swept. */
 const graceMs = 120_000;
 const keyPattern = /^[\x20-\x7e]{1,255}$/;
 
@@ -30,7 +27,8 @@ export async function claimIdempotencyKey(
   if (!keyPattern.test(header)) throw malformed();
   const { requestId } = call.identity;
   const untilMs = call.deadlineMs + graceMs;
-  const claim = { owner: call.key.hash, idempotencyKey: header, requestId, body, untilMs };
+  const { hash: owner, account } = call.key;
+  const claim = { owner, account, idempotencyKey: header, requestId, body, untilMs };
   const reply = await ports.idempotency.claim(claim);
   if (reply.state !== 'claimed') throw taken(reply.state, reply.requestId);
   return {

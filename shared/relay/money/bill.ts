@@ -14,7 +14,7 @@ import { reservationRequestOf, priceOfCall, type BillableCall } from './reservat
 import { rateHeaders } from './reserve-refusals.ts';
 import type { Reservation } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
-import type { ServingFacts } from './serving-facts.ts';
+import type { ServingFacts } from '../call/serving-facts.ts';
 import type { Clock } from '../ports/clock.ts';
 
 /** How a call ended, for its close record. */

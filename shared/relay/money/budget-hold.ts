@@ -4,7 +4,8 @@
  * two holds leaves the amount held until the period ends: a budget is never exceeded.
  */
 import type { NanoYuan } from '../../billing/amount.ts';
-import type { BudgetCounter, BudgetUse, KeyCounters } from '../ports/stores/key-counters.ts';
+import type { BudgetUse } from '../../billing/budget-use.ts';
+import type { BudgetCounter, KeyCounters } from '../ports/stores/key-counters.ts';
 import type { Backoff } from './backoff.ts';
 
 /** A key's budget in the period of a call. */

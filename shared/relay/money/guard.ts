@@ -28,6 +28,7 @@ export async function guard(ports: ReservationsPorts, reserve: GuardedReserve): 
         amount: 0n,
         input: 0n,
         slot: '',
+        budget: undefined,
         busy: false,
         tombstone: true,
       };

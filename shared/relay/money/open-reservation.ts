@@ -65,13 +65,15 @@ export const leaseMs = 60_000;
 /** A lease is renewed shortly before its end. */
 export const renewEveryMs = leaseMs - 2_000;
 
-/** The end of a lease that starts now, in Unix seconds. */
-export const leaseEnd = (nowMs: number): number => Math.ceil((nowMs + leaseMs) / 1000);
+/** The end of a lease that starts now, in Unix seconds. No call lives longer than its host. */
+export const leaseEnd = (nowMs: number, hostDeadlineMs: number): number =>
+  Math.ceil(Math.min(nowMs + leaseMs, hostDeadlineMs) / 1000);
 
 /** A settle must finish before the host kills the invocation, some seconds after the deadline. */
 const settleBudgetMs = 4_000;
 
-export const hostDeadlineOf = ({ deadlineMs }: ReservationRequest): number => deadlineMs + settleBudgetMs;
+export const hostDeadlineOf = ({ deadlineMs }: Pick<ReservationRequest, 'deadlineMs'>): number =>
+  deadlineMs + settleBudgetMs;
 
 /** A reserve under way, as seen by the code that only few of them need. */
 export interface ReserveUnderWay {
@@ -107,7 +109,7 @@ export interface ReserveTarget {
 
 /** The reserve of a payment on a part of the account. */
 export function reserveWriteOf(
-  { account, entry, budget }: ReservationRequest,
+  { account, entry, budget, deadlineMs }: ReservationRequest,
   { item, payment, need }: ReserveTarget,
   nowMs: number,
 ): ReserveWrite {
@@ -130,7 +132,7 @@ export function reserveWriteOf(
     id,
     entry: {
       ...entry,
-      until: leaseEnd(nowMs),
+      until: leaseEnd(nowMs, hostDeadlineOf({ deadlineMs })),
       amount: payment.amount,
       slot,
       budget: payment.amount > 0n ? budget?.counter.period : undefined,

@@ -72,7 +72,7 @@ export class Reservations {
         const reply = await backoff.until(async () =>
           signal.aborted
             ? { done: false }
-            : quotas.renew({ account, part, id, entry, until: leaseEnd(clock.now()) }),
+            : quotas.renew({ account, part, id, entry, until: leaseEnd(clock.now(), hostDeadlineMs) }),
         );
         // Closed by the sweeper: the settle finds that out.
         if (!reply.done) return;

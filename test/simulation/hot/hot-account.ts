@@ -1,3 +1,4 @@
+import { noRegistry, scanOf } from '../../support/whole-table.ts';
 import { MemoryKeyCounters } from '../../support/memory-key-counters.ts';
 import type { PlanSlot } from '../../../shared/billing/plans/plan-slots.ts';
 import { formatPrice, type Price } from '../../../shared/billing/price.ts';
@@ -238,11 +239,17 @@ export class HotAccount {
 
   async #sweep(): Promise<void> {
     const { clock, random, memory, partition } = this;
-    async function* open() {
-      for (const item of memory.items.values()) if (item.open.size > 0) yield { ...item, read: () => item };
-    }
+    const scan = scanOf(async () => [...memory.items.values()].filter(({ open }) => open.size > 0));
     const log = { request: () => {}, fault: () => {}, event: () => {} };
-    const ports = { clock, random, scan: { open }, quotas: partition, metrics: { count: () => {} }, log };
+    const ports = {
+      clock,
+      random,
+      registry: noRegistry,
+      scan,
+      quotas: partition,
+      metrics: { count: () => {} },
+      log,
+    };
     await sweeper(ports, 120)();
   }
 }

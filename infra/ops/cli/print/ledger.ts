@@ -116,13 +116,14 @@ export function printRepaired(terminal: Terminal, outcomes: LossOutcome[]): void
 
 /** Throws a Failure when there are findings. */
 export function printAudit(terminal: Terminal, audit: LedgerAudit, { json }: JsonOption): void {
-  const { accounts, rows, findings, closesWithoutRow } = audit;
-  if (json) terminal.printJson({ accounts, rows, findings, closes_without_row: closesWithoutRow });
+  const { accounts, rows, findings, closesWithoutRow, corrected } = audit;
+  if (json) terminal.printJson({ accounts, rows, findings, closes_without_row: closesWithoutRow, corrected });
   else findings.forEach(terminal.print);
   if (closesWithoutRow > 0)
     terminal.remark(
       `${closesWithoutRow} closes have no row of their own: guards of lost replies, which cost nothing`,
     );
+  if (corrected > 0) terminal.remark(`${corrected} daily sums are corrected`);
   const audited = `${accounts} accounts and ${rows} ledger rows`;
   if (findings.length > 0) throw new Failure(`${findings.length} findings in ${audited}`);
   if (!json) terminal.print(`${audited}: everything adds up.`);

@@ -14,3 +14,13 @@ export function countProgress(terminal: Terminal, what: string): (count: number)
     terminal.remark(`... ${total} ${what}`);
   };
 }
+
+/** @param what is done with what is named; `hint` comes before its name again */
+export function nameProgress(terminal: Terminal, what: string, hint: string): (name: string) => void {
+  let remarkedMs = performance.now();
+  return (name) => {
+    if (performance.now() - remarkedMs < everyMs) return;
+    remarkedMs = performance.now();
+    terminal.remark(`... ${what} ${name} (${hint} '${name}')`);
+  };
+}

@@ -21,6 +21,7 @@ import { partKey } from '../quotas/part-keys.ts';
 import { readUsedParts } from '../quotas/whole-account.ts';
 import { conditionalCall, storeCall, transactionCall } from '../dynamo-client.ts';
 import { readGrantImage } from './grant-attributes.ts';
+import { countInDaily } from '../daily-attributes.ts';
 import { ledgerAttributes } from '../ledger-attributes.ts';
 
 /**
@@ -50,7 +51,11 @@ export function dynamoGrantStore(client: DynamoDBClient, stack: string): GrantSt
         if (error instanceof Error && error.message.startsWith('quotas: ')) return undefined;
         throw error;
       });
-      const TransactItems = [putOnce(ledger, row), ...addToBalance(table.TableName, row, parts)];
+      const TransactItems = [
+        putOnce(ledger, row),
+        ...addToBalance(table.TableName, row, parts),
+        ...countInDaily(stack, [row]),
+      ];
       const reply = await transactionCall(() =>
         client.send(new TransactWriteItemsCommand({ TransactItems })),
       );

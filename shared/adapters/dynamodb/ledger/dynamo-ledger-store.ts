@@ -1,11 +1,19 @@
-/** Puts rows of `ledger`. Rows may arrive in any order and repeatedly. */
-import { PutItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+/** Puts rows of `ledger`, and counts them in `daily`. Rows may arrive in any order and repeatedly. */
+import {
+  PutItemCommand,
+  TransactWriteItemsCommand,
+  type DynamoDBClient,
+  type TransactWriteItem,
+} from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
+import { inTransactions } from '../../../billing/daily/daily-sums.ts';
 import type { CloseRow } from '../../../billing/ledger-row.ts';
 import type { LedgerStore } from '../../../relay/ports/stores/ledger-store.ts';
-import { Poisoned } from '../../../relay/ports/stores/store-errors.ts';
+import { Poisoned, StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
-import { conditionalCall, isInvalid } from '../dynamo-client.ts';
+import { conditionalCall, isInvalid, transactionCall } from '../dynamo-client.ts';
+import { countInBudgets } from '../budget-counter.ts';
+import { countInDaily } from '../daily-attributes.ts';
 import { ledgerAttributes } from '../ledger-attributes.ts';
 
 /**
@@ -20,19 +28,51 @@ import { ledgerAttributes } from '../ledger-attributes.ts';
 const isAbsent = 'attribute_not_exists(id)';
 const isTombstone = '#kind = :cancelled';
 
+/** DynamoDB's limit. */
+const writesMax = 100;
+
 export function dynamoLedgerStore(client: DynamoDBClient, stack: string): LedgerStore {
   const TableName = physicalTableName(stack, 'ledger');
+  const putOf = (row: CloseRow) => ({ TableName, Item: ledgerAttributes(row), ...unlessTaken(row) });
   return {
-    async putIfAbsent(row) {
-      const command = new PutItemCommand({ TableName, Item: ledgerAttributes(row), ...unlessTaken(row) });
+    groups: (rows) => inTransactions(distinct(rows), writesMax),
+    async putCounted(rows) {
+      let left = [...rows];
+      // Each turn drops a row that is taken, so that only rows that are put are counted.
+      while (left.length > 0) {
+        const puts = left.map((row): TransactWriteItem => ({ Put: putOf(row) }));
+        const TransactItems = [...puts, ...countInDaily(stack, left), ...countInBudgets(stack, left)];
+        const reply = await transactionCall(() =>
+          client.send(new TransactWriteItemsCommand({ TransactItems })),
+        );
+        if (reply.done) return;
+        if (reply.invalid) throw new Poisoned('ledger: the row is refused', { cause: reply.error });
+        const taken = new Set(reply.conditions);
+        if (taken.size === 0)
+          throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
+        left = left.filter((_row, at) => !taken.has(at));
+      }
+    },
+    async putUncounted(row) {
       try {
-        await conditionalCall(() => client.send(command));
+        await conditionalCall(() => client.send(new PutItemCommand(putOf(row))));
       } catch (error) {
         if (isInvalid(error)) throw new Poisoned('ledger: the row is refused', { cause: error });
         throw error;
       }
     },
   };
+}
+
+/** A transaction writes no item twice. */
+function distinct(rows: readonly CloseRow[]): CloseRow[] {
+  const byId = new Map<string, CloseRow>();
+  for (const row of rows) {
+    const name = `${row.account}\u0000${row.id}`;
+    const other = byId.get(name);
+    if (other === undefined || other.kind === 'cancelled') byId.set(name, row);
+  }
+  return [...byId.values()];
 }
 
 const unlessTaken = ({ kind }: CloseRow) =>

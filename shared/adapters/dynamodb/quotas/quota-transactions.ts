@@ -17,6 +17,8 @@ import { StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import type { Attributes } from '../attributes.ts';
 import { readAsOfOneMoment, transactionCall } from '../dynamo-client.ts';
+import { countInBudgets } from '../budget-counter.ts';
+import { countInDaily } from '../daily-attributes.ts';
 import { ledgerAttributes } from '../ledger-attributes.ts';
 import { partsItem } from '../account-parts.ts';
 import { partKey } from './part-keys.ts';
@@ -77,6 +79,8 @@ export function quotaTransactions(client: DynamoDBClient, stack: string): QuotaT
       await transact([
         { Update: { TableName, Key, ...lateExpression(difference, row) } },
         { Put: { TableName: ledger, Item: ledgerAttributes(row), ConditionExpression: isNotInLedger } },
+        ...countInDaily(stack, [row]),
+        ...countInBudgets(stack, [row]),
       ]);
     },
     async closedAs(account, id) {

@@ -2,31 +2,16 @@
 import { UpdateItemCommand, type UpdateItemCommandInput } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
-import type { BudgetCounter, BudgetUse, KeyCounters } from '../../../relay/ports/stores/key-counters.ts';
+import type { BudgetUse } from '../../../billing/budget-use.ts';
+import type { KeyCounters } from '../../../relay/ports/stores/key-counters.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import type { Attributes } from '../attributes.ts';
+import { budgetChange, budgetCounterId } from '../budget-counter.ts';
 import { attributesOn, conditionalCall, type ConditionalReply } from '../dynamo-client.ts';
 
 const minuteSeconds = 60;
 /** A minute's counter is kept a little longer, because clocks of environments differ. */
 const rateKeptSeconds = 5 * minuteSeconds;
-
-/** The key of a budget's counter. The projector of closes writes it too. */
-export const budgetCounterId = ({ key, period }: Pick<BudgetCounter, 'key' | 'period'>): string =>
-  `budget#${key}#${period}`;
-
-/** Adds to what is used, and to the number of calls that hold some. Creates the counter if there is none. */
-export const budgetChange = (
-  { expires }: Pick<BudgetCounter, 'expires'>,
-  { used, running }: BudgetUse,
-): Pick<
-  UpdateItemCommandInput,
-  'UpdateExpression' | 'ExpressionAttributeNames' | 'ExpressionAttributeValues'
-> => ({
-  UpdateExpression: 'ADD used :used, running :running SET #expires = :expires',
-  ExpressionAttributeNames: { '#expires': 'expires' },
-  ExpressionAttributeValues: marshall({ ':used': used, ':running': running, ':expires': expires }),
-});
 
 export function dynamoKeyCounters(documentClient: DynamoDBDocumentClient, stack: string): KeyCounters {
   // One try each: the reserve that needs the count repeats within its own time.
@@ -63,7 +48,7 @@ export function dynamoKeyCounters(documentClient: DynamoDBDocumentClient, stack:
       return reply.done ? Number(reply.reply['calls']?.N) : undefined;
     },
     async hold(counter, amount, most) {
-      const change = budgetChange(counter, { used: amount, running: 1 });
+      const change = budgetChange(counter.expires, { used: amount, running: 1 });
       const reply = await update(budgetCounterId(counter), {
         ...change,
         ConditionExpression: 'used <= :left OR (attribute_not_exists(used) AND :left >= :zero)',
@@ -75,7 +60,7 @@ export function dynamoKeyCounters(documentClient: DynamoDBDocumentClient, stack:
       return { done: reply.done, ...useOf(reply.done ? reply.reply : reply.item) };
     },
     async change(counter, by) {
-      await update(budgetCounterId(counter), budgetChange(counter, by));
+      await update(budgetCounterId(counter), budgetChange(counter.expires, by));
     },
   };
 }

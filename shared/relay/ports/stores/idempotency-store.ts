@@ -10,8 +10,8 @@ export type ClaimReply =
 
 export interface IdempotencyStore {
   /**
-   * Claims a key for a request if no other request holds it. After `untilMs` the key of a crashed request is
-   * free again.
+   * Claims a key for a request if no other request holds it. The key of a crashed request is free again once its
+   * call has a ledger row that says so, and after `untilMs` in any case.
    */
   claim(claim: IdempotencyClaim): Promise<ClaimReply>;
   /** Ends a claim: the key is then used, or free again if nothing was charged. */
@@ -23,6 +23,8 @@ export interface IdempotencyClaim {
   owner: string;
   idempotencyKey: string;
   requestId: string;
+  /** Of the API key: whose ledger has the call's row. */
+  account: string;
   body: unknown;
   /** From when on the request can no longer be running, in epoch milliseconds. */
   untilMs: number;

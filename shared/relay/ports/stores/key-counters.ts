@@ -3,6 +3,7 @@
  * item does not grow with its keys. The suite in `test/contract/key-counters.ts` defines the contract.
  */
 import type { NanoYuan } from '../../../billing/amount.ts';
+import type { BudgetUse } from '../../../billing/budget-use.ts';
 
 /** One period of one key's budget. */
 export interface BudgetCounter {
@@ -12,12 +13,6 @@ export interface BudgetCounter {
   period: string;
   /** Unix seconds: when the counter may be removed. */
   expires: number;
-}
-
-/** What is spent and held of a budget, and how many running calls hold some. */
-export interface BudgetUse {
-  used: NanoYuan;
-  running: number;
 }
 
 export interface KeyCounters {

@@ -3,15 +3,22 @@ import type { QuotaItem } from '../../../billing/quota-item.ts';
 import type { CloseRow } from '../../../billing/ledger-row.ts';
 
 export interface LedgerStore {
+  /** Rows in the groups that one `putCounted` takes, in order. */
+  groups(rows: readonly CloseRow[]): CloseRow[][];
   /**
-   * Puts the row unless its id already has one; replaces a row of kind `cancelled`. Safe to repeat and in any
-   * order. Throws Poisoned, or the store's error: a retry may then succeed.
+   * Puts the rows whose ids have none yet, or one of kind `cancelled`, and counts exactly these in `daily`, in one
+   * transaction. Safe to repeat and in any order. Throws Poisoned when the rows together are refused for good,
+   * otherwise the store's error: a retry may then succeed.
    */
-  putIfAbsent(row: CloseRow): Promise<void>;
+  putCounted(rows: readonly CloseRow[]): Promise<void>;
+  /** Puts a row that `daily` does not take, without counting it. Throws like `putCounted`. */
+  putUncounted(row: CloseRow): Promise<void>;
 }
 
 /** One write on an account's item, as the table stream of `quotas` reports it. */
 export interface QuotaChange {
+  /** The key of the item. */
+  item: string;
   account: string;
   before: QuotaItem | undefined;
   after: QuotaItem | undefined;

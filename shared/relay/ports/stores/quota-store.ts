@@ -54,11 +54,53 @@ export interface QuotaStore {
 
 /** An item of the scan, not yet parsed. */
 export interface ScannedQuota extends PartOfAccount {
+  /** The key of the item. */
+  item: string;
   /** Throws Poisoned. */
   read(): QuotaItem;
 }
 
+/** Reads current items. Rejects when the store does not answer. */
 export interface QuotaScan {
-  /** The current parts of all accounts with open reservations. Rejects when the store does not answer. */
-  open(): AsyncIterable<ScannedQuota>;
+  /** These items, without those that do not exist. */
+  read(items: readonly string[]): AsyncIterable<ScannedQuota>;
+  /** The items with open reservations on the page of the table after this key. */
+  open(after: string | undefined): Promise<QuotaPage>;
+}
+
+export interface QuotaPage {
+  quotas: ScannedQuota[];
+  /** The key after which the next page begins; undefined: this is the last one. */
+  next: string | undefined;
+}
+
+/** An item to look at. `atSeconds`: when the first of its reservations should have ended, in Unix seconds. */
+export interface Lookup {
+  /** The key of the item. */
+  item: string;
+  atSeconds: number;
+}
+
+/** How far sweeps came. */
+export interface SweepProgress {
+  /** Everything that was registered for earlier was looked at. */
+  toSeconds: number;
+  /** When the latest pass over the whole table began. */
+  passBeganSeconds: number;
+  /** The key of the item after which that pass goes on; undefined: it ended. */
+  passAfter?: string | undefined;
+}
+
+/**
+ * Remembers which items of `quotas` have open reservations and when somebody must look at them, so that a sweep
+ * reads these and not the table. Every method throws the store's error.
+ */
+export interface OpenRegistry {
+  /** Safe to repeat. */
+  register(lookups: readonly Lookup[]): Promise<void>;
+  /** The keys of items that are registered for this time, first and last second included. May repeat a key. */
+  due(fromSeconds: number, toSeconds: number): AsyncIterable<string[]>;
+  /** Undefined: no sweep has ended yet. */
+  progress(): Promise<SweepProgress | undefined>;
+  keepProgress(progress: SweepProgress): Promise<void>;
 }

@@ -24,7 +24,7 @@ describe('a change of an account is worth a look at its balance', () => {
     ['when a part that is low spends a step', item(500n, { spent: 7n }), item(499n, { spent: 8n }), true],
     ['not when such a part changes otherwise', item(500n), item(400n, { open: open(100n) }), false],
   ])('%s', (_, before, after, expected) => {
-    expect(isWorthALook({ account: 'a', before, after }, limit)).toBe(expected);
+    expect(isWorthALook({ item: 'a', account: 'a', before, after }, limit)).toBe(expected);
   });
 });
 

@@ -47,7 +47,7 @@ class World {
     else after.granted += change;
     this.items[part] = after;
     if (was >= limit && this.balance < limit) this.falls += 1;
-    return { account: before.account, before, after };
+    return { item: before.account, account: before.account, before, after };
   }
 
   /** The work begins later; its reply may be lost after it was done, or before. */

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { dynamoLedgerStore } from '../../../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import {
-  tableStreamHandler,
+  tableStreamBatchHandler,
   type TableStreamHandler,
 } from '../../../../shared/adapters/table-streams/table-stream-handler.ts';
 import { quotaChangeOf } from '../../../../shared/adapters/table-streams/table-stream-records.ts';
@@ -13,7 +13,7 @@ import type { CloseRecord, OpenEntry } from '../../../../shared/billing/quota-it
 import { ledgerProjector } from '../../../../shared/relay/background/ledger-projector.ts';
 import type { QuotaStore } from '../../../../shared/relay/ports/stores/quota-store.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
-import { FaultyDynamo } from '../../../contract/quota-store-faults.ts';
+import { FaultyDynamo, QuickClock } from '../../../contract/quota-store-faults.ts';
 import {
   closeOf,
   entryOf,
@@ -62,9 +62,10 @@ const put = (given: Parameters<typeof itemOf>[1]) =>
   client.send(new PutItemCommand({ TableName: 'relay-quotas', Item: attributesOf(itemOf(account, given)) }));
 
 function handlerOn(store: DynamoDBClient): TableStreamHandler {
-  const take = ledgerProjector({ ledger: dynamoLedgerStore(store, 'relay'), log, metrics });
+  const ports = { clock: new QuickClock(), random: { next: () => 0.5 }, log, metrics };
+  const takeAll = ledgerProjector({ ledger: dynamoLedgerStore(store, 'relay'), ...ports });
   const poisoned = { event: 'ledger_poisoned', metric: 'LedgerPoisoned' } as const;
-  return tableStreamHandler(quotaChangeOf, { take, poisoned, log, metrics });
+  return tableStreamBatchHandler(quotaChangeOf, { takeAll, poisoned, log, metrics });
 }
 
 const project = (records: DynamoDBRecord[]) => handlerOn(client)(eventOf(records));

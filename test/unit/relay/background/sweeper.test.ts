@@ -12,6 +12,7 @@ import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
 import { FaultyDynamo, QuickClock } from '../../../contract/quota-store-faults.ts';
 import { closeOf, entryOf, itemOf, now, slot } from '../../../contract/quota-store-rig.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { noRegistry } from '../../../support/whole-table.ts';
 import { recordedLog, type RecordedLog } from '../../adapters/telemetry/recorded-log.ts';
 import { countedMetrics, type CountedMetrics } from './ledger-stream.ts';
 
@@ -46,7 +47,8 @@ const storeOn = (own: DynamoDBClient): QuotaStore =>
 
 function sweep(quotas: Pick<QuotaStore, 'close'> = storeOn(client)): Promise<SweepResult> {
   const scan = dynamoQuotaScan(client, 'relay');
-  return sweeper({ clock, random: { next: () => 0.5 }, scan, quotas, metrics, log }, graceSeconds)();
+  const ports = { clock, random: { next: () => 0.5 }, registry: noRegistry, scan, quotas, metrics, log };
+  return sweeper(ports, graceSeconds)();
 }
 
 const overdue = (entry: Partial<OpenEntry> = {}): OpenEntry =>
@@ -184,7 +186,8 @@ describe('the sweeper', () => {
     await using away = new FaultyDynamo('http://127.0.0.1:1');
     away.otherwise = () => 'unsent';
     const scan = dynamoQuotaScan(away.client, 'relay');
-    const ports = { clock, random: { next: () => 0.5 }, scan, quotas: storeOn(client), metrics, log };
-    await expect(sweeper(ports, graceSeconds)()).rejects.toThrow('connection');
+    const stores = { registry: noRegistry, scan, quotas: storeOn(client) };
+    const ports = { clock, random: { next: () => 0.5 }, ...stores, metrics, log };
+    await expect(sweeper(ports, graceSeconds)()).rejects.toThrow('did not answer');
   });
 });

@@ -191,14 +191,19 @@ describe('a client that hangs up', () => {
 });
 
 describe('the close record of a call', () => {
-  it('names the last channel that was tried, its name of the model and the time to first content', async () => {
+  it('names the last channel that was tried, its name of the model, the time to first content and what it cost', async () => {
     const channels = [
       { id: 'down', priority: 1 },
-      { id: 'up', mapper: { m: 'upstream-m' } },
+      { id: 'up', mapper: { m: 'upstream-m' }, cost: { 'upstream-m': { input: 0.5, output: 1 } } },
     ];
     const rig = new BillingRig({ channels }).upstream({ steps: [500, reset] }, { steps: [250, ...hello] });
     await rig.granted(yuan).call(smallStream);
-    expect(rig.item?.last).toMatchObject({ channel: 'up', upstreamModel: 'upstream-m', firstContentMs: 750 });
+    expect(rig.item?.last).toMatchObject({
+      channel: 'up',
+      upstreamModel: 'upstream-m',
+      firstContentMs: 750,
+      bought: 5_500_000n,
+    });
   });
 
   it('names the channel and no first content when there was none', async () => {

@@ -3,7 +3,7 @@ import { boughtOf } from '../../billing/price-rule.ts';
 import type { TokenCounts } from '../../billing/price.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
 import { upstreamModel } from '../../upstreams/types/channel-request.ts';
-import type { DispatchReport } from '../call/dispatch-report.ts';
+import type { DispatchReport } from './dispatch-report.ts';
 
 export type ServingFacts = Pick<CloseRecord, 'channel' | 'upstreamModel' | 'firstContentMs' | 'bought'>;
 

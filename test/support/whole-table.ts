@@ -1,0 +1,24 @@
+import type { QuotaItem } from '../../shared/billing/quota-item.ts';
+import type { OpenRegistry, QuotaScan } from '../../shared/relay/ports/stores/quota-store.ts';
+
+/** A registry that remembers nothing, so that each sweep reads the whole table. */
+export const noRegistry: OpenRegistry = {
+  register: async () => {},
+  async *due() {},
+  progress: async () => undefined,
+  keepProgress: async () => {},
+};
+
+/** A table of one page. */
+export const scanOf = (items: () => Promise<QuotaItem[]>): QuotaScan => ({
+  async *read() {},
+  async open() {
+    const quotas = (await items()).map((item) => ({
+      item: `${item.account} ${item.part}`,
+      account: item.account,
+      part: item.part,
+      read: () => item,
+    }));
+    return { quotas, next: undefined };
+  },
+});

@@ -1,0 +1,144 @@
+import { describe, expect, it, test } from 'vitest';
+import { figuresOf, type DailyFigures } from '../../../../shared/billing/daily/daily-figures.ts';
+import { dailyKeys, dayOf, expiryOf } from '../../../../shared/billing/daily/daily-keys.ts';
+import { dailySums, inTransactions } from '../../../../shared/billing/daily/daily-sums.ts';
+import { firstContentBucket } from '../../../../shared/billing/daily/first-content.ts';
+import type { CloseRow, GrantLedgerRow } from '../../../../shared/billing/ledger-row.ts';
+import { timeText } from '../../../../shared/wire/request-id.ts';
+
+const idAt = (iso: string, end = '0'): string => timeText(Date.parse(iso)).padEnd(26, end);
+
+const row = (changes: Partial<CloseRow> = {}): CloseRow => ({
+  account: 'acme',
+  id: idAt('2026-11-21T23:59:50Z'),
+  at: '2026-11-22T00:00:10Z',
+  kind: 'settled',
+  model: 'm',
+  key: '0123456789ab',
+  charge: 7n,
+  reserved: 9n,
+  prompt_tokens: 10,
+  completion_tokens: 4,
+  end: 'completed',
+  price: '1:free',
+  ...changes,
+});
+const grant: GrantLedgerRow = {
+  account: 'acme',
+  id: 'grant#first',
+  at: '2026-11-22T01:00:00Z',
+  kind: 'grant',
+  amount: 5n,
+  reason: '',
+};
+
+describe('a row is counted', () => {
+  it('on the UTC day and in the hour in which its call began, for its account and its channel', () => {
+    expect(dailyKeys(row({ channel: 'openai', upstream_model: 'm-2026' }))).toEqual([
+      { id: 'account#acme', period: 'day#2026-11-21#m' },
+      { id: 'account#acme', period: 'hour#2026-11-21T23#m' },
+      { id: 'channel#openai', period: 'day#2026-11-21#m-2026' },
+      { id: 'channel#openai', period: 'hour#2026-11-21T23#m-2026' },
+    ]);
+  });
+
+  it('for its account alone when no channel was tried', () => {
+    expect(dailyKeys(row()).map(({ id }) => id)).toEqual(['account#acme', 'account#acme']);
+  });
+
+  it('nowhere when it is a tombstone’s', () => {
+    expect(dailyKeys(row({ kind: 'cancelled' }))).toEqual([]);
+  });
+
+  it('by the time of its application when it is a grant', () => {
+    expect(dailyKeys(grant)).toEqual([{ id: 'account#acme', period: 'day#2026-11-22#(grants)' }]);
+    expect(figuresOf(grant)).toEqual({ counts: { grants: 1 }, amounts: { granted: 5n } });
+  });
+
+  test('and an hour’s item goes three days later, a day’s never', () => {
+    const [day, hour] = dailyKeys(row());
+    expect(day && [dayOf(day), expiryOf(day)]).toEqual(['2026-11-21', undefined]);
+    expect(hour && [dayOf(hour), expiryOf(hour)]).toEqual([
+      undefined,
+      Date.parse('2026-11-24T23:00:00Z') / 1000,
+    ]);
+  });
+});
+
+describe('what is counted', () => {
+  it.each<[string, Partial<CloseRow>, DailyFigures['counts'], DailyFigures['amounts']]>([
+    ['calls and charges', {}, { calls: 1 }, { charged: 7n }],
+    [
+      'tokens by kind',
+      { cached_tokens: 6, cache_write_tokens: 2 },
+      { cached_tokens: 6, cache_write_tokens: 2 },
+      {},
+    ],
+    ['a failure of the upstream', { kind: 'released', end: 'failed' }, { failures: 1 }, {}],
+    ['a failure in the middle', { end: 'failed' }, { failures: 1 }, { charged: 7n }],
+    ['an expiry, as a failure', { kind: 'expired', end: undefined }, { failures: 1 }, {}],
+    ['a client that left, as no failure', { end: 'client_gone' }, { failures: 0 }, {}],
+    [
+      'what it cost, and the charges of such calls',
+      { bought: 3n },
+      { bought_calls: 1 },
+      { bought: 3n, bought_charged: 7n },
+    ],
+    ['a cost of nothing, as known', { bought: 0n }, { bought_calls: 1 }, { bought: 0n, bought_charged: 7n }],
+    ['an unknown cost, not at all', {}, { bought_calls: 0 }, { bought: 0n, bought_charged: 0n }],
+    ['calls on a plan', { plan_slot: 'chat@2026-11-05', charge: 0n }, { plan_calls: 1 }, { charged: 0n }],
+    [
+      'official calls',
+      { official: true, cost: 4n, charge: 0n },
+      { official_calls: 1 },
+      { official_cost: 4n },
+    ],
+    ['estimates and flags', { estimated: true, flag: 'too_low' }, { estimated: 1, flagged: 1 }, {}],
+    ['the time to first content', { first_content_ms: 501 }, { first_content_1000: 1 }, {}],
+    [
+      'the difference of a late settle, but no second call',
+      { id: `late#${row().id}`, end: 'failed' },
+      { calls: 0, failures: 0, prompt_tokens: 10 },
+      { charged: 7n },
+    ],
+  ])('%s', (_what, changes, counts, amounts) => {
+    expect(figuresOf(row(changes))).toMatchObject({ counts, amounts });
+  });
+
+  test.each([
+    [0, 'first_content_250'],
+    [250, 'first_content_250'],
+    [251, 'first_content_500'],
+    [64_000, 'first_content_64000'],
+    [64_001, 'first_content_more'],
+  ])('%i ms in the bucket %s', (milliseconds, bucket) => {
+    expect(firstContentBucket(milliseconds)).toBe(bucket);
+  });
+});
+
+describe('rows of one batch', () => {
+  it('are one sum for each item', () => {
+    const rows = [
+      row(),
+      row({ id: idAt('2026-11-21T23:00:00Z'), charge: 10n ** 20n }),
+      row({ model: 'other' }),
+    ];
+    const sums = dailySums([...rows, grant]);
+    expect(sums).toHaveLength(5);
+    const day = sums.find(({ key }) => key.period === 'day#2026-11-21#m');
+    expect(day?.figures).toEqual({
+      counts: { calls: 2, prompt_tokens: 20, completion_tokens: 8 },
+      amounts: { charged: 10n ** 20n + 7n },
+    });
+  });
+
+  it.each([100, 7, 5, 3])('stay in order, and in transactions of at most %i writes', (writesMax) => {
+    const rows = Array.from({ length: 60 }, (_, at) =>
+      row({ id: String(at).padStart(26, '0'), account: `account ${at % 9}`, channel: `channel ${at % 4}` }),
+    );
+    const groups = inTransactions(rows, writesMax);
+    expect(groups.flat()).toEqual(rows);
+    for (const group of groups)
+      if (group.length > 1) expect(group.length + dailySums(group).length).toBeLessThanOrEqual(writesMax);
+  });
+});

@@ -1,0 +1,182 @@
+/** The ledger's rows and the sums of `daily`: both or neither, each row once. */
+import { PutItemCommand, ScanCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dailySumOf } from '../../../../shared/adapters/dynamodb/daily-attributes.ts';
+import { dynamoGrantStore } from '../../../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
+import { dynamoLedgerStore } from '../../../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
+import { ledgerRowOf } from '../../../../shared/adapters/dynamodb/ledger-attributes.ts';
+import { dailySums, type DailySum } from '../../../../shared/billing/daily/daily-sums.ts';
+import { emptyQuota, type CloseRecord, type OpenEntry } from '../../../../shared/billing/quota-item.ts';
+import { ledgerProjector } from '../../../../shared/relay/background/ledger-projector.ts';
+import type { QuotaChange } from '../../../../shared/relay/ports/stores/ledger-store.ts';
+import { compareCodeUnits } from '../../../../shared/wire/canonical-json.ts';
+import { timeText } from '../../../../shared/wire/request-id.ts';
+import { FaultyDynamo, QuickClock } from '../../../contract/quota-store-faults.ts';
+import { entryOf } from '../../../contract/quota-store-rig.ts';
+import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { recordedLog } from '../../adapters/telemetry/recorded-log.ts';
+import { countedMetrics } from './ledger-stream.ts';
+
+let emulator: Emulator;
+let client: DynamoDBClient;
+let calls = 0;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  client = emulatorClient(emulator.endpoint);
+});
+afterAll(async () => {
+  client.destroy();
+  await emulator.stop();
+});
+
+const ports = () => ({
+  clock: new QuickClock(),
+  random: { next: () => 0.5 },
+  metrics: countedMetrics(),
+  log: recordedLog(),
+});
+const project = (changes: QuotaChange[], store = client) =>
+  ledgerProjector({ ...ports(), ledger: dynamoLedgerStore(store, 'relay') })(changes);
+
+/** A write that closed a call of its own. */
+function closing(
+  account: string,
+  { entry = {}, ...record }: Partial<CloseRecord> & { entry?: Partial<OpenEntry> } = {},
+): QuotaChange {
+  calls += 1;
+  const id = record.id ?? timeText(Date.parse('2026-11-21T10:00:00Z') + calls).padEnd(26, '0');
+  const last = { id, kind: 'settled', charge: 3n, at: 1_763_700_000, ...record } as const;
+  const after = { ...emptyQuota(account), last };
+  return {
+    item: account,
+    account,
+    before: { ...after, open: new Map([[id, entryOf({ amount: 0n, ...entry })]]) },
+    after,
+  };
+}
+
+async function all(table: string) {
+  const { Items = [] } = await client.send(new ScanCommand({ TableName: `relay-${table}` }));
+  return Items;
+}
+const rows = async () => (await all('ledger')).map(ledgerRowOf);
+
+/** The sums that are not those of the rows, whatever the rows are, and those that are missing. */
+async function wrongSums(): Promise<string[]> {
+  const found = new Set((await all('daily')).map(dailySumOf).map(textOf));
+  const wanted = new Set(dailySums(await rows()).map(textOf));
+  return [
+    ...[...found].filter((text) => !wanted.has(text)),
+    ...[...wanted].filter((text) => !found.has(text)),
+  ];
+}
+const textOf = ({ key, figures: { counts, amounts } }: DailySum): string =>
+  [
+    key.id,
+    key.period,
+    ...[counts, amounts].flatMap((of) => Object.entries(of).map(String).toSorted(compareCodeUnits)),
+  ].join(' ');
+
+const served = { channel: 'openai', upstreamModel: 'm-2026', firstContentMs: 300, bought: 10n ** 18n + 1n };
+
+describe('the sums', () => {
+  it('are those of the rows, also of more than one transaction takes', async () => {
+    const batch = Array.from({ length: 90 }, (_, at) => closing(`busy ${at % 30}`, at % 2 ? served : {}));
+    expect(await project(batch)).toEqual(batch.map(() => undefined));
+    expect(await rows()).toHaveLength(90);
+    expect(await wrongSums()).toEqual([]);
+  });
+
+  it('count a repeated record once, alone, in a batch, and beside new ones', async () => {
+    const first = closing('again', served);
+    const batch = [first, closing('again', served), first];
+    await project([first]);
+    await project(batch);
+    await project(batch.toReversed());
+    await project([...batch, closing('again', served)]);
+    expect(await wrongSums()).toEqual([]);
+  });
+
+  it('count a call once whose id is cancelled, before or after', async () => {
+    const settled = closing('stones', served);
+    const id = settled.after?.last?.id ?? '';
+    const stone = closing('stones', { id, kind: 'cancelled', charge: 0n, entry: { tombstone: true } });
+    const early = closing('stones');
+    const earlyStone = closing('stones', { id: early.after?.last?.id ?? '', kind: 'cancelled', charge: 0n });
+    await project([earlyStone, stone]);
+    await project([stone, settled, early]);
+    await project([earlyStone, settled]);
+    expect(await wrongSums()).toEqual([]);
+  });
+
+  it.each(['reply lost', 'TransactionCanceledException', 'ThrottlingException'] as const)(
+    'count a row once whose transaction met %s',
+    async (fault) => {
+      await using shaky = new FaultyDynamo(emulator.endpoint);
+      shaky.faults = [fault, fault, fault];
+      expect(await project([closing('shaky', served)], shaky.client)).toEqual([undefined]);
+      expect(await wrongSums()).toEqual([]);
+    },
+  );
+
+  it('count all of what functions that share items write at the same time', async () => {
+    const batches = Array.from({ length: 6 }, () => Array.from({ length: 4 }, () => closing('hot', served)));
+    await Promise.all(batches.map((batch) => project(batch)));
+    expect(await wrongSums()).toEqual([]);
+  });
+
+  it('count a grant with the transaction that applies it', async () => {
+    const grants = dynamoGrantStore(client, 'relay');
+    const at = '2026-11-21T10:00:00Z';
+    const grant = {
+      account: 'paying',
+      id: 'grant#1',
+      at,
+      kind: 'grant',
+      amount: 5n,
+      reason: 'paid',
+    } as const;
+    await grants.apply(grant);
+    await grants.apply(grant);
+    expect(await wrongSums()).toEqual([]);
+  });
+});
+
+describe('a batch', () => {
+  it('in which the store fails is repeated from there, and what came before is not', async () => {
+    await using shaky = new FaultyDynamo(emulator.endpoint);
+    const batch = Array.from({ length: 120 }, (_, at) => closing(`long ${at}`));
+    let sent = 0;
+    shaky.otherwise = () => ((sent += 1) > 1 ? 'unsent' : 'none');
+    const outcomes = await project(batch, shaky.client);
+    const failedAt = outcomes.findIndex((outcome) => outcome !== undefined);
+    expect(failedAt).toBeGreaterThan(0);
+    expect(outcomes.slice(failedAt).every((outcome) => outcome?.name === 'StoreUnavailable')).toBe(true);
+    expect(await wrongSums()).toEqual([]);
+    await project(batch.slice(failedAt));
+    expect(await wrongSums()).toEqual([]);
+  });
+
+  it('is not held up by a row that the store never takes', async () => {
+    const outcomes = await project([closing('good'), closing('bad', { id: '' }), closing('good')]);
+    expect(outcomes.map((outcome) => outcome?.name)).toEqual([undefined, 'Poisoned', undefined]);
+    expect(await wrongSums()).toEqual([]);
+  });
+
+  it('is not held up by sums that take no number: the row is kept, and the change is reported', async () => {
+    const change = closing('spoiled');
+    const spoiled = {
+      id: { S: 'account#spoiled' },
+      period: { S: 'day#2026-11-21#m' },
+      calls: { S: 'many' },
+    };
+    await client.send(new PutItemCommand({ TableName: 'relay-daily', Item: spoiled }));
+    const outcomes = await project([change, closing('good')]);
+    expect(outcomes.map((outcome) => outcome?.message)).toEqual([
+      'daily: the sums do not take the row, which is in the ledger',
+      undefined,
+    ]);
+    expect((await rows()).filter(({ account }) => account === 'spoiled')).toHaveLength(1);
+  });
+});

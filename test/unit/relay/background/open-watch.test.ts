@@ -1,0 +1,229 @@
+/** What is open is found by its registration, on the registry in the emulator, without a look at the table. */
+import { PutItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { dynamoOpenRegistry } from '../../../../shared/adapters/dynamodb/quotas/dynamo-open-registry.ts';
+import { dynamoQuotaScan } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-scan.ts';
+import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
+import { openWatch } from '../../../../shared/relay/background/open-watch.ts';
+import { sweeper } from '../../../../shared/relay/background/sweeper.ts';
+import type { QuotaChange } from '../../../../shared/relay/ports/stores/ledger-store.ts';
+import type { Lookup, OpenRegistry, QuotaScan } from '../../../../shared/relay/ports/stores/quota-store.ts';
+import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
+import { QuickClock } from '../../../contract/quota-store-faults.ts';
+import { entryOf, itemOf, now } from '../../../contract/quota-store-rig.ts';
+import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { recordedLog } from '../../adapters/telemetry/recorded-log.ts';
+import { countedMetrics } from './ledger-stream.ts';
+
+const graceSeconds = 120;
+const lease = 60;
+
+let emulator: Emulator;
+let client: DynamoDBClient;
+let clock: QuickClock;
+let registered: Lookup[];
+let registry: OpenRegistry;
+let read: string[];
+let pages: (string | undefined)[];
+let scan: QuotaScan;
+let watch: ReturnType<typeof openWatch>;
+
+beforeEach(async () => {
+  await emulator?.stop();
+  emulator = await startEmulator();
+  client = emulatorClient(emulator.endpoint);
+  clock = new QuickClock();
+  [registered, read, pages] = [[], [], []];
+  const stored = dynamoOpenRegistry(client, 'relay');
+  registry = {
+    ...stored,
+    register: async (lookups) => {
+      registered.push(...lookups);
+      await stored.register(lookups);
+    },
+  };
+  const table = dynamoQuotaScan(client, 'relay');
+  scan = {
+    read: (items) => {
+      read.push(...items);
+      return table.read(items);
+    },
+    open: (after) => {
+      pages.push(after);
+      return table.open(after);
+    },
+  };
+  watch = openWatch({ clock, registry }, graceSeconds);
+  // The first sweep passes over the table, which is empty.
+  await sweep();
+  pages = [];
+});
+afterAll(async () => emulator.stop());
+
+const pass = (seconds: number): void => void (clock.nowMs += seconds * 1000);
+const seconds = (): number => clock.now() / 1000;
+
+const quotas = () => dynamoQuotaStore(DynamoDBDocumentClient.from(client), 'relay');
+function sweep(more: { quotas?: ReturnType<typeof quotas> } = {}) {
+  const ports = { clock, random: { next: () => 0.5 }, registry, scan, quotas: quotas(), ...more };
+  return sweeper({ ...ports, metrics: countedMetrics(), log: recordedLog() }, graceSeconds)();
+}
+
+const openUntil = (...untils: number[]): QuotaItem['open'] =>
+  new Map(untils.map((until, at) => [`call ${at}`, entryOf({ until, amount: 10n, input: 3n })]));
+
+/** Writes the item. Its stream record, with its image, comes when the test hands it to `watch`. */
+async function put(account: string, open: QuotaItem['open']): Promise<QuotaChange & { after: QuotaItem }> {
+  const after = itemOf(account, { open });
+  await client.send(new PutItemCommand({ TableName: 'relay-quotas', Item: attributesOf(after) }));
+  return { item: account, account, before: undefined, after };
+}
+async function openIn(account: string): Promise<number> {
+  let size = 0;
+  for await (const item of dynamoQuotaScan(client, 'relay').read([account])) size = item.read().open.size;
+  return size;
+}
+
+describe('a sweep', () => {
+  it('closes what nobody came back for, and reads neither the table nor items that are not due', async () => {
+    await watch([await put('lost', openUntil(now + lease)), await put('later', openUntil(now + 900))]);
+    pass(lease + graceSeconds);
+    expect(await sweep()).toEqual({ open: 1, expired: 0 });
+    pass(6);
+    expect(await sweep()).toEqual({ open: 0, expired: 1 });
+    expect(await openIn('lost')).toBe(0);
+    expect(await openIn('later')).toBe(1);
+    expect(read).not.toContain('later');
+    expect(pages).toEqual([]);
+  });
+
+  it('looks again at what was renewed when it should end then', async () => {
+    await watch([await put('long', openUntil(now + lease))]);
+    await put('long', openUntil(now + 3 * lease));
+    pass(lease + graceSeconds);
+    await sweep();
+    expect(registered.at(-1)).toEqual({ item: 'long', atSeconds: now + 3 * lease });
+    pass(2 * lease + 1);
+    expect(await sweep()).toEqual({ open: 0, expired: 1 });
+  });
+
+  it('looks again at a close that failed', async () => {
+    await watch([await put('odd', openUntil(now + lease))]);
+    pass(lease + graceSeconds + 1);
+    const store = { ...quotas(), close: () => Promise.reject(new Error('odd')) };
+    expect(await sweep({ quotas: store })).toEqual({ open: 1, expired: 0 });
+    pass(60);
+    expect(await sweep()).toEqual({ open: 0, expired: 1 });
+  });
+
+  it('looks again at what was renewed between its read and its close', async () => {
+    await watch([await put('raced', openUntil(now + lease))]);
+    pass(lease + graceSeconds + 1);
+    const store = quotas();
+    const close: typeof store.close = async (write) => {
+      await put('raced', openUntil(seconds() + lease));
+      return store.close(write);
+    };
+    expect(await sweep({ quotas: { ...store, close } })).toEqual({ open: 1, expired: 0 });
+    pass(lease + graceSeconds + 1);
+    expect(await sweep()).toEqual({ open: 0, expired: 1 });
+  });
+
+  it('that fails is made up for by the next one', async () => {
+    await watch([await put('lost', openUntil(now + lease))]);
+    pass(lease + graceSeconds + 1);
+    const whole = registry;
+    registry = { ...whole, keepProgress: () => Promise.reject(new Error('died')) };
+    await expect(sweep()).rejects.toThrow('died');
+    registry = whole;
+    await put('lost', openUntil(now));
+    expect(await sweep()).toEqual({ open: 0, expired: 1 });
+  });
+
+  it('finds what a late stream registers after it should have ended', async () => {
+    const change = await put('late', openUntil(now + lease));
+    for (let minutes = 0; minutes < 10; minutes += 1) {
+      pass(60);
+      await sweep();
+    }
+    await watch([change]);
+    pass(60);
+    expect(await sweep()).toEqual({ open: 0, expired: 1 });
+  });
+
+  it('passes over the table each hour, in case that a registration was lost', async () => {
+    await put('unregistered', openUntil(now + lease));
+    pass(59 * 60);
+    expect(await sweep()).toEqual({ open: 0, expired: 0 });
+    pass(60);
+    expect(await sweep()).toEqual({ open: 0, expired: 1 });
+    expect(pages).toEqual([undefined]);
+  });
+
+  it('goes on with a long pass where the one before stopped', async () => {
+    pass(3600);
+    const table = scan;
+    const names = Array.from({ length: 45 }, (_, at) => `page ${at}`);
+    scan = {
+      ...table,
+      open: async (after) => {
+        pages.push(after);
+        return { quotas: [], next: names[after === undefined ? 0 : names.indexOf(after) + 1] };
+      },
+    };
+    for (let sweeps = 0; sweeps < 4; sweeps += 1) await sweep();
+    expect(pages).toEqual([undefined, ...names]);
+  });
+});
+
+describe('a registration', () => {
+  it('is made once for an item that goes on being busy, until its time has come', async () => {
+    for (let second = 0; second < lease + graceSeconds; second += 1) {
+      await watch([
+        {
+          item: 'busy',
+          account: 'busy',
+          before: undefined,
+          after: itemOf('busy', { open: openUntil(seconds() + lease) }),
+        },
+      ]);
+      pass(1);
+    }
+    expect(registered.map(({ atSeconds }) => atSeconds)).toEqual([now + lease, now + 175 + lease]);
+  });
+
+  it('is made anew for a reservation that ends before all others', async () => {
+    const image = (...untils: number[]) => ({
+      item: 'two',
+      account: 'two',
+      before: undefined,
+      after: itemOf('two', { open: openUntil(...untils) }),
+    });
+    await watch([image(now + 600)]);
+    await watch([image(now + 600, now + 30)]);
+    expect(registered.map(({ atSeconds }) => atSeconds)).toEqual([now + 600, now + 30]);
+  });
+
+  it('is not made for an item whose last image has nothing open', async () => {
+    const open = await put('quick', openUntil(now + lease));
+    const closed = { item: 'quick', account: 'quick', before: open.after, after: itemOf('quick', {}) };
+    await watch([open, closed]);
+    await watch([{ item: 'gone', account: 'gone', before: open.after, after: undefined }]);
+    expect(registered).toEqual([]);
+  });
+
+  it('of many items is read whole, each item once', async () => {
+    const names = Array.from({ length: 250 }, (_, at) => `many ${at}`);
+    await registry.register(names.map((item) => ({ item, atSeconds: now })));
+    await registry.register(names.slice(0, 100).map((item) => ({ item, atSeconds: now + 1 })));
+    const due = (await Array.fromAsync(registry.due(now, now + 1))).flat();
+    expect(new Set(due)).toEqual(new Set(names));
+    expect((await Array.fromAsync(registry.due(now + 1, now + 1))).flat()).toHaveLength(100);
+    expect((await Array.fromAsync(registry.due(now + 2, now + 60))).flat()).toEqual([]);
+    pass(graceSeconds + 2);
+    await sweep();
+    expect(read.toSorted()).toEqual(names.toSorted());
+  });
+});
