@@ -38,14 +38,16 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
   return {
     close: async (write) => explained(dynamoQuotaStore(store.documents, target.stack).close(write)),
     async quota(account) {
-      try {
-        const { TableName } = at('quotas');
-        const row = await explained(readWhole({ client, TableName }, account));
-        return row && { row };
-      } catch (error) {
-        if (!(error instanceof Error && error.message.startsWith('quotas: '))) throw error;
-        return { key: account, problem: error.message };
-      }
+      const { TableName } = at('quotas');
+      return explained(
+        readWhole({ client, TableName }, account).then(
+          (row) => row && { row },
+          (error: unknown) => {
+            if (!(error instanceof Error && error.message.startsWith('quotas: '))) throw error;
+            return { key: account, problem: error.message };
+          },
+        ),
+      );
     },
     async *accounts() {
       for await (const page of scan('quotas')) {
