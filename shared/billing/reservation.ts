@@ -125,3 +125,9 @@ export const isRefusal = (plan: Payment | ReserveRefusal): plan is ReserveRefusa
 /** The cost of the input alone. */
 export const inputCost = (price: Price, inputTokens: number): NanoYuan =>
   price.type === 'token-billing' ? divideHalfUp(price.input * BigInt(inputTokens), 1_000_000n) : 0n;
+
+/** What the balance is short of. */
+export const isForMoney = (
+  refusal: ReserveRefusal,
+): refusal is Extract<ReserveRefusal, { reason: 'quota' | 'reserved' }> =>
+  refusal.reason === 'quota' || refusal.reason === 'reserved';

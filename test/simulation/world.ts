@@ -16,6 +16,8 @@ import { Broken, hold, Watch } from './watch.ts';
 
 // Virtual time passes while a file is loaded.
 await Promise.all([
+  import('../../shared/relay/money/contended.ts'),
+  import('../../shared/relay/money/later-tries.ts'),
   import('../../shared/relay/money/elsewhere.ts'),
   import('../../shared/relay/money/guard.ts'),
   import('../../shared/relay/money/late-settle.ts'),

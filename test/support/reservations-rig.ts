@@ -12,6 +12,8 @@ import { VirtualClock } from './virtual-clock.ts';
 
 // Virtual time passes while a file is loaded.
 await Promise.all([
+  import('../../shared/relay/money/contended.ts'),
+  import('../../shared/relay/money/later-tries.ts'),
   import('../../shared/relay/money/elsewhere.ts'),
   import('../../shared/relay/money/guard.ts'),
   import('../../shared/relay/money/late-settle.ts'),

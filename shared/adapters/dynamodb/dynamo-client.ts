@@ -1,12 +1,8 @@
 /**
  * DynamoDB clients and the classification of their errors: unreachable, busy, invalid, or condition not met.
- * No other file of `shared` inspects these errors. The SDK itself reads `AWS_ENDPOINT_URL_DYNAMODB`.
+ * No file of `shared` but this one and `dynamo-transactions.ts` inspects these errors. The SDK itself reads `AWS_ENDPOINT_URL_DYNAMODB`.
  */
-import {
-  ConditionalCheckFailedException,
-  DynamoDBClient,
-  TransactionCanceledException,
-} from '@aws-sdk/client-dynamodb';
+import { ConditionalCheckFailedException, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { StoreUnavailable } from '../../relay/ports/stores/store-errors.ts';
 import type { AwsAccess } from '../system/environment.ts';
@@ -77,49 +73,6 @@ export async function conditionalCall<Reply>(call: () => Promise<Reply>): Promis
   } catch (error) {
     if (error instanceof ConditionalCheckFailedException) return { done: false, item: error.Item };
     throw storeError(error);
-  }
-}
-
-/**
- * `conditions`: the positions of the writes whose condition did not hold. `refused`: their current items, where
- * asked for. `invalid`: a retry cannot succeed;
- * every other failed transaction may be retried.
- */
-export type TransactionReply =
-  | { done: true }
-  | { done: false; conditions: number[]; refused: Attributes[]; invalid: boolean; error: unknown };
-
-/** Runs a transaction like `storeCall`. */
-export async function transactionCall(call: () => Promise<unknown>): Promise<TransactionReply> {
-  try {
-    await storeCall(call);
-    return { done: true };
-  } catch (error) {
-    if (isInvalid(error)) return { done: false, conditions: [], refused: [], invalid: true, error };
-    if (!(error instanceof TransactionCanceledException)) throw error;
-    const reasons = error.CancellationReasons ?? [];
-    return {
-      done: false,
-      error,
-      conditions: reasons.flatMap(({ Code }, index) => (Code === 'ConditionalCheckFailed' ? [index] : [])),
-      refused: reasons.flatMap(({ Code, Item }) => (Code === 'ConditionalCheckFailed' && Item ? [Item] : [])),
-      invalid: reasons.some(({ Code }) => Code === 'ValidationError'),
-    };
-  }
-}
-
-const readTriesMax = 5;
-
-/** Runs a read of several items as of one moment, again if a write was in its way. */
-export async function readAsOfOneMoment<Result>(read: () => Promise<Result>): Promise<Result> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await read();
-    } catch (error) {
-      if (!(error instanceof TransactionCanceledException)) throw error;
-      if (tries === readTriesMax)
-        throw new StoreUnavailable('The items changed too fast to be read.', { cause: error });
-    }
   }
 }
 

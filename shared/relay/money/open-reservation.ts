@@ -78,14 +78,14 @@ export interface ReserveUnderWay {
   whole: QuotaItem | undefined;
   /** Money was moved for this call. */
   hasGathered: boolean;
-  /** How long the way to another part may still take: a refusal must not take longer than a call. */
-  quickLeftMs(): number;
+  /** When the way to another part must end, in epoch milliseconds. */
+  quickEndMs: number | undefined;
+  /** A guess of one of the account's parts. */
+  guessOn(): QuotaItem;
   /** The need without plan slots that are full in the sum of the parts. */
   roomyNeed(item: Pick<QuotaItem, 'parts'>): ReserveNeed;
   /** The refusal of the sums of the account, which is remembered if it is for money. */
   refusal(refusal: ReserveRefusal, whole: QuotaItem): Refusal;
-  /** Others took each time what this call was to have. `item`: what the last try was made on. */
-  contended(item: QuotaItem): Refusal;
 }
 
 export interface ReserveTarget {

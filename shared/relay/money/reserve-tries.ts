@@ -2,9 +2,10 @@
  * The tries of one reserve: a first one on a guess, the next ones on what the store returned. Must never leave
  * a part while a try on it may still be applied.
  */
-import { emptyQuota, type OpenEntry, type QuotaItem } from '../../billing/quota-item.ts';
+import type { OpenEntry, QuotaItem } from '../../billing/quota-item.ts';
 import { needOn, pickPart, roomySlots } from '../../billing/parts/shares.ts';
 import {
+  isForMoney,
   isRefusal,
   planReserve,
   type Payment,
@@ -29,7 +30,6 @@ import {
 const triesMax = 4;
 const partWritesMax = 3;
 const reserveBudgetMs = 1_500;
-const quickMs = 50;
 
 export interface ReserveTriesParts {
   ports: ReservationsPorts;
@@ -56,7 +56,7 @@ export class ReserveTries implements ReserveUnderWay {
   /** Money was moved for this call. */
   hasGathered = false;
   #writes = 0;
-  #quickEndMs: number | undefined;
+  quickEndMs: number | undefined;
 
   constructor({ ports, guesses, request, mustWait }: ReserveTriesParts) {
     this.ports = ports;
@@ -77,13 +77,14 @@ export class ReserveTries implements ReserveUnderWay {
   async run(): Promise<Reservation> {
     const { need } = this.request;
     this.#refuseAgain();
-    let item = this.#guessOn(this.request.parts);
+    let item = this.guessOn(this.request.parts);
     for (let tries = 0; tries < triesMax && this.#writes < writesMaxOn(item); tries += 1) {
       const own = needOn(this.roomyNeed(item), item);
       const lastTry = tries === triesMax - 1 || this.#writes === writesMaxOn(item) - 1;
       const payment = planReserve(own, item, { lastTry });
       if (isRefusal(payment)) {
-        item = await this.#refusedOn(item, payment);
+        const { afterRefusal } = await import('./later-tries.ts');
+        item = await afterRefusal(this, item, payment);
         continue;
       }
       const write = reserveWriteOf(this.request, { item, payment, need: own }, this.ports.clock.now());
@@ -95,29 +96,11 @@ export class ReserveTries implements ReserveUnderWay {
       // Refused, but the id is open: an earlier try, whose reply was lost, was applied.
       const applied = reply.item?.open.get(need.id);
       if (applied) return this.#reservation(applied, payment, undefined);
-      item = await this.#next(item, reply.item);
+      const { afterRefusedWrite } = await import('./later-tries.ts');
+      item = await afterRefusedWrite(this, item, reply.item);
     }
-    throw this.contended(item);
-  }
-
-  /** How long the way to another part may still take: a refusal must not take longer than a call. */
-  quickLeftMs(): number {
-    const now = this.ports.clock.now();
-    this.#quickEndMs ??= now + quickMs;
-    return this.#quickEndMs - now;
-  }
-
-  /** Others took each time what this call was to have. `item`: what the last try was made on. */
-  contended(item: QuotaItem): Refusal {
-    const short = planReserve(needOn(this.roomyNeed(item), item), { ...item, available: -1n });
-    if (item.parts > 1 && isRefusal(short) && isForMoney(short)) {
-      const { available } = this.whole ?? item;
-      return this.request.refused({ reason: 'reserved', available, need: short.need }, this.whole ?? item);
-    }
-    return refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
-      headers: { 'retry-after': '1' },
-      reason: 'reserve_contended',
-    });
+    const { contended } = await import('./contended.ts');
+    throw contended(this, item);
   }
 
   /** The need without plan slots that are full in the sum of the parts. */
@@ -135,43 +118,10 @@ export class ReserveTries implements ReserveUnderWay {
   }
 
   /** A guess of one of the account's parts. */
-  #guessOn(parts?: number): QuotaItem {
+  guessOn(parts?: number): QuotaItem {
     const sums = this.guesses.of(this.request.account, parts);
     if (sums.parts === 1) return sums;
     return { ...sums, plan: new Map(), part: pickPart(this.request.need, sums, this.ports.random.next()) };
-  }
-
-  /** What the next try is made on, after a write was refused. */
-  async #next(tried: QuotaItem, image: QuotaItem | undefined): Promise<QuotaItem> {
-    const { account, need } = this.request;
-    const { part, parts } = tried;
-    if (image?.parts === 1 && part === 0) return image;
-    if (!image && part === 0) {
-      const empty = emptyQuota(account);
-      if (!isRefusal(planReserve(need, empty)))
-        await this.reads.until(() => this.ports.quotas.create(account));
-      return empty;
-    }
-    if (image && this.isPinned) return image;
-    // The number of parts was wrong. What a part says that is no more in use, or never was, is not to be trusted.
-    if (!image || part >= image.parts) return { ...this.#guessOn(), part: 0, parts: 1 };
-    if (image.parts !== parts) return this.#guessOn();
-    const { elsewhere } = await import('./elsewhere.ts');
-    return elsewhere(this, image);
-  }
-
-  /** The part on which to go on, after a plan was refused. Throws the refusal. */
-  async #refusedOn(item: QuotaItem, refusal: ReserveRefusal): Promise<QuotaItem> {
-    if (item.parts > 1) {
-      const { elsewhere } = await import('./elsewhere.ts');
-      return elsewhere(this, item);
-    }
-    if (refusal.reason === 'concurrency') {
-      const { freePlaces } = await import('./free-places.ts');
-      const freed = await freePlaces(this, item);
-      if (freed) return freed;
-    }
-    throw this.refusal(refusal, item);
   }
 
   /** The refusal of the sums of the account, which is remembered if it is for money. */
@@ -210,8 +160,3 @@ export class ReserveTries implements ReserveUnderWay {
 
 /** What others take from one part of several is not fought over. */
 const writesMaxOn = ({ parts }: QuotaItem): number => (parts === 1 ? triesMax : partWritesMax);
-
-const isForMoney = (
-  refusal: ReserveRefusal,
-): refusal is Extract<ReserveRefusal, { reason: 'quota' | 'reserved' }> =>
-  refusal.reason === 'quota' || refusal.reason === 'reserved';

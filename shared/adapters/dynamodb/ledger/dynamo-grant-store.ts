@@ -19,7 +19,8 @@ import type { AccountParts } from '../../../billing/parts/whole.ts';
 import type { Attributes } from '../attributes.ts';
 import { partKey } from '../quotas/part-keys.ts';
 import { readUsedParts } from '../quotas/whole-account.ts';
-import { conditionalCall, storeCall, transactionCall } from '../dynamo-client.ts';
+import { conditionalCall, storeCall } from '../dynamo-client.ts';
+import { transactionCall } from '../dynamo-transactions.ts';
 import { readGrantImage } from './grant-attributes.ts';
 import { ledgerAttributes } from '../ledger-attributes.ts';
 

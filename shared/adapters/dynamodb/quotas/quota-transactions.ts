@@ -16,7 +16,7 @@ import type { QuotaStore } from '../../../relay/ports/stores/quota-store.ts';
 import { StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import type { Attributes } from '../attributes.ts';
-import { readAsOfOneMoment, transactionCall } from '../dynamo-client.ts';
+import { readAsOfOneMoment, transactionCall } from '../dynamo-transactions.ts';
 import { ledgerAttributes } from '../ledger-attributes.ts';
 import { partsItem } from '../account-parts.ts';
 import { partKey } from './part-keys.ts';
