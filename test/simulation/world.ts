@@ -23,7 +23,6 @@ await Promise.all([
   import('../../shared/relay/money/late-settle.ts'),
   import('../../shared/relay/money/resize.ts'),
   import('../../shared/relay/money/free-places.ts'),
-  import('../../shared/relay/money/loss-fields.ts'),
 ]);
 
 export const graceSeconds = 120;

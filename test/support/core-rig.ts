@@ -87,7 +87,6 @@ await Promise.all([
   import('../../shared/relay/money/late-settle.ts'),
   import('../../shared/relay/money/resize.ts'),
   import('../../shared/relay/money/free-places.ts'),
-  import('../../shared/relay/money/loss-fields.ts'),
   import('../../shared/relay/search/search.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
 ]);

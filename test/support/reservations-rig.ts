@@ -19,7 +19,6 @@ await Promise.all([
   import('../../shared/relay/money/late-settle.ts'),
   import('../../shared/relay/money/resize.ts'),
   import('../../shared/relay/money/free-places.ts'),
-  import('../../shared/relay/money/loss-fields.ts'),
 ]);
 
 /** 1,000 nano-yuan a token, in and out. */

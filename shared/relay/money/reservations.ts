@@ -92,7 +92,7 @@ export class Reservations {
         await settleLate(this.#ports, write, backoff);
       }
     } catch (error) {
-      const { lossOf } = await import('./loss-fields.ts');
+      const { lossOf } = await import('./late-settle.ts');
       this.#ports.log.event('settle_lost', lossOf(write));
       this.#ports.log.fault(id, error);
       return;

@@ -19,7 +19,6 @@ await Promise.all([
   import('../../../shared/relay/money/free-places.ts'),
   import('../../../shared/relay/money/guard.ts'),
   import('../../../shared/relay/money/late-settle.ts'),
-  import('../../../shared/relay/money/loss-fields.ts'),
   import('../../../shared/relay/money/resize.ts'),
 ]);
 

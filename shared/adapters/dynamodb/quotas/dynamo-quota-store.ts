@@ -14,6 +14,7 @@ import { quotaCall } from './quota-call.ts';
 import { closeExpression, reserveExpression, type Expression } from './quota-expressions.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 
+const entries = () => import('./entry-expressions.ts');
 const hasNoItem = 'attribute_not_exists(account)';
 
 export function dynamoQuotaStore(documentClient: DynamoDBDocumentClient, stack: string): QuotaStore {
@@ -35,7 +36,6 @@ export function dynamoQuotaStore(documentClient: DynamoDBDocumentClient, stack: 
     return { done: false, item: reply.item && quotaOf(reply.item) };
   };
 
-  const entries = () => import('./entry-expressions.ts');
   const transactions = async () => {
     const { quotaTransactions } = await import('./quota-transactions.ts');
     return quotaTransactions(client, stack);
