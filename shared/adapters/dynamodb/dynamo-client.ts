@@ -4,7 +4,7 @@
  */
 import { ConditionalCheckFailedException, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { StoreUnavailable } from '../../relay/ports/stores/store-errors.ts';
+import { StoreBusy, StoreUnavailable } from '../../relay/ports/stores/store-errors.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import type { Attributes } from './attributes.ts';
 
@@ -76,6 +76,17 @@ export async function conditionalCall<Reply>(call: () => Promise<Reply>): Promis
   }
 }
 
+/** Runs a conditional write. Throws StoreBusy if it changed nothing, StoreUnavailable if its outcome is unknown. */
+export async function quotaCall<Reply>(call: () => Promise<Reply>): Promise<ConditionalReply<Reply>> {
+  try {
+    return await conditionalCall(call);
+  } catch (error) {
+    if (error instanceof StoreUnavailable && changedNothing(error.cause))
+      throw new StoreBusy('The store is busy.', { cause: error });
+    throw error;
+  }
+}
+
 /** The store rejects the write permanently. */
 export const isInvalid = (error: unknown): boolean =>
   error instanceof Error && error.name === 'ValidationException';
@@ -98,7 +109,7 @@ const unsentCodes =
 const unconnected = 'did not establish a connection';
 
 /** The store cannot have applied the call: it refused it, or never got it. */
-export const changedNothing = (error: unknown): boolean =>
+const changedNothing = (error: unknown): boolean =>
   isBusy(error) || (error instanceof Error && wasUnsent(error));
 
 const wasUnsent = (error: Error & { code?: unknown; syscall?: unknown }): boolean =>

@@ -1,6 +1,5 @@
 /** What a call asks of the reservations, and what it gets. */
 import type { OpenEntry, QuotaItem } from '../../billing/quota-item.ts';
-import type { ReserveWrite } from '../../billing/quota-writes.ts';
 import type { Payment, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -50,19 +49,6 @@ export interface Reservation {
   besides?: Promise<void> | undefined;
 }
 
-/** How long an entry counts without a renewal. Calls up to this long cost two writes. */
-export const leaseMs = 60_000;
-/** A lease is renewed shortly before its end. */
-export const renewEveryMs = leaseMs - 2_000;
-
-/** The end of a lease that starts now, in Unix seconds. */
-export const leaseEnd = (nowMs: number): number => Math.ceil((nowMs + leaseMs) / 1000);
-
-/** A settle must finish before the host kills the invocation, some seconds after the deadline. */
-const settleBudgetMs = 4_000;
-
-export const hostDeadlineOf = ({ deadlineMs }: ReservationRequest): number => deadlineMs + settleBudgetMs;
-
 /** A reserve under way, as seen by the code that only few of them need. */
 export interface ReserveUnderWay {
   readonly ports: ReservationsPorts;
@@ -86,38 +72,4 @@ export interface ReserveUnderWay {
   roomyNeed(item: Pick<QuotaItem, 'parts'>): ReserveNeed;
   /** The refusal of the sums of the account, which is remembered if it is for money. */
   refusal(refusal: ReserveRefusal, whole: QuotaItem): Refusal;
-}
-
-export interface ReserveTarget {
-  item: QuotaItem;
-  payment: Payment;
-  /** The need with the limits of this part. */
-  need: ReserveNeed;
-}
-
-/** The reserve of a payment on a part of the account. */
-export function reserveWriteOf(
-  { account, entry }: ReservationRequest,
-  { item, payment, need }: ReserveTarget,
-  nowMs: number,
-): ReserveWrite {
-  const { key, id, maxConcurrency, accountConcurrency, rpm } = need;
-  const { parts, part } = item;
-  const counted = item.rate.get(key)?.minute;
-  // Another environment's clock may be ahead; its later minute is then used.
-  const minute = Math.max(need.minute, counted ?? 0);
-  const slot = payment.slot?.key ?? '';
-  const shares = [payment.slot?.limit ?? undefined, maxConcurrency, accountConcurrency];
-  return {
-    account,
-    part,
-    id,
-    entry: { ...entry, until: leaseEnd(nowMs), amount: payment.amount, slot, busy: false, tombstone: false },
-    atLeast: payment.atLeast,
-    parts: shares.some((share) => share !== undefined) ? parts : undefined,
-    openMax: accountConcurrency,
-    slot: payment.slot,
-    place: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency },
-    rate: rpm === undefined ? undefined : { key, minute, max: rpm, starts: counted !== minute },
-  };
 }

@@ -3,6 +3,7 @@
  * a part while a try on it may still be applied.
  */
 import type { OpenEntry, QuotaItem } from '../../billing/quota-item.ts';
+import type { ReserveWrite } from '../../billing/quota-writes.ts';
 import { needOn, pickPart, roomySlots } from '../../billing/parts/shares.ts';
 import {
   isForMoney,
@@ -17,19 +18,29 @@ import { StoreBusy } from '../ports/stores/store-errors.ts';
 import type { QuotaStore } from '../ports/stores/quota-store.ts';
 import { Backoff } from './backoff.ts';
 import type { QuotaGuesses } from './quota-guesses.ts';
-import {
-  hostDeadlineOf,
-  leaseMs,
-  reserveWriteOf,
-  type Reservation,
-  type ReservationRequest,
-  type ReservationsPorts,
-  type ReserveUnderWay,
+import type {
+  Reservation,
+  ReservationRequest,
+  ReservationsPorts,
+  ReserveUnderWay,
 } from './open-reservation.ts';
 
 const triesMax = 4;
 const partWritesMax = 3;
 const reserveBudgetMs = 1_500;
+
+/** How long an entry counts without a renewal. Calls up to this long cost two writes. */
+const leaseMs = 60_000;
+/** A lease is renewed shortly before its end. */
+export const renewEveryMs = leaseMs - 2_000;
+
+/** The end of a lease that starts now, in Unix seconds. */
+export const leaseEnd = (nowMs: number): number => Math.ceil((nowMs + leaseMs) / 1000);
+
+/** A settle must finish before the host kills the invocation, some seconds after the deadline. */
+const settleBudgetMs = 4_000;
+
+const hostDeadlineOf = ({ deadlineMs }: ReservationRequest): number => deadlineMs + settleBudgetMs;
 
 export interface ReserveTriesParts {
   ports: ReservationsPorts;
@@ -79,7 +90,7 @@ export class ReserveTries implements ReserveUnderWay {
     this.#refuseAgain();
     let item = this.guessOn(this.request.parts);
     for (let tries = 0; tries < triesMax && this.#writes < writesMaxOn(item); tries += 1) {
-      const own = needOn(this.roomyNeed(item), item);
+      const own = item.parts === 1 ? need : needOn(this.roomyNeed(item), item);
       const lastTry = tries === triesMax - 1 || this.#writes === writesMaxOn(item) - 1;
       const payment = planReserve(own, item, { lastTry });
       if (isRefusal(payment)) {
@@ -160,3 +171,37 @@ export class ReserveTries implements ReserveUnderWay {
 
 /** What others take from one part of several is not fought over. */
 const writesMaxOn = ({ parts }: QuotaItem): number => (parts === 1 ? triesMax : partWritesMax);
+
+interface ReserveTarget {
+  item: QuotaItem;
+  payment: Payment;
+  /** The need with the limits of this part. */
+  need: ReserveNeed;
+}
+
+/** The reserve of a payment on a part of the account. */
+function reserveWriteOf(
+  { account, entry }: ReservationRequest,
+  { item, payment, need }: ReserveTarget,
+  nowMs: number,
+): ReserveWrite {
+  const { key, id, maxConcurrency, accountConcurrency, rpm } = need;
+  const { parts, part } = item;
+  const counted = item.rate.get(key)?.minute;
+  // Another environment's clock may be ahead; its later minute is then used.
+  const minute = Math.max(need.minute, counted ?? 0);
+  const slot = payment.slot?.key ?? '';
+  const shares = [payment.slot?.limit ?? undefined, maxConcurrency, accountConcurrency];
+  return {
+    account,
+    part,
+    id,
+    entry: { ...entry, until: leaseEnd(nowMs), amount: payment.amount, slot, busy: false, tombstone: false },
+    atLeast: payment.atLeast,
+    parts: shares.some((share) => share !== undefined) ? parts : undefined,
+    openMax: accountConcurrency,
+    slot: payment.slot,
+    place: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency },
+    rate: rpm === undefined ? undefined : { key, minute, max: rpm, starts: counted !== minute },
+  };
+}

@@ -17,7 +17,7 @@ import { physicalTableName } from '../../../tables/table-names.ts';
 import { grantShares } from '../../../billing/parts/grant-shares.ts';
 import type { AccountParts } from '../../../billing/parts/whole.ts';
 import type { Attributes } from '../attributes.ts';
-import { partKey } from '../quotas/part-keys.ts';
+import { partKey } from '../quotas/quota-attributes.ts';
 import { readUsedParts } from '../quotas/whole-account.ts';
 import { conditionalCall, storeCall } from '../dynamo-client.ts';
 import { transactionCall } from '../dynamo-transactions.ts';

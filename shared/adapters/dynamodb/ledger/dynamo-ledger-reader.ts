@@ -4,7 +4,7 @@ import type { LedgerReader, LedgerSelection, Reading } from '../../../operate/le
 import { GetItemCommand, QueryCommand, paginateQuery, paginateScan } from '@aws-sdk/client-dynamodb';
 import { ledgerRowOf } from '../ledger-attributes.ts';
 import type { Attributes } from '../attributes.ts';
-import { partOf } from '../quotas/part-keys.ts';
+import { partOf } from '../quotas/quota-attributes.ts';
 import { textAttribute } from '../quotas/quota-attributes.ts';
 import { readWhole } from '../quotas/whole-account.ts';
 import { dynamoQuotaStore } from '../quotas/dynamo-quota-store.ts';

@@ -1,7 +1,7 @@
 /** All parts of accounts with open reservations, for the sweeper. */
 import { paginateScan, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { QuotaScan } from '../../../relay/ports/stores/quota-store.ts';
-import { partOf } from './part-keys.ts';
+import { partOf } from './quota-attributes.ts';
 import { readQuota } from './quota-attributes.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 

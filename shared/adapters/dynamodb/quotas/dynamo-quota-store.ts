@@ -7,10 +7,9 @@ import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { refundOf, type PartOfAccount } from '../../../billing/quota-writes.ts';
 import type { QuotaStore, WriteReply } from '../../../relay/ports/stores/quota-store.ts';
 import type { Attributes } from '../attributes.ts';
-import { attributesOn } from '../dynamo-client.ts';
-import { partKey } from './part-keys.ts';
+import { attributesOn, quotaCall } from '../dynamo-client.ts';
+import { partKey } from './quota-attributes.ts';
 import { emptyAttributes, quotaOf } from './quota-attributes.ts';
-import { quotaCall } from './quota-call.ts';
 import { closeExpression, reserveExpression, type Expression } from './quota-expressions.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 

@@ -4,7 +4,7 @@ import { wholeOf, type AccountParts, type WholeAccount } from '../../../billing/
 import type { QuotaItem } from '../../../billing/quota-item.ts';
 import type { Attributes } from '../attributes.ts';
 import { readAsOfOneMoment } from '../dynamo-transactions.ts';
-import { partKey, partName } from './part-keys.ts';
+import { partKey, partName } from './quota-attributes.ts';
 import { quotaOf } from './quota-attributes.ts';
 
 export interface QuotaTable {
