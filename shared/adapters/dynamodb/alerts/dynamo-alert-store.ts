@@ -2,7 +2,8 @@
 import { TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { AlertMark, AlertStore } from '../../../relay/ports/stores/alert-store.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
-import { conditionalCall, transactionCall } from '../dynamo-client.ts';
+import { conditionalCall } from '../dynamo-client.ts';
+import { transactionCall } from '../dynamo-transactions.ts';
 import { getItems } from '../runtime/runtime-items.ts';
 import { markId, markOf, noticeItem } from './alert-items.ts';
 
