@@ -18,7 +18,6 @@ import { Broken, hold, Watch } from './watch.ts';
 
 // Virtual time passes while a file is loaded.
 await Promise.all([
-  import('../../shared/relay/money/contended.ts'),
   import('../../shared/relay/money/later-tries.ts'),
   import('../../shared/relay/money/elsewhere.ts'),
   import('../../shared/relay/money/guard.ts'),

@@ -3,7 +3,7 @@ import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
 import { KeyRow } from '../../shared/config/rows/key-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
-import { defaultSettings, type Settings } from '../../shared/config/rows/settings.ts';
+import { defaultSettings, type Settings } from '../../shared/config/settings/settings.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/http/http.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
@@ -83,7 +83,6 @@ await Promise.all([
   import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/call/idempotency-claim.ts'),
   import('../../shared/relay/money/budget-hold.ts'),
-  import('../../shared/relay/money/contended.ts'),
   import('../../shared/relay/money/later-tries.ts'),
   import('../../shared/relay/money/elsewhere.ts'),
   import('../../shared/relay/money/guard.ts'),

@@ -14,7 +14,6 @@ import { VirtualClock } from './virtual-clock.ts';
 
 // Virtual time passes while a file is loaded.
 await Promise.all([
-  import('../../shared/relay/money/contended.ts'),
   import('../../shared/relay/money/later-tries.ts'),
   import('../../shared/relay/money/elsewhere.ts'),
   import('../../shared/relay/money/guard.ts'),

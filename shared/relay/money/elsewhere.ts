@@ -12,7 +12,7 @@ import type { QuotaItem } from '../../billing/quota-item.ts';
 import { isRefusal, planReserve, type Payment } from '../../billing/reservation.ts';
 import { StoreUnavailable } from '../ports/stores/store-errors.ts';
 import { Backoff } from './backoff.ts';
-import { contended } from './contended.ts';
+import { contended } from './reserve-refusals.ts';
 import { freePlaces } from './free-places.ts';
 import type { ReserveUnderWay } from './open-reservation.ts';
 

@@ -1,7 +1,7 @@
 /** What the tries of a reserve after its first are made on. Loaded by the first reserve that needs a second try. */
 import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
 import { isRefusal, planReserve, type ReserveRefusal } from '../../billing/reservation.ts';
-import { contended } from './contended.ts';
+import { contended } from './reserve-refusals.ts';
 import { elsewhere } from './elsewhere.ts';
 import { freePlaces } from './free-places.ts';
 import type { ReserveUnderWay } from './open-reservation.ts';

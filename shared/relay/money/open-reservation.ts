@@ -1,14 +1,14 @@
 /** What a call asks of the reservations, and what it gets. */
+import type { NanoYuan } from '../../billing/amount.ts';
 import type { OpenEntry, QuotaItem } from '../../billing/quota-item.ts';
 import type { Payment, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/ids.ts';
-import type { KeyCounters } from '../ports/stores/key-counters.ts';
+import type { BudgetCounter, KeyCounters } from '../ports/stores/key-counters.ts';
 import type { QuotaStore } from '../ports/stores/quota-store.ts';
 import type { Log } from '../ports/telemetry.ts';
 import type { Backoff } from './backoff.ts';
-import type { CallBudget } from './budget-hold.ts';
 import type { QuotaGuesses } from './quota-guesses.ts';
 
 export interface ReservationsPorts {
@@ -17,6 +17,13 @@ export interface ReservationsPorts {
   quotas: QuotaStore;
   counters: KeyCounters;
   log: Log;
+}
+
+/** A key's budget in the period of a call. */
+export interface CallBudget {
+  counter: BudgetCounter;
+  most: NanoYuan;
+  resetsAtMs: number;
 }
 
 /** What a call reserves: the need, and the other fields of its open entry. */

@@ -119,7 +119,7 @@ export class ReserveTries implements ReserveUnderWay {
       const { afterRefusedWrite } = await import('./later-tries.ts');
       item = await afterRefusedWrite(this, item, reply.item);
     }
-    const { contended } = await import('./contended.ts');
+    const { contended } = await import('./reserve-refusals.ts');
     throw contended(this, item);
   }
 

@@ -15,7 +15,6 @@ import { Partition, sizeOf } from './partition.ts';
 
 // Virtual time passes while a file is loaded.
 await Promise.all([
-  import('../../../shared/relay/money/contended.ts'),
   import('../../../shared/relay/money/later-tries.ts'),
   import('../../../shared/relay/money/elsewhere.ts'),
   import('../../../shared/relay/money/free-places.ts'),

@@ -1,6 +1,6 @@
 /** Marks of alerts in the table `runtime`. A mark is written only as it was read, in one transaction with its notice. */
 import { TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import type { AlertMark, AlertStore } from '../../../relay/ports/stores/alert-store.ts';
+import type { AlertMark, AlertStore } from '../../../relay/ports/alerts/alert-store.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import { conditionalCall } from '../dynamo-client.ts';
 import { transactionCall } from '../dynamo-transactions.ts';

@@ -40,18 +40,10 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
 
   return {
     close: async (write) => explained(dynamoQuotaStore(store.documents, target.stack).close(write)),
-    async quota(account) {
-      const { TableName } = at('quotas');
-      return explained(
-        readWhole({ client, TableName }, account).then(
-          (row) => row && { row },
-          (error: unknown) => {
-            if (!(error instanceof Error && error.message.startsWith('quotas: '))) throw error;
-            return { key: account, problem: error.message };
-          },
-        ),
-      );
-    },
+    quota: (account) =>
+      explained(
+        readWhole({ client, ...at('quotas') }, account).then((row) => row && { row }, unreadable(account)),
+      ),
     async *ledgerAccounts() {
       // An index has no consistent reads, but its entries are a tenth of the rows.
       for await (const page of pages(
@@ -96,6 +88,14 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
     },
   };
 }
+
+/** An item that cannot be read is said, any other error is thrown. */
+const unreadable =
+  (account: string) =>
+  (error: unknown): { key: string; problem: string } => {
+    if (!(error instanceof Error && error.message.startsWith('quotas: '))) throw error;
+    return { key: account, problem: error.message };
+  };
 
 function ledgerSources(
   { account, fromMs, toMs }: LedgerSelection,
