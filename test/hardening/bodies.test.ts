@@ -23,6 +23,9 @@ afterAll(async () => {
 });
 beforeEach(() => upstream.forget());
 
+/** Lines of the function that is posted to: the ones behind it write when they find the time. */
+const chatLines = (): number => stack.lines.filter((line) => line.startsWith('[chat]')).length;
+
 const messages = [{ role: 'user', content: 'Hello' }];
 const hello = { model: 'plain', messages };
 const helloText = JSON.stringify(hello);
@@ -142,11 +145,11 @@ describe('a body that cannot be served is refused, clearly', () => {
   });
 
   test('over 6 MB: by the platform, before the function', async () => {
-    const requests = stack.lines.length;
+    const requests = chatLines();
     const response = await stack.post(sized(6 * megabyte + 1));
     expect(response.status).toBe(413);
     expect(await response.json()).toHaveProperty('message');
-    expect(stack.lines).toHaveLength(requests);
+    expect(chatLines()).toBe(requests);
   });
 });
 
