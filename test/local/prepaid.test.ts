@@ -1,5 +1,7 @@
+import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { runOps } from '../ops/run-ops.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
 import { limitsIn, writesUpTo } from './metered-upstream.ts';
@@ -173,9 +175,9 @@ describe('an upstream whose counts cannot be', () => {
 });
 
 describe('a busy account', () => {
+  const calls = 200;
   it('is split, loses no charge and doubles none: item, ledger and days add up', async () => {
     upstream.script(writesUpTo(300, { holdMs: 400 }));
-    const calls = 200;
     const answers = await Promise.all(
       Array.from({ length: calls }, () => chat('busy', { max_tokens: 1000 })),
     );
@@ -195,5 +197,28 @@ describe('a busy account', () => {
     expect(new Set(rows.map((row) => row['charge']))).toEqual(new Set([cost / nano]));
     expect(await money.daily('busy', 'calls')).toBe(calls);
     expect(Math.round((await money.daily('busy', 'charged')) * nano)).toBe(calls * cost);
+  });
+
+  it('shows the sums of its parts to customers and operators, and takes a correction from all of them', async () => {
+    const cost = costOf(8, 300) * calls;
+    await stack.store.documents.send(
+      new PutCommand({
+        TableName: 'relay-grants',
+        Item: { account: 'busy', grant_id: 'correction', amount: -900, reason: 'typed twice' },
+      }),
+    );
+    await until(async () => (await money.account('busy')).granted === 100 * nano);
+    const left = { granted: 100, spent: cost / nano, available: (100 * nano - cost) / nano, reserved: 0 };
+    expect(await money.account('busy')).toMatchObject({ moved: 0, available: left.available * nano });
+    const shown = await fetch(`${stack.origin}/v1/account`, {
+      headers: { authorization: `Bearer ${keyOf('busy')}` },
+    });
+    expect(await shown.json()).toMatchObject(left);
+    const ops = (...words: string[]) => runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: stack.store.endpoint });
+    expect((await ops('account', 'show', 'busy')).output).toContain(`available  ${left.available} yuan`);
+    expect(await ops('audit')).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('everything adds up'),
+    });
   });
 });
