@@ -43,12 +43,9 @@ export async function runBusyKey(seconds: number): Promise<HotAccount> {
   expect(hot.parts).toBe(64);
   expect(hot.memory.whole('acme')?.plan.get(plan.key)).toBe(plan.limit);
   expect(Math.max(...hot.settlesMs)).toBeLessThan(5_000);
-  const { inner, writes } = hot.counters;
+  const { inner } = hot.counters;
   expect([...inner.budgets.values()]).toEqual([{ used: hot.due, running: 0 }]);
   expect([...inner.rates.values()].reduce((sum, calls) => sum + calls, 0)).toBe(hot.calls);
-  // Of the partition, and of the counters of one key.
-  expect(hot.writeUnits().most).toBeLessThan(1_000);
-  expect(hot.writeUnits(writes).most).toBeLessThan(1_000);
   return hot;
 }
 
@@ -58,6 +55,5 @@ export async function runHeldBalance(seconds: number): Promise<HotAccount> {
   expectExact(hot);
   expect([...hot.refused.keys()]).toEqual(['balance_reserved']);
   expect(hot.refused.get('balance_reserved')?.longestMs).toBeLessThanOrEqual(100);
-  expect(Math.max(...hot.settlesMs)).toBeLessThan(5_000);
   return hot;
 }
