@@ -37,9 +37,11 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
   const scan = (table: TableName): AsyncIterable<Attributes[]> =>
     pages(paginateScan({ client }, { ...at(table), ConsistentRead: true }), explained);
   const daily = dynamoDailyReader(store);
+  const quotas = dynamoQuotaStore(store.documents, target.stack);
 
   return {
-    close: async (write) => explained(dynamoQuotaStore(store.documents, target.stack).close(write)),
+    close: async (write) => explained(quotas.close(write)),
+    chargeLate: async (charge) => explained(quotas.chargeLate(charge)),
     async quota(account) {
       const { TableName } = at('quotas');
       return explained(
