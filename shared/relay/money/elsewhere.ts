@@ -71,7 +71,7 @@ async function quickly<T>(tries: ReserveUnderWay, item: QuotaItem, act: () => Pr
 async function chooseFrom(tries: ReserveUnderWay, images: AccountParts): Promise<QuotaItem | undefined> {
   const need = tries.roomyNeed(images[0]);
   const open = tries.isPinned ? images.filter(({ part }) => part === tries.part) : images;
-  const chosen = choosePart(need, open, tries.ports.random.next());
+  const chosen = choosePart(need, open, { chance: tries.ports.random.next(), lastTry: tries.isLast });
   if (chosen) return chosen;
   const whole = wholeOf(images);
   tries.whole = whole;

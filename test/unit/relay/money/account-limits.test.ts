@@ -3,7 +3,7 @@ import { splitWrite } from '../../../../shared/billing/parts/split.ts';
 import type { ReserveNeed } from '../../../../shared/billing/reservation.ts';
 import { Reservations } from '../../../../shared/relay/money/reservations.ts';
 import { SeededRandom } from '../../../simulation/seeded-random.ts';
-import { ReservationsRig } from '../../../support/reservations-rig.ts';
+import { ReservationsRig, slot } from '../../../support/reservations-rig.ts';
 
 const calls = 200;
 const log = { request: () => {}, fault: () => {}, event: () => {} };
@@ -72,3 +72,22 @@ it('tokens of a minute are refused once each part had its share', async () => {
   // Ten tokens of input each; what reaches the share is still taken.
   expect(await atOnce(rig, 4, { accountTpm: 400 })).toEqual({ taken: 40, reasons: ['refused: account_tpm'] });
 });
+
+it.each([
+  [4, 150],
+  [16, 185],
+  [64, 165],
+])(
+  'of 200 calls at once of an account with %i parts and a plan for %i none is refused that the balance pays',
+  async (parts, limit) => {
+    const rig = await rigOf(parts);
+    const chat = slot('chat', limit);
+    expect(await atOnce(rig, parts, { slots: [chat] })).toEqual({ taken: calls, reasons: [] });
+    const whole = rig.memory.whole('acme');
+    const counted = whole?.plan.get(chat.key) ?? 0;
+    expect(counted).toBeLessThanOrEqual(limit);
+    expect(counted).toBeGreaterThan(limit * 0.9);
+    const paid = [...(whole?.open.values() ?? [])].filter(({ amount }) => amount > 0n);
+    expect(paid).toHaveLength(calls - counted);
+  },
+);
