@@ -85,10 +85,10 @@ export function planReserve(
   if ((item.places.get(need.key)?.size ?? 0) >= (need.maxConcurrency ?? Infinity))
     return { reason: 'concurrency' };
   const rate = item.rate.get(accountRate);
-  if (rate && rate.minute >= need.minute) {
-    if (rate.count >= (need.accountRpm ?? Infinity)) return { reason: 'account_rpm' };
-    if ((rate.tokens ?? 0) >= (need.accountTpm ?? Infinity)) return { reason: 'account_tpm' };
-  }
+  // A share of nothing refuses the first call of a minute, too.
+  const { count, tokens = 0 } = rate && rate.minute >= need.minute ? rate : { count: 0 };
+  if (count >= (need.accountRpm ?? Infinity)) return { reason: 'account_rpm' };
+  if (tokens >= (need.accountTpm ?? Infinity)) return { reason: 'account_tpm' };
   if (need.takesNothing) return nothing;
   const slot = need.slots.find(({ key, limit }) => limit === null || (item.plan.get(key) ?? 0) < limit);
   return slot ? { slot, ...nothing } : payFromBalance(need, item, lastTry);

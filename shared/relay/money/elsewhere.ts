@@ -71,7 +71,7 @@ async function quickly<T>(tries: ReserveUnderWay, item: QuotaItem, act: () => Pr
 async function chooseFrom(tries: ReserveUnderWay, images: AccountParts): Promise<QuotaItem | undefined> {
   const need = tries.roomyNeed(images[0]);
   const open = tries.isPinned ? images.filter(({ part }) => part === tries.part) : images;
-  const chosen = choosePart(need, open, tries.ports.random.next());
+  const chosen = choosePart(need, open, { chance: tries.ports.random.next(), lastTry: tries.isLast });
   if (chosen) return chosen;
   const whole = wholeOf(images);
   tries.whole = whole;
@@ -93,10 +93,16 @@ interface Gathering {
 /** No part has enough, but all together have. */
 async function gathered(tries: ReserveUnderWay, { images, open, plan }: Gathering): Promise<QuotaItem> {
   const need = tries.roomyNeed(images[0]);
-  const fits = (item: QuotaItem): boolean =>
-    usesPart(need, item) && !isRefusal(planReserve(needOn(need, item), { ...item, available: plan.amount }));
-  const to = open.filter(fits).toSorted((a, b) => largestFirst(a.available, b.available))[0];
-  if (!to) throw tries.refusal({ reason: 'concurrency' }, wholeOf(images));
+  const withMoney = (item: QuotaItem): ReturnType<typeof planReserve> =>
+    planReserve(needOn(need, item), { ...item, available: plan.amount });
+  const used = open.filter((item) => usesPart(need, item));
+  const to = used
+    .filter((item) => !isRefusal(withMoney(item)))
+    .toSorted((a, b) => largestFirst(a.available, b.available))[0];
+  if (!to) {
+    const refusal = used.map(withMoney).find(isRefusal) ?? { reason: 'concurrency' };
+    throw tries.refusal(refusal, wholeOf(images));
+  }
   const write = gatherWrite(images, to, plan.amount);
   if (!write) return to;
   // Whoever moves money meets others who do, so it is tried once.

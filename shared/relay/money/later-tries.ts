@@ -27,7 +27,7 @@ export async function afterRefusedWrite(
   }
   // The number of parts was wrong. What a part says that is no more in use, or never was, is not to be trusted.
   if (!image || part >= image.parts) return { ...tries.guessOn(), part: 0, parts: 1 };
-  return image.parts === parts ? elsewhere(tries, image) : tries.guessOn();
+  return image.parts === parts || tries.isLast ? elsewhere(tries, image) : tries.guessOn();
 }
 
 /** The part to try next, after a plan was refused. Throws the refusal. */

@@ -89,6 +89,11 @@ export class ReserveTries implements ReserveUnderWay {
     return this.backoff.unknowns > 0;
   }
 
+  /** On several parts. */
+  get isLast(): boolean {
+    return this.#writes >= partWritesMax - 1;
+  }
+
   /** Throws a Refusal, or StoreUnavailable when the store does not answer. */
   async run(): Promise<Reservation> {
     const { need } = this.request;
