@@ -96,6 +96,16 @@ describe('a call of an account with parts', () => {
     expect(whole(rig)?.places.get('key1')?.size).toBe(3);
   });
 
+  it('is refused by its budget, whatever part it meets', async () => {
+    const rig = await splitRig();
+    const counter = { key: 'key1', period: '2026-11-21', expires: 0 };
+    const budget = { counter, most: 15n, resetsAtMs: 0 };
+    await rig.reserve({ ...rig.reservationRequest(), parts: 4, budget });
+    const next = { ...rig.reservationRequest(), parts: 4, budget };
+    await expect(rig.reserve(next)).rejects.toMatchObject({ message: 'refused: budget' });
+    expect(rig.counters.budgets.get('key1#2026-11-21')).toEqual({ used: 10n, running: 1 });
+  });
+
   it('stays in the part in which a try of it may still be applied', async () => {
     const rig = await splitRig();
     rig.store.meets('reserve', { kind: 'late', afterMs: 3_000 });
