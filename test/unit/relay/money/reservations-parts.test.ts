@@ -106,6 +106,16 @@ describe('a call of an account with parts', () => {
     expect(rig.counters.budgets.get('key1#2026-11-21')).toEqual({ used: 10n, running: 1 });
   });
 
+  it.each(['accountRpm', 'accountTpm'])('finds the part that has a share in a small %s', async (limit) => {
+    const rig = await splitRig();
+    const request = () => ({ ...rig.reservationRequest({ [limit]: 1 }), parts: 4 });
+    expect((await rig.reserve(request())).part).toBe(0);
+    expect(rig.store.sent).toEqual(['read', 'reserve']);
+    await expect(rig.reserve(request())).rejects.toMatchObject({
+      message: expect.stringContaining('account_'),
+    });
+  });
+
   it('stays in the part in which a try of it may still be applied', async () => {
     const rig = await splitRig();
     rig.store.meets('reserve', { kind: 'late', afterMs: 3_000 });
