@@ -116,6 +116,27 @@ describe('a call of an account with parts', () => {
     });
   });
 
+  it.each([
+    ['has a share of the plan that was used up', 6],
+    ['has no share of the plan', 2],
+  ])(
+    'is paid by the plan while that has room, also in the only part of its key, which %s',
+    async (_, limit) => {
+      const rig = await splitRig();
+      const slots = [slot('free', limit)];
+      const paid = [];
+      for (let call = 0; call < limit + 2; call += 1) {
+        const need = { slots, key: '000000030000', maxConcurrency: 1 };
+        const reservation = await rig.reserve({ ...rig.reservationRequest(need), parts: 4 });
+        expect(reservation.part).toBe(3);
+        paid.push(reservation.entry.slot !== '');
+        await rig.close(reservation, reservation.entry.amount, 'settled');
+      }
+      expect(paid.filter(Boolean)).toHaveLength(limit);
+      expect(whole(rig)).toMatchObject({ spent: 20n, plan: new Map([[slots[0]?.key, limit]]) });
+    },
+  );
+
   it('stays in the part in which a try of it may still be applied', async () => {
     const rig = await splitRig();
     rig.store.meets('reserve', { kind: 'late', afterMs: 3_000 });
