@@ -40,15 +40,11 @@ export function roomWrite({ images, to, slot }: MissingRoom): PartsWrite | undef
   const [most] = options.filter(({ part }) => part !== to.part).toSorted((a, b) => b.room - a.room);
   if (!most || most.room <= 0) return undefined;
   const calls = Math.ceil(most.room / 2);
-  const change = (part: number, parts: number, moved: PartChange['plan']): PartChange => ({
-    part,
-    seenParts: parts,
-    moved: 0n,
-    plan: moved,
-  });
-  const changes = [
-    change(most.part, most.parts, new Map([[key, { calls, countedMax: most.share - calls }]])),
-    change(to.part, to.parts, new Map([[key, { calls: -calls, countedMax: Infinity }]])),
+  const given = new Map([[key, { calls, countedMax: most.share - calls }]]);
+  const taken = new Map([[key, { calls: -calls, countedMax: Infinity }]]);
+  const changes: PartChange[] = [
+    { part: most.part, seenParts: most.parts, moved: 0n, plan: given },
+    { part: to.part, seenParts: to.parts, moved: 0n, plan: taken },
   ];
   return { account: to.account, changes };
 }
