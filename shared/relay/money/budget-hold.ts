@@ -6,6 +6,7 @@
 import type { NanoYuan } from '../../billing/amount.ts';
 import type { BudgetUse } from '../../billing/budget-use.ts';
 import type { KeyCounters } from '../ports/stores/key-counters.ts';
+import { StoreUnavailable } from '../ports/stores/store-errors.ts';
 import type { Backoff } from './backoff.ts';
 import type { CallBudget } from './open-reservation.ts';
 
@@ -49,8 +50,16 @@ export class BudgetHold {
     const by = { used: amount - this.#held, running: amount === 0n ? -1 : 0 };
     this.#held = amount;
     this.#use = { used: this.#use.used + by.used, running: this.#use.running + by.running };
-    // Not repeated: a repeat after a lost reply would free the amount twice.
-    await this.#counters.change(this.budget.counter, by).catch(() => {});
+    await this.#backoff.until(() => this.#changeOnce(by)).catch(() => {});
+  }
+
+  /** Throws if nothing was changed. After a lost reply a repeat would free the amount twice. */
+  async #changeOnce(by: BudgetUse): Promise<void> {
+    try {
+      await this.#counters.change(this.budget.counter, by);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+    }
   }
 
   /** Frees all that is held. */

@@ -7,7 +7,7 @@ import type { KeyCounters } from '../../../relay/ports/stores/key-counters.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import type { Attributes } from '../attributes.ts';
 import { budgetChange, budgetCounterId } from '../budget-counter.ts';
-import { attributesOn, conditionalCall, type ConditionalReply } from '../dynamo-client.ts';
+import { attributesOn, quotaCall, type ConditionalReply } from '../dynamo-client.ts';
 
 const minuteSeconds = 60;
 /** A minute's counter is kept a little longer, because clocks of environments differ. */
@@ -29,7 +29,7 @@ export function dynamoKeyCounters(documentClient: DynamoDBDocumentClient, stack:
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
       ...write,
     });
-    const reply = await conditionalCall(() => client.send(command));
+    const reply = await quotaCall(() => client.send(command));
     return reply.done ? { done: true, reply: reply.reply.Attributes ?? {} } : reply;
   };
 

@@ -23,6 +23,6 @@ export interface KeyCounters {
   countCall(key: string, minute: number, max: number): Promise<number | undefined>;
   /** Holds an amount if the budget `most` covers what is used and the amount. `done: false`: nothing was held. */
   hold(counter: BudgetCounter, amount: NanoYuan, most: NanoYuan): Promise<BudgetUse & { done: boolean }>;
-  /** Changes what is held and how many calls hold it, without a condition. */
+  /** Changes what is held and how many calls hold it, without a condition. Throws StoreBusy if it changed nothing. */
   change(counter: BudgetCounter, by: BudgetUse): Promise<void>;
 }
