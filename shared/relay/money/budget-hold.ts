@@ -15,6 +15,7 @@ export class BudgetHold {
   readonly #counters: KeyCounters;
   readonly #backoff: Backoff;
   #held = 0n;
+  #holds = 0;
   #use: BudgetUse = { used: 0n, running: 0 };
 
   constructor(counters: KeyCounters, backoff: Backoff, budget: CallBudget) {
@@ -37,8 +38,10 @@ export class BudgetHold {
   async covers(amount: NanoYuan): Promise<boolean> {
     if (amount <= this.#held) return true;
     await this.release();
-    const { counter, most } = this.budget;
-    const { done, ...use } = await this.#backoff.until(() => this.#counters.hold(counter, amount, most));
+    const { counter, most, call } = this.budget;
+    this.#holds += 1;
+    const hold = { ...counter, name: `${call}#${this.#holds}` };
+    const { done, ...use } = await this.#backoff.until(() => this.#counters.hold(hold, amount, most));
     this.#use = use;
     if (done) this.#held = amount;
     return done;

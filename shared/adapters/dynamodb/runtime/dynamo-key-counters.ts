@@ -47,17 +47,21 @@ export function dynamoKeyCounters(documentClient: DynamoDBDocumentClient, stack:
       });
       return reply.done ? Number(reply.reply['calls']?.N) : undefined;
     },
-    async hold(counter, amount, most) {
-      const change = budgetChange(counter.expires, { used: amount, running: 1 });
-      const reply = await update(budgetCounterId(counter), {
-        ...change,
-        ConditionExpression: 'used <= :left OR (attribute_not_exists(used) AND :left >= :zero)',
+    async hold(hold, amount, most) {
+      const change = budgetChange(hold.expires, { used: amount, running: 1 });
+      const reply = await update(budgetCounterId(hold), {
+        UpdateExpression: `${change.UpdateExpression}, #hold = :hold`,
+        ConditionExpression: `(used <= :left OR (attribute_not_exists(used) AND :left >= :zero))
+          AND (attribute_not_exists(#hold) OR #hold <> :hold)`,
+        ExpressionAttributeNames: { ...change.ExpressionAttributeNames, '#hold': 'hold' },
         ExpressionAttributeValues: {
           ...change.ExpressionAttributeValues,
-          ...marshall({ ':left': most - amount, ':zero': 0 }),
+          ...marshall({ ':left': most - amount, ':zero': 0, ':hold': hold.name }),
         },
       });
-      return { done: reply.done, ...useOf(reply.done ? reply.reply : reply.item) };
+      if (reply.done) return { done: true, ...useOf(reply.reply) };
+      // An earlier try, whose reply was lost, was applied.
+      return { done: reply.item?.['hold']?.S === hold.name, ...useOf(reply.item) };
     },
     async change(counter, by) {
       await update(budgetCounterId(counter), budgetChange(counter.expires, by));

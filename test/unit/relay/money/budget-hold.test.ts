@@ -27,7 +27,7 @@ describe('what a call held of its budget and does not take', () => {
     counters = new FaultyCounters();
     const counter = { key: 'key', period: '2026-11', expires: 0 };
     const backoff = new Backoff({ clock, random: { next: () => 0.5 } }, 1_500);
-    hold = new BudgetHold(counters, backoff, { counter, most: 100n, resetsAtMs: 0 });
+    hold = new BudgetHold(counters, backoff, { counter, call: 'call', most: 100n, resetsAtMs: 0 });
     expect(await hold.covers(60n)).toBe(true);
   });
 
@@ -42,5 +42,12 @@ describe('what a call held of its budget and does not take', () => {
     await clock.run(hold.keep(20n));
     expect(use()).toEqual({ used: 20n, running: 1 });
     expect(hold.left).toBe(100n);
+  });
+
+  it('is held once when the reply to the hold is lost', async () => {
+    await clock.run(hold.release());
+    counters.faults.push('applied');
+    expect(await clock.run(hold.covers(90n))).toBe(true);
+    expect(use()).toEqual({ used: 90n, running: 1 });
   });
 });

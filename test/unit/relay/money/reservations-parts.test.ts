@@ -99,9 +99,9 @@ describe('a call of an account with parts', () => {
   it('is refused by its budget, whatever part it meets', async () => {
     const rig = await splitRig();
     const counter = { key: 'key1', period: '2026-11-21', expires: 0 };
-    const budget = { counter, most: 15n, resetsAtMs: 0 };
-    await rig.reserve({ ...rig.reservationRequest(), parts: 4, budget });
-    const next = { ...rig.reservationRequest(), parts: 4, budget };
+    const budgetOf = (call: string) => ({ counter, call, most: 15n, resetsAtMs: 0 });
+    await rig.reserve({ ...rig.reservationRequest(), parts: 4, budget: budgetOf('first') });
+    const next = { ...rig.reservationRequest(), parts: 4, budget: budgetOf('next') };
     await expect(rig.reserve(next)).rejects.toMatchObject({ message: 'refused: budget' });
     expect(rig.counters.budgets.get('key1#2026-11-21')).toEqual({ used: 10n, running: 1 });
   });
