@@ -36,7 +36,8 @@ export async function afterRefusal(
   item: QuotaItem,
   refusal: ReserveRefusal,
 ): Promise<QuotaItem> {
-  if (item.parts > 1) return elsewhere(tries, item);
+  // The key's budget is the same for every part.
+  if (item.parts > 1 && refusal.reason !== 'budget') return elsewhere(tries, item);
   const freed = refusal.reason === 'concurrency' ? await freePlaces(tries, item) : undefined;
   if (freed) return freed;
   throw tries.refusal(refusal, item);

@@ -22,6 +22,8 @@ export interface ReservationsPorts {
 /** A key's budget in the period of a call. */
 export interface CallBudget {
   counter: BudgetCounter;
+  /** The request's id. */
+  call: string;
   most: NanoYuan;
   resetsAtMs: number;
 }
