@@ -1,8 +1,8 @@
 /** Budgets of keys and limits of accounts, as callers see them. */
 import { describe, expect, it } from 'vitest';
-import { AccountRow } from '../../../../shared/config/rows/account-row.ts';
-import { ask, BillingRig, free, small, smallNeed, yuan } from '../../../support/billing-rig.ts';
-import { demoKey, hello, keyRow } from '../../../support/core-rig.ts';
+import { AccountRow } from '../../../shared/config/rows/account-row.ts';
+import { ask, BillingRig, free, small, smallNeed, yuan } from '../../support/billing-rig.ts';
+import { demoKey, hello, keyRow } from '../../support/core-rig.ts';
 
 const budgeted = (amount: string, options: ConstructorParameters<typeof BillingRig>[0] = {}): BillingRig =>
   new BillingRig({ key: { budget: { amount, period: 'month' } }, ...options })
