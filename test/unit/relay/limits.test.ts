@@ -1,7 +1,7 @@
 /** Budgets of keys and limits of accounts, as callers see them. */
 import { describe, expect, it } from 'vitest';
 import { AccountRow } from '../../../shared/config/rows/account-row.ts';
-import { ask, BillingRig, free, small, smallNeed, yuan } from '../../support/billing-rig.ts';
+import { ask, BillingRig, byTokens, free, small, smallNeed, yuan } from '../../support/billing-rig.ts';
 import { demoKey, hello, keyRow } from '../../support/core-rig.ts';
 
 const budgeted = (amount: string, options: ConstructorParameters<typeof BillingRig>[0] = {}): BillingRig =>
@@ -88,5 +88,18 @@ describe('an account with a limit', () => {
     const refused = answers.find(({ status }) => status === 429);
     expect(errorOf(refused ?? { text: '{}' }).message).toContain('limited to 2 requests at the same time');
     expect((await rig.call()).status).toBe(200);
+  });
+});
+
+describe('a rule with an input_factor', () => {
+  it('holds so much more for the input, and charges what was used', async () => {
+    const dense = { ...byTokens, input_factor: 2 };
+    const call = async (amount: bigint) => {
+      const rig = new BillingRig({ charges: [dense] }).upstream({ steps: hello }).granted(amount);
+      return [(await rig.call(small)).status, rig.item?.spent];
+    };
+    // 22 tokens of input at 0.001 yuan are 44, and 78 of output at 0.002 as they were.
+    expect(await call(smallNeed + 22_000_000n)).toEqual([200, 11_000_000n]);
+    expect(await call(smallNeed + 21_999_999n)).toEqual([429, 0n]);
   });
 });
