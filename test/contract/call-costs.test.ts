@@ -10,7 +10,7 @@ import { formatPrice } from '../../shared/billing/price.ts';
 import type { ReserveNeed } from '../../shared/billing/reservation.ts';
 import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';
-import type { ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
+import type { CallBudget, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';
 import { timeText } from '../../shared/wire/request-id.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
@@ -55,7 +55,8 @@ const estimate = {
 
 interface Kind {
   need?: Partial<ReserveNeed>;
-  request?: Partial<ReservationRequest>;
+  request?: Partial<Omit<ReservationRequest, 'budget'>>;
+  budget?: Omit<CallBudget, 'call'>;
   entry?: Partial<OpenEntry>;
   charge?: bigint;
 }
@@ -69,7 +70,7 @@ const kinds = {
   plain: {},
   'of a key with max_concurrency': { need: { maxConcurrency: 4 } },
   'of a key with rpm': { request: { rpm: 60 } },
-  'of a key with a budget': { request: { budget } },
+  'of a key with a budget': { budget },
   'of an account with every limit': { need: { accountRpm: 60, accountTpm: 100_000, accountConcurrency: 8 } },
   'of a plan': { need: { slots: [slot('chat', 100)] }, charge: 0n },
   'of an unlimited plan': { need: { slots: [slot('chat', null)] }, charge: 0n },
@@ -96,7 +97,7 @@ async function putAccount(underWay: number): Promise<void> {
   await unmetered.send(new PutItemCommand({ TableName: 'relay-quotas', Item: attributesOf(item) }));
 }
 
-function requestOf(call: string, { need, request, entry }: Kind): ReservationRequest {
+function requestOf(call: string, { need, request, budget, entry }: Kind): ReservationRequest {
   const whole: ReserveNeed = {
     id: idOf(call),
     price: tokenPrice,
@@ -114,6 +115,7 @@ function requestOf(call: string, { need, request, entry }: Kind): ReservationReq
     need: whole,
     entry: { input: 1_000_000n, key, model: 'gpt-4o-mini', price, official: false, ...entry },
     refused: ({ reason }) => refuse('insufficient_quota', reason),
+    budget: budget && { ...budget, call: whole.id },
     ...request,
   };
 }

@@ -236,7 +236,7 @@ export class HotAccount {
       budget:
         budget === undefined
           ? undefined
-          : { counter: { key, period, expires: 0 }, most: budget, resetsAtMs: 0 },
+          : { counter: { key, period, expires: 0 }, call: id, most: budget, resetsAtMs: 0 },
       entry: { input, key, model: 'm', price: formatPrice(this.#price), official: false },
       refused: ({ reason }) =>
         refuse(reason === 'reserved' ? 'balance_reserved' : 'rate_limit_exceeded', reason, { reason }),
