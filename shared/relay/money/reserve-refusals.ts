@@ -128,7 +128,7 @@ function reservedRefusal({
 export function contended(tries: ReserveUnderWay, item: QuotaItem): Refusal {
   const { request, whole = item } = tries;
   const short = planReserve(needOn(tries.roomyNeed(item), item), { ...item, available: -1n });
-  if (item.parts > 1 && isRefusal(short) && isForMoney(short))
+  if (isRefusal(short) && isForMoney(short))
     return request.refused({ reason: 'reserved', available: whole.available, need: short.need }, whole);
   return refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
     headers: { 'retry-after': '1' },
