@@ -4,9 +4,9 @@ import { gatherWrite, joinWrite } from '../../shared/billing/parts/gather.ts';
 import type { PartsWrite } from '../../shared/billing/parts/parts-write.ts';
 import { splitWrite } from '../../shared/billing/parts/split.ts';
 import { wholeOf, type AccountParts } from '../../shared/billing/parts/whole.ts';
-import { imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { accountRate, imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import { lateRow } from '../../shared/billing/ledger-row.ts';
-import { closeOf, entryOf, itemOf, reserveOf, slot, type OpenedStore } from './quota-store-rig.ts';
+import { closeOf, entryOf, itemOf, minute, reserveOf, slot, type OpenedStore } from './quota-store-rig.ts';
 
 const partsMax = 8;
 const limits = new Map([[slot(9).key, 9]]);
@@ -58,6 +58,29 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       expect(images.map((item) => item.parts)).toEqual([4, 4, 4, 4]);
       expect(images[0].made).toBe(4);
       expect(await opened.partsWithKey(account)).toBe(4);
+    });
+
+    const counts = async () => (await parts()).map(({ rate }) => rate.get(accountRate)?.count);
+
+    test('the account’s minute is shared out to new parts, and summed up by a join', async () => {
+      const rate = new Map([[accountRate, { minute, count: 10, tokens: 100 }]]);
+      await split({ rate });
+      expect(await counts()).toEqual([10, 3, 3, 2]);
+      const write = joinWrite(await parts());
+      expect(await move(write)).toBe(true);
+      expect((await parts())[0].rate.get(accountRate)).toEqual({ minute, count: 18, tokens: 175 });
+    });
+
+    test.each([
+      ['counted a call', new Map([[accountRate, { minute, count: 2, tokens: 5 }]])],
+      ['had no minute and counts one', new Map()],
+    ])('a join is refused if part 0 %s since', async (_, rate) => {
+      const [first, second] = await split({ rate });
+      await opened.put({ ...second!, rate: new Map([[accountRate, { minute, count: 7, tokens: 0 }]]) });
+      const write = joinWrite(await parts());
+      await opened.put({ ...first, rate: new Map([[accountRate, { minute, count: 3, tokens: 5 }]]) });
+      expect(await move(write)).toBe(false);
+      expect((await counts())[0]).toBe(3);
     });
 
     test('an open entry stays in its part, and its close comes back to it', async () => {
