@@ -124,7 +124,10 @@ function reservedRefusal({
   return refuse('balance_reserved', message, { headers: { 'retry-after': '1' }, reason: 'balance_reserved' });
 }
 
-/** Others took each time what this call was to have. `item`: what the last try was made on. */
+/**
+ * Others took each time what this call was to have. `item`: what the last try was made on. Money that they hold comes
+ * back, so that is what the caller is answered.
+ */
 export function contended(tries: ReserveUnderWay, item: QuotaItem): Refusal {
   const { request, whole = item } = tries;
   const short = planReserve(needOn(tries.roomyNeed(item), item), { ...item, available: -1n });
