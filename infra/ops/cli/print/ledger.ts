@@ -118,11 +118,13 @@ const marginWords = ({ calls, bought, boughtCalls, boughtCharged }: LedgerSum): 
 export function printRepaired(terminal: Terminal, outcomes: LossOutcome[]): void {
   for (const each of outcomes) {
     if (each.outcome === 'not closed') continue;
-    const closed =
-      each.outcome === 'closed'
-        ? `is closed now, charged ${formatYuan(each.charge)} yuan`
-        : 'was closed already, as it should be';
-    terminal.remark(`${each.account}: request ${each.id} ${closed}`);
+    const charge = `${formatYuan(each.charge)} yuan`;
+    const words = {
+      closed: `is closed now, charged ${charge}`,
+      'charged late': `had expired, charged ${charge} more`,
+      'closed before': 'was closed already, as it should be',
+    };
+    terminal.remark(`${each.account}: request ${each.id} ${words[each.outcome]}`);
   }
 }
 

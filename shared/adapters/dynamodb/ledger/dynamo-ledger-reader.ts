@@ -37,21 +37,18 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
   const scan = (table: TableName): AsyncIterable<Attributes[]> =>
     pages(paginateScan({ client }, { ...at(table), ConsistentRead: true }), explained);
   const daily = dynamoDailyReader(store);
+  const quotas = dynamoQuotaStore(store.documents, target.stack);
 
   return {
-    close: async (write) => explained(dynamoQuotaStore(store.documents, target.stack).close(write)),
+    close: async (write) => explained(quotas.close(write)),
+    chargeLate: async (charge) => explained(quotas.chargeLate(charge)),
     quota: (account) =>
       explained(
         readWhole({ client, ...at('quotas') }, account).then((row) => row && { row }, unreadable(account)),
       ),
-    async *ledgerAccounts() {
-      // An index has no consistent reads, but its entries are a tenth of the rows.
-      for await (const page of pages(
-        paginateScan({ client }, { ...at('ledger'), IndexName: 'by_id' }),
-        explained,
-      ))
-        yield page.map((item) => item['account']?.S ?? '');
-    },
+    // An index has no consistent reads, but its entries are a tenth of the rows.
+    ledgerAccounts: () =>
+      accountsIn(pages(paginateScan({ client }, { ...at('ledger'), IndexName: 'by_id' }), explained)),
     ...daily,
     async *accounts() {
       for await (const page of scan('quotas')) {
@@ -87,6 +84,10 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
       for await (const page of rows) yield page.map(writtenGrant);
     },
   };
+}
+
+async function* accountsIn(rows: AsyncIterable<Attributes[]>): AsyncIterable<string[]> {
+  for await (const page of rows) yield page.map((item) => item['account']?.S ?? '');
 }
 
 /** An item that cannot be read is said, any other error is thrown. */
