@@ -18,6 +18,7 @@ import { refuse } from './http/refusal.ts';
 import { Bill } from './money/bill.ts';
 import type { Reservations } from './money/reservations.ts';
 import { CallStates } from './state/call-states.ts';
+import type * as StateRecording from './state/state-recorder.ts';
 
 /** The caller, and the configuration that the request uses to its end. */
 export interface Caller {
@@ -86,6 +87,32 @@ export async function payAndAnswer(
     throw error;
   }
   const { reserved: bill, ...known } = opened;
+  try {
+    return answerPaid(ports, asked, { call, known, bill, claim, recording });
+  } catch (error) {
+    await bill.cancel();
+    await claim?.finish(true);
+    throw error;
+  }
+}
+
+interface PaidCall {
+  call: ChatCall;
+  /** The states of earlier turns. */
+  known: Omit<Awaited<ReturnType<CallStates['beside']>>, 'reserved'>;
+  bill: Bill;
+  claim: HeldKey | undefined;
+  /** Undefined: the call has no state to keep. */
+  recording: typeof StateRecording | undefined;
+}
+
+/** Throws only before the answer has begun. From then on the answer closes bill and claim. */
+function answerPaid(
+  ports: ChatPorts,
+  asked: AskedCall,
+  { call, known, bill, claim, recording }: PaidCall,
+): Promise<RelayResponse> {
+  const clientKeeps = asked.read.keepsState === true;
   const outputTokensLimit = bill.outputTokensLimit ?? call.outputTokensAsked;
   const paid = Object.freeze({
     ...call,

@@ -30,15 +30,16 @@ function chargeProblem(row: CloseRow, price: Price): string | undefined {
   return due ? unless(row, due, 'of its price and tokens') : 'its tokens are missing';
 }
 
-/** The difference of what was due and what the expiry had charged, which has to be the price of an input. */
+/**
+ * The difference of what was due and what the expiry had charged. What that was stands in the row of the expiry, which
+ * may be of another tier: an amount below zero cannot have been charged, though.
+ */
 function lateProblem(row: CloseRow, price: Price): string | undefined {
   const due = row.kind === 'released' ? [0n] : dueFor(row, price);
   if (!due) return 'its tokens are missing';
-  const problems = due.map((whole) => {
-    const charge = whole - row.charge;
-    return expiredProblem({ ...row, charge, reserved: charge }, price);
-  });
-  return problems.includes(undefined) ? undefined : problems[0];
+  return due.some((whole) => whole >= row.charge)
+    ? undefined
+    : `its late charge is ${formatYuan(row.charge)}, but its tokens cost ${due.map(formatYuan).join(' or ')} yuan`;
 }
 
 function costProblem(row: CloseRow, price: Price): string | undefined {

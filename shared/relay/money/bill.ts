@@ -131,6 +131,12 @@ export class Bill {
     return text === this.#reservation?.entry.price ? undefined : text;
   }
 
+  /** Releases the reservation of a call that was never made. Never throws. */
+  async cancel(): Promise<void> {
+    const usage = { prompt_tokens: 0, completion_tokens: 0 };
+    await this.close({ outcome: { failed: true, anyContent: false, usage }, flag: undefined, end: 'failed' });
+  }
+
   /** Settles or releases the reservation. Never throws. To be called once, after the last byte. */
   async close({ outcome, flag, end, serving }: CallEnding): Promise<BillReport> {
     const reservation = this.#reservation;

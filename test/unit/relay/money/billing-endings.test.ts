@@ -1,3 +1,4 @@
+import { chatEndpoint } from '../../../../shared/endpoints/chat/chat-endpoint.ts';
 import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
 import { describe, expect, it } from 'vitest';
 import { imbalance } from '../../../../shared/billing/quota-item.ts';
@@ -12,6 +13,7 @@ import {
   reset,
   usage,
   type Step,
+  demoKey,
 } from '../../../support/core-rig.ts';
 import type { UpstreamScript } from '../../../support/core-rig.ts';
 
@@ -290,4 +292,20 @@ describe('a store that cannot be reached', () => {
     expect(answer.status).toBe(200);
     expect(rig.events).toMatchObject([{ name: 'settle_lost', fields: { charge_nano: '11000000' } }]);
   });
+});
+
+it('a call whose answer cannot even begin gives its reservation and its Idempotency-Key free', async () => {
+  const read: typeof chatEndpoint.read = (...asked) => ({
+    ...chatEndpoint.read(...asked),
+    renderer: () => {
+      throw new Error('no renderer');
+    },
+  });
+  const rig = new BillingRig({ endpoint: { ...chatEndpoint, read } }).granted(yuan);
+  const answer = await rig.call(undefined, {
+    headers: { authorization: `Bearer ${demoKey}`, 'idempotency-key': 'k' },
+  });
+  expect(answer.status).toBe(500);
+  expect(rig.item).toMatchObject({ available: yuan, spent: 0n, open: new Map() });
+  expect(rig.sent).toEqual([]);
 });
