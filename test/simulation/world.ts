@@ -1,3 +1,5 @@
+import { parseYuan } from '../../shared/billing/amount.ts';
+import type { CloseWrite } from '../../shared/billing/quota-writes.ts';
 import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
@@ -7,13 +9,20 @@ import { makeCall, type CallReport } from './call.ts';
 import { Environment, type Hazards } from './environment.ts';
 import { grantApplierIn, StoredGrants } from './grants.ts';
 import { LedgerStream, StoredLedger } from './ledger-stream.ts';
-import type { Mutant } from './mutant.ts';
+import { mutants, type Mutant } from './mutant.ts';
+import type { Mutation } from './mutations.ts';
 import { Network, networkedQuotas, smooth, type Roughness } from './networked-store.ts';
-import { MemoryKeyCounters } from '../support/memory-key-counters.ts';
+import { StoredCounters } from './stored-counters.ts';
+import { LimitsWatch } from './limits-watch.ts';
+import { kindOf, type WorldKind } from './world-kind.ts';
+import { budgetUseOf } from '../../shared/billing/budget-use.ts';
+import { idAlphabet, timeText } from '../../shared/wire/request-id.ts';
+import type { CloseRow } from '../../shared/billing/ledger-row.ts';
 import { Scheduler } from './scheduler.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { Server } from './server.ts';
 import { StoredQuotas, type Change } from './stored-quotas.ts';
+import { checkRow } from './row-check.ts';
 import { Broken, hold, Watch } from './watch.ts';
 
 // Virtual time passes while a file is loaded.
@@ -36,7 +45,8 @@ export class World {
   readonly scheduler: Scheduler;
   readonly watch = new Watch();
   readonly quotas: StoredQuotas;
-  readonly counters = new MemoryKeyCounters();
+  readonly counters: StoredCounters;
+  readonly kind: WorldKind;
   readonly grants: StoredGrants;
   readonly ledger: StoredLedger;
   readonly stream: LedgerStream;
@@ -44,9 +54,9 @@ export class World {
   readonly reports: CallReport[] = [];
   /** Log events by name, with the request ids that they name. */
   readonly logged = new Map<string, Set<unknown>>();
-  readonly hazards: Hazards;
-  readonly roughness: Roughness;
+  readonly #limits: LimitsWatch;
   readonly #mutant: Mutant | undefined;
+  readonly #mutation: Mutation | undefined;
   #servers: Server[] = [];
   #calls = 0;
 
@@ -55,17 +65,17 @@ export class World {
     this.random = random;
     this.#mutant = mutant;
     this.scheduler = new Scheduler(random, startMs);
-    // Worlds differ in kind: some are rough all over, some have one trouble only.
-    const some = (most: number): number => (random.chance(0.5) ? random.next() * most : 0);
-    this.hazards = { crash: some(0.05), freeze: some(0.03), freezeMs: 900_000 };
-    this.roughness = { busy: some(0.2), dropped: some(0.1), lost: some(0.2), late: some(0.1) };
+    this.#mutation = mutant && mutants[mutant];
+    this.kind = kindOf(random, this.#mutation?.kind);
     this.quotas = new StoredQuotas(mutant, (change) => this.#wrote(change));
+    this.counters = new StoredCounters(this.#mutation, (key) => this.#checkBudgets(key));
     this.grants = new StoredGrants(mutant, this.quotas, (account, amount) =>
-      this.watch.granted(account, amount),
+      this.watch.books.granted(account, amount),
     );
-    this.ledger = new StoredLedger(mutant);
+    this.ledger = new StoredLedger(mutant, (row) => this.#putRow(row));
     this.stream = new LedgerStream(random);
     this.customers = makeCustomers(random);
+    this.#limits = new LimitsWatch(this.customers);
   }
 
   /** Makes a call in an environment that is free, or in a new one. */
@@ -74,14 +84,13 @@ export class World {
     const free = this.#servers.filter((server) => !server.busy);
     const server = free[this.random.integer(0, Math.max(free.length - 1, 3))] ?? this.#newServer();
     this.#calls += 1;
-    const id = `call${String(this.#calls).padStart(4, '0')}`;
+    const id = requestId(server.environment.now(), this.#calls);
     server.busy = true;
-    makeCall(server, this.random, customer, id)
+    const longestMs = this.kind.requestSeconds * 1000;
+    makeCall(server, { random: this.random, customer, id, longestMs })
       .then((report) => {
         this.reports.push(report);
-        server.busy = false;
-        server.environment.stoodStill = false;
-        server.environment.spared = false;
+        server.free();
       })
       .catch((error: unknown) => this.fail(error));
   }
@@ -92,7 +101,7 @@ export class World {
     const times = this.random.chance(0.1) ? 0 : this.random.integer(1, 3);
     for (let time = 0; time < times; time += 1) {
       this.scheduler.after(this.random.integer(0, 5_000), () => {
-        const [environment, network] = this.place(this.hazards, this.roughness);
+        const [environment, network] = this.place(this.kind.hazards, this.kind.roughness);
         const applier = grantApplierIn(
           environment,
           network,
@@ -106,7 +115,7 @@ export class World {
     }
   }
 
-  keepMissedGrants(hazards = this.hazards, roughness = this.roughness): void {
+  keepMissedGrants({ hazards, roughness }: Pick<WorldKind, 'hazards' | 'roughness'> = this.kind): void {
     const [environment, network] = this.place(hazards, roughness);
     const applier = grantApplierIn(
       environment,
@@ -119,14 +128,14 @@ export class World {
     this.watched(applier.applyMissed());
   }
 
-  takeBatch(hazards = this.hazards, roughness = this.roughness): void {
+  takeBatch({ hazards, roughness }: Pick<WorldKind, 'hazards' | 'roughness'> = this.kind): void {
     const [environment, network] = this.place({ ...hazards, freeze: 0 }, roughness);
     this.watched(
       this.stream.takeBatch(environment, network, this.ledger, this.#log(environment), this.#metrics),
     );
   }
 
-  sweep(hazards = this.hazards, roughness = this.roughness): void {
+  sweep({ hazards, roughness }: Pick<WorldKind, 'hazards' | 'roughness'> = this.kind): void {
     const [environment, network] = this.place(hazards, roughness);
     const { quotas, random } = this;
     const startedMs = this.scheduler.nowMs;
@@ -142,8 +151,10 @@ export class World {
     );
     const grace = this.#mutant === 'early_sweep' ? -30 : graceSeconds;
     const ports = { clock: environment, random, registry: noRegistry, scan };
+    const reached = networkedQuotas(quotas, network).close;
+    const close = this.#mutation?.sweeps?.(reached) ?? reached;
     const run = sweeper(
-      { ...ports, quotas: networkedQuotas(quotas, network), metrics: this.#metrics, log: { ...log, event } },
+      { ...ports, quotas: { close }, metrics: this.#metrics, log: { ...log, event } },
       grace,
     );
     this.watched(run().then(() => failed || this.#checkSwept(startedMs, startedSeconds - graceSeconds - 1)));
@@ -170,29 +181,90 @@ export class World {
   }
 
   finalSweep(): void {
-    this.sweep(calm, smooth);
+    this.sweep({ hazards: calm, roughness: smooth });
   }
 
   finalGrants(): void {
-    this.keepMissedGrants(calm, smooth);
+    this.keepMissedGrants({ hazards: calm, roughness: smooth });
   }
 
   finalBatch(): void {
-    this.takeBatch(calm, smooth);
+    this.takeBatch({ hazards: calm, roughness: smooth });
   }
 
   #wrote(change: Change): void {
+    const { account, before, after, reserve, close, late, freed } = change;
+    if (late) this.counted(late.row);
+    if (close) this.#checkRuns(close);
     this.watch.saw(change, this.scheduler.nowMs);
-    if (change.late) void this.ledger.putCounted([change.late.row]);
-    const { account, before, after } = change;
+    if (late) void this.ledger.putCounted([late.row]);
+    if (freed) this.#limits.freed(change, this.scheduler.nowMs);
+    if (reserve) {
+      const { asked } = this.watch.books.call(reserve.id);
+      this.#limits.reserved(change, asked, this.scheduler.nowMs);
+      this.#checkBudgets(asked.key);
+      this.#checkBudgetLeft(asked.key, reserve.entry.budget);
+    }
     this.stream.add({ item: account, account, before, after });
   }
 
+  /** A ledger row is put, and its budget counted, in one transaction. */
+  #putRow(row: CloseRow): void {
+    if (row.id.startsWith('late#')) return;
+    this.counted(row);
+    checkRow(row);
+    if (row.kind === 'cancelled') return;
+    this.watch.books.inLedger(row.id);
+    this.#checkBudgets(row.key);
+  }
+
+  counted(row: CloseRow): void {
+    if (row.budget !== undefined) this.counters.count(row.key, row.budget, budgetUseOf(row));
+  }
+
+  #checkBudgets(key: string): void {
+    for (const [name, { used }] of this.watch.books.budgets) {
+      const [ofKey = '', period = ''] = name.split(' ');
+      const counted = ofKey === key ? this.counters.usedOf(key, period) : used;
+      hold(counted >= used, `${key} counts ${counted} of the budget of ${period}, the oracle ${used}`);
+    }
+  }
+
+  /** At the end of the world, counters have what was spent, but where a write's outcome was unknown. */
+  checkCounters(): void {
+    for (const [name, { used }] of this.watch.books.budgets) {
+      const [key = '', period = ''] = name.split(' ');
+      if (!this.counters.isExact(key)) continue;
+      const counted = this.counters.usedOf(key, period);
+      hold(counted === used, `${key} counts ${counted} of the budget of ${period} at the end, the oracle ${used}`);
+    }
+  }
+
+  #checkBudgetLeft(key: string, period: string | undefined): void {
+    if (period === undefined) return;
+    const { used, overrun } = this.watch.books.budget(key, period);
+    const row = this.customers.flatMap(({ keys }) => keys).find(({ hash }) => hash.startsWith(key));
+    const most = parseYuan(row?.budget?.amount ?? 0) ?? 0n;
+    hold(used <= most + overrun, `${key} has spent and holds ${used} of the budget of ${most}`);
+  }
+
+  /** A call that is under way renews its lease, so the sweeper leaves it alone. */
+  #checkRuns({ id, closeRecord }: CloseWrite): void {
+    if (closeRecord.kind !== 'expired') return;
+    const runs = this.#servers.some(
+      ({ environment, call, opened }) =>
+        opened && call?.identity.requestId === id && !environment.crashed && !environment.stoodStill,
+    );
+    hold(!runs, `${id} expired while it ran`);
+  }
+
   #newServer(): Server {
-    const [environment, network] = this.place(this.hazards, this.roughness);
+    const [environment, network] = this.place(this.kind.hazards, this.kind.roughness);
     const server = new Server(environment, network, {
       quotas: this.quotas,
       counters: this.counters,
+      books: this.watch.books,
+      mutation: this.#mutation,
       random: this.random,
       log: this.#log(environment),
     });
@@ -232,4 +304,10 @@ export class World {
       },
     };
   }
+}
+
+/** As in the relay: the time, then what tells ids of one moment apart. */
+function requestId(nowMs: number, number: number): string {
+  const digits = String(number).padStart(16, '0');
+  return timeText(nowMs) + [...digits].map((digit) => idAlphabet.charAt(Number(digit))).join('');
 }
