@@ -1,7 +1,7 @@
 /** The setting `alerts` of the newest configuration, for background jobs. */
 import { dynamoConfigStore } from '../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
 import { systemClock } from '../../shared/adapters/system/system-clock.ts';
-import { defaultAlerts, type AlertSettings } from '../../shared/config/rows/settings.ts';
+import { defaultAlerts, type AlertSettings } from '../../shared/config/settings/settings.ts';
 
 type Client = Parameters<typeof dynamoConfigStore>[0];
 

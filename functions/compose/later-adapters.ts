@@ -2,7 +2,7 @@
 import type { TurnStateStoreParts } from '../../shared/adapters/dynamodb/runtime/dynamo-turn-state-store.ts';
 import type { SearchParts } from '../../shared/adapters/search/search-providers.ts';
 import type { Clock } from '../../shared/relay/ports/clock.ts';
-import type { SearchSettings } from '../../shared/config/rows/settings.ts';
+import type { SearchSettings } from '../../shared/config/settings/settings.ts';
 import type { SearchProvider } from '../../shared/relay/ports/search-provider.ts';
 import type { IdempotencyStore } from '../../shared/relay/ports/stores/idempotency-store.ts';
 import type { KeyCounters } from '../../shared/relay/ports/stores/key-counters.ts';

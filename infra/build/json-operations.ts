@@ -11,6 +11,7 @@ export const jsonOperations: Record<string, Record<string, JsonOperation>> = {
     PutItem: {},
     Query: {},
     Scan: {},
+    TransactGetItems: {},
     TransactWriteItems: { token: 'ClientRequestToken' },
     UpdateItem: {},
   },

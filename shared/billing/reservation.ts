@@ -143,3 +143,9 @@ const outputRate = ({ price, estimate }: ReserveNeed): bigint =>
   price.type === 'token-billing' ? mostRates(price.tiers, estimate.inputTokensMax).output : 0n;
 
 export const isRefusal = (plan: Payment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;
+
+/** What the balance is short of. */
+export const isForMoney = (
+  refusal: ReserveRefusal,
+): refusal is Extract<ReserveRefusal, { reason: 'quota' | 'reserved' }> =>
+  refusal.reason === 'quota' || refusal.reason === 'reserved';

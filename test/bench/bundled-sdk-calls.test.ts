@@ -17,7 +17,7 @@ import type { JsonOperation } from '../../shared/adapters/dynamodb/plain-json-pr
 
 const source = `
 export { BatchGetItemCommand, ConditionalCheckFailedException, DynamoDBClient, GetItemCommand, PutItemCommand,
-  QueryCommand, ScanCommand, TransactionCanceledException, TransactWriteItemsCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+  QueryCommand, ScanCommand, TransactGetItemsCommand, TransactionCanceledException, TransactWriteItemsCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 export { DynamoDBDocumentClient, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 export { GetParameterCommand, SSMClient } from '@aws-sdk/client-ssm';
 export { GetSecretValueCommand, SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
@@ -92,6 +92,13 @@ const calls: Call[] = [
     command: 'ScanCommand',
     input: { TableName: table, Segment: 0, TotalSegments: 2 },
     reply: `{"Items":[],"Count":0,"ScannedCount":0}`,
+  },
+  {
+    command: 'TransactGetItemsCommand',
+    input: {
+      TransactItems: [{ Get: { TableName: table, Key: key } }, { Get: { TableName: table, Key: key } }],
+    },
+    reply: `{"Responses":[{"Item":${wireItem}},{}]}`,
   },
   {
     command: 'TransactWriteItemsCommand',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Notice } from '../../shared/wire/public/notice.ts';
-import type { AlertStore } from '../../shared/relay/ports/stores/alert-store.ts';
-import type { NoticeStore } from '../../shared/relay/ports/stores/notice-store.ts';
+import type { AlertStore } from '../../shared/relay/ports/alerts/alert-store.ts';
+import type { NoticeStore } from '../../shared/relay/ports/alerts/notice-store.ts';
 
 export interface OpenedAlertStores extends AsyncDisposable {
   marks: AlertStore;

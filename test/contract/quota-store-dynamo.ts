@@ -8,7 +8,7 @@ import {
   quotaOf,
 } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
 import { partsId } from '../../shared/adapters/dynamodb/account-parts.ts';
-import { partKey } from '../../shared/adapters/dynamodb/quotas/part-keys.ts';
+import { partKey } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
 import type { Attributes } from '../../shared/adapters/dynamodb/attributes.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';

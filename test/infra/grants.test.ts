@@ -92,6 +92,7 @@ describe('a function may do only what its description says', () => {
         'Allow dynamodb:PutItem relay-test-ledger',
         'Allow dynamodb:PutItem relay-test-quotas',
         'Allow dynamodb:PutItem relay-test-runtime',
+        'Allow dynamodb:UpdateItem relay-test-daily',
         'Allow dynamodb:UpdateItem relay-test-quotas',
         'Allow dynamodb:UpdateItem relay-test-runtime',
         ...ownLogs(name),
@@ -147,6 +148,7 @@ describe('a function may do only what its description says', () => {
     const grants = [
       'Allow dynamodb:PutItem relay-test-ledger',
       'Allow dynamodb:UpdateItem relay-test-daily',
+      'Allow dynamodb:UpdateItem relay-test-runtime',
       ...ownLogs('ledger'),
       ...streamGrants('quotas'),
     ];

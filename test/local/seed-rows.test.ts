@@ -8,7 +8,7 @@ import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
 import { GrantRow } from '../../shared/config/rows/grant-row.ts';
 import { KeyRow } from '../../shared/config/rows/key-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
-import { SettingRow, settingValues } from '../../shared/config/rows/setting-row.ts';
+import { SettingRow, settingValues } from '../../shared/config/settings/setting-row.ts';
 
 const schemas = {
   accounts: AccountRow,

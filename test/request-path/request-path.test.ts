@@ -20,7 +20,7 @@ describe('one streamed request on the real composition', () => {
     expect(entered.enteredBefore).toEqual([]);
   });
 
-  it('enters fewer than 102 files', () => {
-    expect(listed.length).toBeLessThan(102);
+  it('enters fewer than 116 files', () => {
+    expect(listed.length).toBeLessThan(116);
   });
 });

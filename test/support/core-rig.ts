@@ -3,7 +3,7 @@ import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
 import { KeyRow } from '../../shared/config/rows/key-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
-import { defaultSettings, type Settings } from '../../shared/config/rows/settings.ts';
+import { defaultSettings, type Settings } from '../../shared/config/settings/settings.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/http/http.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
@@ -83,12 +83,12 @@ await Promise.all([
   import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/call/idempotency-claim.ts'),
   import('../../shared/relay/money/budget-hold.ts'),
+  import('../../shared/relay/money/later-tries.ts'),
   import('../../shared/relay/money/elsewhere.ts'),
   import('../../shared/relay/money/guard.ts'),
   import('../../shared/relay/money/late-settle.ts'),
   import('../../shared/relay/money/resize.ts'),
   import('../../shared/relay/money/free-places.ts'),
-  import('../../shared/relay/money/loss-fields.ts'),
   import('../../shared/relay/search/search.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
 ]);

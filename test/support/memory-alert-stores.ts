@@ -1,11 +1,11 @@
 import type { Notice } from '../../shared/wire/public/notice.ts';
-import type { AlertMark, AlertStore, RaisedMark } from '../../shared/relay/ports/stores/alert-store.ts';
+import type { AlertMark, AlertStore, RaisedMark } from '../../shared/relay/ports/alerts/alert-store.ts';
 import {
   receivers,
   type NoticeStore,
   type Receiver,
   type StoredNotice,
-} from '../../shared/relay/ports/stores/notice-store.ts';
+} from '../../shared/relay/ports/alerts/notice-store.ts';
 
 /** Marks and notices in memory, under the contract of `test/contract/alert-stores.ts`. */
 export class MemoryAlertStores implements AlertStore, NoticeStore {

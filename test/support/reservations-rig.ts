@@ -14,12 +14,12 @@ import { VirtualClock } from './virtual-clock.ts';
 
 // Virtual time passes while a file is loaded.
 await Promise.all([
+  import('../../shared/relay/money/later-tries.ts'),
   import('../../shared/relay/money/elsewhere.ts'),
   import('../../shared/relay/money/guard.ts'),
   import('../../shared/relay/money/late-settle.ts'),
   import('../../shared/relay/money/resize.ts'),
   import('../../shared/relay/money/free-places.ts'),
-  import('../../shared/relay/money/loss-fields.ts'),
 ]);
 
 /** 1,000 nano-yuan a token, in and out. */

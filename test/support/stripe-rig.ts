@@ -1,6 +1,6 @@
 import Stripe from 'stripe';
 import { nodeHmac } from '../../shared/adapters/system/node-hmac.ts';
-import { defaultSettings, type StripeSettings } from '../../shared/config/rows/settings.ts';
+import { defaultSettings, type StripeSettings } from '../../shared/config/settings/settings.ts';
 import {
   referenceBody,
   signedReference,

@@ -40,7 +40,7 @@ export const bannedWords: BannedWord[] = [
     instead: 'release',
     except: {
       'shared/billing/audit/loss-lines.ts': 'a field of a log line, which is public',
-      'shared/relay/money/loss-fields.ts': 'a field of a log line, which is public',
+      'shared/relay/money/late-settle.ts': 'a field of a log line, which is public',
       'test/ops/audit.test.ts': 'a field of a log line',
       'test/ops/plans.test.ts': 'a field of a log line',
       'test/unit/relay/money/reservations-close.test.ts': 'a field of a log line',

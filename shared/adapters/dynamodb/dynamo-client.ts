@@ -1,14 +1,10 @@
 /**
  * DynamoDB clients and the classification of their errors: unreachable, busy, invalid, or condition not met.
- * No other file of `shared` inspects these errors. The SDK itself reads `AWS_ENDPOINT_URL_DYNAMODB`.
+ * No file of `shared` but this one and `dynamo-transactions.ts` inspects these errors. The SDK itself reads `AWS_ENDPOINT_URL_DYNAMODB`.
  */
-import {
-  ConditionalCheckFailedException,
-  DynamoDBClient,
-  TransactionCanceledException,
-} from '@aws-sdk/client-dynamodb';
+import { ConditionalCheckFailedException, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { StoreUnavailable } from '../../relay/ports/stores/store-errors.ts';
+import { StoreBusy, StoreUnavailable } from '../../relay/ports/stores/store-errors.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import type { Attributes } from './attributes.ts';
 
@@ -80,45 +76,14 @@ export async function conditionalCall<Reply>(call: () => Promise<Reply>): Promis
   }
 }
 
-/**
- * `refused`: the current items of the writes whose condition did not hold, `conditions` their positions in the
- * transaction. `invalid`: a retry cannot succeed; every other failed transaction may be retried.
- */
-export type TransactionReply =
-  | { done: true }
-  | { done: false; refused: Attributes[]; conditions: number[]; invalid: boolean; error: unknown };
-
-/** Runs a transaction like `storeCall`. */
-export async function transactionCall(call: () => Promise<unknown>): Promise<TransactionReply> {
+/** Runs a conditional write. Throws StoreBusy if it changed nothing, StoreUnavailable if its outcome is unknown. */
+export async function quotaCall<Reply>(call: () => Promise<Reply>): Promise<ConditionalReply<Reply>> {
   try {
-    await storeCall(call);
-    return { done: true };
+    return await conditionalCall(call);
   } catch (error) {
-    if (isInvalid(error)) return { done: false, refused: [], conditions: [], invalid: true, error };
-    if (!(error instanceof TransactionCanceledException)) throw error;
-    const reasons = error.CancellationReasons ?? [];
-    return {
-      done: false,
-      error,
-      refused: reasons.flatMap(({ Code, Item }) => (Code === 'ConditionalCheckFailed' && Item ? [Item] : [])),
-      conditions: reasons.flatMap(({ Code }, at) => (Code === 'ConditionalCheckFailed' ? [at] : [])),
-      invalid: reasons.some(({ Code }) => Code === 'ValidationError'),
-    };
-  }
-}
-
-const readTriesMax = 5;
-
-/** Runs a read of several items as of one moment, again if a write was in its way. */
-export async function readAsOfOneMoment<Result>(read: () => Promise<Result>): Promise<Result> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await read();
-    } catch (error) {
-      if (!(error instanceof TransactionCanceledException)) throw error;
-      if (tries === readTriesMax)
-        throw new StoreUnavailable('The items changed too fast to be read.', { cause: error });
-    }
+    if (error instanceof StoreUnavailable && changedNothing(error.cause))
+      throw new StoreBusy('The store is busy.', { cause: error });
+    throw error;
   }
 }
 
@@ -144,7 +109,7 @@ const unsentCodes =
 const unconnected = 'did not establish a connection';
 
 /** The store cannot have applied the call: it refused it, or never got it. */
-export const changedNothing = (error: unknown): boolean =>
+const changedNothing = (error: unknown): boolean =>
   isBusy(error) || (error instanceof Error && wasUnsent(error));
 
 const wasUnsent = (error: Error & { code?: unknown; syscall?: unknown }): boolean =>

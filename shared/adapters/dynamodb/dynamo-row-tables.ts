@@ -12,7 +12,8 @@ import {
 } from '@aws-sdk/lib-dynamodb';
 import { tableSchemas } from '../../tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
-import { conditionalCall, transactionCall } from './dynamo-client.ts';
+import { conditionalCall } from './dynamo-client.ts';
+import { transactionCall } from './dynamo-transactions.ts';
 import type { Store } from './operator-client.ts';
 
 export function dynamoRowTables({ target, documents, explained }: Store): RowTables {

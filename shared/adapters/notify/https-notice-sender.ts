@@ -1,5 +1,5 @@
 /** Sends notices to what a deployment offers: its topic, mail from its sender, and signed webhooks. */
-import type { NoticeSender } from '../../relay/ports/notice-sender.ts';
+import type { NoticeSender } from '../../relay/ports/alerts/notice-sender.ts';
 import { mailRequest, publishRequest } from './aws-requests.ts';
 import { postNotice, sent, type WebhookParts } from './webhook-sender.ts';
 

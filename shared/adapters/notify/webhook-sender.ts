@@ -4,7 +4,7 @@
  */
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../../relay/ports/clock.ts';
-import type { NoticeTarget } from '../../relay/ports/notice-sender.ts';
+import type { NoticeTarget } from '../../relay/ports/alerts/notice-sender.ts';
 import type { Notice } from '../../wire/public/notice.ts';
 import type { SecretStore } from '../../relay/ports/stores/secret-store.ts';
 import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts';

@@ -2,7 +2,7 @@
  * Queries the search provider named in the settings. Uses the transport of upstreams: kept connections,
  * public addresses only, no redirects.
  */
-import type { SearchSettings } from '../../config/rows/settings.ts';
+import type { SearchSettings } from '../../config/settings/settings.ts';
 import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts';
 import type { SecretStore } from '../../relay/ports/stores/secret-store.ts';
 import type { SearchProvider } from '../../relay/ports/search-provider.ts';

@@ -8,7 +8,7 @@ import { readPlan } from './read-plan.ts';
 import { settingReader } from './read-setting.ts';
 import { readTable } from './read-table.ts';
 import { storedChannel } from './stored-channel.ts';
-import { defaultSettings } from '../rows/settings.ts';
+import { defaultSettings } from '../settings/settings.ts';
 import type { Snapshot } from '../snapshot.ts';
 import type { RowResult } from '../validation-result.ts';
 

@@ -3,11 +3,11 @@ import { explainIssues } from '../../wire/issue-sentence.ts';
 import { attributeOf, readRow } from '../rows/read-row.ts';
 import type { RowReading } from '../rows/read-row.ts';
 import type { StandIn, TableReader } from './read-table.ts';
-import { readAlerts } from '../rows/alerts-setting.ts';
-import { readPayments } from '../rows/payments-setting.ts';
-import { readSearch } from '../rows/search-setting.ts';
-import { SettingRow, settingValues } from '../rows/setting-row.ts';
-import type { Settings } from '../rows/settings.ts';
+import { readAlerts } from '../settings/alerts-setting.ts';
+import { readPayments } from '../settings/payments-setting.ts';
+import { readSearch } from '../settings/search-setting.ts';
+import { SettingRow, settingValues } from '../settings/setting-row.ts';
+import type { Settings } from '../settings/settings.ts';
 
 type SettingName = keyof typeof settingValues;
 type Values = { [Name in SettingName]: z.infer<(typeof settingValues)[Name]> };

@@ -1,6 +1,6 @@
 /** Reads what the setting `payments` says about Stripe, from its row as it is now. */
 import { readSetting } from '../../config/compile/read-setting.ts';
-import type { StripeSettings } from '../../config/rows/settings.ts';
+import type { StripeSettings } from '../../config/settings/settings.ts';
 import { Failure, usable } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 

@@ -3,8 +3,8 @@
  * missed or whose limit was edited. Holds one page at a time.
  */
 import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
-import type { AlertSettings } from '../../config/rows/settings.ts';
-import type { AlertAccounts, AlertStore } from '../ports/stores/alert-store.ts';
+import type { AlertSettings } from '../../config/settings/settings.ts';
+import type { AlertAccounts, AlertStore } from '../ports/alerts/alert-store.ts';
 import type { Log } from '../ports/telemetry.ts';
 import { balanceCause, type BalanceWatch } from './balance-watch.ts';
 import { keyCauses, planCauses, type DateCause } from './date-causes.ts';

@@ -5,7 +5,7 @@
  * looks again. So marks open and close in turn, each by a balance that was seen after the write before, however many
  * consumers look at once; and whoever writes last has seen the balance after it.
  */
-import type { AlertAccounts, AlertStore } from '../ports/stores/alert-store.ts';
+import type { AlertAccounts, AlertStore } from '../ports/alerts/alert-store.ts';
 import type { QuotaChange } from '../ports/stores/ledger-store.ts';
 import { StoreBusy } from '../ports/stores/store-errors.ts';
 import { accountOfPart, isWorthALook, lowBalance } from './balance-crossing.ts';

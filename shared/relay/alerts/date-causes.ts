@@ -1,7 +1,7 @@
 /** Decides which dates of accounts and keys are near enough to tell. Pure. A changed date is a new cause. */
 import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
-import type { AlertSettings } from '../../config/rows/settings.ts';
+import type { AlertSettings } from '../../config/settings/settings.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { Notice } from '../../wire/public/notice.ts';
 

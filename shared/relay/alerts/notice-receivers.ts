@@ -1,8 +1,8 @@
 /** Whom a notice goes to, by settings, deployment and the account's row. Pure. */
 import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
-import type { AlertSettings } from '../../config/rows/settings.ts';
-import type { NoticeSender, NoticeTarget } from '../ports/notice-sender.ts';
-import type { Receiver } from '../ports/stores/notice-store.ts';
+import type { AlertSettings } from '../../config/settings/settings.ts';
+import type { NoticeSender, NoticeTarget } from '../ports/alerts/notice-sender.ts';
+import type { Receiver } from '../ports/alerts/notice-store.ts';
 
 export interface ReceiverFacts {
   settings: AlertSettings;

@@ -3,11 +3,11 @@
  * receiver gets a notice at least once, always under the same id; a crash after the sending repeats it. Must never decide
  * what is reported.
  */
-import type { AlertSettings } from '../../config/rows/settings.ts';
+import type { AlertSettings } from '../../config/settings/settings.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { NoticeSender } from '../ports/notice-sender.ts';
-import type { AlertAccounts } from '../ports/stores/alert-store.ts';
-import type { NoticeStore, Receiver, StoredNotice } from '../ports/stores/notice-store.ts';
+import type { NoticeSender } from '../ports/alerts/notice-sender.ts';
+import type { AlertAccounts } from '../ports/alerts/alert-store.ts';
+import type { NoticeStore, Receiver, StoredNotice } from '../ports/alerts/notice-store.ts';
 import { StoreBusy } from '../ports/stores/store-errors.ts';
 import type { Log, Metrics } from '../ports/telemetry.ts';
 import { inGroups } from './in-groups.ts';

@@ -1,5 +1,5 @@
 /** The ports that a call needs. */
-import type { SearchSettings } from '../../config/rows/settings.ts';
+import type { SearchSettings } from '../../config/settings/settings.ts';
 import type { ChannelHealth } from '../ports/stores/channel-health.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ConfigSource } from '../ports/stores/config-store.ts';

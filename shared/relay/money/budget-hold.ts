@@ -5,15 +5,9 @@
  */
 import type { NanoYuan } from '../../billing/amount.ts';
 import type { BudgetUse } from '../../billing/budget-use.ts';
-import type { BudgetCounter, KeyCounters } from '../ports/stores/key-counters.ts';
+import type { KeyCounters } from '../ports/stores/key-counters.ts';
 import type { Backoff } from './backoff.ts';
-
-/** A key's budget in the period of a call. */
-export interface CallBudget {
-  counter: BudgetCounter;
-  most: NanoYuan;
-  resetsAtMs: number;
-}
+import type { CallBudget } from './open-reservation.ts';
 
 export class BudgetHold {
   readonly budget: CallBudget;

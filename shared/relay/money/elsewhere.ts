@@ -12,8 +12,12 @@ import type { QuotaItem } from '../../billing/quota-item.ts';
 import { isRefusal, planReserve, type Payment } from '../../billing/reservation.ts';
 import { StoreUnavailable } from '../ports/stores/store-errors.ts';
 import { Backoff } from './backoff.ts';
+import { contended } from './reserve-refusals.ts';
 import { freePlaces } from './free-places.ts';
 import type { ReserveUnderWay } from './open-reservation.ts';
+
+/** The way to another part takes no longer than this, so that a refusal comes soon. */
+const quickMs = 50;
 
 /** The part to try next. Throws the refusal if the sums refuse too. `refused`: as the store returned it. */
 export async function elsewhere(tries: ReserveUnderWay, refused: QuotaItem): Promise<QuotaItem> {
@@ -55,9 +59,11 @@ async function readParts(tries: ReserveUnderWay, refused: QuotaItem, exact: bool
 /** A refusal must not take longer than a call: what the store puts off is not waited for. */
 async function quickly<T>(tries: ReserveUnderWay, item: QuotaItem, act: () => Promise<T>): Promise<T> {
   try {
-    return await new Backoff(tries.ports, tries.quickLeftMs()).until(act);
+    const now = tries.ports.clock.now();
+    tries.quickEndMs ??= now + quickMs;
+    return await new Backoff(tries.ports, tries.quickEndMs - now).until(act);
   } catch (error) {
-    throw error instanceof StoreUnavailable ? tries.contended(item) : error;
+    throw error instanceof StoreUnavailable ? contended(tries, item) : error;
   }
 }
 
@@ -96,7 +102,7 @@ async function gathered(tries: ReserveUnderWay, { images, open, plan }: Gatherin
   // Whoever moves money meets others who do, so it is tried once.
   const moved = !tries.hasGathered && (await quickly(tries, to, () => tries.ports.quotas.move(write)));
   tries.hasGathered = true;
-  if (!moved) throw tries.contended(to);
+  if (!moved) throw contended(tries, to);
   return { ...to, available: plan.amount };
 }
 

@@ -1,15 +1,14 @@
 /** What a call asks of the reservations, and what it gets. */
-import { accountRate, type OpenEntry, type QuotaItem } from '../../billing/quota-item.ts';
-import type { ReserveWrite } from '../../billing/quota-writes.ts';
+import type { NanoYuan } from '../../billing/amount.ts';
+import type { OpenEntry, QuotaItem } from '../../billing/quota-item.ts';
 import type { Payment, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/ids.ts';
-import type { KeyCounters } from '../ports/stores/key-counters.ts';
+import type { BudgetCounter, KeyCounters } from '../ports/stores/key-counters.ts';
 import type { QuotaStore } from '../ports/stores/quota-store.ts';
 import type { Log } from '../ports/telemetry.ts';
 import type { Backoff } from './backoff.ts';
-import type { CallBudget } from './budget-hold.ts';
 import type { QuotaGuesses } from './quota-guesses.ts';
 
 export interface ReservationsPorts {
@@ -18,6 +17,13 @@ export interface ReservationsPorts {
   quotas: QuotaStore;
   counters: KeyCounters;
   log: Log;
+}
+
+/** A key's budget in the period of a call. */
+export interface CallBudget {
+  counter: BudgetCounter;
+  most: NanoYuan;
+  resetsAtMs: number;
 }
 
 /** What a call reserves: the need, and the other fields of its open entry. */
@@ -60,21 +66,6 @@ export interface Reservation {
   besides?: Promise<void> | undefined;
 }
 
-/** How long an entry counts without a renewal. Calls up to this long cost two writes. */
-export const leaseMs = 60_000;
-/** A lease is renewed shortly before its end. */
-export const renewEveryMs = leaseMs - 2_000;
-
-/** The end of a lease that starts now, in Unix seconds. No call lives longer than its host. */
-export const leaseEnd = (nowMs: number, hostDeadlineMs: number): number =>
-  Math.ceil(Math.min(nowMs + leaseMs, hostDeadlineMs) / 1000);
-
-/** A settle must finish before the host kills the invocation, some seconds after the deadline. */
-const settleBudgetMs = 4_000;
-
-export const hostDeadlineOf = ({ deadlineMs }: Pick<ReservationRequest, 'deadlineMs'>): number =>
-  deadlineMs + settleBudgetMs;
-
 /** A reserve under way, as seen by the code that only few of them need. */
 export interface ReserveUnderWay {
   readonly ports: ReservationsPorts;
@@ -90,69 +81,12 @@ export interface ReserveUnderWay {
   whole: QuotaItem | undefined;
   /** Money was moved for this call. */
   hasGathered: boolean;
-  /** How long the way to another part may still take: a refusal must not take longer than a call. */
-  quickLeftMs(): number;
+  /** When the way to another part must end, in epoch milliseconds. */
+  quickEndMs: number | undefined;
+  /** A guess of one of the account's parts. */
+  guessOn(): QuotaItem;
   /** The need without plan slots that are full in the sum of the parts. */
   roomyNeed(item: Pick<QuotaItem, 'parts'>): ReserveNeed;
   /** The refusal of the sums of the account, which is remembered if it is for money. */
   refusal(refusal: ReserveRefusal, whole: QuotaItem): Refusal;
-  /** Others took each time what this call was to have. `item`: what the last try was made on. */
-  contended(item: QuotaItem): Refusal;
-}
-
-export interface ReserveTarget {
-  item: QuotaItem;
-  payment: Payment;
-  /** The need with the limits of this part. */
-  need: ReserveNeed;
-}
-
-/** The reserve of a payment on a part of the account. */
-export function reserveWriteOf(
-  { account, entry, budget, deadlineMs }: ReservationRequest,
-  { item, payment, need }: ReserveTarget,
-  nowMs: number,
-): ReserveWrite {
-  const { key, id, maxConcurrency, accountConcurrency, accountRpm, accountTpm } = need;
-  const { parts, part } = item;
-  const counted = item.rate.get(accountRate)?.minute;
-  // Another environment's clock may be ahead; its later minute is then used.
-  const minute = Math.max(need.minute, counted ?? 0);
-  const slot = payment.slot?.key ?? '';
-  const shares = [
-    payment.slot?.limit ?? undefined,
-    maxConcurrency,
-    accountConcurrency,
-    accountRpm,
-    accountTpm,
-  ];
-  return {
-    account,
-    part,
-    id,
-    entry: {
-      ...entry,
-      until: leaseEnd(nowMs, hostDeadlineOf({ deadlineMs })),
-      amount: payment.amount,
-      slot,
-      budget: payment.amount > 0n ? budget?.counter.period : undefined,
-      busy: false,
-      tombstone: false,
-    },
-    atLeast: payment.atLeast,
-    parts: shares.some((share) => share !== undefined) ? parts : undefined,
-    openMax: accountConcurrency,
-    slot: payment.slot,
-    place: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency },
-    rate:
-      accountRpm === undefined && accountTpm === undefined
-        ? undefined
-        : {
-            minute,
-            max: accountRpm,
-            tokensMax: accountTpm,
-            tokens: need.estimate.inputTokens,
-            starts: counted !== minute,
-          },
-  };
 }

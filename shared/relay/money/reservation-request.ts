@@ -8,7 +8,7 @@ import { formatPrice, inputCost, type Price } from '../../billing/price.ts';
 import { priceOf } from '../../billing/price-rule.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
-import type { CallBudget } from './budget-hold.ts';
+import type { CallBudget } from './open-reservation.ts';
 import type { ReservationRequest } from './open-reservation.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { outputLimit, ruleLimitsOf } from '../call/output-limit.ts';

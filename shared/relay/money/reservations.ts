@@ -9,14 +9,8 @@ import type { WriteReply } from '../ports/stores/quota-store.ts';
 import { Backoff } from './backoff.ts';
 import type { GuardedReserve } from './guard.ts';
 import { QuotaGuesses } from './quota-guesses.ts';
-import {
-  leaseEnd,
-  renewEveryMs,
-  type Reservation,
-  type ReservationRequest,
-  type ReservationsPorts,
-} from './open-reservation.ts';
-import { ReserveTries } from './reserve-tries.ts';
+import type { Reservation, ReservationRequest, ReservationsPorts } from './open-reservation.ts';
+import { leaseEnd, renewEveryMs, ReserveTries } from './reserve-tries.ts';
 
 const settleBudgetMsMin = 4_000;
 /** A settle may be repeated for minutes. */
@@ -100,7 +94,7 @@ export class Reservations {
         await settleLate(this.#ports, write, backoff);
       }
     } catch (error) {
-      const { lossOf } = await import('./loss-fields.ts');
+      const { lossOf } = await import('./late-settle.ts');
       this.#ports.log.event('settle_lost', lossOf(write));
       this.#ports.log.fault(id, error);
       return;

@@ -1,11 +1,18 @@
 /** The refusals of a reserve, and the headers of a key's rate limit. */
 import { formatYuan, larger } from '../../billing/amount.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
-import type { ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
+import { needOn } from '../../billing/parts/shares.ts';
+import {
+  isForMoney,
+  isRefusal,
+  planReserve,
+  type ReserveNeed,
+  type ReserveRefusal,
+} from '../../billing/reservation.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { asRefusal, refuse, type Refusal } from '../http/refusal.ts';
-import type { CallBudget } from './budget-hold.ts';
+import type { CallBudget, ReserveUnderWay } from './open-reservation.ts';
 
 export interface RefusedReserve {
   call: Pick<ChatCall, 'snapshot' | 'key' | 'account'>;
@@ -115,4 +122,16 @@ function reservedRefusal({
     `This request needs ${formatYuan(need)} yuan, but running requests hold the balance: ${formatYuan(available)} yuan are free. ` +
     'What they do not use becomes free when they end. Please try again in 1s, or send fewer requests at the same time.';
   return refuse('balance_reserved', message, { headers: { 'retry-after': '1' }, reason: 'balance_reserved' });
+}
+
+/** Others took each time what this call was to have. `item`: what the last try was made on. */
+export function contended(tries: ReserveUnderWay, item: QuotaItem): Refusal {
+  const { request, whole = item } = tries;
+  const short = planReserve(needOn(tries.roomyNeed(item), item), { ...item, available: -1n });
+  if (item.parts > 1 && isRefusal(short) && isForMoney(short))
+    return request.refused({ reason: 'reserved', available: whole.available, need: short.need }, whole);
+  return refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
+    headers: { 'retry-after': '1' },
+    reason: 'reserve_contended',
+  });
 }

@@ -2,29 +2,48 @@
  * The tries of one reserve: a first one on a guess, the next ones on what the store returned. Must never leave
  * a part while a try on it may still be applied.
  */
-import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
+import { accountRate, emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
+import type { ReserveWrite } from '../../billing/quota-writes.ts';
 import { needOn, pickPart, roomySlots } from '../../billing/parts/shares.ts';
-import { isRefusal, planReserve, type ReserveNeed, type ReserveRefusal } from '../../billing/reservation.ts';
+import {
+  isForMoney,
+  isRefusal,
+  planReserve,
+  type Payment,
+  type ReserveNeed,
+  type ReserveRefusal,
+} from '../../billing/reservation.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import { StoreBusy } from '../ports/stores/store-errors.ts';
 import type { QuotaStore } from '../ports/stores/quota-store.ts';
 import { Backoff } from './backoff.ts';
 import type { BudgetHold } from './budget-hold.ts';
 import type { QuotaGuesses } from './quota-guesses.ts';
-import {
-  hostDeadlineOf,
-  leaseMs,
-  reserveWriteOf,
-  type Reservation,
-  type ReservationRequest,
-  type ReservationsPorts,
-  type ReserveUnderWay,
+import type {
+  Reservation,
+  ReservationRequest,
+  ReservationsPorts,
+  ReserveUnderWay,
 } from './open-reservation.ts';
 
 const triesMax = 4;
 const partWritesMax = 3;
 const reserveBudgetMs = 1_500;
-const quickMs = 50;
+
+/** How long an entry counts without a renewal. Calls up to this long cost two writes. */
+const leaseMs = 60_000;
+/** A lease is renewed shortly before its end. */
+export const renewEveryMs = leaseMs - 2_000;
+
+/** The end of a lease that starts now, in Unix seconds. No call lives longer than its host. */
+export const leaseEnd = (nowMs: number, hostDeadlineMs: number): number =>
+  Math.ceil(Math.min(nowMs + leaseMs, hostDeadlineMs) / 1000);
+
+/** A settle must finish before the host kills the invocation, some seconds after the deadline. */
+const settleBudgetMs = 4_000;
+
+const hostDeadlineOf = ({ deadlineMs }: Pick<ReservationRequest, 'deadlineMs'>): number =>
+  deadlineMs + settleBudgetMs;
 
 export interface ReserveTriesParts {
   ports: ReservationsPorts;
@@ -46,14 +65,14 @@ export class ReserveTries implements ReserveUnderWay {
   readonly #endMs: number;
   /** The part of the last try. */
   part = 0;
-  /** Undefined: the key has no budget. */
-  hold: BudgetHold | undefined;
   /** The sums of the account, if one part refused the call. */
   whole: QuotaItem | undefined;
   /** Money was moved for this call. */
   hasGathered = false;
+  /** Undefined: the key has no budget. */
+  hold: BudgetHold | undefined;
   #writes = 0;
-  #quickEndMs: number | undefined;
+  quickEndMs: number | undefined;
 
   constructor({ ports, guesses, request, mustWait }: ReserveTriesParts) {
     this.ports = ports;
@@ -76,13 +95,15 @@ export class ReserveTries implements ReserveUnderWay {
     this.#refuseAgain();
     const rateCount = await this.#countCall();
     await this.#openBudget();
-    let item = this.#guessOn(this.request.parts);
+    let item = this.guessOn(this.request.parts);
     for (let tries = 0; tries < triesMax && this.#writes < writesMaxOn(item); tries += 1) {
-      const own = { ...needOn(this.roomyNeed(item), item), budgetLeft: this.hold?.left };
+      const onPart = item.parts === 1 ? need : needOn(this.roomyNeed(item), item);
+      const own = { ...onPart, budgetLeft: this.hold?.left };
       const lastTry = tries === triesMax - 1 || this.#writes === writesMaxOn(item) - 1;
       const payment = planReserve(own, item, { lastTry });
       if (isRefusal(payment)) {
-        item = await this.#refusedOn(item, payment);
+        const { afterRefusal } = await import('./later-tries.ts');
+        item = await afterRefusal(this, item, payment);
         continue;
       }
       if (this.hold && !(await this.hold.covers(payment.amount))) continue;
@@ -95,29 +116,11 @@ export class ReserveTries implements ReserveUnderWay {
       // Refused, but the id is open: an earlier try, whose reply was lost, was applied.
       const applied = reply.item?.open.get(need.id);
       if (applied) return this.#reservation({ entry: applied, payment, item: undefined, rateCount });
-      item = await this.#next(item, reply.item);
+      const { afterRefusedWrite } = await import('./later-tries.ts');
+      item = await afterRefusedWrite(this, item, reply.item);
     }
-    throw this.contended(item);
-  }
-
-  /** How long the way to another part may still take: a refusal must not take longer than a call. */
-  quickLeftMs(): number {
-    const now = this.ports.clock.now();
-    this.#quickEndMs ??= now + quickMs;
-    return this.#quickEndMs - now;
-  }
-
-  /** Others took each time what this call was to have. `item`: what the last try was made on. */
-  contended(item: QuotaItem): Refusal {
-    const short = planReserve(needOn(this.roomyNeed(item), item), { ...item, available: -1n });
-    if (item.parts > 1 && isRefusal(short) && isForMoney(short)) {
-      const { available } = this.whole ?? item;
-      return this.request.refused({ reason: 'reserved', available, need: short.need }, this.whole ?? item);
-    }
-    return refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
-      headers: { 'retry-after': '1' },
-      reason: 'reserve_contended',
-    });
+    const { contended } = await import('./reserve-refusals.ts');
+    throw contended(this, item);
   }
 
   /** The need without plan slots that are full in the sum of the parts. */
@@ -138,7 +141,7 @@ export class ReserveTries implements ReserveUnderWay {
   async #countCall(): Promise<number | undefined> {
     const { need, rpm } = this.request;
     if (rpm === undefined) return undefined;
-    const count = await this.backoff.until(() => this.ports.counters.countCall(need.key, need.minute, rpm));
+    const count = await this.reads.until(() => this.ports.counters.countCall(need.key, need.minute, rpm));
     if (count === undefined) throw this.request.refused({ reason: 'rate' }, emptyQuota(this.request.account));
     return count;
   }
@@ -147,47 +150,14 @@ export class ReserveTries implements ReserveUnderWay {
     const { budget } = this.request;
     if (!budget) return;
     const { BudgetHold } = await import('./budget-hold.ts');
-    this.hold = new BudgetHold(this.ports.counters, new Backoff(this.ports, reserveBudgetMs), budget);
+    this.hold = new BudgetHold(this.ports.counters, this.reads, budget);
   }
 
   /** A guess of one of the account's parts. */
-  #guessOn(parts?: number): QuotaItem {
+  guessOn(parts?: number): QuotaItem {
     const sums = this.guesses.of(this.request.account, parts);
     if (sums.parts === 1) return sums;
     return { ...sums, plan: new Map(), part: pickPart(this.request.need, sums, this.ports.random.next()) };
-  }
-
-  /** What the next try is made on, after a write was refused. */
-  async #next(tried: QuotaItem, image: QuotaItem | undefined): Promise<QuotaItem> {
-    const { account, need } = this.request;
-    const { part, parts } = tried;
-    if (image?.parts === 1 && part === 0) return image;
-    if (!image && part === 0) {
-      const empty = emptyQuota(account);
-      if (!isRefusal(planReserve(need, empty)))
-        await this.reads.until(() => this.ports.quotas.create(account));
-      return empty;
-    }
-    if (image && this.isPinned) return image;
-    // The number of parts was wrong. What a part says that is no more in use, or never was, is not to be trusted.
-    if (!image || part >= image.parts) return { ...this.#guessOn(), part: 0, parts: 1 };
-    if (image.parts !== parts) return this.#guessOn();
-    const { elsewhere } = await import('./elsewhere.ts');
-    return elsewhere(this, image);
-  }
-
-  /** The part on which to go on, after a plan was refused. Throws the refusal. */
-  async #refusedOn(item: QuotaItem, refusal: ReserveRefusal): Promise<QuotaItem> {
-    if (item.parts > 1) {
-      const { elsewhere } = await import('./elsewhere.ts');
-      return elsewhere(this, item);
-    }
-    if (refusal.reason === 'concurrency') {
-      const { freePlaces } = await import('./free-places.ts');
-      const freed = await freePlaces(this, item);
-      if (freed) return freed;
-    }
-    throw this.refusal(refusal, item);
   }
 
   /** The refusal of the sums of the account, which is remembered if it is for money. */
@@ -230,7 +200,59 @@ export class ReserveTries implements ReserveUnderWay {
 /** What others take from one part of several is not fought over. */
 const writesMaxOn = ({ parts }: QuotaItem): number => (parts === 1 ? triesMax : partWritesMax);
 
-const isForMoney = (
-  refusal: ReserveRefusal,
-): refusal is Extract<ReserveRefusal, { reason: 'quota' | 'reserved' }> =>
-  refusal.reason === 'quota' || refusal.reason === 'reserved';
+interface ReserveTarget {
+  item: QuotaItem;
+  payment: Payment;
+  /** The need with the limits of this part. */
+  need: ReserveNeed;
+}
+
+/** The reserve of a payment on a part of the account. */
+function reserveWriteOf(
+  { account, entry, budget, deadlineMs }: ReservationRequest,
+  { item, payment, need }: ReserveTarget,
+  nowMs: number,
+): ReserveWrite {
+  const { key, id, maxConcurrency, accountConcurrency, accountRpm, accountTpm } = need;
+  const { parts, part } = item;
+  const counted = item.rate.get(accountRate)?.minute;
+  // Another environment's clock may be ahead; its later minute is then used.
+  const minute = Math.max(need.minute, counted ?? 0);
+  const slot = payment.slot?.key ?? '';
+  const shares = [
+    payment.slot?.limit ?? undefined,
+    maxConcurrency,
+    accountConcurrency,
+    accountRpm,
+    accountTpm,
+  ];
+  return {
+    account,
+    part,
+    id,
+    entry: {
+      ...entry,
+      until: leaseEnd(nowMs, hostDeadlineOf({ deadlineMs })),
+      amount: payment.amount,
+      slot,
+      budget: payment.amount > 0n ? budget?.counter.period : undefined,
+      busy: false,
+      tombstone: false,
+    },
+    atLeast: payment.atLeast,
+    parts: shares.some((share) => share !== undefined) ? parts : undefined,
+    openMax: accountConcurrency,
+    slot: payment.slot,
+    place: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency },
+    rate:
+      accountRpm === undefined && accountTpm === undefined
+        ? undefined
+        : {
+            minute,
+            max: accountRpm,
+            tokensMax: accountTpm,
+            tokens: need.estimate.inputTokens,
+            starts: counted !== minute,
+          },
+  };
+}

@@ -8,7 +8,7 @@ import {
   type PaymentReference,
 } from '../../billing/payments/payment-reference.ts';
 import type { PaidFact } from '../../billing/payments/payment.ts';
-import type { StripeSettings } from '../../config/rows/settings.ts';
+import type { StripeSettings } from '../../config/settings/settings.ts';
 import type { Hmac } from '../ports/hmac.ts';
 import type { PaymentStore } from '../ports/stores/payment-store.ts';
 import type { SecretStore } from '../ports/stores/secret-store.ts';

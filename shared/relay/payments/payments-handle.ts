@@ -2,7 +2,7 @@
  * POST /hooks/payments/stripe: Stripe reports payments, refunds and disputes. Without the setting `payments` the path
  * does not exist. Must answer 2xx only when what was reported is stored, because Stripe then forgets it.
  */
-import type { StripeSettings } from '../../config/rows/settings.ts';
+import type { StripeSettings } from '../../config/settings/settings.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { parseJson } from '../../wire/json-record.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';

@@ -3,7 +3,7 @@
  * continues without results. Loaded at the first such call.
  */
 import type { SearchProvider } from '../ports/search-provider.ts';
-import type { SearchSettings } from '../../config/rows/settings.ts';
+import type { SearchSettings } from '../../config/settings/settings.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { SearchOutcome } from '../call/dispatch-report.ts';

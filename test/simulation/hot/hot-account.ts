@@ -15,11 +15,11 @@ import { Partition, sizeOf } from './partition.ts';
 
 // Virtual time passes while a file is loaded.
 await Promise.all([
+  import('../../../shared/relay/money/later-tries.ts'),
   import('../../../shared/relay/money/elsewhere.ts'),
   import('../../../shared/relay/money/free-places.ts'),
   import('../../../shared/relay/money/guard.ts'),
   import('../../../shared/relay/money/late-settle.ts'),
-  import('../../../shared/relay/money/loss-fields.ts'),
   import('../../../shared/relay/money/resize.ts'),
 ]);
 

@@ -13,7 +13,7 @@ import { readCharge } from '../../../shared/config/compile/read-charge.ts';
 import { readPlan } from '../../../shared/config/compile/read-plan.ts';
 import { readRow } from '../../../shared/config/rows/read-row.ts';
 import { readSetting } from '../../../shared/config/compile/read-setting.ts';
-import { SettingRow, settingValues } from '../../../shared/config/rows/setting-row.ts';
+import { SettingRow, settingValues } from '../../../shared/config/settings/setting-row.ts';
 
 const page = readFileSync(new URL('../../../docs/tables.md', import.meta.url), 'utf8');
 

@@ -2,9 +2,9 @@
  * Items of the table `runtime` that alerts keep: `alert#<cause>` is the mark of a cause, `notice#<id>` an event with its
  * delivery, `notices` the list of events that need another try.
  */
-import type { AlertMark } from '../../../relay/ports/stores/alert-store.ts';
+import type { AlertMark } from '../../../relay/ports/alerts/alert-store.ts';
 import type { Notice } from '../../../wire/public/notice.ts';
-import { receivers, type Receiver, type StoredNotice } from '../../../relay/ports/stores/notice-store.ts';
+import { receivers, type Receiver, type StoredNotice } from '../../../relay/ports/alerts/notice-store.ts';
 import type { RuntimeItem } from '../runtime/runtime-items.ts';
 
 export const markId = (cause: string): string => `alert#${cause}`;

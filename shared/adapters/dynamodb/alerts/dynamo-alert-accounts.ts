@@ -5,7 +5,7 @@ import { readAlertedAccount, type AlertedAccount } from '../../../config/rows/al
 import { KeyRow } from '../../../config/rows/key-row.ts';
 import { readRow } from '../../../config/rows/read-row.ts';
 import type { Clock } from '../../../relay/ports/clock.ts';
-import type { AlertAccounts } from '../../../relay/ports/stores/alert-store.ts';
+import type { AlertAccounts } from '../../../relay/ports/alerts/alert-store.ts';
 import { StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import { ExpiringCache } from '../../system/expiring-cache.ts';

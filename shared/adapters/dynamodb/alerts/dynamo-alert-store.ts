@@ -1,8 +1,9 @@
 /** Marks of alerts in the table `runtime`. A mark is written only as it was read, in one transaction with its notice. */
 import { TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import type { AlertMark, AlertStore } from '../../../relay/ports/stores/alert-store.ts';
+import type { AlertMark, AlertStore } from '../../../relay/ports/alerts/alert-store.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
-import { conditionalCall, transactionCall } from '../dynamo-client.ts';
+import { conditionalCall } from '../dynamo-client.ts';
+import { transactionCall } from '../dynamo-transactions.ts';
 import { getItems } from '../runtime/runtime-items.ts';
 import { markId, markOf, noticeItem } from './alert-items.ts';
 

@@ -1,6 +1,6 @@
 /** Notices and the list of those that wait, in the table `runtime`. */
 import { UpdateCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import type { NoticeStore } from '../../../relay/ports/stores/notice-store.ts';
+import type { NoticeStore } from '../../../relay/ports/alerts/notice-store.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import { conditionalCall } from '../dynamo-client.ts';
 import { getItems } from '../runtime/runtime-items.ts';

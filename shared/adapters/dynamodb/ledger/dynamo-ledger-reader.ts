@@ -6,7 +6,7 @@ import { dynamoDailyReader } from './dynamo-daily-reader.ts';
 import { pages, reading } from './table-pages.ts';
 import { ledgerRowOf } from '../ledger-attributes.ts';
 import type { Attributes } from '../attributes.ts';
-import { partOf } from '../quotas/part-keys.ts';
+import { partOf } from '../quotas/quota-attributes.ts';
 import { textAttribute } from '../quotas/quota-attributes.ts';
 import { readWhole } from '../quotas/whole-account.ts';
 import { dynamoQuotaStore } from '../quotas/dynamo-quota-store.ts';
@@ -40,16 +40,10 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
 
   return {
     close: async (write) => explained(dynamoQuotaStore(store.documents, target.stack).close(write)),
-    async quota(account) {
-      try {
-        const { TableName } = at('quotas');
-        const row = await explained(readWhole({ client, TableName }, account));
-        return row && { row };
-      } catch (error) {
-        if (!(error instanceof Error && error.message.startsWith('quotas: '))) throw error;
-        return { key: account, problem: error.message };
-      }
-    },
+    quota: (account) =>
+      explained(
+        readWhole({ client, ...at('quotas') }, account).then((row) => row && { row }, unreadable(account)),
+      ),
     async *ledgerAccounts() {
       // An index has no consistent reads, but its entries are a tenth of the rows.
       for await (const page of pages(
@@ -94,6 +88,14 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
     },
   };
 }
+
+/** An item that cannot be read is said, any other error is thrown. */
+const unreadable =
+  (account: string) =>
+  (error: unknown): { key: string; problem: string } => {
+    if (!(error instanceof Error && error.message.startsWith('quotas: '))) throw error;
+    return { key: account, problem: error.message };
+  };
 
 function ledgerSources(
   { account, fromMs, toMs }: LedgerSelection,

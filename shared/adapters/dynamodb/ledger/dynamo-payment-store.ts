@@ -14,7 +14,8 @@ import type { PaymentChange } from '../../../billing/payments/payment-grants.ts'
 import { StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
 import { physicalTableName, type TableName } from '../../../tables/table-names.ts';
 import type { Attributes } from '../attributes.ts';
-import { storeCall, transactionCall } from '../dynamo-client.ts';
+import { storeCall } from '../dynamo-client.ts';
+import { transactionCall } from '../dynamo-transactions.ts';
 import type { Store } from '../operator-client.ts';
 import { paymentAttributes, paymentOf } from './payment-attributes.ts';
 

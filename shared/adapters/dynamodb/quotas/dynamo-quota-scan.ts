@@ -4,8 +4,7 @@ import type { QuotaScan, ScannedQuota } from '../../../relay/ports/stores/quota-
 import { StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
 import type { Attributes } from '../attributes.ts';
 import { storeCall } from '../dynamo-client.ts';
-import { partOf } from './part-keys.ts';
-import { readQuota, textAttribute } from './quota-attributes.ts';
+import { partOf, readQuota, textAttribute } from './quota-attributes.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 
 const hasOpenEntries = 'size(#open) > :none';

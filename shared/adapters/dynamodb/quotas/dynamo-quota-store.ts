@@ -7,20 +7,13 @@ import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { refundOf, type PartOfAccount } from '../../../billing/quota-writes.ts';
 import type { QuotaStore, WriteReply } from '../../../relay/ports/stores/quota-store.ts';
 import type { Attributes } from '../attributes.ts';
-import { attributesOn } from '../dynamo-client.ts';
-import { partKey } from './part-keys.ts';
+import { attributesOn, quotaCall } from '../dynamo-client.ts';
+import { partKey } from './quota-attributes.ts';
 import { emptyAttributes, quotaOf } from './quota-attributes.ts';
-import { quotaCall } from './quota-call.ts';
-import {
-  closeExpression,
-  freePlacesExpression,
-  renewExpression,
-  reserveExpression,
-  tombstoneExpression,
-  type Expression,
-} from './quota-expressions.ts';
+import { closeExpression, reserveExpression, type Expression } from './quota-expressions.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 
+const entries = () => import('./entry-expressions.ts');
 const hasNoItem = 'attribute_not_exists(account)';
 
 export function dynamoQuotaStore(documentClient: DynamoDBDocumentClient, stack: string): QuotaStore {
@@ -53,15 +46,15 @@ export function dynamoQuotaStore(documentClient: DynamoDBDocumentClient, stack: 
       return reply.done ? { done: true, item: quotaOf(reply.updated ?? {}) } : reply;
     },
     close: (write) => update(write, closeExpression(write, refundOf(write))),
-    tombstone: (write) => update(write, tombstoneExpression(write.id, write.entry)),
-    renew: (write) => update(write, renewExpression(write)),
-    freePlaces: (write) => update(write, freePlacesExpression(write)),
     async create(account) {
       const Item = emptyAttributes({ account });
       const command = new PutItemCommand({ TableName, Item, ConditionExpression: hasNoItem });
       await quotaCall(() => client.send(command));
     },
     // Few calls need these, so their code is loaded by those.
+    tombstone: async (write) => update(write, (await entries()).tombstoneExpression(write)),
+    renew: async (write) => update(write, (await entries()).renewExpression(write)),
+    freePlaces: async (write) => update(write, (await entries()).freePlacesExpression(write)),
     read: async (account, parts, exact) => (await transactions()).read(account, parts, exact),
     move: async (write) => (await transactions()).move(write),
     chargeLate: async (charge) => (await transactions()).chargeLate(charge),

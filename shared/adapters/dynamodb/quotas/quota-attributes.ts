@@ -10,7 +10,6 @@ import type { CloseKind, CloseRecord, OpenEntry, QuotaItem, RateCount } from '..
 import { Poisoned } from '../../../relay/ports/stores/store-errors.ts';
 import type { Attributes } from '../attributes.ts';
 import type { PartOfAccount } from '../../../billing/quota-writes.ts';
-import { partKey, partOf } from './part-keys.ts';
 
 // Built without the SDK's marshalling for speed: every call waits for two of these writes.
 export const numberAttribute = (value: bigint | number): AttributeValue => ({ N: String(value) });
@@ -95,6 +94,24 @@ export function emptyAttributes(of: PartOfAccount): Attributes {
     busy: { M: {} },
     rate: { M: {} },
   };
+}
+
+/** Keys of parts: part 0 has the account's name, part 3 `<account>#3`. Rows of accounts named like that are refused. */
+export const partName = ({ account, part = 0 }: PartOfAccount): string =>
+  part === 0 ? account : `${account}#${part}`;
+
+export const partKey = (of: PartOfAccount): Record<'account', AttributeValue> => ({
+  account: { S: partName(of) },
+});
+
+/** The account and part of an item. The attribute `part` decides: a name may end like a part's key. */
+export function partOf(attributes: Attributes): { account: string; part: number } {
+  const name = attributes['account']?.S ?? '';
+  const part = Number(attributes['part']?.N ?? 0);
+  const suffix = `#${part}`;
+  return part > 0 && name.endsWith(suffix)
+    ? { account: name.slice(0, -suffix.length), part }
+    : { account: name, part: 0 };
 }
 
 /** Reads an item that may have been written by something other than the functions. Throws Poisoned. */

@@ -7,13 +7,7 @@
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { accountRate, type OpenEntry } from '../../../billing/quota-item.ts';
-import type {
-  CloseWrite,
-  FreePlacesWrite,
-  RateWrite,
-  RenewWrite,
-  ReserveWrite,
-} from '../../../billing/quota-writes.ts';
+import type { CloseWrite, RateWrite, ReserveWrite } from '../../../billing/quota-writes.ts';
 import {
   closeRecordAttribute,
   entryAttribute,
@@ -86,8 +80,8 @@ export class Clauses {
   }
 }
 
-const hasItem = (c: Clauses): string => `attribute_exists(${c.path('account')})`;
-const isNotOpen = (c: Clauses, id: string): string => `attribute_not_exists(${c.path('open', id)})`;
+export const hasItem = (c: Clauses): string => `attribute_exists(${c.path('account')})`;
+export const isNotOpen = (c: Clauses, id: string): string => `attribute_not_exists(${c.path('open', id)})`;
 const hasRoom = (c: Clauses, entriesMax: number): string =>
   `size(${c.path('open')}) < ${c.value('openMax', numberAttribute(entriesMax))}`;
 /** An account that was never split has no count of parts. */
@@ -101,10 +95,10 @@ const hasPlace = (c: Clauses, places: string, max: number): string => {
   return `(size(${places}) < ${limit} OR (attribute_not_exists(${places}) AND ${limit} > ${zeroIn(c)}))`;
 };
 const balanceCovers = (c: Clauses, amount: string): string => `${c.path('available')} >= ${amount}`;
-const isOpenUntil = (c: Clauses, id: string, until: number): string =>
+export const isOpenUntil = (c: Clauses, id: string, until: number): string =>
   `${c.path('open', id)}[${untilIndex}] = ${c.value(`until ${until}`, numberAttribute(until))}`;
 /** Compares the flags, so that a close does not remove a tombstone under the same id. */
-const isOpenAs = (c: Clauses, id: string, entry: OpenEntry): string =>
+export const isOpenAs = (c: Clauses, id: string, entry: OpenEntry): string =>
   `${c.path('open', id)}[${flagsIndex}] = ${c.value('flags', flagsAttribute(entry))}`;
 /** A limit of 0 also refuses the first call, whose counter does not exist yet. */
 const isBelow = (c: Clauses, counter: string, limit: string): string =>
@@ -159,29 +153,6 @@ export function closeExpression(write: CloseWrite, refund: bigint): Expression {
   c.remove.push(c.path('open', id));
   // Changes nothing if the call took no place, or if its place was freed when its lease lapsed.
   c.take.push(`${c.path(placesName(entry.key))} ${c.value('id', { SS: [id] })}`);
-  return c.expression();
-}
-
-export function tombstoneExpression(id: string, entry: OpenEntry): Expression {
-  const c = new Clauses();
-  c.conditions.push(hasItem(c), isNotOpen(c, id));
-  c.set.push(`${c.path('open', id)} = ${c.value('entry', entryAttribute(entry))}`);
-  return c.expression();
-}
-
-export function renewExpression({ id, entry, until }: RenewWrite): Expression {
-  const c = new Clauses();
-  c.conditions.push(isOpenAs(c, id, entry));
-  c.set.push(`${c.path('open', id)}[${untilIndex}] = ${c.value('until', numberAttribute(until))}`);
-  return c.expression();
-}
-
-export function freePlacesExpression({ key, lapsed }: FreePlacesWrite): Expression {
-  const c = new Clauses();
-  c.conditions.push(hasItem(c));
-  for (const [id, until] of lapsed)
-    c.conditions.push(until === undefined ? isNotOpen(c, id) : isOpenUntil(c, id, until));
-  c.take.push(`${c.path(placesName(key))} ${c.value('ids', { SS: [...lapsed.keys()] })}`);
   return c.expression();
 }
 

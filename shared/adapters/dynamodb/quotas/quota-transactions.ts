@@ -16,15 +16,15 @@ import type { QuotaStore } from '../../../relay/ports/stores/quota-store.ts';
 import { StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import type { Attributes } from '../attributes.ts';
-import { readAsOfOneMoment, transactionCall } from '../dynamo-client.ts';
 import { countInBudgets } from '../budget-counter.ts';
 import { countInDaily } from '../daily-attributes.ts';
+import { quotaCall } from '../dynamo-client.ts';
+import { readAsOfOneMoment, transactionCall } from '../dynamo-transactions.ts';
 import { ledgerAttributes } from '../ledger-attributes.ts';
 import { partsItem } from '../account-parts.ts';
-import { partKey } from './part-keys.ts';
+import { partKey } from './quota-attributes.ts';
 import { changeExpression, createdPart, lateExpression } from './parts-expressions.ts';
 import { quotaOf } from './quota-attributes.ts';
-import { quotaCall } from './quota-call.ts';
 
 export type QuotaTransactions = Pick<QuotaStore, 'read' | 'move' | 'chargeLate' | 'closedAs'>;
 

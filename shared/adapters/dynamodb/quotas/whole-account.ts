@@ -3,8 +3,8 @@ import { GetItemCommand, TransactGetItemsCommand, type DynamoDBClient } from '@a
 import { wholeOf, type AccountParts, type WholeAccount } from '../../../billing/parts/whole.ts';
 import type { QuotaItem } from '../../../billing/quota-item.ts';
 import type { Attributes } from '../attributes.ts';
-import { readAsOfOneMoment } from '../dynamo-client.ts';
-import { partKey, partName } from './part-keys.ts';
+import { readAsOfOneMoment } from '../dynamo-transactions.ts';
+import { partKey, partName } from './quota-attributes.ts';
 import { quotaOf } from './quota-attributes.ts';
 
 export interface QuotaTable {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { getItems } from '../../../../shared/adapters/dynamodb/runtime/runtime-items.ts';
 import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
 import { emptyRows } from '../../../../shared/config/config-rows.ts';
-import { defaultSettings, type Settings } from '../../../../shared/config/rows/settings.ts';
+import { defaultSettings, type Settings } from '../../../../shared/config/settings/settings.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { countedClient, type CountedClient } from './store.ts';

@@ -4,7 +4,7 @@ import { chargeOf } from '../../../../shared/billing/usage/call-charge.ts';
 import { parsePrice, type Price } from '../../../../shared/billing/price.ts';
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import { emptyQuota } from '../../../../shared/billing/quota-item.ts';
-import { defaultSettings } from '../../../../shared/config/rows/settings.ts';
+import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
 import { accountBody } from '../../../../shared/relay/account/account-balance.ts';
 import { usagePage } from '../../../../shared/relay/account/account-usage.ts';
 import { requestTimeMs } from '../../../../shared/wire/request-id.ts';

@@ -3,7 +3,7 @@ import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/ledger/dynamo-account-reader.ts';
 import { keyHash } from '../../../../shared/tables/key-hash.ts';
 import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/dynamo-key-store.ts';
-import { defaultSettings, type Settings } from '../../../../shared/config/rows/settings.ts';
+import { defaultSettings, type Settings } from '../../../../shared/config/settings/settings.ts';
 import type { PlanRow } from '../../../../shared/config/rows/plan-row.ts';
 import { accountHandle } from '../../../../shared/relay/account/account-handle.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';

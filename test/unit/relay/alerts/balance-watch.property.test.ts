@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { emptyQuota, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { balanceWatch } from '../../../../shared/relay/alerts/balance-watch.ts';
-import type { AlertAccounts, AlertStore } from '../../../../shared/relay/ports/stores/alert-store.ts';
+import type { AlertAccounts, AlertStore } from '../../../../shared/relay/ports/alerts/alert-store.ts';
 import type { QuotaChange } from '../../../../shared/relay/ports/stores/ledger-store.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
 import { MemoryAlertStores } from '../../../support/memory-alert-stores.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { AlertedAccount } from '../../../../shared/config/rows/alerted-account.ts';
-import type { AlertSettings } from '../../../../shared/config/rows/settings.ts';
+import type { AlertSettings } from '../../../../shared/config/settings/settings.ts';
 import { notifier } from '../../../../shared/relay/alerts/notifier.ts';
 import { triesMax } from '../../../../shared/relay/alerts/tries.ts';
-import type { NoticeTarget } from '../../../../shared/relay/ports/notice-sender.ts';
+import type { NoticeTarget } from '../../../../shared/relay/ports/alerts/notice-sender.ts';
 import type { Notice } from '../../../../shared/wire/public/notice.ts';
 import { MemoryAlertStores } from '../../../support/memory-alert-stores.ts';
 

@@ -29,7 +29,7 @@ describe('the meter', () => {
     expect(chunks.flatMap((chunk) => meter.push(chunk))).toEqual(chunks);
     const usage = { prompt_tokens: 0, completion_tokens: 7, total_tokens: 7 };
     expect(meter.end()).toEqual([chunkOf({ usage })]);
-    expect(meter.measure()).toEqual({ usage, flags: [], anyContent: true });
+    expect(meter.measure()).toEqual({ usage, flags: [], anyContent: true, atLimit: false });
   });
 
   it('measures at any time, and says that the answer broke off', () => {

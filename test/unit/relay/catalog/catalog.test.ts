@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
-import { defaultSettings } from '../../../../shared/config/rows/settings.ts';
+import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
 import { catalogHandle } from '../../../../shared/relay/catalog/catalog-handle.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { defaultSettings } from '../../../../shared/config/rows/settings.ts';
+import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
 import { withCors } from '../../../../shared/relay/http/cors.ts';
 import type { RelayResponse } from '../../../../shared/relay/http/http.ts';

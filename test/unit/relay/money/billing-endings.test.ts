@@ -1,4 +1,4 @@
-import { defaultSettings } from '../../../../shared/config/rows/settings.ts';
+import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
 import { describe, expect, it } from 'vitest';
 import { imbalance } from '../../../../shared/billing/quota-item.ts';
 import { BillingRig, byCall, byTokens, free, small, stream, yuan } from '../../../support/billing-rig.ts';

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { searchProviders } from '../../../../shared/adapters/search/search-providers.ts';
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
 import { readSetting } from '../../../../shared/config/compile/read-setting.ts';
-import { defaultSettings, type SearchSettings } from '../../../../shared/config/rows/settings.ts';
+import { defaultSettings, type SearchSettings } from '../../../../shared/config/settings/settings.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { withSearch } from '../../../../shared/relay/search/search.ts';
 import type { SearchProvider } from '../../../../shared/relay/ports/search-provider.ts';

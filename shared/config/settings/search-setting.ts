@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
-import { integerBetween, text } from './attribute-schemas.ts';
+import { integerBetween, text } from '../rows/attribute-schemas.ts';
 import { endpointProblem, normaliseEndpoint } from '../../upstreams/endpoint-rules.ts';
-import { referenceProblem } from './secret-reference.ts';
+import { referenceProblem } from '../rows/secret-reference.ts';
 import type { SearchSettings } from './settings.ts';
 
 const wantedLanguage = 'a language code such as "en" or "zh-CN"';

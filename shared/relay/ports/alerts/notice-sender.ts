@@ -1,5 +1,5 @@
 /** The receivers that the relay can report to. */
-import type { Notice } from '../../wire/public/notice.ts';
+import type { Notice } from '../../../wire/public/notice.ts';
 
 export type NoticeTarget =
   /** The stack's topic. */

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
-import { daysUpTo, text } from './attribute-schemas.ts';
+import { daysUpTo, text } from '../rows/attribute-schemas.ts';
 import { endpointProblem } from '../../upstreams/endpoint-rules.ts';
-import { referenceProblem } from './secret-reference.ts';
+import { referenceProblem } from '../rows/secret-reference.ts';
 import type { AlertSettings } from './settings.ts';
 
 /** The setting `alerts`: whom the relay tells about accounts, and how long before a date. */

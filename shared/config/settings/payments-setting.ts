@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
 import { ambiguousCurrency, rateDecimals } from '../../billing/payments/payment-amount.ts';
 import { parseDecimal } from '../../billing/amount.ts';
-import { flag, text, textList } from './attribute-schemas.ts';
-import { referenceProblem } from './secret-reference.ts';
+import { flag, text, textList } from '../rows/attribute-schemas.ts';
+import { referenceProblem } from '../rows/secret-reference.ts';
 import type { PaymentSettings } from './settings.ts';
 
 const wantedSecret = 'a reference, or a list of references';

@@ -1,6 +1,14 @@
 import * as z from 'zod/mini';
 import { isTimeZone } from '../../billing/budget-period.ts';
-import { daysUpTo, flag, positiveInteger, rowId, secondsUpTo, text, textList } from './attribute-schemas.ts';
+import {
+  daysUpTo,
+  flag,
+  positiveInteger,
+  rowId,
+  secondsUpTo,
+  text,
+  textList,
+} from '../rows/attribute-schemas.ts';
 import { PaymentsValue } from './payments-setting.ts';
 import { SearchValue } from './search-setting.ts';
 import { defaultSettings } from './settings.ts';

@@ -1,0 +1,27 @@
+/** The writes on one entry that few calls make, as DynamoDB expressions. Loaded by the first call that makes one. */
+import type { FreePlacesWrite, RenewWrite, TombstoneWrite } from '../../../billing/quota-writes.ts';
+import { entryAttribute, numberAttribute, placesName, untilIndex } from './quota-attributes.ts';
+import { Clauses, hasItem, isNotOpen, isOpenAs, isOpenUntil, type Expression } from './quota-expressions.ts';
+
+export function tombstoneExpression({ id, entry }: TombstoneWrite): Expression {
+  const c = new Clauses();
+  c.conditions.push(hasItem(c), isNotOpen(c, id));
+  c.set.push(`${c.path('open', id)} = ${c.value('entry', entryAttribute(entry))}`);
+  return c.expression();
+}
+
+export function renewExpression({ id, entry, until }: RenewWrite): Expression {
+  const c = new Clauses();
+  c.conditions.push(isOpenAs(c, id, entry));
+  c.set.push(`${c.path('open', id)}[${untilIndex}] = ${c.value('until', numberAttribute(until))}`);
+  return c.expression();
+}
+
+export function freePlacesExpression({ key, lapsed }: FreePlacesWrite): Expression {
+  const c = new Clauses();
+  c.conditions.push(hasItem(c));
+  for (const [id, until] of lapsed)
+    c.conditions.push(until === undefined ? isNotOpen(c, id) : isOpenUntil(c, id, until));
+  c.take.push(`${c.path(placesName(key))} ${c.value('ids', { SS: [...lapsed.keys()] })}`);
+  return c.expression();
+}
