@@ -42,8 +42,8 @@ export class ReservationsRig {
   readonly memory = new MemoryQuotaStore();
   readonly store = new RoughQuotaStore(this.memory, this.clock);
   readonly events: { name: string; fields: Record<string, unknown> }[] = [];
-  readonly reservations = this.otherReservations();
   readonly counters = new MemoryKeyCounters();
+  readonly reservations = this.otherReservations();
   #ids = 0;
 
   /** The reservations of another environment: the same store, but nothing seen yet. */
