@@ -21,6 +21,13 @@ export class LimitsWatch {
     for (const customer of customers) this.#customers.set(customer.account.account, customer);
   }
 
+  /** By account. */
+  readonly #splits = new Map<string, number>();
+
+  moved({ account, move }: Change): void {
+    if ((move?.parts ?? 1) > 1) this.#splits.set(account, (this.#splits.get(account) ?? 0) + 1);
+  }
+
   freed({ before, freed }: Change, nowMs: number): void {
     for (const id of freed?.lapsed.keys() ?? []) {
       const until = before?.open.get(id)?.until ?? 0;
@@ -33,9 +40,8 @@ export class LimitsWatch {
     const customer = this.#customers.get(account);
     if (!customer || !reserve) return;
     const { id, entry, slot, rate } = reserve;
-    const made = parts[0]?.made ?? 1;
-    // While an account is split, calls from before count where they started (docs/billing.md).
-    const times = made > 1 ? 2 : 1;
+    // Calls from before a split count where they started (docs/billing.md).
+    const times = 1 + (this.#splits.get(account) ?? 0);
     const key = customer.keys.find(({ hash }) => hash.startsWith(asked.key));
     const open = parts.flatMap((item) => openIn(item, nowMs / 1000 + skewSeconds));
     const hasPlace = open.filter(([call, { key: ofKey }]) => ofKey === asked.key && !this.#placeless.has(call));

@@ -57,7 +57,7 @@ function planBurst(world: World): void {
   const [customer] = world.customers;
   world.startGrant(customer.account.account, 'burst', 5_000_000_000n);
   const call = (): void => world.startCall(customer);
-  for (let corrections = random.integer(0, 2); corrections > 0; corrections -= 1)
+  for (let corrections = random.integer(0, world.kind.corrections); corrections > 0; corrections -= 1)
     scheduler.after(random.integer(70_000, 4 * minuteMs), () =>
       world.startGrant(customer.account.account, `burst${corrections}`, -BigInt(random.integer(1, 2_000)) * 1_000_000n),
     );

@@ -10,6 +10,8 @@ export interface WorldKind {
   requestSeconds: number;
   /** One account gets busy for half a minute. */
   bursts: boolean;
+  /** Negative grants to it, at most. */
+  corrections: number;
   /** Yuan are worth so much less. */
   grantFactor: bigint;
 }
@@ -21,6 +23,7 @@ export function kindOf(random: SeededRandom, wanted: Partial<WorldKind> = {}): W
     roughness: { busy: some(0.2), dropped: some(0.1), lost: some(0.2), late: some(0.1) },
     requestSeconds: random.chance(0.2) ? 400 : 150,
     bursts: random.chance(0.2),
+    corrections: 2,
     grantFactor: 1n,
     ...wanted,
   };

@@ -198,6 +198,7 @@ export class World {
     if (close) this.#checkRuns(close);
     this.watch.saw(change, this.scheduler.nowMs);
     if (late) void this.ledger.putCounted([late.row]);
+    if (change.move && after.part === 0) this.#limits.moved(change);
     if (freed) this.#limits.freed(change, this.scheduler.nowMs);
     if (reserve) {
       const { asked } = this.watch.books.call(reserve.id);
