@@ -163,7 +163,11 @@ export class Books {
     const call = this.call(id);
     agree(call.expiredFor !== undefined, `${id} is charged late, but did not expire`);
     const isMade = call.delivered && !this.endings.isNothing(call.delivered);
-    within(call.charged + difference, isMade ? this.#due(call, false) : nothing, `late call ${id} is charged`);
+    within(
+      call.charged + difference,
+      isMade ? this.#due(call, false) : nothing,
+      `late call ${id} is charged`,
+    );
     this.account(call.asked.account).closes += 1;
     this.#charge(call, difference);
     this.#overrun(call, difference);

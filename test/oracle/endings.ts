@@ -36,6 +36,10 @@ const exactly = (amount: bigint): Bounds => ({ least: amount, most: amount });
 const share = 0.3;
 const addedTokens = 20;
 
+/** The fewest tokens that an estimate of the input may have. */
+export const inputTokensLeast = ({ inputTokens }: CallAsked): number =>
+  Math.max(0, Math.floor(inputTokens * (1 - share)) - addedTokens);
+
 /** The ways in which a call can end, and what each costs (docs/billing.md). */
 export class Endings {
   readonly #list: readonly ChargeText[];
@@ -71,7 +75,7 @@ export class Endings {
   #estimated(asked: CallAsked, output: number): Bounds {
     const rule = this.#rule(asked);
     const { inputTokens } = asked;
-    const few = Math.max(0, Math.floor(inputTokens * (1 - share)) - addedTokens);
+    const few = inputTokensLeast(asked);
     const many = Math.ceil(inputTokens * (1 + share)) + addedTokens;
     return { least: costOf(rule, { input: few, output }), most: costOf(rule, { input: many, output }) };
   }

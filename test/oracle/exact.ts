@@ -4,7 +4,8 @@ const digits = 18;
 const nanoDigits = 9;
 
 export function exactYuan(written: number | string): bigint {
-  const [, whole, fraction = '', exponent = '0'] = /^(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/.exec(`${written}`) ?? [];
+  const [, whole, fraction = '', exponent = '0'] =
+    /^(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/.exec(`${written}`) ?? [];
   if (whole === undefined) throw new Error(`not an amount: ${written}`);
   const places = digits - fraction.length + Number(exponent);
   if (places < 0) throw new Error(`more than ${digits} digits: ${written}`);

@@ -69,8 +69,11 @@ export function ruleOfText(text: string): ChargeText {
   const rule = { id: Number(id), models: [] };
   if (type === 'free') return { ...rule, type: 'non-billing' };
   if (type === 'call') return { ...rule, type: 'times-billing', output: String(parts[0]) };
-  const [input, output, cached_input, cache_write, cache_write_1h] = parts.filter((part) => !part.includes('='));
+  const [input, output, cached_input, cache_write, cache_write_1h] = parts.filter(
+    (part) => !part.includes('='),
+  );
   if (type !== 'tokens' || input === undefined || output === undefined) throw new Error(`no price: ${text}`);
-  const cache = cached_input && cache_write && cache_write_1h ? { cached_input, cache_write, cache_write_1h } : {};
+  const cache =
+    cached_input && cache_write && cache_write_1h ? { cached_input, cache_write, cache_write_1h } : {};
   return { ...rule, type: 'token-billing', input, output, ...cache };
 }

@@ -31,33 +31,34 @@ const channel = ChannelRow.parse({
 });
 export const channels: [ChannelRow] = [channel];
 
-const small = { default_output_tokens: 300 };
+/** More than the 1,024 tokens below which no limit is lowered. */
+const usual = { default_output_tokens: 2_500 };
 
 /** As an operator writes them: the product and the oracle read them apart. */
 export const priceList: readonly (ChargeText & Record<string, unknown>)[] = [
-  { id: 1, type: 'token-billing', models: ['by-token'], input: 1, output: 2, ...small },
+  { id: 1, type: 'token-billing', models: ['by-token'], input: 0.1, output: 0.2, ...usual },
   { id: 2, type: 'times-billing', models: ['by-call'], output: 0.05 },
   {
     id: 3,
     type: 'token-billing',
     models: ['by-cache'],
-    input: 0.600000301,
-    output: 2.4000007,
-    cached_input: 0.06000003,
-    cache_write: 0.75,
-    cache_write_1h: 1.2,
-    max_output_tokens: 150,
-    ...small,
+    input: 0.060000301,
+    output: 0.2400007,
+    cached_input: 0.006000003,
+    cache_write: 0.075,
+    cache_write_1h: 0.12,
+    max_output_tokens: 3_000,
+    ...usual,
   },
   {
     id: 4,
     type: 'token-billing',
     models: ['by-tier'],
-    input: 0.5,
-    output: 1.5,
-    cached_input: 0.05,
-    tiers: [{ above: 150, input: 1, output: 3, cached_input: 0.1 }],
-    ...small,
+    input: 0.05,
+    output: 0.15,
+    cached_input: 0.005,
+    tiers: [{ above: 150, input: 0.1, output: 0.3, cached_input: 0.01 }],
+    ...usual,
   },
   // A new price, in the middle of the world.
   {
@@ -65,9 +66,9 @@ export const priceList: readonly (ChargeText & Record<string, unknown>)[] = [
     from: new Date(startMs + 240_000).toISOString(),
     type: 'token-billing',
     models: ['by-token'],
-    input: 1.5,
-    output: 1.25,
-    ...small,
+    input: 0.15,
+    output: 0.125,
+    ...usual,
   },
 ];
 
@@ -120,12 +121,12 @@ export function makeCustomers(random: SeededRandom): [Customer, ...Customer[]] {
         official: random.chance(0.2),
         ...(random.chance(0.4) && { max_concurrency: random.integer(1, 3) }),
         ...(random.chance(0.3) && { rpm: random.integer(1, 5) }),
-        ...(random.chance(0.4) && { budget: { amount: random.integer(1, 20) / 10, period: 'day' } }),
+        ...(random.chance(0.4) && { budget: { amount: random.integer(1, 15) / 10, period: 'day' } }),
       });
     const limits = {
       ...(random.chance(0.2) && { concurrency: random.integer(2, 8) }),
       ...(random.chance(0.2) && { rpm: random.integer(2, 10) }),
-      ...(random.chance(0.2) && { tpm: random.integer(100, 2_000) }),
+      ...(random.chance(0.2) && { tpm: random.integer(100, 5_000) }),
     };
     return { account: AccountRow.parse({ account, plan, ...limits }), keys: [key(0), key(1)], since };
   };

@@ -20,6 +20,8 @@ export interface CallReport {
   refused: boolean;
   /** It stood still, so its reservation may have expired unseen. */
   stoodStill?: boolean;
+  /** The balance or the budget lowered its limit. */
+  limited?: boolean;
   /** What the log line says was charged, once the reservations took it. */
   charge?: bigint | undefined;
 }
@@ -55,7 +57,10 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
   server.opened = true;
   const written =
     asked.model !== 'free' || call.key.rpm !== undefined || call.key.max_concurrency !== undefined;
-  const open = quotas.partsOf(account).find((item) => item.open.has(id))?.open.get(id);
+  const open = quotas
+    .partsOf(account)
+    .find((item) => item.open.has(id))
+    ?.open.get(id);
   hold(
     environment.stoodStill || !(written || asked.official) || open?.tombstone === false,
     `the upstream hears of ${id}, but nothing is open for it`,
@@ -70,7 +75,7 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
     flag: delivered.reported ? undefined : 'output:absent',
     end: delivered.failed ? 'failed' : 'completed',
   });
-  return { id, account, refused: false, charge: parseYuan(charge) };
+  return { id, account, refused: false, limited: bill.limitedTo !== undefined, charge: parseYuan(charge) };
 }
 
 /** Returns how many tokens the request allows the upstream, for all answers. */
@@ -103,7 +108,7 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
     request: {
       model: model.base,
       messages: [{ role: 'user', content }],
-      ...(random.chance(0.8) && { max_tokens: random.integer(1, 200) }),
+      ...(random.chance(0.6) && { max_tokens: random.integer(1, random.chance(0.2) ? 4_000 : 200) }),
       n: dialects[name] === 'chat' && random.chance(0.2) ? random.integer(2, 3) : 1,
     },
     model,

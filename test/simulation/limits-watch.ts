@@ -1,6 +1,6 @@
 import type { OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
 import { budgetDay, planMonth } from '../oracle/plan-month.ts';
-import type { CallAsked } from '../oracle/endings.ts';
+import { inputTokensLeast, type CallAsked } from '../oracle/endings.ts';
 import { planEntries, type Customer } from './accounts.ts';
 import type { Change } from './stored-quotas.ts';
 import { hold } from './watch.ts';
@@ -24,6 +24,14 @@ export class LimitsWatch {
   /** By account. */
   readonly #splits = new Map<string, number>();
 
+  /** Tokens in the latest minute of an account. */
+  readonly #tokens = new Map<string, { minute: number; tokens: number }>();
+
+  closed(account: string, outputTokens: number): void {
+    const latest = this.#tokens.get(account);
+    if (latest) latest.tokens += outputTokens;
+  }
+
   moved({ account, move }: Change): void {
     if ((move?.parts ?? 1) > 1) this.#splits.set(account, (this.#splits.get(account) ?? 0) + 1);
   }
@@ -44,14 +52,19 @@ export class LimitsWatch {
     const times = 1 + (this.#splits.get(account) ?? 0);
     const key = customer.keys.find(({ hash }) => hash.startsWith(asked.key));
     const open = parts.flatMap((item) => openIn(item, nowMs / 1000 + skewSeconds));
-    const hasPlace = open.filter(([call, { key: ofKey }]) => ofKey === asked.key && !this.#placeless.has(call));
+    const hasPlace = open.filter(
+      ([call, { key: ofKey }]) => ofKey === asked.key && !this.#placeless.has(call),
+    );
     const is = (what: string, found: number, most: number | undefined): void =>
       hold(found <= (most ?? Infinity) * times, `${id} is number ${found} of ${most} ${what}`);
     is(`running calls of the key ${asked.key}`, hasPlace.length, key?.max_concurrency);
     is(`running calls of ${account}`, open.length, customer.account.concurrency);
     const minute = Math.floor(asked.startedMs / 60_000);
     is(`calls of the key ${asked.key} in a minute`, this.#count(`${asked.key} ${minute}`), key?.rpm);
-    if (rate) is(`calls of ${account} in a minute`, this.#count(`${account} ${rate.minute}`), customer.account.rpm);
+    if (rate)
+      is(`calls of ${account} in a minute`, this.#count(`${account} ${rate.minute}`), customer.account.rpm);
+    if (rate && times === 1)
+      this.#countTokens({ id, minute: rate.minute, asked, most: customer.account.tpm });
     hold(
       entry.budget === undefined || entry.budget === budgetDay(asked.startedMs),
       `${id} counts on the budget of ${entry.budget}`,
@@ -63,6 +76,15 @@ export class LimitsWatch {
     const count = (this.#minutes.get(name) ?? 0) + 1;
     this.#minutes.set(name, count);
     return count;
+  }
+
+  /** Input counts when a call begins, as far as it is known, and output when it ends. */
+  #countTokens(at: { id: string; minute: number; asked: CallAsked; most: number | undefined }): void {
+    const { id, minute, asked, most = Infinity } = at;
+    const latest = this.#tokens.get(asked.account);
+    const tokens = latest && latest.minute >= minute ? latest.tokens : 0;
+    hold(tokens < most, `${id} begins after ${tokens} tokens of ${most} in a minute`);
+    this.#tokens.set(asked.account, { minute, tokens: tokens + inputTokensLeast(asked) });
   }
 
   #slot(

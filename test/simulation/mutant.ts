@@ -27,8 +27,10 @@ const priced =
       cache_write_1h: row.cache_write_1h && row.cache_write_1h * times,
     }));
 
-const limitless = (dialect: string): NonNullable<Mutation['body']> => (name, body) =>
-  name === dialect ? withoutLimit(body) : body;
+const limitless =
+  (dialect: string): NonNullable<Mutation['body']> =>
+  (name, body) =>
+    name === dialect ? withoutLimit(body) : body;
 
 const tokensOf = ({ promptTokens = 0, completionTokens = 0, cache = {} }: CloseRecord) => ({
   prompt_tokens: promptTokens,
@@ -76,7 +78,8 @@ const ofTheStore = {
   },
   no_tombstone: {
     what: 'a reserve of unknown outcome is not guarded against its late arrival',
-    noticed: /was refused and charged|is charged|though it is closed|is open after its expiry|what is open sums/,
+    noticed:
+      /was refused and charged|is charged|though it is closed|is open after its expiry|what is open sums/,
     kind: deaf,
   },
   no_entry_check: {

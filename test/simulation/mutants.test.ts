@@ -19,3 +19,9 @@ it.each(Object.entries(mutants))('%s is found out: $what', async (mutant, { noti
   expect(message).toMatch(/^seed \d+: /);
   expect(message).toMatch(noticed);
 });
+
+it('worlds that are made for a mutant are sound without it', async () => {
+  const kinds = new Set(Object.values(mutants).flatMap(({ kind }) => kind ?? []));
+  expect(kinds.size).toBeGreaterThan(5);
+  for (const kind of kinds) for (let seed = 1; seed <= 10; seed += 1) await simulate(seed, undefined, kind);
+});

@@ -1,5 +1,6 @@
 import type { Mutant } from './mutant.ts';
 import { Broken, hold } from './watch.ts';
+import type { WorldKind } from './world-kind.ts';
 import { graceSeconds, World } from './world.ts';
 
 /** What happened in a world, to show that worlds meet what they are for. */
@@ -11,8 +12,8 @@ const lastCallMs = 8 * minuteMs;
 const lastScheduleMs = 30 * minuteMs;
 
 /** Runs the world of a seed to its end and checks it at every step. Throws a Broken that names the seed. */
-export async function simulate(seed: number, mutant?: Mutant): Promise<Tale> {
-  const world = new World(seed, mutant);
+export async function simulate(seed: number, mutant?: Mutant, kind?: Partial<WorldKind>): Promise<Tale> {
+  const world = new World(seed, mutant, kind);
   try {
     plan(world);
     await world.scheduler.run();
@@ -59,7 +60,11 @@ function planBurst(world: World): void {
   const call = (): void => world.startCall(customer);
   for (let corrections = random.integer(0, world.kind.corrections); corrections > 0; corrections -= 1)
     scheduler.after(random.integer(70_000, 4 * minuteMs), () =>
-      world.startGrant(customer.account.account, `burst${corrections}`, -BigInt(random.integer(1, 2_000)) * 1_000_000n),
+      world.startGrant(
+        customer.account.account,
+        `burst${corrections}`,
+        -BigInt(random.integer(1, 2_000)) * 1_000_000n,
+      ),
     );
   for (let calls = random.integer(20, 50); calls > 0; calls -= 1)
     scheduler.after(random.integer(60_000, 90_000), call);
@@ -119,7 +124,8 @@ function checkReport(
   hold(sum === charge, `${id} reported a charge of ${charge}, the ledger says ${sum}`);
 }
 
-function taleOf({ watch, logged, reports, scheduler }: World): Tale {
+function taleOf(world: World): Tale {
+  const { watch, logged, reports, scheduler } = world;
   const closes = [...watch.closes.values()].flat();
   const kinds = (kind: string): number => closes.filter((close) => close.kind === kind).length;
   const events = (name: string): number => logged.get(name)?.size ?? 0;
@@ -137,6 +143,12 @@ function taleOf({ watch, logged, reports, scheduler }: World): Tale {
     aboveReserve: closes.filter(({ charge, entry }) => charge > entry.amount).length,
     settleLate: events('settle_late'),
     chargedLate: watch.late.size,
+    limited: world.seen.limited,
+    renewed: world.seen.renewed,
+    placesFreed: world.seen.placesFreed,
+    correctedInParts: world.seen.correctedInParts,
+    onBudget: closes.filter(({ entry }) => entry.budget !== undefined).length,
+    exactBudgets: world.seen.exactBudgets,
     settleLost: events('settle_lost'),
     reserveUnknown: events('reserve_unknown'),
   };

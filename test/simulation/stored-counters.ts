@@ -67,7 +67,11 @@ export class StoredCounters extends MemoryKeyCounters {
         return send(counter.key, told(counter.key, hold), true);
       },
       change: (counter, by) =>
-        send(counter.key, told(counter.key, () => this.change(counter, by)), false),
+        send(
+          counter.key,
+          told(counter.key, () => this.change(counter, by)),
+          false,
+        ),
     };
   }
 }

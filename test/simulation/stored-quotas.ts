@@ -24,6 +24,7 @@ export interface Change {
   close?: CloseWrite | undefined;
   late?: LateCharge | undefined;
   move?: PartsWrite | undefined;
+  renew?: RenewWrite | undefined;
   freed?: FreePlacesWrite | undefined;
   /** A grant's amount. */
   amount?: bigint | undefined;
@@ -73,7 +74,7 @@ export class StoredQuotas extends MemoryQuotaStore {
   }
 
   override renew(write: RenewWrite): ReturnType<QuotaStore['renew']> {
-    return this.#recorded({ account: write.account }, () => super.renew(write));
+    return this.#recorded({ account: write.account, renew: write }, () => super.renew(write));
   }
 
   override freePlaces(write: FreePlacesWrite): ReturnType<QuotaStore['freePlaces']> {
@@ -128,7 +129,7 @@ export class StoredQuotas extends MemoryQuotaStore {
   partsOf(account: string): QuotaItem[] {
     const parts: QuotaItem[] = [];
     for (const item of this.items.values()) if (item.account === account) parts.push(item);
-    return parts.sort((a, b) => a.part - b.part);
+    return parts.toSorted((a, b) => a.part - b.part);
   }
 
   /** The item as a store that lacks a condition would see it. */

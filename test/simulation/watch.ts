@@ -110,10 +110,7 @@ export class Watch {
     is('what is open', sums.open, held);
     is('settled', sums.settled, closes);
     is('available', sums.available, granted - spent - held);
-    hold(
-      sums.available >= -overrun,
-      `${account} is at ${sums.available}, though overruns sum to ${overrun}`,
-    );
+    hold(sums.available >= -overrun, `${account} is at ${sums.available}, though overruns sum to ${overrun}`);
     for (const [slot, calls] of sums.plan) is(slot, calls, planCalls.get(slot) ?? 0);
     places(account, parts);
   }

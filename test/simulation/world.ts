@@ -3,6 +3,7 @@ import type { CloseWrite } from '../../shared/billing/quota-writes.ts';
 import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
+import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
 import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/stores/store-errors.ts';
 import { makeCustomers, startMs, type Customer } from './accounts.ts';
 import { makeCall, type CallReport } from './call.ts';
@@ -16,7 +17,7 @@ import { StoredCounters } from './stored-counters.ts';
 import { LimitsWatch } from './limits-watch.ts';
 import { kindOf, type WorldKind } from './world-kind.ts';
 import { budgetUseOf } from '../../shared/billing/budget-use.ts';
-import { idAlphabet, timeText } from '../../shared/wire/request-id.ts';
+import { timeText } from '../../shared/wire/request-id.ts';
 import type { CloseRow } from '../../shared/billing/ledger-row.ts';
 import { Scheduler } from './scheduler.ts';
 import { SeededRandom } from './seeded-random.ts';
@@ -54,19 +55,21 @@ export class World {
   readonly reports: CallReport[] = [];
   /** Log events by name, with the request ids that they name. */
   readonly logged = new Map<string, Set<unknown>>();
+  /** What happened here, to show that worlds meet what they are for. */
+  readonly seen = { limited: 0, renewed: 0, placesFreed: 0, correctedInParts: 0, exactBudgets: 0 };
   readonly #limits: LimitsWatch;
   readonly #mutant: Mutant | undefined;
   readonly #mutation: Mutation | undefined;
   #servers: Server[] = [];
   #calls = 0;
 
-  constructor(seed: number, mutant?: Mutant) {
+  constructor(seed: number, mutant?: Mutant, kind?: Partial<WorldKind>) {
     const random = new SeededRandom(seed);
     this.random = random;
     this.#mutant = mutant;
     this.scheduler = new Scheduler(random, startMs);
     this.#mutation = mutant && mutants[mutant];
-    this.kind = kindOf(random, this.#mutation?.kind);
+    this.kind = kindOf(random, kind ?? this.#mutation?.kind);
     this.quotas = new StoredQuotas(mutant, (change) => this.#wrote(change));
     this.counters = new StoredCounters(this.#mutation, (key) => this.#checkBudgets(key));
     this.grants = new StoredGrants(mutant, this.quotas, (account, amount) =>
@@ -90,6 +93,7 @@ export class World {
     makeCall(server, { random: this.random, customer, id, longestMs })
       .then((report) => {
         this.reports.push(report);
+        if (report.limited) this.seen.limited += 1;
         server.free();
       })
       .catch((error: unknown) => this.fail(error));
@@ -151,7 +155,8 @@ export class World {
     );
     const grace = this.#mutant === 'early_sweep' ? -30 : graceSeconds;
     const ports = { clock: environment, random, registry: noRegistry, scan };
-    const reached = networkedQuotas(quotas, network).close;
+    const networked = networkedQuotas(quotas, network);
+    const reached: QuotaStore['close'] = (write) => networked.close(write);
     const close = this.#mutation?.sweeps?.(reached) ?? reached;
     const run = sweeper(
       { ...ports, quotas: { close }, metrics: this.#metrics, log: { ...log, event } },
@@ -195,10 +200,11 @@ export class World {
   #wrote(change: Change): void {
     const { account, before, after, reserve, close, late, freed } = change;
     if (late) this.counted(late.row);
-    if (close) this.#checkRuns(close);
+    if (close) this.#closes(close);
     this.watch.saw(change, this.scheduler.nowMs);
     if (late) void this.ledger.putCounted([late.row]);
     if (change.move && after.part === 0) this.#limits.moved(change);
+    this.#notes(change);
     if (freed) this.#limits.freed(change, this.scheduler.nowMs);
     if (reserve) {
       const { asked } = this.watch.books.call(reserve.id);
@@ -236,8 +242,12 @@ export class World {
     for (const [name, { used }] of this.watch.books.budgets) {
       const [key = '', period = ''] = name.split(' ');
       if (!this.counters.isExact(key)) continue;
+      this.seen.exactBudgets += 1;
       const counted = this.counters.usedOf(key, period);
-      hold(counted === used, `${key} counts ${counted} of the budget of ${period} at the end, the oracle ${used}`);
+      hold(
+        counted === used,
+        `${key} counts ${counted} of the budget of ${period} at the end, the oracle ${used}`,
+      );
     }
   }
 
@@ -247,6 +257,18 @@ export class World {
     const row = this.customers.flatMap(({ keys }) => keys).find(({ hash }) => hash.startsWith(key));
     const most = parseYuan(row?.budget?.amount ?? 0) ?? 0n;
     hold(used <= most + overrun, `${key} has spent and holds ${used} of the budget of ${most}`);
+  }
+
+  #notes({ after, amount = 0n, freed, renew }: Change): void {
+    if (renew) this.seen.renewed += 1;
+    if (freed) this.seen.placesFreed += 1;
+    if (amount < 0n && after.part > 0) this.seen.correctedInParts += 1;
+  }
+
+  #closes(close: CloseWrite): void {
+    this.#checkRuns(close);
+    const { delivered } = this.watch.books.calls.get(close.id) ?? {};
+    if (close.rateTokens !== undefined) this.#limits.closed(close.account, delivered?.outputTokens ?? 0);
   }
 
   /** A call that is under way renews its lease, so the sweeper leaves it alone. */
@@ -309,6 +331,5 @@ export class World {
 
 /** As in the relay: the time, then what tells ids of one moment apart. */
 function requestId(nowMs: number, number: number): string {
-  const digits = String(number).padStart(16, '0');
-  return timeText(nowMs) + [...digits].map((digit) => idAlphabet.charAt(Number(digit))).join('');
+  return timeText(nowMs) + String(number).padStart(16, '0');
 }
