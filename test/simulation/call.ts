@@ -36,11 +36,11 @@ export interface CallToMake {
 
 /** One call as a function makes it, with the real bill: undefined for a free one that touches nothing. */
 export async function makeCall(server: Server, made: CallToMake): Promise<CallReport> {
-  const { environment, reservations, quotas, books, mutation, faults } = server;
+  const { environment, reservations, quotas, oracle, mutation, faults } = server;
   const { random, id } = made;
   const [call, asked] = billableCall(made, environment.now());
   const { account } = asked;
-  books.asked(id, asked);
+  oracle.asked(id, asked);
   server.call = call;
   const faultsBefore = faults();
   let bill: Bill;
@@ -68,7 +68,7 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
   const outputMax = askUpstream(server, call, bill);
   await environment.sleep(random.integer(0, Math.max(0, call.deadlineMs - environment.now())));
   const delivered = deliver(random, asked, outputMax);
-  books.delivered(id, delivered, outputMax);
+  oracle.delivered(id, delivered, outputMax);
   const outcome = outcomeOf(delivered, () => bill.inputTokens(call.request));
   const { charge = '' } = await bill.close({
     outcome: mutation?.outcome?.(outcome) ?? outcome,

@@ -78,8 +78,7 @@ const ofTheStore = {
   },
   no_tombstone: {
     what: 'a reserve of unknown outcome is not guarded against its late arrival',
-    noticed:
-      /was refused and charged|is charged|though it is closed|is open after its expiry|what is open sums/,
+    noticed: /was refused and charged|of the budget|is charged \d+ again/,
     kind: deaf,
   },
   no_entry_check: {
@@ -207,7 +206,7 @@ const ofCalls = {
     body: limitless('messages'),
   },
   sweeper_refunds_all: {
-    what: 'the sweeper gives back what a crashed call held, its input included',
+    what: 'the sweeper releases all that a crashed call held, its input included',
     noticed: /expired call .* is charged 0/,
     kind: { roughness: smooth, hazards: { crash: 0.1, freeze: 0, freezeMs: 0 } },
     sweeps: (close) => (write) => close({ ...write, closeRecord: { ...write.closeRecord, charge: 0n } }),

@@ -19,7 +19,7 @@ export interface Mutation {
   /** Worlds that are made for it. */
   kind?: Partial<WorldKind>;
   charges?: (rows: BillableCall['snapshot']['charges']) => BillableCall['snapshot']['charges'];
-  /** What the bill is told of an answer. */
+  /** What the bill gets of an answer. */
   outcome?: (outcome: AnswerOutcome) => AnswerOutcome;
   /** What an upstream is sent. */
   body?: (dialect: string, body: JsonRecord) => JsonRecord;
@@ -35,7 +35,7 @@ export interface Changes {
   record?: (record: CloseRecord, reservation: Reservation, call: BillableCall) => CloseRecord;
 }
 
-/** The real reservations, asked or told something else. */
+/** The real reservations with other parameters. */
 class ChangedReservations extends Reservations {
   readonly #changes: Changes;
   readonly #call: () => BillableCall | undefined;

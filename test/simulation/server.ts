@@ -2,7 +2,7 @@ import { Reservations } from '../../shared/relay/money/reservations.ts';
 import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';
 import type { ReservationsPorts } from '../../shared/relay/money/open-reservation.ts';
 import type { Log } from '../../shared/relay/ports/telemetry.ts';
-import type { Books } from '../oracle/books.ts';
+import type { Oracle } from '../oracle/oracle.ts';
 import type { Environment } from './environment.ts';
 import type { Mutation } from './mutations.ts';
 import { networkedQuotas, type Network } from './networked-store.ts';
@@ -13,7 +13,7 @@ import type { StoredQuotas } from './stored-quotas.ts';
 export interface ServerParts {
   quotas: StoredQuotas;
   counters: StoredCounters;
-  books: Books;
+  oracle: Oracle;
   random: SeededRandom;
   log: Log;
   mutation: Mutation | undefined;
@@ -23,7 +23,7 @@ export interface ServerParts {
 export class Server {
   readonly environment: Environment;
   readonly quotas: StoredQuotas;
-  readonly books: Books;
+  readonly oracle: Oracle;
   readonly mutation: Mutation | undefined;
   readonly reservations: Reservations;
   /** Replies that this environment did not get. */
@@ -35,10 +35,10 @@ export class Server {
   opened = false;
 
   constructor(environment: Environment, network: Network, parts: ServerParts) {
-    const { quotas, counters, books, random, log, mutation } = parts;
+    const { quotas, counters, oracle, random, log, mutation } = parts;
     this.environment = environment;
     this.quotas = quotas;
-    this.books = books;
+    this.oracle = oracle;
     this.mutation = mutation;
     this.faults = () => network.faults;
     this.#counters = counters;

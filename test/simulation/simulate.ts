@@ -106,7 +106,7 @@ function checkAccount({ quotas, ledger, watch }: World, account: string): void {
     const charged = watch.charged(id);
     hold(charge + late === charged, `${id} was charged ${charged}, the ledger says ${charge + late}`);
   }
-  hold(item.granted === watch.books.account(account).granted, `${account} has not got every grant once`);
+  hold(item.granted === watch.oracle.account(account).granted, `${account} has not got every grant once`);
 }
 
 /** The charge that a call reported is the charge of its ledger row. */

@@ -52,7 +52,7 @@ export class StoredCounters extends MemoryKeyCounters {
         throw error;
       }
     };
-    const told =
+    const reporting =
       <T>(key: string, act: () => Promise<T>) =>
       (): Promise<T> => {
         const reply = act();
@@ -64,12 +64,12 @@ export class StoredCounters extends MemoryKeyCounters {
       hold: (counter, amount, most) => {
         const isHeld = this.#mutation?.holdsNoBudget !== true;
         const hold = (): ReturnType<KeyCounters['hold']> => this.hold(counter, isHeld ? amount : 0n, most);
-        return send(counter.key, told(counter.key, hold), true);
+        return send(counter.key, reporting(counter.key, hold), true);
       },
       change: (counter, by) =>
         send(
           counter.key,
-          told(counter.key, () => this.change(counter, by)),
+          reporting(counter.key, () => this.change(counter, by)),
           false,
         ),
     };

@@ -1,6 +1,6 @@
 import type { CloseKind, OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
 import type { CloseWrite, ReserveWrite } from '../../shared/billing/quota-writes.ts';
-import { Books } from '../oracle/books.ts';
+import { Oracle } from '../oracle/oracle.ts';
 import { priceList } from './accounts.ts';
 import { sumsOf, totalOf } from './sums.ts';
 import type { Change } from './stored-quotas.ts';
@@ -19,9 +19,9 @@ export interface Close {
   entry: OpenEntry;
 }
 
-/** Checks what must hold after every single write by the oracle's books, and remembers what must hold at the end. */
+/** Checks what must hold after every single write by the oracle, and remembers what must hold at the end. */
 export class Watch {
-  readonly books = new Books(priceList);
+  readonly oracle = new Oracle(priceList);
   /** Every close that was done, by reservation. */
   readonly closes = new Map<string, Close[]>();
   /** Late charges, by reservation. */
@@ -55,10 +55,10 @@ export class Watch {
   }
 
   #opened({ before, account }: Change, { id, entry, slot }: ReserveWrite): void {
-    this.books.opened(id, entry);
+    this.oracle.opened(id, entry);
     // Counts of the month before are dropped when they are met.
     const stale = before?.plan.get(slot?.staleKey ?? '') ?? 0;
-    const { planCalls } = this.books.account(account);
+    const { planCalls } = this.oracle.account(account);
     if (slot && stale > 0) planCalls.set(slot.staleKey, (planCalls.get(slot.staleKey) ?? 0) - stale);
   }
 
@@ -72,13 +72,13 @@ export class Watch {
     const charged = closes.filter((close) => close.charge > 0n).length;
     hold(charged <= 1, `${id} was charged ${charged} times`);
     hold(entry.tombstone === (kind === 'cancelled'), `${id} is ${kind}, but a tombstone is not`);
-    if (entry.tombstone) this.books.cancelled(account, charge);
-    else this.books.closed(id, { kind, charge, cost });
+    if (entry.tombstone) this.oracle.cancelled(account, charge);
+    else this.oracle.closed(id, { kind, charge, cost });
   }
 
   #chargedLate(id: string, difference: bigint): void {
     hold(!this.late.has(id), `${id} was charged late twice`);
-    this.books.late(id, difference);
+    this.oracle.late(id, difference);
     this.late.set(id, difference);
   }
 
@@ -101,7 +101,7 @@ export class Watch {
 
   #balanced({ account, parts }: Change): void {
     const sums = sumsOf(parts);
-    const { granted, spent, held, overrun, closes, planCalls } = this.books.account(account);
+    const { granted, spent, held, overrun, closes, planCalls } = this.oracle.account(account);
     const is = (what: string, found: bigint | number, wanted: bigint | number): void =>
       hold(found === wanted, `${account}: ${what} sums to ${found}, the oracle says ${wanted}`);
     is('moved', sums.moved, 0n);

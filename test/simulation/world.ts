@@ -1,4 +1,4 @@
-import { parseYuan } from '../../shared/billing/amount.ts';
+import { BudgetsWatch } from './budgets-watch.ts';
 import type { CloseWrite } from '../../shared/billing/quota-writes.ts';
 import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
@@ -58,6 +58,7 @@ export class World {
   /** What happened here, to show that worlds meet what they are for. */
   readonly seen = { limited: 0, renewed: 0, placesFreed: 0, correctedInParts: 0, exactBudgets: 0 };
   readonly #limits: LimitsWatch;
+  readonly #budgets: BudgetsWatch;
   readonly #mutant: Mutant | undefined;
   readonly #mutation: Mutation | undefined;
   #servers: Server[] = [];
@@ -71,14 +72,15 @@ export class World {
     this.#mutation = mutant && mutants[mutant];
     this.kind = kindOf(random, kind ?? this.#mutation?.kind);
     this.quotas = new StoredQuotas(mutant, (change) => this.#wrote(change));
-    this.counters = new StoredCounters(this.#mutation, (key) => this.#checkBudgets(key));
+    this.counters = new StoredCounters(this.#mutation, (key) => this.#budgets.changed(key));
     this.grants = new StoredGrants(mutant, this.quotas, (account, amount) =>
-      this.watch.books.granted(account, amount),
+      this.watch.oracle.granted(account, amount),
     );
     this.ledger = new StoredLedger(mutant, (row) => this.#putRow(row));
     this.stream = new LedgerStream(random);
     this.customers = makeCustomers(random);
     this.#limits = new LimitsWatch(this.customers);
+    this.#budgets = new BudgetsWatch(this.watch.oracle, this.counters, this.customers);
   }
 
   /** Makes a call in an environment that is free, or in a new one. */
@@ -207,10 +209,9 @@ export class World {
     this.#notes(change);
     if (freed) this.#limits.freed(change, this.scheduler.nowMs);
     if (reserve) {
-      const { asked } = this.watch.books.call(reserve.id);
+      const { asked } = this.watch.oracle.call(reserve.id);
       this.#limits.reserved(change, asked, this.scheduler.nowMs);
-      this.#checkBudgets(asked.key);
-      this.#checkBudgetLeft(asked.key, reserve.entry.budget);
+      this.#budgets.reserved(asked.key, reserve.entry.budget);
     }
     this.stream.add({ item: account, account, before, after });
   }
@@ -221,42 +222,17 @@ export class World {
     this.counted(row);
     checkRow(row);
     if (row.kind === 'cancelled') return;
-    this.watch.books.inLedger(row.id);
-    this.#checkBudgets(row.key);
+    this.watch.oracle.inLedger(row.id);
+    this.#budgets.changed(row.key);
   }
 
   counted(row: CloseRow): void {
     if (row.budget !== undefined) this.counters.count(row.key, row.budget, budgetUseOf(row));
   }
 
-  #checkBudgets(key: string): void {
-    for (const [name, { used }] of this.watch.books.budgets) {
-      const [ofKey = '', period = ''] = name.split(' ');
-      const counted = ofKey === key ? this.counters.usedOf(key, period) : used;
-      hold(counted >= used, `${key} counts ${counted} of the budget of ${period}, the oracle ${used}`);
-    }
-  }
-
-  /** At the end of the world, counters have what was spent, but where a write's outcome was unknown. */
+  /** At the end of the world. */
   checkCounters(): void {
-    for (const [name, { used }] of this.watch.books.budgets) {
-      const [key = '', period = ''] = name.split(' ');
-      if (!this.counters.isExact(key)) continue;
-      this.seen.exactBudgets += 1;
-      const counted = this.counters.usedOf(key, period);
-      hold(
-        counted === used,
-        `${key} counts ${counted} of the budget of ${period} at the end, the oracle ${used}`,
-      );
-    }
-  }
-
-  #checkBudgetLeft(key: string, period: string | undefined): void {
-    if (period === undefined) return;
-    const { used, overrun } = this.watch.books.budget(key, period);
-    const row = this.customers.flatMap(({ keys }) => keys).find(({ hash }) => hash.startsWith(key));
-    const most = parseYuan(row?.budget?.amount ?? 0) ?? 0n;
-    hold(used <= most + overrun, `${key} has spent and holds ${used} of the budget of ${most}`);
+    this.seen.exactBudgets += this.#budgets.ended();
   }
 
   #notes({ after, amount = 0n, freed, renew }: Change): void {
@@ -267,7 +243,7 @@ export class World {
 
   #closes(close: CloseWrite): void {
     this.#checkRuns(close);
-    const { delivered } = this.watch.books.calls.get(close.id) ?? {};
+    const { delivered } = this.watch.oracle.calls.get(close.id) ?? {};
     if (close.rateTokens !== undefined) this.#limits.closed(close.account, delivered?.outputTokens ?? 0);
   }
 
@@ -286,7 +262,7 @@ export class World {
     const server = new Server(environment, network, {
       quotas: this.quotas,
       counters: this.counters,
-      books: this.watch.books,
+      oracle: this.watch.oracle,
       mutation: this.#mutation,
       random: this.random,
       log: this.#log(environment),

@@ -34,7 +34,7 @@ describe('what a call holds of the budget of its key', () => {
     expect(used()).toBe(0n);
   });
 
-  it('is not given back twice when the call slept until its reserve had expired', async () => {
+  it('is not released twice when the call slept until its reserve had expired', async () => {
     const { rig, used, request } = rigWithBudget();
     const { reserve } = rig.store;
     rig.store.reserve = async (write) => {
@@ -44,7 +44,7 @@ describe('what a call holds of the budget of its key', () => {
       throw new StoreUnavailable('no reply');
     };
     await rig.counters.change(counter, { used: 20_000n, running: 0 });
-    await expect(rig.reserve(request)).rejects.toThrow();
+    await expect(rig.reserve(request)).rejects.toThrow(StoreUnavailable);
     // The expiry charged the input.
     expect(used()).toBe(20_010n);
   });

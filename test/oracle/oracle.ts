@@ -48,8 +48,8 @@ export class Account {
   readonly planCalls = new Map<string, number>();
 }
 
-/** Books of all calls, kept from what clients asked and upstreams delivered alone. */
-export class Books {
+/** All calls and accounts, recomputed from what clients asked and upstreams delivered alone. */
+export class Oracle {
   readonly endings: Endings;
   readonly accounts = new Map<string, Account>();
   readonly calls = new Map<string, Call>();
