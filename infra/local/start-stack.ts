@@ -10,7 +10,7 @@ import { createDistribution } from './distribution/distribution.ts';
 import { explainingTakenPort } from './host/free-port.ts';
 import type { Log } from './host/log.ts';
 import type { LocalOptions } from './host/local-options.ts';
-import { demoKey, seedDemo, seedRealChannel } from './demo/seed.ts';
+import { demoGrantApplied, demoKey, seedDemo, seedRealChannel } from './demo/seed.ts';
 import { StartError } from './host/start-error.ts';
 import { createDynamoClient, createTables } from './template/build-tables.ts';
 import { buildMappings, buildSchedules } from './template/build-events.ts';
@@ -83,6 +83,7 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   const schedules = started.adopt(startSchedules(buildSchedules(references, functions), log), (running) =>
     running.stop(),
   );
+  if (key !== undefined) await demoGrantApplied(client);
   distribution.open(readBehaviours(distributionConfig(references)), buildFunctionUrls(template, functions));
 
   // Registered a second time because disposal runs in reverse: the distribution closes first, so that no

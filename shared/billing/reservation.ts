@@ -1,7 +1,7 @@
 import { larger, smaller, type NanoYuan } from './amount.ts';
 import type { PlanSlot } from './plans/plan-slots.ts';
 import { mostCost, mostRates, type Price } from './price.ts';
-import { accountRate, reservedOf, type QuotaItem } from './quota-item.ts';
+import { accountRate, reservedOf, type QuotaItem, type RateCount } from './quota-item.ts';
 
 /** The estimated size of a call, before the upstream is called. Token counts are whole. */
 export interface CallEstimate {
@@ -85,16 +85,17 @@ export function planReserve(
   if ((item.places.get(need.key)?.size ?? 0) >= (need.maxConcurrency ?? Infinity))
     return { reason: 'concurrency' };
   const rate = item.rate.get(accountRate);
-  if (rate && rate.minute >= need.minute) {
-    if (rate.count >= (need.accountRpm ?? Infinity)) return { reason: 'account_rpm' };
-    if ((rate.tokens ?? 0) >= (need.accountTpm ?? Infinity)) return { reason: 'account_tpm' };
-  }
+  // A part without a share refuses the first call of a minute, too.
+  const { count, tokens = 0 } = rate && rate.minute >= need.minute ? rate : noCalls;
+  if (count >= (need.accountRpm ?? Infinity)) return { reason: 'account_rpm' };
+  if (tokens >= (need.accountTpm ?? Infinity)) return { reason: 'account_tpm' };
   if (need.takesNothing) return nothing;
   const slot = need.slots.find(({ key, limit }) => limit === null || (item.plan.get(key) ?? 0) < limit);
   return slot ? { slot, ...nothing } : payFromBalance(need, item, lastTry);
 }
 
 const nothing = { amount: 0n, atLeast: 0n } as const;
+const noCalls: Pick<RateCount, 'count' | 'tokens'> = { count: 0 };
 
 /**
  * A call holds at most half of what is free, of the balance and of the key's budget, so that one call does not

@@ -38,4 +38,6 @@ export interface LedgerReader {
   addToDaily(difference: DailyDifference): Promise<boolean>;
   /** Closes a reservation with the same conditional write as the relay. */
   close: QuotaStore['close'];
+  /** Charges what an expired reservation did not, once, with the same transaction as the relay. */
+  chargeLate: QuotaStore['chargeLate'];
 }

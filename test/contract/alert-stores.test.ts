@@ -1,19 +1,34 @@
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { dynamoAlertAccounts } from '../../shared/adapters/dynamodb/alerts/dynamo-alert-accounts.ts';
 import { dynamoAlertStore } from '../../shared/adapters/dynamodb/alerts/dynamo-alert-store.ts';
 import { dynamoNoticeStore } from '../../shared/adapters/dynamodb/alerts/dynamo-notice-store.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
-import { startEmulator, type Emulator } from '../support/emulator.ts';
+import { lateRow } from '../../shared/billing/ledger-row.ts';
+import { joinWrite } from '../../shared/billing/parts/gather.ts';
+import type { PartsWrite } from '../../shared/billing/parts/parts-write.ts';
+import { splitWrite } from '../../shared/billing/parts/split.ts';
+import type { QuotaItem } from '../../shared/billing/quota-item.ts';
+import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryAlertStores } from '../support/memory-alert-stores.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { countedClient, localAccess } from '../unit/adapters/dynamodb/store.ts';
 import { alertStoresContract } from './alert-stores.ts';
+import { attributesOf } from './quota-store-dynamo.ts';
+import { closeOf, itemOf, reserveOf } from './quota-store-rig.ts';
 
 let emulator: Emulator;
 beforeAll(async () => {
   emulator = await startEmulator();
 });
 afterAll(() => emulator.stop());
+
+async function putQuota(endpoint: string, item: QuotaItem): Promise<void> {
+  const client = emulatorClient(endpoint);
+  await client.send(new PutItemCommand({ TableName: 'relay-quotas', Item: attributesOf(item) }));
+  client.destroy();
+}
 
 alertStoresContract('in memory', async () => {
   const stores = new MemoryAlertStores();
@@ -46,6 +61,40 @@ it('on DynamoDB a balance is the sum over all parts of the account, joined ones 
   expect(await accounts.balance('whole')).toBe(4n);
   expect(await accounts.balance('split')).toBe(5n);
   expect(await accounts.balance('unused')).toBeUndefined();
+  client.destroy();
+});
+
+it('on DynamoDB a balance stays that of the account while it is split, spent in parts, charged late and joined', async () => {
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
+  const { client } = countedClient();
+  const accounts = dynamoAlertAccounts({ client, clock: new VirtualClock(), stack: 'relay', local: false });
+  const quotas = dynamoQuotaStore(client, 'relay');
+  const move = async (write: PartsWrite | undefined) => write && quotas.move(write);
+  const account = 'busy';
+  await putQuota(emulator.endpoint, itemOf(account, { available: 1_000n }));
+
+  expect(await move(splitWrite(await quotas.read(account, 1, true), 4, new Map()))).toBe(true);
+  expect(await accounts.balance(account)).toBe(1_000n);
+
+  const write = { ...reserveOf(account, { amount: 100n }), part: 1 };
+  await quotas.reserve(write);
+  expect(await accounts.balance(account)).toBe(1_000n);
+  await quotas.close({ ...closeOf(account, { entry: write.entry, charge: 30n }), part: 1 });
+  expect(await accounts.balance(account)).toBe(970n);
+
+  const late = lateRow(closeOf(account, { entry: write.entry }), 7n);
+  await quotas.chargeLate({ difference: 7n, row: late });
+  expect(await accounts.balance(account)).toBe(963n);
+
+  expect(await move(joinWrite(await quotas.read(account, 4, true)))).toBe(true);
+  expect(await accounts.balance(account)).toBe(963n);
+  const images = await quotas.read(account, 64, true);
+  expect(images.map(({ part, available }) => [part, available])).toEqual([
+    [0, 963n],
+    [1, 0n],
+    [2, 0n],
+    [3, 0n],
+  ]);
   client.destroy();
 });
 

@@ -14,6 +14,11 @@ export function keyCountersContract(name: string, open: () => Promise<OpenedKeyC
     });
     afterAll(() => opened[Symbol.asyncDispose]());
     const counterOf = (key: string) => ({ key, period: '2026-11-21', expires: 1_795_300_000 });
+    let holds = 0;
+    const hold = (key: string, amount: bigint, most: bigint) => {
+      holds += 1;
+      return opened.counters.hold({ ...counterOf(key), name: `call#${holds}` }, amount, most);
+    };
     const times = <Result>(count: number, act: () => Promise<Result>): Promise<Result[]> =>
       Promise.all(Array.from({ length: count }, act));
 
@@ -38,15 +43,15 @@ export function keyCountersContract(name: string, open: () => Promise<OpenedKeyC
     });
 
     it('hold amounts up to the budget, exactly', async () => {
-      const held = await times(50, () => opened.counters.hold(counterOf('e'), 7n, 100n));
+      const held = await times(50, () => hold('e', 7n, 100n));
       expect(held.filter(({ done }) => done)).toHaveLength(14);
       expect(held.filter(({ done }) => !done).every(({ used }) => used <= 100n)).toBe(true);
-      expect(await opened.counters.hold(counterOf('e'), 3n, 100n)).toEqual({
+      expect(await hold('e', 3n, 100n)).toEqual({
         done: false,
         used: 98n,
         running: 14,
       });
-      expect(await opened.counters.hold(counterOf('e'), 2n, 100n)).toEqual({
+      expect(await hold('e', 2n, 100n)).toEqual({
         done: true,
         used: 100n,
         running: 15,
@@ -54,12 +59,12 @@ export function keyCountersContract(name: string, open: () => Promise<OpenedKeyC
     });
 
     it('hold nothing of an amount above the budget, and say what is used: nothing', async () => {
-      expect(await opened.counters.hold(counterOf('f'), 8n, 7n)).toEqual({
+      expect(await hold('f', 8n, 7n)).toEqual({
         done: false,
         used: 0n,
         running: 0,
       });
-      expect(await opened.counters.hold(counterOf('f'), 7n, 7n)).toEqual({
+      expect(await hold('f', 7n, 7n)).toEqual({
         done: true,
         used: 7n,
         running: 1,
@@ -68,15 +73,22 @@ export function keyCountersContract(name: string, open: () => Promise<OpenedKeyC
 
     it('free what a call did not spend for the next call', async () => {
       const counter = counterOf('g');
-      await opened.counters.hold(counter, 10n, 10n);
+      await hold(counter.key, 10n, 10n);
       await opened.counters.change(counter, { used: -6n, running: -1 });
-      expect(await opened.counters.hold(counter, 7n, 10n)).toEqual({ done: false, used: 4n, running: 0 });
-      expect(await opened.counters.hold(counter, 6n, 10n)).toEqual({ done: true, used: 10n, running: 1 });
+      expect(await hold(counter.key, 7n, 10n)).toEqual({ done: false, used: 4n, running: 0 });
+      expect(await hold(counter.key, 6n, 10n)).toEqual({ done: true, used: 10n, running: 1 });
+    });
+
+    it('hold an amount once when the reply is lost, also where it was the last that the budget had', async () => {
+      const counter = { ...counterOf('i'), name: 'call' };
+      for (const most of [10n, 10n, 20n])
+        expect(await opened.counters.hold(counter, 10n, most)).toEqual({ done: true, used: 10n, running: 1 });
+      expect(await hold('i', 3n, 20n)).toEqual({ done: true, used: 13n, running: 2 });
     });
 
     it('hold nothing more when a charge went above the budget', async () => {
       await opened.counters.change(counterOf('h'), { used: 11n, running: 0 });
-      expect(await opened.counters.hold(counterOf('h'), 0n, 10n)).toMatchObject({ done: false, used: 11n });
+      expect(await hold('h', 0n, 10n)).toMatchObject({ done: false, used: 11n });
     });
   });
 }

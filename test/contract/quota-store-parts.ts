@@ -5,6 +5,7 @@ import type { PartsWrite } from '../../shared/billing/parts/parts-write.ts';
 import { splitWrite } from '../../shared/billing/parts/split.ts';
 import { wholeOf, type AccountParts } from '../../shared/billing/parts/whole.ts';
 import { imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { roomWrite } from '../../shared/billing/parts/plan-room.ts';
 import { lateRow } from '../../shared/billing/ledger-row.ts';
 import { closeOf, entryOf, itemOf, reserveOf, slot, type OpenedStore } from './quota-store-rig.ts';
 
@@ -58,6 +59,20 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       expect(images.map((item) => item.parts)).toEqual([4, 4, 4, 4]);
       expect(images[0].made).toBe(4);
       expect(await opened.partsWithKey(account)).toBe(4);
+    });
+
+    test('room in a plan slot goes to a part that has no share of it, and only once', async () => {
+      const images = await split();
+      const two = slot(2);
+      const write = roomWrite({ images, to: images[3] ?? images[0], slot: two });
+      const call = (id: string) =>
+        opened.store.reserve(reserveOf(account, { id, part: 3, parts: 4, slot: { ...two, limit: 0 } }));
+      expect(await call('before')).toMatchObject({ done: false });
+      expect(await move(write)).toBe(true);
+      expect(await move(write)).toBe(false);
+      expect(await call('first')).toMatchObject({ done: true });
+      expect(await call('second')).toMatchObject({ done: false });
+      expect((await parts()).map(({ plan }) => plan.get(two.key) ?? 0)).toEqual([1, 0, 0, 0]);
     });
 
     test('an open entry stays in its part, and its close comes back to it', async () => {

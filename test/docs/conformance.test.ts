@@ -58,7 +58,8 @@ describe('docs/conformance.md', () => {
         );
       }),
     );
-    const bodyFields = /^(missing_required_parameter|invalid_(type|value|idempotency_key)|upstream_refused)$/;
+    const bodyFields =
+      /^(missing_required_parameter|invalid_(type|value|idempotency_key)|unsupported_(content|parameter)|upstream_refused)$/;
     for (const [code, expected] of codes) {
       if (bodyFields.test(code)) continue;
       const { status, body } = refuse(code, '');

@@ -74,6 +74,13 @@ function startLoad(): Load {
   return load;
 }
 
+/** Whether a call of a free model is written to its account. */
+async function countsCalls(): Promise<boolean> {
+  stack.store.calls.length = 0;
+  await ask('steady');
+  return stack.store.calls.some(({ table, action }) => table === 'relay-quotas' && action === 'UpdateItem');
+}
+
 async function ask(model: string): Promise<number> {
   const answer = await stack.post({ model, messages: [{ role: 'user', content: 'hi' }] });
   await answer.text();
@@ -167,6 +174,11 @@ describe('while a load runs', () => {
 
 it('tables that cannot be reached leave the last configuration in service', async () => {
   const faults = () => stack.lines.filter((line) => line.includes('"request_id":"config"')).length;
+  // Calls that are counted are refused while nothing can be counted.
+  await stack.store.documents.send(
+    new PutCommand({ TableName: 'relay-settings', Item: { name: 'limits', value: { count_free: false } } }),
+  );
+  await expect.poll(countsCalls, liveWithin).toBe(false);
   for (const pid of stack.chatProcesses()) killQuietly(pid);
   // A new process, which knows the key for 30 s: in that time it needs nothing of the store but news.
   await expect.poll(() => ask('steady')).toBe(200);

@@ -249,12 +249,68 @@ describe('audit --repair', () => {
     expect(again.output).toContain(`request ${lost} is not open, and the ledger has no row of it yet`);
   });
 
-  it('reports a reservation that was closed with another charge meanwhile', async () => {
+  it('closes a reservation in the part of the account that has it', async () => {
+    await rig.split('acme', 4);
+    const entry = await rig.reserve('acme', lost, {}, 2);
+    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-'], line({ part: 2 }));
+    expect(run.errors).toContain(`request ${lost} is closed now, charged 0.003096 yuan`);
+    expect(await rig.item('acme', 2)).toMatchObject({ open: new Map(), spent: due });
+    expect(entry.amount).toBeGreaterThan(due);
+  });
+
+  it.each([
+    ['lost', { message: 'settle_lost' }],
+    ['late, and it is not known whether its charge was written', { message: 'settle_late', unsure: true }],
+    ['late', { message: 'settle_late', difference_nano: '72000000' }],
+  ])('charges once what the expiry of a call did not whose settle was %s', async (_case, changes) => {
     await rig.call('acme', lost, { charge: yuan('0.018'), kind: 'expired' });
+    const input = line({
+      ...changes,
+      charge_nano: '90000000',
+      prompt_tokens: 1000,
+      completion_tokens: 1000,
+    });
+    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-'], input);
+    expect(run.errors).toContain(`request ${lost} had expired, charged 0.072 yuan more`);
+    expect((await rig.item('acme'))?.spent).toBe(due + yuan('0.09'));
+    const row = { account: 'acme', id: `late#${lost}` };
+    expect(await rig.row('ledger', row)).toMatchObject({ charge: 0.072, model: 'gpt-4o', kind: 'settled' });
+    const again = await rig.ops(['audit', '--wait', '0', '--repair', '-'], input);
+    expect(again.errors).toContain('was closed already, as it should be');
+    expect((await rig.item('acme'))?.spent).toBe(due + yuan('0.09'));
+    expect(again.output).toContain('everything adds up');
+  });
+
+  it('charges nothing late where the ledger says that the settle itself was written', async () => {
+    await rig.call('acme', lost, { charge: due, ...tokens });
+    const before = await rig.item('acme');
+    const unsure = line({ message: 'settle_late', unsure: true });
+    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-'], unsure);
+    expect(run.errors).toContain('was closed already, as it should be');
+    expect(await rig.item('acme')).toEqual(before);
+  });
+
+  it('gives back what the expiry of a call charged that failed', async () => {
+    await rig.call('acme', lost, { charge: yuan('0.018'), kind: 'expired' });
+    const input = line({
+      message: 'settle_late',
+      unsure: true,
+      kind: 'released',
+      charge_nano: '0',
+      give_back: true,
+    });
+    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-'], input);
+    expect(run.errors).toContain(`request ${lost} had expired, charged -0.018 yuan more`);
+    expect((await rig.item('acme'))?.spent).toBe(due);
+    expect(run.output).toContain('everything adds up');
+  });
+
+  it('reports a reservation that was closed with another charge meanwhile', async () => {
+    await rig.call('acme', lost, { charge: yuan('0.018'), promptTokens: 250, completionTokens: 187 });
     const run = await rig.ops(['audit', '--wait', '0', '--repair', '-'], line());
     expect(run.code).toBe(1);
     expect(run.output).toContain(
-      `request ${lost} was expired meanwhile and charged 0.018, not 0.003096 yuan: a grant can make up for it`,
+      `request ${lost} was settled meanwhile and charged 0.018, not 0.003096 yuan: a grant can make up for it`,
     );
   });
 
@@ -265,7 +321,9 @@ describe('audit --repair', () => {
   });
 
   it('refuses an input without such a line, and a file that is not there', async () => {
-    expect((await rig.ops(['audit', '--repair', '-'], 'nothing')).errors).toContain('no settle_lost line');
+    expect((await rig.ops(['audit', '--repair', '-'], 'nothing')).errors).toContain(
+      'no settle_lost or settle_late line',
+    );
     expect(await rig.ops(['audit', '--repair', '/nowhere'])).toMatchObject({ code: 2 });
   });
 });

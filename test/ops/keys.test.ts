@@ -89,6 +89,16 @@ describe('key check tells what the relay answers', () => {
     expect(run.output).not.toContain(key);
   });
 
+  it('with all its limits', async () => {
+    const { key, hash } = await makeKey();
+    const budget = { amount: 2.5, period: 'month' };
+    const Item = { hash, account: 'acme', max_concurrency: 2, rpm: 60, budget };
+    await tables.send(new PutCommand({ TableName: 'relay-keys', Item }));
+    expect((await ops(['key', 'check', key])).output).toContain(
+      'every model; 2 at once; 60 a minute; at most 2.5 yuan a month',
+    );
+  });
+
   it.each([
     ['disabled', { enabled: false }, 'is disabled'],
     ['expired', { expires_at: '2020-01-01T00:00:00Z' }, 'is expired: it expired at 2020-01-01T00:00:00Z'],

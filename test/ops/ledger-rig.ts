@@ -9,9 +9,10 @@ import {
 import { openSession } from '../../infra/ops/session/session.ts';
 import { dynamoGrantStore } from '../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
 import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
-import { quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import { partKey, quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { parseYuan } from '../../shared/billing/amount.ts';
+import { splitWrite } from '../../shared/billing/parts/split.ts';
 import type { CloseRecord, OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
 import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import { grantApplier, type GrantApplier } from '../../shared/relay/background/grant-applier.ts';
@@ -113,13 +114,18 @@ export class LedgerRig {
     await this.applyGrants();
   }
 
-  async item(account: string): Promise<QuotaItem | undefined> {
-    const command = new GetItemCommand({ TableName: 'relay-quotas', Key: { account: { S: account } } });
+  async item(account: string, part = 0): Promise<QuotaItem | undefined> {
+    const command = new GetItemCommand({ TableName: 'relay-quotas', Key: partKey({ account, part }) });
     const { Item } = await this.#client.send(command);
     return Item && quotaOf(Item);
   }
 
-  async reserve(account: string, id: string, changes: Partial<OpenEntry> = {}): Promise<OpenEntry> {
+  async split(account: string, parts: number): Promise<void> {
+    const write = splitWrite(await this.quotas.read(account, 1, true), parts, new Map());
+    if (!write || !(await this.quotas.move(write))) throw new Error(`${account} was not split`);
+  }
+
+  async reserve(account: string, id: string, changes: Partial<OpenEntry> = {}, part = 0): Promise<OpenEntry> {
     const entry: OpenEntry = {
       until: Math.ceil(Date.now() / 1000) + 600,
       amount: yuan('0.3'),
@@ -136,7 +142,7 @@ export class LedgerRig {
     const slot =
       entry.slot === '' ? undefined : { key: entry.slot, staleKey: 'none@2000-01-01', limit: null };
     if (!(await this.item(account))) await this.quotas.create(account);
-    const reply = await this.quotas.reserve({ account, id, entry, slot });
+    const reply = await this.quotas.reserve({ account, part, id, entry, slot });
     if (!reply.done) throw new Error(`the reserve of ${id} was refused`);
     return entry;
   }

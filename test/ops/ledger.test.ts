@@ -89,15 +89,24 @@ describe('ledger total', () => {
   it('adds up exactly by account, model and day', async () => {
     const run = await rig.ops(['ledger', 'total', '--by', 'account,day', '--csv']);
     expect(run.output.trimEnd().split('\n')).toEqual([
-      'account,day,calls,prompt_tokens,completion_tokens,charged,official,granted,cached_tokens,cache_write_tokens,cache_write_1h_tokens',
-      'acme,2026-11-10,2,24,80,0.003096,0,0,7,3,2',
-      'acme,2026-11-11,3,12,40,0.018,0.003096,100,0,0,0',
-      'other,2026-11-10,1,0,0,0.01,0,0,0,0,0',
-      'other,2026-11-11,0,0,0,0,0,1,0,0,0',
+      'account,day,calls,prompt_tokens,completion_tokens,charged,official,granted,cached_tokens,cache_write_tokens,cache_write_1h_tokens,bought,bought_calls,bought_charged,margin',
+      'acme,2026-11-10,2,24,80,0.003096,0,0,7,3,2,0.002,1,0.003096,0.001096',
+      'acme,2026-11-11,3,12,40,0.018,0.003096,100,0,0,0,0,0,0,',
+      'other,2026-11-10,1,0,0,0.01,0,0,0,0,0,0,0,0,',
+      'other,2026-11-11,0,0,0,0,0,1,0,0,0,0,0,0,',
     ]);
     const models = await rig.ops(['ledger', 'total', '--by', 'model', '--account', 'other']);
     expect(models.output).toContain('all: 1 calls, 0.01 yuan charged, 1 granted');
     expect((await rig.ops(['ledger', 'total', '--by', 'week'])).code).toBe(2);
+  });
+
+  it('has the margin over the calls whose cost is known alone, and says how many these are', async () => {
+    const acme = await rig.ops(['ledger', 'total', '--account', 'acme']);
+    expect(acme.output).toContain(
+      'margin: 0.001096 yuan over the 1 of 5 calls whose cost is known, which were charged 0.003096',
+    );
+    const other = await rig.ops(['ledger', 'total', '--account', 'other']);
+    expect(other.output).toContain('margin: unknown, no call has a known cost');
   });
 });
 

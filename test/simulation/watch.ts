@@ -59,7 +59,7 @@ export class Watch {
     // Counts of the month before are dropped when they are met.
     const stale = before?.plan.get(slot?.staleKey ?? '') ?? 0;
     const { planCalls } = this.oracle.account(account);
-    if (slot && stale > 0) planCalls.set(slot.staleKey, (planCalls.get(slot.staleKey) ?? 0) - stale);
+    if (slot && stale !== 0) planCalls.set(slot.staleKey, (planCalls.get(slot.staleKey) ?? 0) - stale);
   }
 
   #closed({ before, account }: Change, { id, closeRecord }: CloseWrite): void {

@@ -5,6 +5,8 @@ import type { KeyCounters } from '../../shared/relay/ports/stores/key-counters.t
 export class MemoryKeyCounters implements KeyCounters {
   readonly rates = new Map<string, number>();
   readonly budgets = new Map<string, BudgetUse>();
+  /** The latest hold of each budget. */
+  readonly #holds = new Map<string, string>();
 
   async countCall(...[key, minute, max]: Parameters<KeyCounters['countCall']>): Promise<number | undefined> {
     const count = (this.rates.get(`${key}#${minute}`) ?? 0) + 1;
@@ -13,11 +15,14 @@ export class MemoryKeyCounters implements KeyCounters {
     return count;
   }
 
-  async hold(...[counter, amount, most]: Parameters<KeyCounters['hold']>): ReturnType<KeyCounters['hold']> {
-    const use = this.#useOf(counter);
+  async hold(...[hold, amount, most]: Parameters<KeyCounters['hold']>): ReturnType<KeyCounters['hold']> {
+    const use = this.#useOf(hold);
+    const counter = `${hold.key}#${hold.period}`;
+    if (this.#holds.get(counter) === hold.name) return { done: true, ...use };
     if (use.used + amount > most) return { done: false, ...use };
-    await this.change(counter, { used: amount, running: 1 });
-    return { done: true, ...this.#useOf(counter) };
+    this.#holds.set(counter, hold.name);
+    await this.change(hold, { used: amount, running: 1 });
+    return { done: true, ...this.#useOf(hold) };
   }
 
   async change(...[counter, by]: Parameters<KeyCounters['change']>): Promise<void> {

@@ -74,6 +74,7 @@ export function operatorRig({
       addToDaily: unused,
       grants: async function* grants() {},
       close: unused,
+      chargeLate: unused,
     },
     payments: { find: unused, write: unused, hasAccount: unused, all: unused },
     config: {

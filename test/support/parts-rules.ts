@@ -9,10 +9,7 @@ export function mayChange(item: QuotaItem | undefined, change: PartChange): bool
   const { seenParts, moved, plan, settledBefore } = change;
   if (!item || seenParts === undefined) return item === undefined && seenParts === undefined;
   if (item.parts !== seenParts || (moved < 0n && item.available < -moved)) return false;
-  const slotsFit = [...plan].every(([key, { calls, countedMax }]) => {
-    const counted = item.plan.get(key);
-    return (counted ?? 0) <= countedMax && (calls >= 0 || (counted !== undefined && counted >= -calls));
-  });
+  const slotsFit = [...plan].every(([key, { countedMax }]) => (item.plan.get(key) ?? 0) <= countedMax);
   if (!slotsFit || settledBefore === undefined) return slotsFit;
   return item.settled === settledBefore && item.open.size === 0 && item.available === -moved;
 }

@@ -8,11 +8,13 @@ export interface SeedRow {
   row: Record<string, unknown>;
 }
 
+export const demoAccount = 'demo';
+
 /** The row of a key, with its hash and the hint that lists show. */
 export function keyRow(key: string): Record<string, unknown> {
   return {
     hash: keyHash(key),
-    account: 'demo',
+    account: demoAccount,
     agent: 'api',
     enabled: true,
     hint: keyHint(key),
@@ -52,11 +54,11 @@ export function demoRows(upstreamEndpoint: string, key: string): SeedRow[] {
     { table: 'settings', row: { name: 'subscription.enabled', value: true } },
     {
       table: 'accounts',
-      row: { account: 'demo', plan: { level: 1, since: '2026-01-01' }, note: 'made by the demo seed' },
+      row: { account: demoAccount, plan: { level: 1, since: '2026-01-01' }, note: 'made by the demo seed' },
     },
     {
       table: 'grants',
-      row: { account: 'demo', grant_id: 'demo', amount: 100, reason: 'made by the demo seed' },
+      row: { account: demoAccount, grant_id: 'demo', amount: 100, reason: 'made by the demo seed' },
     },
     { table: 'keys', row: keyRow(key) },
   ];

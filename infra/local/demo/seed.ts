@@ -1,11 +1,12 @@
 import { ConditionalCheckFailedException, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { DynamoDBDocumentClient, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
+import { DynamoDBDocumentClient, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { tableSchemas } from '../../../shared/tables/table-schemas.ts';
 import { physicalTableName } from '../../../shared/tables/table-names.ts';
-import { demoRows, realChannelRow, type SeedRow } from './seed-rows.ts';
+import { demoAccount, demoRows, realChannelRow, type SeedRow } from './seed-rows.ts';
 import { vendorRows } from './vendor-rows.ts';
 
 const stackName = 'relay';
@@ -44,6 +45,19 @@ export async function seedDemo(client: DynamoDBClient, upstreams: DemoUpstreams,
   await Promise.all(rows.map((row) => putIfAbsent(documents, row)));
   const channels = rows.filter(({ table }) => table === 'channels');
   await Promise.all(channels.map(({ row }) => updateEndpoint(documents, row)));
+}
+
+const grantWaitMs = 10_000;
+
+/** Waits for the demo account's grant, so that the first call with the printed key finds the balance. */
+export async function demoGrantApplied(client: DynamoDBClient): Promise<void> {
+  const documents = DynamoDBDocumentClient.from(client);
+  const TableName = physicalTableName(stackName, 'quotas');
+  for (const endMs = Date.now() + grantWaitMs; Date.now() < endMs;) {
+    const { Item } = await documents.send(new GetCommand({ TableName, Key: { account: demoAccount } }));
+    if (Item !== undefined) return;
+    await sleep(50);
+  }
 }
 
 const updateEndpoint = (

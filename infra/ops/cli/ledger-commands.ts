@@ -94,7 +94,10 @@ export function addLedgerCommands(program: Command, { terminal, onTables }: Comm
     .option('--account <name>', 'only this account')
     .option('--from <name>', 'only this account and those that sort after it, to go on where an audit ended')
     .option('--rebuild-daily', 'correct daily sums of past days that are not those of the ledger rows')
-    .option('--repair <file>', 'first write the closes of settle_lost log lines; - reads standard input')
+    .option(
+      '--repair <file>',
+      'first write the closes of settle_lost and settle_late log lines; - reads standard input',
+    )
     .option('--wait <seconds>', 'how long to wait for ledger rows that are on their way', parseNumber, 15)
     .option('--json', 'print JSON')
     .action(onTables((ports, options: AuditOptions) => auditAndPrint(ports, terminal, options)));

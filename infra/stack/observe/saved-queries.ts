@@ -105,7 +105,7 @@ export const savedQueries: Record<string, SavedQuery> = {
     name: 'Settles that were lost',
     lines: [
       'fields @timestamp, @message, request_id, account, charge_nano',
-      'filter message = "settle_lost"',
+      'filter message = "settle_lost" or (message = "settle_late" and ispresent(unsure))',
       newestFirst,
     ],
   },

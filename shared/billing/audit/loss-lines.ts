@@ -1,4 +1,4 @@
-/** Reads closes that could not be written from `settle_lost` log lines, in the formats of log services. */
+/** Reads closes that were not written, or came too late, from log lines in the formats of log services. */
 import * as z from 'zod/mini';
 import { parseJson } from '../../wire/json-record.ts';
 import { cacheCounts } from '../cache-counts.ts';
@@ -13,9 +13,9 @@ export interface LostClose {
 
 const wholeNumber = z.string().check(z.regex(/^-?\d+$/));
 
-/** The fields of a `settle_lost` log line. They contain the complete close. */
+/** The fields of a `settle_lost` or `settle_late` log line. They contain the complete close. */
 const LossLine = z.object({
-  message: z.literal('settle_lost'),
+  message: z.enum(['settle_lost', 'settle_late']),
   request_id: z.string(),
   account: z.string(),
   give_back: z.boolean(),

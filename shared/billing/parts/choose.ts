@@ -8,20 +8,26 @@ interface Option {
   payment: Payment;
 }
 
-/**
- * A part that has what a call needs; undefined: none has it alone. Plan slots go first, in their order; of the
- * parts that are equally good any may be chosen, so that many calls do not meet on one. `chance`: in [0, 1).
- */
+export interface Choice {
+  /** In [0, 1): of the parts that are equally good any may be chosen, so that many calls do not meet on one. */
+  chance: number;
+  /** Others took what the call was to have, so it no longer competes for the last calls of a plan. */
+  lastTry: boolean;
+}
+
+/** A part that has what a call needs; undefined: none has it alone. Plan slots go first, in their order. */
 export function choosePart(
   need: ReserveNeed,
   images: readonly QuotaItem[],
-  chance: number,
+  { chance, lastTry }: Choice,
 ): QuotaItem | undefined {
   const options = images.flatMap((item): Option[] => {
     if (!usesPart(need, item)) return [];
     const payment = planReserve(needOn(need, item), item);
     return isRefusal(payment) ? [] : [{ item, payment }];
   });
+  const paid = options.filter(({ payment }) => !payment.slot && payment.limitedTo === undefined);
+  if (lastTry && paid.length > 0) return anyOf(paid, chance);
   for (const { key } of need.slots) {
     const onSlot = options.filter(({ payment }) => payment.slot?.key === key);
     if (onSlot.length > 0) return anyOf(onSlot, chance);

@@ -1,7 +1,11 @@
-/** Repeats closes that log lines report as lost. Uses the relay's conditional write: nothing closes twice. */
+/**
+ * Repeats closes that log lines report as lost or late. Uses the relay's conditional writes: nothing closes twice, and
+ * what an expired reservation did not charge is charged once.
+ */
 import { formatYuan, type NanoYuan } from '../../billing/amount.ts';
 import { lossesIn, type LostClose } from '../../billing/audit/loss-lines.ts';
-import type { CloseRecord } from '../../billing/quota-item.ts';
+import { latePrefix, lateRow, type CloseRow } from '../../billing/ledger-row.ts';
+import type { CloseRecord, OpenEntry } from '../../billing/quota-item.ts';
 import type { CloseWrite } from '../../billing/quota-writes.ts';
 import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -14,13 +18,13 @@ export interface RepairPlan extends Plan<CloseWrite> {
 
 /** The result of repairing one lost close. */
 export type LossOutcome =
-  | { outcome: 'closed' | 'closed before'; account: string; id: string; charge: NanoYuan }
+  | { outcome: 'closed' | 'closed before' | 'charged late'; account: string; id: string; charge: NanoYuan }
   | { outcome: 'not closed'; finding: string };
 
 /** @param text log lines */
 export async function planRepairLosses({ ledger }: OperatorPorts, text: string): Promise<RepairPlan> {
   const losses = lossesIn(text);
-  if (losses.length === 0) throw new Failure('there is no settle_lost line in this input');
+  if (losses.length === 0) throw new Failure('there is no settle_lost or settle_late line in this input');
   const changes: CloseWrite[] = [];
   for (const { account, releaseSlot, closeRecord } of losses) {
     const { id } = closeRecord;
@@ -58,23 +62,58 @@ export async function carryOutRepairLosses(
 
 /** The outcome if nothing was closed: the sweeper or an earlier repair may have closed the reservation. */
 async function closedMeanwhile(
-  { ledger }: OperatorPorts,
+  ports: OperatorPorts,
   account: string,
   wanted: CloseRecord,
 ): Promise<LossOutcome> {
   const { id } = wanted;
   const request = `${account}: request ${id}`;
-  const reading = await ledger.request(id);
-  if (!reading || !('row' in reading) || reading.row.kind === 'grant')
+  const reading = await ports.ledger.request(id);
+  const row = reading && 'row' in reading ? reading.row : undefined;
+  // The row of a guard is replaced by the call's own, which may be on its way.
+  if (!row || row.kind === 'grant' || row.kind === 'cancelled')
     return {
       outcome: 'not closed',
       finding: `${request} is not open, and the ledger has no row of it yet: repeat in a minute`,
     };
-  const { kind, charge } = reading.row;
+  const { kind, charge } = row;
   if (kind === wanted.kind && charge === wanted.charge)
     return { outcome: 'closed before', account, id, charge };
+  if (kind === 'expired') return chargedLate(ports, row, wanted);
   return {
     outcome: 'not closed',
     finding: `${request} was ${kind} meanwhile and charged ${formatYuan(charge)}, not ${formatYuan(wanted.charge)} yuan: a grant can make up for it`,
   };
 }
+
+/** Charges the difference to what the expiry charged, unless the relay or an earlier repair did. */
+async function chargedLate(
+  { ledger }: OperatorPorts,
+  expired: CloseRow,
+  closeRecord: CloseRecord,
+): Promise<LossOutcome> {
+  const { account, id } = expired;
+  const difference = closeRecord.charge - expired.charge;
+  if (difference === 0n || (await ledger.request(latePrefix + id)) !== undefined)
+    return { outcome: 'closed before', account, id, charge: closeRecord.charge };
+  await ledger.chargeLate({
+    difference,
+    row: lateRow({ account, entry: entryOf(expired), closeRecord }, difference),
+  });
+  return { outcome: 'charged late', account, id, charge: difference };
+}
+
+/** What the row says of the entry. Nothing is charged late of calls that the balance did not pay. */
+const entryOf = ({ key, model, price, budget, charge }: CloseRow): OpenEntry => ({
+  until: 0,
+  amount: 0n,
+  input: charge,
+  key,
+  model,
+  price,
+  slot: '',
+  budget,
+  busy: false,
+  official: false,
+  tombstone: false,
+});

@@ -19,6 +19,10 @@ export interface LedgerSum {
   cachedTokens: number;
   cacheWriteTokens: number;
   cacheWrite1hTokens: number;
+  /** What calls cost the operator, over how many calls that is known, and what these were charged. */
+  bought: NanoYuan;
+  boughtCalls: number;
+  boughtCharged: NanoYuan;
 }
 
 export interface LedgerTotals {
@@ -70,6 +74,9 @@ const nothing: LedgerSum = {
   cachedTokens: 0,
   cacheWriteTokens: 0,
   cacheWrite1hTokens: 0,
+  bought: 0n,
+  boughtCalls: 0,
+  boughtCharged: 0n,
 };
 
 const sumOf = (row: LedgerRow): LedgerSum =>
@@ -85,6 +92,9 @@ const sumOf = (row: LedgerRow): LedgerSum =>
         cachedTokens: row.cached_tokens ?? 0,
         cacheWriteTokens: row.cache_write_tokens ?? 0,
         cacheWrite1hTokens: row.cache_write_1h_tokens ?? 0,
+        bought: row.bought ?? 0n,
+        boughtCalls: row.bought === undefined ? 0 : 1,
+        boughtCharged: row.bought === undefined ? 0n : row.charge,
       };
 
 const addSums = (a: LedgerSum, b: LedgerSum): LedgerSum => ({
@@ -97,4 +107,7 @@ const addSums = (a: LedgerSum, b: LedgerSum): LedgerSum => ({
   cachedTokens: a.cachedTokens + b.cachedTokens,
   cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
   cacheWrite1hTokens: a.cacheWrite1hTokens + b.cacheWrite1hTokens,
+  bought: a.bought + b.bought,
+  boughtCalls: a.boughtCalls + b.boughtCalls,
+  boughtCharged: a.boughtCharged + b.boughtCharged,
 });

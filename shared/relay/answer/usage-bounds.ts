@@ -25,10 +25,12 @@ export function usageBounds(
   const known = Math.min(params?.max_output_tokens ?? Infinity, maxOutputTokens);
   const limit = Math.min(sent.outputTokensMax ?? outputTokensEver, known);
   const hosted = (params?.allow.length ?? 0) > 0 ? hostedToolsTokens : 0;
+  // States of earlier turns go up too, though no client sent them.
+  const putBack = [...call.states.values()];
   return {
     inputBelow: () => inputBelow(asked),
     inputUnbiased: () => inputUnbiased(request),
-    inputMax: () => inputMax(asked) + hosted,
+    inputMax: () => inputMax({ request, unknown: { ...call.unknown, putBack } }) + hosted,
     outputMax: limit * (request.n ?? 1) * outputSlack + outputSlackTokens,
   };
 }

@@ -58,9 +58,11 @@ export function outputLimit(call: LimitedCall): OutputLimit {
   const usual = defaultOutputTokens(call);
   const known = Math.max(...channels.map((channel) => knownMax(channel, rule)));
   const least = channels.map((channel) => outputTokensMin(dialectOf(channel, model.base)));
+  const set = channels.flatMap(limitsSet);
   return {
-    tokens: Math.max(Math.min(asked ?? usual, known), ...least, ...channels.flatMap(limitsSet)),
-    least: reasons(call) ? leastTokensReasoning : leastTokens,
+    tokens: Math.max(Math.min(asked ?? usual, known), ...least, ...set),
+    // What a row sets is sent whatever the balance covers.
+    least: Math.max(reasons(call) ? leastTokensReasoning : leastTokens, ...set),
     heldWhole: asked !== undefined && asked <= (Number.isFinite(known) ? known : usual),
   };
 }

@@ -6,6 +6,7 @@
 import type { NanoYuan } from '../../billing/amount.ts';
 import type { BudgetUse } from '../../billing/budget-use.ts';
 import type { KeyCounters } from '../ports/stores/key-counters.ts';
+import { StoreUnavailable } from '../ports/stores/store-errors.ts';
 import type { Backoff } from './backoff.ts';
 import type { CallBudget } from './open-reservation.ts';
 
@@ -14,6 +15,7 @@ export class BudgetHold {
   readonly #counters: KeyCounters;
   readonly #backoff: Backoff;
   #held = 0n;
+  #holds = 0;
   #use: BudgetUse = { used: 0n, running: 0 };
 
   constructor(counters: KeyCounters, backoff: Backoff, budget: CallBudget) {
@@ -36,8 +38,10 @@ export class BudgetHold {
   async covers(amount: NanoYuan): Promise<boolean> {
     if (amount <= this.#held) return true;
     await this.release();
-    const { counter, most } = this.budget;
-    const { done, ...use } = await this.#backoff.until(() => this.#counters.hold(counter, amount, most));
+    const { counter, most, call } = this.budget;
+    this.#holds += 1;
+    const hold = { ...counter, name: `${call}#${this.#holds}` };
+    const { done, ...use } = await this.#backoff.until(() => this.#counters.hold(hold, amount, most));
     this.#use = use;
     if (done) this.#held = amount;
     return done;
@@ -49,8 +53,16 @@ export class BudgetHold {
     const by = { used: amount - this.#held, running: amount === 0n ? -1 : 0 };
     this.#held = amount;
     this.#use = { used: this.#use.used + by.used, running: this.#use.running + by.running };
-    // Not repeated: a repeat after a lost reply would free the amount twice.
-    await this.#counters.change(this.budget.counter, by).catch(() => {});
+    await this.#backoff.until(() => this.#changeOnce(by)).catch(() => {});
+  }
+
+  /** Throws if nothing was changed. After a lost reply a repeat would free the amount twice. */
+  async #changeOnce(by: BudgetUse): Promise<void> {
+    try {
+      await this.#counters.change(this.budget.counter, by);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+    }
   }
 
   /** Frees all that is held. */

@@ -6,8 +6,10 @@ import { largestFirst } from '../../billing/amount.ts';
 import { choosePart } from '../../billing/parts/choose.ts';
 import { gatherWrite } from '../../billing/parts/gather.ts';
 import { lapsedPlaces } from '../../billing/parts/places.ts';
+import { partForRoom, roomWrite } from '../../billing/parts/plan-room.ts';
 import { needOn, usesPart } from '../../billing/parts/shares.ts';
 import { wholeOf, type AccountParts } from '../../billing/parts/whole.ts';
+import type { PlanSlot } from '../../billing/plans/plan-slots.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import { isRefusal, planReserve, type Payment } from '../../billing/reservation.ts';
 import { StoreUnavailable } from '../ports/stores/store-errors.ts';
@@ -71,16 +73,46 @@ async function quickly<T>(tries: ReserveUnderWay, item: QuotaItem, act: () => Pr
 async function chooseFrom(tries: ReserveUnderWay, images: AccountParts): Promise<QuotaItem | undefined> {
   const need = tries.roomyNeed(images[0]);
   const open = tries.isPinned ? images.filter(({ part }) => part === tries.part) : images;
-  const chosen = choosePart(need, open, tries.ports.random.next());
-  if (chosen) return chosen;
+  const chosen = choosePart(need, open, { chance: tries.ports.random.next(), lastTry: tries.isLast });
   const whole = wholeOf(images);
-  tries.whole = whole;
   const plan = planReserve(need, whole);
+  const slot = isRefusal(plan) ? undefined : plan.slot;
+  const withRoom = slot && (await roomFor(tries, { images, open, slot }));
+  if (withRoom ?? chosen) return withRoom ?? chosen;
+  tries.whole = whole;
   if (!isRefusal(plan)) return gathered(tries, { images, open, plan });
   if (plan.reason === 'quota') return undefined;
   const freed = plan.reason === 'concurrency' ? await freedIn(tries, open) : undefined;
   if (freed) return freed;
   throw tries.refusal(plan, whole);
+}
+
+interface RoomRequest {
+  images: AccountParts;
+  /** The parts that the call may go to. */
+  open: readonly QuotaItem[];
+  slot: PlanSlot;
+}
+
+/**
+ * A part with room in the plan slot, moved there from a part that the call may not go to: the balance must not pay while
+ * the plan has room. Undefined: a part that the call may go to has room, or none has all else that the call needs.
+ */
+async function roomFor(
+  tries: ReserveUnderWay,
+  { images, open, slot }: RoomRequest,
+): Promise<QuotaItem | undefined> {
+  const need = tries.roomyNeed(images[0]);
+  const hasRoom = (item: QuotaItem): boolean => {
+    const plan = planReserve(needOn(need, item), item);
+    return usesPart(need, item) && !isRefusal(plan) && plan.slot?.key === slot.key;
+  };
+  const to = open.some(hasRoom) ? undefined : partForRoom(need, open, slot);
+  const write = to && roomWrite({ images, to, slot });
+  if (!write) return undefined;
+  if (!(await quickly(tries, to, () => tries.ports.quotas.move(write)))) throw contended(tries, to);
+  const count = (to.plan.get(slot.key) ?? 0) + (write.changes.at(-1)?.plan.get(slot.key)?.calls ?? 0);
+  return { ...to, plan: new Map([...to.plan, [slot.key, count]]) };
 }
 
 interface Gathering {
@@ -93,10 +125,16 @@ interface Gathering {
 /** No part has enough, but all together have. */
 async function gathered(tries: ReserveUnderWay, { images, open, plan }: Gathering): Promise<QuotaItem> {
   const need = tries.roomyNeed(images[0]);
-  const fits = (item: QuotaItem): boolean =>
-    usesPart(need, item) && !isRefusal(planReserve(needOn(need, item), { ...item, available: plan.amount }));
-  const to = open.filter(fits).toSorted((a, b) => largestFirst(a.available, b.available))[0];
-  if (!to) throw tries.refusal({ reason: 'concurrency' }, wholeOf(images));
+  const withMoney = (item: QuotaItem): ReturnType<typeof planReserve> =>
+    planReserve(needOn(need, item), { ...item, available: plan.amount });
+  const used = open.filter((item) => usesPart(need, item));
+  const to = used
+    .filter((item) => !isRefusal(withMoney(item)))
+    .toSorted((a, b) => largestFirst(a.available, b.available))[0];
+  if (!to) {
+    const refusal = used.map(withMoney).find(isRefusal) ?? { reason: 'concurrency' };
+    throw tries.refusal(refusal, wholeOf(images));
+  }
   const write = gatherWrite(images, to, plan.amount);
   if (!write) return to;
   // Whoever moves money meets others who do, so it is tried once.

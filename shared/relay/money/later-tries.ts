@@ -27,7 +27,7 @@ export async function afterRefusedWrite(
   }
   // The number of parts was wrong. What a part says that is no more in use, or never was, is not to be trusted.
   if (!image || part >= image.parts) return { ...tries.guessOn(), part: 0, parts: 1 };
-  return image.parts === parts ? elsewhere(tries, image) : tries.guessOn();
+  return image.parts === parts || tries.isLast ? elsewhere(tries, image) : tries.guessOn();
 }
 
 /** The part to try next, after a plan was refused. Throws the refusal. */
@@ -36,7 +36,8 @@ export async function afterRefusal(
   item: QuotaItem,
   refusal: ReserveRefusal,
 ): Promise<QuotaItem> {
-  if (item.parts > 1) return elsewhere(tries, item);
+  // The key's budget is the same for every part.
+  if (item.parts > 1 && refusal.reason !== 'budget') return elsewhere(tries, item);
   const freed = refusal.reason === 'concurrency' ? await freePlaces(tries, item) : undefined;
   if (freed) return freed;
   throw tries.refusal(refusal, item);

@@ -22,6 +22,8 @@ export interface ReservationsPorts {
 /** A key's budget in the period of a call. */
 export interface CallBudget {
   counter: BudgetCounter;
+  /** The request's id. */
+  call: string;
   most: NanoYuan;
   resetsAtMs: number;
 }
@@ -75,6 +77,8 @@ export interface ReserveUnderWay {
   readonly part: number;
   /** A try may still be applied to `part`, so the next ones stay there. */
   readonly isPinned: boolean;
+  /** One more write is made at most. */
+  readonly isLast: boolean;
   /** Repeats what leaves nothing behind that would have to be guarded. */
   readonly reads: Backoff;
   /** The sums of the account, if one part refused the call. */

@@ -114,7 +114,7 @@ export function reservationRequestOf(reserved: ReservedCall): ReservationRequest
 const counterKeptMs = 48 * 60 * 60 * 1000;
 
 function callBudget(
-  { key, snapshot }: BillableCall,
+  { key, snapshot, identity }: BillableCall,
   keyPrefix: string,
   nowMs: number,
 ): CallBudget | undefined {
@@ -124,6 +124,7 @@ function callBudget(
   const expires = Math.ceil((resetsAtMs + counterKeptMs) / 1000);
   return {
     counter: { key: keyPrefix, period: periodKey, expires },
+    call: identity.requestId,
     most: parseYuan(amount) ?? 0n,
     resetsAtMs,
   };

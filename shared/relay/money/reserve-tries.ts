@@ -94,6 +94,11 @@ export class ReserveTries implements ReserveUnderWay {
     return this.ports.clock.now() >= this.#endMs;
   }
 
+  /** On several parts. */
+  get isLast(): boolean {
+    return this.#writes >= partWritesMax - 1;
+  }
+
   /** Throws a Refusal, or StoreUnavailable when the store does not answer. */
   async run(): Promise<Reservation> {
     const { need } = this.request;
@@ -162,7 +167,10 @@ export class ReserveTries implements ReserveUnderWay {
   guessOn(parts?: number): QuotaItem {
     const sums = this.guesses.of(this.request.account, parts);
     if (sums.parts === 1) return sums;
-    return { ...sums, plan: new Map(), part: pickPart(this.request.need, sums, this.ports.random.next()) };
+    const { need } = this.request;
+    // A part without a share in a slot may have got room from another one.
+    const plan = new Map(need.slots.map(({ key }) => [key, -1]));
+    return { ...sums, plan, part: pickPart(need, sums, this.ports.random.next()) };
   }
 
   /** The refusal of the sums of the account, which is remembered if it is for money. */

@@ -38,7 +38,13 @@ export interface AccountKey {
   /** null: the key may call every model. */
   models: string[] | null;
   expires_at: number | null;
-  limits: { max_concurrency: number | null; rpm: number | null };
+  limits: { max_concurrency: number | null; rpm: number | null; budget: AccountBudget | null };
+}
+
+export interface AccountBudget {
+  amount: number;
+  period: 'day' | 'month';
+  resets_at: number;
 }
 
 export interface UsageList {

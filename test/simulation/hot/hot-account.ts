@@ -1,5 +1,4 @@
 import { noRegistry, scanOf } from '../../support/whole-table.ts';
-import { MemoryKeyCounters } from '../../support/memory-key-counters.ts';
 import type { PlanSlot } from '../../../shared/billing/plans/plan-slots.ts';
 import { formatPrice, type Price } from '../../../shared/billing/price.ts';
 import type { CloseRecord } from '../../../shared/billing/quota-item.ts';
@@ -12,9 +11,11 @@ import { MemoryQuotaStore } from '../../support/memory-quota-store.ts';
 import { SeededRandom } from '../seeded-random.ts';
 import { EventClock } from './event-clock.ts';
 import { Partition, sizeOf } from './partition.ts';
+import { PricedCounters } from './priced-counters.ts';
 
 // Virtual time passes while a file is loaded.
 await Promise.all([
+  import('../../../shared/relay/money/budget-hold.ts'),
   import('../../../shared/relay/money/later-tries.ts'),
   import('../../../shared/relay/money/elsewhere.ts'),
   import('../../../shared/relay/money/free-places.ts'),
@@ -35,11 +36,15 @@ export interface HotOptions {
   slots?: readonly PlanSlot[];
   keys?: number;
   maxConcurrency?: number;
+  /** Of each key: calls a minute, and what it may spend in the period of the run. */
+  rpm?: number;
+  budget?: bigint;
   /** Of each call: that its environment dies while it runs. */
   crash?: number;
 }
 
 const account = 'acme';
+const period = 'day@2026-11-21';
 const input = 3n;
 const rampMs = 5_000;
 const keyRowLifetimeMs = 30_000;
@@ -56,6 +61,7 @@ export class HotAccount {
   readonly clock = new EventClock();
   readonly memory = new MemoryQuotaStore();
   readonly random: SeededRandom;
+  readonly counters: PricedCounters;
   readonly partition: Partition;
   readonly events = new Map<string, number>();
   /** Refusals by code, and how long the longest of each took. */
@@ -76,7 +82,9 @@ export class HotAccount {
   constructor(options: HotOptions) {
     this.#options = options;
     this.random = new SeededRandom(options.seed ?? 1);
+    this.counters = new PricedCounters(this.clock, () => this.random.next());
     this.partition = new Partition(this.memory, this.clock, () => this.random.next());
+    this.partition.onRow = (row) => void this.counters.project(row);
     this.#price = { type: 'times-billing', rule: 1, perCall: options.hold * 1_000n };
     this.memory.grant(account, options.balance);
   }
@@ -112,9 +120,9 @@ export class HotAccount {
     return Math.max(...[...this.memory.items.values()].map(sizeOf));
   }
 
-  /** Write units in each second in which calls arrived. */
-  writeUnits(): { mean: number; most: number } {
-    const units = [...this.partition.writes.used.values()];
+  /** Write units a second: of the account's items, or of its keys' counters. */
+  writeUnits({ used } = this.partition.writes): { mean: number; most: number } {
+    const units = [...used.values(), 0];
     const mean =
       units.reduce((sum, each) => sum + each, 0) / (this.#options.seconds + this.#options.secondsPerCall);
     return { mean: Math.round(mean), most: Math.max(...units) };
@@ -174,7 +182,7 @@ export class HotAccount {
         clock,
         random,
         quotas: this.partition,
-        counters: new MemoryKeyCounters(),
+        counters: this.counters,
         log,
       }),
       parts: undefined,
@@ -189,7 +197,7 @@ export class HotAccount {
   }
 
   #request(parts: number | undefined): ReservationRequest {
-    const { slots = [], keys = 1, maxConcurrency } = this.#options;
+    const { slots = [], keys = 1, maxConcurrency, rpm, budget } = this.#options;
     // Keys are hashes.
     const key = (Math.imul(this.calls % keys, 0x9e3779b1) >>> 0)
       .toString(16)
@@ -224,6 +232,11 @@ export class HotAccount {
       parts,
       deadlineMs: nowMs + 600_000,
       need,
+      rpm,
+      budget:
+        budget === undefined
+          ? undefined
+          : { counter: { key, period, expires: 0 }, call: id, most: budget, resetsAtMs: 0 },
       entry: { input, key, model: 'm', price: formatPrice(this.#price), official: false },
       refused: ({ reason }) =>
         refuse(reason === 'reserved' ? 'balance_reserved' : 'rate_limit_exceeded', reason, { reason }),

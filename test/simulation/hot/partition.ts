@@ -1,11 +1,11 @@
+import { closeRowBetween, type CloseRow } from '../../../shared/billing/ledger-row.ts';
 import type { QuotaItem } from '../../../shared/billing/quota-item.ts';
 import type { PartOfAccount } from '../../../shared/billing/quota-writes.ts';
 import type { Clock } from '../../../shared/relay/ports/clock.ts';
-import { StoreBusy } from '../../../shared/relay/ports/stores/store-errors.ts';
 import type { QuotaStore } from '../../../shared/relay/ports/stores/quota-store.ts';
 import { nameOf, type MemoryQuotaStore } from '../../support/memory-quota-store.ts';
+import { Bucket, writeUnitsPerSecond } from './bucket.ts';
 
-const writeUnitsPerSecond = 1_000;
 const readUnitsPerSecond = 3_000;
 const unitBytes = 1_024;
 const readUnitBytes = 4_096;
@@ -21,36 +21,6 @@ export function sizeOf({ open, places, plan }: QuotaItem): number {
   return bytes;
 }
 
-/** Units that come back with time, and a second's worth of them at most. */
-class Bucket {
-  readonly #clock: Clock;
-  readonly #perSecond: number;
-  #tokens: number;
-  #lastMs: number;
-  readonly used = new Map<number, number>();
-  throttled = 0;
-
-  constructor(clock: Clock, perSecond: number) {
-    this.#clock = clock;
-    this.#perSecond = perSecond;
-    this.#tokens = perSecond;
-    this.#lastMs = clock.now();
-  }
-
-  take(units: number): void {
-    const now = this.#clock.now();
-    this.#tokens = Math.min(this.#perSecond, this.#tokens + ((now - this.#lastMs) / 1000) * this.#perSecond);
-    this.#lastMs = now;
-    if (this.#tokens <= 0) {
-      this.throttled += 1;
-      throw new StoreBusy('throttled');
-    }
-    this.#tokens -= units;
-    const second = Math.floor(now / 1000);
-    this.used.set(second, (this.used.get(second) ?? 0) + units);
-  }
-}
-
 /**
  * One partition of DynamoDB that holds all parts of an account, and never gets faster. A write costs the size of the
  * item, before or after it; so does a refused one; a throttled one is free; a transaction costs double.
@@ -62,6 +32,8 @@ export class Partition implements QuotaStore {
   readonly writes: Bucket;
   readonly reads: Bucket;
   transactions = 0;
+  /** Called with each ledger row that a write leads to. */
+  onRow: (row: CloseRow) => void = () => {};
 
   constructor(inner: MemoryQuotaStore, clock: Clock, random: () => number) {
     this.#inner = inner;
@@ -72,7 +44,15 @@ export class Partition implements QuotaStore {
   }
 
   reserve: QuotaStore['reserve'] = (write) => this.#write([write], 1, () => this.#inner.reserve(write));
-  close: QuotaStore['close'] = (write) => this.#write([write], 1, () => this.#inner.close(write));
+  close: QuotaStore['close'] = (write) =>
+    this.#write([write], 1, () => {
+      const item = (): QuotaItem | undefined => this.#inner.items.get(nameOf(write));
+      const before = item();
+      const reply = this.#inner.close(write);
+      const row = closeRowBetween(before, item());
+      if (row) this.onRow(row);
+      return reply;
+    });
   renew: QuotaStore['renew'] = (write) => this.#write([write], 1, () => this.#inner.renew(write));
   tombstone: QuotaStore['tombstone'] = (write) => this.#write([write], 1, () => this.#inner.tombstone(write));
   freePlaces: QuotaStore['freePlaces'] = (write) =>
@@ -87,8 +67,10 @@ export class Partition implements QuotaStore {
     return this.#write(parts, 2, () => this.#inner.move(write));
   };
 
-  chargeLate: QuotaStore['chargeLate'] = (charge) =>
-    this.#write([{ account: charge.row.account }], 2, () => this.#inner.chargeLate(charge));
+  chargeLate: QuotaStore['chargeLate'] = async (charge) => {
+    await this.#write([{ account: charge.row.account }], 2, () => this.#inner.chargeLate(charge));
+    this.onRow(charge.row);
+  };
 
   read: QuotaStore['read'] = async (account, parts, exact) => {
     await this.#clock.sleep(5 + 6 * this.#random());

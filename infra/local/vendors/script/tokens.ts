@@ -14,8 +14,8 @@ export interface Counts {
 /** Four characters are a token of a prompt. */
 export const promptTokens = (text: string): number => Math.ceil(text.length / 4);
 
-/** Each word with the space before it is a token of an answer; joined they are the text. */
-export const wordsOf = (text: string): string[] => text.match(/\s*\S+\s*$|\s*\S+|\s+$/g) ?? [];
+/** Up to four characters of a word, with the space before them, are a token of an answer; joined they are the text. */
+export const wordsOf = (text: string): string[] => text.match(/\s*\S{1,4}\s*$|\s*\S{1,4}|\s+$/gu) ?? [];
 
 export const callTokens = ({ input }: ScriptCall): number => 5 + Math.ceil(input.length / 4);
 

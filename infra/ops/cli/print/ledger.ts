@@ -89,10 +89,11 @@ export function printTotals(
   terminal.print(
     `all: ${all.calls} calls, ${formatYuan(all.charged)} yuan charged, ${formatYuan(all.granted)} granted`,
   );
+  terminal.print(marginWords(all));
 }
 
 const sumColumns =
-  'calls prompt_tokens completion_tokens charged official granted cached_tokens cache_write_tokens cache_write_1h_tokens'.split(
+  'calls prompt_tokens completion_tokens charged official granted cached_tokens cache_write_tokens cache_write_1h_tokens bought bought_calls bought_charged margin'.split(
     ' ',
   );
 
@@ -100,17 +101,30 @@ const sumCells = (sum: LedgerSum): string[] => [
   ...[sum.calls, sum.promptTokens, sum.completionTokens].map(String),
   ...[sum.charged, sum.official, sum.granted].map(formatYuan),
   ...[sum.cachedTokens, sum.cacheWriteTokens, sum.cacheWrite1hTokens].map(String),
+  formatYuan(sum.bought),
+  String(sum.boughtCalls),
+  formatYuan(sum.boughtCharged),
+  sum.boughtCalls > 0 ? formatYuan(sum.boughtCharged - sum.bought) : '',
 ];
+
+/** A margin compares like with like: it is over the calls whose cost is known, and says how many these are. */
+const marginWords = ({ calls, bought, boughtCalls, boughtCharged }: LedgerSum): string =>
+  boughtCalls === 0
+    ? 'margin: unknown, no call has a known cost'
+    : `margin: ${formatYuan(boughtCharged - bought)} yuan over the ${boughtCalls} of ${calls} calls whose cost is known, ` +
+      `which were charged ${formatYuan(boughtCharged)}`;
 
 /** Closes that could not be written are not printed: they are findings of the audit. */
 export function printRepaired(terminal: Terminal, outcomes: LossOutcome[]): void {
   for (const each of outcomes) {
     if (each.outcome === 'not closed') continue;
-    const closed =
-      each.outcome === 'closed'
-        ? `is closed now, charged ${formatYuan(each.charge)} yuan`
-        : 'was closed already, as it should be';
-    terminal.remark(`${each.account}: request ${each.id} ${closed}`);
+    const charge = `${formatYuan(each.charge)} yuan`;
+    const words = {
+      closed: `is closed now, charged ${charge}`,
+      'charged late': `had expired, charged ${charge} more`,
+      'closed before': 'was closed already, as it should be',
+    };
+    terminal.remark(`${each.account}: request ${each.id} ${words[each.outcome]}`);
   }
 }
 

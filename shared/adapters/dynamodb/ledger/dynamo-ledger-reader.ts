@@ -37,9 +37,11 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
   const scan = (table: TableName): AsyncIterable<Attributes[]> =>
     pages(paginateScan({ client }, { ...at(table), ConsistentRead: true }), explained);
   const daily = dynamoDailyReader(store);
+  const quotas = dynamoQuotaStore(store.documents, target.stack);
 
   return {
-    close: async (write) => explained(dynamoQuotaStore(store.documents, target.stack).close(write)),
+    close: async (write) => explained(quotas.close(write)),
+    chargeLate: async (charge) => explained(quotas.chargeLate(charge)),
     quota: (account) =>
       explained(
         readWhole({ client, ...at('quotas') }, account).then((row) => row && { row }, unreadable(account)),

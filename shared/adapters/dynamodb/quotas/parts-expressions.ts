@@ -46,7 +46,6 @@ export function changeExpression({ parts, made }: PartsWrite, change: PartChange
       c.set.push(
         `${count} = if_not_exists(${count}, ${zero}) + ${c.value(`calls ${key}`, numberAttribute(calls))}`,
       );
-    if (calls < 0) c.conditions.push(`${count} >= ${c.value(`left ${key}`, numberAttribute(-calls))}`);
     if (!Number.isFinite(countedMax)) continue;
     const max = c.value(`max ${key}`, numberAttribute(countedMax));
     c.conditions.push(`(${count} <= ${max} OR attribute_not_exists(${count}))`);

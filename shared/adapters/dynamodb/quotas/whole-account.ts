@@ -31,8 +31,20 @@ async function readParts(
   // A balance read directly after a call must include that call.
   const { Item } = await client.send(new GetItemCommand({ ...key, ConsistentRead: true }));
   const first = Item && quotaOf(Item);
-  const count = first ? countOf(first) : 1;
-  if (!first || count === 1) return first && [first];
+  if (!first) return undefined;
+  let images: AccountParts = [first];
+  // A split meanwhile moves money to parts that were not read.
+  while (images.length < countOf(images[0]))
+    images = await readFirst({ client, TableName }, account, countOf(images[0]));
+  return images;
+}
+
+/** So many parts as of one moment. */
+async function readFirst(
+  { client, TableName }: QuotaTable,
+  account: string,
+  count: number,
+): Promise<AccountParts> {
   const names = Array.from({ length: count }, (_, part) => ({ account, part }));
   const TransactItems = names.map((of) => ({ Get: { TableName, Key: partKey(of) } }));
   const { Responses = [] } = await readAsOfOneMoment(() =>

@@ -7,7 +7,7 @@ import type { KeyCounters } from '../../../relay/ports/stores/key-counters.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import type { Attributes } from '../attributes.ts';
 import { budgetChange, budgetCounterId } from '../budget-counter.ts';
-import { attributesOn, conditionalCall, type ConditionalReply } from '../dynamo-client.ts';
+import { attributesOn, quotaCall, type ConditionalReply } from '../dynamo-client.ts';
 
 const minuteSeconds = 60;
 /** A minute's counter is kept a little longer, because clocks of environments differ. */
@@ -29,7 +29,7 @@ export function dynamoKeyCounters(documentClient: DynamoDBDocumentClient, stack:
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
       ...write,
     });
-    const reply = await conditionalCall(() => client.send(command));
+    const reply = await quotaCall(() => client.send(command));
     return reply.done ? { done: true, reply: reply.reply.Attributes ?? {} } : reply;
   };
 
@@ -47,17 +47,21 @@ export function dynamoKeyCounters(documentClient: DynamoDBDocumentClient, stack:
       });
       return reply.done ? Number(reply.reply['calls']?.N) : undefined;
     },
-    async hold(counter, amount, most) {
-      const change = budgetChange(counter.expires, { used: amount, running: 1 });
-      const reply = await update(budgetCounterId(counter), {
-        ...change,
-        ConditionExpression: 'used <= :left OR (attribute_not_exists(used) AND :left >= :zero)',
+    async hold(hold, amount, most) {
+      const change = budgetChange(hold.expires, { used: amount, running: 1 });
+      const reply = await update(budgetCounterId(hold), {
+        UpdateExpression: `${change.UpdateExpression}, #hold = :hold`,
+        ConditionExpression: `(used <= :left OR (attribute_not_exists(used) AND :left >= :zero))
+          AND (attribute_not_exists(#hold) OR #hold <> :hold)`,
+        ExpressionAttributeNames: { ...change.ExpressionAttributeNames, '#hold': 'hold' },
         ExpressionAttributeValues: {
           ...change.ExpressionAttributeValues,
-          ...marshall({ ':left': most - amount, ':zero': 0 }),
+          ...marshall({ ':left': most - amount, ':zero': 0, ':hold': hold.name }),
         },
       });
-      return { done: reply.done, ...useOf(reply.done ? reply.reply : reply.item) };
+      if (reply.done) return { done: true, ...useOf(reply.reply) };
+      // An earlier try, whose reply was lost, was applied.
+      return { done: reply.item?.['hold']?.S === hold.name, ...useOf(reply.item) };
     },
     async change(counter, by) {
       await update(budgetCounterId(counter), budgetChange(counter.expires, by));

@@ -39,7 +39,7 @@ describe('docs/billing.md', () => {
     const answer = accountBody({
       account: { account: 'acme', plan: { level: 1, since: 0, until: 2e12 } },
       quota: emptyQuota('acme'),
-      key: keyRow({ models: ['m'], max_concurrency: 10, rpm: 60 }),
+      key: keyRow({ models: ['m'], max_concurrency: 10, rpm: 60, budget: { amount: '5', period: 'month' } }),
       snapshot: {
         plans: [{ level: 1, price: 0, items: [item] }],
         settings: { ...defaultSettings, subscriptionEnabled: true },

@@ -29,6 +29,7 @@ beforeAll(async () => {
     expires_at: '2027-01-01',
     max_concurrency: 3,
     rpm: 60,
+    budget: { amount: '2.5', period: 'month' },
   });
   await rig.putKey('sk-new-customer', { account: 'fresh' });
   await rig.putKey('sk-disabled', { account: 'acme', enabled: false });
@@ -89,7 +90,11 @@ describe('GET /v1/account', () => {
         hint: 'sk-ab...yz',
         models: ['m'],
         expires_at: Date.parse('2027-01-01') / 1000,
-        limits: { max_concurrency: 3, rpm: 60 },
+        limits: {
+          max_concurrency: 3,
+          rpm: 60,
+          budget: { amount: 2.5, period: 'month', resets_at: Date.parse('2026-12-01') / 1000 },
+        },
       },
     });
   });
@@ -99,7 +104,7 @@ describe('GET /v1/account', () => {
     expect(status).toBe(200);
     expect(body).toMatchObject({ available: 0, reserved: 0, spent: 0, granted: 0, plan: null });
     expect(body).toMatchObject({
-      key: { models: null, expires_at: null, limits: { max_concurrency: null, rpm: null } },
+      key: { models: null, expires_at: null, limits: { max_concurrency: null, rpm: null, budget: null } },
     });
   });
 

@@ -1,7 +1,9 @@
+import { GetItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/ledger/dynamo-account-reader.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import { readWhole } from '../../../../shared/adapters/dynamodb/quotas/whole-account.ts';
 import { splitWrite } from '../../../../shared/billing/parts/split.ts';
 import { imbalances } from '../../../../shared/billing/parts/whole.ts';
 import type { QuotaStore } from '../../../../shared/relay/ports/stores/quota-store.ts';
@@ -56,4 +58,22 @@ test('a grant that meets a split is applied after it, in all parts', async () =>
   const sums = await whole('meets');
   expect(sums).toMatchObject({ available: 200n, granted: 200n, moved: 0n });
   expect((sums?.each ?? []).filter(({ available }) => available < 0n)).toEqual([]);
+});
+
+test('sums that are read during a split have all of its parts', async () => {
+  await splitAccount('read');
+  const split = splitWrite(await quotas.read('read', 4, true), 8, new Map());
+  let splits = 0;
+  const send = async (command: GetItemCommand): Promise<unknown> => {
+    const reply = await rig.client.send(command);
+    if (command instanceof GetItemCommand && split && splits === 0) {
+      splits += 1;
+      expect(await quotas.move(split)).toBe(true);
+    }
+    return reply;
+  };
+  const client = { send } as unknown as DynamoDBClient;
+  const sums = await readWhole({ client, TableName: 'relay-quotas' }, 'read');
+  expect(splits).toBe(1);
+  expect(sums).toMatchObject({ available: 1000n, granted: 1000n, moved: 0n });
 });

@@ -1,4 +1,4 @@
-/** The ledger's rows and the sums of `daily`: both or neither, each row once. */
+/** The ledger's rows, the sums of `daily` and the budgets of keys: all or none, each row once. */
 import { PutItemCommand, ScanCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dailySumOf } from '../../../../shared/adapters/dynamodb/daily-attributes.ts';
@@ -178,5 +178,34 @@ describe('a batch', () => {
       undefined,
     ]);
     expect((await rows()).filter(({ account }) => account === 'spoiled')).toHaveLength(1);
+  });
+});
+
+describe('the budget of a key', () => {
+  const used = async (key: string) =>
+    (await all('runtime'))
+      .filter(({ id }) => id?.S === `budget#${key}#2026-11`)
+      .map(({ used: sum, running }) => [sum?.N, running?.N]);
+
+  it('gets back what a call did not spend, with its row, however often the record comes', async () => {
+    const entry = { amount: 10n, key: 'saver', budget: '2026-11' };
+    const change = closing('budgeted', { charge: 3n, entry });
+    const other = closing('budgeted', { charge: 0n, kind: 'released', entry });
+    await project([change, change, other]);
+    await project([other, change]);
+    // -7 and -10: the holds themselves were added when the calls began.
+    expect(await used('saver')).toEqual([['-17', '-2']]);
+  });
+
+  it('is changed once by a write whose reply is lost', async () => {
+    await using shaky = new FaultyDynamo(emulator.endpoint);
+    shaky.faults = ['reply lost', 'reply lost'];
+    const change = closing('budgeted', {
+      charge: 4n,
+      entry: { amount: 10n, key: 'lost', budget: '2026-11' },
+    });
+    await project([change], shaky.client);
+    await project([change]);
+    expect(await used('lost')).toEqual([['-6', '-1']]);
   });
 });

@@ -42,6 +42,16 @@ it.each([
   expect(await admitted((22n + output) * milli)).toBe(true);
 });
 
+it('holds a limit that the row sets whole, because nothing lowers it upstream', async () => {
+  const channels = [{ params: { set: { max_tokens: 3000 } } }];
+  const short = rigOf(6_021n * milli, { channels });
+  expect((await short.call(ask)).status).toBe(429);
+  expect(short.sent).toEqual([]);
+  const enough = rigOf(6_022n * milli, { channels });
+  expect((await enough.call(ask)).status).toBe(200);
+  expect(enough.sent[0]?.json).toMatchObject({ max_tokens: 3000 });
+});
+
 describe('a balance that covers the input but not all', () => {
   const limited = { 'x-relay-limited-by': 'balance', 'x-relay-max-tokens': '1239' };
   /** A call holds half of it: 22 tokens of input and 1,239 of output. */

@@ -6,7 +6,7 @@ import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-er
 import { ReservationsRig } from '../../../support/reservations-rig.ts';
 
 const counter = { key: 'key1', period: '2026-11-21', expires: 2e9 };
-const budget = { counter, most: 50_000n, resetsAtMs: Date.UTC(2026, 10, 22) };
+const budget = { counter, call: 'call1', most: 50_000n, resetsAtMs: Date.UTC(2026, 10, 22) };
 
 function rigWithBudget() {
   const rig = new ReservationsRig();

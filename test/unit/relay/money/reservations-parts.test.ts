@@ -96,6 +96,47 @@ describe('a call of an account with parts', () => {
     expect(whole(rig)?.places.get('key1')?.size).toBe(3);
   });
 
+  it('is refused by its budget, whatever part it meets', async () => {
+    const rig = await splitRig();
+    const counter = { key: 'key1', period: '2026-11-21', expires: 0 };
+    const budgetOf = (call: string) => ({ counter, call, most: 15n, resetsAtMs: 0 });
+    await rig.reserve({ ...rig.reservationRequest(), parts: 4, budget: budgetOf('first') });
+    const next = { ...rig.reservationRequest(), parts: 4, budget: budgetOf('next') };
+    await expect(rig.reserve(next)).rejects.toMatchObject({ message: 'refused: budget' });
+    expect(rig.counters.budgets.get('key1#2026-11-21')).toEqual({ used: 10n, running: 1 });
+  });
+
+  it.each(['accountRpm', 'accountTpm'])('finds the part that has a share in a small %s', async (limit) => {
+    const rig = await splitRig();
+    const request = () => ({ ...rig.reservationRequest({ [limit]: 1 }), parts: 4 });
+    expect((await rig.reserve(request())).part).toBe(0);
+    expect(rig.store.sent).toEqual(['read', 'reserve']);
+    await expect(rig.reserve(request())).rejects.toMatchObject({
+      message: expect.stringContaining('account_'),
+    });
+  });
+
+  it.each([
+    ['has a share of the plan that was used up', 6],
+    ['has no share of the plan', 2],
+  ])(
+    'is paid by the plan while that has room, also in the only part of its key, which %s',
+    async (_, limit) => {
+      const rig = await splitRig();
+      const slots = [slot('free', limit)];
+      const paid = [];
+      for (let call = 0; call < limit + 2; call += 1) {
+        const need = { slots, key: '000000030000', maxConcurrency: 1 };
+        const reservation = await rig.reserve({ ...rig.reservationRequest(need), parts: 4 });
+        expect(reservation.part).toBe(3);
+        paid.push(reservation.entry.slot !== '');
+        await rig.close(reservation, reservation.entry.amount, 'settled');
+      }
+      expect(paid.filter(Boolean)).toHaveLength(limit);
+      expect(whole(rig)).toMatchObject({ spent: 20n, plan: new Map([[slots[0]?.key, limit]]) });
+    },
+  );
+
   it('stays in the part in which a try of it may still be applied', async () => {
     const rig = await splitRig();
     rig.store.meets('reserve', { kind: 'late', afterMs: 3_000 });

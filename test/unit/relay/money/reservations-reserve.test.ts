@@ -132,6 +132,18 @@ describe('a reserve', () => {
     expect(rig.item?.open.size).toBe(0);
   });
 
+  it('whose money running calls got in each of its 4 tries says so: it is not the account that is unavailable', async () => {
+    const rig = funded(20n);
+    await rig.reserve();
+    const { reserve } = rig.store;
+    rig.store.reserve = async (write) => {
+      const item = (await reserve({ ...write, atLeast: 1000n })).item;
+      return { done: false, item };
+    };
+    await expect(rig.reserve()).rejects.toMatchObject({ status: 429, message: 'refused: reserved' });
+    expect(rig.store.sent).toHaveLength(5);
+  });
+
   it('tries a throttled store for 1.5 s, then gives up with nothing reserved and nothing to cancel', async () => {
     const rig = funded();
     rig.store.always('busy', 'reserve');

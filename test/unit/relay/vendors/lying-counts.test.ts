@@ -12,10 +12,10 @@ const words = 'the cat sat on the mat and the dog ran to the red box so '.repeat
 const outputTokensMax = 700;
 
 /** The double's counts without a lie, or the charged ones with it. */
-async function charged(model: VendorModel, stream: boolean, lie = 'none') {
+async function charged(model: VendorModel, stream: boolean, { lie = 'none', text = words } = {}) {
   const rig = new VendorRig([model], { charges: [byTokens] });
   rig.core.quotas.grant('acme', 100n * yuan);
-  const content = `lie=${lie} ${words}`;
+  const content = lie === 'none' ? text : `lie=${lie} ${text}`;
   const body = { model: 'm', max_tokens: outputTokensMax, stream, messages: [{ role: 'user', content }] };
   const answer = await rig.core.post(body);
   expect([answer.status, rig.objections]).toEqual([200, []]);
@@ -41,6 +41,11 @@ describe.each(named)('%s', (_name, model) => {
   it.each([true, false])('is believed when it is honest (stream: %s)', async (stream) => {
     expect((await charged(model, stream)).last).toMatchObject({ estimated: false, flag: undefined });
   });
+
+  it('is believed of a short answer, too', async () => {
+    const { last } = await charged(model, true, { text: 'Hello!' });
+    expect(last).toMatchObject({ estimated: false, flag: undefined });
+  });
 });
 
 describe.each(named.filter(([name]) => shapes.has(name)))('%s', (_name, model) => {
@@ -48,7 +53,7 @@ describe.each(named.filter(([name]) => shapes.has(name)))('%s', (_name, model) =
     const honest = await charged(model, true);
     const wrong: unknown[] = [];
     for (const [lie, { plausible = false }] of Object.entries(lies)) {
-      const { last, spent, logged } = await charged(model, true, lie);
+      const { last, spent, logged } = await charged(model, true, { lie });
       const isNamed = last?.flag !== undefined && logged?.usage_implausible === true;
       if (!within(spent / honest.spent) || isNamed === plausible)
         wrong.push({ lie, share: spent / honest.spent, flag: last?.flag });

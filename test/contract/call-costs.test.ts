@@ -1,0 +1,191 @@
+/** What a call costs in DynamoDB, as the store itself counts it: commands and capacity units, indexes included. */
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/runtime/dynamo-key-counters.ts';
+import type { CloseRecord, OpenEntry } from '../../shared/billing/quota-item.ts';
+import { formatPrice } from '../../shared/billing/price.ts';
+import type { ReserveNeed } from '../../shared/billing/reservation.ts';
+import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
+import { refuse } from '../../shared/relay/http/refusal.ts';
+import type { CallBudget, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
+import { Reservations } from '../../shared/relay/money/reservations.ts';
+import { timeText } from '../../shared/wire/request-id.ts';
+import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
+import { meteredClient, type MeteredCommand } from '../support/metered-client.ts';
+import { freePrice, slot, tokenPrice } from '../support/reservations-rig.ts';
+import { attributesOf } from './quota-store-dynamo.ts';
+import { entryOf, itemOf } from './quota-store-rig.ts';
+
+let emulator: Emulator;
+let metered: ReturnType<typeof meteredClient>;
+let unmetered: ReturnType<typeof emulatorClient>;
+beforeAll(async () => {
+  emulator = await startEmulator();
+  metered = meteredClient(emulator.endpoint);
+  unmetered = emulatorClient(emulator.endpoint);
+});
+afterAll(async () => {
+  metered.client.destroy();
+  unmetered.destroy();
+  await emulator.stop();
+});
+
+const nowMs = Date.parse('2026-11-21T09:43:00Z');
+const clock = { now: () => nowMs, sleep: async () => undefined };
+const random = { next: () => 0.5 };
+const log = {
+  request: () => {},
+  event: () => {},
+  fault: (_id: string, error: unknown) => expect.fail(String(error)),
+};
+const idOf = (call: string): string => timeText(nowMs) + call.padStart(16, '0');
+const key = '0123456789ab';
+
+const estimate = {
+  inputTokens: 1_000,
+  inputTokensMax: 2_000,
+  n: 1,
+  outputTokensMax: 16_384,
+  outputTokensLeast: 1_024,
+  heldWhole: false,
+};
+
+interface Kind {
+  need?: Partial<ReserveNeed>;
+  request?: Partial<Omit<ReservationRequest, 'budget'>>;
+  budget?: Omit<CallBudget, 'call'>;
+  entry?: Partial<OpenEntry>;
+  charge?: bigint;
+}
+
+const budget = {
+  counter: { key, period: 'day@2026-11-21', expires: 1_795_000_000 },
+  most: 10n ** 12n,
+  resetsAtMs: 0,
+};
+const kinds = {
+  plain: {},
+  'of a key with max_concurrency': { need: { maxConcurrency: 4 } },
+  'of a key with rpm': { request: { rpm: 60 } },
+  'of a key with a budget': { budget },
+  'of an account with every limit': { need: { accountRpm: 60, accountTpm: 100_000, accountConcurrency: 8 } },
+  'of a plan': { need: { slots: [slot('chat', 100)] }, charge: 0n },
+  'of an unlimited plan': { need: { slots: [slot('chat', null)] }, charge: 0n },
+  free: { need: { price: freePrice, takesNothing: true }, charge: 0n },
+  official: { need: { takesNothing: true }, entry: { official: true }, charge: 0n },
+} satisfies Record<string, Kind> as { plain: Kind } & Record<string, Kind>;
+
+/** Calls of the account that are under way, as they are stored. */
+const others = (count: number): [string, OpenEntry][] =>
+  Array.from({ length: count }, (_, at) => [
+    idOf(`other${at}`),
+    entryOf({
+      amount: 10_384_000_000n,
+      input: 1_000_000n,
+      key,
+      model: 'gpt-4o-mini',
+      price: formatPrice(tokenPrice),
+    }),
+  ]);
+
+async function putAccount(underWay: number): Promise<void> {
+  const money = { available: 10n ** 13n, spent: 10n ** 12n, settled: 12_345 };
+  const item = itemOf('acme', { ...money, open: new Map(others(underWay)) });
+  await unmetered.send(new PutItemCommand({ TableName: 'relay-quotas', Item: attributesOf(item) }));
+}
+
+function requestOf(call: string, { need, request, budget, entry }: Kind): ReservationRequest {
+  const whole: ReserveNeed = {
+    id: idOf(call),
+    price: tokenPrice,
+    slots: [],
+    estimate,
+    key,
+    minute: Math.floor(nowMs / 60_000),
+    takesNothing: false,
+    ...need,
+  };
+  const price = formatPrice(whole.price);
+  return {
+    account: 'acme',
+    deadlineMs: nowMs + 600_000,
+    need: whole,
+    entry: { input: 1_000_000n, key, model: 'gpt-4o-mini', price, official: false, ...entry },
+    refused: ({ reason }) => refuse('insufficient_quota', reason),
+    budget: budget && { ...budget, call: whole.id },
+    ...request,
+  };
+}
+
+const closeRecordOf = (id: string, charge: bigint): CloseRecord => ({
+  id,
+  kind: 'settled',
+  charge,
+  at: nowMs / 1000,
+  endpoint: 'chat',
+  promptTokens: 1_000,
+  completionTokens: 2_000,
+  end: 'completed',
+  channel: 'openai',
+  firstContentMs: 400,
+  bought: 2_000_000n,
+});
+
+/** One call by the real reservations, and the ledger row of its close by the real projector. */
+async function costsOf(call: string, kind: Kind) {
+  const { client, commands } = metered;
+  const documents = DynamoDBDocumentClient.from(client);
+  const quotas = dynamoQuotaStore(documents, 'relay');
+  const counters = dynamoKeyCounters(documents, 'relay');
+  const reservations = new Reservations({ clock, random, log, quotas, counters });
+  const ledger = dynamoLedgerStore(client, 'relay');
+  const project = ledgerProjector({ clock, random, log, ledger, metrics: { count: () => {} } });
+  const request = requestOf(call, kind);
+
+  commands.length = 0;
+  const reservation = await reservations.reserve(request);
+  const before = commands.splice(0);
+  await reservations.close(reservation, closeRecordOf(request.need.id, kind.charge ?? 3_000_000n), false);
+  const after = commands.splice(0);
+  const [image] = await quotas.read('acme', 1, true);
+  commands.length = 0;
+  const change = { item: 'acme', account: 'acme', before: reservation.item, after: image };
+  expect(await project([change])).toEqual([undefined]);
+  return { before, after, projected: commands.splice(0) };
+}
+
+const update = (table: string): MeteredCommand => ({ name: `UpdateItem ${table}`, units: 1 });
+const transact = (table: string, units: number): MeteredCommand => ({
+  name: `TransactWriteItems ${table}`,
+  units,
+});
+/** What the counters of keys add. */
+const counted = new Map<string, { first: MeteredCommand[]; projected?: MeteredCommand[] }>([
+  ['of a key with rpm', { first: [update('runtime')] }],
+  ['of a key with a budget', { first: [update('runtime')], projected: [transact('runtime', 2)] }],
+]);
+
+test.each(Object.entries(kinds))(
+  'a call %s costs one unit before the upstream hears of it and one after its end, and no read',
+  async (name, kind) => {
+    await putAccount(0);
+    const place = Object.keys(kinds).indexOf(name);
+    // The day's first call also puts the sums of the day into their index.
+    await costsOf(`first${place}`, kind);
+    const { before, after, projected } = await costsOf(`second${place}`, kind);
+    const { first = [], projected: freed = [] } = counted.get(name) ?? {};
+    expect(before).toEqual([...first, update('quotas')]);
+    expect(after).toEqual([update('quotas')]);
+    // The row and its index; two sums by day and two by hour. A transaction costs double.
+    expect(projected).toEqual([transact('daily', 8), transact('ledger', 3), ...freed]);
+  },
+);
+
+test('a call still costs one unit for each write while seven others of the account run', async () => {
+  await putAccount(7);
+  const { before, after } = await costsOf('busy', kinds.plain);
+  expect([...before, ...after]).toEqual([update('quotas'), update('quotas')]);
+});

@@ -1,0 +1,222 @@
+import { GetCommand } from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { limitsIn, writesUpTo } from './metered-upstream.ts';
+import { keyOf, MoneyReader, nano, rowsOfAccount, until, type Row } from './money-reader.ts';
+
+/** The limits that operators set, seen on the running stack. */
+const budget = 2;
+const callsAMinute = 3;
+const marksWithin = { timeout: 10_000, interval: 100 };
+
+let upstream: ScriptedUpstream;
+let stack: WatchedStack;
+let money: MoneyReader;
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  const channel = { endpoint: upstream.endpoint, state: true };
+  stack = await startWatchedStack({
+    environmentsMax: 12,
+    functionEnvironment: { RELAY_SWEEP_GRACE: '0' },
+    rows: [
+      ['channels', { ...channel, id: 'limits', models: ['metered'] }],
+      ['channels', { ...channel, id: 'strict', models: ['strict'] }],
+      ['charges', { id: 10, type: 'token-billing', models: ['metered', 'strict'], input: 0.1, output: 0.2 }],
+      ['settings', { name: 'limits', value: { request_seconds: 4 } }],
+      ...rowsOfAccount('crashed', 100, { max_concurrency: 1 }),
+      ...rowsOfAccount('budgeted', 100, { budget: { amount: budget, period: 'day' } }),
+      ...rowsOfAccount('key-rpm', 100, { rpm: callsAMinute }),
+      ...rowsOfAccount('rpm', 100),
+      ...rowsOfAccount('tpm', 100),
+      ...rowsOfAccount('narrow', 100),
+      ...rowsOfAccount('off', 100),
+      ...rowsOfAccount('strict', 100),
+      ['accounts', { account: 'rpm', rpm: callsAMinute }],
+      ['accounts', { account: 'tpm', tpm: 100 }],
+      ['accounts', { account: 'narrow', concurrency: 2 }],
+      ['accounts', { account: 'off', enabled: false }],
+    ],
+  });
+  money = new MoneyReader(stack);
+  await until(async () => (await money.accounts()).size === 9);
+});
+afterAll(async () => {
+  await stack?.stop();
+  await upstream?.close();
+});
+beforeEach(() => {
+  upstream.forget();
+  upstream.script(writesUpTo(10));
+});
+
+const post = (account: string, more: Row = {}): Promise<Response> =>
+  stack.post(
+    { model: 'metered', messages: [{ role: 'user', content: 'hi' }], ...more },
+    { headers: { authorization: `Bearer ${keyOf(account)}` } },
+  );
+
+const together = (count: number, call: () => Promise<Response>): Promise<Response[]> =>
+  Promise.all(Array.from({ length: count }, call));
+
+/** `200`, or the code of the error. */
+async function outcome(response: Response): Promise<string> {
+  if (response.status === 200) return response.text().then(() => '200');
+  return ((await response.json()) as { error: { code: string } }).error.code;
+}
+const outcomes = async (answers: Response[]): Promise<Record<string, number>> =>
+  Object.fromEntries(
+    Object.entries(Object.groupBy(await Promise.all(answers.map(outcome)), (code) => code)).map(
+      ([code, list]) => [code, list?.length ?? 0],
+    ),
+  );
+
+/** Calls started less than this before the next minute of the clock would be counted in two. */
+async function wellInsideAMinute(): Promise<void> {
+  await until(async () => Date.now() % 60_000 < 55_000);
+}
+
+describe('a call that crashed', () => {
+  it('holds the one place of its key, until the lease has ended', async () => {
+    upstream.script(async (_call, reply) => reply.hang());
+    const crashed = post('crashed').catch(() => undefined);
+    await upstream.nextRequest();
+    for (const pid of stack.chatProcesses()) process.kill(pid, 'SIGKILL');
+    await crashed;
+    upstream.script(writesUpTo(10));
+    expect(await outcome(await post('crashed'))).toBe('rate_limit_exceeded');
+  });
+});
+
+describe('a budget of a day', () => {
+  it('is never exceeded by parallel calls together, and what they leave comes free', async () => {
+    const calls = 12;
+    let refused = 0;
+    // None ends before each was let in or refused.
+    upstream.script(async (call, reply) => {
+      await until(async () => refused + upstream.requests.length >= calls);
+      await writesUpTo(10)(call, reply);
+    });
+    const codes = await outcomes(
+      await together(calls, async () => {
+        const answer = await post('budgeted', { max_tokens: 5000 });
+        if (answer.status !== 200) refused += 1;
+        return answer;
+      }),
+    );
+    expect(codes).toEqual({ 200: expect.any(Number), balance_reserved: refused });
+    const limits = upstream.requests.map((call) => Math.min(...limitsIn(call)));
+    expect(limits.reduce((sum, limit) => sum + limit, 0) * 0.0002).toBeLessThanOrEqual(budget);
+    await expect
+      .poll(async () => outcome(await post('budgeted', { max_tokens: 9000 })), marksWithin)
+      .toBe('200');
+    expect(Math.min(...limitsIn(upstream.requests.at(-1)!))).toBeGreaterThan(8000);
+  });
+
+  it('lowers the limit of a call to what is left, then refuses by its name', async () => {
+    upstream.script(writesUpTo(100_000));
+    const spent = async (): Promise<number> => (await money.settled('budgeted')).spent;
+    let answer = await post('budgeted', { max_tokens: 100_000 });
+    // What the call before held comes free with its ledger row.
+    await until(async () => {
+      if (answer.status !== 200) answer = await post('budgeted', { max_tokens: 100_000 });
+      return answer.status === 200;
+    });
+    expect(answer.headers.get('x-relay-limited-by')).toBe('budget');
+    expect(Number(answer.headers.get('x-relay-max-tokens'))).toBeLessThan(10_000);
+    await answer.text();
+    let refused: Response | undefined;
+    await until(async () => {
+      const next = await post('budgeted', { max_tokens: 100_000 });
+      if (next.status === 429) refused = next;
+      else await next.text();
+      return refused !== undefined;
+    });
+    expect(await refused?.json()).toMatchObject({
+      error: {
+        message: expect.stringMatching(
+          /may spend 2 yuan a day.*The budget resets at \d{4}-\d\d-\d\dT00:00:00Z/,
+        ),
+      },
+    });
+    expect(await spent()).toBeLessThanOrEqual(budget * nano);
+  });
+});
+
+describe('a limit', () => {
+  it('of calls a minute holds for a key', async () => {
+    await wellInsideAMinute();
+    const answers = await together(10, () => post('key-rpm'));
+    expect(await outcomes(answers)).toEqual({ 200: 3, rate_limit_exceeded: 7 });
+  });
+
+  it('of calls a minute holds for an account', async () => {
+    await wellInsideAMinute();
+    expect(await outcomes(await together(10, () => post('rpm')))).toEqual({ 200: 3, rate_limit_exceeded: 7 });
+  });
+
+  it('of tokens a minute holds for an account, once they are known', async () => {
+    await wellInsideAMinute();
+    upstream.script(writesUpTo(200));
+    expect(await outcome(await post('tpm', { max_tokens: 200 }))).toBe('200');
+    await money.settled('tpm');
+    const refused = await post('tpm');
+    expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
+    expect(await outcome(refused)).toBe('rate_limit_exceeded');
+  });
+
+  it('of running calls holds for an account', async () => {
+    upstream.script(writesUpTo(10, { holdMs: 1000 }));
+    const codes = await outcomes(await together(10, () => post('narrow')));
+    expect(codes).toEqual({ 200: 2, rate_limit_exceeded: 8 });
+    await money.settled('narrow');
+    expect(await outcome(await post('narrow'))).toBe('200');
+  });
+
+  it('that a model refuses as too high is left out once, and a mark on the channel says so', async () => {
+    upstream.script(refusesAbove(4096));
+    expect(await outcome(await post('strict', { model: 'strict', max_tokens: 50_000 }))).toBe('200');
+    expect(upstream.requests.map((call) => limitsIn(call))).toEqual([[50_000], []]);
+    await expect
+      .poll(async () => {
+        const { Item } = await stack.store.documents.send(
+          new GetCommand({ TableName: 'relay-channels', Key: { id: 'strict' } }),
+        );
+        return Item?.['_warning'] as unknown;
+      }, marksWithin)
+      .toMatch(/max_tokens|limit/);
+  });
+});
+
+describe('an account that is switched off', () => {
+  it('has no valid key', async () => {
+    expect((await post('off')).status).toBe(401);
+  });
+});
+
+describe('the call that crashed at first', () => {
+  it('frees its place and its money', async () => {
+    await until(async () => (await outcome(await post('crashed'))) === '200');
+    await until(async () => {
+      await stack.runSchedules();
+      return (await money.account('crashed')).open === 0;
+    });
+    const rows = await money.ledger('crashed', 2);
+    expect(new Set(rows.map(({ kind }) => kind))).toEqual(new Set(['expired', 'settled']));
+    const { spent, available } = await money.account('crashed');
+    expect(available + spent).toBe(100 * nano);
+  });
+});
+
+/** Refuses limits above this, as OpenAI does; without a limit it writes ten tokens. */
+function refusesAbove(max: number): Script {
+  return async (call, reply) => {
+    const [limit = 0] = limitsIn(call);
+    if (limit <= max) return writesUpTo(10)(call, reply);
+    const message = `max_tokens is too large: ${limit}. This model supports at most ${max} completion tokens.`;
+    reply.json(400, {
+      error: { message, type: 'invalid_request_error', param: 'max_tokens', code: 'invalid_value' },
+    });
+  };
+}

@@ -1,0 +1,224 @@
+import { PutCommand } from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { runOps } from '../ops/run-ops.ts';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { chunk, usageChunk } from '../support/upstream-frames.ts';
+import { limitsIn, writesUpTo } from './metered-upstream.ts';
+import { keyOf, MoneyReader, nano, rowsOfAccount, until, type Row } from './money-reader.ts';
+
+/** Prepaid is prepaid: hostile customers and lying upstreams on the running stack. */
+const [inputPrice, outputPrice] = [0.018, 0.072];
+/** What an answer of this many tokens costs: 7.2 yuan. */
+const longAnswer = 100_000;
+const small = 0.32;
+const dialects = ['chat', 'responses', 'messages'] as const;
+const endpoints = ['chat', 'responses'] as const;
+const crowds = [1, 20, 100];
+
+const ways = dialects.flatMap((dialect) =>
+  endpoints.flatMap((endpoint) =>
+    [true, false].flatMap((stream) =>
+      [undefined, longAnswer].map((limit) => ({ dialect, endpoint, stream, limit })),
+    ),
+  ),
+);
+const nameOf = ({ dialect, endpoint, stream, limit }: (typeof ways)[number]): string =>
+  [dialect, endpoint, stream ? 'stream' : 'json', limit ? 'limit' : 'free'].join('-');
+
+const prose = (
+  'A relay stands between programs and the companies that run large models. It reads each request, decides where to ' +
+  'send it, and passes the answer back word by word. Because customers pay before they ask, it has to know what an ' +
+  'answer may cost before the first word is written, and what it did cost when the last one was. '
+).repeat(3);
+/** By OpenAI's tokenizer. */
+const proseTokens = 202;
+const chatCounts = (prompt: unknown, completion: unknown): object => ({
+  prompt_tokens: prompt,
+  completion_tokens: completion,
+});
+const lies: Record<string, (object | string)[]> = {
+  huge: [usageChunk(chatCounts(10, 1e12))],
+  'huge-input': [usageChunk(chatCounts(1e12, 200))],
+  'huge-total': [usageChunk({ ...chatCounts(10, 200), total_tokens: 1e12 })],
+  negative: [usageChunk(chatCounts(-1, -1))],
+  nan: ['{"choices":[],"usage":{"prompt_tokens":NaN,"completion_tokens":NaN}}'],
+  null: [usageChunk(chatCounts(null, null))],
+  text: [usageChunk(chatCounts('12', '12'))],
+  zero: [usageChunk(chatCounts(0, 0))],
+  none: [],
+  several: [1, 1e12, 200].map((count) => usageChunk(chatCounts(10, count))),
+};
+
+let upstream: ScriptedUpstream;
+let stack: WatchedStack;
+let money: MoneyReader;
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  stack = await startWatchedStack({
+    environmentsMax: 16,
+    rows: [
+      ...dialects.map((dialect): ['channels', Row] => [
+        'channels',
+        { id: dialect, dialect, endpoint: upstream.endpoint, models: [dialect], state: true },
+      ]),
+      [
+        'charges',
+        { id: 10, type: 'token-billing', models: [...dialects], input: inputPrice, output: outputPrice },
+      ],
+      ...ways.flatMap((way) => rowsOfAccount(nameOf(way), small)),
+      ...crowds.flatMap((crowd) => rowsOfAccount(`crowd-${crowd}`, 29.6)),
+      ...Object.keys(lies).flatMap((name) => rowsOfAccount(`lie-${name}`, 100)),
+      ...rowsOfAccount('busy', 1000),
+    ],
+  });
+  money = new MoneyReader(stack);
+  // The demo account has money, too.
+  const granted = ways.length + crowds.length + Object.keys(lies).length + 2;
+  await until(async () => (await money.accounts()).size === granted);
+});
+afterAll(async () => {
+  await stack?.stop();
+  await upstream?.close();
+});
+beforeEach(() => upstream.forget());
+
+const post = (account: string, endpoint: (typeof endpoints)[number], body: Row): Promise<Response> =>
+  fetch(`${stack.origin}/v1/${endpoint === 'chat' ? 'chat/completions' : 'responses'}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${keyOf(account)}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+
+const chat = (account: string, more: Row = {}): Promise<Response> =>
+  post(account, 'chat', { model: 'chat', messages: [{ role: 'user', content: 'hi' }], ...more });
+
+/** Recomputed from what the upstream counted. */
+const costOf = (input: number, output: number): number =>
+  Math.round((input * inputPrice + output * outputPrice) * 1e6);
+
+async function errorCode(response: Response): Promise<string> {
+  return ((await response.json()) as { error: { code: string } }).error.code;
+}
+
+describe('a balance of 0.32 yuan', () => {
+  it.each(ways)(
+    'never buys an answer of 7.2: $dialect upstream, $endpoint endpoint, stream $stream, limit $limit',
+    async (way) => {
+      const { dialect, endpoint, stream, limit } = way;
+      upstream.script(writesUpTo(longAnswer));
+      const account = nameOf(way);
+      const asked =
+        endpoint === 'chat'
+          ? { messages: [{ role: 'user', content: 'hi' }], ...(limit && { max_tokens: limit }) }
+          : { input: 'hi', ...(limit && { max_output_tokens: limit }) };
+      const response = await post(account, endpoint, { model: dialect, stream, ...asked });
+      const text = await response.text();
+      expect(response.status).toBe(200);
+      expect(text).toContain(endpoint === 'chat' ? '"length"' : 'max_output_tokens');
+      const [sent] = upstream.requests.flatMap(limitsIn);
+      expect(response.headers.get('x-relay-limited-by')).toBe('balance');
+      expect(response.headers.get('x-relay-max-tokens')).toBe(String(sent));
+      const { available, spent } = await money.settled(account);
+      expect(spent).toBe(costOf(8, sent ?? Infinity));
+      expect(available).toBe(small * nano - spent);
+      expect(available).toBeGreaterThanOrEqual(0);
+    },
+  );
+});
+
+describe('a balance of 29.6 yuan', () => {
+  it.each(crowds)('never ends below zero with %d calls at once', async (crowd) => {
+    upstream.script(writesUpTo(longAnswer, { holdMs: 100 }));
+    const account = `crowd-${crowd}`;
+    const limits = [undefined, 1000, longAnswer];
+    const answers = await Promise.all(
+      Array.from({ length: crowd }, (_, at) =>
+        chat(account, { stream: at % 2 === 0, max_tokens: limits[at % limits.length] }),
+      ),
+    );
+    const refused = answers.filter(({ status }) => status !== 200);
+    const codes = new Set(await Promise.all(refused.map(errorCode)));
+    const { available, spent, granted } = await money.settled(account);
+    expect(available).toBeGreaterThanOrEqual(0);
+    expect(available + spent).toBe(granted);
+    const limitsSent = upstream.requests.map((call) => Math.min(...limitsIn(call)));
+    expect(spent).toBe(limitsSent.reduce((sum, limit) => sum + costOf(8, limit), 0));
+    // Calls are refused for good only when the money is spent.
+    const isSpent = available < costOf(20, 1024);
+    expect([...codes].filter((code) => code !== 'balance_reserved' && !isSpent)).toEqual([]);
+    expect([...codes].every((code) => /^(balance_reserved|insufficient_quota)$/.test(code))).toBe(true);
+    await money.ledger(account, limitsSent.length);
+  });
+});
+
+describe('an upstream whose counts cannot be', () => {
+  it.each(Object.keys(lies))('bills what is plausible and flags the row: %s', async (name) => {
+    upstream.script(async (_call, reply) => {
+      const said = lies[name] ?? [];
+      await reply.data(chunk({ role: 'assistant', content: prose }), chunk({}, 'stop'), ...said, '[DONE]');
+      reply.end();
+    });
+    const account = `lie-${name}`;
+    const response = await chat(account, { stream: true });
+    expect(await response.text()).toContain('A relay stands');
+    const [row] = await money.ledger(account, 1);
+    const { spent } = await money.settled(account);
+    expect(row).toMatchObject({ kind: 'settled', estimated: true });
+    expect(row?.['flag']).toMatch(/^(input|output):/);
+    const plausible = costOf(8, proseTokens);
+    expect(spent).toBeGreaterThan(0.7 * plausible);
+    expect(spent).toBeLessThan(1.3 * plausible);
+    expect(Math.round(Number(row?.['charge']) * nano)).toBe(spent);
+  });
+});
+
+describe('a busy account', () => {
+  const calls = 200;
+  it('is split, loses no charge and doubles none: item, ledger and days add up', async () => {
+    upstream.script(writesUpTo(300, { holdMs: 400 }));
+    const answers = await Promise.all(
+      Array.from({ length: calls }, () => chat('busy', { max_tokens: 1000 })),
+    );
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    const account = await money.settled('busy');
+    const cost = costOf(8, 300);
+    expect(account).toMatchObject({
+      spent: calls * cost,
+      available: 1000 * nano - calls * cost,
+      granted: 1000 * nano,
+      moved: 0,
+      settled: calls,
+    });
+    expect(account.parts).toBeGreaterThan(1);
+    const rows = await money.ledger('busy', calls);
+    expect(rows).toHaveLength(calls);
+    expect(new Set(rows.map((row) => row['charge']))).toEqual(new Set([cost / nano]));
+    expect(await money.daily('busy', 'calls')).toBe(calls);
+    expect(Math.round((await money.daily('busy', 'charged')) * nano)).toBe(calls * cost);
+  });
+
+  it('shows the sums of its parts to customers and operators, and takes a correction from all of them', async () => {
+    const cost = costOf(8, 300) * calls;
+    await stack.store.documents.send(
+      new PutCommand({
+        TableName: 'relay-grants',
+        Item: { account: 'busy', grant_id: 'correction', amount: -900, reason: 'typed twice' },
+      }),
+    );
+    await until(async () => (await money.account('busy')).granted === 100 * nano);
+    const left = { granted: 100, spent: cost / nano, available: (100 * nano - cost) / nano, reserved: 0 };
+    expect(await money.account('busy')).toMatchObject({ moved: 0, available: left.available * nano });
+    const shown = await fetch(`${stack.origin}/v1/account`, {
+      headers: { authorization: `Bearer ${keyOf('busy')}` },
+    });
+    expect(await shown.json()).toMatchObject(left);
+    const ops = (...words: string[]) => runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: stack.store.endpoint });
+    expect((await ops('account', 'show', 'busy')).output).toContain(`available  ${left.available} yuan`);
+    expect(await ops('audit')).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('everything adds up'),
+    });
+  });
+});

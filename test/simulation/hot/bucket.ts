@@ -1,0 +1,35 @@
+import type { Clock } from '../../../shared/relay/ports/clock.ts';
+import { StoreBusy } from '../../../shared/relay/ports/stores/store-errors.ts';
+
+/** What one partition of DynamoDB writes. */
+export const writeUnitsPerSecond = 1_000;
+
+/** Units that come back with time, and a second's worth of them at most. */
+export class Bucket {
+  readonly #clock: Clock;
+  readonly #perSecond: number;
+  #tokens: number;
+  #lastMs: number;
+  readonly used = new Map<number, number>();
+  throttled = 0;
+
+  constructor(clock: Clock, perSecond: number) {
+    this.#clock = clock;
+    this.#perSecond = perSecond;
+    this.#tokens = perSecond;
+    this.#lastMs = clock.now();
+  }
+
+  take(units: number): void {
+    const now = this.#clock.now();
+    this.#tokens = Math.min(this.#perSecond, this.#tokens + ((now - this.#lastMs) / 1000) * this.#perSecond);
+    this.#lastMs = now;
+    if (this.#tokens <= 0) {
+      this.throttled += 1;
+      throw new StoreBusy('throttled');
+    }
+    this.#tokens -= units;
+    const second = Math.floor(now / 1000);
+    this.used.set(second, (this.used.get(second) ?? 0) + units);
+  }
+}

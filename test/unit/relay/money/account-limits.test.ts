@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import { splitWrite } from '../../../../shared/billing/parts/split.ts';
+import type { ReserveNeed } from '../../../../shared/billing/reservation.ts';
+import { Reservations } from '../../../../shared/relay/money/reservations.ts';
+import { SeededRandom } from '../../../simulation/seeded-random.ts';
+import { ReservationsRig, slot } from '../../../support/reservations-rig.ts';
+
+const calls = 200;
+const log = { request: () => {}, fault: () => {}, event: () => {} };
+
+async function rigOf(parts: number): Promise<ReservationsRig> {
+  const rig = new ReservationsRig();
+  rig.memory.grant('acme', 1_000_000n);
+  const write = splitWrite(await rig.memory.read('acme', 1), parts, new Map());
+  if (write) await rig.memory.move(write);
+  return rig;
+}
+
+/** How many of so many calls at once are taken, each in an environment of its own, and why the others are refused. */
+async function atOnce(rig: ReservationsRig, parts: number, need: Partial<ReserveNeed>) {
+  const random = new SeededRandom(parts);
+  const { clock, store: quotas, counters } = rig;
+  const tries = Array.from({ length: calls }, () =>
+    new Reservations({ clock, random, quotas, counters, log }).reserve({
+      ...rig.reservationRequest(need),
+      parts,
+    }),
+  );
+  const outcomes = await clock.run(Promise.allSettled(tries));
+  const taken = outcomes.filter(({ status }) => status === 'fulfilled').length;
+  const reasons = outcomes.flatMap((each) =>
+    each.status === 'rejected' ? [(each.reason as Error).message] : [],
+  );
+  return { taken, reasons: [...new Set(reasons)].toSorted() };
+}
+
+const partCounts = [1, 2, 4, 16, 64];
+const limits: [string, Partial<ReserveNeed>, number, string][] = [
+  ['calls a minute', { accountRpm: 60 }, 60, 'refused: account_rpm'],
+  ['calls a minute, fewer than parts', { accountRpm: 3 }, 3, 'refused: account_rpm'],
+  ['calls at once', { accountConcurrency: 60 }, 60, 'refused: open_entries'],
+  ['calls at once, fewer than parts', { accountConcurrency: 3 }, 3, 'refused: open_entries'],
+];
+
+describe.each(partCounts)('200 calls at once of an account with %i parts', (parts) => {
+  it.each(limits)('take exactly the limit of %s', async (_of, need, limit, reason) => {
+    const rig = await rigOf(parts);
+    expect(await atOnce(rig, parts, need)).toEqual({ taken: limit, reasons: [reason] });
+  });
+});
+
+it('calls of a key that uses few parts are refused for the limit that these are at', async () => {
+  const rig = await rigOf(16);
+  const key = { maxConcurrency: 2, accountRpm: 16 };
+  for (let call = 0; call < 2; call += 1) {
+    const reservation = await rig.reserve({ ...rig.reservationRequest(key), parts: 16 });
+    await rig.close(reservation, 10n);
+  }
+  const request = { ...rig.reservationRequest(key), parts: 16 };
+  await expect(rig.reserve(request)).rejects.toMatchObject({ message: 'refused: account_rpm' });
+});
+
+it('an account at its limit of a minute goes on in the next one', async () => {
+  const rig = await rigOf(16);
+  expect((await atOnce(rig, 16, { accountRpm: 60 })).taken).toBe(60);
+  await rig.clock.run(rig.clock.sleep(60_000));
+  expect((await atOnce(rig, 16, { accountRpm: 60 })).taken).toBe(60);
+});
+
+it('tokens of a minute are refused once each part had its share', async () => {
+  const rig = await rigOf(4);
+  // Ten tokens of input each; what reaches the share is still taken.
+  expect(await atOnce(rig, 4, { accountTpm: 400 })).toEqual({ taken: 40, reasons: ['refused: account_tpm'] });
+});
+
+it.each([
+  [4, 150],
+  [16, 185],
+  [64, 165],
+])(
+  'of 200 calls at once of an account with %i parts and a plan for %i none is refused that the balance pays',
+  async (parts, limit) => {
+    const rig = await rigOf(parts);
+    const chat = slot('chat', limit);
+    expect(await atOnce(rig, parts, { slots: [chat] })).toEqual({ taken: calls, reasons: [] });
+    const whole = rig.memory.whole('acme');
+    const counted = whole?.plan.get(chat.key) ?? 0;
+    expect(counted).toBeLessThanOrEqual(limit);
+    expect(counted).toBeGreaterThan(limit * 0.8);
+    const paid = [...(whole?.open.values() ?? [])].filter(({ amount }) => amount > 0n);
+    expect(paid).toHaveLength(calls - counted);
+  },
+);
