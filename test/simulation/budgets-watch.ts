@@ -44,6 +44,8 @@ export class BudgetsWatch {
           counted === used,
           `${key} counts ${counted} of the budget of ${period} at the end, the oracle ${used}`,
         );
+        const running = this.#counters.runningOf(key, period);
+        hold(running === 0, `${key} counts ${running} running calls on the budget of ${period} at the end`);
       }
     return exact.filter((key) => this.#periods(key).length > 0).length;
   }

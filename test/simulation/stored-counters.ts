@@ -31,6 +31,10 @@ export class StoredCounters extends MemoryKeyCounters {
     return this.budgets.get(`${key}#${period}`)?.used ?? 0n;
   }
 
+  runningOf(key: string, period: string): number {
+    return this.budgets.get(`${key}#${period}`)?.running ?? 0;
+  }
+
   /** Every write on the key's counters came back, and no call died between two of them. */
   isExact(key: string): boolean {
     return !this.inexact.has(key) && (this.#pending.get(key) ?? 0) === 0;
