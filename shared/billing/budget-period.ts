@@ -18,12 +18,13 @@ interface CalendarDay {
 
 /** @param timeZone a name that Intl knows, such as `Asia/Shanghai` */
 export function budgetPeriod(interval: BudgetInterval, timeZone: string, nowMs: number): BudgetPeriod {
-  const today = dayIn(timeZone, nowMs);
+  const calendar = calendarOf(timeZone);
+  const today = dayIn(calendar, nowMs);
   const next =
     interval === 'day' ? { ...today, day: today.day + 1 } : { ...today, month: today.month + 1, day: 1 };
   return {
     key: isoDate(today).slice(0, interval === 'day' ? 10 : 7),
-    resetsAtMs: startOf(next, timeZone),
+    resetsAtMs: startOf(next, calendar),
   };
 }
 
@@ -36,14 +37,12 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-function dayIn(timeZone: string, ms: number): CalendarDay {
-  const format = new Intl.DateTimeFormat('en', {
-    timeZone,
-    year: 'numeric',
-    month: 'numeric',
-    day: 'numeric',
-  });
-  const parts = new Map(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));
+/** Slow to make, so made once for all days that are asked for. */
+const calendarOf = (timeZone: string): Intl.DateTimeFormat =>
+  new Intl.DateTimeFormat('en', { timeZone, year: 'numeric', month: 'numeric', day: 'numeric' });
+
+function dayIn(calendar: Intl.DateTimeFormat, ms: number): CalendarDay {
+  const parts = new Map(calendar.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));
   return { year: parts.get('year') ?? 0, month: parts.get('month') ?? 0, day: parts.get('day') ?? 0 };
 }
 
@@ -54,9 +53,9 @@ const isoDate = (date: CalendarDay): string => new Date(utcOf(date)).toISOString
  * The first moment of a day in the zone, to the minute: the day's midnight in UTC is at most 14 hours after or 12
  * before it. The search needs no table of offsets, and is right on days on which clocks change.
  */
-function startOf(date: CalendarDay, timeZone: string): number {
+function startOf(date: CalendarDay, calendar: Intl.DateTimeFormat): number {
   const midnight = utcOf(date);
-  const isReached = (ms: number): boolean => utcOf(dayIn(timeZone, ms)) >= midnight;
+  const isReached = (ms: number): boolean => utcOf(dayIn(calendar, ms)) >= midnight;
   let before = midnight - 15 * hourMs;
   let reached = midnight + 13 * hourMs;
   while (reached - before > minuteMs) {

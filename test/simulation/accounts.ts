@@ -5,51 +5,106 @@ import { KeyRow } from '../../shared/config/rows/key-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
 import { emptySnapshot, type Snapshot } from '../../shared/config/snapshot.ts';
 import { defaultSettings } from '../../shared/config/settings/settings.ts';
+import type { ChargeText } from '../oracle/price-list.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
-/** The plans' months turn some minutes after the world began. */
+/** The plans' months and the budgets' days turn some minutes after the world began. */
 export const startMs = Date.UTC(2026, 10, 20, 23, 54);
 
-export const models = ['by-token', 'by-call', 'free'] as const;
+/** What upstreams speak for the models. */
+export const dialects = {
+  'by-token': 'chat',
+  'by-cache': 'messages',
+  'by-tier': 'responses',
+  'by-call': 'chat',
+  free: 'chat',
+} as const;
+export type Model = keyof typeof dialects;
+export const models: readonly [Model, ...Model[]] = ['by-token', 'by-cache', 'by-tier', 'by-call', 'free'];
 
 const channel = ChannelRow.parse({
   id: 'main',
   endpoint: 'https://upstream.test/v1',
   models: [...models],
+  dialect: dialects,
   state: true,
 });
 export const channels: [ChannelRow] = [channel];
 
-/** 0.001 and 0.002 yuan a token; 0.05 a call. */
+/** More than the 1,024 tokens below which no limit is lowered. */
+const usual = { default_output_tokens: 2_500 };
+
+/** As an operator writes them: the product and the oracle read them apart. */
+export const priceList: readonly (ChargeText & Record<string, unknown>)[] = [
+  { id: 1, type: 'token-billing', models: ['by-token'], input: 0.1, output: 0.2, ...usual },
+  { id: 2, type: 'times-billing', models: ['by-call'], output: 0.05 },
+  {
+    id: 3,
+    type: 'token-billing',
+    models: ['by-cache'],
+    input: 0.060000301,
+    output: 0.2400007,
+    cached_input: 0.006000003,
+    cache_write: 0.075,
+    cache_write_1h: 0.12,
+    max_output_tokens: 3_000,
+    ...usual,
+  },
+  {
+    id: 4,
+    type: 'token-billing',
+    models: ['by-tier'],
+    input: 0.05,
+    output: 0.15,
+    cached_input: 0.005,
+    tiers: [{ above: 150, input: 0.1, output: 0.3, cached_input: 0.01 }],
+    ...usual,
+  },
+  // A new price, in the middle of the world.
+  {
+    id: 5,
+    from: new Date(startMs + 240_000).toISOString(),
+    type: 'token-billing',
+    models: ['by-token'],
+    input: 0.15,
+    output: 0.125,
+    ...usual,
+  },
+];
+
+const planList = [
+  {
+    level: 1,
+    items: [
+      { id: 'a', value: 2, models: ['by-token'] },
+      { id: 'b', value: 3, models: ['by-token', 'by-call', 'by-cache'] },
+    ],
+  },
+  {
+    level: 2,
+    items: [
+      { id: 'a', value: 4, models: ['by-token'] },
+      { id: 'c', value: -1, models: ['by-call'] },
+    ],
+  },
+];
+
+/** The entries of the plans, by level. */
+export const planEntries = new Map(planList.map(({ level, items }) => [level, items]));
+
 export const snapshot: Snapshot = {
   ...emptySnapshot(startMs / 1000),
   channels,
-  charges: [
-    ChargeRow.parse({ id: 1, type: 'token-billing', models: ['by-token'], input: 1, output: 2 }),
-    ChargeRow.parse({ id: 2, type: 'times-billing', models: ['by-call'], output: 0.05 }),
-  ],
-  plans: [
-    PlanRow.parse({
-      level: 1,
-      items: [
-        { id: 'a', value: 2, models: ['by-token'] },
-        { id: 'b', value: 3, models: ['by-token', 'by-call'] },
-      ],
-    }),
-    PlanRow.parse({
-      level: 2,
-      items: [
-        { id: 'a', value: 4, models: ['by-token'] },
-        { id: 'c', value: -1, models: ['by-call'] },
-      ],
-    }),
-  ],
+  charges: priceList.map((row) => ChargeRow.parse(row)),
+  plans: planList.map((row) => PlanRow.parse(row)),
   settings: { ...defaultSettings, subscriptionEnabled: true },
 };
 
 export interface Customer {
   account: AccountRow;
   keys: [KeyRow, ...KeyRow[]];
+  /** When the plan began. */
+  since: string;
 }
 
 const sinces = ['2026-09-21T00:00:00Z', '2026-11-01T00:00:00Z'] as const;
@@ -57,16 +112,23 @@ const sinces = ['2026-09-21T00:00:00Z', '2026-11-01T00:00:00Z'] as const;
 export function makeCustomers(random: SeededRandom): [Customer, ...Customer[]] {
   const make = (number: number): Customer => {
     const account = `account${number}`;
-    const plan = random.chance(0.5) ? { level: random.integer(1, 2), since: random.pick(sinces) } : undefined;
+    const since = random.pick(sinces);
+    const plan = random.chance(0.5) ? { level: random.integer(1, 2), since } : undefined;
     const key = (position: number): KeyRow =>
       KeyRow.parse({
         hash: `${number}${position}`.padEnd(64, 'a'),
         account,
         official: random.chance(0.2),
         ...(random.chance(0.4) && { max_concurrency: random.integer(1, 3) }),
-        ...(random.chance(0.4) && { rpm: random.integer(1, 5) }),
+        ...(random.chance(0.3) && { rpm: random.integer(1, 5) }),
+        ...(random.chance(0.4) && { budget: { amount: random.integer(1, 15) / 10, period: 'day' } }),
       });
-    return { account: AccountRow.parse({ account, plan }), keys: [key(0), key(1)] };
+    const limits = {
+      ...(random.chance(0.2) && { concurrency: random.integer(2, 8) }),
+      ...(random.chance(0.2) && { rpm: random.integer(2, 10) }),
+      ...(random.chance(0.2) && { tpm: random.integer(100, 5_000) }),
+    };
+    return { account: AccountRow.parse({ account, plan, ...limits }), keys: [key(0), key(1)], since };
   };
   const more = Array.from({ length: random.integer(0, 4) }, (_, index) => make(index + 1));
   return [make(0), ...more];

@@ -4,14 +4,13 @@ import { Bill } from '../../shared/relay/money/bill.ts';
 import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';
 import { parseModelName } from '../../shared/relay/call/model-name.ts';
 import { asRefusal } from '../../shared/relay/http/refusal.ts';
-import { models, channels, snapshot, type Customer } from './accounts.ts';
+import type { CallAsked, Delivered } from '../oracle/endings.ts';
+import { models, channels, dialects, snapshot, type Customer, type Model } from './accounts.ts';
 import type { Server } from './server.ts';
 import type { SeededRandom } from './seeded-random.ts';
+import { texts } from './texts.ts';
+import { bodyFor, deliver, limitIn } from './upstream.ts';
 import { hold } from './watch.ts';
-
-export const requestSeconds = 150;
-/** The host's own reserve: an invocation that is not frozen is over by then, its settle included. */
-const longestCallMs = requestSeconds * 1000;
 
 /** How one call ended, as far as its client or its log can tell. */
 export interface CallReport {
@@ -21,62 +20,96 @@ export interface CallReport {
   refused: boolean;
   /** It stood still, so its reservation may have expired unseen. */
   stoodStill?: boolean;
+  /** The balance or the budget lowered its limit. */
+  limited?: boolean;
   /** What the log line says was charged, once the reservations took it. */
   charge?: bigint | undefined;
 }
 
+export interface CallToMake {
+  random: SeededRandom;
+  customer: Customer;
+  id: string;
+  /** The host's own reserve: an invocation that is not frozen is over by then, its settle included. */
+  longestMs: number;
+}
+
 /** One call as a function makes it, with the real bill: undefined for a free one that touches nothing. */
-export async function makeCall(
-  server: Server,
-  random: SeededRandom,
-  customer: Customer,
-  id: string,
-): Promise<CallReport> {
-  const { environment, reservations, quotas } = server;
-  const call = billableCall(random, customer, id, environment.now());
-  const { account } = customer.account;
+export async function makeCall(server: Server, made: CallToMake): Promise<CallReport> {
+  const { environment, reservations, quotas, oracle, mutation, faults } = server;
+  const { random, id } = made;
+  const [call, asked] = billableCall(made, environment.now());
+  const { account } = asked;
+  oracle.asked(id, asked);
+  server.call = call;
+  const faultsBefore = faults();
   let bill: Bill;
   try {
-    bill = await Bill.open(reservations, environment, call);
+    const charges = mutation?.charges?.(call.snapshot.charges) ?? call.snapshot.charges;
+    bill = await Bill.open(reservations, environment, { ...call, snapshot: { ...call.snapshot, charges } });
   } catch (error) {
     const { status } = asRefusal(error);
     hold(status === 429 || status === 503, `${id} was refused with ${status}: ${String(error)}`);
+    // What a try held of the budget whose outcome is unknown stays held.
+    if (faults() > faultsBefore) server.losesBudget();
     return { id, account, refused: true, stoodStill: environment.stoodStill };
   }
+  server.opened = true;
   const written =
-    call.model.base !== 'free' || call.key.rpm !== undefined || call.key.max_concurrency !== undefined;
-  const open = quotas.whole(account)?.open.get(id);
+    asked.model !== 'free' || call.key.rpm !== undefined || call.key.max_concurrency !== undefined;
+  const open = quotas
+    .partsOf(account)
+    .find((item) => item.open.has(id))
+    ?.open.get(id);
   hold(
-    environment.stoodStill || !(written || call.model.official) || open?.tombstone === false,
+    environment.stoodStill || !(written || asked.official) || open?.tombstone === false,
     `the upstream hears of ${id}, but nothing is open for it`,
   );
+  const outputMax = askUpstream(server, call, bill);
   await environment.sleep(random.integer(0, Math.max(0, call.deadlineMs - environment.now())));
-  const outcome = makeOutcome(random, call);
-  const end = outcome.failed ? 'failed' : 'completed';
+  const delivered = deliver(random, asked, outputMax);
+  oracle.delivered(id, delivered, outputMax);
+  const outcome = outcomeOf(delivered, () => bill.inputTokens(call.request));
   const { charge = '' } = await bill.close({
-    outcome,
-    flag: random.chance(0.2) ? 'output:absent' : undefined,
-    end,
+    outcome: mutation?.outcome?.(outcome) ?? outcome,
+    flag: delivered.reported ? undefined : 'output:absent',
+    end: delivered.failed ? 'failed' : 'completed',
   });
-  return { id, account, refused: false, charge: parseYuan(charge) };
+  return { id, account, refused: false, limited: bill.limitedTo !== undefined, charge: parseYuan(charge) };
 }
 
-function billableCall(
-  random: SeededRandom,
-  { account, keys }: Customer,
-  id: string,
-  nowMs: number,
-): BillableCall {
-  const key = random.pick(keys);
-  const model = parseModelName(random.pick(models), key.official && random.chance(0.5));
+/** Returns how many tokens the request allows the upstream, for all answers. */
+function askUpstream({ mutation }: Server, call: BillableCall, bill: Bill): number | undefined {
+  const model = call.model.base as Model;
+  const written = bodyFor(call, bill.outputTokensLimit ?? call.outputTokensAsked);
+  const body = mutation?.body?.(dialects[model], written) ?? written;
+  const limit = limitIn(model, body);
+  const { limitedTo } = bill;
+  const id = call.identity.requestId;
+  hold(
+    limitedTo === undefined || (limit !== undefined && limit <= Math.max(limitedTo, leastSent(model))),
+    `${id} is limited to ${limitedTo} tokens in ${dialects[model]}, but the upstream is sent ${limit}`,
+  );
+  return limit === undefined ? undefined : limit * (call.request.n ?? 1);
+}
+
+const leastSent = (model: Model): number => (dialects[model] === 'responses' ? 16 : 1);
+
+function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked] {
+  const { random, customer, id, longestMs } = made;
+  const key = random.pick(customer.keys);
+  const name = random.pick(models);
+  const model = parseModelName(name, key.official && random.chance(0.5));
+  const { account } = customer;
   const plan = account.plan && { ...account.plan, level: random.integer(1, 2) };
-  return {
+  const [content, tokens] = random.pick(texts as [(typeof texts)[0], ...typeof texts]);
+  const call: BillableCall = {
     identity: { requestId: id, created: Math.floor(nowMs / 1000), model: model.base },
     request: {
       model: model.base,
-      messages: [{ role: 'user', content: 'x'.repeat(random.integer(1, 200)) }],
-      max_tokens: random.integer(1, 200),
-      n: random.chance(0.2) ? random.integer(2, 3) : 1,
+      messages: [{ role: 'user', content }],
+      ...(random.chance(0.6) && { max_tokens: random.integer(1, random.chance(0.2) ? 4_000 : 200) }),
+      n: dialects[name] === 'chat' && random.chance(0.2) ? random.integer(2, 3) : 1,
     },
     model,
     key,
@@ -86,20 +119,32 @@ function billableCall(
     unknown: {},
     outputTokensAsked: undefined,
     startedMs: nowMs,
-    deadlineMs: nowMs + longestCallMs,
+    deadlineMs: nowMs + longestMs,
     endpoint: 'chat',
   };
+  const asked: CallAsked = {
+    account: account.account,
+    key: key.hash.slice(0, 12),
+    model: name,
+    official: model.official,
+    startedMs: nowMs,
+    inputTokens: tokens + random.integer(3, 16),
+  };
+  return [call, asked];
 }
 
-/** Any ending; now and then the upstream counts far more than anybody expected. */
-function makeOutcome(random: SeededRandom, { request }: BillableCall): AnswerOutcome {
-  const failed = random.chance(0.3);
-  const anyContent = random.chance(failed ? 0.5 : 0.95);
-  const most = (request.max_tokens ?? 0) * (request.n ?? 1) * (random.chance(0.05) ? 5 : 1);
-  const completion_tokens = anyContent ? random.integer(0, most) : 0;
-  return {
-    failed,
-    anyContent,
-    usage: { prompt_tokens: random.integer(0, 60), completion_tokens },
+/** What the relay makes of it: counts that are missing are estimated, here by the text that it saw. */
+function outcomeOf(delivered: Delivered, inputTokens: () => number): AnswerOutcome {
+  const { failed, anyContent, leftEarly, outputTokens, reported } = delivered;
+  const details = reported && {
+    cached_tokens: reported.cached ?? 0,
+    cache_write_tokens: reported.written ?? 0,
+    cache_write_1h_tokens: reported.writtenForHour ?? 0,
   };
+  const usage = {
+    prompt_tokens: reported?.input ?? inputTokens(),
+    completion_tokens: outputTokens,
+    ...(details && { prompt_tokens_details: details }),
+  };
+  return { failed, anyContent, leftEarly, usage };
 }

@@ -19,15 +19,18 @@ interface Shard {
   busy: boolean;
 }
 
-/** The ledger as a table: rows are put, never changed. */
+/** The ledger as a table: rows are put, never changed, but that of a tombstone, which gives way to the call's own. */
 export class StoredLedger {
   readonly rows = new Map<string, CloseRow>();
   /** Sum of charges by account, as a reader of the table would make it. */
   readonly sums = new Map<string, bigint>();
   readonly #mutant: Mutant | undefined;
+  readonly #tell: (row: CloseRow) => void;
 
-  constructor(mutant: Mutant | undefined) {
+  /** `tell`: of each row that is put, in its transaction. */
+  constructor(mutant: Mutant | undefined, tell: (row: CloseRow) => void) {
     this.#mutant = mutant;
+    this.#tell = tell;
   }
 
   /** One transaction. */
@@ -38,10 +41,11 @@ export class StoredLedger {
 
   #putIfAbsent(row: CloseRow): void {
     const key = `${row.account} ${row.id}`;
-    if (!this.rows.has(key) || this.#mutant === 'ledger_put_not_idempotent') {
-      this.rows.set(key, row);
-      this.sums.set(row.account, (this.sums.get(row.account) ?? 0n) + row.charge);
-    }
+    const taken = this.rows.has(key) && this.rows.get(key)?.kind !== 'cancelled';
+    if (taken && this.#mutant !== 'ledger_put_not_idempotent') return;
+    this.rows.set(key, row);
+    this.sums.set(row.account, (this.sums.get(row.account) ?? 0n) + row.charge);
+    this.#tell(row);
   }
 }
 

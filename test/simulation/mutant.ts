@@ -1,19 +1,222 @@
-/**
- * Ways in which the reservations could be broken. Each one takes out a single safeguard; the invariants have to notice, else
- * they prove nothing about the reservations as they are.
- */
-export const mutants = {
-  no_balance_check: 'a reserve does not test the balance',
-  no_duplicate_guard: 'a reserve does not test whether its id is open',
-  no_settle_condition: 'a close does not test whether its reservation is open',
-  early_sweep: 'the sweeper does not wait until nobody can come back',
-  ledger_put_not_idempotent: 'a ledger row that comes again is booked again',
-  grant_marker_ignored: 'a grant does not test whether it was applied',
-  no_tombstone: 'a reserve of unknown outcome is not guarded against its late arrival',
-  no_entry_check: 'a close does not test what is open under its id',
-  slot_not_released: 'a failed call keeps its plan slot',
-  no_place_freed: "a close does not free the place of a key's limit",
-  no_slot_limit: 'a reserve does not test whether the plan slot is full',
-} as const;
+import { inputCost, costOf, tierFor, type Price } from '../../shared/billing/price.ts';
+import { withoutLimit } from './upstream.ts';
+import { changed, onStore, type Mutation } from './mutations.ts';
+import { priceOfCall } from '../../shared/relay/money/reservation-request.ts';
+import type { CloseRecord } from '../../shared/billing/quota-item.ts';
+import type { ReserveNeed } from '../../shared/billing/reservation.ts';
 
-export type Mutant = keyof typeof mutants;
+const smooth = { busy: 0, dropped: 0, lost: 0, late: 0 };
+const calm = { crash: 0, freeze: 0, freezeMs: 0 };
+const easy = { roughness: smooth, hazards: calm };
+const sleepy = { hazards: { crash: 0, freeze: 0.1, freezeMs: 900_000 } };
+const deaf = { hazards: calm, roughness: { busy: 0, dropped: 0, lost: 0.25, late: 0.25 } };
+const chargedWrong = /is charged \d+, the oracle says/;
+
+type Charges = Parameters<NonNullable<Mutation['charges']>>[0];
+
+/** Every price times so much. */
+const priced =
+  (times: number) =>
+  (rows: Charges): Charges =>
+    rows.map((row) => ({
+      ...row,
+      input: row.input * times,
+      output: row.output * times,
+      cached_input: row.cached_input && row.cached_input * times,
+      cache_write: row.cache_write && row.cache_write * times,
+      cache_write_1h: row.cache_write_1h && row.cache_write_1h * times,
+    }));
+
+const limitless =
+  (dialect: string): NonNullable<Mutation['body']> =>
+  (name, body) =>
+    name === dialect ? withoutLimit(body) : body;
+
+const tokensOf = ({ promptTokens = 0, completionTokens = 0, cache = {} }: CloseRecord) => ({
+  prompt_tokens: promptTokens,
+  completion_tokens: completionTokens,
+  prompt_tokens_details: { cached_tokens: 0, ...cache },
+});
+
+function byUncached(price: Price, record: CloseRecord): bigint {
+  if (price.type !== 'token-billing' || record.charge === 0n) return record.charge;
+  const tokens = tokensOf(record);
+  const uncached = tokens.prompt_tokens - tokens.prompt_tokens_details.cached_tokens;
+  return costOf({ ...price, tiers: [tierFor(price.tiers, uncached)] }, tokens);
+}
+
+const swapped = ({ estimate, ...need }: ReserveNeed): ReserveNeed => ({
+  ...need,
+  estimate: {
+    ...estimate,
+    inputTokens: estimate.inputTokensMax,
+    inputTokensMax: estimate.inputTokens,
+  },
+});
+
+const ofTheStore = {
+  no_balance_check: { what: 'a reserve does not test the balance', noticed: /though overruns sum to/ },
+  no_duplicate_guard: {
+    what: 'a reserve does not test whether its id is open',
+    noticed: /was opened while it was open|is off by|what is open sums/,
+  },
+  no_settle_condition: {
+    what: 'a close does not test whether its reservation is open',
+    noticed: /was closed without being open/,
+  },
+  early_sweep: {
+    what: 'the sweeper does not wait until nobody can come back',
+    noticed: /came late without standing still|expired while|was charged late/,
+  },
+  ledger_put_not_idempotent: {
+    what: 'a ledger row that comes again is booked again',
+    noticed: /the ledger|budget/,
+  },
+  grant_marker_ignored: {
+    what: 'a grant does not test whether it was applied',
+    noticed: /granted sums to|has not got every grant once/,
+  },
+  no_tombstone: {
+    what: 'a reserve of unknown outcome is not guarded against its late arrival',
+    noticed: /was refused and charged|of the budget|is charged \d+ again/,
+    kind: deaf,
+  },
+  no_entry_check: {
+    what: 'a close does not test what is open under its id',
+    noticed: /but a tombstone is not|was charged 2 times|is charged/,
+    kind: deaf,
+  },
+  slot_not_released: { what: 'a failed call keeps its plan slot', noticed: /@.* sums to|@.* counts/ },
+  no_place_freed: { what: "a close does not free the place of a key's limit", noticed: /a place of/ },
+  no_slot_limit: { what: 'a reserve does not test whether the plan slot is full', noticed: /is call .* on/ },
+  split_with_open: {
+    what: 'a split takes what is open along to another part',
+    noticed: /without a (close|reserve)/,
+    kind: { ...easy, bursts: true },
+  },
+  late_twice: {
+    what: 'a late settle does not test whether it was booked',
+    noticed: /was charged late twice/,
+    kind: { ...sleepy, roughness: { ...smooth, lost: 0.4 } },
+  },
+  claw_back_on_one_part: {
+    what: 'a correction takes all from part 0',
+    noticed: /a correction left part/,
+    kind: { ...easy, bursts: true, corrections: 5 },
+  },
+} satisfies Record<string, Mutation>;
+
+const ofPrices = {
+  cached_twice: {
+    what: 'cached input is charged as input, too',
+    noticed: chargedWrong,
+    outcome: (outcome) => {
+      const { usage } = outcome;
+      const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
+      return { ...outcome, usage: { ...usage, prompt_tokens: usage.prompt_tokens + cached } };
+    },
+  },
+  tier_by_uncached: {
+    what: 'the tier goes by the input that no cache had',
+    noticed: chargedWrong,
+    reservations: changed({
+      record: (record, _reservation, call) => ({ ...record, charge: byUncached(priceOfCall(call), record) }),
+    }),
+  },
+  unit_times_1000: {
+    what: 'a price per million tokens is taken as one per thousand',
+    noticed: chargedWrong,
+    kind: { grantFactor: 1_000n },
+    charges: priced(1_000),
+  },
+  double_price: { what: 'every price is doubled', noticed: chargedWrong, charges: priced(2) },
+  estimator_swapped: {
+    what: 'the unbiased estimate is reserved, and the one from above is charged',
+    noticed: /from an honest upstream|expired call .* is charged/,
+    reservations: changed({
+      request: ({ need, entry, ...request }) => ({
+        ...request,
+        need: swapped(need),
+        entry: { ...entry, input: inputCost(need.price, need.estimate.inputTokensMax) },
+      }),
+    }),
+  },
+  failed_charged: {
+    what: 'a call that failed before any content is charged',
+    noticed: /but the upstream gave nothing/,
+    outcome: (outcome) => ({ ...outcome, failed: false, anyContent: true }),
+  },
+  official_charged: {
+    what: 'an official call is paid like any other',
+    noticed: /but nothing is to pay|is charged/,
+    reservations: changed({
+      request: ({ need, entry, ...request }) => ({
+        ...request,
+        need: { ...need, takesNothing: false },
+        entry: { ...entry, official: false },
+      }),
+    }),
+  },
+  plan_charged: {
+    what: 'a call that counts on a plan is charged, too',
+    noticed: chargedWrong,
+    reservations: changed({
+      record: (record, { entry }, call) =>
+        entry.slot === '' ? record : { ...record, charge: costOf(priceOfCall(call), tokensOf(record)) },
+    }),
+  },
+} satisfies Record<string, Mutation>;
+
+const ofCalls = {
+  lapsed_lease: {
+    what: 'a lease is not renewed while its call runs',
+    noticed: /expired while it ran/,
+    kind: { ...easy, requestSeconds: 400 },
+    reservations: onStore(() => ({ renew: () => Promise.resolve({ done: true }) })),
+  },
+  late_dropped: {
+    what: 'a settle that comes late is dropped',
+    noticed: /reported a charge of/,
+    kind: sleepy,
+    reservations: onStore(() => ({ chargeLate: () => Promise.resolve() })),
+  },
+  budget_without_hold: {
+    what: 'a call holds nothing of its budget',
+    noticed: /counts \d+ of the budget/,
+    holdsNoBudget: true,
+  },
+  budget_count_lost: {
+    what: 'what a call did not use of its budget stays held',
+    noticed: /of the budget/,
+    losesBudgetCount: true,
+  },
+  chat_limit_not_sent: {
+    what: 'a lowered limit does not go to an upstream that speaks chat',
+    noticed: /tokens in chat, but the upstream is sent|from an honest upstream/,
+    body: limitless('chat'),
+  },
+  responses_limit_not_sent: {
+    what: 'a lowered limit does not go to an upstream that speaks responses',
+    noticed: /tokens in responses, but the upstream is sent|from an honest upstream/,
+    body: limitless('responses'),
+  },
+  messages_limit_not_sent: {
+    what: 'a lowered limit does not go to an upstream that speaks messages',
+    noticed: /tokens in messages, but the upstream is sent|from an honest upstream/,
+    body: limitless('messages'),
+  },
+  sweeper_refunds_all: {
+    what: 'the sweeper releases all that a crashed call held, its input included',
+    noticed: /expired call .* is charged 0/,
+    kind: { roughness: smooth, hazards: { crash: 0.1, freeze: 0, freezeMs: 0 } },
+    sweeps: (close) => (write) => close({ ...write, closeRecord: { ...write.closeRecord, charge: 0n } }),
+  },
+} satisfies Record<string, Mutation>;
+
+/**
+ * Ways in which the product could be broken. Each one takes out a single safeguard; the watch has to notice, else it proves
+ * nothing about the product as it is.
+ */
+const all = { ...ofTheStore, ...ofPrices, ...ofCalls };
+export type Mutant = keyof typeof all;
+export const mutants: Record<Mutant, Mutation> = all;

@@ -30,6 +30,8 @@ export class Network {
   readonly #random: SeededRandom;
   readonly #roughness: Roughness;
   readonly #environment: Environment;
+  /** Replies that never came. */
+  faults = 0;
 
   constructor(scheduler: Scheduler, random: SeededRandom, roughness: Roughness, environment: Environment) {
     this.#scheduler = scheduler;
@@ -45,6 +47,7 @@ export class Network {
       const timeOut = (): void =>
         environment.after(requestTimeoutMs, () => reject(new StoreUnavailable('no reply')));
       const fault = this.#fault();
+      if (fault !== undefined && fault !== 'busy') this.faults += 1;
       if (fault === 'busy') environment.after(this.#delay(), () => reject(new StoreBusy('throttled')));
       else if (fault === 'dropped') timeOut();
       else if (fault === 'late') {

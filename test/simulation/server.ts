@@ -1,29 +1,71 @@
 import { Reservations } from '../../shared/relay/money/reservations.ts';
-import type { KeyCounters } from '../../shared/relay/ports/stores/key-counters.ts';
+import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';
+import type { ReservationsPorts } from '../../shared/relay/money/open-reservation.ts';
 import type { Log } from '../../shared/relay/ports/telemetry.ts';
+import type { Oracle } from '../oracle/oracle.ts';
 import type { Environment } from './environment.ts';
+import type { Mutation } from './mutations.ts';
 import { networkedQuotas, type Network } from './networked-store.ts';
 import type { SeededRandom } from './seeded-random.ts';
+import type { StoredCounters } from './stored-counters.ts';
 import type { StoredQuotas } from './stored-quotas.ts';
 
 export interface ServerParts {
   quotas: StoredQuotas;
-  counters: KeyCounters;
+  counters: StoredCounters;
+  oracle: Oracle;
   random: SeededRandom;
   log: Log;
+  mutation: Mutation | undefined;
 }
 
 /** One environment of the chat function: one call at a time, and the reservations that it keeps from call to call. */
 export class Server {
   readonly environment: Environment;
   readonly quotas: StoredQuotas;
+  readonly oracle: Oracle;
+  readonly mutation: Mutation | undefined;
   readonly reservations: Reservations;
+  /** Replies that this environment did not get. */
+  readonly faults: () => number;
+  readonly #counters: StoredCounters;
   busy = false;
+  /** The call that it makes, and whether that has reserved. */
+  call: BillableCall | undefined;
+  opened = false;
 
-  constructor(environment: Environment, network: Network, { quotas, counters, random, log }: ServerParts) {
+  constructor(environment: Environment, network: Network, parts: ServerParts) {
+    const { quotas, counters, oracle, random, log, mutation } = parts;
     this.environment = environment;
     this.quotas = quotas;
-    const store = networkedQuotas(quotas, network);
-    this.reservations = new Reservations({ clock: environment, random, quotas: store, counters, log });
+    this.oracle = oracle;
+    this.mutation = mutation;
+    this.faults = () => network.faults;
+    this.#counters = counters;
+    const ports: ReservationsPorts = {
+      clock: environment,
+      random,
+      quotas: networkedQuotas(quotas, network),
+      counters: counters.reachedBy(network),
+      log,
+    };
+    this.reservations = mutation?.reservations?.(ports, () => this.call) ?? new Reservations(ports);
+    // What the call held of its budget when it died is held until the period ends.
+    environment.died = () => {
+      if (this.busy && !this.opened) this.losesBudget();
+    };
+  }
+
+  losesBudget(): void {
+    const { key } = this.call ?? {};
+    if (key?.budget) this.#counters.inexact.add(key.hash.slice(0, 12));
+  }
+
+  free(): void {
+    this.busy = false;
+    this.opened = false;
+    this.call = undefined;
+    this.environment.stoodStill = false;
+    this.environment.spared = false;
   }
 }

@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts';
-import { requestSeconds } from './call.ts';
 import { Broken, hold } from './watch.ts';
+import type { WorldKind } from './world-kind.ts';
 import { graceSeconds, World } from './world.ts';
 
 /** What happened in a world, to show that worlds meet what they are for. */
@@ -12,14 +12,15 @@ const lastCallMs = 8 * minuteMs;
 const lastScheduleMs = 30 * minuteMs;
 
 /** Runs the world of a seed to its end and checks it at every step. Throws a Broken that names the seed. */
-export async function simulate(seed: number, mutant?: Mutant): Promise<Tale> {
-  const world = new World(seed, mutant);
+export async function simulate(seed: number, mutant?: Mutant, kind?: Partial<WorldKind>): Promise<Tale> {
+  const world = new World(seed, mutant, kind);
   try {
     plan(world);
     await world.scheduler.run();
     await settleDown(world);
     for (const { account } of world.customers) checkAccount(world, account.account);
     for (const report of world.reports) checkReport(world, report);
+    world.checkCounters();
   } catch (error) {
     throw new Broken(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, {
       cause: error,
@@ -30,7 +31,7 @@ export async function simulate(seed: number, mutant?: Mutant): Promise<Tale> {
 
 function plan(world: World): void {
   const { random, scheduler } = world;
-  const milliYuan = 1_000_000n;
+  const milliYuan = 1_000_000n * world.kind.grantFactor;
   for (const { account } of world.customers) {
     const name = account.account;
     if (random.chance(0.9)) world.startGrant(name, 'first', BigInt(random.integer(1, 1_500)) * milliYuan);
@@ -42,7 +43,7 @@ function plan(world: World): void {
   }
   for (let calls = random.integer(10, 40); calls > 0; calls -= 1)
     scheduler.after(random.integer(1_000, lastCallMs), () => world.startCall());
-  if (random.chance(0.15)) planBurst(world);
+  if (world.kind.bursts) planBurst(world);
   for (let atMs = 0; atMs < lastScheduleMs; atMs += minuteMs) {
     scheduler.after(atMs, () => world.sweep());
     if (atMs % (5 * minuteMs) === 0) scheduler.after(atMs, () => world.keepMissedGrants());
@@ -57,6 +58,14 @@ function planBurst(world: World): void {
   const [customer] = world.customers;
   world.startGrant(customer.account.account, 'burst', 5_000_000_000n);
   const call = (): void => world.startCall(customer);
+  for (let corrections = random.integer(0, world.kind.corrections); corrections > 0; corrections -= 1)
+    scheduler.after(random.integer(70_000, 4 * minuteMs), () =>
+      world.startGrant(
+        customer.account.account,
+        `burst${corrections}`,
+        -BigInt(random.integer(1, 2_000)) * 1_000_000n,
+      ),
+    );
   for (let calls = random.integer(20, 50); calls > 0; calls -= 1)
     scheduler.after(random.integer(60_000, 90_000), call);
   for (let calls = random.integer(5, 15); calls > 0; calls -= 1)
@@ -66,7 +75,7 @@ function planBurst(world: World): void {
 /** Nobody has trouble any more: whatever was left behind is to be found now. */
 async function settleDown(world: World): Promise<void> {
   world.finalGrants();
-  world.scheduler.after((requestSeconds + graceSeconds + 60) * 1000, () => world.finalSweep());
+  world.scheduler.after((world.kind.requestSeconds + graceSeconds + 60) * 1000, () => world.finalSweep());
   await world.scheduler.run();
   for (let batches = 0; !world.stream.drained; batches += 1) {
     hold(batches < 10_000, 'the stream does not end');
@@ -97,7 +106,7 @@ function checkAccount({ quotas, ledger, watch }: World, account: string): void {
     const charged = watch.charged(id);
     hold(charge + late === charged, `${id} was charged ${charged}, the ledger says ${charge + late}`);
   }
-  hold(item.granted === watch.tally(account).granted, `${account} has not got every grant once`);
+  hold(item.granted === watch.oracle.account(account).granted, `${account} has not got every grant once`);
 }
 
 /** The charge that a call reported is the charge of its ledger row. */
@@ -115,7 +124,8 @@ function checkReport(
   hold(sum === charge, `${id} reported a charge of ${charge}, the ledger says ${sum}`);
 }
 
-function taleOf({ watch, logged, reports, scheduler }: World): Tale {
+function taleOf(world: World): Tale {
+  const { watch, logged, reports, scheduler } = world;
   const closes = [...watch.closes.values()].flat();
   const kinds = (kind: string): number => closes.filter((close) => close.kind === kind).length;
   const events = (name: string): number => logged.get(name)?.size ?? 0;
@@ -133,6 +143,12 @@ function taleOf({ watch, logged, reports, scheduler }: World): Tale {
     aboveReserve: closes.filter(({ charge, entry }) => charge > entry.amount).length,
     settleLate: events('settle_late'),
     chargedLate: watch.late.size,
+    limited: world.seen.limited,
+    renewed: world.seen.renewed,
+    placesFreed: world.seen.placesFreed,
+    correctedInParts: world.seen.correctedInParts,
+    onBudget: closes.filter(({ entry }) => entry.budget !== undefined).length,
+    exactBudgets: world.seen.exactBudgets,
     settleLost: events('settle_lost'),
     reserveUnknown: events('reserve_unknown'),
   };

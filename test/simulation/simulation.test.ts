@@ -10,7 +10,7 @@ it(`no money is lost or made in the worlds of the seeds ${first} to ${first + co
   const tale = await simulateRange(first, count);
   const never = Object.keys(tale).filter((what) => tale[what] === 0);
   expect(onlySeed === undefined ? never : []).toEqual([]);
-});
+}, 120_000);
 
 it('the same seed is the same world', async () => {
   expect(await simulate(7)).toEqual(await simulate(7));

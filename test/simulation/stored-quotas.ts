@@ -1,7 +1,10 @@
+import { grantShares } from '../../shared/billing/parts/grant-shares.ts';
 import type { PartsWrite } from '../../shared/billing/parts/parts-write.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import {
   type CloseWrite,
+  type FreePlacesWrite,
+  type RenewWrite,
   type ReserveWrite,
   type TombstoneWrite,
 } from '../../shared/billing/quota-writes.ts';
@@ -15,12 +18,16 @@ export interface Change {
   account: string;
   before: QuotaItem | undefined;
   after: QuotaItem;
-  /** The account after the write as if it had one part. */
-  whole: QuotaItem;
+  /** All parts of the account after the write. */
+  parts: readonly QuotaItem[];
   reserve?: ReserveWrite | undefined;
   close?: CloseWrite | undefined;
   late?: LateCharge | undefined;
   move?: PartsWrite | undefined;
+  renew?: RenewWrite | undefined;
+  freed?: FreePlacesWrite | undefined;
+  /** A grant's amount. */
+  amount?: bigint | undefined;
 }
 
 /** The store in memory, which tells of each write that it does, as the table's stream would. */
@@ -66,20 +73,63 @@ export class StoredQuotas extends MemoryQuotaStore {
     return this.#recorded({ account: write.account }, () => super.tombstone(write));
   }
 
+  override renew(write: RenewWrite): ReturnType<QuotaStore['renew']> {
+    return this.#recorded({ account: write.account, renew: write }, () => super.renew(write));
+  }
+
+  override freePlaces(write: FreePlacesWrite): ReturnType<QuotaStore['freePlaces']> {
+    return this.#recorded({ account: write.account, freed: write }, () => super.freePlaces(write));
+  }
+
   override chargeLate(late: LateCharge): Promise<void> {
-    return this.#recorded({ account: late.row.account, late }, () => super.chargeLate(late));
+    const { account, id } = late.row;
+    if (this.#mutant === 'late_twice') this.late.delete(`${account} ${id}`);
+    return this.#recorded({ account, late }, () => super.chargeLate(late));
   }
 
   override move(write: PartsWrite): Promise<boolean> {
-    return this.#recorded({ account: write.account, move: write }, () => super.move(write));
+    return this.#recorded({ account: write.account, move: write }, () => {
+      const reply = super.move(write);
+      if (this.#mutant === 'split_with_open' && write.parts !== undefined) this.#moveEntries(write.account);
+      return reply;
+    });
+  }
+
+  /** What is open in part 0 goes to part 1, with its amount, and the sums still balance. */
+  #moveEntries(account: string): void {
+    const [from, to] = this.partsOf(account);
+    if (!from || !to) return;
+    const amount = [...from.open.values()].reduce((sum, entry) => sum + entry.amount, 0n);
+    this.items.set(nameOf(from), { ...from, open: new Map(), moved: from.moved - amount });
+    const open = new Map([...to.open, ...from.open]);
+    this.items.set(nameOf(to), { ...to, open, moved: to.moved + amount });
   }
 
   override create(account: string): Promise<void> {
     return this.#recorded({ account }, () => super.create(account));
   }
 
+  /** In one transaction on the parts in use, as the grants' store does it. */
   override grant(account: string, amount: bigint): void {
-    this.#recorded({ account }, () => super.grant(account, amount));
+    this.#recorded({ account, amount }, () => {
+      const all = this.partsOf(account);
+      const used = all.filter(({ part }) => part < (all[0]?.parts ?? 1));
+      const isOnePart = used.length < 2 || this.#mutant === 'claw_back_on_one_part';
+      const shares = isOnePart
+        ? [amount]
+        : grantShares(
+            amount,
+            used.map(({ available }) => available),
+          );
+      for (const [part, share] of shares.entries()) super.grant(nameOf({ account, part }), share);
+    });
+  }
+
+  /** From part 0 on. */
+  partsOf(account: string): QuotaItem[] {
+    const parts: QuotaItem[] = [];
+    for (const item of this.items.values()) if (item.account === account) parts.push(item);
+    return parts.toSorted((a, b) => a.part - b.part);
   }
 
   /** The item as a store that lacks a condition would see it. */
@@ -93,13 +143,14 @@ export class StoredQuotas extends MemoryQuotaStore {
   }
 
   /** Every write of the base class is done before it first waits. A transaction changes several parts. */
-  #recorded<T>(change: Omit<Change, 'before' | 'after' | 'whole'>, write: () => T): T {
+  #recorded<T>(change: Omit<Change, 'before' | 'after' | 'parts'>, write: () => T): T {
     const before = new Map(this.items);
     const reply = write();
-    const whole = this.whole(change.account);
-    for (const [name, after] of this.items)
-      if (whole && after !== before.get(name))
-        this.#tell({ ...change, before: before.get(name), after, whole });
+    const parts = this.partsOf(change.account);
+    for (const after of parts) {
+      const earlier = before.get(nameOf(after));
+      if (after !== earlier) this.#tell({ ...change, before: earlier, after, parts });
+    }
     return reply;
   }
 }

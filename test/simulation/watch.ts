@@ -1,6 +1,8 @@
 import type { CloseKind, OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
-import { imbalance } from '../../shared/billing/quota-item.ts';
-import type { LateCharge } from '../../shared/relay/ports/stores/quota-store.ts';
+import type { CloseWrite, ReserveWrite } from '../../shared/billing/quota-writes.ts';
+import { Oracle } from '../oracle/oracle.ts';
+import { priceList } from './accounts.ts';
+import { sumsOf, totalOf } from './sums.ts';
 import type { Change } from './stored-quotas.ts';
 
 export class Broken extends Error {
@@ -17,20 +19,9 @@ export interface Close {
   entry: OpenEntry;
 }
 
-/** What one account may have come to, kept apart from the item that the store keeps. */
-class Tally {
-  granted = 0n;
-  /** How far the balance may be below zero: charges above what was reserved, and corrections. */
-  overrun = 0n;
-  /** Calls counted and kept, by slot. */
-  readonly kept = new Map<string, number>();
-  /** Calls let in, by key and minute. */
-  readonly rate = new Map<string, number>();
-}
-
-/** Checks what must hold after every single write, and remembers what must hold at the end. */
+/** Checks what must hold after every single write by the oracle, and remembers what must hold at the end. */
 export class Watch {
-  readonly tallies = new Map<string, Tally>();
+  readonly oracle = new Oracle(priceList);
   /** Every close that was done, by reservation. */
   readonly closes = new Map<string, Close[]>();
   /** Late charges, by reservation. */
@@ -38,74 +29,68 @@ export class Watch {
   /** When what is open was opened, in true time. */
   readonly openedMs = new Map<string, number>();
 
-  tally(account: string): Tally {
-    const tally = this.tallies.get(account) ?? new Tally();
-    this.tallies.set(account, tally);
-    return tally;
-  }
-
-  granted(account: string, amount: bigint): void {
-    const tally = this.tally(account);
-    tally.granted += amount;
-    if (amount < 0n) tally.overrun -= amount;
-  }
-
   saw(change: Change, nowMs: number): void {
-    for (const id of change.after.open.keys()) if (!change.before?.open.has(id)) this.openedMs.set(id, nowMs);
-    if (change.reserve) this.#opened(change);
-    if (change.close) this.#closed(change);
-    if (change.late) this.#chargedLate(change.late);
+    this.#entries(change, nowMs);
+    if (change.reserve) this.#opened(change, change.reserve);
+    if (change.close) this.#closed(change, change.close);
+    // A transaction tells of each part that it changes, and a late charge changes one.
+    if (change.late) this.#chargedLate(change.late.row.id.replace('late#', ''), change.late.difference);
+    if (change.amount !== undefined) this.#granted(change, change.amount);
+    const off = totalOf(change.after);
     const { account, part } = change.after;
-    const off = imbalance(change.after);
-    hold(off === undefined, `part ${part} of ${account} is off by ${off}`);
-    this.#balanced(change.whole);
-    this.#counted(change.whole);
+    hold(off === 0n, `part ${part} of ${account} is off by ${off}`);
+    this.#balanced(change);
   }
 
-  #opened({ before, after, account, reserve }: Change): void {
-    if (!reserve) return;
-    const { id, slot, rate } = reserve;
-    hold(!before?.open.has(id), `${id} was opened while it was open`);
-    const tally = this.tally(account);
-    if (slot) {
-      tally.kept.delete(slot.staleKey);
-      tally.kept.set(slot.key, (tally.kept.get(slot.key) ?? 0) + 1);
-      const calls = after.plan.get(slot.key) ?? 0;
-      hold(
-        slot.limit === null || calls <= slot.limit,
-        `${id} is call ${calls} of ${slot.limit} on ${slot.key}`,
-      );
+  /** An id names its part for life: only a close takes what is open out of it. */
+  #entries({ before, after, reserve, close }: Change, nowMs: number): void {
+    for (const [id, { tombstone }] of after.open) {
+      if (before?.open.has(id)) continue;
+      hold(tombstone || id === reserve?.id, `${id} came to part ${after.part} without a reserve`);
+      this.openedMs.set(id, nowMs);
     }
-    if (!rate) return;
-    const minute = String(rate.minute);
-    const calls = (tally.rate.get(minute) ?? 0) + 1;
-    tally.rate.set(minute, calls);
-    hold(calls <= (rate.max ?? Infinity), `${calls} calls in a minute of ${rate.max}`);
+    for (const id of before?.open.keys() ?? [])
+      hold(after.open.has(id) || id === close?.id, `${id} left part ${after.part} without a close`);
+    hold(!reserve || !before?.open.has(reserve.id), `${reserve?.id} was opened while it was open`);
   }
 
-  #closed({ before, account, close }: Change): void {
-    if (!close) return;
-    const { id, closeRecord } = close;
+  #opened({ before, account }: Change, { id, entry, slot }: ReserveWrite): void {
+    this.oracle.opened(id, entry);
+    // Counts of the month before are dropped when they are met.
+    const stale = before?.plan.get(slot?.staleKey ?? '') ?? 0;
+    const { planCalls } = this.oracle.account(account);
+    if (slot && stale !== 0) planCalls.set(slot.staleKey, (planCalls.get(slot.staleKey) ?? 0) - stale);
+  }
+
+  #closed({ before, account }: Change, { id, closeRecord }: CloseWrite): void {
+    const { kind, charge, cost } = closeRecord;
     const entry = before?.open.get(id);
     hold(entry !== undefined, `${id} was closed without being open`);
     const closes = this.closes.get(id) ?? [];
-    closes.push({ kind: closeRecord.kind, charge: closeRecord.charge, entry });
+    closes.push({ kind, charge, entry });
     this.closes.set(id, closes);
-    const charged = closes.filter(({ charge }) => charge > 0n).length;
+    const charged = closes.filter((close) => close.charge > 0n).length;
     hold(charged <= 1, `${id} was charged ${charged} times`);
-    const tally = this.tally(account);
-    if (closeRecord.charge > entry.amount) tally.overrun += closeRecord.charge - entry.amount;
-    if (entry.slot !== '' && closeRecord.kind === 'released')
-      tally.kept.set(entry.slot, (tally.kept.get(entry.slot) ?? 0) - 1);
+    hold(entry.tombstone === (kind === 'cancelled'), `${id} is ${kind}, but a tombstone is not`);
+    if (entry.tombstone) this.oracle.cancelled(account, charge);
+    else this.oracle.closed(id, { kind, charge, cost });
   }
 
-  #chargedLate({ row, difference }: LateCharge): void {
-    const id = row.id.replace('late#', '');
+  #chargedLate(id: string, difference: bigint): void {
     hold(!this.late.has(id), `${id} was charged late twice`);
-    const kinds = this.closes.get(id)?.map(({ kind }) => kind) ?? [];
-    hold(kinds.includes('expired'), `${id} was charged late, though it did not expire`);
+    this.oracle.late(id, difference);
     this.late.set(id, difference);
-    if (difference > 0n) this.tally(row.account).overrun += difference;
+  }
+
+  #granted({ before, after, parts }: Change, amount: bigint): void {
+    if (amount > 0n || !before || before.available < 0n) return;
+    const debt = sumsOf(parts).available < 0n;
+    const { account, part, available } = after;
+    // Shares are whole numbers: part 0 has the rest of them.
+    hold(
+      debt || available > -BigInt(parts.length),
+      `a correction left part ${part} of ${account} at ${available}, though others have money`,
+    );
   }
 
   /** What a call was charged, by its close and after it. */
@@ -114,21 +99,26 @@ export class Watch {
     return closes.reduce((sum, { charge }) => sum + charge, this.late.get(id) ?? 0n);
   }
 
-  #balanced(item: QuotaItem): void {
-    const { account, available } = item;
-    hold(item.moved === 0n, `${item.moved} came to the parts of ${account} from nowhere`);
-    const { granted, overrun } = this.tally(account);
-    hold(item.granted === granted, `${account} was granted ${granted}, the item says ${item.granted}`);
-    hold(available >= -overrun, `${account} is at ${available}, though overruns sum to ${overrun}`);
+  #balanced({ account, parts }: Change): void {
+    const sums = sumsOf(parts);
+    const { granted, spent, held, overrun, closes, planCalls } = this.oracle.account(account);
+    const is = (what: string, found: bigint | number, wanted: bigint | number): void =>
+      hold(found === wanted, `${account}: ${what} sums to ${found}, the oracle says ${wanted}`);
+    is('moved', sums.moved, 0n);
+    is('granted', sums.granted, granted);
+    is('spent', sums.spent, spent);
+    is('what is open', sums.open, held);
+    is('settled', sums.settled, closes);
+    is('available', sums.available, granted - spent - held);
+    hold(sums.available >= -overrun, `${account} is at ${sums.available}, though overruns sum to ${overrun}`);
+    for (const [slot, calls] of sums.plan) is(slot, calls, planCalls.get(slot) ?? 0);
+    places(account, parts);
   }
+}
 
-  #counted({ account, open, plan, places }: QuotaItem): void {
-    for (const [key, ids] of places)
+function places(account: string, parts: readonly QuotaItem[]): void {
+  for (const { places: taken, open } of parts)
+    for (const [key, ids] of taken)
       for (const id of ids)
         hold(open.get(id)?.key === key, `${account}: a place of ${key} is taken by ${id}, which is not open`);
-    const { kept } = this.tally(account);
-    // Room that moved for a call that was refused in the end leaves a count of none.
-    for (const [slot, calls] of plan)
-      hold(calls === (kept.get(slot) ?? 0), `${account}: ${slot} counts ${calls}, wanted ${kept.get(slot)}`);
-  }
 }

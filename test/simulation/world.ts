@@ -1,19 +1,29 @@
+import { BudgetsWatch } from './budgets-watch.ts';
+import type { CloseWrite } from '../../shared/billing/quota-writes.ts';
 import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
+import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
 import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/stores/store-errors.ts';
 import { makeCustomers, startMs, type Customer } from './accounts.ts';
 import { makeCall, type CallReport } from './call.ts';
 import { Environment, type Hazards } from './environment.ts';
 import { grantApplierIn, StoredGrants } from './grants.ts';
 import { LedgerStream, StoredLedger } from './ledger-stream.ts';
-import type { Mutant } from './mutant.ts';
+import { mutants, type Mutant } from './mutant.ts';
+import type { Mutation } from './mutations.ts';
 import { Network, networkedQuotas, smooth, type Roughness } from './networked-store.ts';
-import { MemoryKeyCounters } from '../support/memory-key-counters.ts';
+import { StoredCounters } from './stored-counters.ts';
+import { LimitsWatch } from './limits-watch.ts';
+import { kindOf, type WorldKind } from './world-kind.ts';
+import { budgetUseOf } from '../../shared/billing/budget-use.ts';
+import { timeText } from '../../shared/wire/request-id.ts';
+import type { CloseRow } from '../../shared/billing/ledger-row.ts';
 import { Scheduler } from './scheduler.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { Server } from './server.ts';
 import { StoredQuotas, type Change } from './stored-quotas.ts';
+import { checkRow } from './row-check.ts';
 import { Broken, hold, Watch } from './watch.ts';
 
 // Virtual time passes while a file is loaded.
@@ -36,7 +46,8 @@ export class World {
   readonly scheduler: Scheduler;
   readonly watch = new Watch();
   readonly quotas: StoredQuotas;
-  readonly counters = new MemoryKeyCounters();
+  readonly counters: StoredCounters;
+  readonly kind: WorldKind;
   readonly grants: StoredGrants;
   readonly ledger: StoredLedger;
   readonly stream: LedgerStream;
@@ -44,28 +55,32 @@ export class World {
   readonly reports: CallReport[] = [];
   /** Log events by name, with the request ids that they name. */
   readonly logged = new Map<string, Set<unknown>>();
-  readonly hazards: Hazards;
-  readonly roughness: Roughness;
+  /** What happened here, to show that worlds meet what they are for. */
+  readonly seen = { limited: 0, renewed: 0, placesFreed: 0, correctedInParts: 0, exactBudgets: 0 };
+  readonly #limits: LimitsWatch;
+  readonly #budgets: BudgetsWatch;
   readonly #mutant: Mutant | undefined;
+  readonly #mutation: Mutation | undefined;
   #servers: Server[] = [];
   #calls = 0;
 
-  constructor(seed: number, mutant?: Mutant) {
+  constructor(seed: number, mutant?: Mutant, kind?: Partial<WorldKind>) {
     const random = new SeededRandom(seed);
     this.random = random;
     this.#mutant = mutant;
     this.scheduler = new Scheduler(random, startMs);
-    // Worlds differ in kind: some are rough all over, some have one trouble only.
-    const some = (most: number): number => (random.chance(0.5) ? random.next() * most : 0);
-    this.hazards = { crash: some(0.05), freeze: some(0.03), freezeMs: 900_000 };
-    this.roughness = { busy: some(0.2), dropped: some(0.1), lost: some(0.2), late: some(0.1) };
+    this.#mutation = mutant && mutants[mutant];
+    this.kind = kindOf(random, kind ?? this.#mutation?.kind);
     this.quotas = new StoredQuotas(mutant, (change) => this.#wrote(change));
+    this.counters = new StoredCounters(this.#mutation, (key) => this.#budgets.changed(key));
     this.grants = new StoredGrants(mutant, this.quotas, (account, amount) =>
-      this.watch.granted(account, amount),
+      this.watch.oracle.granted(account, amount),
     );
-    this.ledger = new StoredLedger(mutant);
+    this.ledger = new StoredLedger(mutant, (row) => this.#putRow(row));
     this.stream = new LedgerStream(random);
     this.customers = makeCustomers(random);
+    this.#limits = new LimitsWatch(this.customers);
+    this.#budgets = new BudgetsWatch(this.watch.oracle, this.counters, this.customers);
   }
 
   /** Makes a call in an environment that is free, or in a new one. */
@@ -74,14 +89,14 @@ export class World {
     const free = this.#servers.filter((server) => !server.busy);
     const server = free[this.random.integer(0, Math.max(free.length - 1, 3))] ?? this.#newServer();
     this.#calls += 1;
-    const id = `call${String(this.#calls).padStart(4, '0')}`;
+    const id = requestId(server.environment.now(), this.#calls);
     server.busy = true;
-    makeCall(server, this.random, customer, id)
+    const longestMs = this.kind.requestSeconds * 1000;
+    makeCall(server, { random: this.random, customer, id, longestMs })
       .then((report) => {
         this.reports.push(report);
-        server.busy = false;
-        server.environment.stoodStill = false;
-        server.environment.spared = false;
+        if (report.limited) this.seen.limited += 1;
+        server.free();
       })
       .catch((error: unknown) => this.fail(error));
   }
@@ -92,7 +107,7 @@ export class World {
     const times = this.random.chance(0.1) ? 0 : this.random.integer(1, 3);
     for (let time = 0; time < times; time += 1) {
       this.scheduler.after(this.random.integer(0, 5_000), () => {
-        const [environment, network] = this.place(this.hazards, this.roughness);
+        const [environment, network] = this.place(this.kind.hazards, this.kind.roughness);
         const applier = grantApplierIn(
           environment,
           network,
@@ -106,7 +121,7 @@ export class World {
     }
   }
 
-  keepMissedGrants(hazards = this.hazards, roughness = this.roughness): void {
+  keepMissedGrants({ hazards, roughness }: Pick<WorldKind, 'hazards' | 'roughness'> = this.kind): void {
     const [environment, network] = this.place(hazards, roughness);
     const applier = grantApplierIn(
       environment,
@@ -119,14 +134,14 @@ export class World {
     this.watched(applier.applyMissed());
   }
 
-  takeBatch(hazards = this.hazards, roughness = this.roughness): void {
+  takeBatch({ hazards, roughness }: Pick<WorldKind, 'hazards' | 'roughness'> = this.kind): void {
     const [environment, network] = this.place({ ...hazards, freeze: 0 }, roughness);
     this.watched(
       this.stream.takeBatch(environment, network, this.ledger, this.#log(environment), this.#metrics),
     );
   }
 
-  sweep(hazards = this.hazards, roughness = this.roughness): void {
+  sweep({ hazards, roughness }: Pick<WorldKind, 'hazards' | 'roughness'> = this.kind): void {
     const [environment, network] = this.place(hazards, roughness);
     const { quotas, random } = this;
     const startedMs = this.scheduler.nowMs;
@@ -142,8 +157,11 @@ export class World {
     );
     const grace = this.#mutant === 'early_sweep' ? -30 : graceSeconds;
     const ports = { clock: environment, random, registry: noRegistry, scan };
+    const networked = networkedQuotas(quotas, network);
+    const reached: QuotaStore['close'] = (write) => networked.close(write);
+    const close = this.#mutation?.sweeps?.(reached) ?? reached;
     const run = sweeper(
-      { ...ports, quotas: networkedQuotas(quotas, network), metrics: this.#metrics, log: { ...log, event } },
+      { ...ports, quotas: { close }, metrics: this.#metrics, log: { ...log, event } },
       grace,
     );
     this.watched(run().then(() => failed || this.#checkSwept(startedMs, startedSeconds - graceSeconds - 1)));
@@ -170,29 +188,82 @@ export class World {
   }
 
   finalSweep(): void {
-    this.sweep(calm, smooth);
+    this.sweep({ hazards: calm, roughness: smooth });
   }
 
   finalGrants(): void {
-    this.keepMissedGrants(calm, smooth);
+    this.keepMissedGrants({ hazards: calm, roughness: smooth });
   }
 
   finalBatch(): void {
-    this.takeBatch(calm, smooth);
+    this.takeBatch({ hazards: calm, roughness: smooth });
   }
 
   #wrote(change: Change): void {
+    const { account, before, after, reserve, close, late, freed } = change;
+    if (late) this.counted(late.row);
+    if (close) this.#closes(close);
     this.watch.saw(change, this.scheduler.nowMs);
-    if (change.late) void this.ledger.putCounted([change.late.row]);
-    const { account, before, after } = change;
+    if (late) void this.ledger.putCounted([late.row]);
+    if (change.move && after.part === 0) this.#limits.moved(change);
+    this.#notes(change);
+    if (freed) this.#limits.freed(change, this.scheduler.nowMs);
+    if (reserve) {
+      const { asked } = this.watch.oracle.call(reserve.id);
+      this.#limits.reserved(change, asked, this.scheduler.nowMs);
+      this.#budgets.reserved(asked.key, reserve.entry.budget);
+    }
     this.stream.add({ item: account, account, before, after });
   }
 
+  /** A ledger row is put, and its budget counted, in one transaction. */
+  #putRow(row: CloseRow): void {
+    if (row.id.startsWith('late#')) return;
+    this.counted(row);
+    checkRow(row);
+    if (row.kind === 'cancelled') return;
+    this.watch.oracle.inLedger(row.id);
+    this.#budgets.changed(row.key);
+  }
+
+  counted(row: CloseRow): void {
+    if (row.budget !== undefined) this.counters.count(row.key, row.budget, budgetUseOf(row));
+  }
+
+  /** At the end of the world. */
+  checkCounters(): void {
+    this.seen.exactBudgets += this.#budgets.ended();
+  }
+
+  #notes({ after, amount = 0n, freed, renew }: Change): void {
+    if (renew) this.seen.renewed += 1;
+    if (freed) this.seen.placesFreed += 1;
+    if (amount < 0n && after.part > 0) this.seen.correctedInParts += 1;
+  }
+
+  #closes(close: CloseWrite): void {
+    this.#checkRuns(close);
+    const { delivered } = this.watch.oracle.calls.get(close.id) ?? {};
+    if (close.rateTokens !== undefined) this.#limits.closed(close.account, delivered?.outputTokens ?? 0);
+  }
+
+  /** A call that is under way renews its lease, so the sweeper leaves it alone. */
+  #checkRuns({ id, closeRecord }: CloseWrite): void {
+    if (closeRecord.kind !== 'expired') return;
+    const runs = this.#servers.some(
+      ({ environment, call, opened }) =>
+        opened && call?.identity.requestId === id && !environment.crashed && !environment.stoodStill,
+    );
+    hold(!runs, `${id} expired while it ran`);
+  }
+
   #newServer(): Server {
-    const [environment, network] = this.place(this.hazards, this.roughness);
+    const [environment, network] = this.place(this.kind.hazards, this.kind.roughness);
     const server = new Server(environment, network, {
       quotas: this.quotas,
       counters: this.counters,
+      oracle: this.watch.oracle,
+      mutation: this.#mutation,
       random: this.random,
       log: this.#log(environment),
     });
@@ -232,4 +303,9 @@ export class World {
       },
     };
   }
+}
+
+/** As in the relay: the time, then what tells ids of one moment apart. */
+function requestId(nowMs: number, number: number): string {
+  return timeText(nowMs) + String(number).padStart(16, '0');
 }

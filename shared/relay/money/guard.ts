@@ -1,5 +1,7 @@
 /** Ends the tries of a reserve that may still be applied. Must never close an entry that its call uses. */
 import type { CloseRecord, OpenEntry } from '../../billing/quota-item.ts';
+import type { QuotaStore, WriteReply } from '../ports/stores/quota-store.ts';
+import { StoreUnavailable } from '../ports/stores/store-errors.ts';
 import { Backoff } from './backoff.ts';
 import type { Reservation, ReservationRequest, ReservationsPorts } from './open-reservation.ts';
 
@@ -32,7 +34,14 @@ export async function guard(ports: ReservationsPorts, reserve: GuardedReserve): 
         busy: false,
         tombstone: true,
       };
-      const reply = await backoff.until(() => quotas.tombstone({ account, part, id, entry }));
+      const bar = (): ReturnType<QuotaStore['tombstone']> => quotas.tombstone({ account, part, id, entry });
+      let reply = await backoff.until(bar);
+      if (isMissing(reply)) {
+        // A grant may create the item before the try arrives.
+        if (part === 0) await backoff.until(() => quotas.create(account));
+        reply = await backoff.until(bar);
+        if (isMissing(reply)) throw new StoreUnavailable(`part ${part} of ${account} is missing`);
+      }
       const applied = reply.done ? undefined : reply.item?.open.get(id);
       if (!applied || applied.tombstone) return inFlight === reserve.triesInFlight;
       const closeRecord: CloseRecord = { id, kind: 'released', charge: 0n, at };
@@ -44,3 +53,5 @@ export async function guard(ports: ReservationsPorts, reserve: GuardedReserve): 
   }
   return false;
 }
+
+const isMissing = (reply: WriteReply): boolean => !reply.done && !reply.item;

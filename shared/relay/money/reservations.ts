@@ -49,7 +49,8 @@ export class Reservations {
         entry,
         triesInFlight,
       });
-      if (nothingOpened) await tries.hold?.release();
+      // Of a try that may have expired by now, the projector gives the budget back.
+      if (nothingOpened && (triesInFlight === 0 || !tries.isOver)) await tries.hold?.release();
       throw error;
     }
   }

@@ -126,7 +126,7 @@ function reservedRefusal({
 
 /**
  * Others took each time what this call was to have. `item`: what the last try was made on. Money that they hold comes
- * back, so that is what the caller is answered.
+ * back, so that is what the caller gets.
  */
 export function contended(tries: ReserveUnderWay, item: QuotaItem): Refusal {
   const { request, whole = item } = tries;

@@ -89,6 +89,11 @@ export class ReserveTries implements ReserveUnderWay {
     return this.backoff.unknowns > 0;
   }
 
+  /** A try that was applied may have expired, so there must be no more. */
+  get isOver(): boolean {
+    return this.ports.clock.now() >= this.#endMs;
+  }
+
   /** On several parts. */
   get isLast(): boolean {
     return this.#writes >= partWritesMax - 1;
@@ -178,7 +183,7 @@ export class ReserveTries implements ReserveUnderWay {
   #send(write: Parameters<QuotaStore['reserve']>[0]): ReturnType<QuotaStore['reserve']> {
     // An environment may resume from a freeze after the sweeper has closed an earlier try; a new try would then be
     // charged a second time.
-    if (this.ports.clock.now() >= this.#endMs)
+    if (this.isOver)
       throw refuse('unavailable', 'The request ran out of time before it could start; try again.', {
         headers: { 'retry-after': '1' },
         reason: 'reserve_out_of_time',

@@ -207,6 +207,16 @@ describe('a reserve whose outcome stays unknown', () => {
     expect([...(rig.item?.open.values() ?? [])]).toMatchObject([{ tombstone: true }]);
   });
 
+  it('is cancelled also when a grant creates the item of the account before the try arrives', async () => {
+    const rig = new ReservationsRig();
+    rig.store.meets('reserve', { kind: 'late', afterMs: 5_000 }, 'fine');
+    await expect(rig.reserve()).rejects.toMatchObject({ message: 'refused: quota' });
+    rig.memory.grant('acme', 1000n);
+    await rig.clock.run(rig.clock.sleep(10_000));
+    expect(rig.item).toMatchObject({ available: 1000n, spent: 0n });
+    expect([...(rig.item?.open.values() ?? [])]).toMatchObject([{ tombstone: true }]);
+  });
+
   const roughCancels: [string, Fault[], Fault[]][] = [
     ['throttled', ['busy', 'busy'], ['busy']],
     ['done but not answered', ['lost'], ['lost']],

@@ -1,0 +1,91 @@
+import { costOf, dearestInput, ruleAt, type ChargeText, type Tokens } from './price-list.ts';
+
+/** A call as its client made it. */
+export interface CallAsked {
+  account: string;
+  key: string;
+  model: string;
+  official: boolean;
+  startedMs: number;
+  /** As a tokenizer counts them, with what the vendor adds. */
+  inputTokens: number;
+}
+
+/** What the upstream did. */
+export interface Delivered {
+  failed: boolean;
+  /** The client got some of the answer. */
+  anyContent: boolean;
+  /** The client left before that. */
+  leftEarly: boolean;
+  /** What it wrote. */
+  outputTokens: number;
+  /** What it said of that; undefined: nothing. */
+  reported: Tokens | undefined;
+}
+
+export interface Bounds {
+  least: bigint;
+  most: bigint;
+}
+
+export const nothing: Bounds = { least: 0n, most: 0n };
+const exactly = (amount: bigint): Bounds => ({ least: amount, most: amount });
+
+/** An estimate of the input is 16 % off at most, on texts of usual kinds, and knows nothing of what vendors add. */
+const share = 0.3;
+const addedTokens = 20;
+
+/** The fewest tokens that an estimate of the input may have. */
+export const inputTokensLeast = ({ inputTokens }: CallAsked): number =>
+  Math.max(0, Math.floor(inputTokens * (1 - share)) - addedTokens);
+
+/** The ways in which a call can end, and what each costs (docs/billing.md). */
+export class Endings {
+  readonly #list: readonly ChargeText[];
+
+  constructor(list: readonly ChargeText[]) {
+    this.#list = list;
+  }
+
+  #rule({ model, startedMs }: CallAsked): ChargeText | undefined {
+    return ruleAt(this.#list, model, startedMs);
+  }
+
+  /** The call is treated as not made. */
+  isNothing({ failed, anyContent }: Delivered): boolean {
+    return failed && !anyContent;
+  }
+
+  /** What a call would cost that no plan pays and that is not official. */
+  cost(asked: CallAsked, delivered: Delivered): Bounds {
+    const rule = this.#rule(asked);
+    const { anyContent, leftEarly, reported, outputTokens } = delivered;
+    if (this.isNothing(delivered)) return nothing;
+    if (rule?.type === 'times-billing' && (!anyContent || leftEarly)) return nothing;
+    if (reported) return exactly(costOf(rule, reported));
+    return this.#estimated(asked, outputTokens);
+  }
+
+  /** What a call costs whose function crashed: the input's estimate. */
+  expired(asked: CallAsked): Bounds {
+    return this.#rule(asked)?.type === 'token-billing' ? this.#estimated(asked, 0) : nothing;
+  }
+
+  #estimated(asked: CallAsked, output: number): Bounds {
+    const rule = this.#rule(asked);
+    const { inputTokens } = asked;
+    const few = inputTokensLeast(asked);
+    const many = Math.ceil(inputTokens * (1 + share)) + addedTokens;
+    return { least: costOf(rule, { input: few, output }), most: costOf(rule, { input: many, output }) };
+  }
+
+  /** The error of the input's estimate from above, which the bound leaves open. */
+  leftOpen(asked: CallAsked): bigint {
+    return dearestInput(this.#rule(asked), asked.inputTokens) / 20n + 1n;
+  }
+
+  isFree(asked: CallAsked): boolean {
+    return (this.#rule(asked)?.type ?? 'non-billing') === 'non-billing';
+  }
+}

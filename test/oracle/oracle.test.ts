@@ -1,0 +1,105 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Endings, type CallAsked, type Delivered } from './endings.ts';
+import { exactYuan, nano } from './exact.ts';
+import { budgetDay, planMonth } from './plan-month.ts';
+import { costOf, ruleAt, ruleOfText, type ChargeText } from './price-list.ts';
+
+const folder = import.meta.dirname;
+
+it('the oracle imports nothing of the product', () => {
+  const names = readdirSync(folder).flatMap((file) =>
+    [...readFileSync(path.join(folder, file), 'utf8').matchAll(/(?:from|import)\s*\(?\s*['"]([^'"]+)/g)].map(
+      ([, name]) => String(name),
+    ),
+  );
+  expect(names.length).toBeGreaterThan(8);
+  expect(names.filter((name) => !/^(\.\/[\w.-]+|node:.*|vitest)$/.test(name))).toEqual([]);
+});
+
+const plain: ChargeText = { id: 1, type: 'token-billing', models: ['m'], input: 0.018, output: 0.072 };
+const cached: ChargeText = {
+  ...plain,
+  input: 0.02,
+  output: 0.1,
+  cached_input: 0.002,
+  cache_write: 0.025,
+  cache_write_1h: 0.04,
+};
+const split = { input: 5320, output: 100, cached: 4000, written: 300, writtenForHour: 20 };
+
+describe('a cost', () => {
+  it('is that of the examples of docs/billing.md', () => {
+    expect(costOf(plain, { input: 1200, output: 350 })).toBe(46_800_000n);
+    expect(costOf(cached, split)).toBe(46_300_000n);
+  });
+
+  it('has the tier of all input, cached or not, for all tokens', () => {
+    const tiered = { ...cached, tiers: [{ above: 5319, input: 1, output: 2 }] };
+    expect(costOf(tiered, split)).toBe(5_520_000_000n);
+    expect(costOf({ ...cached, tiers: [{ above: 5320, input: 1, output: 2 }] }, split)).toBe(46_300_000n);
+  });
+
+  it('is rounded once, half up', () => {
+    expect(nano(exactYuan('0.0000000005'))).toBe(1n);
+    expect(nano(exactYuan('0.000000000499999999'))).toBe(0n);
+    expect(costOf({ ...plain, input: 1e-7, output: 4e-7 }, { input: 3, output: 3 })).toBe(2n);
+  });
+
+  it('is by the rule with the latest start, then the lowest id', () => {
+    const later = { ...plain, id: 5, from: '2026-11-21T00:00:00Z' };
+    const list = [later, { ...later, id: 4 }, plain];
+    expect(ruleAt(list, 'm', Date.UTC(2026, 10, 20))?.id).toBe(1);
+    expect(ruleAt(list, 'm', Date.UTC(2026, 10, 21))?.id).toBe(4);
+    expect(ruleAt(list, 'other', Date.UTC(2026, 10, 21))).toBeUndefined();
+  });
+
+  it('can be computed from the text in a ledger row', () => {
+    expect(costOf(ruleOfText('1:tokens:0.02:0.1:0.002:0.025:0.04:above=200'), split)).toBe(46_300_000n);
+    expect(costOf(ruleOfText('1:tokens:0.018:0.072'), { input: 1200, output: 350 })).toBe(46_800_000n);
+    expect(costOf(ruleOfText('2:call:0.05'), split)).toBe(50_000_000n);
+  });
+});
+
+describe('the table of endings', () => {
+  const byCall: ChargeText = { id: 2, type: 'times-billing', models: ['by-call'], output: 0.05 };
+  const endings = new Endings([plain, byCall]);
+  const asked = (model: string): CallAsked => ({
+    account: 'a',
+    key: 'k',
+    model,
+    official: false,
+    startedMs: 0,
+    inputTokens: 1200,
+  });
+  const whole: Delivered = {
+    failed: false,
+    anyContent: true,
+    leftEarly: false,
+    outputTokens: 350,
+    reported: { input: 1200, output: 350 },
+  };
+  const cut = { ...whole, failed: true };
+  const refused = { ...cut, anyContent: false };
+  const cases: [string, Delivered, bigint, bigint][] = [
+    ['a whole answer', whole, 46_800_000n, 50_000_000n],
+    ['a whole answer, but empty', { ...whole, anyContent: false }, 46_800_000n, 0n],
+    ['you disconnect before any content', { ...whole, leftEarly: true }, 46_800_000n, 0n],
+    ['a stream breaks off after content, with counts', cut, 46_800_000n, 50_000_000n],
+    ['the provider fails before any content', refused, 0n, 0n],
+  ];
+  it.each(cases)('%s', (_what, delivered, byTokens, perCall) => {
+    expect(endings.cost(asked('m'), delivered)).toEqual({ least: byTokens, most: byTokens });
+    expect(endings.cost(asked('by-call'), delivered)).toEqual({ least: perCall, most: perCall });
+    expect(endings.cost(asked('unpriced'), delivered).most).toBe(0n);
+  });
+});
+
+it('months of plans begin on the day of the first, clamped; days of budgets at midnight', () => {
+  const since = '2026-01-31T10:00:00Z';
+  expect(planMonth(since, Date.parse('2026-02-28T09:59:59Z'))).toBe('2026-01-31');
+  expect(planMonth(since, Date.parse('2026-02-28T10:00:00Z'))).toBe('2026-02-28');
+  expect(planMonth(since, Date.parse('2026-03-31T10:00:00Z'))).toBe('2026-03-31');
+  expect(budgetDay(Date.parse('2026-11-20T23:59:59.999Z'))).toBe('2026-11-20');
+});

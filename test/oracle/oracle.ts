@@ -1,0 +1,218 @@
+import { Endings, nothing, type Bounds, type CallAsked, type Delivered } from './endings.ts';
+import type { ChargeText } from './price-list.ts';
+
+/** A disagreement between the oracle and what was written. */
+export class Disagreement extends Error {
+  override readonly name = 'Disagreement';
+}
+
+export function agree(condition: boolean, what: string): asserts condition {
+  if (!condition) throw new Disagreement(what);
+}
+
+/** What a call holds while it runs. */
+export interface Holding {
+  amount: bigint;
+  /** Of a plan; empty: none. */
+  slot: string;
+  /** The period of the key's budget that holds the amount, too. */
+  budget?: string | undefined;
+}
+
+interface Call {
+  asked: CallAsked;
+  delivered?: Delivered;
+  /** Output tokens that the upstream was allowed, for all answers; undefined: it was sent no limit. */
+  outputMax?: number | undefined;
+  holding?: Holding;
+  /** What a late try of its reserve holds. */
+  again?: Holding;
+  /** What its expiry charged. */
+  expiredFor?: bigint;
+  charged: bigint;
+  /** It was closed. A late try of its reserve may open it once more, for nothing. */
+  isClosed: boolean;
+  /** Its ledger row is written, so its budget has what it cost in place of what it held. */
+  isInLedger: boolean;
+}
+
+/** Of one account. */
+export class Account {
+  granted = 0n;
+  spent = 0n;
+  held = 0n;
+  closes = 0;
+  /** How far below zero it may be: what upstreams did beyond their limits, late charges, corrections. */
+  overrun = 0n;
+  /** Calls that count on a plan, by slot. */
+  readonly planCalls = new Map<string, number>();
+}
+
+/** All calls and accounts, recomputed from what clients asked and upstreams delivered alone. */
+export class Oracle {
+  readonly endings: Endings;
+  readonly accounts = new Map<string, Account>();
+  readonly calls = new Map<string, Call>();
+  /** What is spent and held of budgets: `key period`. */
+  readonly budgets = new Map<string, { used: bigint; overrun: bigint }>();
+
+  constructor(list: readonly ChargeText[]) {
+    this.endings = new Endings(list);
+  }
+
+  account(name: string): Account {
+    const account = this.accounts.get(name) ?? new Account();
+    this.accounts.set(name, account);
+    return account;
+  }
+
+  call(id: string): Call {
+    const call = this.calls.get(id);
+    agree(call !== undefined, `${id} was never asked for`);
+    return call;
+  }
+
+  budget(key: string, period: string): { used: bigint; overrun: bigint } {
+    const name = `${key} ${period}`;
+    const budget = this.budgets.get(name) ?? { used: 0n, overrun: 0n };
+    this.budgets.set(name, budget);
+    return budget;
+  }
+
+  granted(name: string, amount: bigint): void {
+    const account = this.account(name);
+    account.granted += amount;
+    if (amount < 0n) account.overrun -= amount;
+  }
+
+  asked(id: string, asked: CallAsked): void {
+    this.calls.set(id, { asked, charged: 0n, isClosed: false, isInLedger: false });
+  }
+
+  /** `outputMax`: what the request that reached the upstream allowed. */
+  delivered(id: string, delivered: Delivered, outputMax: number | undefined): void {
+    Object.assign(this.call(id), { delivered, outputMax });
+  }
+
+  opened(id: string, holding: Holding): void {
+    const call = this.call(id);
+    const { account, key, official } = call.asked;
+    const { amount, slot, budget } = holding;
+    const isFree = official || slot !== '' || this.endings.isFree(call.asked);
+    agree(amount >= 0n && (!isFree || amount === 0n), `${id} holds ${amount}, but nothing is to pay`);
+    this.account(account).held += amount;
+    if (slot !== '') this.#countOnPlan(call, slot, 1);
+    if (call.isClosed) {
+      call.again = holding;
+      return;
+    }
+    call.holding = holding;
+    if (budget !== undefined) this.budget(key, budget).used += amount;
+  }
+
+  /** What the balance pays for a call that ended in this way. */
+  #due({ asked, delivered, holding }: Call, expired: boolean): Bounds {
+    if (asked.official || holding?.slot !== '') return nothing;
+    if (expired) return this.endings.expired(asked);
+    return delivered ? this.endings.cost(asked, delivered) : nothing;
+  }
+
+  closed(id: string, how: { kind: string; charge: bigint; cost?: bigint | undefined }): void {
+    const call = this.call(id);
+    const { asked, delivered, holding } = call;
+    const { kind, charge, cost } = how;
+    agree(holding !== undefined, `${id} was closed, but held nothing`);
+    if (call.isClosed) return this.#closedAgain(id, call, charge);
+    call.isClosed = true;
+    const isNothing = !delivered || this.endings.isNothing(delivered);
+    const isMade = kind === 'settled' || kind === 'expired';
+    agree(kind !== 'settled' || !isNothing, `${id} is settled, but the upstream gave nothing`);
+    agree(kind !== 'released' || isNothing, `${id} is released, but the upstream answered`);
+    within(charge, isMade ? this.#due(call, kind === 'expired') : nothing, `${kind} call ${id} is charged`);
+    if (asked.official && kind === 'settled' && delivered)
+      within(cost ?? -1n, this.endings.cost(asked, delivered), `official call ${id} has a cost of`);
+    const account = this.account(asked.account);
+    account.held -= holding.amount;
+    account.closes += 1;
+    this.#charge(call, charge);
+    if (kind === 'expired') call.expiredFor = charge;
+    else if (!isMade && holding.slot !== '') this.#countOnPlan(call, holding.slot, -1);
+    const above = charge - holding.amount;
+    if (above <= 0n) return;
+    this.#overrun(call, above);
+    const mayBeAbove = isBeyond(call) || above <= this.endings.leftOpen(asked);
+    agree(mayBeAbove, `${id} holds ${holding.amount} and costs ${charge}, from an honest upstream`);
+  }
+
+  #closedAgain(id: string, call: Call, charge: bigint): void {
+    const { amount = 0n, slot = '' } = call.again ?? {};
+    agree(charge === 0n, `${id} was closed, and is charged ${charge} again`);
+    const account = this.account(call.asked.account);
+    account.held -= amount;
+    account.closes += 1;
+    if (slot !== '') this.#countOnPlan(call, slot, -1);
+  }
+
+  /** A tombstone went. */
+  cancelled(account: string, charge: bigint): void {
+    agree(charge === 0n, `a tombstone of ${account} is charged ${charge}`);
+    this.account(account).closes += 1;
+  }
+
+  late(id: string, difference: bigint): void {
+    const call = this.call(id);
+    agree(call.expiredFor !== undefined, `${id} is charged late, but did not expire`);
+    const isMade = call.delivered && !this.endings.isNothing(call.delivered);
+    within(
+      call.charged + difference,
+      isMade ? this.#due(call, false) : nothing,
+      `late call ${id} is charged`,
+    );
+    this.account(call.asked.account).closes += 1;
+    this.#charge(call, difference);
+    this.#overrun(call, difference);
+    this.#spendBudget(call, difference);
+  }
+
+  /** The ledger row of a close is written, and what the call did not use of its budget is free. */
+  inLedger(id: string): void {
+    const call = this.call(id);
+    if (call.isInLedger || !call.holding) return;
+    call.isInLedger = true;
+    const first = call.expiredFor ?? call.charged;
+    this.#spendBudget(call, first - call.holding.amount);
+  }
+
+  #charge(call: Call, amount: bigint): void {
+    call.charged += amount;
+    this.account(call.asked.account).spent += amount;
+  }
+
+  #overrun({ asked, holding }: Call, amount: bigint): void {
+    if (amount <= 0n) return;
+    this.account(asked.account).overrun += amount;
+    if (holding?.budget !== undefined) this.budget(asked.key, holding.budget).overrun += amount;
+  }
+
+  #spendBudget({ asked, holding }: Call, amount: bigint): void {
+    if (holding?.budget !== undefined) this.budget(asked.key, holding.budget).used += amount;
+  }
+
+  #countOnPlan({ asked }: Call, slot: string, by: number): void {
+    const { planCalls } = this.account(asked.account);
+    planCalls.set(slot, (planCalls.get(slot) ?? 0) + by);
+  }
+}
+
+/** The upstream wrote, or counted, more than the request that it got. */
+function isBeyond({ asked, delivered, outputMax = Infinity }: Call): boolean {
+  if (!delivered) return false;
+  const { reported, outputTokens } = delivered;
+  const beyond = (reported?.input ?? 0) > asked.inputTokens;
+  return beyond || Math.max(outputTokens, reported?.output ?? 0) > outputMax;
+}
+
+function within(amount: bigint, { least, most }: Bounds, what: string): void {
+  const wanted = least === most ? `${least}` : `${least} to ${most}`;
+  agree(amount >= least && amount <= most, `${what} ${amount}, the oracle says ${wanted}`);
+}

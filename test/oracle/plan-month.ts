@@ -1,0 +1,17 @@
+/** The first day of the month of a plan: from the day and time of day on which the plan began, clamped at month ends. */
+export function planMonth(since: string, atMs: number): string {
+  const began = new Date(since);
+  const startOf = (months: number): number => {
+    const month = began.getUTCMonth() + months;
+    const daysInMonth = new Date(Date.UTC(began.getUTCFullYear(), month + 1, 0)).getUTCDate();
+    const day = Math.min(began.getUTCDate(), daysInMonth);
+    const timeOfDay = began.getTime() % 86_400_000;
+    return Date.UTC(began.getUTCFullYear(), month, day) + timeOfDay;
+  };
+  let months = 0;
+  while (startOf(months + 1) <= atMs) months += 1;
+  return new Date(startOf(months)).toISOString().slice(0, 10);
+}
+
+/** The calendar day of a budget, in UTC. */
+export const budgetDay = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10);

@@ -1,0 +1,79 @@
+import { exactYuan, nano } from './exact.ts';
+
+/** A row of `charges`, as docs/tables.md describes it. */
+export interface ChargeText extends RatesText {
+  id: number;
+  from?: string;
+  type: 'non-billing' | 'times-billing' | 'token-billing';
+  models: string[];
+  tiers?: (RatesText & { above: number })[];
+}
+
+/** Yuan per 1,000 tokens. */
+interface RatesText {
+  input?: number | string;
+  output?: number | string;
+  cached_input?: number | string;
+  cache_write?: number | string;
+  cache_write_1h?: number | string;
+}
+
+/** Tokens of a call. `input` has all of them: read from a cache, written to one, and neither. */
+export interface Tokens {
+  input: number;
+  output: number;
+  cached?: number;
+  written?: number;
+  writtenForHour?: number;
+}
+
+/** The row that prices a call which begins then: the latest `from`, then the lowest id. */
+export function ruleAt(list: readonly ChargeText[], model: string, atMs: number): ChargeText | undefined {
+  const since = ({ from }: ChargeText): number => (from === undefined ? -Infinity : Date.parse(from));
+  const naming = list.filter((row) => row.models.includes(model) && since(row) <= atMs);
+  const latest = Math.max(...naming.map(since));
+  return naming.filter((row) => since(row) === latest).toSorted((a, b) => a.id - b.id)[0];
+}
+
+/** In billionths of a yuan, rounded once. Undefined rule: nothing prices the model, so it is free. */
+export function costOf(rule: ChargeText | undefined, tokens: Tokens): bigint {
+  if (rule === undefined || rule.type === 'non-billing') return 0n;
+  if (rule.type === 'times-billing') return nano(exactYuan(rule.output ?? 0));
+  const { input, output, cached = 0, written = 0, writtenForHour = 0 } = tokens;
+  const rates = (rule.tiers ?? []).findLast(({ above }) => input > above) ?? rule;
+  const usual = rates.input ?? 0;
+  const sums: [number, number | string][] = [
+    [input - cached - written - writtenForHour, usual],
+    [cached, rates.cached_input ?? usual],
+    [written, rates.cache_write ?? usual],
+    [writtenForHour, rates.cache_write_1h ?? usual],
+    [output, rates.output ?? 0],
+  ];
+  const perThousand = sums.reduce((sum, [count, rate]) => sum + BigInt(count) * exactYuan(rate), 0n);
+  // No price has more than 12 digits, so nothing is lost here.
+  return nano(perThousand / 1_000n);
+}
+
+/** The most that so many tokens of input can cost, whatever of them a cache had. */
+export function dearestInput(rule: ChargeText | undefined, input: number): bigint {
+  if (rule?.type !== 'token-billing') return 0n;
+  const ways = [{}, { cached: input }, { written: input }, { writtenForHour: input }];
+  return ways
+    .map((way) => costOf(rule, { input, output: 0, ...way }))
+    .reduce((most, cost) => (cost > most ? cost : most), 0n);
+}
+
+/** The rule that a ledger row names in `price`: `rule:tokens:in:out[:cached:written:for an hour][:above=N]`. */
+export function ruleOfText(text: string): ChargeText {
+  const [id = '', type, ...parts] = text.split(':');
+  const rule = { id: Number(id), models: [] };
+  if (type === 'free') return { ...rule, type: 'non-billing' };
+  if (type === 'call') return { ...rule, type: 'times-billing', output: String(parts[0]) };
+  const [input, output, cached_input, cache_write, cache_write_1h] = parts.filter(
+    (part) => !part.includes('='),
+  );
+  if (type !== 'tokens' || input === undefined || output === undefined) throw new Error(`no price: ${text}`);
+  const cache =
+    cached_input && cache_write && cache_write_1h ? { cached_input, cache_write, cache_write_1h } : {};
+  return { ...rule, type: 'token-billing', input, output, ...cache };
+}

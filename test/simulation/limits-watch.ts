@@ -1,0 +1,108 @@
+import type { OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
+import { budgetDay, planMonth } from '../oracle/plan-month.ts';
+import { inputTokensLeast, type CallAsked } from '../oracle/endings.ts';
+import { planEntries, type Customer } from './accounts.ts';
+import type { Change } from './stored-quotas.ts';
+import { hold } from './watch.ts';
+
+/** Clocks differ by so much: a lease may have lapsed by one and not by the other. */
+const skewSeconds = 16;
+
+/** Checks the limits of accounts and keys at every reserve, by their rows. */
+export class LimitsWatch {
+  readonly #customers = new Map<string, Customer>();
+  /** Calls and tokens, by account or key, and minute. */
+  readonly #minutes = new Map<string, number>();
+
+  /** Calls that lost their place, because their lease had lapsed. They may wake, and renew it. */
+  readonly #placeless = new Set<string>();
+
+  constructor(customers: readonly Customer[]) {
+    for (const customer of customers) this.#customers.set(customer.account.account, customer);
+  }
+
+  /** By account. */
+  readonly #splits = new Map<string, number>();
+
+  /** Tokens in the latest minute of an account. */
+  readonly #tokens = new Map<string, { minute: number; tokens: number }>();
+
+  closed(account: string, outputTokens: number): void {
+    const latest = this.#tokens.get(account);
+    if (latest) latest.tokens += outputTokens;
+  }
+
+  moved({ account, move }: Change): void {
+    if ((move?.parts ?? 1) > 1) this.#splits.set(account, (this.#splits.get(account) ?? 0) + 1);
+  }
+
+  freed({ before, freed }: Change, nowMs: number): void {
+    for (const id of freed?.lapsed.keys() ?? []) {
+      const until = before?.open.get(id)?.until ?? 0;
+      hold(until <= nowMs / 1000 + skewSeconds, `${id} lost its place before its lease lapsed`);
+      this.#placeless.add(id);
+    }
+  }
+
+  reserved({ account, parts, reserve }: Change, asked: CallAsked, nowMs: number): void {
+    const customer = this.#customers.get(account);
+    if (!customer || !reserve) return;
+    const { id, entry, slot, rate } = reserve;
+    // Calls from before a split count where they started (docs/billing.md).
+    const times = 1 + (this.#splits.get(account) ?? 0);
+    const key = customer.keys.find(({ hash }) => hash.startsWith(asked.key));
+    const open = parts.flatMap((item) => openIn(item, nowMs / 1000 + skewSeconds));
+    const hasPlace = open.filter(
+      ([call, { key: ofKey }]) => ofKey === asked.key && !this.#placeless.has(call),
+    );
+    const is = (what: string, found: number, most: number | undefined): void =>
+      hold(found <= (most ?? Infinity) * times, `${id} is number ${found} of ${most} ${what}`);
+    is(`running calls of the key ${asked.key}`, hasPlace.length, key?.max_concurrency);
+    is(`running calls of ${account}`, open.length, customer.account.concurrency);
+    const minute = Math.floor(asked.startedMs / 60_000);
+    is(`calls of the key ${asked.key} in a minute`, this.#count(`${asked.key} ${minute}`), key?.rpm);
+    if (rate)
+      is(`calls of ${account} in a minute`, this.#count(`${account} ${rate.minute}`), customer.account.rpm);
+    if (rate && times === 1)
+      this.#countTokens({ id, minute: rate.minute, asked, most: customer.account.tpm });
+    hold(
+      entry.budget === undefined || entry.budget === budgetDay(asked.startedMs),
+      `${id} counts on the budget of ${entry.budget}`,
+    );
+    if (slot) this.#slot(customer, asked, { id, key: slot.key, parts });
+  }
+
+  #count(name: string): number {
+    const count = (this.#minutes.get(name) ?? 0) + 1;
+    this.#minutes.set(name, count);
+    return count;
+  }
+
+  /** Input counts when a call begins, as far as it is known, and output when it ends. */
+  #countTokens(at: { id: string; minute: number; asked: CallAsked; most: number | undefined }): void {
+    const { id, minute, asked, most = Infinity } = at;
+    const latest = this.#tokens.get(asked.account);
+    const tokens = latest && latest.minute >= minute ? latest.tokens : 0;
+    hold(tokens < most, `${id} begins after ${tokens} tokens of ${most} in a minute`);
+    this.#tokens.set(asked.account, { minute, tokens: tokens + inputTokensLeast(asked) });
+  }
+
+  #slot(
+    { since }: Customer,
+    { model, startedMs }: CallAsked,
+    { id, key, parts }: { id: string; key: string; parts: readonly QuotaItem[] },
+  ): void {
+    const [name, month] = key.split('@');
+    const entries = [...planEntries.values()].flat();
+    const fits = entries.filter((entry) => entry.id === name && entry.models.includes(model));
+    hold(fits.length > 0, `${id} calls ${model} on the plan entry ${name}`);
+    hold(month === planMonth(since, startedMs), `${id} counts on ${key}`);
+    const most = Math.max(...fits.map(({ value }) => (value < 0 ? Infinity : value)));
+    const calls = parts.reduce((sum, { plan }) => sum + (plan.get(key) ?? 0), 0);
+    hold(calls <= most, `${id} is call ${calls} of ${most} on ${key}`);
+  }
+}
+
+/** The calls that run for certain. */
+const openIn = ({ open }: QuotaItem, nowSeconds: number): [string, OpenEntry][] =>
+  [...open].filter(([, { tombstone, until }]) => !tombstone && until > nowSeconds);

@@ -1,0 +1,69 @@
+import type { AnswerOutcome } from '../../shared/billing/usage/call-charge.ts';
+import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';
+import type { ReservationRequest, ReservationsPorts } from '../../shared/relay/money/open-reservation.ts';
+import type { Reservation } from '../../shared/relay/money/open-reservation.ts';
+import { Reservations } from '../../shared/relay/money/reservations.ts';
+import type { CloseRecord } from '../../shared/billing/quota-item.ts';
+import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
+import type { JsonRecord } from '../../shared/wire/json-record.ts';
+import type { WorldKind } from './world-kind.ts';
+
+/**
+ * One way in which the product could be broken: a wrapper at one of its seams, and what the watch says of it. Those
+ * without a wrapper here are in the stores (`stored-quotas.ts`, `ledger-stream.ts`, `grants.ts`).
+ */
+export interface Mutation {
+  what: string;
+  /** What is said when it is noticed. */
+  noticed: RegExp;
+  /** Worlds that are made for it. */
+  kind?: Partial<WorldKind>;
+  charges?: (rows: BillableCall['snapshot']['charges']) => BillableCall['snapshot']['charges'];
+  /** What the bill gets of an answer. */
+  outcome?: (outcome: AnswerOutcome) => AnswerOutcome;
+  /** What an upstream is sent. */
+  body?: (dialect: string, body: JsonRecord) => JsonRecord;
+  reservations?: (ports: ReservationsPorts, call: () => BillableCall | undefined) => Reservations;
+  /** The sweeper's store. */
+  sweeps?: (close: QuotaStore['close']) => QuotaStore['close'];
+  losesBudgetCount?: boolean;
+  holdsNoBudget?: boolean;
+}
+
+export interface Changes {
+  request?: (request: ReservationRequest) => ReservationRequest;
+  record?: (record: CloseRecord, reservation: Reservation, call: BillableCall) => CloseRecord;
+}
+
+/** The real reservations with other parameters. */
+class ChangedReservations extends Reservations {
+  readonly #changes: Changes;
+  readonly #call: () => BillableCall | undefined;
+
+  constructor(ports: ReservationsPorts, call: () => BillableCall | undefined, changes: Changes) {
+    super(ports);
+    this.#changes = changes;
+    this.#call = call;
+  }
+
+  override reserve(request: ReservationRequest): Promise<Reservation> {
+    return super.reserve(this.#changes.request?.(request) ?? request);
+  }
+
+  override close(reservation: Reservation, record: CloseRecord, releaseSlot: boolean): Promise<void> {
+    const call = this.#call();
+    const changed = call && this.#changes.record?.(record, reservation, call);
+    return super.close(reservation, changed ?? record, releaseSlot);
+  }
+}
+
+export const changed =
+  (changes: Changes): NonNullable<Mutation['reservations']> =>
+  (ports, call) =>
+    new ChangedReservations(ports, call, changes);
+
+/** The real reservations on a store that is wrong. */
+export const onStore =
+  (change: (quotas: QuotaStore) => Partial<QuotaStore>): NonNullable<Mutation['reservations']> =>
+  (ports) =>
+    new Reservations({ ...ports, quotas: { ...ports.quotas, ...change(ports.quotas) } });

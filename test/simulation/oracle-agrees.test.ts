@@ -1,0 +1,94 @@
+import { expect, it } from 'vitest';
+import { priceOf } from '../../shared/billing/price-rule.ts';
+import { formatPrice } from '../../shared/billing/price.ts';
+import { chargeOf } from '../../shared/billing/usage/call-charge.ts';
+import { planSlots } from '../../shared/billing/plans/plan-slots.ts';
+import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
+import { PlanRow } from '../../shared/config/rows/plan-row.ts';
+import { Endings } from '../oracle/endings.ts';
+import { planMonth } from '../oracle/plan-month.ts';
+import { costOf, ruleOfText, type ChargeText } from '../oracle/price-list.ts';
+import { SeededRandom } from './seeded-random.ts';
+
+const random = new SeededRandom(11);
+const rate = (): number => random.integer(0, 10 ** random.integer(1, 9)) / 10 ** random.integer(3, 12);
+const maybe = <T>(value: T): T | undefined => (random.chance(0.5) ? value : undefined);
+const rates = () => ({
+  input: rate(),
+  output: rate(),
+  ...(random.chance(0.6) && {
+    cached_input: rate(),
+    cache_write: maybe(rate()),
+    cache_write_1h: maybe(rate()),
+  }),
+});
+
+function row(id: number): ChargeText & Record<string, unknown> {
+  const from = maybe(new Date(random.integer(0, 4) * 1000).toISOString());
+  const base = { id, models: ['m'], ...(from && { from }) };
+  if (random.chance(0.2)) return { ...base, type: 'times-billing', output: rate() };
+  if (random.chance(0.1)) return { ...base, type: 'non-billing' };
+  const tiers = [200, 500].map((above) => Object.assign(rates(), { above }));
+  const written = {
+    ...base,
+    type: 'token-billing' as const,
+    ...rates(),
+    ...(random.chance(0.5) && { tiers }),
+  };
+  return JSON.parse(JSON.stringify(written)) as ChargeText & Record<string, unknown>;
+}
+
+it('the oracle and the relay charge the same, to the last digit', () => {
+  for (let turn = 0; turn < 2_000; turn += 1) {
+    const list = Array.from({ length: random.integer(1, 3) }, (_, index) => row(index + 1));
+    const input = random.pick([0, 1, 199, 200, 201, 500, 501, random.integer(0, 1e6)]);
+    const cached = random.integer(0, input);
+    const written = random.integer(0, input - cached);
+    const writtenForHour = random.integer(0, input - cached - written);
+    const output = random.integer(0, 10_000);
+    const tokens = { input, output, cached, written, writtenForHour };
+    const usage = {
+      prompt_tokens: input,
+      completion_tokens: output,
+      prompt_tokens_details: {
+        cached_tokens: cached,
+        cache_write_tokens: written,
+        cache_write_1h_tokens: writtenForHour,
+      },
+    };
+    const startedMs = random.integer(0, 5_000);
+    const price = priceOf(
+      list.map((text) => ChargeRow.parse(text)),
+      'm',
+      startedMs,
+    );
+    const ended = {
+      failed: random.chance(0.3),
+      anyContent: random.chance(0.7),
+      leftEarly: random.chance(0.2),
+    };
+    const asked = { account: 'a', key: 'k', model: 'm', official: false, startedMs, inputTokens: input };
+    const delivered = { ...ended, outputTokens: output, reported: tokens };
+    const charge = chargeOf(price, { ...ended, usage });
+    expect({ list, ...new Endings(list).cost(asked, delivered) }).toEqual({
+      list,
+      least: charge,
+      most: charge,
+    });
+    const whole = chargeOf(price, { failed: false, anyContent: true, usage });
+    expect(costOf(ruleOfText(formatPrice(price, usage)), tokens)).toBe(whole);
+  }
+});
+
+it('the oracle and the relay count months of plans alike', () => {
+  const plans = [PlanRow.parse({ level: 1, items: [{ id: 'a', value: 5, models: ['m'] }] })];
+  for (let turn = 0; turn < 1_000; turn += 1) {
+    const sinceMs =
+      Date.UTC(2024, random.integer(0, 23), random.integer(1, 31)) + random.integer(0, 86_399) * 1000;
+    const nowMs = sinceMs + random.integer(0, 900 * 86_400) * 1000;
+    const since = new Date(sinceMs).toISOString();
+    const held = { level: 1, since: sinceMs };
+    const [slot] = planSlots({ plans, held, nowMs, model: 'm' });
+    expect({ since, nowMs, key: slot?.key }).toEqual({ since, nowMs, key: `a@${planMonth(since, nowMs)}` });
+  }
+});

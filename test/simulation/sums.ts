@@ -1,0 +1,41 @@
+import type { QuotaItem } from '../../shared/billing/quota-item.ts';
+
+/** What an account has in all of its parts, added up apart from the product. */
+export interface Sums {
+  available: bigint;
+  open: bigint;
+  spent: bigint;
+  granted: bigint;
+  moved: bigint;
+  settled: number;
+  plan: Map<string, number>;
+}
+
+const openOf = ({ open }: QuotaItem): bigint => {
+  let sum = 0n;
+  for (const { amount } of open.values()) sum += amount;
+  return sum;
+};
+
+/** By how much a part is off its invariant. */
+export const totalOf = (item: QuotaItem): bigint =>
+  item.available + openOf(item) + item.spent - item.granted - item.moved;
+
+export function sumsOf(parts: readonly QuotaItem[]): Sums {
+  const sums: Sums = {
+    available: 0n,
+    open: 0n,
+    spent: 0n,
+    granted: 0n,
+    moved: 0n,
+    settled: 0,
+    plan: new Map(),
+  };
+  for (const item of parts) {
+    for (const name of ['available', 'spent', 'granted', 'moved'] as const) sums[name] += item[name];
+    sums.open += openOf(item);
+    sums.settled += item.settled;
+    for (const [slot, calls] of item.plan) sums.plan.set(slot, (sums.plan.get(slot) ?? 0) + calls);
+  }
+  return sums;
+}

@@ -1,0 +1,81 @@
+import { CallIds } from '../../shared/upstreams/calls/call-ids.ts';
+import type { Dialect } from '../../shared/upstreams/dialect.ts';
+import { dialectNames, loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
+import { channelRequest } from '../../shared/upstreams/types/channel-request.ts';
+import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';
+import { defaultOutputTokens } from '../../shared/relay/call/output-limit.ts';
+import type { JsonRecord } from '../../shared/wire/json-record.ts';
+import type { CallAsked, Delivered } from '../oracle/endings.ts';
+import type { Tokens } from '../oracle/price-list.ts';
+import { channels, dialects, type Model } from './accounts.ts';
+import type { SeededRandom } from './seeded-random.ts';
+
+const loaded = new Map<string, Dialect>(
+  await Promise.all(dialectNames.map(async (name) => [name, await loadDialect(name)] as const)),
+);
+
+const [channel] = channels;
+const callIds = new CallIds({ channel: channel.id, requestId: 'simulated' });
+
+/** What a channel is sent for the call, as JSON. */
+export function bodyFor(call: BillableCall, outputTokensLimit: number | undefined): JsonRecord {
+  const name = dialects[call.model.base as Model];
+  const dialect = loaded.get(name);
+  if (!dialect) throw new Error(`no dialect ${name}`);
+  const { request } = channelRequest(channel, {
+    dialect,
+    call: { form: 'chat', request: call.request, unknown: {} },
+    model: call.model.base,
+    secret: undefined,
+    outputTokensLimit,
+    outputTokensDefault: defaultOutputTokens(call),
+    states: new Map(),
+    callIds,
+    without: new Set(),
+  });
+  return JSON.parse(request.body) as JsonRecord;
+}
+
+const limitFields = {
+  chat: ['max_tokens', 'max_completion_tokens'],
+  messages: ['max_tokens'],
+  responses: ['max_output_tokens'],
+} as const;
+
+/** What an upstream takes for the limit of one answer. */
+export function limitIn(model: Model, body: JsonRecord): number | undefined {
+  const limits = limitFields[dialects[model]].map((field) => body[field]);
+  const sent = limits.filter((limit) => typeof limit === 'number');
+  return sent.length > 0 ? Math.min(...sent) : undefined;
+}
+
+export function withoutLimit(body: JsonRecord): JsonRecord {
+  const fields = new Set<string>(Object.values(limitFields).flat());
+  return Object.fromEntries(Object.entries(body).filter(([field]) => !fields.has(field)));
+}
+
+/** What a model writes that nothing limits. */
+const wordyTokens = 6_000;
+
+/** Any ending. Now and then the upstream writes, or counts, far more than it was asked for. */
+export function deliver(random: SeededRandom, asked: CallAsked, outputMax: number | undefined): Delivered {
+  const failed = random.chance(0.3);
+  const anyContent = random.chance(failed ? 0.5 : 0.95);
+  const leftEarly = !failed && random.chance(0.1);
+  const goesBeyond = random.chance(0.05);
+  const most = (outputMax ?? wordyTokens) * (goesBeyond ? 5 : 1);
+  // Answers often end at their limit.
+  const outputTokens = anyContent ? (random.chance(0.4) ? most : random.integer(0, most)) : 0;
+  const input = goesBeyond ? asked.inputTokens * random.integer(1, 3) : asked.inputTokens;
+  const isSilent = !failed && random.chance(0.1);
+  const reported = isSilent ? undefined : { ...cacheOf(random, input), input, output: outputTokens };
+  return { failed, anyContent, leftEarly, outputTokens, reported };
+}
+
+function cacheOf(random: SeededRandom, input: number): Partial<Tokens> {
+  if (random.chance(0.5)) return {};
+  const cached = random.integer(0, input);
+  const written = random.integer(0, input - cached);
+  const writtenForHour = random.integer(0, input - cached - written);
+  return { cached, written, writtenForHour };
+}

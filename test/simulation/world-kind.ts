@@ -1,0 +1,30 @@
+import type { Hazards } from './environment.ts';
+import type { Roughness } from './networked-store.ts';
+import type { SeededRandom } from './seeded-random.ts';
+
+/** What a world is like. Worlds differ: some are rough all over, some have one trouble only. */
+export interface WorldKind {
+  hazards: Hazards;
+  roughness: Roughness;
+  /** The longest call. */
+  requestSeconds: number;
+  /** One account gets busy for half a minute. */
+  bursts: boolean;
+  /** Negative grants to it, at most. */
+  corrections: number;
+  /** Yuan are worth so much less. */
+  grantFactor: bigint;
+}
+
+export function kindOf(random: SeededRandom, wanted: Partial<WorldKind> = {}): WorldKind {
+  const some = (most: number): number => (random.chance(0.5) ? random.next() * most : 0);
+  return {
+    hazards: { crash: some(0.05), freeze: some(0.03), freezeMs: 900_000 },
+    roughness: { busy: some(0.2), dropped: some(0.1), lost: some(0.2), late: some(0.1) },
+    requestSeconds: random.chance(0.2) ? 400 : 150,
+    bursts: random.chance(0.2),
+    corrections: 2,
+    grantFactor: 1n,
+    ...wanted,
+  };
+}
