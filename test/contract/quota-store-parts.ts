@@ -82,7 +82,20 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       await opened.put({ ...first, rate: new Map([[accountRate, { minute, count: 3, tokens: 5 }]]) });
       expect(await move(write)).toBe(false);
       expect((await counts())[0]).toBe(3);
-      import { roomWrite } from '../../shared/billing/parts/plan-room.ts';
+    });
+
+    test('room in a plan slot goes to a part that has no share of it, and only once', async () => {
+      const images = await split();
+      const two = slot(2);
+      const write = roomWrite({ images, to: images[3] ?? images[0], slot: two });
+      const call = (id: string) =>
+        opened.store.reserve(reserveOf(account, { id, part: 3, parts: 4, slot: { ...two, limit: 0 } }));
+      expect(await call('before')).toMatchObject({ done: false });
+      expect(await move(write)).toBe(true);
+      expect(await move(write)).toBe(false);
+      expect(await call('first')).toMatchObject({ done: true });
+      expect(await call('second')).toMatchObject({ done: false });
+      expect((await parts()).map(({ plan }) => plan.get(two.key) ?? 0)).toEqual([1, 0, 0, 0]);
     });
 
     test('an open entry stays in its part, and its close comes back to it', async () => {
