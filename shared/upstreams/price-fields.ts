@@ -1,5 +1,8 @@
 /** What of a request changes its price. Every dialect sends these only where the channel allows them by name. */
 
+/** Limits by other names, which an upstream may follow instead of the limit that the balance covers. */
+const otherLimits = ['max_new_tokens', 'max_tokens_to_sample', 'n_predict', 'num_predict', 'best_of'];
+
 /**
  * Fields that could move a call to another model or price tier than the billed one, or have the upstream do what is
  * charged beside tokens: searches, tools, containers, audio. Rejected tokens of a `prediction` are charged as output.
@@ -30,6 +33,7 @@ export const priceFields: readonly string[] = [
   'audio',
   'image_config',
   'extra_body',
+  ...otherLimits,
 ];
 
 /** Types of tools that the caller runs. All others run at the upstream, which charges for them. */

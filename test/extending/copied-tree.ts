@@ -22,9 +22,13 @@ export class CopiedTree {
     symlinkSync(path.join(root, 'node_modules'), path.join(this.#folder, 'node_modules'));
   }
 
-  /** `fixture`: a diff as `git diff` writes it. Rejects with git's words when it no longer fits. */
+  /** `fixture`: a diff as `git diff` writes it; tables may be drawn anew around it. Rejects with git's words when it no longer fits. */
   async apply(fixture: string): Promise<void> {
-    await this.#run('git', ['apply', path.join(import.meta.dirname, 'fixtures', fixture)]);
+    await this.#run('git', [
+      'apply',
+      '--ignore-whitespace',
+      path.join(import.meta.dirname, 'fixtures', fixture),
+    ]);
   }
 
   /** Rejects with the output of a tool that fails. */
