@@ -4,10 +4,10 @@ import { gatherWrite, joinWrite } from '../../shared/billing/parts/gather.ts';
 import type { PartsWrite } from '../../shared/billing/parts/parts-write.ts';
 import { splitWrite } from '../../shared/billing/parts/split.ts';
 import { wholeOf, type AccountParts } from '../../shared/billing/parts/whole.ts';
-import { imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { accountRate, imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import { roomWrite } from '../../shared/billing/parts/plan-room.ts';
 import { lateRow } from '../../shared/billing/ledger-row.ts';
-import { closeOf, entryOf, itemOf, reserveOf, slot, type OpenedStore } from './quota-store-rig.ts';
+import { closeOf, entryOf, itemOf, minute, reserveOf, slot, type OpenedStore } from './quota-store-rig.ts';
 
 const partsMax = 8;
 const limits = new Map([[slot(9).key, 9]]);
@@ -61,18 +61,28 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       expect(await opened.partsWithKey(account)).toBe(4);
     });
 
-    test('room in a plan slot goes to a part that has no share of it, and only once', async () => {
-      const images = await split();
-      const two = slot(2);
-      const write = roomWrite({ images, to: images[3] ?? images[0], slot: two });
-      const call = (id: string) =>
-        opened.store.reserve(reserveOf(account, { id, part: 3, parts: 4, slot: { ...two, limit: 0 } }));
-      expect(await call('before')).toMatchObject({ done: false });
+    const counts = async () => (await parts()).map(({ rate }) => rate.get(accountRate)?.count);
+
+    test('the account’s minute is shared out to new parts, and summed up by a join', async () => {
+      const rate = new Map([[accountRate, { minute, count: 10, tokens: 100 }]]);
+      await split({ rate });
+      expect(await counts()).toEqual([10, 3, 3, 2]);
+      const write = joinWrite(await parts());
       expect(await move(write)).toBe(true);
+      expect((await parts())[0].rate.get(accountRate)).toEqual({ minute, count: 18, tokens: 175 });
+    });
+
+    test.each([
+      ['counted a call', new Map([[accountRate, { minute, count: 2, tokens: 5 }]])],
+      ['had no minute and counts one', new Map()],
+    ])('a join is refused if part 0 %s since', async (_, rate) => {
+      const [first, second] = await split({ rate });
+      await opened.put({ ...second!, rate: new Map([[accountRate, { minute, count: 7, tokens: 0 }]]) });
+      const write = joinWrite(await parts());
+      await opened.put({ ...first, rate: new Map([[accountRate, { minute, count: 3, tokens: 5 }]]) });
       expect(await move(write)).toBe(false);
-      expect(await call('first')).toMatchObject({ done: true });
-      expect(await call('second')).toMatchObject({ done: false });
-      expect((await parts()).map(({ plan }) => plan.get(two.key) ?? 0)).toEqual([1, 0, 0, 0]);
+      expect((await counts())[0]).toBe(3);
+      import { roomWrite } from '../../shared/billing/parts/plan-room.ts';
     });
 
     test('an open entry stays in its part, and its close comes back to it', async () => {

@@ -1,6 +1,7 @@
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import { MemoryQuotaStore, nameOf } from '../support/memory-quota-store.ts';
 import { openDynamoStore } from './quota-store-dynamo.ts';
+import { quotaOldContract } from './quota-store-old.ts';
 import { quotaPartsContract } from './quota-store-parts.ts';
 import { quotaStoreContract } from './quota-store.ts';
 
@@ -15,7 +16,7 @@ const openMemoryStore = async () => {
   };
 };
 
-for (const contract of [quotaStoreContract, quotaPartsContract]) {
+for (const contract of [quotaStoreContract, quotaPartsContract, quotaOldContract]) {
   contract('in memory', openMemoryStore);
   contract('on DynamoDB', openDynamoStore);
 }

@@ -37,6 +37,17 @@ describe('functions', () => {
     expect(only('AWS::Logs::LogGroup', `Functions${name}Logs`)).toMatchObject({ RetentionInDays: 30 });
   });
 
+  test('that answer calls are updated after those that read what they write', () => {
+    const functions = resourcesOf(template, 'AWS::Lambda::Function');
+    const idOf = (name: string): string | undefined =>
+      functions.find(([id]) => id.startsWith(`Functions${name}Function`))?.[0];
+    const readers = ['ledger', 'sweeper', 'grants', 'catalog'].map(idOf);
+    for (const name of ['chat', 'responses']) {
+      const [, resource] = functions.find(([id]) => id === idOf(name)) ?? [];
+      expect(resource?.DependsOn).toEqual(expect.arrayContaining(readers));
+    }
+  });
+
   test('reserve no concurrency: a new account has none to spare', () => {
     for (const [, resource] of resourcesOf(template, 'AWS::Lambda::Function')) {
       expect(resource.Properties).not.toHaveProperty('ReservedConcurrentExecutions');

@@ -8,6 +8,7 @@ import { functionNames } from '../../infra/stack/constructs/function-description
 export interface Resource {
   Type: string;
   Properties: Record<string, unknown>;
+  DependsOn?: string[];
   DeletionPolicy?: string;
   UpdateReplacePolicy?: string;
 }

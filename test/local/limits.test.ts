@@ -24,7 +24,7 @@ beforeAll(async () => {
       ['channels', { ...channel, id: 'limits', models: ['metered'] }],
       ['channels', { ...channel, id: 'strict', models: ['strict'] }],
       ['charges', { id: 10, type: 'token-billing', models: ['metered', 'strict'], input: 0.1, output: 0.2 }],
-      ['settings', { name: 'limits', value: { request_seconds: 4 } }],
+      ['settings', { name: 'limits', value: { request_seconds: 8 } }],
       ...rowsOfAccount('crashed', 100, { max_concurrency: 1 }),
       ...rowsOfAccount('budgeted', 100, { budget: { amount: budget, period: 'day' } }),
       ...rowsOfAccount('key-rpm', 100, { rpm: callsAMinute }),

@@ -3,6 +3,7 @@ import { wholeOf } from '../../shared/billing/parts/whole.ts';
 import { emptyQuota, type CloseKind, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import type {
   CloseWrite,
+  DropCountsWrite,
   FreePlacesWrite,
   PartOfAccount,
   RenewWrite,
@@ -13,10 +14,12 @@ import type { LateCharge, QuotaStore, WriteReply } from '../../shared/relay/port
 import { afterChange, afterLateCharge, mayChange } from './parts-rules.ts';
 import {
   afterClose,
+  afterDropCounts,
   afterFreePlaces,
   afterRenew,
   afterReserve,
   mayClose,
+  mayDropCounts,
   mayFreePlaces,
   mayRenew,
   mayReserve,
@@ -75,6 +78,11 @@ export class MemoryQuotaStore implements QuotaStore {
   async freePlaces(write: FreePlacesWrite): ReturnType<QuotaStore['freePlaces']> {
     this.calls.push('freePlaces');
     return this.#write(write, mayFreePlaces, afterFreePlaces);
+  }
+
+  async dropCounts(write: DropCountsWrite): ReturnType<QuotaStore['dropCounts']> {
+    this.calls.push('dropCounts');
+    return this.#write(write, mayDropCounts, afterDropCounts);
   }
 
   async create(account: string): Promise<void> {

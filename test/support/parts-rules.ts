@@ -1,6 +1,6 @@
 /** What transactions over parts of an account do to each part, in plain code. */
 import type { PartChange, PartsWrite } from '../../shared/billing/parts/parts-write.ts';
-import { emptyQuota, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { accountRate, emptyQuota, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import type { LateCharge } from '../../shared/relay/ports/stores/quota-store.ts';
 import { copy } from './quota-rules.ts';
 
@@ -8,6 +8,11 @@ import { copy } from './quota-rules.ts';
 export function mayChange(item: QuotaItem | undefined, change: PartChange): boolean {
   const { seenParts, moved, plan, settledBefore } = change;
   if (!item || seenParts === undefined) return item === undefined && seenParts === undefined;
+  const { minute } = change;
+  const counts = item.rate.get(accountRate);
+  if (minute && (counts?.minute !== minute.seen?.minute || counts?.count !== minute.seen?.count))
+    return false;
+  if (minute && (counts?.tokens ?? 0) !== (minute.seen?.tokens ?? 0)) return false;
   if (item.parts !== seenParts || (moved < 0n && item.available < -moved)) return false;
   const slotsFit = [...plan].every(([key, { countedMax }]) => (item.plan.get(key) ?? 0) <= countedMax);
   if (!slotsFit || settledBefore === undefined) return slotsFit;
@@ -21,6 +26,7 @@ export function afterChange(item: QuotaItem | undefined, change: PartChange, wri
   next.moved += change.moved;
   next.parts = write.parts ?? next.parts;
   if (change.part === 0) next.made = write.made ?? next.made;
+  if (change.minute) next.rate.set(accountRate, change.minute.counted);
   for (const [key, { calls }] of change.plan)
     if (calls !== 0) next.plan.set(key, (next.plan.get(key) ?? 0) + calls);
   return next;

@@ -6,6 +6,7 @@ import { accountRate, type QuotaItem, type RateCount } from '../../shared/billin
 import {
   refundOf,
   type CloseWrite,
+  type DropCountsWrite,
   type FreePlacesWrite,
   type RateWrite,
   type RenewWrite,
@@ -88,6 +89,17 @@ export const mayFreePlaces = (item: QuotaItem, { lapsed }: FreePlacesWrite): boo
 export function afterFreePlaces(item: QuotaItem, { key, lapsed }: FreePlacesWrite): QuotaItem {
   const next = copy(item);
   dropPlaces(next, key, [...lapsed.keys()]);
+  return next;
+}
+
+export const mayDropCounts = (item: QuotaItem, { minutes, idle }: DropCountsWrite): boolean =>
+  [...minutes].every(([key, minute]) => item.rate.get(key)?.minute === minute) &&
+  idle.every((key) => item.busy.get(key) === 0);
+
+export function afterDropCounts(item: QuotaItem, { minutes, idle }: DropCountsWrite): QuotaItem {
+  const next = copy(item);
+  for (const key of minutes.keys()) next.rate.delete(key);
+  for (const key of idle) next.busy.delete(key);
   return next;
 }
 

@@ -46,6 +46,10 @@ export class RelayFunctions extends Construct {
         }),
       ]),
     );
+    // Rows and balances are read in new forms before they are written in them.
+    for (const writer of ['chat', 'responses'] as const)
+      for (const reader of ['ledger', 'sweeper', 'grants', 'catalog'] as const)
+        this.get(writer).node.addDependency(this.get(reader));
   }
 
   /** Returns a function by name; every described function exists. */

@@ -1,6 +1,7 @@
 import { largestFirst, smaller, type NanoYuan } from '../amount.ts';
-import type { QuotaItem } from '../quota-item.ts';
+import { accountRate, type QuotaItem } from '../quota-item.ts';
 import type { PartChange, PartsWrite } from './parts-write.ts';
+import { wholeOf } from './whole.ts';
 
 const giversMax = 20;
 const noCalls: PartChange['plan'] = new Map();
@@ -49,6 +50,9 @@ export function joinWrite(images: readonly QuotaItem[]): PartsWrite | undefined 
   });
   const sum = others.reduce((all, { available }) => all + available, 0n);
   const plan = new Map([...received].map(([key, calls]) => [key, { calls, countedMax: Infinity }]));
-  changes.unshift({ part: 0, seenParts: first.parts, moved: sum, plan });
+  const seen = first.rate.get(accountRate);
+  const counted = wholeOf([first, ...others]).rate.get(accountRate);
+  const minute = counted && counted !== seen ? { seen, counted } : undefined;
+  changes.unshift({ part: 0, seenParts: first.parts, moved: sum, plan, minute });
   return { account: first.account, parts: 1, made: first.made, changes };
 }

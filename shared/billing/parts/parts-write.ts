@@ -1,4 +1,5 @@
 import type { NanoYuan } from '../amount.ts';
+import type { RateCount } from '../quota-item.ts';
 
 /**
  * One transaction over parts of an account. Money and counted plan calls change their part; their sums over the
@@ -22,6 +23,8 @@ export interface PartChange {
   moved: NanoYuan;
   /** Plan calls counted here from now on, by slot; negative: no more. */
   plan: ReadonlyMap<string, MovedCalls>;
+  /** What the part counts of the account's minute from now on; refused unless it still counts what was seen. */
+  minute?: { seen: RateCount | undefined; counted: RateCount } | undefined;
   /** Refused unless nothing is open and nothing was closed since: so many closes were counted then. */
   settledBefore?: number | undefined;
 }

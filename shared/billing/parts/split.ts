@@ -1,7 +1,8 @@
-import type { QuotaItem } from '../quota-item.ts';
+import { accountRate, type QuotaItem, type RateCount } from '../quota-item.ts';
 import { requestTimeMs } from '../../wire/request-id.ts';
 import type { MovedCalls, PartChange, PartsWrite } from './parts-write.ts';
 import { shareOf } from './shares.ts';
+import { wholeOf } from './whole.ts';
 
 const partsMax = 64;
 /** More entries than this in one part cost a second unit of every write. */
@@ -51,14 +52,30 @@ export function splitWrite(
   const available = images.reduce((sum, item) => sum + item.available, 0n);
   const share = available / BigInt(to);
   const plans = sharedPlans(images, to, limits);
+  const minutes = sharedMinute(images, to);
   const changes = Array.from({ length: to }, (_, part): PartChange => {
     const item = byPart.get(part);
     const rest = part === 0 ? available - share * BigInt(to) : 0n;
     // An account in debt has nothing to share out.
     const moved = available > 0n ? share + rest - (item?.available ?? 0n) : 0n;
-    return { part, seenParts: item?.parts, moved, plan: plans(part) };
+    const counted = part < first.parts ? undefined : minutes(part);
+    const minute = counted && { seen: item?.rate.get(accountRate), counted };
+    return { part, seenParts: item?.parts, moved, plan: plans(part), minute };
   });
   return { account: first.account, parts: to, made: Math.max(first.made, to), changes };
+}
+
+/**
+ * Parts that calls did not use start with their share of what the others counted in this minute, which keep their
+ * counts: so a split admits no more than the account's limits, and may admit less until the minute ends.
+ */
+function sharedMinute(images: readonly QuotaItem[], to: number): (part: number) => RateCount | undefined {
+  const [first, ...others] = images.filter(({ part, parts }) => part < parts);
+  const sum = first && wholeOf([first, ...others]).rate.get(accountRate);
+  if (!sum) return () => undefined;
+  const { minute, count, tokens = 0 } = sum;
+  const share = (whole: number, part: number): number => shareOf(whole, to, part - first.parts);
+  return (part) => ({ minute, count: share(count, part), tokens: share(tokens, part) });
 }
 
 /** Counts are moved relatively, so calls that are counted meanwhile stay counted. */

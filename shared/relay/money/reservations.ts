@@ -2,7 +2,7 @@
  * Reserves money for a call, then closes the reservation exactly once. No upstream may be called before the
  * reserve is written.
  */
-import type { CloseRecord } from '../../billing/quota-item.ts';
+import { accountRate, type CloseRecord } from '../../billing/quota-item.ts';
 import type { CloseWrite } from '../../billing/quota-writes.ts';
 import { StoreBusy } from '../ports/stores/store-errors.ts';
 import type { WriteReply } from '../ports/stores/quota-store.ts';
@@ -101,7 +101,7 @@ export class Reservations {
       return;
     }
     await this.#guard(reservation);
-    await this.#joinIfQuiet(reservation);
+    await this.#tidy(reservation);
     await reservation.besides;
   }
 
@@ -116,12 +116,17 @@ export class Reservations {
     return work.catch((error: unknown) => this.#ports.log.fault(need.id, error));
   }
 
-  /** A call that was alone in its part may have been the only one. */
-  async #joinIfQuiet({ id, item }: Reservation): Promise<void> {
-    if (!item || item.parts === 1 || item.open.size > 1 || this.#ports.random.next() >= 0.25) return;
+  /** A call that was alone in its part may have been the only one. Versions before parts counted keys in the item. */
+  async #tidy({ id, item }: Reservation): Promise<void> {
+    if (!item) return;
+    const { parts, open, busy, rate } = item;
+    const isQuiet = parts > 1 && open.size <= 1 && this.#ports.random.next() < 0.25;
+    const hasOld = busy.size > 0 || rate.size > (rate.has(accountRate) ? 1 : 0);
+    if (!isQuiet && !hasOld) return;
     try {
-      const { join } = await import('./resize.ts');
-      await join(this.#ports, item);
+      const { dropCounts, join } = await import('./resize.ts');
+      if (hasOld) await dropCounts(this.#ports, item);
+      if (isQuiet) await join(this.#ports, item);
     } catch (error) {
       this.#ports.log.fault(id, error);
     }

@@ -1,6 +1,6 @@
 /** The refusals of a reserve, and the headers of a key's rate limit. */
 import { formatYuan, larger } from '../../billing/amount.ts';
-import { reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
+import type { QuotaItem } from '../../billing/quota-item.ts';
 import { needOn } from '../../billing/parts/shares.ts';
 import {
   isForMoney,
@@ -126,12 +126,12 @@ function reservedRefusal({
 
 /**
  * Others took each time what this call was to have. `item`: what the last try was made on. Money that they hold comes
- * back, so that is what the caller gets.
+ * back, so that is what the caller is answered.
  */
 export function contended(tries: ReserveUnderWay, item: QuotaItem): Refusal {
   const { request, whole = item } = tries;
   const short = planReserve(needOn(tries.roomyNeed(item), item), { ...item, available: -1n });
-  if ((item.parts > 1 || reservedOf(item) > 0n) && isRefusal(short) && isForMoney(short))
+  if (isRefusal(short) && isForMoney(short))
     return request.refused({ reason: 'reserved', available: whole.available, need: short.need }, whole);
   return refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
     headers: { 'retry-after': '1' },

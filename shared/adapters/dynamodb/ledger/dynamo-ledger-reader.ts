@@ -1,7 +1,13 @@
 /** Reads accounts' items, ledger rows and grants for operators: consistent reads, exact numbers. */
 import type { WrittenGrant } from '../../../billing/grant.ts';
 import type { LedgerReader, LedgerSelection, Reading } from '../../../operate/ledger-reader.ts';
-import { GetItemCommand, QueryCommand, paginateQuery, paginateScan } from '@aws-sdk/client-dynamodb';
+import {
+  GetItemCommand,
+  QueryCommand,
+  paginateQuery,
+  paginateScan,
+  type AttributeValue,
+} from '@aws-sdk/client-dynamodb';
 import { dynamoDailyReader } from './dynamo-daily-reader.ts';
 import { pages, reading } from './table-pages.ts';
 import { ledgerRowOf } from '../ledger-attributes.ts';
@@ -46,14 +52,9 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
       explained(
         readWhole({ client, ...at('quotas') }, account).then((row) => row && { row }, unreadable(account)),
       ),
-    async *ledgerAccounts() {
-      // An index has no consistent reads, but its entries are a tenth of the rows.
-      for await (const page of pages(
-        paginateScan({ client }, { ...at('ledger'), IndexName: 'by_id' }),
-        explained,
-      ))
-        yield page.map((item) => item['account']?.S ?? '');
-    },
+    // An index has no consistent reads, but its entries are a tenth of the rows.
+    ledgerAccounts: () =>
+      accountsIn(pages(paginateScan({ client }, { ...at('ledger'), IndexName: 'by_id' }), explained)),
     ...daily,
     async *accounts() {
       for await (const page of scan('quotas')) {
@@ -67,17 +68,7 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
           yield page.map((item) => reading(item, rowName(item), ledgerRowOf)).filter(inTime(selection));
     },
     async request(id) {
-      const found = await explained(
-        client.send(
-          new QueryCommand({
-            ...at('ledger'),
-            IndexName: 'by_id',
-            KeyConditionExpression: 'id = :id',
-            ExpressionAttributeValues: { ':id': textAttribute(id) },
-          }),
-        ),
-      );
-      const account = found.Items?.[0]?.['account'];
+      const account = await accountOf(store, at('ledger').TableName, id);
       const item = account && (await get('ledger', { account, id: textAttribute(id) }));
       return item && reading(item, rowName(item), ledgerRowOf);
     },
@@ -91,6 +82,10 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
   };
 }
 
+async function* accountsIn(rows: AsyncIterable<Attributes[]>): AsyncIterable<string[]> {
+  for await (const page of rows) yield page.map((item) => item['account']?.S ?? '');
+}
+
 /** An item that cannot be read is said, any other error is thrown. */
 const unreadable =
   (account: string) =>
@@ -98,6 +93,22 @@ const unreadable =
     if (!(error instanceof Error && error.message.startsWith('quotas: '))) throw error;
     return { key: account, problem: error.message };
   };
+
+/** The account of a request's row. */
+async function accountOf(
+  { client, explained }: Store,
+  TableName: string,
+  id: string,
+): Promise<AttributeValue | undefined> {
+  const query = new QueryCommand({
+    TableName,
+    IndexName: 'by_id',
+    KeyConditionExpression: 'id = :id',
+    ExpressionAttributeValues: { ':id': textAttribute(id) },
+  });
+  const { Items } = await explained(client.send(query));
+  return Items?.[0]?.['account'];
+}
 
 function ledgerSources(
   { account, fromMs, toMs }: LedgerSelection,

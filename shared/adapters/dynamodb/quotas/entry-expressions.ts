@@ -1,5 +1,10 @@
-/** The writes on one entry that few calls make, as DynamoDB expressions. Loaded by the first call that makes one. */
-import type { FreePlacesWrite, RenewWrite, TombstoneWrite } from '../../../billing/quota-writes.ts';
+/** The writes on one item that few calls make, as DynamoDB expressions. Loaded by the first call that makes one. */
+import type {
+  DropCountsWrite,
+  FreePlacesWrite,
+  RenewWrite,
+  TombstoneWrite,
+} from '../../../billing/quota-writes.ts';
 import { entryAttribute, numberAttribute, placesName, untilIndex } from './quota-attributes.ts';
 import { Clauses, hasItem, isNotOpen, isOpenAs, isOpenUntil, type Expression } from './quota-expressions.ts';
 
@@ -23,5 +28,20 @@ export function freePlacesExpression({ key, lapsed }: FreePlacesWrite): Expressi
   for (const [id, until] of lapsed)
     c.conditions.push(until === undefined ? isNotOpen(c, id) : isOpenUntil(c, id, until));
   c.take.push(`${c.path(placesName(key))} ${c.value('ids', { SS: [...lapsed.keys()] })}`);
+  return c.expression();
+}
+
+export function dropCountsExpression({ minutes, idle }: DropCountsWrite): Expression {
+  const c = new Clauses();
+  const drop = (condition: string, path: string): void => {
+    c.conditions.push(condition);
+    c.remove.push(path);
+  };
+  for (const [key, minute] of minutes) {
+    const seen = c.value(`minute ${minute}`, numberAttribute(minute));
+    drop(`${c.path('rate', key, 'minute')} = ${seen}`, c.path('rate', key));
+  }
+  for (const key of idle)
+    drop(`${c.path('busy', key)} = ${c.value('zero', numberAttribute(0))}`, c.path('busy', key));
   return c.expression();
 }

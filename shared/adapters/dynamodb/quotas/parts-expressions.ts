@@ -1,7 +1,8 @@
 /** The changes of a transaction over parts of an account, as DynamoDB expressions. */
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { CloseRow } from '../../../billing/ledger-row.ts';
 import type { PartChange, PartsWrite } from '../../../billing/parts/parts-write.ts';
-import type { CloseRecord } from '../../../billing/quota-item.ts';
+import { accountRate, type CloseRecord, type RateCount } from '../../../billing/quota-item.ts';
 import type { Attributes } from '../attributes.ts';
 import { closeRecordAttribute, emptyAttributes, numberAttribute } from './quota-attributes.ts';
 import { Clauses, hasParts, type Expression } from './quota-expressions.ts';
@@ -11,7 +12,7 @@ type Change = Omit<Expression, 'ReturnValues'>;
 /** A part that is created has its share at once. */
 export function createdPart(
   { account, parts = 1 }: PartsWrite,
-  { part, moved, plan }: PartChange,
+  { part, moved, plan, minute }: PartChange,
 ): Attributes {
   const counts = [...plan].flatMap(([key, { calls }]) =>
     calls === 0 ? [] : [[key, numberAttribute(calls)] as const],
@@ -22,6 +23,7 @@ export function createdPart(
     moved: numberAttribute(moved),
     parts: numberAttribute(parts),
     plan: { M: Object.fromEntries(counts) },
+    rate: { M: minute ? { [accountRate]: minuteAttribute(minute.counted) } : {} },
   };
 }
 
@@ -50,6 +52,7 @@ export function changeExpression({ parts, made }: PartsWrite, change: PartChange
     const max = c.value(`max ${key}`, numberAttribute(countedMax));
     c.conditions.push(`(${count} <= ${max} OR attribute_not_exists(${count}))`);
   }
+  if (change.minute) setMinute(c, change.minute);
   if (settledBefore !== undefined)
     c.conditions.push(
       `${c.path('settled')} = ${c.value('settled', numberAttribute(settledBefore))}`,
@@ -59,6 +62,19 @@ export function changeExpression({ parts, made }: PartsWrite, change: PartChange
     );
   return c.expression();
 }
+
+function setMinute(c: Clauses, { seen, counted }: NonNullable<PartChange['minute']>): void {
+  const path = c.path('rate', accountRate);
+  c.conditions.push(
+    seen ? `${path} = ${c.value('seen', minuteAttribute(seen))}` : `attribute_not_exists(${path})`,
+  );
+  c.set.push(`${path} = ${c.value('counted', minuteAttribute(counted))}`);
+}
+
+/** As a reserve writes it. */
+const minuteAttribute = ({ minute, count, tokens = 0 }: RateCount): AttributeValue => ({
+  M: { minute: numberAttribute(minute), count: numberAttribute(count), tokens: numberAttribute(tokens) },
+});
 
 /** The amounts of a charge that came too late. */
 export function lateExpression(difference: bigint, row: CloseRow): Change {

@@ -5,6 +5,7 @@
  */
 import type {
   CloseWrite,
+  DropCountsWrite,
   FreePlacesWrite,
   PartOfAccount,
   RenewWrite,
@@ -37,6 +38,7 @@ export interface QuotaStore {
   tombstone(write: TombstoneWrite): Promise<WriteReply>;
   renew(write: RenewWrite): Promise<WriteReply>;
   freePlaces(write: FreePlacesWrite): Promise<WriteReply>;
+  dropCounts(write: DropCountsWrite): Promise<WriteReply>;
   /** Puts an empty item if the account has none. */
   create(account: string): Promise<void>;
   /**

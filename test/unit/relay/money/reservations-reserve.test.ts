@@ -115,7 +115,7 @@ describe('a reserve', () => {
     await rig.reserve({ accountConcurrency: 3 });
   });
 
-  it('gives up after 4 tries that others got in the way of, with 503 and nothing reserved', async () => {
+  it('gives up after 4 tries for money that others got in the way of: they hold it, and nothing is reserved', async () => {
     const rig = funded(0n);
     const { reserve } = rig.store;
     // Each refusal shows enough money, and each try meets none: others come and go in between.
@@ -123,13 +123,26 @@ describe('a reserve', () => {
       const reply = await reserve(write);
       return reply.done || !reply.item ? reply : { done: false, item: { ...reply.item, available: 10n } };
     };
-    await expect(rig.reserve()).rejects.toMatchObject({
+    await expect(rig.reserve()).rejects.toMatchObject({ message: 'refused: reserved' });
+    expect(rig.store.sent).toEqual(['reserve', 'reserve', 'reserve', 'reserve']);
+    expect(rig.item?.open.size).toBe(0);
+  });
+
+  it('gives up after 4 tries for a call of a plan that others got in the way of, with 503', async () => {
+    const rig = funded(0n);
+    const { reserve } = rig.store;
+    const slots = [slot('a', 1)];
+    await rig.reserve({ slots });
+    rig.store.reserve = async (write) => {
+      const reply = await reserve(write);
+      return reply.done || !reply.item ? reply : { done: false, item: { ...reply.item, plan: new Map() } };
+    };
+    await expect(rig.reserve({ slots })).rejects.toMatchObject({
       status: 503,
       reason: 'reserve_contended',
       headers: { 'retry-after': '1' },
     });
-    expect(rig.store.sent).toEqual(['reserve', 'reserve', 'reserve', 'reserve']);
-    expect(rig.item?.open.size).toBe(0);
+    expect(rig.item?.open.size).toBe(1);
   });
 
   it('whose money running calls got in each of its 4 tries says so: it is not the account that is unavailable', async () => {
