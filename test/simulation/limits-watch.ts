@@ -55,10 +55,10 @@ export class LimitsWatch {
     const hasPlace = open.filter(
       ([call, { key: ofKey }]) => ofKey === asked.key && !this.#placeless.has(call),
     );
-    const is = (what: string, found: number, most: number | undefined): void =>
-      hold(found <= (most ?? Infinity) * times, `${id} is number ${found} of ${most} ${what}`);
-    is(`running calls of the key ${asked.key}`, hasPlace.length, key?.max_concurrency);
-    is(`running calls of ${account}`, open.length, customer.account.concurrency);
+    const is = (what: string, found: number, most = Infinity): void =>
+      hold(found <= most, `${id} is number ${found} of ${most} ${what}`);
+    is(`running calls of the key ${asked.key}`, hasPlace.length, (key?.max_concurrency ?? Infinity) * times);
+    is(`running calls of ${account}`, open.length, (customer.account.concurrency ?? Infinity) * times);
     const minute = Math.floor(asked.startedMs / 60_000);
     is(`calls of the key ${asked.key} in a minute`, this.#count(`${asked.key} ${minute}`), key?.rpm);
     if (rate)
