@@ -302,7 +302,7 @@ it('a call whose answer cannot even begin gives its reservation and its Idempote
     },
   });
   const rig = new BillingRig({ endpoint: { ...chatEndpoint, read } }).granted(yuan);
-  const answer = await rig.call(undefined, {
+  const answer = await rig.call(small, {
     headers: { authorization: `Bearer ${demoKey}`, 'idempotency-key': 'k' },
   });
   expect(answer.status).toBe(500);
