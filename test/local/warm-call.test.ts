@@ -33,7 +33,7 @@ const asked = (): string[] =>
   stack.store.calls
     .map(({ action, table }) => `${action} ${table}`)
     .filter((call) => /^(GetItem|BatchGetItem|UpdateItem|PutItem|TransactWriteItems) /.test(call))
-    .filter((call) => !/relay-(ledger|grants)$|^TransactWriteItems/.test(call));
+    .filter((call) => !/relay-(ledger|grants|daily)$|^TransactWriteItems/.test(call));
 
 /** The calls of one request to the store: of the first that finds key and configuration warm. */
 async function callsOf(model: string): Promise<string[]> {
