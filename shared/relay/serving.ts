@@ -2,9 +2,9 @@
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import { refusalLine } from './answer/log-line.ts';
 import type { ChatCall } from './call/chat-call.ts';
-import { capableChannels } from './call/capable-channels.ts';
+import { capableOf } from './call/capable-channels.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
-import { servingChannels } from './call/serving-channels.ts';
+import { ServingChannels } from './call/serving-channels.ts';
 import type { Handle, RelayRequest } from './http/http.ts';
 import { asRefusal, refusalResponse } from './http/refusal.ts';
 import { Reservations } from './money/reservations.ts';
@@ -17,6 +17,7 @@ const hostReserveMs = 5_000;
 /** Returns a handle that never rejects: every error becomes a response and a log line. */
 export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
   const reservations = new Reservations(ports);
+  const channels = new ServingChannels();
   return async (request) => {
     const startedMs = ports.clock.now();
     let caller: Caller | undefined;
@@ -26,8 +27,8 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
       caller = await admitCaller(ports, endpoint, request);
       asked = readCall(endpoint, request, caller);
       const { request: wanted } = asked.read.call;
-      const serving = servingChannels(caller.snapshot, asked.model.base, startedMs);
-      const channels = capableChannels(serving, { model: asked.model.base, request: wanted });
+      const serving = channels.of(caller.snapshot, asked.model.base, startedMs);
+      const capable = capableOf(serving, { model: asked.model.base, request: wanted });
       const untilMs = deadlineOf(caller, request, startedMs);
       deadline = new Deadline(ports.clock, untilMs);
       const call: ChatCall = Object.freeze({
@@ -42,7 +43,8 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
         states: Object.freeze(new Map()),
         stateDropped: false,
         model: Object.freeze(asked.model),
-        channels: Object.freeze(channels),
+        channels: capable.channels,
+        candidates: capable.candidates,
         startedMs,
         outputTokensAsked: asked.read.outputTokensMax,
         droppedTools: asked.read.droppedTools,
