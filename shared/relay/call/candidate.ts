@@ -11,6 +11,6 @@ export interface Candidate {
   readonly model: string;
   /** The channel's weight divided evenly over its secrets. */
   readonly share: number;
-  /** Of the id, 53 bits. */
+  /** Of id and model, 53 bits. */
   readonly hash: number;
 }

@@ -15,7 +15,7 @@ import { hasContent } from '../../wire/chunk-content.ts';
 import type { Candidate } from '../call/candidate.ts';
 import { orderCandidates, type Rank } from './candidate-order.ts';
 import { isOrigin, newestOrigin } from './candidate-states.ts';
-import { shareOfDraw } from './conversation-rank.ts';
+import { scoreOf } from './conversation-rank.ts';
 import { AskAgain, usual, type LimitRefusal, type Variant } from './variant.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
@@ -129,13 +129,13 @@ export class Dispatch implements DispatchedCall {
 
   async #ordered(): Promise<CandidateOrder> {
     const call = this.#call.model.web ? await this.#searched() : this.#call;
-    const { health, clock, random } = this.#ports;
+    const { health, clock } = this.#ports;
     const origin = newestOrigin(call);
     const isFirst = origin && ((candidate: Candidate) => isOrigin(candidate, origin));
     const { ranks, soonestMs } = orderCandidates(call.candidates, {
       health,
       nowMs: clock.now(),
-      score: ({ share }) => shareOfDraw(share, random.next()),
+      score: scoreOf(this.#call),
       isFirst,
     });
     return { call, ranks, soonestMs };
