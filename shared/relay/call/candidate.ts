@@ -11,6 +11,8 @@ export interface Candidate {
   readonly model: string;
   /** The channel's weight divided evenly over its secrets. */
   readonly share: number;
-  /** Of id and model, 53 bits. */
+  /** Of the id, 53 bits. */
   readonly hash: number;
+  /** Of id and model: what ranks it for conversations. */
+  readonly rankHash: number;
 }

@@ -87,6 +87,7 @@ export function candidatesOf(channel: ChannelRow, model: string): Candidate[] {
   const share = channel.weight / secrets.length;
   return secrets.map((secret) => {
     const id = secret === undefined ? channel.id : `${channel.id}|${secret}`;
-    return Object.freeze({ id, channel, secret, model, share, hash: hash53(id, hash53(model)) });
+    const hash = hash53(id);
+    return Object.freeze({ id, channel, secret, model, share, hash, rankHash: hash53(model, hash) });
   });
 }

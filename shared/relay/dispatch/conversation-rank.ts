@@ -15,7 +15,7 @@ export type Score = (candidate: Candidate) => number;
 /** The score by which a call's conversation ranks candidates. `call`: as the client wrote it, without search results. */
 export function scoreOf(call: Pick<ChatCall, 'key' | 'request'>): Score {
   const conversation = conversationHash(call);
-  return ({ share, hash }) => shareOfDraw(share, drawOf(conversation, hash));
+  return ({ share, rankHash }) => shareOfDraw(share, drawOf(conversation, rankHash));
 }
 
 /**
@@ -35,7 +35,7 @@ const highOf = (hash: number): number => hash / 2 ** 32;
 /**
  * What stays the same over all turns of a conversation: the client's own name for it, else how it began. Later turns
  * only append, so a system message after the first turn of the user is not part of it. The model is part of a
- * candidate's hash: the models of an alias each have an order of their own.
+ * candidate's hash, so the models of an alias each have an order of their own.
  */
 export function conversationHash({ key, request }: Pick<ChatCall, 'key' | 'request'>): number {
   const name = request.prompt_cache_key;
