@@ -50,7 +50,7 @@ describe('the candidate of a conversation', () => {
       rows({ id: 'tenth' }, { id: 'rest', weight: 9, secret: ['a', 'b'] }),
       { tenth: 0.1, 'rest|a': 0.45, 'rest|b': 0.45 },
     ],
-  ])('%s: falls to each within 10 %% of its share over 10,000 conversations', (_name, candidates, shares) => {
+  ])('%s: falls to each within a tenth of its share, over 10,000 conversations', (_name, candidates, shares) => {
     const counts = new Map<string, number>();
     for (let i = 0; i < 10_000; i += 1) {
       const id = first(candidates, `conversation ${i}`);
