@@ -53,10 +53,7 @@ export function refusalOfFailures(
     const words =
       "The relay's own account at the upstream of this model does not work at the moment; your key and your balance " +
       'are not the cause. Tell the operator, or use another model.';
-    return refuse('upstream_unavailable', words, {
-      reason: `upstream_account ${causes}`,
-      headers: { 'x-should-retry': 'false' },
-    });
+    return refuse('upstream_unavailable', words, { reason: `upstream_account ${causes}`, headers });
   }
   const failure = others.findLast((one) => !isOfAccount(one));
   if (failure && timeUps.has(failure.kind))
