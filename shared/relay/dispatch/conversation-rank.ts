@@ -44,7 +44,7 @@ export function conversationHash({ key, request }: Pick<ChatCall, 'key' | 'reque
 }
 
 /** The texts of the system and of the first turn of the user. */
-function beginning({ messages }: Pick<ChatRequest, 'messages'>): string[] {
+function beginning({ messages }: ChatRequest): string[] {
   const user = messages.findIndex(({ role }) => role === 'user');
   const before = user < 0 ? messages : messages.slice(0, user);
   const system = before.filter(({ role }) => role === 'system' || role === 'developer');

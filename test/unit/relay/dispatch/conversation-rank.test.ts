@@ -50,16 +50,19 @@ describe('the candidate of a conversation', () => {
       rows({ id: 'tenth' }, { id: 'rest', weight: 9, secret: ['a', 'b'] }),
       { tenth: 0.1, 'rest|a': 0.45, 'rest|b': 0.45 },
     ],
-  ])('%s: falls to each within a tenth of its share, over 10,000 conversations', (_name, candidates, shares) => {
-    const counts = new Map<string, number>();
-    for (let i = 0; i < 10_000; i += 1) {
-      const id = first(candidates, `conversation ${i}`);
-      counts.set(id, (counts.get(id) ?? 0) + 1);
-    }
-    const off = Object.entries(shares).map(([id, share]) => (counts.get(id) ?? 0) / 10_000 / share - 1);
-    expect(Math.max(...off.map(Math.abs))).toBeLessThan(0.1);
-    expect([...counts.keys()].toSorted()).toEqual(Object.keys(shares).toSorted());
-  });
+  ])(
+    '%s: falls to each within a tenth of its share, over 10,000 conversations',
+    (_name, candidates, shares) => {
+      const counts = new Map<string, number>();
+      for (let i = 0; i < 10_000; i += 1) {
+        const id = first(candidates, `conversation ${i}`);
+        counts.set(id, (counts.get(id) ?? 0) + 1);
+      }
+      const off = Object.entries(shares).map(([id, share]) => (counts.get(id) ?? 0) / 10_000 / share - 1);
+      expect(Math.max(...off.map(Math.abs))).toBeLessThan(0.1);
+      expect([...counts.keys()].toSorted()).toEqual(Object.keys(shares).toSorted());
+    },
+  );
 
   it('changes for the conversations of a candidate that goes, and for no others', () => {
     const texts = Array.from({ length: 600 }, (_, i) => `conversation ${i}`);
