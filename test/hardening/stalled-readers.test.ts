@@ -13,7 +13,7 @@ import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
  */
 let upstream: ScriptedUpstream;
 let stack: WatchedStack;
-const usage = { prompt_tokens: 7, completion_tokens: 500_000, total_tokens: 500_007 };
+const usage = { prompt_tokens: 7, completion_tokens: 1_000_000, total_tokens: 1_000_007 };
 
 beforeAll(async () => {
   upstream = await startScriptedUpstream();
@@ -24,7 +24,7 @@ beforeAll(async () => {
     reply.end();
   });
   stack = await startWatchedStack({
-    environmentsMax: 4,
+    environmentsMax: 3,
     rows: [['channels', { id: 'scripted', endpoint: upstream.endpoint, models: ['plain'], state: true }]],
   });
 });
@@ -67,11 +67,6 @@ async function readOn({ socket, bytes }: Reader): Promise<string> {
 
 const sentTo = (id: string) => stack.lines.filter((line) => line.includes(id));
 
-async function wasCut(id: string): Promise<void> {
-  while (!sentTo(id).some((line) => line.includes('answer_cut')))
-    await new Promise((resolve) => setTimeout(resolve, 100));
-}
-
 describe.concurrent('a reader that stalls', { timeout: 120_000 }, () => {
   test('in a stream sees no end: no finish reason, no [DONE], no last chunk; the call is billed', async () => {
     const reader = await stalled({ ...call, stream: true });
@@ -86,15 +81,6 @@ describe.concurrent('a reader that stalls', { timeout: 120_000 }, () => {
     expect(text).toContain('€uro');
     expect(text).not.toMatch(/"finish_reason":"|\[DONE\]|"error"|\r\n0\r\n/);
     expect(sentTo(reader.id).join()).toContain('"why":"stuck"');
-  });
-
-  test('in a JSON answer sees no end either, and the call is closed before', async () => {
-    const reader = await stalled(call);
-    expect(await stack.logged(reader.id)).toMatchObject({ end: 'completed', prompt_tokens: 7 });
-    await wasCut(reader.id);
-    const text = await readOn(reader);
-    expect(text).toContain('€uro');
-    expect(text).not.toMatch(/finish_reason|\r\n0\r\n/);
   });
 
   test('one byte a second is cut off the same way', async () => {
@@ -145,6 +131,6 @@ test('the environments live on, and serve the next calls', async () => {
   const before = stack.chatProcesses();
   const response = await stack.post({ ...call, stream: true });
   expect(await response.text()).toContain('[DONE]');
-  expect(before).toHaveLength(4);
+  expect(before).toHaveLength(3);
   expect(stack.chatProcesses()).toEqual(before);
 });
