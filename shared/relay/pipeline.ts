@@ -4,7 +4,9 @@
  */
 import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
 import type { Renderer } from '../endpoints/renderer.ts';
+import { defaultSettings } from '../config/settings/settings.ts';
 import type { Snapshot } from '../config/snapshot.ts';
+import type { ChatMessage } from '../wire/chat-request.ts';
 import { Answer } from './answer/answer.ts';
 import { admitKey, admitModel, readKey, type AdmittedKey } from './call/access.ts';
 import type { ChatCall } from './call/chat-call.ts';
@@ -59,6 +61,23 @@ export function readCall(endpoint: Endpoint, request: RelayRequest, { key }: Cal
   admitModel(key, model);
   return { body, read, model };
 }
+
+/**
+ * Checks the URLs in a request that has more than text, before anything is reserved: upstreams fetch them. Throws an
+ * InvalidRequest.
+ */
+export async function checkContents({ read }: AskedCall, { snapshot }: Caller): Promise<void> {
+  const { request } = read.call;
+  if (!request.messages.some(hasMoreThanText)) return;
+  const { checkContentUrls, contentsOfChat } = await import('./call/content-urls.ts');
+  const { contentUrls = defaultSettings.contentUrls ?? [] } = snapshot.settings;
+  checkContentUrls(read.contents?.() ?? contentsOfChat(request), contentUrls);
+}
+
+const hasMoreThanText = ({ content, images }: ChatMessage): boolean =>
+  (images ?? undefined) !== undefined ||
+  (typeof content === 'object' &&
+    content?.some((part) => part.type !== 'text' || Object.keys(part).length > 2) === true);
 
 /**
  * Claims the idempotency key, reserves within the limits, and answers. The answer closes claim and

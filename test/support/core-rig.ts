@@ -50,6 +50,8 @@ export interface RigOptions {
   settings?: Partial<Settings>;
   keys?: Record<string, KeyLookup | 'store_down'>;
   configDown?: boolean;
+  /** See ChatCall. */
+  concurrencyGiven?: number;
   /** What the web says; absent: the provider is down. */
   search?: (query: string) => Promise<SearchResult[]>;
   /** What reading a secret ends with. */
@@ -82,6 +84,7 @@ await Promise.all([
   import('../../shared/relay/state/state-recorder.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/call/idempotency-claim.ts'),
+  import('../../shared/relay/call/content-urls.ts'),
   import('../../shared/relay/money/budget-hold.ts'),
   import('../../shared/relay/money/later-tries.ts'),
   import('../../shared/relay/money/elsewhere.ts'),
@@ -210,6 +213,7 @@ export class CoreRig {
       sealer: aesSealer(this.#options.sealKeys ?? [{ number: 1, secret: 'first' }]),
       turnStates: this.turnStates,
       learned: this.learned,
+      concurrencyGiven: this.#options.concurrencyGiven,
       random: { next: () => 0.5 },
       log: {
         request: (entry) => this.logged.push(entry),

@@ -27,6 +27,7 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
   contact: (contact) => ({ contact }),
   page: (page) => ({ page }),
   cors_origins: (corsOrigins) => ({ corsOrigins }),
+  content_urls: (contentUrls) => ({ contentUrls }),
   time_zone: (timeZone) => ({ timeZone }),
   limits: (limits) => ({
     limits: {
@@ -34,6 +35,9 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
       requestSeconds: limits.request_seconds,
       stateDays: limits.state_days,
       countFree: limits.count_free,
+      accountConcurrency: limits.account_concurrency,
+      accountRpm: limits.account_rpm,
+      accountTpm: limits.account_tpm,
     },
   }),
   search: readSearch,

@@ -9,6 +9,11 @@ export interface Settings {
   contact: string;
   page: boolean;
   corsOrigins: string[];
+  /**
+   * How URLs of images and files that upstreams fetch may begin, in lower case. Absent in snapshots of the version before
+   * this one: as in `defaultSettings`.
+   */
+  contentUrls?: string[] | undefined;
   /** The calendar of budgets. Absent in snapshots of the version before this one: UTC. */
   timeZone?: string | undefined;
   limits: {
@@ -17,6 +22,10 @@ export interface Settings {
     stateDays: number;
     /** Free calls are counted in the account, too. Absent in snapshots of the version before this one: true. */
     countFree?: boolean | undefined;
+    /** What an account may have at once and in a minute if its row sets no limit of its own. Absent: see docs/tables.md. */
+    accountConcurrency?: number | undefined;
+    accountRpm?: number | undefined;
+    accountTpm?: number | undefined;
   };
   /** Absent: models named `web-...` answer without a search. */
   search?: SearchSettings;
@@ -73,6 +82,7 @@ export const defaultSettings: Settings = {
   contact: '',
   page: true,
   corsOrigins: [],
+  contentUrls: ['https:', 'data:image/'],
   limits: { defaultOutputTokens: 16_384, requestSeconds: 600, stateDays: 30, countFree: true },
 };
 
