@@ -128,7 +128,7 @@ describe('beside a greedy tenant, on an upstream that takes 60 calls a minute', 
     expect(served(await together(3, () => post('other', 'narrow')))).toBe(3);
   });
 
-  it('it is refused with it where the greedy one has a row that says more', async () => {
+  it('an honest one is refused, too, where the row of the greedy one says more', async () => {
     upstream.script(limitedTo(perMinute));
     const unlimited = await together(100, () => post('unlimited', 'narrow'));
     expect(served(unlimited)).toBeGreaterThan(40);

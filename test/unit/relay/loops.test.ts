@@ -1,6 +1,6 @@
 /** A channel that leads back to the relay, as the pipeline sees it. */
 import { describe, expect, it } from 'vitest';
-import { BillingRig, yuan } from '../../support/billing-rig.ts';
+import { BillingRig, small, yuan } from '../../support/billing-rig.ts';
 import { hello } from '../../support/core-rig.ts';
 
 const own = { baseUrl: 'https://Relay.example/v1', hops: 'aaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbb' };
@@ -15,7 +15,7 @@ describe('a channel that leads back to the relay', () => {
     'is not called where its address %s says so: a named refusal, nothing charged',
     async (endpoint) => {
       const rig = rigOf(endpoint).upstream({ steps: hello });
-      const answer = await rig.call(undefined, own);
+      const answer = await rig.call(small, own);
       expect([answer.status, rig.sent.length]).toEqual([508, 0]);
       expect(errorOf(answer)).toMatchObject({ type: 'upstream_error', code: 'relay_loop', param: null });
       expect(answer.headers).toMatchObject({ 'x-relay-loop': '1', 'x-should-retry': 'false' });
@@ -30,7 +30,7 @@ describe('a channel that leads back to the relay', () => {
       headers: { 'x-relay-loop': '1' },
       steps: ['{"error":{"code":"relay_loop"}}'],
     });
-    const answer = await rig.call(undefined, own);
+    const answer = await rig.call(small, own);
     expect([answer.status, errorOf(answer)]).toEqual([508, expect.objectContaining({ code: 'relay_loop' })]);
     expect(rig.logged.at(-1)).toMatchObject({ reason: 'upstream_loop_508' });
     expect(rig.item).toMatchObject({ available: 100n * yuan, spent: 0n });
@@ -38,7 +38,7 @@ describe('a channel that leads back to the relay', () => {
 
   it('leaves the call to the next channel', async () => {
     const rig = rigOf('https://relay.example/v1', 'https://upstream.test/v1').upstream({ steps: hello });
-    expect((await rig.call(undefined, own)).status).toBe(200);
+    expect((await rig.call(small, own)).status).toBe(200);
     expect(rig.sent.map(({ url }) => url)).toEqual(['https://upstream.test/v1/chat/completions']);
   });
 });
@@ -46,12 +46,12 @@ describe('a channel that leads back to the relay', () => {
 describe('an upstream', () => {
   it('is told which relays the call passed', async () => {
     const rig = rigOf('https://upstream.test/v1').upstream({ steps: hello });
-    await rig.call(undefined, own);
+    await rig.call(small, own);
     expect(rig.sent[0]?.headers).toMatchObject({ 'x-relay-hop': own.hops });
   });
 
   it('on another port of the same host is no loop', async () => {
     const rig = rigOf('https://relay.example:8443/v1').upstream({ steps: hello });
-    expect((await rig.call(undefined, own)).status).toBe(200);
+    expect((await rig.call(small, own)).status).toBe(200);
   });
 });
