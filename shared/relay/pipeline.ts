@@ -4,9 +4,7 @@
  */
 import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
 import type { Renderer } from '../endpoints/renderer.ts';
-import { defaultSettings } from '../config/settings/settings.ts';
 import type { Snapshot } from '../config/snapshot.ts';
-import type { ChatMessage } from '../wire/chat-request.ts';
 import { Answer } from './answer/answer.ts';
 import { admitKey, admitModel, readKey, type AdmittedKey } from './call/access.ts';
 import type { ChatCall } from './call/chat-call.ts';
@@ -70,11 +68,12 @@ export async function checkContents({ read }: AskedCall, { snapshot }: Caller): 
   const { request } = read.call;
   if (!request.messages.some(hasMoreThanText)) return;
   const { checkContentUrls, contentsOfChat } = await import('./call/content-urls.ts');
-  const { contentUrls = defaultSettings.contentUrls ?? [] } = snapshot.settings;
-  checkContentUrls(read.contents?.() ?? contentsOfChat(request), contentUrls);
+  checkContentUrls(read.contents?.() ?? contentsOfChat(request), snapshot.settings);
 }
 
-const hasMoreThanText = ({ content, images }: ChatMessage): boolean =>
+type Message = EndpointRequest['call']['request']['messages'][number];
+
+const hasMoreThanText = ({ content, images }: Message): boolean =>
   (images ?? undefined) !== undefined ||
   (typeof content === 'object' &&
     content?.some((part) => part.type !== 'text' || Object.keys(part).length > 2) === true);

@@ -57,14 +57,14 @@ describe('functions', () => {
   test('that answer calls reserve what reservedConcurrency says, and know it', () => {
     for (const reservedConcurrency of [40, '40']) {
       const functions = resourcesOf(synthesize({ reservedConcurrency }).template, 'AWS::Lambda::Function');
-      const told = functions.flatMap(([id, { Properties }]) => {
+      const reserving = functions.flatMap(([id, { Properties }]) => {
         const { Variables } = Properties.Environment as { Variables: Record<string, unknown> };
         const reserved = Properties['ReservedConcurrentExecutions'];
         const known = Variables['RELAY_CONCURRENCY'];
         const name = id.replace(/^Functions([a-z]+)Function.*$/, '$1');
         return reserved === undefined && known === undefined ? [] : [[name, reserved, known]];
       });
-      expect(told).toEqual([
+      expect(reserving).toEqual([
         ['chat', 40, '40'],
         ['responses', 40, '40'],
       ]);

@@ -84,7 +84,7 @@ describe('a channel that leads back to the relay', () => {
     expect(await money.account('mirrored')).toMatchObject({ available: 100 * nano, spent: 0 });
   });
 
-  it('is not called at all where its address is the relay’s own, which its row is told', async () => {
+  it('is not called at all where its address is the relay’s own, as a mark on its row says', async () => {
     const { documents } = stack.store;
     const TableName = 'relay-channels';
     const Item = { id: 'self', endpoint: `${stack.origin}/v1`, state: true, models: ['self'] };

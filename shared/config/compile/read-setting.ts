@@ -27,8 +27,8 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
   contact: (contact) => ({ contact }),
   page: (page) => ({ page }),
   cors_origins: (corsOrigins) => ({ corsOrigins }),
-  content_urls: (contentUrls) => ({ contentUrls }),
   time_zone: (timeZone) => ({ timeZone }),
+  content_urls: (contentUrls) => ({ contentUrls }),
   limits: (limits) => ({
     limits: {
       defaultOutputTokens: limits.default_output_tokens,

@@ -29,11 +29,11 @@ export const settingValues = {
   contact: z.string('a text'),
   page: flag,
   cors_origins: textList,
+  time_zone: text.check(z.refine(isTimeZone, 'the name of a time zone, such as "Asia/Shanghai"')),
   content_urls: z.array(
     text.check(z.toLowerCase(), z.regex(urlBeginning, wantedBeginning)),
     'a list (or a string set) of beginnings of URLs',
   ),
-  time_zone: text.check(z.refine(isTimeZone, 'the name of a time zone, such as "Asia/Shanghai"')),
   limits: z.strictObject(
     {
       default_output_tokens: z._default(positiveInteger, defaultSettings.limits.defaultOutputTokens),

@@ -9,13 +9,13 @@ export interface Settings {
   contact: string;
   page: boolean;
   corsOrigins: string[];
+  /** The calendar of budgets. Absent in snapshots of the version before this one: UTC. */
+  timeZone?: string | undefined;
   /**
    * How URLs of images and files that upstreams fetch may begin, in lower case. Absent in snapshots of the version before
    * this one: as in `defaultSettings`.
    */
   contentUrls?: string[] | undefined;
-  /** The calendar of budgets. Absent in snapshots of the version before this one: UTC. */
-  timeZone?: string | undefined;
   limits: {
     defaultOutputTokens: number;
     requestSeconds: number;
@@ -82,8 +82,8 @@ export const defaultSettings: Settings = {
   contact: '',
   page: true,
   corsOrigins: [],
-  contentUrls: ['https:', 'data:image/'],
   limits: { defaultOutputTokens: 16_384, requestSeconds: 600, stateDays: 30, countFree: true },
+  contentUrls: ['https:', 'data:image/'],
 };
 
 /** Used without the setting `alerts`. */

@@ -2,6 +2,7 @@
  * Checks the URLs of images, files and the like, which upstreams fetch: a self-hosted upstream must not be led into its
  * own network by a caller. The relay itself never fetches them. Loaded by the first request with more than text.
  */
+import { defaultSettings, type Settings } from '../../config/settings/settings.ts';
 import type { ContentAt } from '../../endpoints/endpoint.ts';
 import { hostProblem } from '../../upstreams/endpoint-rules.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
@@ -38,10 +39,13 @@ export const contentsOfChat = ({ messages }: ChatRequest): ContentAt[] =>
   ]);
 
 /**
- * Throws an InvalidRequest that names the part. `beginnings`: how URLs may begin, in lower case. Data URLs are fetched
- * from nowhere, so those that are no images need not be among them.
+ * Throws an InvalidRequest that names the part. Data URLs are fetched from nowhere, so those that are no images need no
+ * leave of the setting.
  */
-export function checkContentUrls(contents: readonly ContentAt[], beginnings: readonly string[]): void {
+export function checkContentUrls(
+  contents: readonly ContentAt[],
+  { contentUrls: beginnings = defaultSettings.contentUrls ?? [] }: Pick<Settings, 'contentUrls'>,
+): void {
   for (const { param, content } of contents)
     if (typeof content === 'object') check(content, { param, field: '', isImage: false }, beginnings);
 }

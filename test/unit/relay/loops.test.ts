@@ -12,7 +12,7 @@ const errorOf = ({ text }: { text: string }): unknown => (JSON.parse(text) as { 
 
 describe('a channel that leads back to the relay', () => {
   it.each(['https://relay.example/v1', 'https://RELAY.example:443/v1'])(
-    'is not called where its address %s says so: a named refusal, nothing charged',
+    'is not called where its address %s says so',
     async (endpoint) => {
       const rig = rigOf(endpoint).upstream({ steps: hello });
       const answer = await rig.call(small, own);
@@ -44,7 +44,7 @@ describe('a channel that leads back to the relay', () => {
 });
 
 describe('an upstream', () => {
-  it('is told which relays the call passed', async () => {
+  it('is sent which relays the call passed', async () => {
     const rig = rigOf('https://upstream.test/v1').upstream({ steps: hello });
     await rig.call(small, own);
     expect(rig.sent[0]?.headers).toMatchObject({ 'x-relay-hop': own.hops });

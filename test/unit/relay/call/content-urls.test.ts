@@ -9,7 +9,7 @@ const rigOf = (settings: Partial<Settings> = {}): BillingRig =>
   new BillingRig({ settings }).upstream({ steps: hello }).granted(1_000n * yuan);
 
 /** What the relay says of it: `sent`, or the refusal. Nothing is asked of the store for what is refused. */
-async function told(rig: BillingRig, body: object, path = '/v1/chat/completions'): Promise<string> {
+async function outcome(rig: BillingRig, body: object, path = '/v1/chat/completions'): Promise<string> {
   const before = rig.store.sent.length;
   const answer = await rig.call({ model: 'm', ...body }, { path });
   if (answer.status === 200) return `sent ${rig.sent.length}`;
@@ -19,9 +19,9 @@ async function told(rig: BillingRig, body: object, path = '/v1/chat/completions'
   return `${answer.status} ${error.code} ${error.param} ${error.message}`;
 }
 const inChat = (part: object, rig = rigOf()): Promise<string> =>
-  told(rig, { messages: [{ role: 'user', content: [{ type: 'text', text: 'What is it?' }, part] }] });
+  outcome(rig, { messages: [{ role: 'user', content: [{ type: 'text', text: 'What is it?' }, part] }] });
 const inResponses = (item: object, rig = rigOf()): Promise<string> =>
-  told(rig, { input: [{ role: 'user', content: 'hi' }, item] }, '/v1/responses');
+  outcome(rig, { input: [{ role: 'user', content: 'hi' }, item] }, '/v1/responses');
 const image = (url: string): object => ({ type: 'image_url', image_url: { url } });
 
 const pixel = 'data:image/png;base64,iVBORw0KGgo=';
@@ -93,17 +93,17 @@ describe('the URL of an image', () => {
     const output = [{ type: 'input_image', image_url: secret }];
     const call = { type: 'function_call', call_id: 'c', name: 'look', arguments: '{}' };
     const asked = { input: [call, { type: 'function_call_output', call_id: 'c', output }] };
-    const answer = await told(rigOf(), asked, '/v1/responses');
+    const answer = await outcome(rigOf(), asked, '/v1/responses');
     expect(answer).toMatch(/^400 invalid_image_url input\[1\]\.output\[0\]\.image_url '/);
     expect(answer).not.toContain('secret');
     const tool_calls = [{ id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } }];
     const ofTool = { role: 'tool', tool_call_id: 'c', content: [image(secret)] };
-    expect(await told(rigOf(), { messages: [{ role: 'assistant', tool_calls }, ofTool] })).toMatch(
+    expect(await outcome(rigOf(), { messages: [{ role: 'assistant', tool_calls }, ofTool] })).toMatch(
       /^400 invalid_image_url messages\[1\]\.content\[0\]\.image_url\.url '/,
     );
     const ofVendor = { role: 'assistant', content: 'Here.', images: [image(secret)] };
     const next = { role: 'user', content: 'Thanks.' };
-    expect(await told(rigOf(), { messages: [ofVendor, next] })).toMatch(
+    expect(await outcome(rigOf(), { messages: [ofVendor, next] })).toMatch(
       /^400 invalid_image_url messages\[0\]\.images\[0\]\.image_url\.url '/,
     );
     expect(await inChat({ type: 'text', text: 'hi', image_url: { url: secret } })).toMatch(/^400/);
@@ -144,7 +144,7 @@ describe('other parts', () => {
       role: 'user',
       content: [{ type: 'text', text: 'http://10.0.0.1', annotations: [cited] }],
     };
-    expect(await told(rigOf(), { messages: [message] })).toBe('sent 1');
+    expect(await outcome(rigOf(), { messages: [message] })).toBe('sent 1');
   });
 });
 
