@@ -26,7 +26,7 @@ const words = new Set([
   'citations',
 ]);
 /** A text that a lenient client of URLs would take for one, in a field of any name. */
-const urlLike = /^[\0-\x20]*(?:[a-z][a-z0-9+.-]*:\/\/|(?:https?|ftp|file|data):)/i;
+const urlLike = /^[\0-\x20]*(?:[a-z][a-z0-9+.-]{0,40}:\/\/|(?:https?|ftp|file|data):)/i;
 /** No blanks, control characters and backslashes, which parsers of URLs treat in different ways, and a host. */
 const plainHttpUrl = /^https?:\/\/[^\s\\/?#\0-\x20\x7f][^\s\\\0-\x20\x7f]*$/i;
 
