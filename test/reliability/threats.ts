@@ -24,7 +24,7 @@ export const threatRemovals: readonly Removal[] = [
     find: '      await checkContents(asked, caller);\n',
     replace: '',
     test: 'test/unit/relay/call/content-urls.test.ts',
-    name: 'may not be %s',
+    name: 'is checked wherever it stands, and never quoted',
   },
   {
     rows: ['S19'],
@@ -32,7 +32,7 @@ export const threatRemovals: readonly Removal[] = [
     find: ' ?? accountConcurrency ?? half',
     replace: '',
     test: 'test/unit/relay/limits.test.ts',
-    name: 'has calls at once: %s',
+    name: 'has free calls counted among them, but not with count_free off',
   },
   {
     rows: ['S27'],
@@ -56,6 +56,6 @@ export const threatRemovals: readonly Removal[] = [
     find: 'host === entry.host',
     replace: 'host === undefined',
     test: 'test/unit/relay/loops.test.ts',
-    name: 'is not called where its address %s says so',
+    name: 'leaves the call to the next channel',
   },
 ];
