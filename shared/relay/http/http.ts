@@ -15,6 +15,8 @@ export interface RelayRequest {
   baseUrl: string;
   /** Reads the JSON body. Throws a Refusal (400, 413). Called only after the key check. */
   json(): unknown;
+  /** The value of the header that tells upstreams which relays the call passed, this one last. Absent: it is not sent. */
+  hops?: string;
   /** The body as it came, of any size, for signatures over its bytes. */
   rawBody(): string | Uint8Array;
   /** When the host will end the invocation, in epoch milliseconds. */
