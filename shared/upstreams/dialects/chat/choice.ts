@@ -1,5 +1,6 @@
 /** One choice of an answer: what it said, whether it is finished, and what of it has to come back. */
 import type { ChatDelta, FinishReason } from '../../../wire/chat-response.ts';
+import { GrowingText, type Kept } from '../../../wire/chunk-content.ts';
 import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import { ErrorInAnswer } from '../../upstream-failure.ts';
@@ -15,9 +16,9 @@ export interface ChoiceReading {
   thinkTags: boolean;
   /** Is asked at the first call. */
   calls: () => ToolCallReading;
-  /** Are called with the length of all that is kept, of images apart. Throw an UpstreamFailure. */
-  keep: (length: number) => void;
-  keepImage: (length: number) => void;
+  /** Of the whole answer. Images are counted apart. */
+  kept: Kept;
+  images: Kept;
 }
 
 export interface Said {
@@ -34,7 +35,7 @@ export class Choice {
   #tools: UpstreamToolCalls | undefined;
   readonly #tags: { split: ThinkTags; mirrored: MirroredReasoning } | undefined;
   #details: DetailBlocks | undefined;
-  #reasoning: { field: 'reasoning_content' | 'reasoning'; text: string } | undefined;
+  #reasoning: { field: 'reasoning_content' | 'reasoning'; text: GrowingText } | undefined;
   #extra: JsonRecord | undefined;
   #textLength = 0;
 
@@ -52,7 +53,6 @@ export class Choice {
     const piece = source['delta'] ?? source['message'];
     const delta = isRecord(piece) ? this.#read(readDelta(piece)) : {};
     const logprobs = readLogprobs(source['logprobs']);
-    if (logprobs !== null) this.#reading.keep(JSON.stringify(logprobs).length);
     this.finish = finishReason(source['finish_reason']) ?? this.finish;
     return Object.keys(delta).length === 0 && logprobs === null ? undefined : { delta, logprobs };
   }
@@ -79,7 +79,7 @@ export class Choice {
 
   get state(): StatePart[] | undefined {
     return statePartsOf({
-      reasoning: this.#reasoning,
+      reasoning: this.#reasoning && { ...this.#reasoning, text: this.#reasoning.text.text },
       details: this.#details?.blocks ?? [],
       extra: this.#stateOfTurn(),
       callExtras: this.#tools?.extras ?? new Map<number, JsonRecord>(),
@@ -132,21 +132,21 @@ export class Choice {
     images,
     extra,
   }: DeltaReading): void {
-    const { keep, keepImage } = this.#reading;
-    keep(content.length + reasoning.length + refusal.length);
-    for (const kept of [details, annotations]) if (kept.length > 0) keep(JSON.stringify(kept).length);
-    if (images.length > 0) keepImage(JSON.stringify(images).length);
-    if (extra) keep(JSON.stringify(extra).length);
+    const { kept } = this.#reading;
+    kept.text(content + reasoning + refusal);
+    if (annotations.length > 0) kept.value(annotations);
+    if (images.length > 0) this.#reading.images.value(images);
+    if (extra) kept.value(extra);
     // State is kept of the first choice: it is the one that a client continues with.
     if (this.index !== 0) return;
     if (details.length > 0) {
-      this.#details ??= new DetailBlocks();
+      this.#details ??= new DetailBlocks(kept);
       this.#details.push(details);
     }
     if (extra) this.#extra = { ...this.#extra, ...extra };
     if (reasoning === '') return;
-    this.#reasoning ??= { field: reasoningField, text: '' };
-    this.#reasoning.text += reasoning;
+    this.#reasoning ??= { field: reasoningField, text: new GrowingText() };
+    this.#reasoning.text.add(reasoning);
   }
 }
 
