@@ -1,5 +1,6 @@
 import type { Machine } from '../stream/machine.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
+import { keptToEnd } from '../wire/chat-request.ts';
 import { Kept } from '../wire/chunk-content.ts';
 import { InvalidRequest } from '../wire/invalid-request.ts';
 import type { ErrorObject } from '../wire/public/error-body.ts';
@@ -22,16 +23,10 @@ export interface Renderer extends Machine<ChatChunk, string, Iterable<string>> {
   failed(error: ErrorObject): string;
 }
 
-/**
- * Bytes of memory for what a renderer keeps to the end of its answer. A function has 256 MB; writing the answer as JSON
- * takes as much again.
- */
-const keptBytesMax = 40 * 1024 * 1024;
-
 /** For one answer that is kept. The caller asked for it, so no upstream is at fault. */
 export const keptForAnswer = (): Kept =>
   new Kept(
-    keptBytesMax,
+    keptToEnd.bytesMax,
     () =>
       new InvalidRequest(
         'answer_too_large',

@@ -31,7 +31,7 @@ export class Kept {
   }
 
   text(text: string): void {
-    this.bytes(bytesPerUnit * text.length);
+    this.bytes(lengthInBytes(text));
   }
 
   value(value: unknown): void {
@@ -44,20 +44,21 @@ export class Kept {
   }
 }
 
-/** Of a text with letters beyond Latin-1. Whether it has one is not looked up. */
-const bytesPerUnit = 2;
 const textBytes = 24;
 const slotBytes = 8;
 const objectBytes = 48;
 
 /** About the memory that a JSON value takes: several times the length of its JSON where its parts are small. */
 export function bytesOf(value: unknown): number {
-  if (typeof value === 'string') return textBytes + bytesPerUnit * value.length;
+  if (typeof value === 'string') return textBytes + lengthInBytes(value);
   if (typeof value !== 'object' || value === null) return Number.isSafeInteger(value) ? 0 : slotBytes;
   let bytes = objectBytes;
   for (const inner of Object.values(value)) bytes += slotBytes + bytesOf(inner);
   return bytes;
 }
+
+const beyondLatin = /[^\u0000-\u00ff]/;
+const lengthInBytes = (text: string): number => (beyondLatin.test(text) ? 2 : 1) * text.length;
 
 /** Pieces that are joined at once. */
 const piecesMax = 1024;

@@ -1,6 +1,6 @@
 /** One choice of an answer: what it said, whether it is finished, and what of it has to come back. */
 import type { ChatDelta, FinishReason } from '../../../wire/chat-response.ts';
-import { GrowingText, type Kept } from '../../../wire/chunk-content.ts';
+import { deltaText, GrowingText, type Kept } from '../../../wire/chunk-content.ts';
 import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import { ErrorInAnswer } from '../../upstream-failure.ts';
@@ -16,9 +16,8 @@ export interface ChoiceReading {
   thinkTags: boolean;
   /** Is asked at the first call. */
   calls: () => ToolCallReading;
-  /** Of the whole answer. Images are counted apart. */
+  /** Of the whole answer. What is only passed on is not counted, but for text, of which no model writes so much. */
   kept: Kept;
-  images: Kept;
 }
 
 export interface Said {
@@ -53,6 +52,8 @@ export class Choice {
     const piece = source['delta'] ?? source['message'];
     const delta = isRecord(piece) ? this.#read(readDelta(piece)) : {};
     const logprobs = readLogprobs(source['logprobs']);
+    // A chunk without text may be the beginning of an answer, which is held until its first content.
+    if (logprobs !== null && deltaText(delta) === '') this.#reading.kept.value(logprobs);
     this.finish = finishReason(source['finish_reason']) ?? this.finish;
     return Object.keys(delta).length === 0 && logprobs === null ? undefined : { delta, logprobs };
   }
@@ -122,28 +123,19 @@ export class Choice {
     return { content: texts.content, reasoning: inField + mirrored.push('tags', texts.reasoning) };
   }
 
-  #keep({
-    content,
-    reasoning,
-    reasoningField,
-    refusal,
-    details,
-    annotations,
-    images,
-    extra,
-  }: DeltaReading): void {
+  #keep({ content, reasoning, reasoningField, refusal, details, extra }: DeltaReading): void {
     const { kept } = this.#reading;
     kept.text(content + reasoning + refusal);
-    if (annotations.length > 0) kept.value(annotations);
-    if (images.length > 0) this.#reading.images.value(images);
-    if (extra) kept.value(extra);
     // State is kept of the first choice: it is the one that a client continues with.
     if (this.index !== 0) return;
     if (details.length > 0) {
       this.#details ??= new DetailBlocks(kept);
       this.#details.push(details);
     }
-    if (extra) this.#extra = { ...this.#extra, ...extra };
+    if (extra) {
+      kept.value(extra);
+      this.#extra = { ...this.#extra, ...extra };
+    }
     if (reasoning === '') return;
     this.#reasoning ??= { field: reasoningField, text: new GrowingText() };
     this.#reasoning.text.add(reasoning);

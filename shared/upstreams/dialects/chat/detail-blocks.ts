@@ -1,5 +1,5 @@
 /** Puts the pieces of OpenRouter's `reasoning_details` together again, so that each block comes back whole. */
-import type { Kept } from '../../../wire/chunk-content.ts';
+import { bytesOf, type Kept } from '../../../wire/chunk-content.ts';
 import type { JsonRecord } from '../../../wire/json-record.ts';
 
 /** The fields of text. Encrypted blocks come whole. */
@@ -17,7 +17,7 @@ export class DetailBlocks {
     for (const piece of pieces) {
       const last = this.blocks.at(-1);
       if (last && continues(last, piece)) {
-        this.#kept.value(newOf(last, piece));
+        this.#kept.bytes(addedBytes(last, piece));
         this.blocks[this.blocks.length - 1] = joined(last, piece);
       } else {
         this.#kept.value(piece);
@@ -35,8 +35,11 @@ const continues = (block: JsonRecord, piece: JsonRecord): boolean =>
   (block['signature'] ?? undefined) === undefined;
 
 /** What a piece adds to its block: texts grow, and what is the same takes no more room. */
-const newOf = (block: JsonRecord, piece: JsonRecord): JsonRecord =>
-  Object.fromEntries(Object.entries(piece).filter(([field, value]) => value !== block[field]));
+function addedBytes(block: JsonRecord, piece: JsonRecord): number {
+  let bytes = 0;
+  for (const [field, value] of Object.entries(piece)) if (value !== block[field]) bytes += bytesOf(value);
+  return bytes;
+}
 
 function joined(block: JsonRecord, piece: JsonRecord): JsonRecord {
   const said = Object.entries(piece).filter(([, value]) => value !== null && value !== undefined);

@@ -15,10 +15,8 @@ import { Choice } from './choice.ts';
 import { errorOfEvent } from './failure.ts';
 import { countsOfEvent } from './usage.ts';
 
-/** 4 M characters of text, which is far more than a model writes. */
-const keptBytesMax = 8 * 1024 * 1024;
-/** Images have a limit of their own: one is longer than most answers. */
-const imageBytesMax = 32 * 1024 * 1024;
+/** Far more than a model writes, in any script. */
+const keptBytesMax = 4 * 1024 * 1024;
 const tooLarge = (): UpstreamFailure => new UpstreamFailure('too_large');
 const choicesMax = 128;
 
@@ -37,7 +35,6 @@ export class ChatReader implements AnswerReader {
   readonly #usage = new UsageCounts();
   #understood = false;
   readonly #kept = new Kept(keptBytesMax, tooLarge);
-  readonly #images = new Kept(imageBytesMax, tooLarge);
 
   constructor(context: ReaderContext) {
     this.#context = context;
@@ -120,7 +117,6 @@ export class ChatReader implements AnswerReader {
         kept,
       }),
       kept,
-      images: this.#images,
     });
     this.#choices.set(index, choice);
     return choice;

@@ -11,14 +11,13 @@ import type { ReaderContext } from '../../dialect.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 import { CallBlock, CallNumbers } from './call-blocks.ts';
 
-/** 4 M characters of text, which is far more than a model writes. */
-const keptBytesMax = 8 * 1024 * 1024;
+/** Far more than a model writes, in any script. */
+const keptBytesMax = 4 * 1024 * 1024;
 const blockBytes = 512;
 const blocksMax = 4096;
 
 interface Block {
   kind: 'text' | 'thinking' | 'redacted_thinking' | 'tool_use' | 'other';
-  upstreamIndex: number | undefined;
   /** The block as it started, with all fields that the vendor wants back. */
   source: JsonRecord;
   text: GrowingText;
@@ -35,6 +34,8 @@ interface Block {
 export class ContentBlocks {
   readonly #numbers: CallNumbers;
   readonly #blocks: Block[] = [];
+  /** The latest of each index. */
+  readonly #byIndex = new Map<number, Block>();
   readonly #kept = new Kept(keptBytesMax, () => new UpstreamFailure('too_large'));
   /** Of the visible text so far. */
   #textLength = 0;
@@ -105,7 +106,6 @@ export class ContentBlocks {
     this.#kept.value(held);
     const block: Block = {
       kind,
-      upstreamIndex: typeof index === 'number' ? index : undefined,
       source: held,
       text: new GrowingText(),
       length: 0,
@@ -115,6 +115,7 @@ export class ContentBlocks {
       citations: [],
     };
     this.#blocks.push(block);
+    if (typeof index === 'number') this.#byIndex.set(index, block);
     if (kind === 'tool_use') {
       block.call = new CallBlock(source, this.#numbers);
       return callDelta(block.call.start());
@@ -171,7 +172,7 @@ export class ContentBlocks {
   /** Without an index it is the latest block. */
   #find(index: unknown): Block | undefined {
     if (typeof index !== 'number') return this.#blocks.at(-1);
-    return this.#blocks.findLast(({ upstreamIndex }) => upstreamIndex === index);
+    return this.#byIndex.get(index);
   }
 }
 

@@ -11,8 +11,8 @@ import type { JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 
-/** 4 M characters of text, which is far more than a model writes. */
-const keptBytesMax = 8 * 1024 * 1024;
+/** Far more than a model writes, in any script. */
+const keptBytesMax = 4 * 1024 * 1024;
 /** What a part, an item or a stretch of text takes beside its text, so that empty ones are bounded too. */
 export const entryBytes = 128;
 

@@ -134,6 +134,8 @@ export class ItemReader {
   ): ChatChunk[] {
     const isFirst = part.text === '';
     this.#turn.kept.text(text);
+    // Such a chunk may be the beginning of an answer, which is held until its first content.
+    if (text === '' && logprobs !== null) this.#turn.kept.value(logprobs);
     part.text += text;
     if (part.kind === 'call') return this.#calls.show(item, text);
     if (text === '' && (logprobs === null || part.kind !== 'text')) return [];
