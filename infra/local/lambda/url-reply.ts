@@ -62,7 +62,8 @@ export function respondTo(reply: UrlReply, mode: InvokeMode, requestId: string):
       over.addEventListener('abort', () => body.resume());
       relay(body, contentType === preludeType, {
         begin: (head) => begin(head, contentType === preludeType ? 'application/octet-stream' : contentType),
-        write: (bytes) => sink.write(bytes) || over.aborted || (sink.whenWritable(() => body.resume()), false),
+        write: (bytes) =>
+          sink.write(bytes) || over.aborted || (sink.whenWritable(() => body.resume()), false),
         end: () => sink.end(),
         failed,
       });

@@ -12,7 +12,7 @@ const flush = constants.Z_SYNC_FLUSH;
 const decoders: Record<string, (first: number) => Transform> = {
   gzip: () => createGunzip({ flush }),
   'x-gzip': () => createGunzip({ flush }),
-  deflate: (first) => (first & 0x0f) === 8 ? createInflate({ flush }) : createInflateRaw({ flush }),
+  deflate: (first) => ((first & 0x0f) === 8 ? createInflate({ flush }) : createInflateRaw({ flush })),
   br: () => createBrotliDecompress({ flush: constants.BROTLI_OPERATION_FLUSH }),
 };
 

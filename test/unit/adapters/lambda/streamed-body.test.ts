@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { writeBody } from '../../../../shared/adapters/lambda/streamed-body.ts';
-import { AnswerCut } from '../../../../shared/relay/http/http.ts';
+import { AnswerCut } from '../../../../shared/relay/http/answer-cut.ts';
 
 const unexpected = (error: unknown): never => {
   throw error;
@@ -121,7 +121,7 @@ describe('the body that is written to the runtime', () => {
       asked = count;
     });
     const written = writeBody(stream, { body }, unexpected);
-    for (let before = -1; before !== asked; ) {
+    for (let before = -1; before !== asked;) {
       before = asked;
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
