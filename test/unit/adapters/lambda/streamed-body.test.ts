@@ -87,6 +87,7 @@ describe('the body that is written to the runtime', () => {
     cut.resolve(new AnswerCut());
     await closed;
     await written;
+    expect(stream.destroyed).toBe(true);
   });
 
   test('tells its source when the other side is gone, also while the source is waited for', async () => {
