@@ -134,6 +134,7 @@ export class Attempt {
   async #send(dialect: Dialect, { request }: BuiltRequest, watchdog: Watchdog): Promise<UpstreamReply> {
     const reply = await this.#ports.transport.send(request, watchdog.signal);
     this.#upstreamStatus = reply.status;
+    watchdog.read();
     if (reply.status >= 200 && reply.status <= 299) return reply;
     const { errorOfReply } = await import('./refused-attempt.ts');
     throw await errorOfReply(reply, { ...this.#refused(), dialect, clock: this.#ports.clock });

@@ -1,7 +1,7 @@
 /** Converts upstream failures to the refusal that a client gets when no candidate answered. It says the true cause. */
 import type { CallerFault, UpstreamFailure, UpstreamFailureKind } from '../../upstreams/upstream-failure.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
-import type { Standing } from './health-states.ts';
+import type { Standing } from '../health/standing.ts';
 
 const defaultRetrySeconds = 5;
 const timeUps = new Set<UpstreamFailureKind>(['first_content_timeout', 'timeout', 'deadline']);

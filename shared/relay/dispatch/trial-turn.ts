@@ -4,7 +4,7 @@ import type { ChatCall } from '../call/chat-call.ts';
 import type { Log } from '../ports/telemetry.ts';
 import type { Attempt } from './attempt.ts';
 import type { CandidateOrder, Rank } from './candidate-order.ts';
-import type { HealthRecorder } from './health-recorder.ts';
+import type { HealthRecorder } from '../health/health-recorder.ts';
 
 export interface TrialParts {
   health: HealthRecorder;

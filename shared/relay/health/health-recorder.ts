@@ -2,22 +2,15 @@
  * What one environment knows and writes of candidates' health: turns outcomes of attempts into events. Writes no more
  * than there is to say; must never be awaited by an answer, but for the claim of a probe.
  */
-import type { UpstreamFailure, UpstreamFailureKind } from '../../upstreams/upstream-failure.ts';
+import type { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 import { fingerprint } from '../../wire/fingerprint.ts';
 import type { Candidate } from '../call/candidate.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import { healthKeySpace } from '../ports/stores/channel-health.ts';
-import type { HealthEvent, Standing } from './health-states.ts';
+import type { HealthEvent } from './health-states.ts';
+import type { Standing } from './standing.ts';
 import type { TrialPlaces } from './trial-places.ts';
 
-/** Statuses and kinds of failure that say nothing about the channel: one caller's call can bring them about. */
-const harmless = new Set([400, 403, 413, 422]);
-const harmlessKinds = new Set<UpstreamFailureKind>([
-  'deadline',
-  'first_content_timeout',
-  // A failure to reach the secret store is local to this environment.
-  'secret_store',
-]);
 /** Failures counted and forgotten, as with a channel that fails half of its calls, are written this often. */
 const countsMax = 6;
 const countsWithinMs = 10_000;
@@ -66,7 +59,7 @@ export class HealthRecorder {
   async standings(account: string): Promise<StandingOf | undefined> {
     const entries = await this.#ports.health.entries();
     if (entries.size === 0) return undefined;
-    const { standing } = await import('./health-states.ts');
+    const { standing } = await import('./standing.ts');
     const hash = hashOf(account);
     const nowMs = this.#ports.clock.now();
     return (candidate) => {
@@ -112,11 +105,10 @@ export class HealthRecorder {
   }
 
   async failed({ candidate, failure, secretChanged, account, tried }: Failing): Promise<void> {
-    const event = eventOf(failure, secretChanged);
-    if (event === 'failed') {
-      const succeededMs = this.#answeredMs.get(keyOf(candidate));
-      await this.#change(candidate, { type: 'failed', account: hashOf(account), succeededMs });
-    } else if (event) await this.#change(candidate, event);
+    const { eventOf } = await import('./health-events.ts');
+    const succeededMs = this.#answeredMs.get(keyOf(candidate));
+    const event = eventOf(failure, { account: hashOf(account), succeededMs, secretChanged });
+    if (event) await this.#change(candidate, event);
     else if (tried?.is === 'probe') await this.#change(candidate, { type: 'probe_released' });
   }
 
@@ -167,16 +159,4 @@ function mayCount(written: Written, nowMs: number): boolean {
   }
   written.counts += 1;
   return written.counts <= countsMax;
-}
-
-/** Undefined: the failure says nothing about the candidate. */
-function eventOf(
-  { kind, status, retryAfterSeconds: restSeconds, statedRetrySeconds: statedSeconds }: UpstreamFailure,
-  secretChanged: boolean,
-): HealthEvent | 'failed' | undefined {
-  if (kind === 'status' && harmless.has(status ?? 0)) return undefined;
-  if (harmlessKinds.has(kind) || secretChanged) return undefined;
-  if (status === 429) return { type: 'rate_limited', restSeconds, statedSeconds };
-  if (status === 401 || status === 402 || kind === 'secret') return { type: 'credentials_refused' };
-  return 'failed';
 }
