@@ -82,6 +82,7 @@ await Promise.all([
   import('../../shared/relay/state/state-recorder.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/dispatch/failure-refusals.ts'),
+  import('../../shared/relay/health/health-changes.ts'),
   import('../../shared/relay/health/health-events.ts'),
   import('../../shared/relay/health/health-states.ts'),
   import('../../shared/relay/health/standing.ts'),

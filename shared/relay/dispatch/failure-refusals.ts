@@ -25,7 +25,7 @@ export function refusalOfDispatch(
 ): Refusal {
   const blockedSeconds = blocked && (blocked.untilMs - nowMs) / 1000;
   if (failures.length > 0) return refusalOfFailures(failures, { blockedSeconds });
-  return rateRefusal(blockedSeconds ?? defaultRetrySeconds, 'upstream_retry_after');
+  return rateRefusal(blockedSeconds ?? defaultRetrySeconds, 'all_channels_cooling');
 }
 
 /**

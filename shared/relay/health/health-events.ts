@@ -13,6 +13,7 @@ const harmlessKinds = new Set<UpstreamFailureKind>([
   // A failure to reach the secret store is local to this environment.
   'secret_store',
 ]);
+
 interface FailedCall {
   /** A hash. */
   account: string;

@@ -12,7 +12,6 @@ import {
   type HealthEntry,
   type Rest,
 } from '../ports/stores/channel-health.ts';
-
 import { failingMs, failuresInARow } from './standing.ts';
 
 /** A rest after a rate limit, unless the upstream's Retry-After is longer. */

@@ -56,7 +56,7 @@ describe('a rate limit', () => {
     const refused = await rig.post(ask);
     expect([refused.status, refused.headers['retry-after']]).toEqual([429, '20']);
     expect(errorOf(refused).message).toContain('try again in 20s');
-    expect(rig.logged.at(-1)?.reason).toBe('upstream_retry_after');
+    expect(rig.logged.at(-1)?.reason).toBe('all_channels_cooling');
     expect(rig.sent).toHaveLength(1);
     await after(rig, 20);
     expect((await rig.post(ask)).status).toBe(200);
