@@ -52,6 +52,8 @@ export interface RigOptions {
   configDown?: boolean;
   /** What the web says; absent: the provider is down. */
   search?: (query: string) => Promise<SearchResult[]>;
+  /** The value of a secret. Absent: all have one value. */
+  secretOf?: (reference: string) => string;
   /** What reading a secret ends with. */
   secretError?: Error;
   /** Takes the place of scripted upstreams. */
@@ -205,7 +207,8 @@ export class CoreRig {
         read: (reference) => {
           this.secretsRead.push(reference);
           const { secretError } = this.#options;
-          return secretError ? Promise.reject(secretError) : Promise.resolve('upstream-secret-value');
+          const value = this.#options.secretOf?.(reference) ?? 'upstream-secret-value';
+          return secretError ? Promise.reject(secretError) : Promise.resolve(value);
         },
         refresh: () => Promise.resolve(this.#options.secretChanges === true),
       },

@@ -15,7 +15,7 @@ import { hasContent } from '../../wire/chunk-content.ts';
 import type { Candidate } from '../call/candidate.ts';
 import { CandidateOrder, type Rank } from './candidate-order.ts';
 import { isOrigin, newestOrigin } from './candidate-states.ts';
-import { shareOfDraw } from './conversation-rank.ts';
+import { scoreOf } from './conversation-rank.ts';
 import { AskAgain, usual, type LimitRefusal, type Variant } from './variant.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
@@ -135,11 +135,10 @@ export class Dispatch implements DispatchedCall {
 
   async #order(): Promise<Ordered> {
     const call = this.#call.model.web ? await this.#searched() : this.#call;
-    const { random } = this.#ports;
     const origin = newestOrigin(call);
     const order = new CandidateOrder(call.candidates, {
       standingOf: await this.#health.standings(call.key.account),
-      score: ({ share }) => shareOfDraw(share, random.next()),
+      score: scoreOf(this.#call),
       isFirst: origin && ((candidate) => isOrigin(candidate, origin)),
     });
     return { call, order };
