@@ -258,6 +258,7 @@ describe('failures in a row', () => {
       rig.upstream(failure, good);
       await rig.post(ask);
     }
+    expect(rig.health.of('first')).toMatchObject({ kind: 'failures', accounts: { length: 1 } });
     rig.upstream(good);
     expect(await asked(rig, asOther)).toBe('first 200');
   });
