@@ -68,6 +68,24 @@ export interface FunctionState {
 }
 
 /**
+ * Checks the URLs in a request that has more than text, before anything is reserved: upstreams fetch them. Throws an
+ * InvalidRequest.
+ */
+export async function checkContents({ read }: AskedCall, { snapshot }: Caller): Promise<void> {
+  const { request } = read.call;
+  if (!request.messages.some(hasMoreThanText)) return;
+  const { checkContentUrls, contentsOfChat } = await import('./call/content-urls.ts');
+  checkContentUrls(read.contents?.() ?? contentsOfChat(request), snapshot.settings);
+}
+
+type Message = EndpointRequest['call']['request']['messages'][number];
+
+const hasMoreThanText = ({ content, images }: Message): boolean =>
+  (images ?? undefined) !== undefined ||
+  (typeof content === 'object' &&
+    content?.some((part) => part.type !== 'text' || Object.keys(part).length > 2) === true);
+
+/**
  * Claims the idempotency key, reserves within the limits, and answers. The answer closes claim and
  * reservation, however it ends.
  */
