@@ -9,7 +9,7 @@ import { capableOf } from '../../shared/relay/call/capable-channels.ts';
 import { ServingChannels } from '../../shared/relay/call/serving-channels.ts';
 import { CandidateOrder, type Rank } from '../../shared/relay/dispatch/candidate-order.ts';
 import { scoreOf } from '../../shared/relay/dispatch/conversation-rank.ts';
-import { HealthRecorder } from '../../shared/relay/dispatch/health-recorder.ts';
+import { HealthRecorder } from '../../shared/relay/health/health-recorder.ts';
 import type { ChatRequest } from '../../shared/wire/chat-request.ts';
 import { keyRow } from '../support/core-rig.ts';
 import { MemoryHealth } from '../support/memory-health.ts';
