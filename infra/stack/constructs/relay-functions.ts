@@ -40,6 +40,7 @@ export class RelayFunctions extends Construct {
             ...environment,
             ORIGIN_SECRETS: originSecrets(name),
             ...(functionDescriptions[name].sealsState && { SEAL_KEYS: props.sealKeys }),
+            ...nodeOptions(functionDescriptions[name]),
           },
           stackName: props.stackName,
           tables: props.tables,
@@ -66,3 +67,6 @@ export class RelayFunctions extends Construct {
     return url;
   }
 }
+
+const nodeOptions = ({ nodeOptions: options }: { nodeOptions?: string }): Record<string, string> =>
+  options === undefined ? {} : { NODE_OPTIONS: options };
