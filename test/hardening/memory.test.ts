@@ -141,7 +141,7 @@ const tooLarge = 'answer_too_large';
 const upstreamFault = 'upstream_unavailable';
 
 /** Over all of these, an upstream says more than it was asked for. */
-const answers: [string, Script, Ends, typeof asked?][] = [
+const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
   [
     '55 MB of log probabilities',
     large.logprobs(34_000, { choices: 8 }),
