@@ -22,6 +22,8 @@ export interface FunctionDescription {
   sealsState?: boolean;
   /** Options of Node. Absent: Lambda's. */
   nodeOptions?: string;
+  /** Answers calls, so the option `reservedConcurrency` is for it. */
+  answersCalls?: boolean;
 }
 
 /** The stream of one table. A failed batch is halved and retried. */
@@ -74,6 +76,7 @@ const answering = {
   // Half of the memory for the heap, and small first generations of it: by default the collector lets garbage grow to
   // the memory of the function before it works, and the buffers of a fast answer come on top.
   nodeOptions: '--max-old-space-size=128 --max-semi-space-size=4',
+  answersCalls: true,
 } as const satisfies Omit<FunctionDescription, 'purpose'>;
 
 const descriptions = {

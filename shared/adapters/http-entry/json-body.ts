@@ -2,7 +2,7 @@
 import { refuse } from '../../relay/http/refusal.ts';
 import { brokenBound } from '../../wire/json-record.ts';
 
-const bodyBytesMax = 4 * 1024 * 1024;
+export const bodyBytesMax = 4 * 1024 * 1024;
 const levelsMax = 200;
 /** Validation needs up to a kilobyte per value, so millions of values would exhaust the function's memory. */
 const valuesMax = 100_000;
@@ -26,7 +26,8 @@ function readText(body: string | Uint8Array): string {
   return withoutByteOrderMark(typeof body === 'string' ? body : decodeUtf8(body));
 }
 
-function refuseAbove(bytes: number): void {
+/** Throws a Refusal for a body of so many bytes if that is too many. */
+export function refuseAbove(bytes: number): void {
   if (bytes > bodyBytesMax)
     throw refuse(
       'request_too_large',

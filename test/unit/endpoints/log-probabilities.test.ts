@@ -24,11 +24,11 @@ describe('log probabilities', () => {
   });
 
   it.each<[string, () => unknown]>([
-    ['JSON', () => chat({ top_logprobs: 20, max_tokens: 4900 })],
+    ['JSON', () => chat({ top_logprobs: 20, max_tokens: 3900 })],
     ['no limit', () => chat({ top_logprobs: 20 })],
     ['a stream', () => chat({ top_logprobs: 20, stream: true, max_tokens: 32_000 })],
     ['none of them', () => chat({ logprobs: false, n: 8, max_tokens: 200_000 })],
-    ['Responses', () => responses({ top_logprobs: 5, max_output_tokens: 16_384 })],
+    ['Responses', () => responses({ top_logprobs: 4, max_output_tokens: 16_384 })],
   ])('that fit are served: %s', (_case, read) => {
     expect(read).not.toThrow();
   });
@@ -42,8 +42,8 @@ describe('log probabilities', () => {
         startedMs: 0,
       });
     expect(limitOf({})).toBe(16_384);
-    expect(limitOf({ logprobs: true, top_logprobs: 5 })).toBe(16_384);
-    expect(limitOf({ logprobs: true, top_logprobs: 20 })).toBe(4993);
+    expect(limitOf({ logprobs: true, top_logprobs: 4 })).toBe(16_384);
+    expect(limitOf({ logprobs: true, top_logprobs: 20 })).toBe(3994);
   });
 });
 
@@ -63,8 +63,8 @@ describe('an answer that is kept', () => {
     ['images', { delta: { images: [{ url: part }] } }],
     ['log probabilities', { logprobs: { content: [{ token: part }], refusal: null } }],
   ])('has a size, of which all count: %s', (_case, choice) => {
-    expect(() => fold(19, choice)).not.toThrow();
-    expect(() => fold(21, choice)).toThrow(expect.objectContaining({ code: 'answer_too_large' }));
+    expect(() => fold(15, choice)).not.toThrow();
+    expect(() => fold(17, choice)).toThrow(expect.objectContaining({ code: 'answer_too_large' }));
   });
 });
 
