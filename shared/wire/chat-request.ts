@@ -133,7 +133,7 @@ export function splitKnown(body: ChatRequest): { request: ChatRequest; unknown: 
  */
 const passedOn = { bytesMax: 64 * 1024 * 1024, token: 250, entry: 72 };
 /** Five times this was measured in a function that kept it and wrote it out. It has 256 MB, 65 of them for itself. */
-export const keptToEnd = { bytesMax: 20 * 1024 * 1024, token: 0, entry: 200 };
+export const keptToEnd = { bytesMax: 16 * 1024 * 1024, token: 0, entry: 200 };
 
 /**
  * The most tokens of one choice whose log probabilities the relay can hold. Undefined: none were asked for. Only a

@@ -57,7 +57,7 @@ export function bytesOf(value: unknown): number {
   return bytes;
 }
 
-const beyondLatin = /[^\u0000-\u00ff]/;
+const beyondLatin = /[\u0100-\uffff]/;
 const lengthInBytes = (text: string): number => (beyondLatin.test(text) ? 2 : 1) * text.length;
 
 /** Pieces that are joined at once. */

@@ -25,6 +25,8 @@ export interface WatchedStack {
   store: CountedStore;
   /** Process ids of the chat function's environments, in the order of their start, dead ones included. */
   chatProcesses(): number[];
+  /** The same of any function. */
+  processes(name: string): number[];
   /** The log line of a request; waits for it. */
   logged(requestId: string): Promise<RequestLog>;
   /** Runs what is scheduled, now. */
@@ -34,6 +36,8 @@ export interface WatchedStack {
 }
 
 export interface PostOptions {
+  /** Chat completions unless given. */
+  path?: string;
   headers?: Record<string, string>;
   signal?: AbortSignal;
 }
@@ -68,13 +72,17 @@ export async function startWatchedStack(options: WatchedStackOptions): Promise<W
   started.defer(() => stack.close());
   const running = started.move();
   const key = stack.key ?? '';
+  const processes = (name: string): number[] =>
+    lines
+      .flatMap((line) => new RegExp(`^environment ${name}#\\d+ pid (\\d+)$`).exec(line)?.[1] ?? [])
+      .map(Number);
   return {
     origin: stack.origin,
     key,
     lines,
     store,
-    chatProcesses: () =>
-      lines.flatMap((line) => /^environment chat#\d+ pid (\d+)$/.exec(line)?.[1] ?? []).map(Number),
+    chatProcesses: () => processes('chat'),
+    processes,
     async logged(requestId) {
       for (;;) {
         const line = lines.find((text) => text.includes(requestId) && text.includes('"duration_ms"'));
@@ -82,8 +90,8 @@ export async function startWatchedStack(options: WatchedStackOptions): Promise<W
         await written.promise;
       }
     },
-    post: (body, { headers, signal } = {}) =>
-      fetch(`${stack.origin}/v1/chat/completions`, {
+    post: (body, { path = '/v1/chat/completions', headers, signal } = {}) =>
+      fetch(`${stack.origin}${path}`, {
         method: 'POST',
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
         body: body instanceof Uint8Array || typeof body === 'string' ? body : JSON.stringify(body),

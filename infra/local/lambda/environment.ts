@@ -116,8 +116,10 @@ export class Environment {
     if (this.#killed) return;
     const { settings, log } = this.#parts;
     const { port } = this.#server.address() as AddressInfo;
-    const heap = `--max-old-space-size=${Math.floor(settings.memoryMegabytes * 0.9)}`;
-    const child = spawn(process.execPath, [heap, '-r', shim, runtimeClient], {
+    // An option here would take precedence over the function's own.
+    const isSet = settings.environment['NODE_OPTIONS']?.includes('--max-old-space-size') ?? false;
+    const heap = isSet ? [] : [`--max-old-space-size=${Math.floor(settings.memoryMegabytes * 0.9)}`];
+    const child = spawn(process.execPath, [...heap, '-r', shim, runtimeClient], {
       cwd: settings.folder,
       // The shim ends when its stdin closes, which happens when this process ends.
       stdio: ['pipe', 'pipe', 'pipe'],

@@ -47,6 +47,7 @@ export class RelayFunctions extends Construct {
             ...environment,
             ORIGIN_SECRETS: originSecrets(name),
             ...(functionDescriptions[name].sealsState && { SEAL_KEYS: props.sealKeys }),
+            ...nodeOptions(functionDescriptions[name]),
             ...(name === 'config' &&
               props.publicHost !== undefined && { RELAY_PUBLIC_HOST: props.publicHost }),
             ...(reserves(name) && { RELAY_CONCURRENCY: String(reservedConcurrency) }),
@@ -77,3 +78,6 @@ export class RelayFunctions extends Construct {
     return url;
   }
 }
+
+const nodeOptions = ({ nodeOptions: options }: { nodeOptions?: string }): Record<string, string> =>
+  options === undefined ? {} : { NODE_OPTIONS: options };

@@ -10,6 +10,8 @@ import { ReasoningWriter } from './reasoning-item.ts';
 
 /** What an item takes beside its texts: its ids and the events that open it. */
 const itemBytes = 1024;
+/** The same of a part of a message. */
+const partBytes = 512;
 
 /** What the items of an answer are made with. */
 export interface ItemsContext {
@@ -41,6 +43,8 @@ export class AnswerItems {
   /** Reasoning came after the last seal. It may lengthen an opaque part. */
   #reasonedSince = false;
   #ending = false;
+  /** The kind of the part that was written last. */
+  #part: 'text' | 'refusal' | undefined;
 
   constructor(context: ItemsContext) {
     this.#context = context;
@@ -64,6 +68,7 @@ export class AnswerItems {
   }
 
   text(text: string, logprobs: TokenLogprob[]): ResponsesEvent[] {
+    this.#countPart('text');
     const { item, events } = this.#message();
     const said = item.text(text, logprobs);
     const annotations = this.#annotations.splice(0).flatMap((each) => item.annotate(each));
@@ -71,6 +76,7 @@ export class AnswerItems {
   }
 
   refusal(text: string): ResponsesEvent[] {
+    this.#countPart('refusal');
     const { item, events } = this.#message();
     return [...events, ...this.#queue.write(item, item.refusal(text))];
   }
@@ -139,6 +145,11 @@ export class AnswerItems {
   #hasUnsealed(): boolean {
     const parts = this.#context.state?.opaqueParts() ?? 0;
     return parts > this.#sealedParts || (parts > 0 && this.#reasonedSince);
+  }
+
+  #countPart(kind: 'text' | 'refusal'): void {
+    if (this.#part !== kind) this.#context.kept.bytes(partBytes);
+    this.#part = kind;
   }
 
   /** Of an item that begins now. */

@@ -1,0 +1,218 @@
+/**
+ * Processes of the functions, with AWS's runtime client and the memory that the template gives them: 256 MB. The bound
+ * is 200, as the kernel counts it.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { textStream } from '../support/upstream-scripts.ts';
+import * as large from './large-answers.ts';
+import { peakMegabytes } from './process-memory.ts';
+import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
+
+const megabyte = 1024 * 1024;
+const megabytesMax = 200;
+
+let upstream: ScriptedUpstream;
+let stack: WatchedStack;
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  const { endpoint } = upstream;
+  stack = await startWatchedStack({
+    environmentsMax: 1,
+    rows: [
+      ['channels', { id: 'chat', endpoint, models: ['plain'], state: true }],
+      ['channels', { id: 'claude', type: 'anthropic', endpoint, models: ['claude'], state: true }],
+    ],
+  });
+});
+afterAll(async () => {
+  await stack?.stop();
+  await upstream?.close();
+});
+
+type FunctionName = 'chat' | 'responses';
+const paths = { chat: '/v1/chat/completions', responses: '/v1/responses' };
+const hello = {
+  chat: { model: 'plain', messages: [{ role: 'user', content: 'hi' }] },
+  responses: { model: 'plain', input: 'hi' },
+};
+
+/** A process that has served one call. */
+async function fresh(name: FunctionName): Promise<number> {
+  const before = stack.processes(name).at(-1);
+  if (before !== undefined) {
+    const ended = `pid ${before} ended`;
+    process.kill(before, 'SIGKILL');
+    await expect.poll(() => stack.lines.some((line) => line.includes(ended))).toBe(true);
+  }
+  upstream.script(textStream('Hello there.'));
+  const response = await stack.post(hello[name], { path: paths[name] });
+  expect(await response.text()).toContain('Hello');
+  const pid = stack.processes(name).at(-1) ?? 0;
+  return pid;
+}
+
+interface Outcome {
+  status: number;
+  /** The last kilobyte: what the answer ended with. */
+  end: string;
+  bytes: number;
+}
+
+/** One call in a process of its own, which must live on within its memory. */
+async function within(name: FunctionName, body: object | string, script?: Script): Promise<Outcome> {
+  const pid = await fresh(name);
+  if (script) upstream.script(script);
+  const response = await stack.post(body, { path: paths[name] });
+  let bytes = 0;
+  let end = Buffer.alloc(0);
+  for await (const piece of response.body ?? []) {
+    bytes += piece.length;
+    end = Buffer.concat([end, piece]).subarray(-1024);
+  }
+  expect(stack.processes(name).at(-1)).toBe(pid);
+  expect(peakMegabytes(pid)).toBeLessThan(megabytesMax);
+  return { status: response.status, end: end.toString(), bytes };
+}
+
+/** A body of so many bytes, made of `piece` in the place of `*`. */
+function sized(bytes: number, form: string, piece = 'x'): string {
+  const count = Math.floor((bytes - form.length + 1) / Buffer.byteLength(piece));
+  return form.replace('*', () => piece.repeat(count));
+}
+const chatForm = '{"model":"plain","messages":[{"role":"user","content":"*"}]}';
+const imageForm = chatForm.replace(
+  '"*"',
+  '[{"type":"image_url","image_url":{"url":"data:image/png;base64,*"}}]',
+);
+const instructionsForm = '{"model":"plain","stream":true,"input":"x","instructions":"*"}';
+const list = <T>(length: number, each: (at: number) => T): T[] => Array.from({ length }, (_, at) => each(at));
+const manyMessages = list(33_000, () => ({ role: 'user', content: 'x'.repeat(90) }));
+const namespace = (name: string, count: number): object => ({
+  ...hello.responses,
+  tools: [{ type: 'namespace', name, tools: list(count, (at) => ({ type: 'function', name: `a${at}` })) }],
+});
+
+const requests: [string, FunctionName, object | string, number][] = [
+  ['of 6 MB', 'chat', sized(5.9 * megabyte, chatForm), 413],
+  ['of 6 MB for a response', 'responses', sized(5.9 * megabyte, '{"model":"plain","input":"*"}'), 413],
+  ['of 4 MB', 'chat', sized(4 * megabyte, chatForm), 200],
+  ['of 4 MB beyond Latin', 'chat', sized(4 * megabyte, chatForm, 'aé漢😀'), 200],
+  ['of 4 MB of escapes', 'chat', sized(4 * megabyte, chatForm, String.raw`\u6c49\"`), 200],
+  ['with an image of 4 MB', 'chat', sized(4 * megabyte, imageForm, 'QUJD'), 200],
+  [
+    'with instructions of 4 MB, which are repeated',
+    'responses',
+    sized(4 * megabyte, instructionsForm, '漢'),
+    200,
+  ],
+  ['of 33,000 messages', 'chat', { ...hello.chat, messages: manyMessages }, 200],
+  ['of 33,000 messages for a response', 'responses', { ...hello.responses, input: manyMessages }, 200],
+  ['with a namespace of a long name', 'responses', namespace('n'.repeat(100_000), 2500), 400],
+  ['with a namespace of 30,000 tools', 'responses', namespace('n'.repeat(64), 30_000), 200],
+  [
+    'with a tool of a long name',
+    'chat',
+    { ...hello.chat, tools: [{ type: 'function', function: { name: 'n'.repeat(3 * megabyte) } }] },
+    400,
+  ],
+];
+
+describe('a request is served or refused within the memory of its function', () => {
+  test.each(requests)('%s', async (_name, endpoint, body, status) => {
+    expect(await within(endpoint, body)).toMatchObject({ status });
+  });
+});
+
+const asked = {
+  chat: { ...hello.chat, logprobs: true, top_logprobs: 20 },
+  responses: { ...hello.responses, include: ['message.output_text.logprobs'], top_logprobs: 20 },
+};
+const usual = { chat: hello.chat, responses: { ...hello.responses, reasoning: { summary: 'auto' } } };
+
+/** How it ends as JSON and as a stream; `whole`, or the code of the error. */
+interface Ends {
+  chat: [json: string, stream: string];
+  responses: [json: string, stream: string];
+}
+const all = (end: string): Ends => ({ chat: [end, end], responses: [end, end] });
+const tooLarge = 'answer_too_large';
+const upstreamFault = 'upstream_unavailable';
+
+/** Over all of these, an upstream says more than it was asked for. */
+const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
+  [
+    '55 MB of log probabilities',
+    large.logprobs(34_000, { choices: 8 }),
+    { chat: [tooLarge, 'whole'], responses: ['whole', 'whole'] },
+    asked,
+  ],
+  [
+    '55 MB of log probabilities of one choice, in few events',
+    large.logprobs(34_000, { perFrame: 40 }),
+    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLarge] },
+    asked,
+  ],
+  ['as many log probabilities as may be kept', large.logprobs(3300), all('whole'), asked],
+  ['as many of them beyond Latin', large.logprobs(3300, { token: '漢字' }), all('whole'), asked],
+  ['13 MB of log probabilities in one document', large.logprobsInDocument, all(upstreamFault), asked],
+  ['empty objects in one document', large.objectsInDocument, all(upstreamFault)],
+  ['empty objects in one event', large.objectsInEvent, all(upstreamFault)],
+  ['4 M characters in pieces', large.text(3_900_000, 'x'.repeat(100)), all('whole')],
+  ['2 M characters beyond Latin', large.text(1_900_000, '漢'.repeat(100)), all('whole')],
+  ['300,000 characters one by one', large.text(300_000, 'x'), all('whole')],
+  ['reasoning', large.reasoning, all('whole')],
+  ['40,000 annotations', large.annotations, all('whole')],
+  [
+    'images',
+    large.images,
+    { chat: ['whole', 'whole'], responses: ['unsupported_output', 'unsupported_output'] },
+  ],
+  ['60,000 details of reasoning', large.details, all(upstreamFault)],
+  [
+    'annotations without text',
+    large.annotationsAlone,
+    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLarge] },
+  ],
+  ['arguments of two characters a piece', large.shortArguments, all('whole')],
+  [
+    'text and reasoning by turns',
+    large.alternating('reasoning', 'content'),
+    { chat: ['whole', 'whole'], responses: [tooLarge, tooLarge] },
+  ],
+  [
+    'text and refusal by turns',
+    large.alternating('refusal', 'content'),
+    { chat: ['whole', 'whole'], responses: [tooLarge, tooLarge] },
+  ],
+  ['100,000 calls', large.tinyCalls, all(upstreamFault)],
+  ['a call with a name of 1 MB', large.longName, all(upstreamFault)],
+  ['calls with ids of 1 MB', large.longIds, all('whole')],
+  ['a call whose name is in 3,000 pieces', large.namedPieces, all('whole')],
+];
+
+describe.each(['chat', 'responses'] as const)(
+  'an answer on %s ends within the memory of its function',
+  (name) => {
+    describe.each([false, true])('stream: %s', (stream) => {
+      test.each(answers)('%s', async (_name, script, ends, body = usual) => {
+        const { end } = await within(name, { ...body[name], stream }, script);
+        const code = /"code":"(\w+)"/.exec(end)?.[1];
+        expect(code ?? 'whole').toBe(ends[name][stream ? 1 : 0]);
+      });
+    });
+  },
+);
+
+test.each(['chat', 'responses'] as const)(
+  'a call on %s with more log probabilities than can be kept is refused before it is made',
+  async (name) => {
+    upstream.forget();
+    const limit = name === 'chat' ? { max_completion_tokens: 16_384 } : { max_output_tokens: 16_384 };
+    const { status, end } = await within(name, { ...asked[name], ...limit });
+    expect(JSON.parse(end)).toMatchObject({ error: { code: 'logprobs_too_many', param: 'top_logprobs' } });
+    expect(status).toBe(400);
+    expect(upstream.requests.filter(({ body }) => body['logprobs'] === true)).toEqual([]);
+  },
+);
