@@ -23,11 +23,20 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
     let asked: AskedCall | undefined;
     let deadline: Deadline | undefined;
     try {
-      caller = await admitCaller(ports, endpoint, request);
-      asked = readCall(endpoint, request, caller);
+      const check = async (): Promise<CheckedCall> => {
+        caller = await admitCaller(ports, endpoint, request);
+        asked = readCall(endpoint, request, caller);
+        return { caller, asked, serving: servingChannels(caller.snapshot, asked.model.base, startedMs) };
+      };
+      const checked = await check().catch(async (error: unknown) => {
+        const { hasChanged } = await import('./call/second-look.ts');
+        const { authorization } = request.headers;
+        if (await hasChanged(ports, { error, authorization, seen: caller })) return check();
+        throw error;
+      });
+      ({ caller, asked } = checked);
       const { request: wanted } = asked.read.call;
-      const serving = servingChannels(caller.snapshot, asked.model.base, startedMs);
-      const channels = capableChannels(serving, { model: asked.model.base, request: wanted });
+      const channels = capableChannels(checked.serving, { model: asked.model.base, request: wanted });
       const untilMs = deadlineOf(caller, request, startedMs);
       deadline = new Deadline(ports.clock, untilMs);
       const call: ChatCall = Object.freeze({
@@ -70,6 +79,12 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
       return refusalResponse(refusal, request.id);
     }
   };
+}
+
+interface CheckedCall {
+  caller: Caller;
+  asked: AskedCall;
+  serving: ReturnType<typeof servingChannels>;
 }
 
 function deadlineOf({ snapshot }: Caller, request: RelayRequest, startedMs: number): number {

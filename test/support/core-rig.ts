@@ -82,6 +82,7 @@ await Promise.all([
   import('../../shared/relay/state/state-recorder.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/call/idempotency-claim.ts'),
+  import('../../shared/relay/call/second-look.ts'),
   import('../../shared/relay/money/budget-hold.ts'),
   import('../../shared/relay/money/later-tries.ts'),
   import('../../shared/relay/money/elsewhere.ts'),
@@ -186,12 +187,7 @@ export class CoreRig {
   #ports(): Parameters<typeof answerWith>[0] {
     return {
       clock: this.clock,
-      config: {
-        current: () =>
-          this.#options.configDown
-            ? Promise.reject(new StoreUnavailable())
-            : Promise.resolve(deepFreeze(this.#snapshot())),
-      },
+      config: { current: () => this.#current(), notOlderThan: () => this.#current() },
       keys: { find: (key) => this.#findKey(key) },
       secrets: {
         read: (reference) => {
@@ -217,6 +213,12 @@ export class CoreRig {
         fault: (_id, error) => this.faults.push(error),
       },
     };
+  }
+
+  #current(): Promise<Snapshot> {
+    return this.#options.configDown
+      ? Promise.reject(new StoreUnavailable())
+      : Promise.resolve(deepFreeze(this.#snapshot()));
   }
 
   #search(query: string): Promise<SearchResult[]> {

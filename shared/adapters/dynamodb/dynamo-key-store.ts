@@ -4,7 +4,7 @@
  */
 import { GetCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
-import { KeyRow } from '../../config/rows/key-row.ts';
+import { KeyRow, refusedFor } from '../../config/rows/key-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { Clock } from '../../relay/ports/clock.ts';
 import type { KeyLookup, KeyStore } from '../../relay/ports/stores/key-store.ts';
@@ -16,8 +16,8 @@ import { physicalTableName } from '../../tables/table-names.ts';
 
 /** Lifetime of a cached key. A disabled key may work for this long. */
 const foundLifetimeMs = 30_000;
-/** Lifetime of a cached miss. A key that was tried before its creation stays unknown for this long. */
-const missingLifetimeMs = 5000;
+/** Lifetime of a cached refusal. A key that was tried before its creation stays unknown for this long. */
+const refusedLifetimeMs = 5000;
 
 export interface KeyStoreParts {
   client: DynamoDBDocumentClient;
@@ -33,7 +33,7 @@ export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
   const cache = new ExpiringCache<KeyLookup>({
     clock,
     entriesMax,
-    lifetimeMs: (lookup) => ('row' in lookup ? foundLifetimeMs : missingLifetimeMs),
+    lifetimeMs: (lookup) => (isUsable(lookup, clock.now()) ? foundLifetimeMs : refusedLifetimeMs),
   });
   const read = async (hash: string): Promise<KeyLookup> => {
     const { Item } = await storeCall(() => client.send(new GetCommand({ TableName, Key: { hash } })));
@@ -62,9 +62,12 @@ export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
     };
   };
   return {
-    find: (secretKey) => {
+    find: (secretKey, ageMsMax) => {
       const hash = keyHash(secretKey);
-      return cache.get(hash, () => read(hash));
+      return cache.get(hash, () => read(hash), ageMsMax);
     },
   };
 }
+
+const isUsable = (lookup: KeyLookup, nowMs: number): boolean =>
+  'row' in lookup && lookup.accountOff !== true && refusedFor(lookup.row, nowMs) === undefined;

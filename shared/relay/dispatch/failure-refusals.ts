@@ -20,7 +20,17 @@ export function refusalOfFailures(failures: readonly UpstreamFailure[], hadConte
   const headers: Record<string, string> = {};
   if (hadContent || failures.some(({ kind }) => !chargedNothing.has(kind)))
     headers['x-should-retry'] = 'false';
-  const failure = failures.findLast(({ status }) => status !== 429);
+  const failure = failures.findLast(({ kind, status }) => status !== 429 && kind !== 'secret_store');
+  // No upstream failed: the relay could not read what it needs to ask one.
+  if (!failure && failures.some(({ kind }) => kind === 'secret_store'))
+    return refuse(
+      'unavailable',
+      'The relay cannot read its secrets right now. Nothing was charged; try again.',
+      {
+        reason,
+        headers: { 'retry-after': '2', ...headers },
+      },
+    );
   if (!failure) {
     const seconds = Math.min(
       ...failures.map(({ statedRetrySeconds }) => statedRetrySeconds ?? defaultRetrySeconds),

@@ -13,7 +13,7 @@ import { cooldownsId } from '../dynamo-channel-health.ts';
 import type { LearnedView } from './dynamo-learned-facts.ts';
 import { learnedId } from './learned-item.ts';
 import { getItems, pointerId, pointerOf, type RuntimeItem, type RuntimeTable } from './runtime-items.ts';
-import { readSnapshot } from './snapshot-reader.ts';
+import { PartsUnderWay } from './snapshot-reader.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 
 /** Maximum age of a read. Together with the compile it makes an edit live within 10 s. */
@@ -22,6 +22,10 @@ const freshMs = factsFreshMs;
 const waitMsMax = 300;
 /** How long requests are served without a new read after a failed read. */
 const retryAfterMs = 1000;
+/** How long an answer waits that must not come from an old configuration. */
+const renewMsMax = 2000;
+const firstPauseMs = 50;
+const pauseMsMax = 400;
 
 export interface ConfigSourceParts {
   client: DynamoDBDocumentClient;
@@ -60,6 +64,7 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
   let learned: LearnedView = { item: undefined, readAtMs: -Infinity };
   let reading: Reading | undefined;
   let failedAt = -Infinity;
+  const underWay = new PartsUnderWay(tableOf(parts));
 
   const read = async (startedAt: number): Promise<void> => {
     const { pointer, ...items } = await readRuntime(parts);
@@ -67,7 +72,7 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
     if (held && held.checkedAt > startedAt) return;
     cooldowns = items.cooldowns;
     learned = { item: items.learned, readAtMs: startedAt };
-    const next = await follow(parts, { held, pointer, checkedAt: startedAt });
+    const next = await follow(parts, underWay, { held, pointer, checkedAt: startedAt });
     if (!held || held.checkedAt <= startedAt) held = next;
   };
 
@@ -88,40 +93,50 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
     return started;
   };
 
-  const joinInTime = async (): Promise<void> => {
-    const { startedAt, done } = join();
+  /** Joins the pending read until the given time. Returns its error; undefined: it was read, or the time is up. */
+  const joinUntil = async ({ startedAt, done }: Reading, untilMs: number): Promise<unknown> => {
+    let failure: unknown;
     const settled = done.catch((error: unknown) => {
       if (failedAt < startedAt) log.fault('config', error);
       failedAt = clock.now();
+      failure = error;
     });
-    const leftMs = startedAt + waitMsMax - clock.now();
+    const leftMs = untilMs - clock.now();
     // The read has already been pending for as long as a request may wait.
-    if (leftMs <= 0) return;
+    if (leftMs <= 0) return undefined;
     const waiting = new AbortController();
     await Promise.race([settled, clock.sleep(leftMs, waiting.signal)]);
     waiting.abort();
+    return failure;
   };
 
-  const readFirst = async (): Promise<Snapshot> => {
-    try {
-      await join().done;
-    } catch (error) {
-      if (error instanceof StoreUnavailable) throw error;
-      log.fault('config', error);
-      throw new StoreUnavailable('The configuration cannot be read.', { cause: error });
+  const joinInTime = async (): Promise<void> => {
+    const reading = join();
+    await joinUntil(reading, reading.startedAt + waitMsMax);
+  };
+
+  const renewed = async (ageMsMax: number): Promise<Snapshot> => {
+    const untilMs = clock.now() + renewMsMax;
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMsMax, pauseMs * 2)) {
+      if (held && clock.now() - held.checkedAt < ageMsMax) return held.snapshot;
+      const cause = await joinUntil(join(), untilMs);
+      if (held && clock.now() - held.checkedAt < ageMsMax) return held.snapshot;
+      const isTransient = cause === undefined || cause instanceof StoreUnavailable;
+      if (!isTransient || clock.now() + pauseMs >= untilMs)
+        throw new StoreUnavailable('The configuration cannot be read.', { cause });
+      if (cause !== undefined) await clock.sleep(pauseMs);
     }
-    if (!held) throw new StoreUnavailable('The configuration cannot be read.');
-    return held.snapshot;
   };
 
   return {
     async current() {
-      if (!held) return readFirst();
+      if (!held) return renewed(freshMs);
       const served = held;
       const now = clock.now();
       if (now - served.checkedAt >= freshMs && now - failedAt >= retryAfterMs) await joinInTime();
       return held.snapshot;
     },
+    notOlderThan: renewed,
     cooldowns: () => cooldowns,
     learned: () => learned,
     refresh: joinInTime,
@@ -149,6 +164,7 @@ async function readRuntime(parts: ConfigSourceParts) {
  */
 async function follow(
   parts: ConfigSourceParts,
+  underWay: PartsUnderWay,
   { held, pointer, checkedAt }: { held: Held | undefined; pointer: Pointer | undefined; checkedAt: number },
 ): Promise<Held> {
   const { clock, log } = parts;
@@ -163,6 +179,6 @@ async function follow(
     if (!held) throw new StoreUnavailable('The configuration is in a form that this function does not know.');
     return { ...held, checkedAt };
   }
-  const snapshot = await readSnapshot(tableOf(parts), pointer);
+  const snapshot = await underWay.read(pointer);
   return { snapshot, pointer, checkedAt };
 }

@@ -1,4 +1,7 @@
-/** Errors of stores. */
+/** Errors of stores, and how long one try of a call takes at most. */
+
+/** The time-out of one try of a call that a client waits for. */
+export const tryMsMax = 1_200;
 
 /** The store did not answer. A write may have been applied or may still be applied. */
 export class StoreUnavailable extends Error {

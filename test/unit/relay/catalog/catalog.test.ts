@@ -30,7 +30,7 @@ async function call(
   const faults: unknown[] = [];
   let nowMs = 1000;
   const handle = catalogHandle({
-    config: { current: async () => current() },
+    config: { current: async () => current(), notOlderThan: async () => current() },
     log: {
       request: (entry) => logged.push(entry),
       event: () => undefined,
