@@ -26,17 +26,10 @@ export async function hasChanged(
   ports: ChatPorts,
   { error, authorization, seen }: Refused,
 ): Promise<boolean> {
-  const code = error instanceof Refusal ? error.body.error.code : undefined;
-  if (!seen) return false;
-  switch (code) {
-    case 'model_not_found':
-      return (await ports.config.notOlderThan(refusalAgeMsMax)) !== seen.snapshot;
-    case 'model_not_allowed':
-    case 'official_not_allowed': {
-      const lookup = await ports.keys.find(readKey(authorization), keyAgeMsMax);
-      return !('row' in lookup) || lookup.row !== seen.key;
-    }
-    default:
-      return false;
-  }
+  if (!seen || !(error instanceof Refusal)) return false;
+  const { code } = error.body.error;
+  if (code === 'model_not_found') return (await ports.config.notOlderThan(refusalAgeMsMax)) !== seen.snapshot;
+  if (code !== 'model_not_allowed' && code !== 'official_not_allowed') return false;
+  const lookup = await ports.keys.find(readKey(authorization), keyAgeMsMax);
+  return !('row' in lookup) || lookup.row !== seen.key;
 }

@@ -22,8 +22,10 @@ const freshMs = factsFreshMs;
 const waitMsMax = 300;
 /** How long requests are served without a new read after a failed read. */
 const retryAfterMs = 1000;
-/** How long an answer waits that must not come from an old configuration. */
-const renewMsMax = 2000;
+/** How long an answer waits that must not come from an old configuration: for two reads that take a second each. */
+const renewMsMax = 2500;
+/** How long a first request waits, which cannot be answered otherwise. */
+const firstReadMsMax = 5000;
 const firstPauseMs = 50;
 const pauseMsMax = 400;
 
@@ -116,7 +118,7 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
   };
 
   const renewed = async (ageMsMax: number): Promise<Snapshot> => {
-    const untilMs = clock.now() + renewMsMax;
+    const untilMs = clock.now() + (held ? renewMsMax : firstReadMsMax);
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMsMax, pauseMs * 2)) {
       if (held && clock.now() - held.checkedAt < ageMsMax) return held.snapshot;
       const cause = await joinUntil(join(), untilMs);
