@@ -6,7 +6,7 @@ import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { emptySnapshot, snapshotFormat, type Snapshot } from '../../../config/snapshot.ts';
 import { type Clock } from '../../../relay/ports/clock.ts';
 import type { Log } from '../../../relay/ports/telemetry.ts';
-import { StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
+import { firstTryMsMax, StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
 import type { ConfigSource, Pointer } from '../../../relay/ports/stores/config-store.ts';
 import { factsFreshMs } from '../../../relay/ports/stores/learned-facts.ts';
 import { cooldownsId } from '../dynamo-channel-health.ts';
@@ -25,7 +25,7 @@ const retryAfterMs = 1000;
 /** How long an answer waits that must not come from an old configuration: for two reads that take a second each. */
 const renewMsMax = 2500;
 /** How long a first request waits, which cannot be answered otherwise. */
-const firstReadMsMax = 5000;
+const firstReadMsMax = 8000;
 const firstPauseMs = 50;
 const pauseMsMax = 400;
 
@@ -69,7 +69,7 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
   const underWay = new PartsUnderWay(tableOf(parts));
 
   const read = async (startedAt: number): Promise<void> => {
-    const { pointer, ...items } = await readRuntime(parts);
+    const { pointer, ...items } = await readRuntime(parts, held ? undefined : firstTryMsMax);
     // A read that a freeze of the environment delayed must not overwrite the result of a later one.
     if (held && held.checkedAt > startedAt) return;
     cooldowns = items.cooldowns;
@@ -150,8 +150,8 @@ const tableOf = ({ client, stack }: ConfigSourceParts): RuntimeTable => ({
   name: physicalTableName(stack, 'runtime'),
 });
 
-async function readRuntime(parts: ConfigSourceParts) {
-  const items = await getItems(tableOf(parts), [pointerId, cooldownsId, learnedId]);
+async function readRuntime(parts: ConfigSourceParts, tryMsMax: number | undefined) {
+  const items = await getItems(tableOf(parts), [pointerId, cooldownsId, learnedId], { tryMsMax });
   const pointer = items.get(pointerId);
   return {
     pointer: pointer && pointerOf(pointer),

@@ -67,6 +67,8 @@ export interface ItemsWanted {
   attributes?: string[];
   /** For items that never change: such a read costs half, and may miss an item that is new. */
   mayBeOld?: boolean;
+  /** The time-out of one try; absent: the client's. */
+  tryMsMax?: number | undefined;
   /** Takes what was read, also when a later read fails. */
   found?: Map<string, RuntimeItem>;
 }
@@ -78,8 +80,9 @@ export interface ItemsWanted {
 export async function getItems(
   { client, name: table }: RuntimeTable,
   ids: string[],
-  { attributes, mayBeOld = false, found = new Map<string, RuntimeItem>() }: ItemsWanted = {},
+  { attributes, mayBeOld = false, tryMsMax, found = new Map<string, RuntimeItem>() }: ItemsWanted = {},
 ): Promise<Map<string, RuntimeItem>> {
+  const options = tryMsMax === undefined ? {} : { requestTimeout: tryMsMax };
   for (let start = 0; start < ids.length; start += idsAtOnceMax) {
     let keys: Attributes[] = ids.slice(start, start + idsAtOnceMax).map((id) => marshall({ id }));
     for (let tries = 0; keys.length > 0; tries += 1) {
@@ -87,7 +90,7 @@ export async function getItems(
       if (tries > 0) await pause(firstPauseMs * 2 ** tries);
       const wanted = { Keys: keys, ConsistentRead: !mayBeOld, ...projectionOn(attributes) };
       const command = new BatchGetItemCommand({ RequestItems: { [table]: wanted } });
-      const { Responses, UnprocessedKeys } = await storeCall(() => client.send(command));
+      const { Responses, UnprocessedKeys } = await storeCall(() => client.send(command, options));
       for (const item of Responses?.[table] ?? []) found.set(item['id']?.S ?? '', unmarshall(item));
       keys = UnprocessedKeys?.[table]?.Keys ?? [];
     }

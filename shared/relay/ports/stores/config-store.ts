@@ -15,7 +15,7 @@ export interface ConfigSource {
   current(): Promise<Snapshot>;
   /**
    * The configuration, read at most so long ago: for refusals that clients take as final, and for public lists. Waits
-   * 2.5 s at most, 5 s for a first one. Throws StoreUnavailable when it cannot be read by then.
+   * 2.5 s at most, 8 s for a first one. Throws StoreUnavailable when it cannot be read by then.
    */
   notOlderThan(ageMsMax: number): Promise<Snapshot>;
 }
