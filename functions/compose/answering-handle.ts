@@ -1,5 +1,5 @@
 /** Connects the relay's ports to this stack's adapters, for every endpoint that answers calls. */
-import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/dynamo-channel-health.ts';
+import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime/dynamo-channel-health.ts';
 import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/dynamo-key-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
@@ -24,10 +24,11 @@ import { laterIdempotency, laterKeyCounters, laterSearch, laterTurnStates } from
 /** @param clock another one only in tests: of an environment that has slept */
 export function answeringHandle(endpoint: Endpoint, clock: Clock = systemClock): HostedHandle {
   const environment = readEnvironment();
-  const { aws, local, originSecrets, stack, version } = environment;
+  const { aws, concurrencyGiven, local, originSecrets, stack, version } = environment;
   const log = jsonLog(version, requestMetrics(stack));
   const client = documentClient(aws);
   const config = dynamoConfigSource({ client, clock, log, stack });
+  const cooldowns = () => ({ item: config.cooldowns(), readAtMs: config.learned().readAtMs });
   const secrets = cachedSecretStore({ environment, clock });
   const transport = httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) });
   const ports = {
@@ -38,9 +39,10 @@ export function answeringHandle(endpoint: Endpoint, clock: Clock = systemClock):
     secrets,
     transport,
     searchProvider: laterSearch({ transport, secrets }),
+    concurrencyGiven,
     quotas: dynamoQuotaStore(client, stack),
     counters: laterKeyCounters({ client, stack }),
-    health: new DynamoChannelHealth({ client, clock, stack, cooldowns: config.cooldowns }),
+    health: new DynamoChannelHealth({ client, clock, stack, view: cooldowns }),
     idempotency: laterIdempotency({ client, clock, stack }),
     sealer: aesSealer(readSealKeys()),
     turnStates: laterTurnStates({ client, clock, stack }),

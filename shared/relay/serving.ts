@@ -2,13 +2,21 @@
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import { refusalLine } from './answer/log-line.ts';
 import type { ChatCall } from './call/chat-call.ts';
-import { capableChannels } from './call/capable-channels.ts';
+import { capableOf } from './call/capable-channels.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
-import { servingChannels } from './call/serving-channels.ts';
+import { ServingChannels } from './call/serving-channels.ts';
+import { HealthRecorder } from './dispatch/health-recorder.ts';
 import type { Handle, RelayRequest } from './http/http.ts';
 import { asRefusal, refusalResponse } from './http/refusal.ts';
 import { Reservations } from './money/reservations.ts';
-import { admitCaller, payAndAnswer, readCall, type AskedCall, type Caller } from './pipeline.ts';
+import {
+  admitCaller,
+  checkContents,
+  payAndAnswer,
+  readCall,
+  type AskedCall,
+  type Caller,
+} from './pipeline.ts';
 import type { Clock } from './ports/clock.ts';
 
 /** Lambda kills at its time-out without notice: fail in-protocol 5 s earlier. */
@@ -16,7 +24,8 @@ const hostReserveMs = 5_000;
 
 /** Returns a handle that never rejects: every error becomes a response and a log line. */
 export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
-  const reservations = new Reservations(ports);
+  const own = { reservations: new Reservations(ports), health: new HealthRecorder(ports) };
+  const channels = new ServingChannels();
   return async (request) => {
     const startedMs = ports.clock.now();
     let caller: Caller | undefined;
@@ -26,7 +35,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
       const check = async (): Promise<CheckedCall> => {
         caller = await admitCaller(ports, endpoint, request);
         asked = readCall(endpoint, request, caller);
-        return { caller, asked, serving: servingChannels(caller.snapshot, asked.model.base, startedMs) };
+        return { caller, asked, serving: channels.of(caller.snapshot, asked.model.base, startedMs) };
       };
       const checked = await check().catch(async (error: unknown) => {
         const { hasChanged } = await import('./call/second-look.ts');
@@ -35,8 +44,9 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
         throw error;
       });
       ({ caller, asked } = checked);
+      await checkContents(asked, caller);
       const { request: wanted } = asked.read.call;
-      const channels = capableChannels(checked.serving, { model: asked.model.base, request: wanted });
+      const capable = capableOf(checked.serving, { model: asked.model.base, request: wanted });
       const untilMs = deadlineOf(caller, request, startedMs);
       deadline = new Deadline(ports.clock, untilMs);
       const call: ChatCall = Object.freeze({
@@ -47,11 +57,14 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
           model: asked.model.base,
         }),
         endpoint: endpoint.name,
+        entry: entryOf(request),
+        concurrencyGiven: ports.concurrencyGiven,
         ...asked.read.call,
         states: Object.freeze(new Map()),
         stateDropped: false,
         model: Object.freeze(asked.model),
-        channels: Object.freeze(channels),
+        channels: capable.channels,
+        candidates: capable.candidates,
         startedMs,
         outputTokensAsked: asked.read.outputTokensMax,
         droppedTools: asked.read.droppedTools,
@@ -59,7 +72,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
         signal: deadline.signal,
       });
       const idempotencyKey = request.headers['idempotency-key'];
-      const response = await payAndAnswer(ports, reservations, { call, asked, idempotencyKey });
+      const response = await payAndAnswer(ports, own, { call, asked, idempotencyKey });
       return { ...response, done: response.done.finally(() => deadline?.stop()) };
     } catch (error) {
       deadline?.stop();
@@ -84,8 +97,10 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
 interface CheckedCall {
   caller: Caller;
   asked: AskedCall;
-  serving: ReturnType<typeof servingChannels>;
+  serving: ReturnType<ServingChannels['of']>;
 }
+const entryOf = ({ baseUrl, hops }: RelayRequest): ChatCall['entry'] =>
+  hops === undefined ? undefined : Object.freeze({ host: new URL(baseUrl).host, hops });
 
 function deadlineOf({ snapshot }: Caller, request: RelayRequest, startedMs: number): number {
   const ownMs = startedMs + snapshot.settings.limits.requestSeconds * 1000;

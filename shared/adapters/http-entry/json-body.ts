@@ -1,7 +1,7 @@
 /** Parses a request body as JSON, within limits for size, depth and number of values. */
 import { refuse } from '../../relay/http/refusal.ts';
 
-const bodyBytesMax = 4 * 1024 * 1024;
+export const bodyBytesMax = 4 * 1024 * 1024;
 const levelsMax = 200;
 /** Validation needs up to a kilobyte per value, so millions of values would exhaust the function's memory. */
 const valuesMax = 100_000;
@@ -25,7 +25,8 @@ function readText(body: string | Uint8Array): string {
   return withoutByteOrderMark(typeof body === 'string' ? body : decodeUtf8(body));
 }
 
-function refuseAbove(bytes: number): void {
+/** Throws a Refusal for a body of so many bytes if that is too many. */
+export function refuseAbove(bytes: number): void {
   if (bytes > bodyBytesMax)
     throw refuse(
       'request_too_large',

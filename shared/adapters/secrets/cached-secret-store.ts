@@ -45,29 +45,7 @@ export function cachedSecretStore({
     entriesMax,
     lifetimeMs: ({ isOld }) => (isOld ? staleLifetimeMs : lifetimeMsMax * (1 - random.next() / 2)),
   });
-  const aws = awsSecretReader(environment);
-
-  const load = async (reference: string): Promise<string | undefined> => {
-    const separator = reference.indexOf(':');
-    const name = reference.slice(separator + 1);
-    switch (reference.slice(0, separator)) {
-      case 'ssm':
-        return aws.parameter(name);
-      case 'secretsmanager':
-        return aws.managedSecret(name);
-      case 'env':
-        if (!environment.local) throw new SecretUnusable('malformed', 'env: works on the local stack only');
-        if (variables[name] === undefined) throw new SecretUnusable('missing');
-        return variables[name];
-      default:
-        // The message does not quote the reference: it may be the secret itself, entered by mistake.
-        throw new SecretUnusable(
-          'malformed',
-          'a reference starts with ssm:, secretsmanager: or, locally, env:',
-        );
-    }
-  };
-
+  const load = secretLoader(environment, variables);
   /** The last good value of each reference, used while a store does not answer. */
   const known = new Map<string, string>();
   const refreshedAt = new Map<string, number>();
@@ -128,6 +106,35 @@ export function cachedSecretStore({
         return false;
       }
     },
+  };
+}
+
+/** Reads the value of a reference, once. Throws SecretUnusable, or the error of a store that did not answer. */
+function secretLoader(
+  environment: Environment,
+  variables: Record<string, string | undefined>,
+): (reference: string) => Promise<string | undefined> {
+  const aws = awsSecretReader(environment);
+
+  return async (reference) => {
+    const separator = reference.indexOf(':');
+    const name = reference.slice(separator + 1);
+    switch (reference.slice(0, separator)) {
+      case 'ssm':
+        return aws.parameter(name);
+      case 'secretsmanager':
+        return aws.managedSecret(name);
+      case 'env':
+        if (!environment.local) throw new SecretUnusable('malformed', 'env: works on the local stack only');
+        if (variables[name] === undefined) throw new SecretUnusable('missing');
+        return variables[name];
+      default:
+        // The message does not quote the reference: it may be the secret itself, entered by mistake.
+        throw new SecretUnusable(
+          'malformed',
+          'a reference starts with ssm:, secretsmanager: or, locally, env:',
+        );
+    }
   };
 }
 

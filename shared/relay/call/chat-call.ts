@@ -7,6 +7,7 @@ import type { AnswerIdentity } from '../../wire/chat-response.ts';
 import type { CanonicalCall } from '../../wire/canonical-call.ts';
 import type { ChatMessage } from '../../wire/chat-request.ts';
 import type { TurnState } from '../../wire/turn-state.ts';
+import type { Candidate } from './candidate.ts';
 import type { ModelName } from './model-name.ts';
 
 export interface ChatCall extends CanonicalCall {
@@ -18,10 +19,14 @@ export interface ChatCall extends CanonicalCall {
   readonly snapshot: Snapshot;
   /** The enabled channels that serve the model, by priority. */
   readonly channels: readonly [ChannelRow, ...ChannelRow[]];
+  /** Their candidates, in the same order. */
+  readonly candidates: readonly Candidate[];
   /** When the request arrived, in epoch milliseconds. */
   readonly startedMs: number;
   /** The account that pays. Undefined: it has no valid row and therefore no plan. */
   readonly account: AccountRow | undefined;
+  /** How many calls at once the deployment reserved for each endpoint. Undefined: no number was given. */
+  readonly concurrencyGiven?: number | undefined;
   /** The number of parts of the account's balance, as far as known. Undefined: one. */
   readonly parts?: number | undefined;
   /** The limit on output tokens that the client sent in a dialect other than the upstream's. */
@@ -39,6 +44,8 @@ export interface ChatCall extends CanonicalCall {
   readonly states: ReadonlyMap<ChatMessage, TurnState>;
   /** State came back or was kept that does not fit this call; it was left out. */
   readonly stateDropped: boolean;
+  /** Which way the call came in, so that no channel sends it back here. Absent: the host does not say. */
+  readonly entry?: { readonly host: string; readonly hops: string } | undefined;
   /** When the request must end, in epoch milliseconds. */
   readonly deadlineMs: number;
   /** Aborts at the deadline. */

@@ -21,10 +21,11 @@ import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { defaultOutputTokens } from '../call/output-limit.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
+import { hopHeader } from '../../wire/hop-headers.ts';
 import { SecretUnusable } from '../ports/stores/secret-store.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { AttemptReport } from '../call/dispatch-report.ts';
-import type { Candidate } from './candidate-order.ts';
+import type { Candidate } from '../call/candidate.ts';
 import { originOf, statesFor } from './candidate-states.ts';
 import { usual, type Variant } from './variant.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstreams/upstream-failure.ts';
@@ -93,8 +94,8 @@ export class Attempt {
   }
 
   async #prepare(): Promise<{ dialect: Dialect; built: BuiltRequest }> {
-    const { channel } = this.#candidate;
-    const dialect = await loadDialect(this.#variant.dialect ?? dialectOf(channel, this.#call.model.base));
+    const { channel, model } = this.#candidate;
+    const dialect = await loadDialect(this.#variant.dialect ?? dialectOf(channel, model));
     return { dialect, built: this.#build(dialect, await this.#readSecret()) };
   }
 
@@ -132,7 +133,11 @@ export class Attempt {
 
   /** Sends the call. Throws unless the reply is a 2xx. */
   async #send(dialect: Dialect, { request }: BuiltRequest, watchdog: Watchdog): Promise<UpstreamReply> {
-    const reply = await this.#ports.transport.send(request, watchdog.signal);
+    const { entry } = this.#call;
+    // Refused here where the address shows the loop, else by the hop header, one invocation later.
+    if (entry && new URL(request.url).host === entry.host) throw new UpstreamFailure('loop');
+    const headers = entry ? { ...request.headers, [hopHeader]: entry.hops } : request.headers;
+    const reply = await this.#ports.transport.send({ ...request, headers }, watchdog.signal);
     this.#upstreamStatus = reply.status;
     if (reply.status >= 200 && reply.status <= 299) return reply;
     const { errorOfReply } = await import('./refused-attempt.ts');
@@ -141,21 +146,21 @@ export class Attempt {
 
   /** Throws CannotCarry. */
   #build(dialect: Dialect, secret: string | undefined): BuiltRequest {
-    const { channel } = this.#candidate;
-    const { model, outputTokensLimit } = this.#call;
+    const { channel, model } = this.#candidate;
+    const { outputTokensLimit } = this.#call;
     const { without, refusedLimit, limitMost = Infinity } = this.#variant;
     const most = Math.min(outputTokensLimit ?? Infinity, limitMost);
-    const { wantsBack } = quirksOf(channel, model.base);
+    const { wantsBack } = quirksOf(channel, model);
     const fitting = statesFor(this.#candidate, { dialect: dialect.name, wantsBack }, this.#call);
     this.#stateDropped = fitting.dropped;
     this.#origin = originOf(this.#candidate, {
       dialect: dialect.name,
-      model: upstreamModel(channel, model.base),
+      model: upstreamModel(channel, model),
     });
     return channelRequest(channel, {
       dialect,
       call: this.#call,
-      model: model.base,
+      model,
       secret,
       outputTokensLimit: Number.isFinite(most) ? most : undefined,
       outputTokensDefault: defaultOutputTokens(this.#call),

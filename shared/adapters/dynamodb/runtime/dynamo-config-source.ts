@@ -9,10 +9,16 @@ import type { Log } from '../../../relay/ports/telemetry.ts';
 import { firstTryMsMax, StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
 import type { ConfigSource, Pointer } from '../../../relay/ports/stores/config-store.ts';
 import { factsFreshMs } from '../../../relay/ports/stores/learned-facts.ts';
-import { cooldownsId } from '../dynamo-channel-health.ts';
 import type { LearnedView } from './dynamo-learned-facts.ts';
 import { learnedId } from './learned-item.ts';
-import { getItems, pointerId, pointerOf, type RuntimeItem, type RuntimeTable } from './runtime-items.ts';
+import {
+  cooldownsId,
+  getItems,
+  pointerId,
+  pointerOf,
+  type RuntimeItem,
+  type RuntimeTable,
+} from './runtime-items.ts';
 import { PartsUnderWay } from './snapshot-reader.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 
@@ -106,9 +112,7 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
     const leftMs = untilMs - clock.now();
     // The read has already been pending for as long as a request may wait.
     if (leftMs <= 0) return undefined;
-    const waiting = new AbortController();
-    await Promise.race([settled, clock.sleep(leftMs, waiting.signal)]);
-    waiting.abort();
+    await inTime(clock, settled, leftMs);
     return failure;
   };
 
@@ -143,6 +147,12 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
     learned: () => learned,
     refresh: joinInTime,
   };
+}
+
+async function inTime(clock: Clock, work: Promise<void>, leftMs: number): Promise<void> {
+  const waiting = new AbortController();
+  await Promise.race([work, clock.sleep(leftMs, waiting.signal)]);
+  waiting.abort();
 }
 
 const tableOf = ({ client, stack }: ConfigSourceParts): RuntimeTable => ({
