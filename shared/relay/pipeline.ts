@@ -12,7 +12,7 @@ import type { ChatPorts } from './call/chat-ports.ts';
 import type { HeldKey } from './call/idempotency-claim.ts';
 import { parseModelName, type ModelName } from './call/model-name.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
-import type { HealthRecorder } from './dispatch/health-recorder.ts';
+import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { matchRoute, refuseRoute } from './http/http-routes.ts';
 import { refuse } from './http/refusal.ts';

@@ -5,7 +5,7 @@ import type { ChatCall } from './call/chat-call.ts';
 import { capableOf } from './call/capable-channels.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import { ServingChannels } from './call/serving-channels.ts';
-import { HealthRecorder } from './dispatch/health-recorder.ts';
+import { HealthRecorder } from './health/health-recorder.ts';
 import type { Handle, RelayRequest } from './http/http.ts';
 import { asRefusal, refusalResponse } from './http/refusal.ts';
 import { Reservations } from './money/reservations.ts';

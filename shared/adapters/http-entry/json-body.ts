@@ -1,5 +1,6 @@
 /** Parses a request body as JSON, within limits for size, depth and number of values. */
 import { refuse } from '../../relay/http/refusal.ts';
+import { brokenBound } from '../../wire/json-record.ts';
 
 export const bodyBytesMax = 4 * 1024 * 1024;
 const levelsMax = 200;
@@ -43,52 +44,3 @@ function decodeUtf8(bytes: Uint8Array): string {
 }
 
 const withoutByteOrderMark = (text: string): string => (text.startsWith('\uFEFF') ? text.slice(1) : text);
-
-const quote = 0x22;
-const backslash = 0x5c;
-const comma = 0x2c;
-
-interface JsonBounds {
-  /** Maximum nesting of arrays and objects. */
-  levelsMax: number;
-  /** Maximum number of values, counted by brackets and commas. */
-  valuesMax: number;
-}
-
-/**
- * The first limit that the text exceeds, if any. Checked before parsing, because depth and number of values
- * can exhaust memory within the size limit. Takes linear time; the text need not be valid JSON.
- */
-function brokenBound(text: string, { levelsMax, valuesMax }: JsonBounds): 'levels' | 'values' | undefined {
-  let depth = 0;
-  let values = 1;
-  for (let at = 0; at < text.length; at += 1) {
-    const character = text.charCodeAt(at);
-    if (character === quote) {
-      at = endOfString(text, at);
-    } else if (character === 0x5b || character === 0x7b) {
-      depth += 1;
-      values += 1;
-      if (depth > levelsMax) return 'levels';
-    } else if (character === 0x5d || character === 0x7d) {
-      depth -= 1;
-    } else if (character === comma) {
-      values += 1;
-    }
-    if (values > valuesMax) return 'values';
-  }
-  return undefined;
-}
-
-/**
- * The index of the quote that closes the string opened at `start`; the text's length when it is not closed.
- */
-function endOfString(text: string, start: number): number {
-  // indexOf is much faster than a loop over an inline image of several megabytes.
-  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
-    let backslashes = 0;
-    while (text.charCodeAt(end - 1 - backslashes) === backslash) backslashes += 1;
-    if (backslashes % 2 === 0) return end;
-  }
-  return text.length;
-}

@@ -139,6 +139,7 @@ export class Attempt {
     const headers = entry ? { ...request.headers, [hopHeader]: entry.hops } : request.headers;
     const reply = await this.#ports.transport.send({ ...request, headers }, watchdog.signal);
     this.#upstreamStatus = reply.status;
+    watchdog.read();
     if (reply.status >= 200 && reply.status <= 299) return reply;
     const { errorOfReply } = await import('./refused-attempt.ts');
     throw await errorOfReply(reply, { ...this.#refused(), dialect, clock: this.#ports.clock });

@@ -2,7 +2,7 @@
 import type { CallerFault, UpstreamFailure, UpstreamFailureKind } from '../../upstreams/upstream-failure.ts';
 import { loopHeader } from '../../wire/hop-headers.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
-import type { Standing } from './health-states.ts';
+import type { Standing } from '../health/standing.ts';
 
 const defaultRetrySeconds = 5;
 const timeUps = new Set<UpstreamFailureKind>(['first_content_timeout', 'timeout', 'deadline']);
@@ -26,7 +26,7 @@ export function refusalOfDispatch(
 ): Refusal {
   const blockedSeconds = blocked && (blocked.untilMs - nowMs) / 1000;
   if (failures.length > 0) return refusalOfFailures(failures, { blockedSeconds });
-  return rateRefusal(blockedSeconds ?? defaultRetrySeconds, 'upstream_retry_after');
+  return rateRefusal(blockedSeconds ?? defaultRetrySeconds, 'all_channels_cooling');
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Host-neutral HTTP: the request that `http-entry` passes to the relay, and the response. */
+import type { AnswerCut } from './answer-cut.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Ids } from '../ports/ids.ts';
 import type { Log } from '../ports/telemetry.ts';
@@ -21,17 +22,6 @@ export interface RelayRequest {
   rawBody(): string | Uint8Array;
   /** When the host will end the invocation, in epoch milliseconds. */
   hostDeadlineMs: number;
-}
-
-/**
- * What the client got is not the whole answer, and it cannot be told in the protocol: the host must break the connection,
- * never end it.
- */
-export class AnswerCut extends Error {
-  override readonly name = 'AnswerCut';
-  constructor() {
-    super('the connection was broken before the answer was whole');
-  }
 }
 
 export interface RelayResponse {

@@ -35,12 +35,10 @@ export function steeredClock(start = 1_700_000_000_000): SteeredClock {
 
 /** Lets time pass, whenever somebody sleeps, until the work is done. */
 export async function passTime<Result>(clock: SteeredClock, work: Promise<Result>): Promise<Result> {
-  let isDone = false;
-  const done = work.finally(() => {
-    isDone = true;
-  });
+  const ending = new AbortController();
+  const done = work.finally(() => ending.abort());
   done.catch(() => {});
-  while (!isDone) {
+  while (!ending.signal.aborted) {
     await new Promise((resolve) => setTimeout(resolve, 1));
     if (clock.sleeping() > 0) clock.advance(10);
   }
