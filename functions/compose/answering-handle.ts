@@ -8,7 +8,7 @@ import { DynamoLearnedFacts } from '../../shared/adapters/dynamodb/runtime/dynam
 import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
 import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
 import { readEnvironment, readSealKeys } from '../../shared/adapters/system/environment.ts';
-import { systemClock as clock } from '../../shared/adapters/system/system-clock.ts';
+import { systemClock } from '../../shared/adapters/system/system-clock.ts';
 import { systemRandom, timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';
@@ -16,11 +16,13 @@ import { httpsUpstreamTransport } from '../../shared/adapters/transport/https-up
 import { requestSigner } from '../../shared/adapters/transport/request-signer.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { withCors } from '../../shared/relay/http/cors.ts';
+import type { Clock } from '../../shared/relay/ports/clock.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 import { answerWith } from '../../shared/relay/serving.ts';
 import { laterIdempotency, laterKeyCounters, laterSearch, laterTurnStates } from './later-adapters.ts';
 
-export function answeringHandle(endpoint: Endpoint): HostedHandle {
+/** @param clock another one only in tests: of an environment that has slept */
+export function answeringHandle(endpoint: Endpoint, clock: Clock = systemClock): HostedHandle {
   const environment = readEnvironment();
   const { aws, concurrencyGiven, local, originSecrets, stack, version } = environment;
   const log = jsonLog(version, requestMetrics(stack));

@@ -58,11 +58,15 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   const client = createDynamoClient(emulator.endpoint);
   await createTables(client, references);
 
-  const { functionEnvironment: environment, environmentsMax } = settings;
+  const { functionEnvironment: environment, environmentsMax, secretsEndpoint } = settings;
   const localEnvironment = {
     RELAY_LOCAL: '1',
     RELAY_PUBLIC_HOST: `127.0.0.1:${port}`,
     AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
+    ...(secretsEndpoint !== undefined && {
+      AWS_ENDPOINT_URL_SSM: secretsEndpoint,
+      AWS_ENDPOINT_URL_SECRETS_MANAGER: secretsEndpoint,
+    }),
   };
   const functions = buildFunctions(references, { environment, localEnvironment, environmentsMax }, log);
   started.defer(async () => {

@@ -18,6 +18,7 @@ import { matchRoute, refuseRoute } from './http/http-routes.ts';
 import { refuse } from './http/refusal.ts';
 import { Bill } from './money/bill.ts';
 import type { Reservations } from './money/reservations.ts';
+import { refusalAgeMsMax } from './ports/stores/config-store.ts';
 import { CallStates } from './state/call-states.ts';
 import type * as StateRecording from './state/state-recorder.ts';
 
@@ -45,7 +46,9 @@ export async function admitCaller(
   if (matchRoute(request) !== endpoint.name) throw refuseRoute(request);
   const keyLookup = lookUpKey(ports, request);
   keyLookup.catch(() => {}); // Awaited below. A refusal by the configuration takes precedence.
-  const snapshot = await ports.config.current();
+  const { config } = ports;
+  let snapshot = await config.current();
+  if (snapshot.settings.relayClosed) snapshot = await config.notOlderThan(refusalAgeMsMax);
   if (snapshot.settings.relayClosed) throw refuse('relay_closed', closedMessage(snapshot));
   const { row, account, parts } = await keyLookup;
   return { key: row, account, parts, snapshot };

@@ -32,12 +32,21 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
     let asked: AskedCall | undefined;
     let deadline: Deadline | undefined;
     try {
-      caller = await admitCaller(ports, endpoint, request);
-      asked = readCall(endpoint, request, caller);
+      const check = async (): Promise<CheckedCall> => {
+        caller = await admitCaller(ports, endpoint, request);
+        asked = readCall(endpoint, request, caller);
+        return { caller, asked, serving: channels.of(caller.snapshot, asked.model.base, startedMs) };
+      };
+      const checked = await check().catch(async (error: unknown) => {
+        const { hasChanged } = await import('./call/second-look.ts');
+        const { authorization } = request.headers;
+        if (await hasChanged(ports, { error, authorization, seen: caller })) return check();
+        throw error;
+      });
+      ({ caller, asked } = checked);
       await checkContents(asked, caller);
       const { request: wanted } = asked.read.call;
-      const serving = channels.of(caller.snapshot, asked.model.base, startedMs);
-      const capable = capableOf(serving, { model: asked.model.base, request: wanted });
+      const capable = capableOf(checked.serving, { model: asked.model.base, request: wanted });
       const untilMs = deadlineOf(caller, request, startedMs);
       deadline = new Deadline(ports.clock, untilMs);
       const call: ChatCall = Object.freeze({
@@ -85,6 +94,11 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
   };
 }
 
+interface CheckedCall {
+  caller: Caller;
+  asked: AskedCall;
+  serving: ReturnType<ServingChannels['of']>;
+}
 const entryOf = ({ baseUrl, hops }: RelayRequest): ChatCall['entry'] =>
   hops === undefined ? undefined : Object.freeze({ host: new URL(baseUrl).host, hops });
 

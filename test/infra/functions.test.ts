@@ -109,9 +109,11 @@ describe('functions', () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
     for (const [, resource] of resourcesOf(template, 'AWS::Lambda::Function')) {
       // Functions that answer have the keys of seals and the bound of their heap beside these.
-      const { SEAL_KEYS: _, NODE_OPTIONS: __, ...Variables } = (
-        resource.Properties.Environment as { Variables: Record<string, unknown> }
-      ).Variables;
+      const {
+        SEAL_KEYS: _,
+        NODE_OPTIONS: __,
+        ...Variables
+      } = (resource.Properties.Environment as { Variables: Record<string, unknown> }).Variables;
       expect(Object.keys(Variables).toSorted()).toEqual(['ORIGIN_SECRETS', 'RELAY_STACK', 'RELAY_VERSION']);
       expect(Variables).toMatchObject({ RELAY_STACK: 'relay-test', RELAY_VERSION: version });
       if (Variables.ORIGIN_SECRETS === '') continue;

@@ -93,6 +93,7 @@ await Promise.all([
   import('../../shared/relay/health/trial-places.ts'),
   import('../../shared/relay/dispatch/trial-turn.ts'),
   import('../../shared/relay/call/idempotency-claim.ts'),
+  import('../../shared/relay/call/second-look.ts'),
   import('../../shared/relay/call/content-urls.ts'),
   import('../../shared/relay/money/budget-hold.ts'),
   import('../../shared/relay/money/later-tries.ts'),
@@ -199,12 +200,7 @@ export class CoreRig {
   #ports(): Parameters<typeof answerWith>[0] {
     return {
       clock: this.clock,
-      config: {
-        current: () =>
-          this.#options.configDown
-            ? Promise.reject(new StoreUnavailable())
-            : Promise.resolve(deepFreeze(this.#snapshot())),
-      },
+      config: { current: () => this.#current(), notOlderThan: () => this.#current() },
       keys: { find: (key) => this.#findKey(key) },
       secrets: {
         read: (reference) => {
@@ -232,6 +228,12 @@ export class CoreRig {
         fault: (_id, error) => this.faults.push(error),
       },
     };
+  }
+
+  #current(): Promise<Snapshot> {
+    return this.#options.configDown
+      ? Promise.reject(new StoreUnavailable())
+      : Promise.resolve(deepFreeze(this.#snapshot()));
   }
 
   #search(query: string): Promise<SearchResult[]> {

@@ -1,3 +1,4 @@
+import type { Snapshot } from '../../shared/config/snapshot.ts';
 import Stripe from 'stripe';
 import { nodeHmac } from '../../shared/adapters/system/node-hmac.ts';
 import { defaultSettings, type StripeSettings } from '../../shared/config/settings/settings.ts';
@@ -65,17 +66,16 @@ export class StripeRig {
   }
 
   async deliver({ body, header }: Delivery, path = '/hooks/payments/stripe'): Promise<RelayResponse> {
+    const current = async (): Promise<Snapshot> => ({
+      publishedAt: 0,
+      channels: [],
+      charges: [],
+      models: [],
+      plans: [],
+      settings: { ...defaultSettings, ...(this.settings && { payments: { stripe: this.settings } }) },
+    });
     const handle = paymentsHandle({
-      config: {
-        current: async () => ({
-          publishedAt: 0,
-          channels: [],
-          charges: [],
-          models: [],
-          plans: [],
-          settings: { ...defaultSettings, ...(this.settings && { payments: { stripe: this.settings } }) },
-        }),
-      },
+      config: { current, notOlderThan: current },
       secrets: {
         read: async (reference) => {
           this.secretReads += 1;

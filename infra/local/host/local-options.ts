@@ -9,6 +9,8 @@ export interface LocalOptions {
   dynamodbPort: number;
   /** Address of a running DynamoDB to use instead of starting one. */
   dynamodbEndpoint?: string;
+  /** Address of a double of SSM and Secrets Manager, whose secrets functions then read. */
+  secretsEndpoint?: string;
   /** Folder that stores the tables and the demo key. Undefined: nothing is stored. */
   dataFolder: string | undefined;
   /** Folder of the synthesized template. */
@@ -26,10 +28,12 @@ export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
   if (seed !== 'demo' && seed !== 'none') throw new StartError(`RELAY_SEED is ${seed}; wanted: demo or none`);
   const data = environment['RELAY_DATA'] || '.relay';
   const endpoint = environment['DYNAMODB_ENDPOINT'];
+  const secrets = environment['SECRETS_ENDPOINT'];
   return {
     port: readPort(environment, 'PORT', 8787),
     dynamodbPort: readPort(environment, 'DYNAMODB_PORT', 8000),
     ...(endpoint && { dynamodbEndpoint: endpoint }),
+    ...(secrets && { secretsEndpoint: secrets }),
     dataFolder: data === 'memory' ? undefined : data,
     templateFolder:
       environment['RELAY_TEMPLATE_FOLDER'] || path.resolve(import.meta.dirname, '../../../cdk.out'),

@@ -4,13 +4,16 @@
  */
 import { ConditionalCheckFailedException, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { StoreBusy, StoreUnavailable } from '../../relay/ports/stores/store-errors.ts';
+import { StoreBusy, StoreUnavailable, tryMsMax } from '../../relay/ports/stores/store-errors.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import type { Attributes } from './attributes.ts';
 
-/** For requests that a client waits for. Time-outs are short: a healthy read takes less than 10 ms. */
+/**
+ * For requests that a client waits for. Time-outs are short: a healthy read takes less than 10 ms. A store that takes a
+ * second is still waited for, and a reserve that got no answer at all is tried once more within its time.
+ */
 export const documentClient = (aws: AwsAccess): DynamoDBDocumentClient =>
-  documentsOn(clientOf(aws, 3, { connectionTimeout: 700, requestTimeout: 1000 }));
+  documentsOn(clientOf(aws, 3, { connectionTimeout: 700, requestTimeout: tryMsMax }));
 
 /** For background jobs; attributes in DynamoDB's wire format. */
 export const backgroundClient = (aws: AwsAccess): DynamoDBClient =>

@@ -25,9 +25,9 @@ export interface AwsSecretReader {
   managedSecret(name: string): Promise<string | undefined>;
 }
 
-/** Imports each client at the first reference that needs it; most requests need neither. */
+/** Imports each client at the first reference that needs it; most requests need neither. Tries once: its caller repeats. */
 export function awsSecretReader({ aws, stack }: Environment): AwsSecretReader {
-  const settings = { ...aws, maxAttempts: 3, requestHandler: requestLimits };
+  const settings = { ...aws, maxAttempts: 1, requestHandler: requestLimits };
   const openParameters = once(async () => {
     const { GetParameterCommand, SSMClient } = await import('@aws-sdk/client-ssm');
     const client = new SSMClient(settings);
@@ -52,7 +52,7 @@ export function awsSecretReader({ aws, stack }: Environment): AwsSecretReader {
   };
 }
 
-const requestLimits = { connectionTimeout: 1000, requestTimeout: 3000, throwOnRequestTimeout: true };
+const requestLimits = { connectionTimeout: 1000, requestTimeout: 2000, throwOnRequestTimeout: true };
 
 function refuseOutside(prefix: string, name: string): void {
   if (!name.startsWith(prefix))

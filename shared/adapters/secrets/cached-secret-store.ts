@@ -1,19 +1,35 @@
 /**
  * Resolves references `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...` and, locally, `env:NAME` to
- * secrets; caches them for five minutes. An error must never contain a value or text that may be one.
+ * secrets, each when a call needs it; caches them for five minutes at most. An error must never contain a value or text
+ * that may be one.
  */
 import type { Clock } from '../../relay/ports/clock.ts';
+import type { Random } from '../../relay/ports/ids.ts';
 import { SecretUnusable, type SecretStore } from '../../relay/ports/stores/secret-store.ts';
 import type { Environment } from '../system/environment.ts';
 import { ExpiringCache } from '../system/expiring-cache.ts';
+import { systemRandom } from '../system/time-sorted-ids.ts';
 import { awsSecretReader } from './aws-secret-reader.ts';
 
-const lifetimeMs = 5 * 60_000;
+/** A value lives between half of this and all of it, so that environments do not all read at one time. */
+const lifetimeMsMax = 5 * 60_000;
+/** Lifetime of a value that the store did not confirm. */
+const staleLifetimeMs = 30_000;
+/** How long a store that does not answer is asked again, if there is no value yet. */
+const readMsMax = 5_000;
+/** How long a call waits for a new value while it has an old one. */
+const renewMsMax = 500;
+const firstPauseMs = 100;
+const pauseMsMax = 1_000;
+/** Calls that are refused upstream one after the other read the secret anew once in this time. */
+const refreshEveryMs = 5_000;
 const entriesMax = 1000;
 
 export interface SecretStoreParts {
   environment: Environment;
   clock: Clock;
+  /** Spreads reads of environments over time. */
+  random?: Random;
   /** The variables that `env:NAME` refers to. */
   variables?: Record<string, string | undefined>;
 }
@@ -21,12 +37,86 @@ export interface SecretStoreParts {
 export function cachedSecretStore({
   environment,
   clock,
+  random = systemRandom,
   variables = process.env,
 }: SecretStoreParts): SecretStore {
-  const cache = new ExpiringCache<string>({ clock, entriesMax, lifetimeMs: () => lifetimeMs });
+  const cache = new ExpiringCache<{ value: string; isOld?: boolean }>({
+    clock,
+    entriesMax,
+    lifetimeMs: ({ isOld }) => (isOld ? staleLifetimeMs : lifetimeMsMax * (1 - random.next() / 2)),
+  });
+  const load = secretLoader(environment, variables);
+  /** The last good value of each reference, used while a store does not answer. */
+  const known = new Map<string, string>();
+  const refreshedAt = new Map<string, number>();
+  const keep = <Kept>(kept: Map<string, Kept>, reference: string, value: Kept): void => {
+    if (kept.size >= entriesMax) kept.clear();
+    kept.set(reference, value);
+  };
+
+  /** Asks the store until it answers or the time is up. */
+  const loaded = async (reference: string): Promise<string> => {
+    const untilMs = clock.now() + readMsMax;
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMsMax, pauseMs * 2)) {
+      try {
+        const value = usable(await load(reference));
+        keep(known, reference, value);
+        return value;
+      } catch (error) {
+        if (error instanceof SecretUnusable) known.delete(reference);
+        const waitMs = Math.ceil(pauseMs * random.next());
+        if (error instanceof SecretUnusable || clock.now() + waitMs >= untilMs) throw error;
+        await clock.sleep(waitMs);
+      }
+    }
+  };
+
+  const fetchValue = async (reference: string): Promise<{ value: string; isOld?: boolean }> => {
+    const last = known.get(reference);
+    const loading = loaded(reference).then((value) => ({ value }));
+    if (last === undefined) return loading;
+    const old = { value: last, isOld: true };
+    const waiting = new AbortController();
+    // The read goes on when it is late; the next call finds what it brought.
+    const inTime = loading.catch((error: unknown) => {
+      if (error instanceof SecretUnusable) throw error;
+      return old;
+    });
+    try {
+      return await Promise.race([inTime, clock.sleep(renewMsMax, waiting.signal).then(() => old)]);
+    } finally {
+      inTime.catch(() => {});
+      waiting.abort();
+    }
+  };
+  const read = async (reference: string): Promise<string> =>
+    (await cache.get(reference, () => fetchValue(reference))).value;
+
+  return {
+    read,
+    async refresh(reference) {
+      const before = known.get(reference);
+      const now = clock.now();
+      if (now - (refreshedAt.get(reference) ?? -Infinity) < refreshEveryMs) return false;
+      keep(refreshedAt, reference, now);
+      cache.delete(reference);
+      try {
+        return (await read(reference)) !== before;
+      } catch {
+        return false;
+      }
+    },
+  };
+}
+
+/** Reads the value of a reference, once. Throws SecretUnusable, or the error of a store that did not answer. */
+function secretLoader(
+  environment: Environment,
+  variables: Record<string, string | undefined>,
+): (reference: string) => Promise<string | undefined> {
   const aws = awsSecretReader(environment);
 
-  const load = async (reference: string): Promise<string | undefined> => {
+  return async (reference) => {
     const separator = reference.indexOf(':');
     const name = reference.slice(separator + 1);
     switch (reference.slice(0, separator)) {
@@ -45,36 +135,6 @@ export function cachedSecretStore({
           'a reference starts with ssm:, secretsmanager: or, locally, env:',
         );
     }
-  };
-
-  /** The last good value of each reference, used while a store does not answer. */
-  const known = new Map<string, string>();
-  const fetchValue = async (reference: string): Promise<string> => {
-    try {
-      const value = usable(await load(reference));
-      if (known.size >= entriesMax) known.clear();
-      known.set(reference, value);
-      return value;
-    } catch (error) {
-      if (error instanceof SecretUnusable) known.delete(reference);
-      const last = known.get(reference);
-      if (last === undefined) throw error;
-      return last;
-    }
-  };
-  const read = (reference: string): Promise<string> => cache.get(reference, () => fetchValue(reference));
-
-  return {
-    read,
-    async refresh(reference) {
-      const before = known.get(reference);
-      cache.delete(reference);
-      try {
-        return (await read(reference)) !== before;
-      } catch {
-        return false;
-      }
-    },
   };
 }
 

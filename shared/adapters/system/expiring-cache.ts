@@ -6,14 +6,18 @@ import type { Clock } from '../../relay/ports/clock.ts';
 
 interface Entry<Value> {
   value: Promise<Value>;
-  /** Epoch milliseconds; Infinity while the value loads. */
+  /** Epoch milliseconds at which the load began: what it brings may be as old as that. */
+  startedAt: number;
   expiresAt: number;
 }
+
+/** A load that takes longer may have been interrupted by a freeze of the environment; its result is not shared. */
+const loadMsMax = 10_000;
 
 export interface ExpiringCacheOptions<Value> {
   clock: Clock;
   entriesMax: number;
-  /** How long a value is cached, in milliseconds. */
+  /** How long a value is cached, in milliseconds from the beginning of its load. */
   lifetimeMs(value: Value): number;
 }
 
@@ -29,21 +33,23 @@ export class ExpiringCache<Value> {
     this.#options = options;
   }
 
-  get(key: string, load: () => Promise<Value>): Promise<Value> {
+  /** @param ageMsMax an entry whose load began longer ago is loaded again */
+  get(key: string, load: () => Promise<Value>, ageMsMax = Infinity): Promise<Value> {
+    const startedAt = this.#options.clock.now();
     const found = this.#entries.get(key);
     // Deleting and setting an entry moves it to the end of the map, so the first entry is the least recently
     // used.
     this.#entries.delete(key);
-    if (found && this.#options.clock.now() < found.expiresAt) {
+    if (found && startedAt < found.expiresAt && startedAt - found.startedAt <= ageMsMax) {
       this.#entries.set(key, found);
       return found.value;
     }
-    const entry: Entry<Value> = { value: load(), expiresAt: Infinity };
+    const entry: Entry<Value> = { value: load(), startedAt, expiresAt: startedAt + loadMsMax };
     this.#entries.set(key, entry);
     this.#dropOldest();
     entry.value.then(
       (value) => {
-        entry.expiresAt = this.#options.clock.now() + this.#options.lifetimeMs(value);
+        entry.expiresAt = startedAt + this.#options.lifetimeMs(value);
       },
       () => {
         if (this.#entries.get(key) === entry) this.#entries.delete(key);

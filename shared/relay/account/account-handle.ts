@@ -8,7 +8,7 @@ import { matchRoute, refuseRoute } from '../http/http-routes.ts';
 import { asRefusal, refusalResponse } from '../http/refusal.ts';
 import type { AccountReader } from '../ports/stores/account-reader.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { ConfigSource } from '../ports/stores/config-store.ts';
+import { refusalAgeMsMax, type ConfigSource } from '../ports/stores/config-store.ts';
 import type { KeyStore } from '../ports/stores/key-store.ts';
 import type { Log, RequestLog } from '../ports/telemetry.ts';
 import { accountBody } from './account-balance.ts';
@@ -67,7 +67,10 @@ async function admit({ keys, clock }: AccountPorts, request: RelayRequest): Prom
 }
 
 async function balance(ports: AccountPorts, { row: key, account }: AdmittedKey): Promise<object> {
-  const [quota, snapshot] = await Promise.all([ports.accounts.quota(key.account), ports.config.current()]);
+  const [quota, snapshot] = await Promise.all([
+    ports.accounts.quota(key.account),
+    ports.config.notOlderThan(refusalAgeMsMax),
+  ]);
   return accountBody({ account, quota, key, snapshot, nowMs: ports.clock.now() });
 }
 

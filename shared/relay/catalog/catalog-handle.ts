@@ -8,7 +8,7 @@ import { matchRoute, refuseRoute, type RouteName } from '../http/http-routes.ts'
 import { asRefusal, refusalResponse, refuse } from '../http/refusal.ts';
 import { page } from '../page/page.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { ConfigSource } from '../ports/stores/config-store.ts';
+import { listAgeMsMax, type ConfigSource } from '../ports/stores/config-store.ts';
 import type { Log } from '../ports/telemetry.ts';
 import { modelList, offeredModels, oneModel } from './model-list.ts';
 import { listedCharges, offeredPlans } from './price-lists.ts';
@@ -30,7 +30,7 @@ export function catalogHandle(ports: CatalogPorts): Handle {
       const route = matchRoute(request);
       if (route === 'account' || route === 'usage') return await ports.account(request);
       if (route === undefined || !isReadRoute(route)) throw refuseRoute(request);
-      const snapshot = await ports.config.current();
+      const snapshot = await ports.config.notOlderThan(listAgeMsMax);
       return answers[route]({ request, snapshot, nowMs: ports.clock.now(), version: ports.version });
     } catch (error) {
       const refusal = asRefusal(error);

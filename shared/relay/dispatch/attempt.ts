@@ -218,10 +218,17 @@ export class Attempt {
   async #readSecret(): Promise<string | undefined> {
     const { secret } = this.#candidate;
     if (secret === undefined) return undefined;
+    const { signal } = this.#call;
+    const { promise: deadline, reject: end } = Promise.withResolvers<never>();
+    const abort = (): void => end(new UpstreamFailure('deadline'));
+    signal.addEventListener('abort', abort);
     try {
-      return await this.#ports.secrets.read(secret);
+      return await Promise.race([this.#ports.secrets.read(secret), deadline]);
     } catch (error) {
+      if (error instanceof UpstreamFailure) throw error;
       throw new UpstreamFailure(error instanceof SecretUnusable ? 'secret' : 'secret_store');
+    } finally {
+      signal.removeEventListener('abort', abort);
     }
   }
 }

@@ -45,7 +45,12 @@ export function refusalOfFailures(
   const causes = failures.map((failure) => failure.reason).join(' ');
   const mayHaveCharged = hadContent || failures.some(({ kind }) => !chargedNothing.has(kind));
   const headers: Record<string, string> = mayHaveCharged ? { 'x-should-retry': 'false' } : {};
-  const others = failures.filter((failure) => !isLimit(failure));
+  const others = failures.filter((failure) => !isLimit(failure) && failure.kind !== 'secret_store');
+  // No upstream failed: the relay could not read what it needs to ask one.
+  if (others.length === 0 && failures.some(({ kind }) => kind === 'secret_store')) {
+    const words = 'The relay cannot read its secrets right now. Nothing was charged; try again.';
+    return refuse('unavailable', words, { reason: causes, headers: { 'retry-after': '2', ...headers } });
+  }
   if (others.length === 0) {
     const stated = failures.map(({ statedRetrySeconds }) => statedRetrySeconds ?? defaultRetrySeconds);
     return rateRefusal(Math.min(...stated, blockedSeconds), causes, headers);

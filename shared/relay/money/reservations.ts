@@ -4,7 +4,7 @@
  */
 import { accountRate, type CloseRecord } from '../../billing/quota-item.ts';
 import type { CloseWrite } from '../../billing/quota-writes.ts';
-import { StoreBusy } from '../ports/stores/store-errors.ts';
+import { StoreBusy, tryMsMax } from '../ports/stores/store-errors.ts';
 import type { WriteReply } from '../ports/stores/quota-store.ts';
 import { Backoff } from './backoff.ts';
 import type { GuardedReserve } from './guard.ts';
@@ -12,7 +12,8 @@ import { QuotaGuesses } from './quota-guesses.ts';
 import type { Reservation, ReservationRequest, ReservationsPorts } from './open-reservation.ts';
 import { leaseEnd, renewEveryMs, ReserveTries } from './reserve-tries.ts';
 
-const settleBudgetMsMin = 4_000;
+/** Of a settle whose host's deadline has passed: an environment that was frozen has resumed. */
+const lateSettleBudgetMs = 4_000;
 /** A settle may be repeated for minutes. */
 const settlePauseMsMax = 1_000;
 const renewBudgetMs = 30_000;
@@ -86,7 +87,9 @@ export class Reservations {
     const write: CloseWrite = { account, part, id, entry, releaseSlot, closeRecord, rateTokens };
     this.#guesses.closed(account, releaseSlot ? entry.slot : '');
     const leftMs = reservation.hostDeadlineMs - this.#ports.clock.now();
-    const backoff = new Backoff(this.#ports, Math.max(settleBudgetMsMin, leftMs), settlePauseMsMax);
+    // The last try must have ended, and its failure been logged, before the host kills.
+    const budgetMs = leftMs > 0 ? leftMs - tryMsMax : lateSettleBudgetMs;
+    const backoff = new Backoff(this.#ports, budgetMs, settlePauseMsMax);
     try {
       const reply = await this.#settle(write, backoff);
       // After an unknown outcome, an earlier try may have closed it, followed by another call's close in `last`.

@@ -32,3 +32,15 @@ export function steeredClock(start = 1_700_000_000_000): SteeredClock {
     sleeping: () => sleepers.size,
   };
 }
+
+/** Lets time pass, whenever somebody sleeps, until the work is done. */
+export async function passTime<Result>(clock: SteeredClock, work: Promise<Result>): Promise<Result> {
+  const ending = new AbortController();
+  const done = work.finally(() => ending.abort());
+  done.catch(() => {});
+  while (!ending.signal.aborted) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    if (clock.sleeping() > 0) clock.advance(10);
+  }
+  return done;
+}

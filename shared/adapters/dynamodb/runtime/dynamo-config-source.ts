@@ -6,7 +6,7 @@ import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { emptySnapshot, snapshotFormat, type Snapshot } from '../../../config/snapshot.ts';
 import { type Clock } from '../../../relay/ports/clock.ts';
 import type { Log } from '../../../relay/ports/telemetry.ts';
-import { StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
+import { firstTryMsMax, StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
 import type { ConfigSource, Pointer } from '../../../relay/ports/stores/config-store.ts';
 import { factsFreshMs } from '../../../relay/ports/stores/learned-facts.ts';
 import type { LearnedView } from './dynamo-learned-facts.ts';
@@ -19,7 +19,7 @@ import {
   type RuntimeItem,
   type RuntimeTable,
 } from './runtime-items.ts';
-import { readSnapshot } from './snapshot-reader.ts';
+import { PartsUnderWay } from './snapshot-reader.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 
 /** Maximum age of a read. Together with the compile it makes an edit live within 10 s. */
@@ -28,6 +28,12 @@ const freshMs = factsFreshMs;
 const waitMsMax = 300;
 /** How long requests are served without a new read after a failed read. */
 const retryAfterMs = 1000;
+/** How long an answer waits that must not come from an old configuration: for two reads that take a second each. */
+const renewMsMax = 2500;
+/** How long a first request waits, which cannot be answered otherwise. */
+const firstReadMsMax = 8000;
+const firstPauseMs = 50;
+const pauseMsMax = 400;
 
 export interface ConfigSourceParts {
   client: DynamoDBDocumentClient;
@@ -66,14 +72,15 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
   let learned: LearnedView = { item: undefined, readAtMs: -Infinity };
   let reading: Reading | undefined;
   let failedAt = -Infinity;
+  const underWay = new PartsUnderWay(tableOf(parts));
 
   const read = async (startedAt: number): Promise<void> => {
-    const { pointer, ...items } = await readRuntime(parts);
+    const { pointer, ...items } = await readRuntime(parts, held ? undefined : firstTryMsMax);
     // A read that a freeze of the environment delayed must not overwrite the result of a later one.
     if (held && held.checkedAt > startedAt) return;
     cooldowns = items.cooldowns;
     learned = { item: items.learned, readAtMs: startedAt };
-    const next = await follow(parts, { held, pointer, checkedAt: startedAt });
+    const next = await follow(parts, underWay, { held, pointer, checkedAt: startedAt });
     if (!held || held.checkedAt <= startedAt) held = next;
   };
 
@@ -94,44 +101,58 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
     return started;
   };
 
-  const joinInTime = async (): Promise<void> => {
-    const { startedAt, done } = join();
+  /** Joins the pending read until the given time. Returns its error; undefined: it was read, or the time is up. */
+  const joinUntil = async ({ startedAt, done }: Reading, untilMs: number): Promise<unknown> => {
+    let failure: unknown;
     const settled = done.catch((error: unknown) => {
       if (failedAt < startedAt) log.fault('config', error);
       failedAt = clock.now();
+      failure = error;
     });
-    const leftMs = startedAt + waitMsMax - clock.now();
+    const leftMs = untilMs - clock.now();
     // The read has already been pending for as long as a request may wait.
-    if (leftMs <= 0) return;
-    const waiting = new AbortController();
-    await Promise.race([settled, clock.sleep(leftMs, waiting.signal)]);
-    waiting.abort();
+    if (leftMs <= 0) return undefined;
+    await inTime(clock, settled, leftMs);
+    return failure;
   };
 
-  const readFirst = async (): Promise<Snapshot> => {
-    try {
-      await join().done;
-    } catch (error) {
-      if (error instanceof StoreUnavailable) throw error;
-      log.fault('config', error);
-      throw new StoreUnavailable('The configuration cannot be read.', { cause: error });
+  const joinInTime = async (): Promise<void> => {
+    const reading = join();
+    await joinUntil(reading, reading.startedAt + waitMsMax);
+  };
+
+  const renewed = async (ageMsMax: number): Promise<Snapshot> => {
+    const untilMs = clock.now() + (held ? renewMsMax : firstReadMsMax);
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMsMax, pauseMs * 2)) {
+      if (held && clock.now() - held.checkedAt < ageMsMax) return held.snapshot;
+      const cause = await joinUntil(join(), untilMs);
+      if (held && clock.now() - held.checkedAt < ageMsMax) return held.snapshot;
+      const isTransient = cause === undefined || cause instanceof StoreUnavailable;
+      if (!isTransient || clock.now() + pauseMs >= untilMs)
+        throw new StoreUnavailable('The configuration cannot be read.', { cause });
+      if (cause !== undefined) await clock.sleep(pauseMs);
     }
-    if (!held) throw new StoreUnavailable('The configuration cannot be read.');
-    return held.snapshot;
   };
 
   return {
     async current() {
-      if (!held) return readFirst();
+      if (!held) return renewed(freshMs);
       const served = held;
       const now = clock.now();
       if (now - served.checkedAt >= freshMs && now - failedAt >= retryAfterMs) await joinInTime();
       return held.snapshot;
     },
+    notOlderThan: renewed,
     cooldowns: () => cooldowns,
     learned: () => learned,
     refresh: joinInTime,
   };
+}
+
+async function inTime(clock: Clock, work: Promise<void>, leftMs: number): Promise<void> {
+  const waiting = new AbortController();
+  await Promise.race([work, clock.sleep(leftMs, waiting.signal)]);
+  waiting.abort();
 }
 
 const tableOf = ({ client, stack }: ConfigSourceParts): RuntimeTable => ({
@@ -139,8 +160,8 @@ const tableOf = ({ client, stack }: ConfigSourceParts): RuntimeTable => ({
   name: physicalTableName(stack, 'runtime'),
 });
 
-async function readRuntime(parts: ConfigSourceParts) {
-  const items = await getItems(tableOf(parts), [pointerId, cooldownsId, learnedId]);
+async function readRuntime(parts: ConfigSourceParts, tryMsMax: number | undefined) {
+  const items = await getItems(tableOf(parts), [pointerId, cooldownsId, learnedId], { tryMsMax });
   const pointer = items.get(pointerId);
   return {
     pointer: pointer && pointerOf(pointer),
@@ -155,6 +176,7 @@ async function readRuntime(parts: ConfigSourceParts) {
  */
 async function follow(
   parts: ConfigSourceParts,
+  underWay: PartsUnderWay,
   { held, pointer, checkedAt }: { held: Held | undefined; pointer: Pointer | undefined; checkedAt: number },
 ): Promise<Held> {
   const { clock, log } = parts;
@@ -169,6 +191,6 @@ async function follow(
     if (!held) throw new StoreUnavailable('The configuration is in a form that this function does not know.');
     return { ...held, checkedAt };
   }
-  const snapshot = await readSnapshot(tableOf(parts), pointer);
+  const snapshot = await underWay.read(pointer);
   return { snapshot, pointer, checkedAt };
 }

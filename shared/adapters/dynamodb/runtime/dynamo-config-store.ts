@@ -109,7 +109,7 @@ async function keptVersions(table: RuntimeTable, from: number, to: number): Prom
   const ids = Array.from({ length: Math.max(0, to - first + 1) }, (_, index) =>
     snapshotPartId(to - index, 0),
   );
-  const items = await getItems(table, ids, pointerNames);
+  const items = await getItems(table, ids, { attributes: pointerNames });
   return ids.flatMap((id) => {
     const item = items.get(id);
     return item && !item['expires'] ? [pointerOf(item)] : [];

@@ -62,31 +62,49 @@ function wholeNumber(item: RuntimeItem, name: string): number {
 
 const idsAtOnceMax = 50;
 const triesMax = 5;
+/** Of a batch that the store answered in part; doubled with each try. */
+const firstPauseMs = 10;
+
+export interface ItemsWanted {
+  /** Names of the attributes to read; absent: all. */
+  attributes?: string[];
+  /** For items that never change: such a read costs half, and may miss an item that is new. */
+  mayBeOld?: boolean;
+  /** The time-out of one try; absent: the client's. */
+  tryMsMax?: number | undefined;
+  /** Takes what was read, also when a later read fails. */
+  found?: Map<string, RuntimeItem>;
+}
 
 /**
- * Reads items by id. Reads are consistent, so that a pointer is never older than an earlier read of it. The
- * map has no entry for an absent item.
- * @param attributes names of the attributes to read; absent: all
+ * Reads items by id. Reads are consistent unless they may be old, so that a pointer is never older than an earlier read
+ * of it. The map has no entry for an absent item.
  */
 export async function getItems(
   { client, name: table }: RuntimeTable,
   ids: string[],
-  attributes?: string[],
+  { attributes, mayBeOld = false, tryMsMax, found = new Map<string, RuntimeItem>() }: ItemsWanted = {},
 ): Promise<Map<string, RuntimeItem>> {
-  const found = new Map<string, RuntimeItem>();
+  const options = tryMsMax === undefined ? {} : { requestTimeout: tryMsMax };
   for (let start = 0; start < ids.length; start += idsAtOnceMax) {
     let keys: Attributes[] = ids.slice(start, start + idsAtOnceMax).map((id) => marshall({ id }));
     for (let tries = 0; keys.length > 0; tries += 1) {
       if (tries === triesMax) throw new StoreUnavailable('The store did not answer for all items.');
-      const wanted = { Keys: keys, ConsistentRead: true, ...projectionOn(attributes) };
+      if (tries > 0) await pause(firstPauseMs * 2 ** tries);
+      const wanted = { Keys: keys, ConsistentRead: !mayBeOld, ...projectionOn(attributes) };
       const command = new BatchGetItemCommand({ RequestItems: { [table]: wanted } });
-      const { Responses, UnprocessedKeys } = await storeCall(() => client.send(command));
+      const { Responses, UnprocessedKeys } = await storeCall(() => client.send(command, options));
       for (const item of Responses?.[table] ?? []) found.set(item['id']?.S ?? '', unmarshall(item));
       keys = UnprocessedKeys?.[table]?.Keys ?? [];
     }
   }
   return found;
 }
+
+const pause = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, milliseconds);
+  });
 
 function projectionOn(attributes: string[] | undefined) {
   if (attributes === undefined) return {};

@@ -1,8 +1,11 @@
 /** Splits a snapshot's bytes into items and joins them again. */
 import { gunzipSync, gzipSync } from 'node:zlib';
 
-/** Below DynamoDB's limit of 400 KB for an item, with room for attribute names. */
-const partBytesMax = 300_000;
+/**
+ * An item is read 3,000 units a second at most. After an edit, 1,000 environments read each part once within 8 s: 1,600
+ * units a second at this size.
+ */
+const partBytesMax = 100_000;
 /** Far above any real configuration, and far below what would exhaust a function's memory. */
 const contentBytesMax = 64_000_000;
 

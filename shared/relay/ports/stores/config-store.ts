@@ -13,7 +13,18 @@ export interface ConfigSource {
    * fails.
    */
   current(): Promise<Snapshot>;
+  /**
+   * The configuration, read at most so long ago: for refusals that clients take as final, and for public lists. Waits
+   * 2.5 s at most, 8 s for a first one. Throws StoreUnavailable when it cannot be read by then.
+   */
+  notOlderThan(ageMsMax: number): Promise<Snapshot>;
 }
+
+/** No refusal is given from an older configuration. Together with the compile, an edit is then live within 10 s. */
+export const refusalAgeMsMax = 8_000;
+
+/** Public lists are kept by the distribution for 5 s on top. */
+export const listAgeMsMax = 3_000;
 
 export interface ConfigTables {
   /**

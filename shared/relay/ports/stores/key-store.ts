@@ -16,6 +16,9 @@ export type KeyLookup =
   | { missing: 'unknown' | 'invalid_row' };
 
 export interface KeyStore {
-  /** Looks up a complete `sk-` key by its hash. Throws StoreUnavailable. */
-  find(secretKey: string): Promise<KeyLookup>;
+  /**
+   * Looks up a complete `sk-` key by its hash. Throws StoreUnavailable.
+   * @param ageMsMax how long ago it may have been read; absent: for as long as lookups are kept
+   */
+  find(secretKey: string, ageMsMax?: number): Promise<KeyLookup>;
 }

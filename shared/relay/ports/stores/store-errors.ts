@@ -1,4 +1,13 @@
-/** Errors of stores. */
+/** Errors of stores, and how long one try of a call takes at most. */
+
+/** The time-out of one try of a call that a client waits for. */
+export const tryMsMax = 1_200;
+
+/**
+ * The same for the first reads of an environment: while a dozen start at once on few processors, an answer that is there
+ * is noticed late. Such reads change nothing, and on a new connection a long silence means a slow store, not a dead one.
+ */
+export const firstTryMsMax = 3_000;
 
 /** The store did not answer. A write may have been applied or may still be applied. */
 export class StoreUnavailable extends Error {

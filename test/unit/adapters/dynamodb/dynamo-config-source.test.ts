@@ -1,3 +1,4 @@
+import type { BatchGetItemCommandInput } from '@aws-sdk/client-dynamodb';
 import { UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { dynamoConfigSource } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
@@ -5,7 +6,7 @@ import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-er
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { channelRow, deleteRow, startCompiler, type Compiler } from '../../relay/background/config-rig.ts';
 import { recordedLog, type RecordedLog } from '../telemetry/recorded-log.ts';
-import { steeredClock, type SteeredClock } from '../steered-clock.ts';
+import { passTime, steeredClock, type SteeredClock } from '../steered-clock.ts';
 import { countedClient, type CountedClient } from './store.ts';
 
 let emulator: Emulator;
@@ -191,12 +192,74 @@ describe('the published configuration', () => {
     clock.advance(8000);
     expect(await config.current()).toBe(before);
     expect(log.events).toEqual([{ name: 'config_format_unknown', fields: { version: 2, format: 2 } }]);
-    await expect(open().current()).rejects.toBeInstanceOf(StoreUnavailable);
+    await expect(passTime(clock, open().current())).rejects.toBeInstanceOf(StoreUnavailable);
   });
 
   test('is unavailable at a cold start without a store', async () => {
     await emulator.stop();
-    await expect(open().current()).rejects.toBeInstanceOf(StoreUnavailable);
+    const startedMs = clock.now();
+    await expect(passTime(clock, open().current())).rejects.toBeInstanceOf(StoreUnavailable);
+    expect(clock.now() - startedMs).toBeLessThanOrEqual(8000);
+  });
+
+  test('is read again at a cold start until the store answers', async () => {
+    await publish('gpt-4o');
+    let refused = 0;
+    store.client.middlewareStack.add(
+      (next) => async (args) => {
+        refused += 1;
+        if (refused <= 3) throw new StoreUnavailable('throttled');
+        return next(args);
+      },
+      { step: 'initialize', name: 'throttle' },
+    );
+    expect((await passTime(clock, open().current())).models).toEqual(['gpt-4o']);
+  });
+
+  test('that must not be old is read again, for two seconds at most, however long the environment slept', async () => {
+    await publish('first');
+    const config = open();
+    const before = await config.current();
+    await publish('second', 'first');
+    clock.advance(7_900);
+    expect(await config.notOlderThan(8_000)).toBe(before);
+    clock.advance(3_600_000);
+    const { reached, release, remove } = holdReads();
+    // The store takes a second, so what a request serves is old, and what it refuses by is not.
+    const served = config.current();
+    await reached;
+    clock.advance(300);
+    expect(await served).toBe(before);
+    const renewed = config.notOlderThan(8_000);
+    clock.advance(700);
+    release();
+    expect((await renewed).models).toContain('second');
+    remove();
+    clock.advance(8_000);
+    await emulator.stop();
+    await expect(passTime(clock, config.notOlderThan(8_000))).rejects.toBeInstanceOf(StoreUnavailable);
+  });
+
+  test('is read in parts that may be old, and consistently only where such a read misses one', async () => {
+    await publish('gpt-4o');
+    const reads: (boolean | undefined)[] = [];
+    let missed = 0;
+    store.client.middlewareStack.add(
+      (next) => async (args) => {
+        const { RequestItems } = args.input as BatchGetItemCommandInput;
+        const { Keys = [], ConsistentRead } = RequestItems?.['relay-runtime'] ?? {};
+        const isPart = Keys.some(({ id }) => id?.S?.startsWith('snapshot#'));
+        reads.push(ConsistentRead);
+        if (!isPart || ConsistentRead || missed > 0) return next(args);
+        missed += 1;
+        return { output: { Responses: {}, $metadata: {} }, response: {} };
+      },
+      { step: 'initialize', name: 'replica' },
+    );
+    expect((await open().current()).models).toEqual(['gpt-4o']);
+    expect(reads).toEqual([true, false, true]);
+    expect((await open().current()).models).toEqual(['gpt-4o']);
+    expect(reads.slice(3)).toEqual([true, false]);
   });
 
   test('is unavailable at a cold start when the table is missing, and the log has the reason', async () => {

@@ -36,6 +36,40 @@ describe('the key store', () => {
     });
   });
 
+  test('reads a key that is refused again after 5 seconds, so that one that was enabled works', async () => {
+    const keys = open();
+    await store.put('keys', rowOf('sk-paused', { enabled: false }));
+    expect(await keys.find('sk-paused')).toMatchObject({ row: { enabled: false } });
+    await store.put('keys', rowOf('sk-paused'));
+    clock.advance(4_999);
+    expect(await keys.find('sk-paused')).toMatchObject({ row: { enabled: false } });
+    clock.advance(1);
+    expect(await keys.find('sk-paused')).toMatchObject({ row: { enabled: true } });
+  });
+
+  test('does not take a key from a read that was under way when the environment was frozen', async () => {
+    const keys = open();
+    await store.put('keys', rowOf('sk-revoked'));
+    const { promise: thawed, resolve: thaw } = Promise.withResolvers<void>();
+    store.client.middlewareStack.add(
+      (next) => async (args) => {
+        const reply = await next(args);
+        await thawed;
+        return reply;
+      },
+      { step: 'initialize', name: 'freeze' },
+    );
+    const before = keys.find('sk-revoked');
+    await expect.poll(() => store.calls).toContain('GetItem relay-keys');
+    store.client.middlewareStack.remove('freeze');
+    await store.put('keys', rowOf('sk-revoked', { enabled: false }));
+    clock.advance(3_600_000);
+    expect(await keys.find('sk-revoked')).toMatchObject({ row: { enabled: false } });
+    thaw();
+    await before;
+    expect(await keys.find('sk-revoked')).toMatchObject({ row: { enabled: false } });
+  });
+
   test('ignores notes and marks in a row', async () => {
     await store.put('keys', rowOf('sk-noted', { _note: { any: 'thing' }, _warning: 'x' }));
     expect(await open().find('sk-noted')).toHaveProperty('row');

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Environment } from '../../../../shared/adapters/system/environment.ts';
 import { cachedSecretStore } from '../../../../shared/adapters/secrets/cached-secret-store.ts';
 import { SecretUnusable } from '../../../../shared/relay/ports/stores/secret-store.ts';
-import { steeredClock, type SteeredClock } from '../steered-clock.ts';
+import { passTime, steeredClock, type SteeredClock } from '../steered-clock.ts';
 import { localAccess } from '../dynamodb/store.ts';
 import { SecretServer } from './secret-server.ts';
 
@@ -17,7 +17,7 @@ beforeEach(() => {
   server.reset();
 });
 
-function open({ local = false, variables = {} } = {}) {
+function open({ local = false, variables = {}, random = { next: (): number => 0 } } = {}) {
   const environment: Environment = {
     stack: 'relay-beta',
     version: '1',
@@ -25,7 +25,7 @@ function open({ local = false, variables = {} } = {}) {
     local,
     aws: localAccess,
   };
-  return cachedSecretStore({ environment, clock, variables });
+  return cachedSecretStore({ environment, clock, random, variables });
 }
 
 describe('the secret store', () => {
@@ -74,6 +74,37 @@ describe('the secret store', () => {
     await expect(open().read('sk-typed-into-the-row')).rejects.toThrow(/^(?!.*sk-typed)/);
   });
 
+  test('asks a throttled store again until it answers', async () => {
+    server.failure = { status: 400, type: 'ThrottlingException' };
+    const reading = open({ random: { next: () => 0.5 } }).read('ssm:/relay/relay-beta/openai');
+    await expect.poll(() => server.calls.length).toBe(1);
+    server.failure = undefined;
+    expect(await passTime(clock, reading)).toBe('sk-upstream');
+    expect(server.calls).toHaveLength(2);
+  });
+
+  test('keeps values for times that differ from one environment to the next', async () => {
+    const environments = [0, 0.25, 0.5, 0.999].map((chance) => open({ random: { next: () => chance } }));
+    const readAll = () =>
+      Promise.all(environments.map((secrets) => secrets.read('ssm:/relay/relay-beta/openai')));
+    await readAll();
+    const readAnew: number[] = [];
+    for (const laterMs of [150_000, 38_000, 38_000, 37_000, 37_000]) {
+      clock.advance(laterMs);
+      server.calls.length = 0;
+      await readAll();
+      readAnew.push(server.calls.length);
+    }
+    expect(readAnew).toEqual([0, 1, 1, 1, 1]);
+  });
+
+  test('reads the value anew once for calls that are refused one after the other', async () => {
+    const secrets = open();
+    await secrets.read('ssm:/relay/relay-beta/openai');
+    for (let refusal = 0; refusal < 10; refusal += 1) await secrets.refresh('ssm:/relay/relay-beta/openai');
+    expect(server.calls).toHaveLength(2);
+  });
+
   test('asks again after five minutes, and not before', async () => {
     const secrets = open();
     await secrets.read('ssm:/relay/relay-beta/openai');
@@ -90,17 +121,21 @@ describe('the secret store', () => {
     await secrets.read('ssm:/relay/relay-beta/openai');
     clock.advance(5 * 60_000);
     server.failure = { status: 400, type: 'ThrottlingException' };
-    expect(await secrets.read('ssm:/relay/relay-beta/openai')).toBe('sk-upstream');
-    clock.advance(5 * 60_000);
+    const startedMs = clock.now();
+    expect(await passTime(clock, secrets.read('ssm:/relay/relay-beta/openai'))).toBe('sk-upstream');
+    expect(clock.now() - startedMs).toBeLessThanOrEqual(510);
+    // It is asked again soon, so that a value that was replaced meanwhile is found.
+    clock.advance(30_000);
     server.failure = { status: 400, type: 'ParameterNotFound' };
     await expect(secrets.read('ssm:/relay/relay-beta/openai')).rejects.toBeInstanceOf(SecretUnusable);
   });
 
   test('tells a secret that is missing from a store that does not answer', async () => {
     server.failure = { status: 400, type: 'ThrottlingException' };
-    const refused = await open()
-      .read('ssm:/relay/relay-beta/openai')
-      .catch((error: unknown) => error);
+    const startedMs = clock.now();
+    const reading = open({ random: { next: () => 0.5 } }).read('ssm:/relay/relay-beta/openai');
+    const refused = await passTime(clock, reading).catch((error: unknown) => error);
+    expect(clock.now() - startedMs).toBeLessThanOrEqual(5_000);
     expect(refused).not.toBeInstanceOf(SecretUnusable);
     server.failure = { status: 400, type: 'AccessDeniedException' };
     await expect(open().read('ssm:/relay/relay-beta/openai')).rejects.toBeInstanceOf(SecretUnusable);
@@ -110,6 +145,7 @@ describe('the secret store', () => {
     const secrets = open();
     await secrets.read('ssm:/relay/relay-beta/openai');
     expect(await secrets.refresh('ssm:/relay/relay-beta/openai')).toBe(false);
+    clock.advance(5_000);
     server.value = 'sk-rotated';
     expect(await secrets.refresh('ssm:/relay/relay-beta/openai')).toBe(true);
     expect(await secrets.read('ssm:/relay/relay-beta/openai')).toBe('sk-rotated');

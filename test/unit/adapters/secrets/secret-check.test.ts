@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { cachedSecretStore } from '../../../../shared/adapters/secrets/cached-secret-store.ts';
 import { secretCheck } from '../../../../shared/adapters/secrets/secret-check.ts';
-import { steeredClock } from '../steered-clock.ts';
+import { passTime, steeredClock } from '../steered-clock.ts';
 import { localAccess } from '../dynamodb/store.ts';
 import { SecretServer, type ErrorForm } from './secret-server.ts';
 
@@ -18,7 +18,7 @@ function unusable(references: string[], local = false): Promise<ReadonlyMap<stri
   const clock = steeredClock();
   const environment = { stack: 'relay', version: '1', originSecrets: [], local, aws: localAccess };
   const secrets = cachedSecretStore({ environment, clock, variables: {} });
-  return secretCheck({ secrets, clock, local }).unusable(references);
+  return passTime(clock, secretCheck({ secrets, clock, local }).unusable(references));
 }
 
 describe('a secret that cannot be used', () => {

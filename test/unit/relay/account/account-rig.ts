@@ -1,3 +1,4 @@
+import type { Snapshot } from '../../../../shared/config/snapshot.ts';
 import { PutItemCommand, type AttributeValue } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/ledger/dynamo-account-reader.ts';
@@ -58,17 +59,16 @@ export class AccountRig {
 
   async get(path: string, key?: string, changes: Partial<RelayRequest> = {}): Promise<AccountAnswer> {
     const { pathname, searchParams } = new URL(path, 'https://relay.test');
+    const current = async (): Promise<Snapshot> => ({
+      publishedAt: 0,
+      channels: [],
+      charges: [],
+      models: [],
+      plans: this.plans,
+      settings: this.settings,
+    });
     const handle = accountHandle({
-      config: {
-        current: async () => ({
-          publishedAt: 0,
-          channels: [],
-          charges: [],
-          models: [],
-          plans: this.plans,
-          settings: this.settings,
-        }),
-      },
+      config: { current, notOlderThan: current },
       keys: dynamoKeyStore({ client: this.#tables, clock, stack: 'relay' }),
       accounts: dynamoAccountReader(this.#tables, 'relay'),
       clock,

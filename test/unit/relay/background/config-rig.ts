@@ -19,6 +19,8 @@ export interface CompilerOptions {
   afterScan?: (rows: ConfigRows) => Promise<void>;
   /** Absent: every secret can be used. */
   secretCheck?: SecretCheck;
+  /** Loopback addresses are allowed. */
+  local?: boolean;
 }
 
 export interface Compiler {
@@ -54,7 +56,7 @@ export function startCompiler(options: CompilerOptions = {}): Compiler {
       badRows: (count) => void counted.push({ count }),
       failed: () => void counted.push({ failed: true }),
     },
-    local: false,
+    local: options.local ?? false,
     snapshots,
     learned: dynamoLearnedFactsReader({ client: store.client, clock, stack: 'relay' }),
     tables: {

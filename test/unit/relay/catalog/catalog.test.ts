@@ -28,9 +28,16 @@ async function call(
 ) {
   const logged: RequestLog[] = [];
   const faults: unknown[] = [];
+  const ages: number[] = [];
   let nowMs = 1000;
   const handle = catalogHandle({
-    config: { current: async () => current() },
+    config: {
+      current: async () => current(),
+      notOlderThan: async (ageMsMax) => {
+        ages.push(ageMsMax);
+        return current();
+      },
+    },
     log: {
       request: (entry) => logged.push(entry),
       event: () => undefined,
@@ -59,7 +66,7 @@ async function call(
   });
   const text = response.body as string;
   const json = () => JSON.parse(text) as Record<string, unknown> & { error: Record<string, string> };
-  return { response, text, json, logged, faults };
+  return { response, text, json, logged, faults, ages };
 }
 
 const entry = (id: string) => ({ id, object: 'model', created: 1_700_000_000, owned_by: 'system' });
@@ -70,6 +77,13 @@ const withSettings = (settings: Partial<Snapshot['settings']>) => () => ({
 });
 
 describe('the lists', () => {
+  test.each(['/v1/models', '/v1/models/alpha', '/v1/charge', '/v1/plans', '/health', '/'])(
+    'are at most 3 s old when they leave the function, %s',
+    async (path) => {
+      expect((await call(path)).ages).toEqual([3_000]);
+    },
+  );
+
   test('models carry a list of their own form, an empty one, for coding agents that name their version', async () => {
     const { json } = await call('/v1/models', { query: new URLSearchParams('client_version=0.169.0') });
     expect(json()).toMatchObject({ object: 'list', data: [{}, {}, {}], models: [] });

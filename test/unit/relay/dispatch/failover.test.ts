@@ -208,7 +208,9 @@ describe('a secret', () => {
     expect((await missing.post(ask)).status).toBe(502);
     expect(missing.health.of('c|ssm:/relay/relay/1')).toMatchObject({ kind: 'credentials' });
     const silent = new CoreRig({ ...withSecret, secretError: new Error('throttled') }).upstream(good);
-    for (let i = 0; i < 4; i += 1) expect((await silent.post(ask)).status).toBe(502);
+    for (let i = 0; i < 4; i += 1)
+      expect(await silent.post(ask)).toMatchObject({ status: 503, headers: { 'retry-after': '2' } });
+    expect(silent.sent).toEqual([]);
     expect(silent.health.writes).toEqual([]);
     expect(silent.logged[0]?.reason).toBe('upstream_secret_store');
   });

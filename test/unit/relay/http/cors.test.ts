@@ -26,6 +26,7 @@ function send(
   const refused: RelayResponse = { ...plain, status: 405, headers: { allow: 'POST' } };
   const handle = withCors(async (request) => (request.method === 'OPTIONS' ? refused : response), {
     current,
+    notOlderThan: current,
   });
   return handle({
     id: 'request-1',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
 import { ReservationsRig } from '../../../support/reservations-rig.ts';
 import type { Fault } from '../../../support/rough-quota-store.ts';
 
@@ -117,6 +118,23 @@ describe('a close', () => {
     expect(rig.item).toMatchObject({ spent: 4n, settled: 2 });
     expect(rig.events).toMatchObject([{ name: 'settle_late', fields: { unsure: true } }]);
   });
+
+  it.each([599_000, 600_500, 603_500])(
+    'of a store that hangs is logged as lost before the host kills, when the call ends after %s ms',
+    async (endedMs) => {
+      const { rig, reservation } = await reserved();
+      const startMs = rig.clock.now();
+      rig.store.close = async () => {
+        await rig.clock.sleep(1_200);
+        throw new StoreUnavailable('no reply in time');
+      };
+      await rig.clock.run(rig.clock.sleep(endedMs));
+      await rig.clock.run(rig.close(reservation, 4n));
+      expect(rig.events).toMatchObject([{ name: 'settle_lost' }]);
+      // The host kills 5 s after the deadline of the call.
+      expect(rig.clock.now() - startMs).toBeLessThan(605_000);
+    },
+  );
 
   it('that cannot be written is given up 4 s after the deadline of its call and logged with everything that a repeat needs', async () => {
     const { rig, reservation } = await reserved();

@@ -1,0 +1,35 @@
+/**
+ * A second look at what a refusal was decided from. Clients take some refusals as final, so these are not given from an
+ * old configuration or an old key. Loaded by the first such refusal.
+ */
+import { Refusal } from '../http/refusal.ts';
+import { refusalAgeMsMax } from '../ports/stores/config-store.ts';
+import { readKey } from './access.ts';
+import type { ChatCall } from './chat-call.ts';
+import type { ChatPorts } from './chat-ports.ts';
+
+/** How old a key may be that refuses a model. */
+const keyAgeMsMax = 5_000;
+
+export interface Refused {
+  error: unknown;
+  authorization: string | undefined;
+  /** What the checks have seen. Undefined: they did not come so far. */
+  seen: Pick<ChatCall, 'key' | 'snapshot'> | undefined;
+}
+
+/**
+ * Whether what the refusal was decided from is another one by now, so that the checks are worth a repeat. The checks then
+ * find it: the stores of keys and of the configuration keep it. Throws StoreUnavailable when it cannot be read.
+ */
+export async function hasChanged(
+  ports: ChatPorts,
+  { error, authorization, seen }: Refused,
+): Promise<boolean> {
+  if (!seen || !(error instanceof Refusal)) return false;
+  const { code } = error.body.error;
+  if (code === 'model_not_found') return (await ports.config.notOlderThan(refusalAgeMsMax)) !== seen.snapshot;
+  if (code !== 'model_not_allowed' && code !== 'official_not_allowed') return false;
+  const lookup = await ports.keys.find(readKey(authorization), keyAgeMsMax);
+  return !('row' in lookup) || lookup.row !== seen.key;
+}

@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runOps } from '../ops/run-ops.ts';
+import { startFaultedStack, type FaultedStack } from '../support/faulted-stack.ts';
+
+/** The running stack behind fault proxies: what clients see of a throttled store, and what is left on accounts after it. */
+let stack: FaultedStack;
+
+beforeAll(async () => {
+  stack = await startFaultedStack();
+});
+afterAll(() => stack.stop());
+
+describe('the running stack', () => {
+  it('answers twenty parallel first calls, on a store that is slow and throttles', async () => {
+    stack.store.rules.add({ fault: { kind: 'throttle' }, services: ['dynamodb'], share: 0.1 });
+    stack.store.rules.add({ fault: { kind: 'slow', delayMs: 100 }, services: ['dynamodb'] });
+    const answers = await Promise.all(Array.from({ length: 20 }, () => stack.call()));
+    stack.store.rules.clear();
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
+    expect(stack.store.counts.faults.throttle).toBeGreaterThan(5);
+  });
+
+  it.each([
+    ['1 s', 1_000, 1],
+    ['5 s', 5_000, 1],
+    ['5 s', 5_000, 0.5],
+  ])(
+    'is as before within 5 s after its store was throttled for %s, and sums are exact',
+    async (_words, forMs, share) => {
+      const { statuses, afterMs } = await stack.throttledFor({ forMs, share });
+      expect([...statuses].filter((status) => status !== 200 && status !== 503)).toEqual([]);
+      expect(afterMs).toBeLessThan(5_000);
+    },
+  );
+
+  it('has lost and doubled nothing', { timeout: 60_000 }, async () => {
+    await stack.untilClosed();
+    const { spent, charged, available, granted } = await stack.sums();
+    expect(spent + available).toBe(granted);
+    expect(charged).toBe(spent);
+    expect(spent).toBe(stack.answered * stack.price);
+    const audit = await runOps(['audit', '--wait', '0'], { AWS_ENDPOINT_URL_DYNAMODB: stack.endpoint });
+    expect(audit.output).toContain('everything adds up');
+    expect(stack.log()).not.toContain('settle_lost');
+  });
+});

@@ -1,0 +1,146 @@
+import { ScanCommand as RawScanCommand } from '@aws-sdk/client-dynamodb';
+import { DynamoDBDocumentClient, PutCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
+import { startFaultProxy, type FaultProxy } from '../../infra/local/faults/fault-proxy.ts';
+import { quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import { keyHash } from '../../shared/tables/key-hash.ts';
+import { emulatorClient, startEmulator } from './emulator.ts';
+import { startLocalStack } from './local-stack.ts';
+import { startScriptedUpstream } from './scripted-upstream.ts';
+
+const nano = 1_000_000_000;
+const grantedYuan = 100_000;
+const key = 'sk-faulted';
+
+export interface Throttling {
+  forMs: number;
+  /** Of all calls of the store. */
+  share: number;
+}
+
+export interface FaultedStack {
+  store: FaultProxy;
+  /** The store without faults. */
+  endpoint: string;
+  /** Nano-yuan for each answered call. */
+  price: number;
+  /** Calls that a client got an answer of, so far. */
+  readonly answered: number;
+  call(): Promise<{ status: number }>;
+  /** Callers go on calling during it. `afterMs`: from its end to the first of ten calls that all are answered. */
+  throttledFor(throttling: Throttling): Promise<{ statuses: Set<number>; afterMs: number }>;
+  /** Resolves when no call is open. */
+  untilClosed(): Promise<void>;
+  /** Of the account, in nano-yuan. `charged`: of its ledger rows, once these have come. */
+  sums(): Promise<Record<'available' | 'spent' | 'granted' | 'charged', number>>;
+  log(): string;
+  stop(): Promise<void>;
+}
+
+/** `npm start` with a fault proxy before its store, a scripted upstream, and one account with money. */
+export async function startFaultedStack(): Promise<FaultedStack> {
+  const emulator = await startEmulator();
+  const upstream = await startScriptedUpstream();
+  const store = await startFaultProxy({ upstream: emulator.endpoint, seed: 5 });
+  const client = emulatorClient(emulator.endpoint);
+  const documents = DynamoDBDocumentClient.from(client);
+  const put = (table: string, Item: object) =>
+    documents.send(new PutCommand({ TableName: `relay-${table}`, Item: Item as Record<string, unknown> }));
+  await put('channels', { id: 'main', endpoint: upstream.endpoint, models: ['m'], state: true });
+  await put('charges', { id: 1, type: 'times-billing', models: ['m'], output: 1 });
+  await put('keys', { hash: keyHash(key), account: 'acme', hint: 'sk-...ted' });
+  const stack = await startLocalStack({ seed: 'none', env: { DYNAMODB_ENDPOINT: store.endpoint } });
+  const rows = async (table: string): Promise<Record<string, unknown>[]> => {
+    const found: Record<string, unknown>[] = [];
+    let from: Record<string, unknown> | undefined;
+    do {
+      const page = { TableName: `relay-${table}`, ConsistentRead: true, ExclusiveStartKey: from };
+      const { Items = [], LastEvaluatedKey } = await documents.send(new ScanCommand(page));
+      found.push(...Items);
+      from = LastEvaluatedKey;
+    } while (from);
+    return found;
+  };
+  const parts = async () =>
+    (await rows('quotas')).filter(({ account }) => String(account).startsWith('acme'));
+  const sum = (of: Record<string, unknown>[], name: string): number =>
+    of.reduce((total, row) => total + Number(row[name] ?? 0), 0);
+  await put('grants', { account: 'acme', grant_id: 'first', amount: grantedYuan });
+  await until(async () => sum(await parts(), 'granted') === grantedYuan * nano);
+  let answered = 0;
+  const call = async (): Promise<{ status: number }> => {
+    const response = await fetch(`${stack.baseUrl}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }] }),
+    });
+    await response.text();
+    if (response.status === 200) answered += 1;
+    return { status: response.status };
+  };
+  return {
+    store,
+    endpoint: emulator.endpoint,
+    price: nano,
+    get answered() {
+      return answered;
+    },
+    call,
+    async throttledFor({ forMs, share }) {
+      const statuses = new Set<number>();
+      const ending = new AbortController();
+      const callers = Array.from({ length: 4 }, async () => {
+        while (!ending.signal.aborted) statuses.add((await call()).status);
+      });
+      const endsAt = performance.now() + forMs;
+      store.rules.add({ fault: { kind: 'throttle' }, services: ['dynamodb'], share, forMs });
+      await new Promise((resolve) => setTimeout(resolve, forMs));
+      ending.abort();
+      let afterMs: number;
+      let answers: { status: number }[];
+      do {
+        afterMs = performance.now() - endsAt;
+        answers = await Promise.all(Array.from({ length: 10 }, call));
+      } while (answers.some(({ status }) => status !== 200));
+      await Promise.all(callers);
+      return { statuses, afterMs };
+    },
+    untilClosed: () =>
+      until(async () => {
+        const { Items = [] } = await client.send(
+          new RawScanCommand({ TableName: 'relay-quotas', ConsistentRead: true }),
+        );
+        // A bar against a late write lies there for 30 s, and is no call.
+        return Items.every((item) => [...quotaOf(item).open.values()].every(({ tombstone }) => tombstone));
+      }),
+    async sums() {
+      const spent = sum(await parts(), 'spent');
+      const charges = async (): Promise<number> =>
+        Math.round(
+          sum(
+            (await rows('ledger')).filter(({ kind }) => kind === 'settled'),
+            'charge',
+          ) * nano,
+        );
+      await until(async () => (await charges()) >= spent);
+      const images = await parts();
+      return {
+        spent,
+        charged: await charges(),
+        available: sum(images, 'available'),
+        granted: sum(images, 'granted'),
+      };
+    },
+    log: () => stack.stderr(),
+    async stop() {
+      await stack.stop();
+      client.destroy();
+      await Promise.all([store.close(), upstream.close()]);
+      await emulator.stop();
+    },
+  };
+}
+
+/** The test's own time-out bounds it. */
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 50));
+}

@@ -1,0 +1,156 @@
+import { GetItemCommand, UpdateItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { answeringHandle } from '../../functions/compose/answering-handle.ts';
+import { startFaultProxy, type FaultProxy } from '../../infra/local/faults/fault-proxy.ts';
+import { startSecretDouble, type SecretDouble } from '../../infra/local/faults/secret-double.ts';
+import { documentsOn } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import { partKey, quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import { systemClock } from '../../shared/adapters/system/system-clock.ts';
+import type { QuotaItem } from '../../shared/billing/quota-item.ts';
+import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
+import type { Clock } from '../../shared/relay/ports/clock.ts';
+import { keyHash } from '../../shared/tables/key-hash.ts';
+import { startCompiler, type Compiler } from '../unit/relay/background/config-rig.ts';
+import { emulatorClient, startEmulator, type Emulator } from './emulator.ts';
+import { startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts';
+
+export interface WiredAnswer {
+  status: number;
+  headers: Record<string, string>;
+  text: string;
+  /** Real milliseconds until the status was known. */
+  statusMs: number;
+}
+
+/** An environment of the chat function, composed as the function is. */
+export interface WiredEnvironment {
+  /** Resolves once the answer has ended and the reservation is closed. */
+  post(body?: object, options?: { deadlineMs?: number }): Promise<WiredAnswer>;
+  /** Lets the time of this environment jump, as a freeze does. */
+  sleep(milliseconds: number): void;
+}
+
+export const wiredKey = 'sk-wired';
+export const nanoYuan = 1_000_000_000n;
+
+/** The chat function over the wire: the product's own clients, an emulator and a secret store behind fault proxies. */
+export class WiredRelay {
+  readonly store: FaultProxy;
+  readonly secretStore: FaultProxy;
+  readonly secrets: SecretDouble;
+  readonly upstream: ScriptedUpstream;
+  readonly compiler: Compiler;
+  readonly direct: DynamoDBClient;
+  /** Without faults before it. */
+  get endpoint(): string {
+    return this.#emulator.endpoint;
+  }
+
+  readonly #emulator: Emulator;
+
+  private constructor(
+    parts: Pick<WiredRelay, 'store' | 'secretStore' | 'secrets' | 'upstream'>,
+    emulator: Emulator,
+  ) {
+    this.store = parts.store;
+    this.secretStore = parts.secretStore;
+    this.secrets = parts.secrets;
+    this.upstream = parts.upstream;
+    this.#emulator = emulator;
+    this.direct = emulatorClient(emulator.endpoint);
+    Object.assign(process.env, {
+      AWS_REGION: 'us-east-1',
+      AWS_ACCESS_KEY_ID: 'local',
+      AWS_SECRET_ACCESS_KEY: 'local',
+      AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
+      AWS_ENDPOINT_URL_SSM: parts.secretStore.endpoint,
+      AWS_ENDPOINT_URL_SECRETS_MANAGER: parts.secretStore.endpoint,
+      RELAY_STACK: 'relay',
+      RELAY_VERSION: 'wired',
+      RELAY_LOCAL: '1',
+      ORIGIN_SECRETS: 'distribution',
+      SEAL_KEYS: '{"1":"seal"}',
+    });
+    this.compiler = startCompiler({ local: true });
+  }
+
+  static async start(secretValues: Record<string, string> = {}): Promise<WiredRelay> {
+    const [emulator, secrets, upstream] = await Promise.all([
+      startEmulator(),
+      startSecretDouble(secretValues),
+      startScriptedUpstream(),
+    ]);
+    const store = await startFaultProxy({ upstream: emulator.endpoint, seed: 12, countUnits: true });
+    const secretStore = await startFaultProxy({ upstream: secrets.endpoint, seed: 13 });
+    const relay = new WiredRelay({ store, secretStore, secrets, upstream }, emulator);
+    // A client finds its endpoint at its first call: that of the compiler is the emulator's, that of environments not.
+    await relay.compiler.store.put('keys', { hash: keyHash(wiredKey), account: 'acme', hint: 'sk-...red' });
+    process.env['AWS_ENDPOINT_URL_DYNAMODB'] = store.endpoint;
+    return relay;
+  }
+
+  /** A channel to the scripted upstream that serves these models, published. */
+  async publish(id: string, models: string[], more: object = {}): Promise<void> {
+    const { endpoint } = this.upstream;
+    await this.compiler.store.put('channels', { id, endpoint, models, state: true, ...more });
+    await this.compiler.compile();
+  }
+
+  async grant(yuan: bigint): Promise<void> {
+    await dynamoQuotaStore(documentsOn(this.direct), 'relay').create('acme');
+    const amount = { N: String(yuan * nanoYuan) };
+    await this.direct.send(
+      new UpdateItemCommand({
+        TableName: 'relay-quotas',
+        Key: partKey({ account: 'acme' }),
+        UpdateExpression: 'SET available = :amount, granted = :amount',
+        ExpressionAttributeValues: { ':amount': amount },
+      }),
+    );
+  }
+
+  async account(): Promise<QuotaItem> {
+    const key = { TableName: 'relay-quotas', Key: partKey({ account: 'acme' }), ConsistentRead: true };
+    return quotaOf((await this.direct.send(new GetItemCommand(key))).Item ?? {});
+  }
+
+  environment(): WiredEnvironment {
+    let offsetMs = 0;
+    const clock: Clock = { ...systemClock, now: () => systemClock.now() + offsetMs };
+    const { handle, ids } = answeringHandle(chatEndpoint, clock);
+    return {
+      sleep: (milliseconds) => (offsetMs += milliseconds),
+      async post(body = {}, { deadlineMs = 60_000 } = {}) {
+        const startedMs = performance.now();
+        const whole = { model: 'm', messages: [{ role: 'user', content: 'hi' }], ...body };
+        const response = await handle({
+          id: ids.next(),
+          method: 'POST',
+          path: '/v1/chat/completions',
+          query: new URLSearchParams(),
+          headers: { authorization: `Bearer ${wiredKey}` },
+          baseUrl: 'https://relay.test/v1',
+          json: () => whole,
+          rawBody: () => '',
+          hostDeadlineMs: clock.now() + deadlineMs,
+        });
+        const statusMs = performance.now() - startedMs;
+        const texts =
+          typeof response.body === 'string' ? [response.body] : await Array.fromAsync(response.body);
+        await response.done;
+        return { status: response.status, headers: response.headers, text: texts.join(''), statusMs };
+      },
+    };
+  }
+
+  async stop(): Promise<void> {
+    this.direct.destroy();
+    await Promise.all([
+      this.store.close(),
+      this.secretStore.close(),
+      this.secrets.close(),
+      this.upstream.close(),
+    ]);
+    await this.#emulator.stop();
+  }
+}
