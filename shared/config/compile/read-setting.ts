@@ -3,6 +3,7 @@ import { explainIssues } from '../../wire/issue-sentence.ts';
 import { attributeOf, readRow } from '../rows/read-row.ts';
 import type { RowReading } from '../rows/read-row.ts';
 import type { StandIn, TableReader } from './read-table.ts';
+import { readAliases } from '../settings/aliases-setting.ts';
 import { readAlerts } from '../settings/alerts-setting.ts';
 import { readPayments } from '../settings/payments-setting.ts';
 import { readSearch } from '../settings/search-setting.ts';
@@ -36,6 +37,7 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
       countFree: limits.count_free,
     },
   }),
+  aliases: readAliases,
   search: readSearch,
   alerts: readAlerts,
   payments: readPayments,

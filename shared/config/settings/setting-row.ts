@@ -9,6 +9,7 @@ import {
   text,
   textList,
 } from '../rows/attribute-schemas.ts';
+import { AliasesValue } from './aliases-setting.ts';
 import { PaymentsValue } from './payments-setting.ts';
 import { SearchValue } from './search-setting.ts';
 import { defaultSettings } from './settings.ts';
@@ -35,6 +36,7 @@ export const settingValues = {
     },
     'a map {default_output_tokens, request_seconds, state_days, count_free}',
   ),
+  aliases: AliasesValue,
   search: SearchValue,
   alerts: AlertsValue,
   payments: PaymentsValue,
