@@ -11,6 +11,7 @@ import type { ChatCall } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import type { HeldKey } from './call/idempotency-claim.ts';
 import { parseModelName, type ModelName } from './call/model-name.ts';
+import { aliasOf, servingChannels } from './call/serving-channels.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { matchRoute, refuseRoute } from './http/http-routes.ts';
@@ -51,13 +52,26 @@ export async function admitCaller(
 }
 
 /** Checks size, JSON, schema, model name, official gate and whitelist. */
-export function readCall(endpoint: Endpoint, request: RelayRequest, { key }: Caller): AskedCall {
+export function readCall(endpoint: Endpoint, request: RelayRequest, caller: Caller): AskedCall {
   const body = request.json();
   const read = endpoint.read(body, request.headers);
   const { model: requested, official } = read.call.request;
   const model = parseModelName(requested, official === true);
-  admitModel(key, model);
+  admitModel(caller, model);
   return { body, read, model };
+}
+
+/** The models that may answer, each with its channels. Throws a Refusal or an InvalidRequest when there are none. */
+export async function modelsOf(
+  { snapshot, key }: Caller,
+  { read, model }: AskedCall,
+  nowMs: number,
+): Promise<Pick<ChatCall, 'model' | 'channels' | 'alias'>> {
+  const asked = { name: model, request: read.call.request, key, nowMs };
+  const alias = aliasOf(snapshot, model.base);
+  if (!alias) return { model, channels: servingChannels(snapshot, asked) };
+  const { modelsOfAlias } = await import('./call/alias-models.ts');
+  return modelsOfAlias(snapshot, alias, asked);
 }
 
 /**

@@ -2,13 +2,11 @@
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import { refusalLine } from './answer/log-line.ts';
 import type { ChatCall } from './call/chat-call.ts';
-import { capableChannels } from './call/capable-channels.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
-import { servingChannels } from './call/serving-channels.ts';
 import type { Handle, RelayRequest } from './http/http.ts';
 import { asRefusal, refusalResponse } from './http/refusal.ts';
 import { Reservations } from './money/reservations.ts';
-import { admitCaller, payAndAnswer, readCall, type AskedCall, type Caller } from './pipeline.ts';
+import { admitCaller, modelsOf, payAndAnswer, readCall, type AskedCall, type Caller } from './pipeline.ts';
 import type { Clock } from './ports/clock.ts';
 
 /** Lambda kills at its time-out without notice: fail in-protocol 5 s earlier. */
@@ -25,9 +23,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
     try {
       caller = await admitCaller(ports, endpoint, request);
       asked = readCall(endpoint, request, caller);
-      const { request: wanted } = asked.read.call;
-      const serving = servingChannels(caller.snapshot, asked.model.base, startedMs);
-      const channels = capableChannels(serving, { model: asked.model.base, request: wanted });
+      const { model, channels, alias } = await modelsOf(caller, asked, startedMs);
       const untilMs = deadlineOf(caller, request, startedMs);
       deadline = new Deadline(ports.clock, untilMs);
       const call: ChatCall = Object.freeze({
@@ -35,13 +31,14 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
         identity: Object.freeze({
           requestId: request.id,
           created: Math.floor(startedMs / 1000),
-          model: asked.model.base,
+          model: model.base,
         }),
         endpoint: endpoint.name,
         ...asked.read.call,
         states: Object.freeze(new Map()),
         stateDropped: false,
-        model: Object.freeze(asked.model),
+        model: Object.freeze(model),
+        ...(alias && { alias }),
         channels: Object.freeze(channels),
         startedMs,
         outputTokensAsked: asked.read.outputTokensMax,

@@ -8,10 +8,9 @@ const wantedModels = `a list of 1 to ${modelsMax} model names, in the order in w
 const wantedAlias = `${wantedModels}, or a map {models, on_context_length}`;
 const wantedAliases = 'a map from public names to lists of models';
 
-const models = z.array(modelName, wantedModels).check(
-  z.minLength(1, wantedModels),
-  z.maxLength(modelsMax, wantedModels),
-);
+const models = z
+  .array(modelName, wantedModels)
+  .check(z.minLength(1, wantedModels), z.maxLength(modelsMax, wantedModels));
 
 /** The parts of a requested name that are no part of a model's name are taken off before an alias is looked up. */
 const aliasName = modelName.check(
