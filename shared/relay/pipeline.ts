@@ -6,12 +6,13 @@ import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
 import type { Renderer } from '../endpoints/renderer.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import { Answer } from './answer/answer.ts';
-import { admitKey, admitModel, readKey, type AdmittedKey } from './call/access.ts';
+import { admitKey, admitModel, aliasOf, allowedModels, readKey, type AdmittedKey } from './call/access.ts';
 import type { ChatCall } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import type { HeldKey } from './call/idempotency-claim.ts';
 import { parseModelName, type ModelName } from './call/model-name.ts';
-import { aliasOf, servingChannels } from './call/serving-channels.ts';
+import { capableOf } from './call/capable-channels.ts';
+import type { ServingChannels } from './call/serving-channels.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { matchRoute, refuseRoute } from './http/http-routes.ts';
@@ -63,15 +64,23 @@ export function readCall(endpoint: Endpoint, request: RelayRequest, caller: Call
 
 /** The models that may answer, each with its channels. Throws a Refusal or an InvalidRequest when there are none. */
 export async function modelsOf(
-  { snapshot, key }: Caller,
-  { read, model }: AskedCall,
-  nowMs: number,
-): Promise<Pick<ChatCall, 'model' | 'channels' | 'alias'>> {
-  const asked = { name: model, request: read.call.request, key, nowMs };
-  const alias = aliasOf(snapshot, model.base);
-  if (!alias) return { model, channels: servingChannels(snapshot, asked) };
-  const { modelsOfAlias } = await import('./call/alias-models.ts');
-  return modelsOfAlias(snapshot, alias, asked);
+  serving: ServingChannels,
+  { caller, asked, nowMs }: { caller: Caller; asked: AskedCall; nowMs: number },
+): Promise<Pick<ChatCall, 'model' | 'channels' | 'candidates' | 'alias'>> {
+  const { key, snapshot } = caller;
+  const { model: name } = asked;
+  const { request } = asked.read.call;
+  const alias = aliasOf(snapshot, name.base);
+  if (alias) {
+    const { modelsOfAlias } = await import('./call/alias-models.ts');
+    const called = { alias, name, allowed: allowedModels(key, alias), request };
+    return modelsOfAlias(called, (model) => serving.find(snapshot, model, nowMs));
+  }
+  const { channels, candidates } = capableOf(serving.of(snapshot, name.base, nowMs), {
+    model: name.base,
+    request,
+  });
+  return { model: Object.freeze(name), channels, candidates };
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Endpoint } from '../endpoints/endpoint.ts';
 import { refusalLine } from './answer/log-line.ts';
 import type { ChatCall } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
+import { ServingChannels } from './call/serving-channels.ts';
 import type { Handle, RelayRequest } from './http/http.ts';
 import { asRefusal, refusalResponse } from './http/refusal.ts';
 import { Reservations } from './money/reservations.ts';
@@ -15,6 +16,7 @@ const hostReserveMs = 5_000;
 /** Returns a handle that never rejects: every error becomes a response and a log line. */
 export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
   const reservations = new Reservations(ports);
+  const channels = new ServingChannels();
   return async (request) => {
     const startedMs = ports.clock.now();
     let caller: Caller | undefined;
@@ -23,7 +25,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
     try {
       caller = await admitCaller(ports, endpoint, request);
       asked = readCall(endpoint, request, caller);
-      const { model, channels, alias } = await modelsOf(caller, asked, startedMs);
+      const named = await modelsOf(channels, { caller, asked, nowMs: startedMs });
       const untilMs = deadlineOf(caller, request, startedMs);
       deadline = new Deadline(ports.clock, untilMs);
       const call: ChatCall = Object.freeze({
@@ -31,15 +33,13 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
         identity: Object.freeze({
           requestId: request.id,
           created: Math.floor(startedMs / 1000),
-          model: model.base,
+          model: named.model.base,
         }),
         endpoint: endpoint.name,
         ...asked.read.call,
         states: Object.freeze(new Map()),
         stateDropped: false,
-        model: Object.freeze(model),
-        ...(alias && { alias }),
-        channels: Object.freeze(channels),
+        ...named,
         startedMs,
         outputTokensAsked: asked.read.outputTokensMax,
         droppedTools: asked.read.droppedTools,

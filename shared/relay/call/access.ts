@@ -5,7 +5,6 @@
 import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { AliasSettings } from '../../config/settings/settings.ts';
-import { aliasOf } from './serving-channels.ts';
 import type { ModelName } from './model-name.ts';
 import type { KeyLookup } from '../ports/stores/key-store.ts';
 import { isSecretKey } from '../../wire/name-patterns.ts';
@@ -41,6 +40,12 @@ export function admitKey(lookup: KeyLookup, nowMs: number): AdmittedKey {
   if (reason !== undefined) throw unusableKey(`key_${reason}`);
   if (lookup.accountOff) throw unusableKey('key_account_disabled');
   return lookup;
+}
+
+/** The alias of a name. Undefined: it is a model's, or nobody's. */
+export function aliasOf({ settings, models }: Snapshot, name: string): AliasSettings | undefined {
+  const alias = settings.aliases?.find((one) => one.name === name);
+  return alias && !models.includes(name) ? alias : undefined;
 }
 
 /**

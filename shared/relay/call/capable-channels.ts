@@ -3,6 +3,7 @@ import { holdsFor, type Capabilities } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
+import type { Serving } from './serving-channels.ts';
 
 interface Need {
   capability: keyof Pick<Capabilities, 'tools' | 'images' | 'json_schema'>;
@@ -25,27 +26,29 @@ const needs: Need[] = [
 ];
 
 /**
- * Throws an InvalidRequest that names the field if no channel is left. A channel can do what no probe denied.
- * `model`: the public base name.
+ * What of `serving` can do what the call needs. Throws an InvalidRequest that names the field if nothing is left. A
+ * channel can do what no probe denied. `model`: the public base name.
  */
-export function capableChannels(
-  channels: readonly [ChannelRow, ...ChannelRow[]],
+export function capableOf(
+  serving: Serving,
   { model, request }: { model: string; request: ChatRequest },
-): [ChannelRow, ...ChannelRow[]] {
-  let left: [ChannelRow, ...ChannelRow[]] = [...channels];
+): Serving {
+  let left = serving;
   for (const { capability, field } of needs) {
     const param = field(request);
     if (param === undefined) continue;
-    const [first, ...rest] = left.filter(
-      ({ can }) => !can || !holdsFor(can, model) || can[capability] !== false,
-    );
+    const isAble = ({ can }: ChannelRow): boolean =>
+      !can || !holdsFor(can, model) || can[capability] !== false;
+    const [first, ...rest] = left.channels.filter(isAble);
     if (!first)
       throw new InvalidRequest(
         'unsupported_parameter',
         param,
         `The model "${model}" does not support '${param}' here.`,
       );
-    left = [first, ...rest];
+    const candidates = left.candidates.filter(({ channel }) => isAble(channel));
+    const channels: Serving['channels'] = [first, ...rest];
+    left = Object.freeze({ channels: Object.freeze(channels), candidates: Object.freeze(candidates) });
   }
   return left;
 }

@@ -7,6 +7,7 @@ import type { AnswerIdentity } from '../../wire/chat-response.ts';
 import type { CanonicalCall } from '../../wire/canonical-call.ts';
 import type { ChatMessage } from '../../wire/chat-request.ts';
 import type { TurnState } from '../../wire/turn-state.ts';
+import type { Candidate } from './candidate.ts';
 import type { ModelName } from './model-name.ts';
 
 /** A model that may answer. */
@@ -15,6 +16,8 @@ export interface ServingModel {
   readonly model: string;
   /** The enabled channels that serve it, by priority. */
   readonly channels: readonly [ChannelRow, ...ChannelRow[]];
+  /** Their candidates, in the same order. */
+  readonly candidates: readonly Candidate[];
   /** As in `ChatCall`. */
   readonly outputTokensLimit?: number | undefined;
 }
@@ -32,13 +35,16 @@ export interface ChatCall extends CanonicalCall {
   readonly identity: AnswerIdentity;
   /** The endpoint's name, for log and ledger. */
   readonly endpoint: string;
-  /** Of a call to an alias: its first model. Undefined `alias`: a model was asked for, and no other may answer. */
+  /** Of a call to an alias: its first model. */
   readonly model: ModelName;
+  /** Undefined: a model was asked for, and no other may answer. */
   readonly alias?: CalledAlias | undefined;
   readonly key: KeyRow;
   readonly snapshot: Snapshot;
   /** The enabled channels that serve the model, by priority. */
   readonly channels: readonly [ChannelRow, ...ChannelRow[]];
+  /** Their candidates, in the same order; of an alias, those of all its models. */
+  readonly candidates: readonly Candidate[];
   /** When the request arrived, in epoch milliseconds. */
   readonly startedMs: number;
   /** The account that pays. Undefined: it has no valid row and therefore no plan. */

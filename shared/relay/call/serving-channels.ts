@@ -1,47 +1,56 @@
-/** Finds the models that may answer a call, and the channels that serve them, in the request's configuration. */
+/**
+ * Finds what serves a model in the request's configuration. Built once for each model of a snapshot, at the model's
+ * first call; must not keep anything of a call, or of names that nobody serves.
+ */
 import { ruleOf } from '../../billing/price-rule.ts';
-import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
+import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
-import type { AliasSettings } from '../../config/settings/settings.ts';
-import type { ChatRequest } from '../../wire/chat-request.ts';
+import { hash53 } from '../../wire/fingerprint.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
-import { capableChannels } from './capable-channels.ts';
+import type { Candidate } from './candidate.ts';
 import type { ChatCall } from './chat-call.ts';
-import type { ModelName } from './model-name.ts';
 
-export interface AskedModel {
-  name: ModelName;
-  /** What the call needs decides which channels can answer it. */
-  request: ChatRequest;
-  key: Pick<KeyRow, 'models'>;
-  nowMs: number;
+/** Frozen, with all its lists. */
+export interface Serving {
+  /** The enabled channels that serve the model, by priority. */
+  readonly channels: readonly [ChannelRow, ...ChannelRow[]];
+  /** Their candidates, in the same order. */
+  readonly candidates: readonly Candidate[];
 }
 
-/** The enabled channels that can answer a call to a model. Throws a Refusal or an InvalidRequest when there are none. */
-export function servingChannels(
-  snapshot: Snapshot,
-  { name, request, nowMs }: AskedModel,
-): [ChannelRow, ...ChannelRow[]] {
-  const [first, ...rest] = channelsOf(snapshot, name.base, nowMs);
-  if (!first) throw modelNotFound(name.base);
-  return capableChannels([first, ...rest], { model: name.base, request });
+interface ServedModel extends Serving {
+  /** The rules that name the model. */
+  readonly charges: readonly ChargeRow[];
 }
 
-/** The alias of a name. Undefined: it is a model's, or nobody's. */
-export const aliasOf = ({ settings, models }: Snapshot, name: string): AliasSettings | undefined => {
-  const alias = settings.aliases?.find((one) => one.name === name);
-  return alias && !models.includes(name) ? alias : undefined;
-};
+/** One for each function: what it has built is forgotten with its snapshot. */
+export class ServingChannels {
+  readonly #bySnapshot = new WeakMap<Snapshot, Map<string, ServedModel>>();
 
-/** The enabled channels that serve a model, by priority. Empty, too, if it has no price and must have one. */
-export function channelsOf(
-  { channels, charges, settings }: Snapshot,
-  model: string,
-  nowMs: number,
-): ChannelRow[] {
-  if (settings.unpricedModels === 'refuse' && !ruleOf(charges, model, nowMs)) return [];
-  return channels.filter(({ models }) => models.includes(model));
+  /** Undefined: no enabled channel serves the model, or it has no price and must have one. */
+  find(snapshot: Snapshot, model: string, nowMs: number): Serving | undefined {
+    const served = this.#served(snapshot, model);
+    const isPriced = served && ruleOf(served.charges, model, nowMs) !== undefined;
+    return isPriced || snapshot.settings.unpricedModels !== 'refuse' ? served : undefined;
+  }
+
+  /** Throws a Refusal when there are none. */
+  of(snapshot: Snapshot, model: string, nowMs: number): Serving {
+    const found = this.find(snapshot, model, nowMs);
+    if (!found) throw modelNotFound(model);
+    return found;
+  }
+
+  #served(snapshot: Snapshot, model: string): ServedModel | undefined {
+    let models = this.#bySnapshot.get(snapshot);
+    if (!models) this.#bySnapshot.set(snapshot, (models = new Map()));
+    const known = models.get(model);
+    if (known) return known;
+    const built = servedModel(snapshot, model);
+    if (built) models.set(model, built);
+    return built;
+  }
 }
 
 export const modelNotFound = (model: string): Refusal =>
@@ -51,18 +60,40 @@ export const modelNotFound = (model: string): Refusal =>
     { param: 'model' },
   );
 
-type CallToModel = Pick<ChatCall, 'identity' | 'model' | 'channels' | 'alias' | 'outputTokensLimit'>;
-
 /** The call as one of the models that may answer gets it: stages that serve one model read the fields of this. */
-export function callTo<Call extends Partial<CallToModel> & Pick<CallToModel, 'identity' | 'model'>>(
+export function callTo<Call extends Pick<ChatCall, 'identity' | 'model' | 'alias'>>(
   call: Call,
   base: string,
 ): Call {
-  const serving =
-    base === call.model.base ? undefined : call.alias?.models.find(({ model }) => model === base);
+  if (base === call.model.base) return call;
+  const serving = call.alias?.models.find(({ model }) => model === base);
   if (!serving) return call;
-  const { channels, outputTokensLimit } = serving;
+  const { model: _model, ...served } = serving;
   const model = Object.freeze({ ...call.model, base });
   const identity = Object.freeze({ ...call.identity, model: base });
-  return Object.freeze({ ...call, identity, model, channels, outputTokensLimit });
+  return Object.freeze({ ...call, outputTokensLimit: undefined, ...served, identity, model });
+}
+
+function servedModel(snapshot: Snapshot, model: string): ServedModel | undefined {
+  const serves = ({ models }: { models: readonly string[] }): boolean => models.includes(model);
+  const [first, ...rest] = snapshot.channels.filter(serves);
+  if (!first) return undefined;
+  const channels: Serving['channels'] = [first, ...rest];
+  const candidates = channels.flatMap((channel) => candidatesOf(channel, model));
+  return Object.freeze({
+    channels: Object.freeze(channels),
+    candidates: Object.freeze(candidates),
+    charges: Object.freeze(snapshot.charges.filter(serves)),
+  });
+}
+
+/** A channel without a secret is one candidate. */
+export function candidatesOf(channel: ChannelRow, model: string): Candidate[] {
+  const { secret: own } = channel;
+  const secrets = typeof own === 'string' ? [own] : (own ?? [undefined]);
+  const share = channel.weight / secrets.length;
+  return secrets.map((secret) => {
+    const id = secret === undefined ? channel.id : `${channel.id}|${secret}`;
+    return Object.freeze({ id, channel, secret, model, share, hash: hash53(id) });
+  });
 }

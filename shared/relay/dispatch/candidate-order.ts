@@ -1,92 +1,76 @@
 /** Decides the order in which a call's candidates are tried. Reads health; must never write it. */
-import type { ChannelRow } from '../../config/rows/channel-row.ts';
+import type { Candidate } from '../call/candidate.ts';
 import type { ChannelHealth } from '../ports/stores/channel-health.ts';
-import type { Random } from '../ports/ids.ts';
-
-/** A channel with one of its secrets. */
-export interface Candidate {
-  readonly id: string;
-  readonly channel: ChannelRow;
-  readonly secret: string | undefined;
-  /** Its cooldown is over, but no call has succeeded since. The caller must claim the probe first. */
-  readonly probe: boolean;
-}
+import { ranked, type Score } from './conversation-rank.ts';
 
 export interface OrderPorts {
   health: Pick<ChannelHealth, 'of'>;
-  random: Random;
   nowMs: number;
+  /** The higher, the earlier within a priority. */
+  score: Score;
   /** Whether a candidate ranks first, because the conversation's state comes from it. Absent: none does. */
   isFirst?: ((candidate: Candidate) => boolean) | undefined;
 }
 
+/** A candidate as one call finds it. */
+export interface Rank {
+  readonly candidate: Candidate;
+  /** Its cooldown is over, but no call has succeeded since. The caller must claim the probe first. */
+  readonly probe: boolean;
+}
+
 export interface Route {
   /** In the order in which to try them; each channel at most once. */
-  candidates: Candidate[];
+  ranks: Rank[];
   /** When the first cooldown ends, in epoch milliseconds. Undefined: no cooldown runs. */
   soonestMs: number | undefined;
 }
 
-/** Contains the secret's reference, never its value. */
-export const candidateId = (channel: ChannelRow, secret: string | undefined): string =>
-  secret === undefined ? channel.id : `${channel.id}|${secret}`;
-
 /**
- * Orders channels by priority, and at random by weight within a priority; the origin of state comes first. Omits a
- * channel when all its secrets are in cooldown. `channels`: those that serve the model.
+ * Orders candidates by priority, and by score within a priority; the origin of state comes first. Omits those in
+ * cooldown, and those that need a probe while another secret of their channel needs none.
+ * @param candidates by priority
  */
-export function orderCandidates(channels: readonly ChannelRow[], ports: OrderPorts): Route {
-  const candidates: Candidate[] = [];
-  const cooldownEndsMs: number[] = [];
-  const priorities = [...new Set(channels.map((channel) => channel.priority))].toSorted((a, b) => b - a);
-  for (const priority of priorities) {
-    const siblings = channels.filter((channel) => channel.priority === priority);
-    for (const channel of shuffleByWeight(siblings, ports.random)) {
-      const { usable, blockedUntilMs } = candidatesOf(channel, ports);
-      const pick = usable[Math.floor(ports.random.next() * usable.length)];
-      const first = ports.isFirst && usable.find(ports.isFirst);
-      if (first) candidates.unshift(first);
-      else if (pick) candidates.push(pick);
-      cooldownEndsMs.push(...blockedUntilMs);
-    }
-  }
-  return { candidates, soonestMs: cooldownEndsMs.length > 0 ? Math.min(...cooldownEndsMs) : undefined };
-}
-
-/** `usable`: candidates without a cooldown; if there are none, those that need a probe. */
-function candidatesOf(
-  channel: ChannelRow,
-  { health, nowMs }: OrderPorts,
-): { usable: Candidate[]; blockedUntilMs: number[] } {
-  const secrets = typeof channel.secret === 'string' ? [channel.secret] : (channel.secret ?? [undefined]);
-  const known = secrets.map((secret) => {
-    const id = candidateId(channel, secret);
-    const { coolUntilMs, probeUntilMs = 0 } = health.of(id) ?? {};
-    const probe = coolUntilMs !== undefined;
+export function orderCandidates(candidates: readonly Candidate[], ports: OrderPorts): Route {
+  const { health, nowMs, score, isFirst } = ports;
+  const known = [...ranked(candidates, score)].map((candidate) => {
+    const { coolUntilMs, probeUntilMs = 0 } = health.of(candidate.id) ?? {};
     const untilMs = Math.max(coolUntilMs ?? 0, probeUntilMs);
-    return { untilMs, candidate: Object.freeze({ id, channel, secret, probe }) };
+    return { untilMs, rank: { candidate, probe: coolUntilMs !== undefined } };
   });
-  const free = known.filter(({ untilMs }) => untilMs <= nowMs).map(({ candidate }) => candidate);
-  const fresh = free.filter(({ probe }) => !probe);
+  const free = known.filter(({ untilMs }) => untilMs <= nowMs).map(({ rank }) => rank);
+  const fresh = new Set(free.filter(({ probe }) => !probe).map(({ candidate }) => candidate.channel.id));
+  const usable = free.filter(({ candidate, probe }) => !probe || !fresh.has(candidate.channel.id));
+  const first = isFirst && usable.find(({ candidate }) => isFirst(candidate));
+  const cooldownEndsMs = known.map(({ untilMs }) => untilMs).filter((untilMs) => untilMs > nowMs);
   return {
-    usable: fresh.length > 0 ? fresh : free,
-    blockedUntilMs: known.map(({ untilMs }) => untilMs).filter((untilMs) => untilMs > nowMs),
+    ranks: oncePerChannel(first ? [first, ...usable] : usable),
+    soonestMs: cooldownEndsMs.length > 0 ? Math.min(...cooldownEndsMs) : undefined,
   };
 }
 
-/** Weighted random order without replacement. Channels of weight 0 come last. */
-function shuffleByWeight(channels: ChannelRow[], random: Random): ChannelRow[] {
-  const left = [...channels];
-  const order: ChannelRow[] = [];
-  while (left.length > 0) {
-    const total = left.reduce((sum, { weight }) => sum + weight, 0);
-    let draw = random.next() * total;
-    let pick = left.findIndex(({ weight }) => {
-      draw -= weight;
-      return draw < 0;
-    });
-    if (pick < 0) pick = Math.floor(random.next() * left.length);
-    order.push(...left.splice(pick, 1));
-  }
-  return order;
+/** For each model: a channel that failed for one may answer for another. */
+function oncePerChannel(ranks: Rank[]): Rank[] {
+  const seen = new Set<string>();
+  return ranks.filter(({ candidate: { channel, model } }) => {
+    const served = `${model} ${channel.id}`;
+    return !seen.has(served) && seen.add(served);
+  });
+}
+
+/** Takes the candidate to try next. The last attempt is for a model of which none was tried yet, if one is left. */
+export function takeNext(
+  ranks: Rank[],
+  tried: readonly { candidate: Pick<Candidate, 'model'> }[],
+  isLast: boolean,
+): Rank | undefined {
+  const isNew = (rank: Rank): boolean =>
+    !tried.some(({ candidate }) => candidate.model === rank.candidate.model);
+  const other = isLast ? ranks.findIndex(isNew) : -1;
+  return other > 0 ? ranks.splice(other, 1)[0] : ranks.shift();
+}
+
+/** Removes the candidates of a model. */
+export function dropModel(ranks: Rank[], model: string): void {
+  ranks.splice(0, ranks.length, ...ranks.filter(({ candidate }) => candidate.model !== model));
 }

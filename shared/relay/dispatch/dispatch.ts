@@ -12,10 +12,12 @@ import type { ChatPorts } from '../call/chat-ports.ts';
 import type { DispatchedCall, DispatchReport, SearchOutcome } from '../call/dispatch-report.ts';
 import { HealthRecorder } from './health-recorder.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
-import { orderCandidates, type Candidate } from './candidate-order.ts';
+import type { Candidate } from '../call/candidate.ts';
+import { callTo } from '../call/serving-channels.ts';
+import { dropModel, orderCandidates, takeNext, type Rank } from './candidate-order.ts';
 import { isOrigin, newestOrigin } from './candidate-states.ts';
+import { shareOfDraw } from './conversation-rank.ts';
 import { AskAgain, usual, type LimitRefusal, type Variant } from './variant.ts';
-import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
@@ -40,7 +42,7 @@ interface Tried {
 /** The call as it is sent, and the candidates that were not tried yet. */
 interface CandidateOrder {
   call: ChatCall;
-  candidates: Candidate[];
+  ranks: Rank[];
   soonestMs: number | undefined;
 }
 
@@ -49,6 +51,8 @@ function limitFact({ tokens, overContext }: LimitRefusal): Fact {
   const rounded = 2 ** Math.ceil(Math.log2(tokens));
   return overContext ? `limit_over_context:${rounded}` : `refuses_limit:${rounded}`;
 }
+
+const served = ({ channel, model }: Candidate): ServedModel => ({ channel: channel.id, model });
 
 export class Dispatch implements DispatchedCall {
   readonly chunks: AsyncIterable<ChatChunk[]> = { [Symbol.asyncIterator]: () => this.#run() };
@@ -79,6 +83,8 @@ export class Dispatch implements DispatchedCall {
       search: this.#search,
       tried: this.#tried.map(({ candidate, outcome }) => ({ channel: candidate.channel.id, outcome })),
       channel: this.#tried.at(-1)?.candidate.channel,
+      model: this.#tried.at(-1)?.candidate.model ?? this.#call.model.base,
+      isAnswering: this.#tried.at(-1)?.outcome === 'answered',
       firstContentMs: this.#firstContentMs,
       upstreamStatus: reports.findLast((report) => report.upstreamStatus !== undefined)?.upstreamStatus,
       usage: last?.usage,
@@ -94,26 +100,33 @@ export class Dispatch implements DispatchedCall {
   async *#run(): AsyncGenerator<ChatChunk[], void, undefined> {
     this.another = false;
     const failures = this.#failures;
-    const { call, candidates, soonestMs } = (this.#order ??= await this.#ordered());
+    const { call, ranks, soonestMs } = (this.#order ??= await this.#ordered());
+    const tried = this.#tried;
     let uncarried: CannotCarry | undefined;
-    while (failures.length < attemptsMax && !call.signal.aborted) {
-      const candidate = candidates.shift();
-      if (!candidate) break;
+    let tooLong: Refusal | undefined;
+    while (tried.length < attemptsMax && !call.signal.aborted) {
+      const rank = takeNext(ranks, tried, tried.length === attemptsMax - 1);
+      if (!rank) break;
+      const { candidate, probe } = rank;
       try {
         const attempt = new Attempt(this.#ports, {
           candidate,
-          call,
+          call: callTo(call, candidate.model),
           variant: this.#learnedVariant(candidate),
         });
-        if (candidate.probe && !(await this.#probes(attempt, candidate))) continue;
-        yield* this.#try(attempt, candidate, call);
+        if (probe && !(await this.#probes(attempt, candidate))) continue;
+        yield* this.#try(attempt, rank, callTo(call, candidate.model));
         return;
       } catch (error) {
         if (error instanceof CannotCarry) uncarried ??= error;
         else if (error instanceof UpstreamFailure) failures.push(error);
-        else throw error;
+        else if (this.#outgrew(error)) {
+          tooLong = error;
+          dropModel(ranks, candidate.model);
+        } else throw error;
       }
     }
+    if (failures.length === 0 && tooLong) throw tooLong;
     if (failures.length === 0 && uncarried)
       throw new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
     if (failures.length === 0 && call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
@@ -123,18 +136,24 @@ export class Dispatch implements DispatchedCall {
       : cooldownRefusal(soonestMs, this.#ports.clock.now());
   }
 
+  /** The model finds the request too long, and the alias that was asked for has others for that. */
+  #outgrew(error: unknown): error is Refusal {
+    if (!(error instanceof Refusal) || this.#tried.at(-1)?.outcome !== 'refused') return false;
+    return error.body.error.code === 'context_length_exceeded' && this.#call.alias?.onContextLength === true;
+  }
+
   async #ordered(): Promise<CandidateOrder> {
     const call = this.#call.model.web ? await this.#searched() : this.#call;
     const { health, clock, random } = this.#ports;
     const origin = newestOrigin(call);
-    const isFirst = origin && ((candidate: Candidate) => isOrigin(candidate, origin, call.model.base));
-    const { candidates, soonestMs } = orderCandidates(call.channels, {
+    const isFirst = origin && ((candidate: Candidate) => isOrigin(candidate, origin));
+    const { ranks, soonestMs } = orderCandidates(call.candidates, {
       health,
-      random,
       nowMs: clock.now(),
+      score: ({ share }) => shareOfDraw(share, random.next()),
       isFirst,
     });
-    return { call, candidates: [...candidates], soonestMs };
+    return { call, ranks, soonestMs };
   }
 
   /** The call with the search results in its request. */
@@ -152,7 +171,7 @@ export class Dispatch implements DispatchedCall {
    */
   async *#try(
     attempt: Attempt,
-    candidate: Candidate,
+    { candidate, probe }: Rank,
     call: ChatCall,
   ): AsyncGenerator<ChatChunk[], void, undefined> {
     const tried: Tried = { candidate, outcome: 'under_way', attempt };
@@ -162,7 +181,7 @@ export class Dispatch implements DispatchedCall {
       tried.outcome = 'answered';
       this.#firstContentMs = this.#ports.clock.now() - call.startedMs;
       // The first content ends a probe, so that other calls can use the candidate early.
-      if (candidate.probe) this.#note(this.#health.succeeded(candidate));
+      if (probe) this.#note(this.#health.succeeded(candidate));
       yield* answer;
       this.#note(this.#health.succeeded(candidate));
     } catch (error) {
@@ -180,9 +199,7 @@ export class Dispatch implements DispatchedCall {
         if (!passedOn) throw error;
         this.#failures.push(error);
         this.another =
-          this.#failures.length < attemptsMax &&
-          !call.signal.aborted &&
-          (this.#order?.candidates.length ?? 0) > 0;
+          this.#tried.length < attemptsMax && !call.signal.aborted && (this.#order?.ranks.length ?? 0) > 0;
         const { refusalOfFailures } = await import('./failure-refusals.ts');
         throw refusalOfFailures([error], true);
       }
@@ -220,29 +237,25 @@ export class Dispatch implements DispatchedCall {
   }
 
   /** What this model taught within the last hour: the dialect in which it answers calls with tools, and limits. */
-  #learnedVariant({ channel }: Candidate): Variant {
+  #learnedVariant(candidate: Candidate): Variant {
     const hasTools = (this.#call.request.tools?.length ?? 0) > 0;
-    const facts = this.#ports.learned.of(this.#served(channel));
-    const { alsoSpeaks = [] }: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[channel.type];
+    const facts = this.#ports.learned.of(served(candidate));
+    const { alsoSpeaks = [] }: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[candidate.channel.type];
     const speaks = (name: string): boolean => hasTools && facts.some(({ fact }) => fact === `speaks:${name}`);
     return { ...usual, dialect: alsoSpeaks.find(speaks), refusedLimit: refusedLimit(facts) };
   }
 
   /** Remembers why the usual form was refused, once another one was accepted. */
-  #learn({ channel }: Candidate, { dialect, limitRefusal }: Variant): void {
-    const served = this.#served(channel);
+  #learn(candidate: Candidate, { dialect, limitRefusal }: Variant): void {
+    const learner = served(candidate);
     const untilMs = this.#ports.clock.now() + learnedMs;
-    const known = this.#ports.learned.of(served);
+    const known = this.#ports.learned.of(learner);
     const facts: Fact[] = [];
     if (dialect !== undefined) facts.push(`speaks:${dialect}`);
     if (limitRefusal) facts.push(limitFact(limitRefusal));
     for (const fact of facts)
       if (!known.some((one) => one.fact === fact))
-        this.#note(this.#ports.learned.learn({ ...served, fact, untilMs }));
-  }
-
-  #served({ id }: ChannelRow): ServedModel {
-    return { channel: id, model: this.#call.model.base };
+        this.#note(this.#ports.learned.learn({ ...learner, fact, untilMs }));
   }
 
   /**

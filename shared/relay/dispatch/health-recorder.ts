@@ -1,7 +1,7 @@
 /** Updates a candidate's health by the outcome of an attempt: cooldowns, probes, consecutive failures. */
 import type { ChannelHealth } from '../ports/stores/channel-health.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { Candidate } from './candidate-order.ts';
+import type { Candidate } from '../call/candidate.ts';
 import type { UpstreamFailure, UpstreamFailureKind } from '../../upstreams/upstream-failure.ts';
 
 /** Cooldown after a rate limit, unless the upstream's Retry-After is longer. */

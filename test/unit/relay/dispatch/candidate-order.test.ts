@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
-import { orderCandidates } from '../../../../shared/relay/dispatch/candidate-order.ts';
+import { candidatesOf } from '../../../../shared/relay/call/serving-channels.ts';
+import {
+  orderCandidates,
+  type OrderPorts,
+  type Rank,
+} from '../../../../shared/relay/dispatch/candidate-order.ts';
+import { shareOfDraw, type Score } from '../../../../shared/relay/dispatch/conversation-rank.ts';
 import { MemoryHealth } from '../../../support/memory-health.ts';
 
 const nowMs = 1_000_000;
@@ -19,16 +25,33 @@ function seeded(seed: number): { next(): number } {
   };
 }
 
+/** A score that draws for each candidate. */
+function drawn(seed: number): Score {
+  const random = seeded(seed);
+  return ({ share }) => shareOfDraw(share, random.next() || 0.5);
+}
+
+interface Order {
+  candidates: (Rank['candidate'] & Pick<Rank, 'probe'>)[];
+  soonestMs: number | undefined;
+}
+
+function order(channels: ChannelRow[], ports: OrderPorts): Order {
+  const candidates = channels.flatMap((row) => candidatesOf(row, 'm'));
+  const { ranks, soonestMs } = orderCandidates(candidates, ports);
+  return { candidates: ranks.map(({ candidate, probe }) => Object.assign({ probe }, candidate)), soonestMs };
+}
+
 describe('the order in which channels are tried', () => {
   it('begins with the origin of state, whatever its priority and weight, unless it cools', async () => {
     const channels = [channel('a', { priority: 2 }), channel('b', { secret: ['x', 'y'], weight: 0 })];
     const health = new MemoryHealth();
     const isFirst = ({ id }: { id: string }) => id === 'b|y';
-    const order = () =>
-      orderCandidates(channels, { health, random: seeded(1), nowMs, isFirst }).candidates.map(({ id }) => id);
-    expect(order()).toEqual(['b|y', 'a']);
+    const ids = () =>
+      order(channels, { health, score: drawn(1), nowMs, isFirst }).candidates.map(({ id }) => id);
+    expect(ids()).toEqual(['b|y', 'a']);
     await health.cool('b|y', nowMs + 1);
-    expect(order()).toEqual(['a', 'b|x']);
+    expect(ids()).toEqual(['a', 'b|x']);
   });
 
   it('goes by priority and holds each channel at most once, whatever the rows', () => {
@@ -38,13 +61,13 @@ describe('the order in which channels are tried', () => {
         const channels = rows
           .map((more, i) => channel(`c${i}`, more))
           .toSorted((a, b) => b.priority - a.priority);
-        const { candidates } = orderCandidates(channels, {
+        const { candidates } = order(channels, {
           health: new MemoryHealth(),
-          random: seeded(seed),
+          score: drawn(seed),
           nowMs,
         });
-        const order = candidates.map((candidate) => candidate.channel.priority);
-        expect(order).toEqual(order.toSorted((a, b) => b - a));
+        const priorities = candidates.map((candidate) => candidate.channel.priority);
+        expect(priorities).toEqual(priorities.toSorted((a, b) => b - a));
         expect(new Set(candidates.map(({ id }) => id))).toEqual(new Set(channels.map(({ id }) => id)));
         expect(candidates).toHaveLength(channels.length);
       }),
@@ -58,11 +81,11 @@ describe('the order in which channels are tried', () => {
       channel('c', { weight: 6 }),
       channel('never', { weight: 0 }),
     ];
-    const random = seeded(7);
+    const score = drawn(7);
     const first: Record<string, number> = {};
     const draws = 20_000;
     for (let i = 0; i < draws; i += 1) {
-      const { candidates } = orderCandidates(channels, { health: new MemoryHealth(), random, nowMs });
+      const { candidates } = order(channels, { health: new MemoryHealth(), score, nowMs });
       expect(candidates.at(-1)?.id).toBe('never');
       const id = candidates[0]?.id ?? '';
       first[id] = (first[id] ?? 0) + 1;
@@ -77,9 +100,9 @@ describe('the order in which channels are tried', () => {
     const health = new MemoryHealth();
     health.known.set('a', { coolUntilMs: nowMs + 9_000, failures: 0 });
     health.known.set('b', { coolUntilMs: nowMs + 4_000, failures: 0 });
-    const { candidates, soonestMs } = orderCandidates([channel('a'), channel('b')], {
+    const { candidates, soonestMs } = order([channel('a'), channel('b')], {
       health,
-      random: seeded(1),
+      score: drawn(1),
       nowMs,
     });
     expect(candidates).toEqual([]);
@@ -89,11 +112,11 @@ describe('the order in which channels are tried', () => {
   it('offers a candidate whose cooldown is over as a probe, and nobody else while the probe runs', () => {
     const health = new MemoryHealth();
     health.known.set('a', { coolUntilMs: nowMs - 1, failures: 0 });
-    expect(orderCandidates([channel('a')], { health, random: seeded(1), nowMs }).candidates).toMatchObject([
+    expect(order([channel('a')], { health, score: drawn(1), nowMs }).candidates).toMatchObject([
       { id: 'a', probe: true },
     ]);
     health.known.set('a', { coolUntilMs: nowMs - 1, probeUntilMs: nowMs + 5, failures: 0 });
-    expect(orderCandidates([channel('a')], { health, random: seeded(1), nowMs })).toEqual({
+    expect(order([channel('a')], { health, score: drawn(1), nowMs })).toEqual({
       candidates: [],
       soonestMs: nowMs + 5,
     });
@@ -106,9 +129,8 @@ describe('the order in which channels are tried', () => {
     });
     health.known.set('a|ssm:/relay/relay/2', { coolUntilMs: nowMs + 1, failures: 0 });
     const used = new Set<string | undefined>();
-    const random = seeded(3);
-    for (let i = 0; i < 50; i += 1)
-      used.add(orderCandidates([three], { health, random, nowMs }).candidates[0]?.secret);
+    const score = drawn(3);
+    for (let i = 0; i < 50; i += 1) used.add(order([three], { health, score, nowMs }).candidates[0]?.secret);
     expect(used).toEqual(new Set(['ssm:/relay/relay/1', 'ssm:/relay/relay/3']));
   });
 });
