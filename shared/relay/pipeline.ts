@@ -7,7 +7,7 @@ import type { Renderer } from '../endpoints/renderer.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import { Answer } from './answer/answer.ts';
 import { admitKey, admitModel, aliasOf, allowedModels, readKey, type AdmittedKey } from './call/access.ts';
-import type { ChatCall } from './call/chat-call.ts';
+import type { CalledAlias, ChatCall, ServingModel } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import type { HeldKey } from './call/idempotency-claim.ts';
 import { parseModelName, type ModelName } from './call/model-name.ts';
@@ -136,11 +136,14 @@ function answerPaid(
   { call, known, bill, claim, recording }: PaidCall,
 ): Promise<RelayResponse> {
   const clientKeeps = asked.read.keepsState === true;
-  const outputTokensLimit = bill.outputTokensLimit ?? call.outputTokensAsked;
-  const paid = Object.freeze({
+  const limitOf = (model: string): number | undefined =>
+    bill.outputTokensLimit(model) ?? call.outputTokensAsked;
+  const { alias } = call;
+  const paid: ChatCall = Object.freeze({
     ...call,
     ...known,
-    outputTokensLimit,
+    ...(alias && { alias: withLimits(alias, limitOf) }),
+    outputTokensLimit: limitOf(call.model.base),
     limitedBy: bill.limitedBy,
   });
   const dispatched = new Dispatch(ports, paid);
@@ -151,12 +154,21 @@ function answerPaid(
     asked.read.renderer(call.identity, {
       now: () => Math.floor(ports.clock.now() / 1000),
       sent: () => dispatch.report().sent,
+      model: () => dispatch.report().model,
       sealedState: (itemId) => (clientKeeps ? recorder?.sealed(itemId) : undefined),
       opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
     });
   const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch });
   return answer.response(answer.produce());
 }
+
+const withLimits = (
+  { models: [first, ...rest], ...alias }: CalledAlias,
+  limitOf: (model: string) => number | undefined,
+): CalledAlias => {
+  const limited = (one: ServingModel): ServingModel => ({ ...one, outputTokensLimit: limitOf(one.model) });
+  return { ...alias, models: [limited(first), ...rest.map(limited)] };
+};
 
 /** Loaded at the first request with the header. */
 async function claimed(
