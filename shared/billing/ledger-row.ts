@@ -103,10 +103,10 @@ export function lateRow(
 function closeRow(account: string, entry: OpenEntry, closeRecord: CloseRecord): CloseRow {
   const model = closeRecord.model ?? entry.model;
   const price = closeRecord.price ?? entry.price;
-  // What a free model answers gives the plan's call back.
+  // What a free model answers releases the plan's call.
   const { kind } = closeRecord;
-  const givesBack = kind === 'released' || (kind === 'settled' && isFree(price));
-  const counted = entry.slot !== '' && !givesBack;
+  const isReleased = kind === 'released' || (kind === 'settled' && isFree(price));
+  const counted = entry.slot !== '' && !isReleased;
   return {
     account,
     id: closeRecord.id,

@@ -83,7 +83,6 @@ await Promise.all([
   import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/call/idempotency-claim.ts'),
   import('../../shared/relay/call/alias-models.ts'),
-  import('../../shared/relay/money/alias-costs.ts'),
   import('../../shared/relay/money/budget-hold.ts'),
   import('../../shared/relay/money/later-tries.ts'),
   import('../../shared/relay/money/elsewhere.ts'),

@@ -1,6 +1,5 @@
 /** The models that a caller can use, as `/v1/models` lists them. */
 import { pricedModels } from '../../billing/price-rule.ts';
-import type { AliasSettings } from '../../config/settings/settings.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { ModelEntry, ModelList } from '../../wire/public/catalog.ts';
 import type { RelayRequest } from '../http/http.ts';
@@ -15,7 +14,10 @@ export function offeredModels(snapshot: Snapshot, nowMs: number): string[] {
 }
 
 /** The aliases of which at least one model is offered. */
-export const offeredAliases = ({ settings }: Snapshot, offered: readonly string[]): AliasSettings[] =>
+export const offeredAliases = (
+  { settings }: Snapshot,
+  offered: readonly string[],
+): NonNullable<Snapshot['settings']['aliases']> =>
   (settings.aliases ?? []).filter(({ name, models }) => {
     const isServed = models.some((model) => offered.includes(model));
     return isServed && !offered.includes(name);

@@ -5,6 +5,7 @@ import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage/
 import { estimateInput } from '../../billing/estimate/input-tokens.ts';
 import { costOf, formatPrice, mostRates, type Price, type TokenCounts } from '../../billing/price.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
+import { slotsOfAlias } from '../../billing/plans/plan-slots.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChatUsage } from '../../wire/chat-response.ts';
 import {
@@ -18,6 +19,7 @@ import {
 import { rateHeaders } from './reserve-refusals.ts';
 import type { Reservation } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
+import { callTo } from '../call/serving-channels.ts';
 import type { ServingFacts } from '../call/serving-facts.ts';
 import type { Clock } from '../ports/clock.ts';
 
@@ -198,7 +200,8 @@ async function costsOf(call: BillableCall, nowMs: number): Promise<Pick<Reserved
   const first = await costOfModel(call);
   const { alias } = call;
   if (!alias) return { costs: [first] };
-  const { laterCosts, slotsOfAlias } = await import('./alias-costs.ts');
-  const costs: BillParts['costs'] = [first, ...(await laterCosts(call))];
-  return { costs, slots: slotsOfAlias(planQuery(call, nowMs), alias.name, costs) };
+  const later = alias.models.slice(1).map(({ model }) => costOfModel(callTo(call, model)));
+  const costs: BillParts['costs'] = [first, ...(await Promise.all(later))];
+  const priced = costs.filter(({ price }) => price.type !== 'non-billing').map(({ model }) => model);
+  return { costs, slots: slotsOfAlias(planQuery(call, nowMs), alias.name, priced) };
 }

@@ -92,7 +92,7 @@ describe('aliases and the other tables', () => {
     expect(compile({ channels: [channel()], ...rows }).results.at(-2)?.warning).toContain('not offered');
   });
 
-  it('a plan may name one, a charge is told that it prices nothing', () => {
+  it('a plan may name one, a charge of one has a warning that it prices nothing', () => {
     const plans = [{ level: 1, items: [{ id: 'chat', value: 1, models: ['fast'] }] }];
     const charges = [{ id: 1, type: 'non-billing', models: ['fast'] }];
     const { results } = compiled({ fast: ['gpt-4o'] }, { plans, charges });
