@@ -83,6 +83,7 @@ await Promise.all([
   import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/call/idempotency-claim.ts'),
   import('../../shared/relay/call/alias-models.ts'),
+  import('../../shared/billing/plans/alias-slots.ts'),
   import('../../shared/relay/money/budget-hold.ts'),
   import('../../shared/relay/money/later-tries.ts'),
   import('../../shared/relay/money/elsewhere.ts'),

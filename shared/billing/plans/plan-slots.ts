@@ -36,22 +36,6 @@ export interface SlotQuery {
   model?: string | undefined;
 }
 
-/**
- * The slots that cover a call to an alias: those of entries that name the alias, or every model that may answer and has a
- * price. An entry for some of them covers none, because callers can choose which one answers, by what they send.
- */
-export function slotsOfAlias(
-  query: Omit<SlotQuery, 'model'>,
-  alias: string,
-  pricedModels: readonly string[],
-): PlanSlot[] {
-  const keysOf = (model: string): ReadonlySet<string> =>
-    new Set(planSlots({ ...query, model }).map(({ key }) => key));
-  const ofAlias = keysOf(alias);
-  const ofModels = pricedModels.map(keysOf);
-  return planSlots(query).filter(({ key }) => ofAlias.has(key) || ofModels.every((keys) => keys.has(key)));
-}
-
 /** The slots of the held plan, in the order of the items in its row. */
 export function planSlots({ plans, held, nowMs, model }: SlotQuery): PlanSlot[] {
   if (!isHeld(held, nowMs)) return [];

@@ -13,12 +13,8 @@ const models = z
   .check(z.minLength(1, wantedModels), z.maxLength(modelsMax, wantedModels));
 
 /** The parts of a requested name that are no part of a model's name are taken off before an alias is looked up. */
-const aliasName = modelName.check(
-  z.refine(
-    (name) => !name.startsWith('web-') && !name.endsWith('-official'),
-    'a name that does not begin with web- or end in -official',
-  ),
-);
+const wantedName = 'a name that does not begin with web- or end in -official';
+const aliasName = modelName.check(z.refine((name) => !/^web-|-official$/.test(name), wantedName));
 
 /** The setting `aliases`: public names that stand for several models. */
 export const AliasesValue = z.record(

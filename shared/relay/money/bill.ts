@@ -5,7 +5,6 @@ import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage/
 import { estimateInput } from '../../billing/estimate/input-tokens.ts';
 import { costOf, formatPrice, mostRates, type Price, type TokenCounts } from '../../billing/price.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
-import { slotsOfAlias } from '../../billing/plans/plan-slots.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChatUsage } from '../../wire/chat-response.ts';
 import {
@@ -200,6 +199,7 @@ async function costsOf(call: BillableCall, nowMs: number): Promise<Pick<Reserved
   const first = await costOfModel(call);
   const { alias } = call;
   if (!alias) return { costs: [first] };
+  const { slotsOfAlias } = await import('../../billing/plans/alias-slots.ts');
   const later = alias.models.slice(1).map(({ model }) => costOfModel(callTo(call, model)));
   const costs: BillParts['costs'] = [first, ...(await Promise.all(later))];
   const priced = costs.filter(({ price }) => price.type !== 'non-billing').map(({ model }) => model);
