@@ -4,6 +4,7 @@ import { refusalLine } from './answer/log-line.ts';
 import type { ChatCall } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import { ServingChannels } from './call/serving-channels.ts';
+import { HealthRecorder } from './dispatch/health-recorder.ts';
 import type { Handle, RelayRequest } from './http/http.ts';
 import { asRefusal, refusalResponse } from './http/refusal.ts';
 import { Reservations } from './money/reservations.ts';
@@ -15,7 +16,7 @@ const hostReserveMs = 5_000;
 
 /** Returns a handle that never rejects: every error becomes a response and a log line. */
 export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
-  const reservations = new Reservations(ports);
+  const own = { reservations: new Reservations(ports), health: new HealthRecorder(ports) };
   const channels = new ServingChannels();
   return async (request) => {
     const startedMs = ports.clock.now();
@@ -47,7 +48,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
         signal: deadline.signal,
       });
       const idempotencyKey = request.headers['idempotency-key'];
-      const response = await payAndAnswer(ports, reservations, { call, asked, idempotencyKey });
+      const response = await payAndAnswer(ports, own, { call, asked, idempotencyKey });
       return { ...response, done: response.done.finally(() => deadline?.stop()) };
     } catch (error) {
       deadline?.stop();

@@ -1,12 +1,11 @@
 /** Leaves out channels of which a probe found that they cannot do what a call needs. Must never leave out others. */
-import { holdsFor, type Capabilities } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import type { Serving } from './serving-channels.ts';
+import { lacks, type NeededCapability, type Serving } from './serving-channels.ts';
 
 interface Need {
-  capability: keyof Pick<Capabilities, 'tools' | 'images' | 'json_schema'>;
+  capability: NeededCapability;
   /** What of the request needs it, as the path of a field in chat form; undefined: nothing. */
   field: (request: ChatRequest) => string | undefined;
 }
@@ -35,10 +34,9 @@ export function capableOf(
 ): Serving {
   let left = serving;
   for (const { capability, field } of needs) {
-    const param = field(request);
+    const param = serving.denied.has(capability) ? field(request) : undefined;
     if (param === undefined) continue;
-    const isAble = ({ can }: ChannelRow): boolean =>
-      !can || !holdsFor(can, model) || can[capability] !== false;
+    const isAble = (channel: ChannelRow): boolean => !lacks(channel, model, capability);
     const [first, ...rest] = left.channels.filter(isAble);
     if (!first)
       throw new InvalidRequest(
@@ -48,7 +46,11 @@ export function capableOf(
       );
     const candidates = left.candidates.filter(({ channel }) => isAble(channel));
     const channels: Serving['channels'] = [first, ...rest];
-    left = Object.freeze({ channels: Object.freeze(channels), candidates: Object.freeze(candidates) });
+    left = Object.freeze({
+      ...left,
+      channels: Object.freeze(channels),
+      candidates: Object.freeze(candidates),
+    });
   }
   return left;
 }

@@ -33,8 +33,6 @@ export interface DispatchReport extends AttemptReport {
   channel: ChannelRow | undefined;
   /** The public base name of the model that was tried last, or else will be first. */
   model: string;
-  /** Its candidate has begun to answer. */
-  isAnswering: boolean;
   /** Time from the request's arrival to the first content. */
   firstContentMs: number | undefined;
 }

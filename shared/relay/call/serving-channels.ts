@@ -3,6 +3,7 @@
  * first call; must not keep anything of a call, or of names that nobody serves.
  */
 import { ruleOf } from '../../billing/price-rule.ts';
+import { holdsFor } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
@@ -11,12 +12,18 @@ import { refuse, type Refusal } from '../http/refusal.ts';
 import type { Candidate } from './candidate.ts';
 import type { ChatCall } from './chat-call.ts';
 
+const neededCapabilities = ['tools', 'images', 'json_schema'] as const;
+/** What a call may need and a probe may deny. */
+export type NeededCapability = (typeof neededCapabilities)[number];
+
 /** Frozen, with all its lists. */
 export interface Serving {
   /** The enabled channels that serve the model, by priority. */
   readonly channels: readonly [ChannelRow, ...ChannelRow[]];
   /** Their candidates, in the same order. */
   readonly candidates: readonly Candidate[];
+  /** What a probe denied at least one of the channels. */
+  readonly denied: ReadonlySet<NeededCapability>;
 }
 
 interface ServedModel extends Serving {
@@ -47,7 +54,8 @@ export class ServingChannels {
     if (!models) this.#bySnapshot.set(snapshot, (models = new Map()));
     const known = models.get(model);
     if (known) return known;
-    const built = servedModel(snapshot, model);
+    // Names that nobody serves cost little and leave nothing behind, however many a caller invents.
+    const built = snapshot.models.includes(model) ? servedModel(snapshot, model) : undefined;
     if (built) models.set(model, built);
     return built;
   }
@@ -83,9 +91,16 @@ function servedModel(snapshot: Snapshot, model: string): ServedModel | undefined
   return Object.freeze({
     channels: Object.freeze(channels),
     candidates: Object.freeze(candidates),
+    denied: new Set(
+      neededCapabilities.filter((needed) => channels.some((channel) => lacks(channel, model, needed))),
+    ),
     charges: Object.freeze(snapshot.charges.filter(serves)),
   });
 }
+
+/** Whether a probe found that the channel cannot do it with the model. */
+export const lacks = ({ can }: ChannelRow, model: string, capability: NeededCapability): boolean =>
+  can?.[capability] === false && holdsFor(can, model);
 
 /** A channel without a secret is one candidate. */
 export function candidatesOf(channel: ChannelRow, model: string): Candidate[] {
@@ -94,6 +109,7 @@ export function candidatesOf(channel: ChannelRow, model: string): Candidate[] {
   const share = channel.weight / secrets.length;
   return secrets.map((secret) => {
     const id = secret === undefined ? channel.id : `${channel.id}|${secret}`;
-    return Object.freeze({ id, channel, secret, model, share, hash: hash53(id) });
+    const hash = hash53(id);
+    return Object.freeze({ id, channel, secret, model, share, hash, rankHash: hash53(model, hash) });
   });
 }

@@ -10,13 +10,13 @@ import { Attempt } from './attempt.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { DispatchedCall, DispatchReport, SearchOutcome } from '../call/dispatch-report.ts';
-import { HealthRecorder } from './health-recorder.ts';
+import type { HealthRecorder } from './health-recorder.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
 import type { Candidate } from '../call/candidate.ts';
 import { callTo } from '../call/serving-channels.ts';
-import { dropModel, orderCandidates, takeNext, type Rank } from './candidate-order.ts';
+import { CandidateOrder, type Rank } from './candidate-order.ts';
 import { isOrigin, newestOrigin } from './candidate-states.ts';
-import { shareOfDraw } from './conversation-rank.ts';
+import { scoreOf } from './conversation-rank.ts';
 import { AskAgain, usual, type LimitRefusal, type Variant } from './variant.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
@@ -40,10 +40,9 @@ interface Tried {
 }
 
 /** The call as it is sent, and the candidates that were not tried yet. */
-interface CandidateOrder {
+interface Ordered {
   call: ChatCall;
-  ranks: Rank[];
-  soonestMs: number | undefined;
+  order: CandidateOrder;
 }
 
 /** Rounded up to a power of two: callers choose limits, and must not fill the item with facts. */
@@ -63,16 +62,16 @@ export class Dispatch implements DispatchedCall {
   readonly #tried: Tried[] = [];
   readonly #writes: Promise<void>[] = [];
   readonly #failures: UpstreamFailure[] = [];
-  #order: CandidateOrder | undefined;
+  #ordered: Ordered | undefined;
   #request: ChatRequest;
   #search: SearchOutcome | undefined;
   #firstContentMs: number | undefined;
 
-  constructor(ports: ChatPorts, call: ChatCall) {
+  constructor(ports: ChatPorts, call: ChatCall, health: HealthRecorder) {
     this.#ports = ports;
     this.#call = call;
     this.#request = call.request;
-    this.#health = new HealthRecorder(ports.health, ports.clock);
+    this.#health = health;
   }
 
   report(): DispatchReport {
@@ -84,7 +83,6 @@ export class Dispatch implements DispatchedCall {
       tried: this.#tried.map(({ candidate, outcome }) => ({ channel: candidate.channel.id, outcome })),
       channel: this.#tried.at(-1)?.candidate.channel,
       model: this.#tried.at(-1)?.candidate.model ?? this.#call.model.base,
-      isAnswering: this.#tried.at(-1)?.outcome === 'answered',
       firstContentMs: this.#firstContentMs,
       upstreamStatus: reports.findLast((report) => report.upstreamStatus !== undefined)?.upstreamStatus,
       usage: last?.usage,
@@ -100,40 +98,45 @@ export class Dispatch implements DispatchedCall {
   async *#run(): AsyncGenerator<ChatChunk[], void, undefined> {
     this.another = false;
     const failures = this.#failures;
-    const { call, ranks, soonestMs } = (this.#order ??= await this.#ordered());
+    const { call, order } = (this.#ordered ??= await this.#order());
     const tried = this.#tried;
     let uncarried: CannotCarry | undefined;
     let tooLong: Refusal | undefined;
     while (tried.length < attemptsMax && !call.signal.aborted) {
-      const rank = takeNext(ranks, tried, tried.length === attemptsMax - 1);
+      // The last attempt is for a model of the alias that was not asked yet, if one is left.
+      if (call.alias && tried.length === attemptsMax - 1)
+        order.putLast(tried.map((one) => one.candidate.model));
+      const rank = order.take();
       if (!rank) break;
-      const { candidate, probe } = rank;
+      const { candidate } = rank;
+      let endTurn: (() => void) | undefined;
       try {
         const attempt = new Attempt(this.#ports, {
           candidate,
           call: callTo(call, candidate.model),
           variant: this.#learnedVariant(candidate),
         });
-        if (probe && !(await this.#probes(attempt, candidate))) continue;
-        yield* this.#try(attempt, rank, callTo(call, candidate.model));
+        endTurn = rank.standing ? await this.#turn(rank, attempt, order) : () => {};
+        if (!endTurn) continue;
+        yield* this.#try(attempt, { ...rank, endTurn }, callTo(call, candidate.model));
         return;
       } catch (error) {
         if (error instanceof CannotCarry) uncarried ??= error;
         else if (error instanceof UpstreamFailure) failures.push(error);
         else if (this.#outgrew(error)) {
           tooLong = error;
-          dropModel(ranks, candidate.model);
+          order.leaveOut(candidate.model);
         } else throw error;
+      } finally {
+        endTurn?.();
       }
     }
     if (failures.length === 0 && tooLong) throw tooLong;
-    if (failures.length === 0 && uncarried)
-      throw new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
     if (failures.length === 0 && call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
-    const { cooldownRefusal, refusalOfFailures } = await import('./failure-refusals.ts');
-    throw failures.length > 0
-      ? refusalOfFailures(failures)
-      : cooldownRefusal(soonestMs, this.#ports.clock.now());
+    if (failures.length === 0 && uncarried && !order.blocked)
+      throw new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
+    const { refusalOfDispatch } = await import('./failure-refusals.ts');
+    throw refusalOfDispatch(failures, order.blocked, this.#ports.clock.now());
   }
 
   /** The model finds the request too long, and the alias that was asked for has others for that. */
@@ -142,18 +145,20 @@ export class Dispatch implements DispatchedCall {
     return error.body.error.code === 'context_length_exceeded' && this.#call.alias?.onContextLength === true;
   }
 
-  async #ordered(): Promise<CandidateOrder> {
+  async #turn(rank: Rank, attempt: Attempt, order: CandidateOrder): Promise<(() => void) | undefined> {
+    const { trialTurn } = await import('./trial-turn.ts');
+    return trialTurn({ health: this.#health, order, log: this.#ports.log, call: this.#call }, rank, attempt);
+  }
+
+  async #order(): Promise<Ordered> {
     const call = this.#call.model.web ? await this.#searched() : this.#call;
-    const { health, clock, random } = this.#ports;
     const origin = newestOrigin(call);
-    const isFirst = origin && ((candidate: Candidate) => isOrigin(candidate, origin));
-    const { ranks, soonestMs } = orderCandidates(call.candidates, {
-      health,
-      nowMs: clock.now(),
-      score: ({ share }) => shareOfDraw(share, random.next()),
-      isFirst,
+    const order = new CandidateOrder(call.candidates, {
+      standingOf: await this.#health.standings(call.key.account),
+      score: scoreOf(this.#call),
+      isFirst: origin && ((candidate) => isOrigin(candidate, origin)),
     });
-    return { call, ranks, soonestMs };
+    return { call, order };
   }
 
   /** The call with the search results in its request. */
@@ -171,7 +176,7 @@ export class Dispatch implements DispatchedCall {
    */
   async *#try(
     attempt: Attempt,
-    { candidate, probe }: Rank,
+    { candidate, standing, endTurn }: Rank & { endTurn: () => void },
     call: ChatCall,
   ): AsyncGenerator<ChatChunk[], void, undefined> {
     const tried: Tried = { candidate, outcome: 'under_way', attempt };
@@ -181,7 +186,8 @@ export class Dispatch implements DispatchedCall {
       tried.outcome = 'answered';
       this.#firstContentMs = this.#ports.clock.now() - call.startedMs;
       // The first content ends a probe, so that other calls can use the candidate early.
-      if (probe) this.#note(this.#health.succeeded(candidate));
+      endTurn();
+      if (standing) this.#note(this.#health.answered(candidate, standing));
       yield* answer;
       this.#note(this.#health.succeeded(candidate));
     } catch (error) {
@@ -193,20 +199,19 @@ export class Dispatch implements DispatchedCall {
       }
       if (error instanceof UpstreamFailure) {
         tried.outcome = error.reason;
-        this.#note(
-          passedOn ? this.#health.failed(candidate, error, false) : this.#noteFailure(candidate, error),
-        );
+        this.#ordered?.order.failed(candidate, error);
+        this.#note(this.#failed({ candidate, standing }, error, passedOn));
         if (!passedOn) throw error;
         this.#failures.push(error);
         this.another =
-          this.#tried.length < attemptsMax && !call.signal.aborted && (this.#order?.ranks.length ?? 0) > 0;
+          this.#tried.length < attemptsMax && !call.signal.aborted && this.#ordered?.order.hasMore === true;
         const { refusalOfFailures } = await import('./failure-refusals.ts');
-        throw refusalOfFailures([error], true);
+        throw refusalOfFailures([error], { hadContent: true });
       }
       // A refusal of the caller's request shows that the channel is alive; a bug of ours shows nothing about it.
       const refused = error instanceof Refusal;
       if (!passedOn) tried.outcome = refused ? 'refused' : 'internal';
-      if (refused && !passedOn) this.#note(this.#health.succeeded(candidate));
+      if (refused && !passedOn) this.#note(this.#health.refused(candidate, standing));
       throw error;
     }
   }
@@ -258,29 +263,6 @@ export class Dispatch implements DispatchedCall {
         this.#note(this.#ports.learned.learn({ ...learner, fact, untilMs }));
   }
 
-  /**
-   * Claims a probe. Throws CannotCarry before, since no one releases a claim; the attempt throws its other errors
-   * when it is read.
-   */
-  async #probes(attempt: Attempt, candidate: Candidate): Promise<boolean> {
-    try {
-      await attempt.prepare();
-    } catch (error) {
-      if (error instanceof CannotCarry) throw error;
-    }
-    return this.#claimed(candidate);
-  }
-
-  /** False when another environment has the probe or the store fails; the candidate is then skipped. */
-  async #claimed(candidate: Candidate): Promise<boolean> {
-    try {
-      return await this.#health.claimProbe(candidate);
-    } catch (error) {
-      this.#ports.log.fault(this.#call.identity.requestId, error);
-      return false;
-    }
-  }
-
   /** A failed write is logged and never fails the answer. */
   #note(write: Promise<void>): void {
     const { log } = this.#ports;
@@ -291,10 +273,15 @@ export class Dispatch implements DispatchedCall {
    * Reads a refused secret again, because it may have been replaced in its store. A new value prevents the
    * cooldown.
    */
-  async #noteFailure(candidate: Candidate, failure: UpstreamFailure): Promise<void> {
+  async #failed(
+    { candidate, standing: tried }: Rank,
+    failure: UpstreamFailure,
+    passedOn: boolean,
+  ): Promise<void> {
     const { secret } = candidate;
-    const doubted = failure.status === 401 || failure.kind === 'secret';
-    const changed = doubted && secret !== undefined && (await this.#ports.secrets.refresh(secret));
-    await this.#health.failed(candidate, failure, changed);
+    const doubted = !passedOn && (failure.status === 401 || failure.kind === 'secret');
+    const secretChanged = doubted && secret !== undefined && (await this.#ports.secrets.refresh(secret));
+    const { account } = this.#call.key;
+    await this.#health.failed({ candidate, failure, secretChanged, account, tried });
   }
 }

@@ -102,10 +102,9 @@ describe('the end of a call', () => {
   it('waits for the health of its candidates before the log line', async () => {
     const rig = new BillingRig().granted(yuan).upstream({ status: 500 });
     let loggedBefore: number | undefined;
-    rig.health.countFailure = async () => {
+    rig.health.beforeWrite = async () => {
       await rig.clock.sleep(100);
       loggedBefore = rig.logged.length;
-      return 1;
     };
     await rig.call(request);
     expect([loggedBefore, rig.logged.length]).toEqual([0, 1]);
