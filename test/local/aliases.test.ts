@@ -25,6 +25,7 @@ beforeAll(async () => {
   const channel = (id: string, { endpoint }: ScriptedUpstream) =>
     ({ id, endpoint, models: [id], state: true }) as const;
   stack = await startWatchedStack({
+    environmentsMax: 2,
     rows: [
       ['channels', channel('first', down)],
       ['channels', channel('second', up)],
