@@ -82,6 +82,25 @@ describe('a call to an alias', () => {
     expect(rig.sent.map(({ json }) => json['model'])).toEqual(['small', 'large']);
   });
 
+  it('asks a channel that failed for one model for the next before the channel of a later one', async () => {
+    const channels = [{ id: 'both', models: ['small', 'large'] }, channelOf('by-call')];
+    const aliases = best('small', 'large', 'by-call');
+    const rig = aliasRig({ channels, aliases })
+      .upstream(down, good)
+      .granted(10n * yuan);
+    expect((await rig.call(chat)).headers['x-relay-model']).toBe('large');
+  });
+
+  it('asks the second model before those of the first that are in cooldown', async () => {
+    const limited: UpstreamScript = { status: 429 };
+    const rig = aliasRig()
+      .upstream(limited, good)
+      .granted(10n * yuan);
+    await rig.call(chat);
+    expect((await rig.call(chat)).headers['x-relay-attempts']).toBe('1');
+    expect(hosts(rig)).toEqual(['small.test', 'large.test', 'large.test']);
+  });
+
   it('skips models that no channel serves, and unpriced ones that are refused', async () => {
     const channels = [channelOf('unpriced'), channelOf('large')];
     const aliases = best('nobodys', 'unpriced', 'large');
