@@ -59,7 +59,11 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   await createTables(client, references);
 
   const { functionEnvironment: environment, environmentsMax } = settings;
-  const localEnvironment = { RELAY_LOCAL: '1', AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint };
+  const localEnvironment = {
+    RELAY_LOCAL: '1',
+    RELAY_PUBLIC_HOST: `127.0.0.1:${port}`,
+    AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
+  };
   const functions = buildFunctions(references, { environment, localEnvironment, environmentsMax }, log);
   started.defer(async () => {
     await Promise.all([...functions.values()].map((target) => target.close()));

@@ -4,11 +4,19 @@ import { refusalLine } from './answer/log-line.ts';
 import type { ChatCall } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import { ServingChannels } from './call/serving-channels.ts';
-import { HealthRecorder } from './dispatch/health-recorder.ts';
+import { HealthRecorder } from './health/health-recorder.ts';
 import type { Handle, RelayRequest } from './http/http.ts';
 import { asRefusal, refusalResponse } from './http/refusal.ts';
 import { Reservations } from './money/reservations.ts';
-import { admitCaller, modelsOf, payAndAnswer, readCall, type AskedCall, type Caller } from './pipeline.ts';
+import {
+  admitCaller,
+  checkContents,
+  modelsOf,
+  payAndAnswer,
+  readCall,
+  type AskedCall,
+  type Caller,
+} from './pipeline.ts';
 import type { Clock } from './ports/clock.ts';
 
 /** Lambda kills at its time-out without notice: fail in-protocol 5 s earlier. */
@@ -26,6 +34,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
     try {
       caller = await admitCaller(ports, endpoint, request);
       asked = readCall(endpoint, request, caller);
+      await checkContents(asked, caller);
       const named = await modelsOf(channels, { caller, asked, nowMs: startedMs });
       const untilMs = deadlineOf(caller, request, startedMs);
       deadline = new Deadline(ports.clock, untilMs);
@@ -37,6 +46,8 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
           model: named.model.base,
         }),
         endpoint: endpoint.name,
+        entry: entryOf(request),
+        concurrencyGiven: ports.concurrencyGiven,
         ...asked.read.call,
         states: Object.freeze(new Map()),
         stateDropped: false,
@@ -69,6 +80,9 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
     }
   };
 }
+
+const entryOf = ({ baseUrl, hops }: RelayRequest): ChatCall['entry'] =>
+  hops === undefined ? undefined : Object.freeze({ host: new URL(baseUrl).host, hops });
 
 function deadlineOf({ snapshot }: Caller, request: RelayRequest, startedMs: number): number {
   const ownMs = startedMs + snapshot.settings.limits.requestSeconds * 1000;

@@ -25,15 +25,36 @@ export interface UpstreamReply {
   body: AsyncIterable<Uint8Array>;
 }
 
-/** A failed exchange. `kind` is the stage of the failure; after `connect` nothing was sent. */
+/**
+ * Why there was no connection. `address`: the relay may not connect there. `timeout`: neither refused nor connected in
+ * time. `tls_...`: the certificate has expired, is signed by nobody who is trusted, or is for another host.
+ */
+export type ConnectFault =
+  | 'refused'
+  | 'unreachable'
+  | 'dns'
+  | 'timeout'
+  | 'tls'
+  | 'tls_expired'
+  | 'tls_untrusted'
+  | 'tls_host'
+  | 'address';
+
+/** A failed exchange. `kind` is its stage; after `connect` nothing was sent. `encoding`: compressed, and unreadable. */
 export class TransportError extends Error {
-  readonly kind: 'connect' | 'reset' | 'aborted';
+  readonly kind: 'connect' | 'reset' | 'aborted' | 'encoding';
   /** The system's error code, such as ECONNREFUSED. */
-  readonly code: string | undefined;
-  constructor(kind: 'connect' | 'reset' | 'aborted', message: string, code?: string) {
+  readonly code?: string;
+  /** Only with kind `connect`. Absent: another cause. */
+  readonly fault?: ConnectFault | undefined;
+  constructor(
+    kind: TransportError['kind'],
+    message: string,
+    facts: Pick<TransportError, 'code' | 'fault'> = {},
+  ) {
     super(message);
     this.name = 'TransportError';
     this.kind = kind;
-    this.code = code;
+    Object.assign(this, facts);
   }
 }

@@ -2,6 +2,7 @@
 import type { ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import { TransportError } from '../../upstreams/exchange.ts';
+import { connectFault } from './connect-fault.ts';
 
 /**
  * A kept connection was closed before any byte of a reply arrived. The request can be sent again on a new
@@ -14,9 +15,7 @@ export class StaleConnection extends TransportError {
 }
 
 export interface ConnectionWatch {
-  /**
-   * Classifies a failure by the stage that the request had reached. Messages hold codes, never foreign text.
-   */
+  /** Classifies a failure by the stage that was reached. Messages hold codes, never foreign text. */
   explain(error: Error): TransportError;
 }
 
@@ -28,10 +27,10 @@ export function watchConnection(
   let socket: Socket | undefined;
   let bytesReadBefore = 0;
   let connected = false;
-  const timer = setTimeout(
-    () => request.destroy(new TransportError('connect', `No connection within ${timeoutMs} ms.`)),
-    timeoutMs,
-  );
+  let handshaking = false;
+  const late = () =>
+    new TransportError('connect', `No connection within ${timeoutMs} ms.`, { fault: 'timeout' });
+  const timer = setTimeout(() => request.destroy(late()), timeoutMs);
   const onConnected = () => {
     connected = true;
     clearTimeout(timer);
@@ -40,18 +39,24 @@ export function watchConnection(
   request.once('socket', (given) => {
     socket = given;
     bytesReadBefore = given.bytesRead;
-    if (request.reusedSocket) onConnected();
-    else given.once(secure ? 'secureConnect' : 'connect', onConnected);
+    if (request.reusedSocket) return onConnected();
+    given.once('connect', () => {
+      handshaking = secure;
+    });
+    given.once(secure ? 'secureConnect' : 'connect', onConnected);
   });
   return {
     explain(error) {
       if (error instanceof TransportError) return error;
       const code = 'code' in error && typeof error.code === 'string' ? error.code : 'unknown';
-      if (!connected) return new TransportError('connect', `No connection (${code}).`, code);
+      if (!connected) {
+        const facts = { code, fault: connectFault(code, { handshaking }) };
+        return new TransportError('connect', `No connection (${code}).`, facts);
+      }
       const silent = socket?.bytesRead === bytesReadBefore;
       const closed = code === 'ECONNRESET' || code === 'EPIPE';
       if (request.reusedSocket && silent && closed) return new StaleConnection();
-      return new TransportError('reset', `The connection broke (${code}).`, code);
+      return new TransportError('reset', `The connection broke (${code}).`, { code });
     },
   };
 }

@@ -1,4 +1,5 @@
 /** Host-neutral HTTP: the request that `http-entry` passes to the relay, and the response. */
+import type { AnswerCut } from './answer-cut.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Ids } from '../ports/ids.ts';
 import type { Log } from '../ports/telemetry.ts';
@@ -15,6 +16,8 @@ export interface RelayRequest {
   baseUrl: string;
   /** Reads the JSON body. Throws a Refusal (400, 413). Called only after the key check. */
   json(): unknown;
+  /** The value of the header that tells upstreams which relays the call passed, this one last. Absent: it is not sent. */
+  hops?: string;
   /** The body as it came, of any size, for signatures over its bytes. */
   rawBody(): string | Uint8Array;
   /** When the host will end the invocation, in epoch milliseconds. */
@@ -24,8 +27,16 @@ export interface RelayRequest {
 export interface RelayResponse {
   status: number;
   headers: Record<string, string>;
-  /** Text, or a stream of text. The stream never throws: failures are rendered in the protocol. */
+  /**
+   * Text, or a stream of text, to be read as fast as the connection takes it. Failures are rendered in the protocol;
+   * where that is impossible the stream throws, and the host breaks the connection.
+   */
   body: string | AsyncIterable<string>;
+  /**
+   * Resolves when the host must break the connection at once, also while it waits for the connection to take something:
+   * a client that takes nothing never sees what the stream throws. Never rejects; absent: never.
+   */
+  cut?: Promise<AnswerCut>;
   /**
    * Resolves when all work that must run inside the invocation has finished (reading to the end, settling,
    * logging).

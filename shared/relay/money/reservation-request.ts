@@ -33,6 +33,7 @@ export type BillableCall = Pick<
   | 'startedMs'
   | 'deadlineMs'
   | 'endpoint'
+  | 'concurrencyGiven'
 >;
 
 const keyLength = 12;
@@ -52,6 +53,26 @@ export interface CallCost extends ModelCost {
   /** The path of content whose size nobody knows. */
   unknownPart: string | undefined;
 }
+
+/**
+ * The limits of the account that pays: those of its row, else of the setting `limits`. One account gets half of the
+ * calls at once that the deployment has, so that it never takes all of them from the others.
+ */
+export function accountLimitsOf({
+  account,
+  snapshot,
+  concurrencyGiven,
+}: Pick<BillableCall, 'account' | 'snapshot' | 'concurrencyGiven'>): AccountLimits {
+  const { accountConcurrency, accountRpm, accountTpm } = snapshot.settings.limits;
+  const half = concurrencyGiven === undefined ? undefined : Math.max(1, Math.floor(concurrencyGiven / 2));
+  return {
+    accountConcurrency: account?.concurrency ?? accountConcurrency ?? half,
+    accountRpm: account?.rpm ?? accountRpm,
+    accountTpm: account?.tpm ?? accountTpm,
+  };
+}
+
+type AccountLimits = Pick<ReserveNeed, 'accountConcurrency' | 'accountRpm' | 'accountTpm'>;
 
 /** The cost of the call's own model. */
 export async function costOfModel(call: BillableCall): Promise<CallCost> {
@@ -96,7 +117,7 @@ export const planQuery = (
   return { plans: snapshot.plans, held, nowMs };
 };
 
-/** Undefined for a free call without limits of key or account, if free calls are not counted. */
+/** Undefined for a free call whose key and account have no limits of their own, if free calls are not counted. */
 export function reservationRequestOf(reserved: ReservedCall): ReservationRequest | undefined {
   const { call, costs, nowMs } = reserved;
   const [{ price, estimate }, ...others] = costs;
@@ -117,9 +138,7 @@ export function reservationRequestOf(reserved: ReservedCall): ReservationRequest
     ...(others.length > 0 && { others }),
     key: key.hash.slice(0, keyLength),
     maxConcurrency: key.max_concurrency,
-    accountConcurrency: account?.concurrency,
-    accountRpm: account?.rpm,
-    accountTpm: account?.tpm,
+    ...accountLimitsOf(call),
     minute: Math.floor(nowMs / 60_000),
     takesNothing: free || model.official,
   };
