@@ -10,7 +10,7 @@ import { page } from '../page/page.ts';
 import type { Clock } from '../ports/clock.ts';
 import { listAgeMsMax, type ConfigSource } from '../ports/stores/config-store.ts';
 import type { Log } from '../ports/telemetry.ts';
-import { modelList, offeredModels, oneModel } from './model-list.ts';
+import { modelList, offeredAliases, offeredModels, oneModel } from './model-list.ts';
 import { listedCharges, offeredPlans } from './price-lists.ts';
 
 export interface CatalogPorts {
@@ -86,9 +86,11 @@ function pageAnswer({ request, snapshot, nowMs }: Asked): RelayResponse {
   const { charges, settings } = snapshot;
   if (!settings.page)
     throw refuse('not_found', `This relay has no page. The base URL for clients is ${baseUrl}.`);
+  const models = offeredModels(snapshot, nowMs);
   const facts = {
     baseUrl,
-    models: offeredModels(snapshot, nowMs),
+    models,
+    aliases: offeredAliases(snapshot, models),
     charges,
     nowMs,
     plans: offeredPlans(snapshot),

@@ -221,3 +221,51 @@ describe('failures', () => {
     expect((await call('/nothing')).logged).toEqual([]);
   });
 });
+
+describe('aliases', () => {
+  const aliases = [
+    { name: 'best', models: ['gone', 'alpha', 'gamma'], onContextLength: false },
+    { name: 'none', models: ['gone'], onContextLength: false },
+    { name: 'gamma', models: ['alpha'], onContextLength: false },
+  ];
+  const current = (more: Partial<Snapshot['settings']> = {}) => ({
+    ...snapshot,
+    settings: { ...snapshot.settings, aliases, ...more },
+  });
+
+  test('aliases are listed after the models, while one of theirs is offered', async () => {
+    const { json } = await call('/v1/models', {}, current);
+    expect((json()['data'] as { id: string }[]).map(({ id }) => id)).toEqual([
+      'gamma',
+      'alpha',
+      'vendor/beta',
+      'best',
+    ]);
+    expect((await call('/v1/models/best', {}, current)).json()).toEqual({
+      id: 'best',
+      object: 'model',
+      created: 1_700_000_000,
+      owned_by: 'system',
+    });
+    expect((await call('/v1/models/none', {}, current)).response.status).toBe(404);
+    const refusing = () =>
+      current({ unpricedModels: 'refuse', aliases: [{ ...aliases[0]!, models: ['gamma'] }] });
+    expect((await call('/v1/models/best', {}, refusing)).response.status).toBe(404);
+  });
+
+  test.each([
+    ['text', 'text/plain'],
+    ['HTML', 'text/html'],
+  ])(
+    'the page has the models that an alias stands for, and no price of its own: %s',
+    async (_form, accept) => {
+      const { text } = await call('/', { headers: { accept } }, current);
+      expect(text).toMatch(/best.*at the price of the model that answers: alpha, else gamma/);
+      expect(text).not.toContain('gone');
+    },
+  );
+
+  test('the list of prices does not have them', async () => {
+    expect((await call('/v1/charge', {}, current)).json()).toEqual(snapshot.charges);
+  });
+});
