@@ -25,8 +25,6 @@ export interface SoakResult {
   endedMs: number;
   memory: MemorySample[];
   audit: AuditOutcome | undefined;
-  /** Closes that the relay could not write and that an audit wrote again. */
-  lossLines: number;
   logFile: string;
   /** Ctrl-C: tables were not read. */
   interrupted: boolean;
@@ -59,6 +57,7 @@ export async function runSoak(
   const closedEndpoint = `http://127.0.0.1:${await claimPort(0)}/v1`;
   const { endpointFor } = upstream;
   await prepare(documents, stack.origin, soakRows({ endpointFor, closedEndpoint, prices, requestSeconds }));
+  stack.beginLie();
 
   const injected = new Map<string, number>(faults.map((kind) => [kind, 0]));
   const count = (kind: string): void => void injected.set(kind, (injected.get(kind) ?? 0) + 1);
@@ -110,6 +109,7 @@ export async function runSoak(
     prices,
     disturbances: around.list,
     deaths: stack.deaths,
+    losses: stack.losses,
     holds: [...holds.holds.values()],
     sweepGraceSeconds,
     granted,
@@ -117,14 +117,13 @@ export async function runSoak(
     injected,
     quota: quotaFor(minutes),
   };
-  const { logFile, lossLines } = stack;
+  const { logFile } = stack;
   return {
     seen,
     startedMs,
     endedMs,
     memory: memory.samples,
     audit,
-    lossLines: lossLines.length,
     logFile,
     interrupted: !complete,
   };
@@ -178,8 +177,8 @@ async function drain({ stack, holds, say, interruption }: Draining): Promise<voi
 async function settleAndAudit(stack: SoakedStack, say: (step: string) => void): Promise<AuditOutcome> {
   await ledgerComplete(stack, say);
   say('audit');
-  const audit = await runAudit(stack.tablesEndpoint, stack.lossLines);
-  if (stack.lossLines.length > 0) await ledgerComplete(stack, say);
+  const audit = await runAudit(stack.tablesEndpoint, stack.losses.map(({ line }) => line));
+  if (stack.losses.length > 0) await ledgerComplete(stack, say);
   return audit;
 }
 

@@ -2,8 +2,8 @@
 import { skewMaxMs, type Finding, type Observations, type Row } from './observations.ts';
 import { isCallRow, isLateRow, nanoOf } from './ledger.ts';
 
-/** The sweeper runs once a minute, in a soak more often; a table stream is some seconds behind. */
-const sweepSlackMs = 35_000;
+/** The sweeper runs once a minute; a table stream is some seconds behind. */
+const sweepSlackMs = 75_000;
 
 export interface Balance {
   available: bigint;

@@ -85,6 +85,13 @@ export interface Death {
   planned: boolean;
 }
 
+/** A log line of a close that could not be written, or came late; an audit writes it again. */
+export interface Loss {
+  atMs: number;
+  message: string;
+  line: string;
+}
+
 /** An open entry of `quotas`, over all times that it was read. */
 export interface Hold {
   id: string;
@@ -106,6 +113,7 @@ export interface Observations {
   prices: PriceVersion[];
   disturbances: Disturbance[];
   deaths: Death[];
+  losses: Loss[];
   holds: Hold[];
   /** Seconds that the sweeper waits beyond a lease. */
   sweepGraceSeconds: number;

@@ -17,6 +17,7 @@ export const closedModel = 'soak-closed';
 
 const accounts = ['soak-a', 'soak-b', 'soak-c', 'soak-d'];
 const keysEach = 6;
+const preparedWithinMs = 60_000;
 export const grantYuan = 100_000;
 
 export interface SoakKey {
@@ -90,6 +91,7 @@ export const put = (documents: DynamoDBDocumentClient, [table, Item]: TableRow):
 /** Writes the rows and waits until money is there and models are listed. */
 export async function prepare(documents: DynamoDBDocumentClient, origin: string, rows: TableRow[]): Promise<void> {
   for (const row of rows) await put(documents, row);
+  const untilMs = Date.now() + preparedWithinMs;
   const wanted = [...soloModels, pairModel, closedModel, freeModel];
   for (;;) {
     const { data = [] } = (await fetch(`${origin}/v1/models`)
@@ -97,6 +99,7 @@ export async function prepare(documents: DynamoDBDocumentClient, origin: string,
       .catch(() => ({}))) as { data?: { id: string }[] };
     const isListed = wanted.every((model) => data.some(({ id }) => id === model));
     if (isListed && (await hasMoney(documents))) return;
+    if (Date.now() > untilMs) throw new Error('the rows of the soak are not in force after a minute');
     await sleep(200);
   }
 }

@@ -39,7 +39,7 @@ export function outcomeOf({ result, findings }: Report): string {
   const missing = missingFaults(result.seen);
   if (findings.length === 0 && missing.length === 0) return 'Nothing was lost, doubled or answered wrong.';
   return [
-    ...(findings.length > 0 ? [`${findings.length} things are wrong.`] : []),
+    ...(findings.length > 0 ? [`${findings.length} findings.`] : []),
     ...(missing.length > 0 ? [`Injected too rarely: ${missing.join('; ')}.`] : []),
   ].join(' ');
 }
@@ -110,7 +110,7 @@ function findingsTable(findings: readonly Finding[]): string {
   ].join('\n\n');
 }
 
-function moneyOf({ seen, audit, lossLines }: SoakResult): string[] {
+function moneyOf({ seen, audit }: SoakResult): string[] {
   const { quotas, ledger } = seen.tables;
   const rows = [...balancesOf(quotas)].map(([name, { granted, available, open, spent }]) => [
     name,
@@ -126,7 +126,7 @@ function moneyOf({ seen, audit, lossLines }: SoakResult): string[] {
   return [
     '## Balances',
     markdownTable(['account', 'granted', 'available', 'reserved', 'spent', 'ledger rows'], rows),
-    `Ledger rows: ${listed}. Closes that could not be written in time and that the audit wrote again: ${lossLines}.`,
+    `Ledger rows: ${listed}. Closes that could not be written in time and that the audit wrote again: ${seen.losses.length}.`,
     '## Audit',
     `What \`npm run ops -- audit\` says, exit code ${audit?.exitCode ?? 'unknown'}:`,
     `\`\`\`text\n${(audit?.output ?? '').replaceAll(/http:\/\/127\.0\.0\.1:\d+/g, 'http://127.0.0.1:8000')}\n\`\`\``,

@@ -8,7 +8,7 @@ export const lies = {
   'clean-end': 'an answer that was broken off reaches the client with a proper end',
   'wrong-cause': 'a failing upstream reaches the client as a rate limit',
   'leaked-hold': 'the store confirms what the sweeper closes and does not write it',
-  'stale-price': 'the store answers with the first configuration that it was asked for',
+  'stale-price': 'the store names the configuration of the start for ever',
 } as const;
 
 export type Lie = keyof typeof lies;

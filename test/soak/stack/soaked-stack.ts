@@ -11,7 +11,7 @@ import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { startFaultProxy, type FaultProxy } from '../../../infra/local/faults/fault-proxy.ts';
 import { startEmulator } from '../../../infra/local/host/emulator.ts';
 import { readOptions } from '../../../infra/local/host/local-options.ts';
-import type { Death } from '../checker/observations.ts';
+import type { Death, Loss } from '../checker/observations.ts';
 import { startEdgeLiar } from './edge-liar.ts';
 import type { Lie } from './lies.ts';
 import { startStoreLiar } from './store-liar.ts';
@@ -28,7 +28,7 @@ export interface SoakedStack {
   logFile: string;
   runnerPid: number;
   /** Log lines from which an audit can write lost closes again. */
-  lossLines: string[];
+  losses: Loss[];
   deaths: Death[];
   /** Processes of the functions that live, by pid, oldest first. */
   environments: ReadonlyMap<number, string>;
@@ -36,6 +36,8 @@ export interface SoakedStack {
   kill(pid: number): void;
   /** Runs what is scheduled, now. */
   runSchedules(): void;
+  /** The layer that lies begins to, if there is one: not before the rows of the soak are there. */
+  beginLie(): void;
   /** Ends everything. Safe to call twice. */
   stop(): Promise<void>;
 }
@@ -89,11 +91,12 @@ export async function startSoakedStack(options: SoakedStackOptions): Promise<Soa
     clockFolder: folder,
     logFile,
     runnerPid: runner.pid,
-    lossLines: runner.lossLines,
+    losses: runner.losses,
     deaths: runner.deaths,
     environments: runner.environments,
     kill: (pid) => runner.kill(pid),
     runSchedules: () => runner.signal('SIGUSR2'),
+    beginLie: () => storeLiar.begin(),
     stop: () => (stopping ??= running.disposeAsync()),
   };
 }
@@ -102,7 +105,7 @@ export async function startSoakedStack(options: SoakedStackOptions): Promise<Soa
 class Runner {
   readonly environments = new Map<number, string>();
   readonly deaths: Death[] = [];
-  readonly lossLines: string[] = [];
+  readonly losses: Loss[] = [];
   readonly #log: WriteStream;
   readonly #planned = new Set<number>();
   #child: ChildProcess | undefined;
@@ -162,7 +165,8 @@ class Runner {
   #read(line: string): void {
     this.#log.write(`${new Date().toISOString()} ${line}\n`);
     this.#lastLines = [...this.#lastLines.slice(-20), line];
-    if (line.includes('"settle_lost"') || line.includes('"settle_late"')) this.lossLines.push(line);
+    const message = /"message":"(settle_lost|settle_late)"/.exec(line)?.[1];
+    if (message !== undefined) this.losses.push({ atMs: Date.now(), message, line });
     const [, target, text, ended] = /^environment (\w+)#\d+ pid (\d+)( ended)?/.exec(line) ?? [];
     if (target === undefined) return;
     const pid = Number(text);

@@ -6,6 +6,8 @@ import type { Lie } from './lies.ts';
 
 interface Liar {
   endpoint: string;
+  /** Lies from now on. */
+  begin(): void;
   close(): Promise<void>;
 }
 
@@ -25,15 +27,18 @@ interface StoreCall {
 type Item = Record<string, Value>;
 
 export async function startStoreLiar(behind: string, lie: Lie | undefined): Promise<Liar> {
-  if (lie === undefined) return { endpoint: behind, close: async () => {} };
+  if (lie === undefined) return { endpoint: behind, begin: () => {}, close: async () => {} };
   const agent = new Agent({ keepAlive: true });
-  const storesLie = storeLie(lie);
+  let current: StoreLie = {};
   const server = createServer((request, response) => {
-    serve(request, response, { behind, agent, lie: storesLie }).catch(() => response.destroy());
+    serve(request, response, { behind, agent, lie: current }).catch(() => response.destroy());
   });
   const port = await listenOnLoopback(server, 0);
   return {
     endpoint: `http://127.0.0.1:${port}`,
+    begin: () => {
+      current = storeLie(lie);
+    },
     close: async () => {
       await closeServer(server);
       agent.destroy();
@@ -106,13 +111,8 @@ function withDoubleRefund(call: StoreCall): StoreCall {
   const alias = new RegExp(`${available} = ${available} \\+ (:\\w+)`).exec(call.UpdateExpression ?? '')?.[1] ?? '';
   const refund = values[alias]?.N;
   if (refund === undefined) return call;
-  // An alias of its own: another clause may use the same value.
-  const UpdateExpression = call.UpdateExpression?.replace(
-    `${available} = ${available} + ${alias}`,
-    `${available} = ${available} + :twice`,
-  );
-  const twice = { N: String(BigInt(refund) * 2n) };
-  return { ...call, UpdateExpression, ExpressionAttributeValues: { ...values, ':twice': twice } } as StoreCall;
+  // Aliases are named after what they hold, so no other clause uses this one.
+  return { ...call, ExpressionAttributeValues: { ...values, [alias]: { N: String(BigInt(refund) * 2n) } } };
 }
 
 /** Shows the item `config` of `runtime`, which names the published configuration, as it was when it was read first. */

@@ -1,5 +1,4 @@
 /** What an upstream does to a call, by the name of the fault. */
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,15 +30,26 @@ function head({ response, attempt }: Exchange, status = 200, headers: Record<str
   response.writeHead(status, { 'content-type': status === 200 ? 'text/event-stream' : 'application/json', ...headers });
 }
 
+/** Resolves when there is room again, or when the relay has hung up. */
+async function drained(response: ServerResponse): Promise<void> {
+  if (response.destroyed) return;
+  await new Promise<void>((resolve) => {
+    const go = (): void => {
+      response.off('drain', go).off('close', go);
+      resolve();
+    };
+    response.once('drain', go).once('close', go);
+  });
+}
+
 /** Writes so many words; the attempt remembers each before it is sent. False: the relay has hung up. */
 async function writeWords(exchange: Exchange, count: number, pauseMs: number): Promise<boolean> {
   const { call, attempt, response } = exchange;
-  const gone = once(response, 'close').then(() => false);
   for (let from = 0; from < count; from += call.wordsPerPiece) {
     const words = call.words.slice(from, Math.min(count, from + call.wordsPerPiece));
     attempt.text += words.join('');
     const frames = words.map(wordFrame).join('');
-    if (!response.write(frames) && !(await Promise.race([once(response, 'drain').then(() => true), gone]))) return false;
+    if (!response.write(frames)) await drained(response);
     if (response.destroyed) return false;
     if (pauseMs > 0) await sleep(pauseMs);
   }
@@ -139,7 +149,7 @@ const flooding: Script = async (exchange) => {
   attempt.text = piece.repeat(floodPiecesKept);
   for (let pieces = 0; pieces < 200 && !response.destroyed; pieces += 1) {
     attempt.words = (attempt.words ?? 0) + floodWords;
-    if (!response.write(frame)) await Promise.race([once(response, 'drain'), once(response, 'close')]);
+    if (!response.write(frame)) await drained(response);
   }
   response.destroy();
 };
