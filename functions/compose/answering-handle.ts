@@ -1,5 +1,5 @@
 /** Connects the relay's ports to this stack's adapters, for every endpoint that answers calls. */
-import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/dynamo-channel-health.ts';
+import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime/dynamo-channel-health.ts';
 import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/dynamo-key-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
@@ -26,6 +26,7 @@ export function answeringHandle(endpoint: Endpoint): HostedHandle {
   const log = jsonLog(version, requestMetrics(stack));
   const client = documentClient(aws);
   const config = dynamoConfigSource({ client, clock, log, stack });
+  const cooldowns = () => ({ item: config.cooldowns(), readAtMs: config.learned().readAtMs });
   const secrets = cachedSecretStore({ environment, clock });
   const transport = httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) });
   const ports = {
@@ -38,7 +39,7 @@ export function answeringHandle(endpoint: Endpoint): HostedHandle {
     searchProvider: laterSearch({ transport, secrets }),
     quotas: dynamoQuotaStore(client, stack),
     counters: laterKeyCounters({ client, stack }),
-    health: new DynamoChannelHealth({ client, clock, stack, cooldowns: config.cooldowns }),
+    health: new DynamoChannelHealth({ client, clock, stack, view: cooldowns }),
     idempotency: laterIdempotency({ client, clock, stack }),
     sealer: aesSealer(readSealKeys()),
     turnStates: laterTurnStates({ client, clock, stack }),

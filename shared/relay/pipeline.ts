@@ -12,6 +12,7 @@ import type { ChatPorts } from './call/chat-ports.ts';
 import type { HeldKey } from './call/idempotency-claim.ts';
 import { parseModelName, type ModelName } from './call/model-name.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
+import type { HealthRecorder } from './dispatch/health-recorder.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { matchRoute, refuseRoute } from './http/http-routes.ts';
 import { refuse } from './http/refusal.ts';
@@ -60,13 +61,19 @@ export function readCall(endpoint: Endpoint, request: RelayRequest, { key }: Cal
   return { body, read, model };
 }
 
+/** What a function keeps over its calls. */
+export interface FunctionState {
+  reservations: Reservations;
+  health: HealthRecorder;
+}
+
 /**
  * Claims the idempotency key, reserves within the limits, and answers. The answer closes claim and
  * reservation, however it ends.
  */
 export async function payAndAnswer(
   ports: ChatPorts,
-  reservations: Reservations,
+  { reservations, health }: FunctionState,
   { call, asked, idempotencyKey }: { call: ChatCall; asked: AskedCall; idempotencyKey: string | undefined },
 ): Promise<RelayResponse> {
   const states = new CallStates(ports, call, asked.read);
@@ -88,7 +95,7 @@ export async function payAndAnswer(
   }
   const { reserved: bill, ...known } = opened;
   try {
-    return answerPaid(ports, asked, { call, known, bill, claim, recording });
+    return answerPaid(ports, asked, { call, known, bill, claim, recording, health });
   } catch (error) {
     await bill.cancel();
     await claim?.finish(true);
@@ -104,13 +111,14 @@ interface PaidCall {
   claim: HeldKey | undefined;
   /** Undefined: the call has no state to keep. */
   recording: typeof StateRecording | undefined;
+  health: HealthRecorder;
 }
 
 /** Throws only before the answer has begun. From then on the answer closes bill and claim. */
 function answerPaid(
   ports: ChatPorts,
   asked: AskedCall,
-  { call, known, bill, claim, recording }: PaidCall,
+  { call, known, bill, claim, recording, health }: PaidCall,
 ): Promise<RelayResponse> {
   const clientKeeps = asked.read.keepsState === true;
   const outputTokensLimit = bill.outputTokensLimit ?? call.outputTokensAsked;
@@ -120,7 +128,7 @@ function answerPaid(
     outputTokensLimit,
     limitedBy: bill.limitedBy,
   });
-  const dispatched = new Dispatch(ports, paid);
+  const dispatched = new Dispatch(ports, paid, health);
   const recorder =
     recording && new recording.StateRecorder(ports, { call: paid, dispatch: dispatched, clientKeeps });
   const dispatch = recorder ?? dispatched;

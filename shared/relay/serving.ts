@@ -2,9 +2,10 @@
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import { refusalLine } from './answer/log-line.ts';
 import type { ChatCall } from './call/chat-call.ts';
-import { capableChannels } from './call/capable-channels.ts';
+import { capableOf } from './call/capable-channels.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
-import { servingChannels } from './call/serving-channels.ts';
+import { ServingChannels } from './call/serving-channels.ts';
+import { HealthRecorder } from './dispatch/health-recorder.ts';
 import type { Handle, RelayRequest } from './http/http.ts';
 import { asRefusal, refusalResponse } from './http/refusal.ts';
 import { Reservations } from './money/reservations.ts';
@@ -16,7 +17,8 @@ const hostReserveMs = 5_000;
 
 /** Returns a handle that never rejects: every error becomes a response and a log line. */
 export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
-  const reservations = new Reservations(ports);
+  const own = { reservations: new Reservations(ports), health: new HealthRecorder(ports) };
+  const channels = new ServingChannels();
   return async (request) => {
     const startedMs = ports.clock.now();
     let caller: Caller | undefined;
@@ -26,8 +28,8 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
       caller = await admitCaller(ports, endpoint, request);
       asked = readCall(endpoint, request, caller);
       const { request: wanted } = asked.read.call;
-      const serving = servingChannels(caller.snapshot, asked.model.base, startedMs);
-      const channels = capableChannels(serving, { model: asked.model.base, request: wanted });
+      const serving = channels.of(caller.snapshot, asked.model.base, startedMs);
+      const capable = capableOf(serving, { model: asked.model.base, request: wanted });
       const untilMs = deadlineOf(caller, request, startedMs);
       deadline = new Deadline(ports.clock, untilMs);
       const call: ChatCall = Object.freeze({
@@ -42,7 +44,8 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
         states: Object.freeze(new Map()),
         stateDropped: false,
         model: Object.freeze(asked.model),
-        channels: Object.freeze(channels),
+        channels: capable.channels,
+        candidates: capable.candidates,
         startedMs,
         outputTokensAsked: asked.read.outputTokensMax,
         droppedTools: asked.read.droppedTools,
@@ -50,7 +53,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
         signal: deadline.signal,
       });
       const idempotencyKey = request.headers['idempotency-key'];
-      const response = await payAndAnswer(ports, reservations, { call, asked, idempotencyKey });
+      const response = await payAndAnswer(ports, own, { call, asked, idempotencyKey });
       return { ...response, done: response.done.finally(() => deadline?.stop()) };
     } catch (error) {
       deadline?.stop();

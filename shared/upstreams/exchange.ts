@@ -25,15 +25,41 @@ export interface UpstreamReply {
   body: AsyncIterable<Uint8Array>;
 }
 
-/** A failed exchange. `kind` is the stage of the failure; after `connect` nothing was sent. */
-export class TransportError extends Error {
-  readonly kind: 'connect' | 'reset' | 'aborted';
+/**
+ * Why there was no connection. `address`: the relay may not connect there. `timeout`: neither refused nor connected in
+ * time. `tls_...`: the certificate has expired, is signed by nobody who is trusted, or is for another host.
+ */
+export type ConnectFault =
+  | 'refused'
+  | 'unreachable'
+  | 'dns'
+  | 'timeout'
+  | 'tls'
+  | 'tls_expired'
+  | 'tls_untrusted'
+  | 'tls_host'
+  | 'address';
+
+export interface TransportErrorFacts {
   /** The system's error code, such as ECONNREFUSED. */
+  code?: string;
+  /** Only with kind `connect`. Absent: another reason. */
+  fault?: ConnectFault | undefined;
+}
+
+/**
+ * A failed exchange. `kind` is the stage of the failure; after `connect` nothing was sent. `encoding`: the reply has a
+ * content encoding that nobody asked for and that cannot be read.
+ */
+export class TransportError extends Error {
+  readonly kind: 'connect' | 'reset' | 'aborted' | 'encoding';
   readonly code: string | undefined;
-  constructor(kind: 'connect' | 'reset' | 'aborted', message: string, code?: string) {
+  readonly fault: ConnectFault | undefined;
+  constructor(kind: TransportError['kind'], message: string, { code, fault }: TransportErrorFacts = {}) {
     super(message);
     this.name = 'TransportError';
     this.kind = kind;
     this.code = code;
+    this.fault = fault;
   }
 }

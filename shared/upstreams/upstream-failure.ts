@@ -1,8 +1,8 @@
 /** How an attempt on a channel fails, as data. The relay decides what of it a client sees. */
-import { TransportError } from './exchange.ts';
+import { TransportError, type ConnectFault } from './exchange.ts';
 
 export type UpstreamFailureKind =
-  /** No connection: nothing was sent. */
+  /** No connection: nothing was sent. `ConnectFailure` says why. */
   | 'connect'
   /** The connection broke. */
   | 'reset'
@@ -26,6 +26,8 @@ export type UpstreamFailureKind =
   | 'html'
   /** Neither JSON nor server-sent events, or no readable content. */
   | 'junk'
+  /** Compressed, although it was not asked to be, in a way that cannot be read. */
+  | 'encoding'
   /** An error object instead of an answer, with status 200. */
   | 'error_in_answer'
   /** A line, an event or the whole answer is longer than its limit. */
@@ -57,14 +59,28 @@ export class UpstreamFailure extends Error {
 
   static from(error: unknown): UpstreamFailure | undefined {
     if (error instanceof UpstreamFailure) return error;
-    if (error instanceof TransportError)
-      return new UpstreamFailure(error.kind === 'aborted' ? 'timeout' : error.kind);
-    return undefined;
+    if (!(error instanceof TransportError)) return undefined;
+    if (error.fault) return new ConnectFailure(error.fault);
+    return new UpstreamFailure(error.kind === 'aborted' ? 'timeout' : error.kind);
   }
 
   /** For the log. */
   get reason(): string {
     return `upstream_${this.kind}${this.status === undefined ? '' : `_${this.status}`}`;
+  }
+}
+
+/** A failure of kind `connect` whose cause is known. The cause is for the log alone: all are the same to the relay. */
+class ConnectFailure extends UpstreamFailure {
+  readonly #fault: ConnectFault;
+
+  constructor(fault: ConnectFault) {
+    super('connect');
+    this.#fault = fault;
+  }
+
+  override get reason(): string {
+    return `upstream_connect_${this.#fault}`;
   }
 }
 

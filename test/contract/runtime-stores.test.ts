@@ -1,12 +1,9 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/dynamo-channel-health.ts';
 import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { dynamoIdempotencyStore } from '../../shared/adapters/dynamodb/dynamo-idempotency-store.ts';
-import type { ChannelHealth } from '../../shared/relay/ports/stores/channel-health.ts';
 import type { IdempotencyStore } from '../../shared/relay/ports/stores/idempotency-store.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
-import { MemoryHealth } from '../support/memory-health.ts';
 import { MemoryIdempotency } from '../support/memory-idempotency.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 
@@ -14,7 +11,6 @@ import { VirtualClock } from '../support/virtual-clock.ts';
 const clock = new VirtualClock();
 const nowMs = clock.now();
 let emulator: Emulator;
-let health: Record<string, ChannelHealth>;
 let memory: MemoryIdempotency;
 let client: ReturnType<typeof documentClient>;
 let idempotency: Record<string, IdempotencyStore>;
@@ -24,10 +20,6 @@ beforeAll(async () => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const credentials = { accessKeyId: 'local', secretAccessKey: 'local' };
   client = documentClient({ region: 'us-east-1', credentials });
-  health = {
-    memory: new MemoryHealth(),
-    dynamodb: new DynamoChannelHealth({ client, clock, stack: 'relay', cooldowns: () => undefined }),
-  };
   memory = new MemoryIdempotency(clock);
   idempotency = {
     memory,
@@ -35,42 +27,6 @@ beforeAll(async () => {
   };
 });
 afterAll(() => emulator.stop());
-
-describe.each(['memory', 'dynamodb'])('channel health in %s', (kind) => {
-  const store = (): ChannelHealth => {
-    const found = health[kind];
-    if (!found) throw new Error(kind);
-    return found;
-  };
-
-  it('counts failures in a row, and forgets them on recovery', async () => {
-    expect(await store().countFailure('a|x')).toBe(1);
-    expect(await store().countFailure('a|x')).toBe(2);
-    expect(store().of('a|x')?.failures).toBe(2);
-    await store().recover('a|x', nowMs);
-    expect(store().of('a|x')).toBeUndefined();
-    expect(await store().countFailure('a|x')).toBe(1);
-  });
-
-  it('starts a cooldown, and does not shorten one', async () => {
-    await store().cool('b', nowMs + 50);
-    await store().cool('b', nowMs + 20);
-    expect(store().of('b')?.coolUntilMs).toBe(nowMs + 50);
-    await store().recover('b', nowMs + 49);
-    expect(store().of('b')?.coolUntilMs).toBe(nowMs + 50);
-    await store().recover('b', nowMs + 50);
-    expect(store().of('b')).toBeUndefined();
-  });
-
-  it('gives the probe of a candidate to one, when its cooldown is over', async () => {
-    await store().cool('c', nowMs + 50);
-    expect(await store().claimProbe('c', nowMs + 49, nowMs + 99)).toBe(false);
-    const claims = [1, 2, 3].map(() => store().claimProbe('c', nowMs + 50, nowMs + 99));
-    expect((await Promise.all(claims)).filter(Boolean)).toHaveLength(1);
-    expect(await store().claimProbe('c', nowMs + 100, nowMs + 199)).toBe(true);
-    expect(await store().claimProbe('never-cooled', nowMs, nowMs + 1)).toBe(false);
-  });
-});
 
 describe.each(['memory', 'dynamodb'])('the idempotency store in %s', (kind) => {
   const store = (): IdempotencyStore => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { refuse, type RefusalCode } from '../../shared/relay/http/refusal.ts';
+import { referencesIn, textsOf } from './named-tests.ts';
 import { readPage } from './pages.ts';
 
 const page = readPage('docs/conformance.md');
@@ -7,21 +8,6 @@ const files = new Map(
   [...page.matchAll(/^\[([a-z-]+)\]: \.\.\/(\S+)$/gm)].map((match) => [String(match[1]), String(match[2])]),
 );
 const rows = page.split('\n').filter((line) => line.startsWith('| '));
-
-/** `[file] "a test", "another"` in a row, one entry per file. */
-const referencesIn = (row: string): { file: string; names: string[] }[] =>
-  [...row.matchAll(/\[([a-z-]+)\] ("[^"]+"(?:, "[^"]+")*)/g)].map((match) => ({
-    file: String(match[1]),
-    names: [...String(match[2]).matchAll(/"([^"]+)"/g)].map((name) => String(name[1])),
-  }));
-
-/** The texts in quotes of a test file: names of tests and of their cases. */
-const textsOf = (file: string): Set<string> =>
-  new Set(
-    [...readPage(file).matchAll(/'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"/g)].map((match) =>
-      String(match[1] ?? match[2]).replaceAll(/\\(.)/g, '$1'),
-    ),
-  );
 
 describe('docs/conformance.md', () => {
   it.each([...files])('names tests and cases of %s that exist', (name, file) => {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -29,6 +29,18 @@ export class CopiedTree {
       '--ignore-whitespace',
       path.join(import.meta.dirname, 'fixtures', fixture),
     ]);
+  }
+
+  /** Replaces text that stands in a file exactly once. Returns how to undo it. */
+  change(file: string, find: string, replace: string): () => void {
+    const name = path.join(this.#folder, file);
+    const before = readFileSync(name, 'utf8');
+    if (before.split(find).length !== 2) throw new Error(`${file} does not hold this once: ${find}`);
+    writeFileSync(
+      name,
+      before.replace(find, () => replace),
+    );
+    return () => writeFileSync(name, before);
   }
 
   /** Rejects with the output of a tool that fails. */

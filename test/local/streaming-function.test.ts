@@ -92,6 +92,26 @@ describe('a streaming function under its URL', () => {
   });
 });
 
+describe('an answer that is broken off while its client takes nothing', () => {
+  it('by the function cuts the connection, and the environment takes the next request meanwhile', async () => {
+    await start({ environmentsMax: 1 });
+    const response = await get('/breaksOff');
+    (await control.next('stuck')).answer();
+    expect(await who()).toBe(String(host.pids()[0]));
+    await expect(text(response)).rejects.toThrow('aborted');
+    expect(host.pids()).toHaveLength(1);
+  });
+
+  it('by the death of its process cuts the connection', async () => {
+    await start();
+    const response = await get('/floods');
+    await control.next('stuck');
+    process.kill(host.pids()[0] ?? 0, 'SIGKILL');
+    expect(await who()).toBe(String(host.pids()[1]));
+    await expect(text(response)).rejects.toThrow('aborted');
+  });
+});
+
 describe('the environments of a function', () => {
   it('are reused one request after the other', async () => {
     await start();

@@ -52,6 +52,8 @@ export interface RigOptions {
   configDown?: boolean;
   /** What the web says; absent: the provider is down. */
   search?: (query: string) => Promise<SearchResult[]>;
+  /** The value of a secret. Absent: all have one value. */
+  secretOf?: (reference: string) => string;
   /** What reading a secret ends with. */
   secretError?: Error;
   /** Takes the place of scripted upstreams. */
@@ -81,6 +83,10 @@ await Promise.all([
   import('../../shared/relay/state/state-lookup.ts'),
   import('../../shared/relay/state/state-recorder.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
+  import('../../shared/relay/dispatch/failure-refusals.ts'),
+  import('../../shared/relay/dispatch/health-states.ts'),
+  import('../../shared/relay/dispatch/trial-places.ts'),
+  import('../../shared/relay/dispatch/trial-turn.ts'),
   import('../../shared/relay/call/idempotency-claim.ts'),
   import('../../shared/relay/money/budget-hold.ts'),
   import('../../shared/relay/money/later-tries.ts'),
@@ -106,7 +112,7 @@ export class CoreRig {
   /** How many calls the store had seen when the upstream was asked, for each time it was. */
   readonly storeCallsBeforeUpstream: number[] = [];
   readonly counters = new MemoryKeyCounters();
-  readonly health = new MemoryHealth();
+  readonly health: MemoryHealth;
   readonly idempotency: MemoryIdempotency;
   readonly turnStates: MemoryTurnStateStore;
   readonly learned: MemoryLearnedFacts;
@@ -124,6 +130,7 @@ export class CoreRig {
     const { beside } = options;
     this.clock = beside?.clock ?? new VirtualClock();
     this.store = new RoughQuotaStore(this.quotas, this.clock);
+    this.health = beside?.health.inNewEnvironment() ?? new MemoryHealth(this.clock);
     this.idempotency = new MemoryIdempotency(this.clock);
     this.turnStates = beside?.turnStates ?? new MemoryTurnStateStore(this.clock);
     this.learned = beside?.learned.inNewEnvironment() ?? new MemoryLearnedFacts(this.clock);
@@ -197,7 +204,8 @@ export class CoreRig {
         read: (reference) => {
           this.secretsRead.push(reference);
           const { secretError } = this.#options;
-          return secretError ? Promise.reject(secretError) : Promise.resolve('upstream-secret-value');
+          const value = this.#options.secretOf?.(reference) ?? 'upstream-secret-value';
+          return secretError ? Promise.reject(secretError) : Promise.resolve(value);
         },
         refresh: () => Promise.resolve(this.#options.secretChanges === true),
       },

@@ -1,39 +1,93 @@
-import type { CandidateHealth, ChannelHealth } from '../../shared/relay/ports/stores/channel-health.ts';
+import { cooldownsSize } from '../../shared/adapters/dynamodb/runtime/runtime-items.ts';
+import { imageOf, writeOf, type HealthWrite } from '../../shared/adapters/dynamodb/runtime/health-item.ts';
+import type { Clock } from '../../shared/relay/ports/clock.ts';
+import {
+  healthKeySpace,
+  type ChannelHealth,
+  type HealthChange,
+  type HealthEntry,
+} from '../../shared/relay/ports/stores/channel-health.ts';
+import { hash53 } from '../../shared/wire/fingerprint.ts';
 
-/** Channel health in memory: passes the same contract suite as the DynamoDB adapter. */
+/** The item that environments share. */
+export interface SharedItem {
+  now: Record<string, string | number>;
+}
+
+/**
+ * Channel health of one environment in memory: passes the same contract suite as the DynamoDB adapter, and keeps the same
+ * item in the same form. Sees what others wrote when it reads or when it writes, as the real one.
+ */
 export class MemoryHealth implements ChannelHealth {
-  readonly known = new Map<string, CandidateHealth>();
-  /** Writes so far. */
-  readonly writes: string[] = [];
+  /** What was written, in order; undefined: the entry was removed. */
+  readonly writes: (HealthEntry | undefined)[] = [];
+  /** Writes that were sent, refused ones included. */
+  sent = 0;
+  /** What happens before a write is applied. */
+  beforeWrite: () => Promise<void> = () => Promise.resolve();
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #item: SharedItem;
+  #known: SharedItem['now'];
 
-  of(id: string): CandidateHealth | undefined {
-    return this.known.get(id);
+  constructor(clock: Pick<Clock, 'now'>, item: SharedItem = { now: {} }) {
+    this.#clock = clock;
+    this.#item = item;
+    this.#known = item.now;
   }
 
-  async cool(id: string, untilMs: number): Promise<void> {
-    this.writes.push(`cool ${id}`);
-    const before = this.known.get(id)?.coolUntilMs ?? 0;
-    if (before < untilMs) this.known.set(id, { coolUntilMs: untilMs, failures: 0 });
+  /** Another environment beside this one. */
+  inNewEnvironment(): MemoryHealth {
+    return new MemoryHealth(this.#clock, this.#item);
   }
 
-  async countFailure(id: string): Promise<number> {
-    this.writes.push(`failure ${id}`);
-    const before = this.known.get(id) ?? { failures: 0 };
-    this.known.set(id, { ...before, failures: before.failures + 1 });
-    return before.failures + 1;
+  /** What an environment does every few seconds. */
+  read(): void {
+    this.#known = this.#item.now;
   }
 
-  async recover(id: string, nowMs: number): Promise<void> {
-    this.writes.push(`recover ${id}`);
-    if ((this.known.get(id)?.coolUntilMs ?? 0) <= nowMs) this.known.delete(id);
+  entries(): Promise<ReadonlyMap<number, HealthEntry>> {
+    return Promise.resolve(imageOf(this.#known).entries);
   }
 
-  async claimProbe(id: string, nowMs: number, untilMs: number): Promise<boolean> {
-    this.writes.push(`probe ${id}`);
-    const before = this.known.get(id);
-    if (!before?.coolUntilMs || before.coolUntilMs > nowMs || (before.probeUntilMs ?? 0) > nowMs)
-      return false;
-    this.known.set(id, { ...before, probeUntilMs: untilMs });
+  /** The entry of a candidate as the item has it. */
+  of(candidateId: string): HealthEntry | undefined {
+    return imageOf(this.#item.now).entries.get(keyOf(candidateId));
+  }
+
+  /** Sets an entry as another environment would. */
+  async set(candidateId: string, entry: HealthEntry): Promise<void> {
+    await this.inNewEnvironment().change(keyOf(candidateId), () => entry);
+    this.read();
+  }
+
+  async change(key: number, change: HealthChange): Promise<boolean> {
+    for (let tries = 0; tries < 3; tries += 1) {
+      const image = imageOf(this.#known);
+      const before = image.entries.get(key);
+      const entry = change(before);
+      const write = entry === before ? undefined : writeOf(image, { key, entry, nowMs: this.#clock.now() });
+      if (!write) return false;
+      this.sent += 1;
+      await this.beforeWrite();
+      const applied = this.#apply(write);
+      this.read();
+      if (applied) this.writes.push(entry);
+      if (applied) return true;
+    }
+    return false;
+  }
+
+  #apply({ entries, expected, removed, growth, room, wrongBytes }: HealthWrite): boolean {
+    const item = this.#item.now;
+    const size = item[cooldownsSize];
+    if ([...expected].some(([name, text]) => item[name] !== text)) return false;
+    if (wrongBytes ? size !== wrongBytes.was : growth > 0 && Number(size ?? 0) > room) return false;
+    const left = Object.entries(item).filter(([name]) => !entries.has(name) && !removed.includes(name));
+    const set = [...entries].flatMap(([name, text]) => (text === undefined ? [] : [[name, text] as const]));
+    const bytes = wrongBytes ? wrongBytes.bytes : Number(size ?? 0) + growth;
+    this.#item.now = Object.fromEntries([...left, ...set, [cooldownsSize, bytes]]);
     return true;
   }
 }
+
+export const keyOf = (candidateId: string): number => hash53(candidateId) % healthKeySpace;

@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process';
-import { accessSync, constants, mkdirSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { claimPort, explainingTakenPort } from './free-port.ts';
 import type { LocalOptions } from './local-options.ts';
 import { StartError } from './start-error.ts';
+import { tendStreamRecords } from './stream-records.ts';
 
 /** A running DynamoDB at `endpoint`. `ended` resolves when it stops unexpectedly. */
 export interface Emulator {
@@ -15,11 +17,14 @@ export interface Emulator {
 
 /**
  * Runs a program and kills it when stdin closes, so that the emulator ends with the local stack even after
- * `kill -9`. SIGKILL loses no data, because the emulator's store is a write-ahead log.
+ * `kill -9`. SIGKILL loses no data, because the emulator's store is a write-ahead log. Afterwards it removes the folder
+ * of tables that are not to be kept.
  */
 const endsWithStdin = `
   trap '' INT
   exec 3<&0
+  unkept=$1
+  shift
   "$@" </dev/null 3<&- &
   program=$!
   { read -r _ <&3; kill -9 $program; } 2>/dev/null &
@@ -27,6 +32,7 @@ const endsWithStdin = `
   wait $program
   code=$?
   kill $watch 2>/dev/null
+  if [ -n "$unkept" ]; then rm -rf "$unkept"; fi
   exit $code`;
 
 const startTimeoutMs = 10_000;
@@ -54,9 +60,11 @@ export async function startEmulator(options: LocalOptions): Promise<Emulator> {
 
 async function launch(binary: string, port: number, dataFolder: string | undefined): Promise<Emulator> {
   if (dataFolder !== undefined) mkdirSync(dataFolder, { recursive: true });
-  const storage = dataFolder === undefined ? [] : ['--db-path', path.join(dataFolder, 'dynamodb.sqlite')];
-  const serve = ['serve', '--host', '127.0.0.1', '--port', String(port), ...storage];
-  const child = spawn('/bin/sh', ['-c', endsWithStdin, 'sh', binary, ...serve], {
+  // A file in any case: the emulator's memory cannot be given the indexes that keep its writes fast.
+  const unkept = dataFolder === undefined ? mkdtempSync(path.join(tmpdir(), 'relay-tables-')) : '';
+  const file = path.join(dataFolder ?? unkept, 'dynamodb.sqlite');
+  const serve = ['serve', '--host', '127.0.0.1', '--port', String(port), '--db-path', file];
+  const child = spawn('/bin/sh', ['-c', endsWithStdin, 'sh', unkept, binary, ...serve], {
     stdio: ['pipe', 'ignore', 'pipe'],
   });
   let errors = '';
@@ -77,12 +85,22 @@ async function launch(binary: string, port: number, dataFolder: string | undefin
   });
   try {
     await Promise.race([failed, untilAnswering(endpoint)]);
+    tendIfPossible(file);
   } catch (error) {
     await stop();
     throw error;
   }
   failed.catch(() => {});
   return { endpoint, ended: exited, stop };
+}
+
+/** Another release of the emulator may store stream records otherwise; then the stack only gets slower. */
+function tendIfPossible(file: string): void {
+  try {
+    tendStreamRecords(file, Math.floor(Date.now() / 1000));
+  } catch {
+    // The stack works all the same.
+  }
 }
 
 async function untilAnswering(endpoint: string): Promise<void> {

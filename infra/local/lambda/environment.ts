@@ -42,6 +42,8 @@ export class Environment {
   #waiting: ServerResponse | undefined;
   #invocation: Invocation | undefined;
   #answered = false;
+  /** Aborts when the function can write nothing more to its streamed answer. */
+  #streamOver: AbortController | undefined;
   /** Time at which the last byte of the answer was sent; undefined before. */
   #completeAt: number | undefined;
   #everIdle = false;
@@ -70,7 +72,8 @@ export class Environment {
       streaming: (_, body: IncomingMessage, contentType) => {
         // `finished` also covers a reset connection, which emits no 'end'.
         finished(body, () => this.#answerEnded());
-        this.#take()?.streaming(body, contentType);
+        this.#streamOver = new AbortController();
+        this.#take()?.streaming(body, contentType, this.#streamOver.signal);
       },
     });
     this.#server.listen(0, '127.0.0.1', () => this.#spawn());
@@ -133,10 +136,10 @@ export class Environment {
   }
 
   #becomeIdle(response: ServerResponse): void {
-    // After a streaming handler has thrown, the request for work may arrive before the end of its answer,
-    // which is on another connection.
+    // After a streaming handler has thrown or has broken its answer off, the request for work may arrive before the end
+    // of the answer, which is on another connection. A slow viewer must not hide that end.
     this.#waiting = response;
-    if (this.#invocation !== undefined && this.#completeAt === undefined) return;
+    if (this.#invocation !== undefined && this.#completeAt === undefined) return this.#streamOver?.abort();
     clearTimeout(this.#timer);
     this.#everIdle = true;
     this.#invocation = undefined;
@@ -171,6 +174,7 @@ export class Environment {
     clearTimeout(this.#timer);
     // Open connections stay, so that bytes written before the process ended are still read.
     this.#server.close();
+    this.#streamOver?.abort();
     if (this.#invocation !== undefined) this.#take()?.failed(error);
     this.#parts.events.dead(this, this.#everIdle ? undefined : (this.#initError ?? error));
     this.#ended.resolve();

@@ -13,10 +13,11 @@ export interface Responder {
   /** The function returned a whole answer: JSON. */
   buffered(payload: Buffer): void;
   /**
-   * A streamed answer started. The body ends, or emits an error when the environment's process ends. Trailers
-   * describe a failure after the start. The function waits while the body is not read.
+   * A streamed answer started. The body ends, or emits an error when the function or the end of its process breaks the
+   * connection. Trailers describe a failure after the start. The function waits while the body is not read, until `over`
+   * aborts: then nothing more is written, and what is left must be read at once.
    */
-  streaming(body: IncomingMessage, contentType: string): void;
+  streaming(body: IncomingMessage, contentType: string, over: AbortSignal): void;
 }
 
 export interface Invocation {

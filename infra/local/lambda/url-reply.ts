@@ -56,11 +56,14 @@ export function respondTo(reply: UrlReply, mode: InvokeMode, requestId: string):
       });
       reply.end(body);
     },
-    streaming(body, contentType) {
+    streaming(body, contentType, over) {
       const sink = mode === 'BUFFERED' ? collect(reply) : reply;
+      // What was written before the end is bounded by the buffers between the function and here.
+      over.addEventListener('abort', () => body.resume());
       relay(body, contentType === preludeType, {
         begin: (head) => begin(head, contentType === preludeType ? 'application/octet-stream' : contentType),
-        write: (bytes) => sink.write(bytes) || (sink.whenWritable(() => body.resume()), false),
+        write: (bytes) =>
+          sink.write(bytes) || over.aborted || (sink.whenWritable(() => body.resume()), false),
         end: () => sink.end(),
         failed,
       });
@@ -114,7 +117,7 @@ function relay(body: IncomingMessage, hasPrelude: boolean, sink: StreamSink): vo
     if (!begun) begin({});
     sink.end();
   });
-  // The environment's process ended during the stream.
+  // The function broke the stream off, or its process ended.
   body.once('error', () => sink.failed({ errorType: 'Runtime.ExitError', errorMessage: 'exited' }));
 }
 

@@ -107,10 +107,12 @@ function checkedUrl(text: string, rules: AddressRules): URL {
   const host = url?.hostname.replace(/^\[|\]$/g, '') ?? '';
   const loopback = host === 'localhost' || isLoopbackAddress(host);
   if (!url || !(url.protocol === 'https:' || (url.protocol === 'http:' && loopback))) {
-    throw new TransportError('connect', 'The address is neither https nor on loopback.');
+    throw new TransportError('connect', 'The address is neither https nor on loopback.', {
+      fault: 'address',
+    });
   }
   if (isIP(host) !== 0 && !isAllowedAddress(host, rules)) {
-    throw new TransportError('connect', 'The address is not public.');
+    throw new TransportError('connect', 'The address is not public.', { fault: 'address' });
   }
   return url;
 }

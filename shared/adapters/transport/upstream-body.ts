@@ -1,4 +1,4 @@
-/** A reply's body as an async sequence that can be returned early. */
+/** A reply's body as an async sequence that can be returned early, decoded where it is compressed. */
 import type { IncomingMessage } from 'node:http';
 import { TransportError } from '../../upstreams/exchange.ts';
 
@@ -8,11 +8,35 @@ import { TransportError } from '../../upstreams/exchange.ts';
  */
 const lingerMs = 100;
 
+/** The bytes of a reply as the upstream meant them. No encoding is asked for; some proxies compress all the same. */
+export function replyBody(reply: IncomingMessage, signal: AbortSignal): AsyncIterable<Uint8Array> {
+  const encoding = reply.headers['content-encoding']?.trim().toLowerCase() ?? '';
+  const bytes = sentBytes(reply, signal);
+  if (encoding === '' || encoding === 'identity') return bytes;
+  return {
+    [Symbol.asyncIterator]: () => {
+      const reads = bytes[Symbol.asyncIterator]();
+      let decoding: AsyncGenerator<Uint8Array, void, undefined> | undefined;
+      return {
+        async next() {
+          decoding ??= (await import('./decoded-body.ts')).decoded(reads, encoding);
+          return decoding.next();
+        },
+        async return() {
+          await reads.return?.();
+          void decoding?.return();
+          return { done: true, value: undefined };
+        },
+      };
+    },
+  };
+}
+
 /**
  * The bytes of a reply as they arrive. A failure rejects the pending read with a TransportError. An early
  * return does not wait for a pending read; it closes the connection unless the reply ends within `lingerMs`.
  */
-export function replyBody(reply: IncomingMessage, signal: AbortSignal): AsyncIterable<Uint8Array> {
+function sentBytes(reply: IncomingMessage, signal: AbortSignal): AsyncIterable<Uint8Array> {
   // Without a listener Node throws the error instead of keeping it for the next read.
   reply.on('error', () => undefined);
   return {

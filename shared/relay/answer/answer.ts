@@ -26,6 +26,8 @@ import { usageBounds } from './usage-bounds.ts';
 /** How much text may wait for a slow client (UTF-16 code units), and how long the client may read nothing. */
 const waitingLengthMax = 1024 * 1024;
 const stuckMs = 30_000;
+/** Time after the request's deadline in which the rest of an answer is handed over. Less than what the host keeps. */
+const handOverMs = 3_000;
 
 /** The source of an answer, and the bill and claim that its end closes. */
 export interface AnswerParts {
@@ -58,7 +60,10 @@ export class Answer {
     this.#meter = this.#newMeter();
   }
 
-  /** Reads the whole stream into the response queue, then closes the bill and the claim. Never rejects. */
+  /**
+   * Reads the whole stream into the response queue, closes the bill and the claim, then waits until the client has the
+   * rest. Never rejects.
+   */
   async produce(): Promise<void> {
     const { dispatch, bill, claim } = this.#parts;
     const stop = new AbortController();
@@ -89,6 +94,7 @@ export class Answer {
     this.#ports.log.request(
       answerLine({ call: this.#call, report, billed, measure: { ...measure, implausible }, ending }),
     );
+    if (this.#queue.committed) await this.#handOver();
   }
 
   /** An answer of which nothing was sent yet begins again when it breaks off, as long as there are candidates. */
@@ -161,10 +167,10 @@ export class Answer {
       'x-request-id': requestId,
       ...facts,
     };
-    return { status: 200, headers, body: this.#queue, done };
+    return { status: 200, headers, body: this.#queue, cut: this.#queue.wasCut, done };
   }
 
-  /** A renderer that cannot render the failure leaves the answer cut; the call is closed all the same. */
+  /** A failure that cannot be rendered breaks the connection; the call is closed all the same. */
   #fail(thrownRefusal: Refusal, error: unknown): void {
     const fault = (thrown: unknown): void => this.#ports.log.fault(this.#call.identity.requestId, thrown);
     const refusal = this.#inTermsOfEndpoint(thrownRefusal);
@@ -176,6 +182,7 @@ export class Answer {
       this.#queue.push(this.#renderer.failed(shown));
     } catch (broken) {
       fault(broken);
+      this.#cut('unrendered');
     }
   }
 
@@ -187,17 +194,44 @@ export class Answer {
     return new Refusal(status, { ...refusal.body.error, code }, { headers, reason });
   }
 
-  /** Treats a client that reads nothing for too long as disconnected; the stream is still read to its end. */
   async #write(text: string): Promise<void> {
+    await this.#room();
     this.#firstText ??= this.#queue.clientLeft ? 'dropped' : 'taken';
     this.#queue.push(text);
     this.#heartbeat.wrote();
-    if (!this.#queue.full) return;
-    const taken = new AbortController();
-    const until = AbortSignal.any([taken.signal, this.#call.signal]);
-    await Promise.race([this.#queue.taken(), this.#ports.clock.sleep(stuckMs, until)]);
-    taken.abort();
-    if (this.#queue.full) this.#queue.leave();
+  }
+
+  /** Holds the upstream back while the client is slow. The upstream is read to its end even after a cut. */
+  async #room(): Promise<void> {
+    const { signal } = this.#call;
+    while (this.#queue.full) if (!(await this.#takes(stuckMs, signal))) this.#cut('stuck');
+  }
+
+  /** The bill is closed by now, so nothing but the invocation waits for a slow client. */
+  async #handOver(): Promise<void> {
+    const endMs = this.#call.deadlineMs + handOverMs;
+    while (!this.#queue.over) {
+      const waitMs = Math.min(stuckMs, endMs - this.#ports.clock.now());
+      if (waitMs <= 0 || !(await this.#takes(waitMs))) this.#cut(waitMs === stuckMs ? 'stuck' : 'deadline');
+    }
+  }
+
+  /** Whether the client takes something before the time is up or the signal aborts. */
+  async #takes(waitMs: number, until?: AbortSignal): Promise<boolean> {
+    const stop = new AbortController();
+    const signal = until ? AbortSignal.any([stop.signal, until]) : stop.signal;
+    const taken = this.#queue.taken().then(() => true);
+    const waited = this.#ports.clock.sleep(waitMs, signal).then(() => false);
+    const takes = await Promise.race([taken, waited]);
+    stop.abort();
+    return takes;
+  }
+
+  #cut(why: 'stuck' | 'deadline' | 'unrendered'): void {
+    if (this.#queue.over) return;
+    const { identity, key } = this.#call;
+    this.#queue.cut();
+    this.#ports.log.event('answer_cut', { request_id: identity.requestId, account: key.account, why });
   }
 
   #status(): number {

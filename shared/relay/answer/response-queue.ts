@@ -1,16 +1,34 @@
-/** The bounded queue between an answer and its client's connection. */
+/**
+ * The bounded queue between an answer and its client's connection. Must never end as if an answer were whole that is
+ * not: it ends after `end()` alone, else it throws AnswerCut.
+ */
+import { AnswerCut } from '../http/http.ts';
+
+/**
+ * The most that one read returns, in UTF-16 code units. The host reads again once the connection took it, so a client
+ * that takes this much within the time limit is slow, not stuck.
+ */
+const pieceLengthMax = 16 * 1024;
+
+const finished = { done: true, value: undefined } as const;
+
 /**
  * The writer is never blocked by the client; the reader is the client's connection. The first text commits
- * the answer. Text is dropped after the client has disconnected.
+ * the answer. Text is dropped after the client has disconnected. Can be read once.
  */
-export class ResponseQueue implements AsyncIterable<string> {
+export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<string, undefined> {
   readonly #lengthMax: number;
   #queue: string[] = [];
   #length = 0;
   #ended = false;
   #left = false;
+  #over = false;
+  #cut: AnswerCut | undefined;
   #wakeReader = Promise.withResolvers<void>();
   #wakeWriter = Promise.withResolvers<void>();
+  readonly #onCut = Promise.withResolvers<AnswerCut>();
+  /** Resolves at the first text, or at the end of an answer without text. */
+  readonly #opened = Promise.withResolvers<void>();
 
   /** `lengthMax`: UTF-16 code units that may wait; above it, `full` is true. */
   constructor(lengthMax: number) {
@@ -20,15 +38,22 @@ export class ResponseQueue implements AsyncIterable<string> {
   /** Text was pushed, so the status can no longer change. */
   committed = false;
 
-  /** Resolves at the first text, or at the end of an answer without text. */
-  readonly #opened = Promise.withResolvers<void>();
-
   get opened(): Promise<void> {
     return this.#opened.promise;
   }
 
+  /** Resolves when the host has to break the connection, even in the middle of a write. Never rejects. */
+  get wasCut(): Promise<AnswerCut> {
+    return this.#onCut.promise;
+  }
+
   get clientLeft(): boolean {
     return this.#left;
+  }
+
+  /** The reader got everything and knows that it was all, or no longer reads. */
+  get over(): boolean {
+    return this.#over;
   }
 
   get full(): boolean {
@@ -51,13 +76,12 @@ export class ResponseQueue implements AsyncIterable<string> {
     this.#wakeReader.resolve();
   }
 
-  /** To be called when the client has disconnected or has not read for too long. */
-  leave(): void {
-    this.#left = true;
-    this.#queue = [];
-    this.#length = 0;
-    this.#wakeReader.resolve();
-    this.#wakeWriter.resolve();
+  /** Breaks the connection: what the client has is not the whole answer. Without effect on one that is over. */
+  cut(): void {
+    if (this.#over) return;
+    this.#cut = new AnswerCut();
+    this.#leave();
+    this.#onCut.resolve(this.#cut);
   }
 
   /** Resolves when the client has read something or has disconnected. */
@@ -65,28 +89,62 @@ export class ResponseQueue implements AsyncIterable<string> {
     return this.#wakeWriter.promise;
   }
 
-  /** Can be read once. Each read returns all waiting text. */
-  async *[Symbol.asyncIterator](): AsyncGenerator<string, void, undefined> {
-    try {
-      for (;;) {
-        if (this.#queue.length > 0) yield this.#take();
-        else if (this.#ended || this.#left) return;
-        else {
-          await this.#wakeReader.promise;
-          this.#wakeReader = Promise.withResolvers<void>();
-        }
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** The waiting text, at most `pieceLengthMax` of it. */
+  async next(): Promise<IteratorResult<string, undefined>> {
+    for (;;) {
+      if (this.#cut) throw this.#cut;
+      if (this.#queue.length > 0) return { done: false, value: this.#take() };
+      if (this.#ended || this.#left) {
+        this.#over = true;
+        this.#wakeWriter.resolve();
+        return finished;
       }
-    } finally {
-      this.leave();
+      await this.#wakeReader.promise;
+      this.#wakeReader = Promise.withResolvers<void>();
     }
   }
 
-  #take(): string {
-    const text = this.#queue.join('');
+  /** To be called when the client has disconnected, also while a read is pending. */
+  return(): Promise<IteratorResult<string, undefined>> {
+    if (!this.#over) this.#leave();
+    return Promise.resolve(finished);
+  }
+
+  #leave(): void {
+    this.#over = true;
+    this.#left = true;
     this.#queue = [];
     this.#length = 0;
+    this.#wakeReader.resolve();
+    this.#wakeWriter.resolve();
+  }
+
+  #take(): string {
+    let count = 0;
+    let length = 0;
+    for (const text of this.#queue) {
+      if (length + text.length > pieceLengthMax) break;
+      count += 1;
+      length += text.length;
+    }
+    const text = count === 0 ? this.#takePiece() : this.#queue.splice(0, count).join('');
+    this.#length -= text.length;
     this.#wakeWriter.resolve();
     this.#wakeWriter = Promise.withResolvers<void>();
     return text;
+  }
+
+  /** The start of a text that is too long for one read. */
+  #takePiece(): string {
+    const [first = ''] = this.#queue;
+    // A character of two code units is not divided: its halves cannot be encoded.
+    const isDivided = /[\uD800-\uDBFF]/.test(first.charAt(pieceLengthMax - 1));
+    const piece = first.slice(0, pieceLengthMax - Number(isDivided));
+    this.#queue[0] = first.slice(piece.length);
+    return piece;
   }
 }

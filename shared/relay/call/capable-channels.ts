@@ -1,11 +1,11 @@
 /** Leaves out channels of which a probe found that they cannot do what a call needs. Must never leave out others. */
-import { holdsFor, type Capabilities } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { lacks, type NeededCapability, type Serving } from './serving-channels.ts';
 
 interface Need {
-  capability: keyof Pick<Capabilities, 'tools' | 'images' | 'json_schema'>;
+  capability: NeededCapability;
   /** What of the request needs it, as the path of a field in chat form; undefined: nothing. */
   field: (request: ChatRequest) => string | undefined;
 }
@@ -25,27 +25,32 @@ const needs: Need[] = [
 ];
 
 /**
- * Throws an InvalidRequest that names the field if no channel is left. A channel can do what no probe denied.
- * `model`: the public base name.
+ * What of `serving` can do what the call needs. Throws an InvalidRequest that names the field if nothing is left. A
+ * channel can do what no probe denied. `model`: the public base name.
  */
-export function capableChannels(
-  channels: readonly [ChannelRow, ...ChannelRow[]],
+export function capableOf(
+  serving: Serving,
   { model, request }: { model: string; request: ChatRequest },
-): [ChannelRow, ...ChannelRow[]] {
-  let left: [ChannelRow, ...ChannelRow[]] = [...channels];
+): Serving {
+  let left = serving;
   for (const { capability, field } of needs) {
-    const param = field(request);
+    const param = serving.denied.has(capability) ? field(request) : undefined;
     if (param === undefined) continue;
-    const [first, ...rest] = left.filter(
-      ({ can }) => !can || !holdsFor(can, model) || can[capability] !== false,
-    );
+    const isAble = (channel: ChannelRow): boolean => !lacks(channel, model, capability);
+    const [first, ...rest] = left.channels.filter(isAble);
     if (!first)
       throw new InvalidRequest(
         'unsupported_parameter',
         param,
         `The model "${model}" does not support '${param}' here.`,
       );
-    left = [first, ...rest];
+    const candidates = left.candidates.filter(({ channel }) => isAble(channel));
+    const channels: Serving['channels'] = [first, ...rest];
+    left = Object.freeze({
+      ...left,
+      channels: Object.freeze(channels),
+      candidates: Object.freeze(candidates),
+    });
   }
   return left;
 }

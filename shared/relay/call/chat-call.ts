@@ -7,6 +7,7 @@ import type { AnswerIdentity } from '../../wire/chat-response.ts';
 import type { CanonicalCall } from '../../wire/canonical-call.ts';
 import type { ChatMessage } from '../../wire/chat-request.ts';
 import type { TurnState } from '../../wire/turn-state.ts';
+import type { Candidate } from './candidate.ts';
 import type { ModelName } from './model-name.ts';
 
 export interface ChatCall extends CanonicalCall {
@@ -18,6 +19,8 @@ export interface ChatCall extends CanonicalCall {
   readonly snapshot: Snapshot;
   /** The enabled channels that serve the model, by priority. */
   readonly channels: readonly [ChannelRow, ...ChannelRow[]];
+  /** Their candidates, in the same order. */
+  readonly candidates: readonly Candidate[];
   /** When the request arrived, in epoch milliseconds. */
   readonly startedMs: number;
   /** The account that pays. Undefined: it has no valid row and therefore no plan. */

@@ -24,7 +24,7 @@ import { hasContent } from '../../wire/chunk-content.ts';
 import { SecretUnusable } from '../ports/stores/secret-store.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { AttemptReport } from '../call/dispatch-report.ts';
-import type { Candidate } from './candidate-order.ts';
+import type { Candidate } from '../call/candidate.ts';
 import { originOf, statesFor } from './candidate-states.ts';
 import { usual, type Variant } from './variant.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstreams/upstream-failure.ts';
@@ -93,8 +93,8 @@ export class Attempt {
   }
 
   async #prepare(): Promise<{ dialect: Dialect; built: BuiltRequest }> {
-    const { channel } = this.#candidate;
-    const dialect = await loadDialect(this.#variant.dialect ?? dialectOf(channel, this.#call.model.base));
+    const { channel, model } = this.#candidate;
+    const dialect = await loadDialect(this.#variant.dialect ?? dialectOf(channel, model));
     return { dialect, built: this.#build(dialect, await this.#readSecret()) };
   }
 
@@ -141,21 +141,21 @@ export class Attempt {
 
   /** Throws CannotCarry. */
   #build(dialect: Dialect, secret: string | undefined): BuiltRequest {
-    const { channel } = this.#candidate;
-    const { model, outputTokensLimit } = this.#call;
+    const { channel, model } = this.#candidate;
+    const { outputTokensLimit } = this.#call;
     const { without, refusedLimit, limitMost = Infinity } = this.#variant;
     const most = Math.min(outputTokensLimit ?? Infinity, limitMost);
-    const { wantsBack } = quirksOf(channel, model.base);
+    const { wantsBack } = quirksOf(channel, model);
     const fitting = statesFor(this.#candidate, { dialect: dialect.name, wantsBack }, this.#call);
     this.#stateDropped = fitting.dropped;
     this.#origin = originOf(this.#candidate, {
       dialect: dialect.name,
-      model: upstreamModel(channel, model.base),
+      model: upstreamModel(channel, model),
     });
     return channelRequest(channel, {
       dialect,
       call: this.#call,
-      model: model.base,
+      model,
       secret,
       outputTokensLimit: Number.isFinite(most) ? most : undefined,
       outputTokensDefault: defaultOutputTokens(this.#call),

@@ -5,7 +5,7 @@ import type { ChatMessage } from '../../wire/chat-request.ts';
 import { fingerprint } from '../../wire/fingerprint.ts';
 import type { StateOrigin, StatePart, TurnState } from '../../wire/turn-state.ts';
 import type { ChatCall } from '../call/chat-call.ts';
-import type { Candidate } from './candidate-order.ts';
+import type { Candidate } from '../call/candidate.ts';
 
 /** Where the state of a candidate's answers comes from. `model`: the upstream's name. */
 export const originOf = (
@@ -17,13 +17,12 @@ export const originOf = (
 const secretMark = (secret: string | undefined): string => (secret === undefined ? '' : fingerprint(secret));
 
 /**
- * Whether a candidate is the one that a state came from. `model`: the public name, which the row may have mapped to
- * another model of the upstream since.
+ * Whether a candidate is the one that a state came from. The row may have mapped its model to another one of the upstream
+ * since.
  */
 export const isOrigin = (
-  { channel, secret }: Pick<Candidate, 'channel' | 'secret'>,
+  { channel, secret, model }: Pick<Candidate, 'channel' | 'secret' | 'model'>,
   origin: Pick<StateOrigin, 'channel' | 'secret' | 'model'>,
-  model: string,
 ): boolean =>
   channel.id === origin.channel &&
   secretMark(secret) === origin.secret &&
@@ -49,12 +48,12 @@ export interface CandidateStates {
 
 /** The states that may go to a candidate that speaks `dialect`. */
 export function statesFor(
-  candidate: Pick<Candidate, 'channel' | 'secret'>,
+  candidate: Pick<Candidate, 'channel' | 'secret' | 'model'>,
   { dialect, wantsBack }: { dialect: string } & Pick<Quirks, 'wantsBack'>,
-  call: Pick<ChatCall, 'states' | 'stateDropped' | 'model'>,
+  call: Pick<ChatCall, 'states' | 'stateDropped'>,
 ): CandidateStates {
   const fits = ({ origin, parts }: TurnState): boolean =>
-    origin.dialect === dialect && (isOrigin(candidate, origin, call.model.base) || isPlain(parts, wantsBack));
+    origin.dialect === dialect && (isOrigin(candidate, origin) || isPlain(parts, wantsBack));
   const fitting = [...call.states].filter(([, state]) => fits(state));
   return {
     foreign: new Set([...call.states].filter(([, state]) => !fits(state)).map(([message]) => message)),

@@ -10,12 +10,13 @@ import { Attempt } from './attempt.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { DispatchedCall, DispatchReport, SearchOutcome } from '../call/dispatch-report.ts';
-import { HealthRecorder } from './health-recorder.ts';
+import type { HealthRecorder } from './health-recorder.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
-import { orderCandidates, type Candidate } from './candidate-order.ts';
+import type { Candidate } from '../call/candidate.ts';
+import { CandidateOrder, type Rank } from './candidate-order.ts';
 import { isOrigin, newestOrigin } from './candidate-states.ts';
+import { scoreOf } from './conversation-rank.ts';
 import { AskAgain, usual, type LimitRefusal, type Variant } from './variant.ts';
-import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
@@ -38,10 +39,9 @@ interface Tried {
 }
 
 /** The call as it is sent, and the candidates that were not tried yet. */
-interface CandidateOrder {
+interface Ordered {
   call: ChatCall;
-  candidates: Candidate[];
-  soonestMs: number | undefined;
+  order: CandidateOrder;
 }
 
 /** Rounded up to a power of two: callers choose limits, and must not fill the item with facts. */
@@ -49,6 +49,8 @@ function limitFact({ tokens, overContext }: LimitRefusal): Fact {
   const rounded = 2 ** Math.ceil(Math.log2(tokens));
   return overContext ? `limit_over_context:${rounded}` : `refuses_limit:${rounded}`;
 }
+
+const served = ({ channel, model }: Candidate): ServedModel => ({ channel: channel.id, model });
 
 export class Dispatch implements DispatchedCall {
   readonly chunks: AsyncIterable<ChatChunk[]> = { [Symbol.asyncIterator]: () => this.#run() };
@@ -59,16 +61,16 @@ export class Dispatch implements DispatchedCall {
   readonly #tried: Tried[] = [];
   readonly #writes: Promise<void>[] = [];
   readonly #failures: UpstreamFailure[] = [];
-  #order: CandidateOrder | undefined;
+  #ordered: Ordered | undefined;
   #request: ChatRequest;
   #search: SearchOutcome | undefined;
   #firstContentMs: number | undefined;
 
-  constructor(ports: ChatPorts, call: ChatCall) {
+  constructor(ports: ChatPorts, call: ChatCall, health: HealthRecorder) {
     this.#ports = ports;
     this.#call = call;
     this.#request = call.request;
-    this.#health = new HealthRecorder(ports.health, ports.clock);
+    this.#health = health;
   }
 
   report(): DispatchReport {
@@ -94,47 +96,52 @@ export class Dispatch implements DispatchedCall {
   async *#run(): AsyncGenerator<ChatChunk[], void, undefined> {
     this.another = false;
     const failures = this.#failures;
-    const { call, candidates, soonestMs } = (this.#order ??= await this.#ordered());
+    const { call, order } = (this.#ordered ??= await this.#order());
     let uncarried: CannotCarry | undefined;
     while (failures.length < attemptsMax && !call.signal.aborted) {
-      const candidate = candidates.shift();
-      if (!candidate) break;
+      const rank = order.take();
+      if (!rank) break;
+      const { candidate } = rank;
+      let endTurn: (() => void) | undefined;
       try {
         const attempt = new Attempt(this.#ports, {
           candidate,
           call,
           variant: this.#learnedVariant(candidate),
         });
-        if (candidate.probe && !(await this.#probes(attempt, candidate))) continue;
-        yield* this.#try(attempt, candidate, call);
+        endTurn = rank.standing ? await this.#turn(rank, attempt, order) : () => {};
+        if (!endTurn) continue;
+        yield* this.#try(attempt, { ...rank, endTurn }, call);
         return;
       } catch (error) {
         if (error instanceof CannotCarry) uncarried ??= error;
         else if (error instanceof UpstreamFailure) failures.push(error);
         else throw error;
+      } finally {
+        endTurn?.();
       }
     }
-    if (failures.length === 0 && uncarried)
-      throw new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
     if (failures.length === 0 && call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
-    const { cooldownRefusal, refusalOfFailures } = await import('./failure-refusals.ts');
-    throw failures.length > 0
-      ? refusalOfFailures(failures)
-      : cooldownRefusal(soonestMs, this.#ports.clock.now());
+    if (failures.length === 0 && uncarried && !order.blocked)
+      throw new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
+    const { refusalOfDispatch } = await import('./failure-refusals.ts');
+    throw refusalOfDispatch(failures, order.blocked, this.#ports.clock.now());
   }
 
-  async #ordered(): Promise<CandidateOrder> {
+  async #turn(rank: Rank, attempt: Attempt, order: CandidateOrder): Promise<(() => void) | undefined> {
+    const { trialTurn } = await import('./trial-turn.ts');
+    return trialTurn({ health: this.#health, order, log: this.#ports.log, call: this.#call }, rank, attempt);
+  }
+
+  async #order(): Promise<Ordered> {
     const call = this.#call.model.web ? await this.#searched() : this.#call;
-    const { health, clock, random } = this.#ports;
     const origin = newestOrigin(call);
-    const isFirst = origin && ((candidate: Candidate) => isOrigin(candidate, origin, call.model.base));
-    const { candidates, soonestMs } = orderCandidates(call.channels, {
-      health,
-      random,
-      nowMs: clock.now(),
-      isFirst,
+    const order = new CandidateOrder(call.candidates, {
+      standingOf: await this.#health.standings(call.key.account),
+      score: scoreOf(this.#call),
+      isFirst: origin && ((candidate) => isOrigin(candidate, origin)),
     });
-    return { call, candidates: [...candidates], soonestMs };
+    return { call, order };
   }
 
   /** The call with the search results in its request. */
@@ -152,7 +159,7 @@ export class Dispatch implements DispatchedCall {
    */
   async *#try(
     attempt: Attempt,
-    candidate: Candidate,
+    { candidate, standing, endTurn }: Rank & { endTurn: () => void },
     call: ChatCall,
   ): AsyncGenerator<ChatChunk[], void, undefined> {
     const tried: Tried = { candidate, outcome: 'under_way', attempt };
@@ -162,7 +169,8 @@ export class Dispatch implements DispatchedCall {
       tried.outcome = 'answered';
       this.#firstContentMs = this.#ports.clock.now() - call.startedMs;
       // The first content ends a probe, so that other calls can use the candidate early.
-      if (candidate.probe) this.#note(this.#health.succeeded(candidate));
+      endTurn();
+      if (standing) this.#note(this.#health.answered(candidate, standing));
       yield* answer;
       this.#note(this.#health.succeeded(candidate));
     } catch (error) {
@@ -174,22 +182,21 @@ export class Dispatch implements DispatchedCall {
       }
       if (error instanceof UpstreamFailure) {
         tried.outcome = error.reason;
-        this.#note(
-          passedOn ? this.#health.failed(candidate, error, false) : this.#noteFailure(candidate, error),
-        );
+        this.#ordered?.order.failed(candidate, error);
+        this.#note(this.#failed({ candidate, standing }, error, passedOn));
         if (!passedOn) throw error;
         this.#failures.push(error);
         this.another =
           this.#failures.length < attemptsMax &&
           !call.signal.aborted &&
-          (this.#order?.candidates.length ?? 0) > 0;
+          this.#ordered?.order.hasMore === true;
         const { refusalOfFailures } = await import('./failure-refusals.ts');
-        throw refusalOfFailures([error], true);
+        throw refusalOfFailures([error], { hadContent: true });
       }
       // A refusal of the caller's request shows that the channel is alive; a bug of ours shows nothing about it.
       const refused = error instanceof Refusal;
       if (!passedOn) tried.outcome = refused ? 'refused' : 'internal';
-      if (refused && !passedOn) this.#note(this.#health.succeeded(candidate));
+      if (refused && !passedOn) this.#note(this.#health.refused(candidate, standing));
       throw error;
     }
   }
@@ -220,52 +227,25 @@ export class Dispatch implements DispatchedCall {
   }
 
   /** What this model taught within the last hour: the dialect in which it answers calls with tools, and limits. */
-  #learnedVariant({ channel }: Candidate): Variant {
+  #learnedVariant(candidate: Candidate): Variant {
     const hasTools = (this.#call.request.tools?.length ?? 0) > 0;
-    const facts = this.#ports.learned.of(this.#served(channel));
-    const { alsoSpeaks = [] }: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[channel.type];
+    const facts = this.#ports.learned.of(served(candidate));
+    const { alsoSpeaks = [] }: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[candidate.channel.type];
     const speaks = (name: string): boolean => hasTools && facts.some(({ fact }) => fact === `speaks:${name}`);
     return { ...usual, dialect: alsoSpeaks.find(speaks), refusedLimit: refusedLimit(facts) };
   }
 
   /** Remembers why the usual form was refused, once another one was accepted. */
-  #learn({ channel }: Candidate, { dialect, limitRefusal }: Variant): void {
-    const served = this.#served(channel);
+  #learn(candidate: Candidate, { dialect, limitRefusal }: Variant): void {
+    const learner = served(candidate);
     const untilMs = this.#ports.clock.now() + learnedMs;
-    const known = this.#ports.learned.of(served);
+    const known = this.#ports.learned.of(learner);
     const facts: Fact[] = [];
     if (dialect !== undefined) facts.push(`speaks:${dialect}`);
     if (limitRefusal) facts.push(limitFact(limitRefusal));
     for (const fact of facts)
       if (!known.some((one) => one.fact === fact))
-        this.#note(this.#ports.learned.learn({ ...served, fact, untilMs }));
-  }
-
-  #served({ id }: ChannelRow): ServedModel {
-    return { channel: id, model: this.#call.model.base };
-  }
-
-  /**
-   * Claims a probe. Throws CannotCarry before, since no one releases a claim; the attempt throws its other errors
-   * when it is read.
-   */
-  async #probes(attempt: Attempt, candidate: Candidate): Promise<boolean> {
-    try {
-      await attempt.prepare();
-    } catch (error) {
-      if (error instanceof CannotCarry) throw error;
-    }
-    return this.#claimed(candidate);
-  }
-
-  /** False when another environment has the probe or the store fails; the candidate is then skipped. */
-  async #claimed(candidate: Candidate): Promise<boolean> {
-    try {
-      return await this.#health.claimProbe(candidate);
-    } catch (error) {
-      this.#ports.log.fault(this.#call.identity.requestId, error);
-      return false;
-    }
+        this.#note(this.#ports.learned.learn({ ...learner, fact, untilMs }));
   }
 
   /** A failed write is logged and never fails the answer. */
@@ -278,10 +258,15 @@ export class Dispatch implements DispatchedCall {
    * Reads a refused secret again, because it may have been replaced in its store. A new value prevents the
    * cooldown.
    */
-  async #noteFailure(candidate: Candidate, failure: UpstreamFailure): Promise<void> {
+  async #failed(
+    { candidate, standing: tried }: Rank,
+    failure: UpstreamFailure,
+    passedOn: boolean,
+  ): Promise<void> {
     const { secret } = candidate;
-    const doubted = failure.status === 401 || failure.kind === 'secret';
-    const changed = doubted && secret !== undefined && (await this.#ports.secrets.refresh(secret));
-    await this.#health.failed(candidate, failure, changed);
+    const doubted = !passedOn && (failure.status === 401 || failure.kind === 'secret');
+    const secretChanged = doubted && secret !== undefined && (await this.#ports.secrets.refresh(secret));
+    const { account } = this.#call.key;
+    await this.#health.failed({ candidate, failure, secretChanged, account, tried });
   }
 }

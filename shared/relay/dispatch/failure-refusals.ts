@@ -1,6 +1,7 @@
-/** Converts upstream failures to the refusal that a client gets when no channel answered. */
+/** Converts upstream failures to the refusal that a client gets when no candidate answered. It says the true cause. */
 import type { CallerFault, UpstreamFailure, UpstreamFailureKind } from '../../upstreams/upstream-failure.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
+import type { Standing } from './health-states.ts';
 
 const defaultRetrySeconds = 5;
 const timeUps = new Set<UpstreamFailureKind>(['first_content_timeout', 'timeout', 'deadline']);
@@ -10,42 +11,64 @@ const timeUps = new Set<UpstreamFailureKind>(['first_content_timeout', 'timeout'
  */
 const chargedNothing = new Set<UpstreamFailureKind>(['connect', 'secret', 'secret_store', 'status']);
 
+const isLimit = ({ kind, status }: UpstreamFailure): boolean => kind === 'status' && status === 429;
+
+/** Our account at the upstream: a repeat within minutes cannot help. */
+const isOfAccount = ({ kind, status }: UpstreamFailure): boolean =>
+  kind === 'secret' || (kind === 'status' && (status === 401 || status === 402));
+
+/** The refusal when no candidate is left. `blocked`: one that was not asked, because its upstream said so. */
+export function refusalOfDispatch(
+  failures: readonly UpstreamFailure[],
+  blocked: Standing | undefined,
+  nowMs: number,
+): Refusal {
+  const blockedSeconds = blocked && (blocked.untilMs - nowMs) / 1000;
+  if (failures.length > 0) return refusalOfFailures(failures, { blockedSeconds });
+  return rateRefusal(blockedSeconds ?? defaultRetrySeconds, 'upstream_retry_after');
+}
+
 /**
- * `hadContent`: the failed answer had content, so its upstream has charged.
- * A rate limit if every failure was one, otherwise the last other failure. Sends `x-should-retry: false` when
- * an upstream may have charged, because SDKs retry by default. `failures` is never empty.
+ * A rate limit if every failure was one, our account at the upstream if every failure was of it, otherwise the last
+ * other failure. Sends `x-should-retry: false` when an upstream may have charged, because SDKs retry by default.
+ * `failures` is never empty. `hadContent`: the failed answer had content, so its upstream has charged.
+ * `blockedSeconds`: when a candidate that was not asked may be asked again.
  */
-export function refusalOfFailures(failures: readonly UpstreamFailure[], hadContent = false): Refusal {
-  const reason = failures.map((failure) => failure.reason).join(' ');
-  const headers: Record<string, string> = {};
-  if (hadContent || failures.some(({ kind }) => !chargedNothing.has(kind)))
-    headers['x-should-retry'] = 'false';
-  const failure = failures.findLast(({ status }) => status !== 429);
-  if (!failure) {
-    const seconds = Math.min(
-      ...failures.map(({ statedRetrySeconds }) => statedRetrySeconds ?? defaultRetrySeconds),
-    );
-    return rateRefusal(seconds, reason, headers);
+export function refusalOfFailures(
+  failures: readonly UpstreamFailure[],
+  {
+    hadContent = false,
+    blockedSeconds = Infinity,
+  }: { hadContent?: boolean; blockedSeconds?: number | undefined } = {},
+): Refusal {
+  const causes = failures.map((failure) => failure.reason).join(' ');
+  const mayHaveCharged = hadContent || failures.some(({ kind }) => !chargedNothing.has(kind));
+  const headers: Record<string, string> = mayHaveCharged ? { 'x-should-retry': 'false' } : {};
+  const others = failures.filter((failure) => !isLimit(failure));
+  if (others.length === 0) {
+    const stated = failures.map(({ statedRetrySeconds }) => statedRetrySeconds ?? defaultRetrySeconds);
+    return rateRefusal(Math.min(...stated, blockedSeconds), causes, headers);
   }
-  if (timeUps.has(failure.kind))
+  if (failures.every(isOfAccount)) {
+    const words =
+      "The relay's own account at the upstream of this model does not work at the moment; your key and your balance " +
+      'are not the cause. Tell the operator, or use another model.';
+    return refuse('upstream_unavailable', words, { reason: `upstream_account ${causes}`, headers });
+  }
+  const failure = others.findLast((one) => !isOfAccount(one));
+  if (failure && timeUps.has(failure.kind))
     return refuse('upstream_timeout', 'The upstream of this model did not answer in time.', {
-      reason,
+      reason: causes,
       headers,
     });
   const words = 'The upstream of this model failed to answer. Try again, or another model.';
-  return refuse('upstream_unavailable', words, { reason, headers });
+  return refuse('upstream_unavailable', words, { reason: causes, headers });
 }
 
 /** The upstream's own refusal, with its status. */
 export function refusalOfCaller({ status, message, param, code }: CallerFault): Refusal {
   const error = { message, type: 'invalid_request_error', param, code } as const;
   return new Refusal(status, error, { reason: `upstream_refused_${status}` });
-}
-
-/** The refusal when all channels of the model are in cooldown. Times in epoch milliseconds. */
-export function cooldownRefusal(soonestMs: number | undefined, nowMs: number): Refusal {
-  const seconds = soonestMs === undefined ? defaultRetrySeconds : (soonestMs - nowMs) / 1000;
-  return rateRefusal(seconds, 'all_channels_cooling');
 }
 
 /** Coding agents parse the seconds from this message. */

@@ -21,11 +21,30 @@ export interface RelayRequest {
   hostDeadlineMs: number;
 }
 
+/**
+ * What the client got is not the whole answer, and it cannot be told in the protocol: the host must break the connection,
+ * never end it.
+ */
+export class AnswerCut extends Error {
+  override readonly name = 'AnswerCut';
+  constructor() {
+    super('the connection was broken before the answer was whole');
+  }
+}
+
 export interface RelayResponse {
   status: number;
   headers: Record<string, string>;
-  /** Text, or a stream of text. The stream never throws: failures are rendered in the protocol. */
+  /**
+   * Text, or a stream of text, to be read as fast as the connection takes it. Failures are rendered in the protocol;
+   * where that is impossible the stream throws, and the host breaks the connection.
+   */
   body: string | AsyncIterable<string>;
+  /**
+   * Resolves when the host must break the connection at once, also while it waits for the connection to take something:
+   * a client that takes nothing never sees what the stream throws. Never rejects; absent: never.
+   */
+  cut?: Promise<AnswerCut>;
   /**
    * Resolves when all work that must run inside the invocation has finished (reading to the end, settling,
    * logging).

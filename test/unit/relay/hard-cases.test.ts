@@ -93,10 +93,10 @@ describe('one caller cannot take a channel from the others', () => {
     );
     const first = await rig.clock.run(rig.respond(stream));
     await rig.post(ask);
-    const coolUntilMs = rig.health.of('main')?.coolUntilMs;
-    expect(coolUntilMs).toBeDefined();
+    const rest = rig.health.of('main');
+    expect(rest).toMatchObject({ kind: 'rate_limit' });
     await rig.clock.run(first.done);
-    expect(rig.health.of('main')?.coolUntilMs).toBe(coolUntilMs);
+    expect(rig.health.of('main')).toEqual(rest);
   });
 
   it('a probe that meets a caller’s mistake shows that the channel is alive', async () => {
@@ -115,8 +115,8 @@ describe('one caller cannot take a channel from the others', () => {
   it('a probe that cannot be claimed is skipped for the next channel', async () => {
     const channels = [{ id: 'first', priority: 1 }, { id: 'second' }];
     const rig = new CoreRig({ channels }).upstream(good);
-    rig.health.known.set('first', { coolUntilMs: rig.clock.now() - 1, failures: 0 });
-    rig.health.claimProbe = () => Promise.reject(new Error('store down'));
+    await rig.health.set('first', { kind: 'rate_limit', untilMs: rig.clock.now() - 1 });
+    rig.health.beforeWrite = () => Promise.reject(new Error('store down'));
     expect((await rig.post(ask)).status).toBe(200);
     expect(rig.logged[0]?.channel).toBe('second');
   });

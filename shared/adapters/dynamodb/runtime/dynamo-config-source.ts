@@ -9,10 +9,16 @@ import type { Log } from '../../../relay/ports/telemetry.ts';
 import { StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
 import type { ConfigSource, Pointer } from '../../../relay/ports/stores/config-store.ts';
 import { factsFreshMs } from '../../../relay/ports/stores/learned-facts.ts';
-import { cooldownsId } from '../dynamo-channel-health.ts';
 import type { LearnedView } from './dynamo-learned-facts.ts';
 import { learnedId } from './learned-item.ts';
-import { getItems, pointerId, pointerOf, type RuntimeItem, type RuntimeTable } from './runtime-items.ts';
+import {
+  cooldownsId,
+  getItems,
+  pointerId,
+  pointerOf,
+  type RuntimeItem,
+  type RuntimeTable,
+} from './runtime-items.ts';
 import { readSnapshot } from './snapshot-reader.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 

@@ -1,30 +1,56 @@
 /**
- * The health of candidates, shared by all environments through one item of the table `runtime`. A candidate is a
- * channel with one of its secrets; cooldowns are per candidate, so one exhausted secret does not stop a channel.
+ * The health of candidates, shared by all environments through one small item of the table `runtime`. A candidate without
+ * an entry is healthy. What the entries mean, and how they change, stands in `dispatch/health-states.ts`.
  */
 
-export interface CandidateHealth {
-  /** When the cooldown ends, in epoch milliseconds; one probe may run after it. Absent: no cooldown. */
-  coolUntilMs?: number | undefined;
-  /** Until when a probe of any environment may be running, in epoch milliseconds. */
-  probeUntilMs?: number | undefined;
-  /** Consecutive failures. */
-  failures: number;
+/** Why a candidate rests: it said so, it refused or cannot charge our account, or it fails. */
+export type RestKind = 'rate_limit' | 'credentials' | 'failing';
+
+/** The candidate comes after all others until its time is over; then one call probes it. Times in epoch milliseconds. */
+export interface Rest {
+  readonly kind: RestKind;
+  readonly untilMs: number;
+  /** When the upstream itself said that it may be asked again. Absent: it said nothing. May be later than `untilMs`. */
+  readonly statedUntilMs?: number | undefined;
+  /** Until when a probe of any environment may be running. */
+  readonly probeUntilMs?: number | undefined;
 }
 
+/** Failures in a row that have not led to a rest. */
+export interface FailureRun {
+  readonly kind: 'failures';
+  readonly count: number;
+  /** Hashes of the accounts whose calls failed, two at most. */
+  readonly accounts: readonly string[];
+  readonly lastMs: number;
+}
+
+export type HealthEntry = Rest | FailureRun;
+
+/** The key of an entry is a candidate's hash modulo this number: six characters of [0-9a-z]. */
+export const healthKeySpace = 36 ** 6;
+
+/** How long a candidate whose rest is over is offered as a probe, and how long a probe may run. */
+export const probeMs = 60_000;
+/** How long failures in a row are remembered after the last of them. */
+const runMs = 120_000;
+
+/** From when on an entry means nothing: it may be dropped. */
+export const forgottenAtMs = (entry: HealthEntry): number =>
+  entry.kind === 'failures'
+    ? entry.lastMs + runMs
+    : Math.max(entry.untilMs, entry.probeUntilMs ?? 0) + probeMs;
+
+/** Must return the same object when nothing changes. Undefined: no entry. */
+export type HealthChange = (entry: HealthEntry | undefined) => HealthEntry | undefined;
+
 export interface ChannelHealth {
+  /** As last read, with later changes by this environment; entries may be over. Makes no store call. */
+  entries(): Promise<ReadonlyMap<number, HealthEntry>>;
   /**
-   * The health as last read, with later changes by this environment. Makes no store call. Undefined: healthy.
+   * Changes one entry in one conditional write, and no other entry but by dropping it: those that are over, and when
+   * there is no room the one that ends first. `change` may be called several times. True: its result was written. False:
+   * it changed nothing, there was no room, or other environments were faster three times.
    */
-  of(candidateId: string): CandidateHealth | undefined;
-  /** Starts a cooldown until `untilMs`. Does not shorten a longer cooldown. */
-  cool(candidateId: string, untilMs: number): Promise<void>;
-  /** Counts a failure and returns the number of consecutive failures. */
-  countFailure(candidateId: string): Promise<number>;
-  /**
-   * Clears the candidate's health unless a cooldown runs, because the success may be older than the cooldown.
-   */
-  recover(candidateId: string, nowMs: number): Promise<void>;
-  /** Claims the probe of a candidate whose cooldown is over. False: another environment has it. */
-  claimProbe(candidateId: string, nowMs: number, untilMs: number): Promise<boolean>;
+  change(key: number, change: HealthChange): Promise<boolean>;
 }

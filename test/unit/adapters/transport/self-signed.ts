@@ -1,15 +1,15 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 
 /** A certificate for 127.0.0.1 that nobody trusts by itself, made on the spot: no key is kept in the repository. */
-export function selfSigned(): { key: string; cert: string } {
+export function selfSigned({ until = '20990101000000Z', address = [127, 0, 0, 1] } = {}): {
+  key: string;
+  cert: string;
+} {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const ecdsaWithSha256 = sequence(objectId('2a8648ce3d040302'));
   const name = sequence(set(sequence(objectId('550403'), der(0x0c, Buffer.from('loopback')))));
-  const validity = sequence(
-    der(0x18, Buffer.from('20200101000000Z')),
-    der(0x18, Buffer.from('20990101000000Z')),
-  );
-  const loopback = der(0x87, Buffer.from([127, 0, 0, 1]));
+  const validity = sequence(der(0x18, Buffer.from('20200101000000Z')), der(0x18, Buffer.from(until)));
+  const loopback = der(0x87, Buffer.from(address));
   const alternativeName = sequence(objectId('551d11'), der(0x04, sequence(loopback)));
   const certificate = sequence(
     der(0xa0, integer(2)),

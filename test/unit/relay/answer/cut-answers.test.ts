@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { chatEndpoint } from '../../../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint } from '../../../../shared/endpoints/endpoint.ts';
+import { AnswerCut } from '../../../../shared/relay/http/http.ts';
 import { Bill } from '../../../../shared/relay/money/bill.ts';
 import { BillingRig, small, yuan } from '../../../support/billing-rig.ts';
 import { delta, hang, reset, usage, type Step } from '../../../support/core-rig.ts';
@@ -80,7 +81,8 @@ describe('the end of a call', () => {
     const steps = [...counted, delta('b'), hang];
     const rig = new BillingRig({ endpoint }).granted(yuan).upstream({ steps });
     const headers = { authorization: 'Bearer sk-test', 'idempotency-key': 'k' };
-    await rig.call(request, { headers });
+    // The client cannot be told, so it must not take what it has for an answer.
+    await expect(rig.call(request, { headers })).rejects.toBeInstanceOf(AnswerCut);
 
     expect(rig.open).toEqual([]);
     expect(rig.item?.last).toMatchObject({ kind: 'settled', charge, end: 'failed' });
@@ -102,10 +104,9 @@ describe('the end of a call', () => {
   it('waits for the health of its candidates before the log line', async () => {
     const rig = new BillingRig().granted(yuan).upstream({ status: 500 });
     let loggedBefore: number | undefined;
-    rig.health.countFailure = async () => {
+    rig.health.beforeWrite = async () => {
       await rig.clock.sleep(100);
       loggedBefore = rig.logged.length;
-      return 1;
     };
     await rig.call(request);
     expect([loggedBefore, rig.logged.length]).toEqual([0, 1]);

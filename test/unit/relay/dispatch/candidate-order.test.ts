@@ -1,8 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
-import { orderCandidates } from '../../../../shared/relay/dispatch/candidate-order.ts';
-import { MemoryHealth } from '../../../support/memory-health.ts';
+import { candidatesOf } from '../../../../shared/relay/call/serving-channels.ts';
+import {
+  CandidateOrder,
+  type OrderPorts,
+  type Rank,
+} from '../../../../shared/relay/dispatch/candidate-order.ts';
+import { shareOfDraw, type Score } from '../../../../shared/relay/dispatch/conversation-rank.ts';
+import type { Standing } from '../../../../shared/relay/dispatch/health-states.ts';
+import { UpstreamFailure } from '../../../../shared/upstreams/upstream-failure.ts';
 
 const nowMs = 1_000_000;
 const channel = (id: string, more: object = {}): ChannelRow =>
@@ -19,34 +26,75 @@ function seeded(seed: number): { next(): number } {
   };
 }
 
+/** A score that draws for each candidate. */
+function drawn(seed: number): Score {
+  const random = seeded(seed);
+  return ({ share }) => shareOfDraw(share, random.next() || 0.5);
+}
+
+const resting = (untilMs: number): Standing => ({ is: 'resting', untilMs, kind: 'failing' });
+
+interface Taken {
+  order: CandidateOrder;
+  ranks: Rank[];
+}
+
+/** All candidates of the channels in the order in which a call takes them. */
+function taken(
+  channels: ChannelRow[],
+  score: Score,
+  { standings = {}, isFirst }: { standings?: Record<string, Standing> } & Pick<OrderPorts, 'isFirst'> = {},
+): Taken {
+  const order = orderOf(channels, score, { standings, isFirst });
+  const ranks: Rank[] = [];
+  for (let rank = order.take(); rank; rank = order.take()) ranks.push(rank);
+  return { order, ranks };
+}
+
+function orderOf(
+  channels: ChannelRow[],
+  score: Score,
+  { standings = {}, isFirst }: { standings?: Record<string, Standing> } & Pick<OrderPorts, 'isFirst'> = {},
+): CandidateOrder {
+  const candidates = channels.flatMap((row) => candidatesOf(row, 'm'));
+  return new CandidateOrder(candidates, { standingOf: ({ id }) => standings[id], score, isFirst });
+}
+
+const idsOf = ({ ranks }: Taken): string[] => ranks.map(({ candidate }) => candidate.id);
+
 describe('the order in which channels are tried', () => {
-  it('begins with the origin of state, whatever its priority and weight, unless it cools', async () => {
+  it('begins with the origin of state, whatever its priority and weight, unless it rests', () => {
     const channels = [channel('a', { priority: 2 }), channel('b', { secret: ['x', 'y'], weight: 0 })];
-    const health = new MemoryHealth();
     const isFirst = ({ id }: { id: string }) => id === 'b|y';
-    const order = () =>
-      orderCandidates(channels, { health, random: seeded(1), nowMs, isFirst }).candidates.map(({ id }) => id);
-    expect(order()).toEqual(['b|y', 'a']);
-    await health.cool('b|y', nowMs + 1);
-    expect(order()).toEqual(['a', 'b|x']);
+    expect(idsOf(taken(channels, drawn(1), { isFirst }))).toEqual(['b|y', 'a', 'b|x']);
+    const standings = { 'b|y': resting(nowMs + 1) };
+    expect(idsOf(taken(channels, drawn(1), { isFirst, standings }))).toEqual(['a', 'b|x', 'b|y']);
   });
 
-  it('goes by priority and holds each channel at most once, whatever the rows', () => {
-    const row = fc.record({ priority: fc.integer({ min: -3, max: 3 }), weight: fc.nat(5) });
+  it('goes by priority and holds each candidate once, whatever the rows and their health', () => {
+    const row = fc.record({
+      priority: fc.integer({ min: -3, max: 3 }),
+      weight: fc.nat(5),
+      is: fc.constantFrom(undefined, 'probe', 'last', 'resting'),
+    });
     fc.assert(
       fc.property(fc.array(row, { maxLength: 12 }), fc.nat(), (rows, seed) => {
         const channels = rows
-          .map((more, i) => channel(`c${i}`, more))
+          .map(({ is: _, ...more }, i) => channel(`c${i}`, more))
           .toSorted((a, b) => b.priority - a.priority);
-        const { candidates } = orderCandidates(channels, {
-          health: new MemoryHealth(),
-          random: seeded(seed),
-          nowMs,
-        });
-        const order = candidates.map((candidate) => candidate.channel.priority);
-        expect(order).toEqual(order.toSorted((a, b) => b - a));
-        expect(new Set(candidates.map(({ id }) => id))).toEqual(new Set(channels.map(({ id }) => id)));
-        expect(candidates).toHaveLength(channels.length);
+        const standings = Object.fromEntries(
+          rows.flatMap(({ is }, i) => (is ? [[`c${i}`, { ...resting(nowMs + i), is } as Standing]] : [])),
+        );
+        const { ranks } = taken(channels, drawn(seed), { standings });
+        const classes = ranks.map(({ candidate }) => (standings[candidate.id] ? 1 : 0));
+        const healthy = ranks.filter(({ candidate }) => !standings[candidate.id]);
+        const priorities = healthy.map(({ candidate }) => candidate.channel.priority);
+        expect(priorities).toEqual(priorities.toSorted((a, b) => b - a));
+        expect(ranks.map(({ candidate }) => candidate.id).toSorted()).toEqual(
+          channels.map(({ id }) => id).toSorted(),
+        );
+        if (!Object.values(standings).some(({ is }) => is === 'probe'))
+          expect(classes).toEqual(classes.toSorted((a, b) => a - b));
       }),
     );
   });
@@ -58,13 +106,13 @@ describe('the order in which channels are tried', () => {
       channel('c', { weight: 6 }),
       channel('never', { weight: 0 }),
     ];
-    const random = seeded(7);
+    const score = drawn(7);
     const first: Record<string, number> = {};
     const draws = 20_000;
     for (let i = 0; i < draws; i += 1) {
-      const { candidates } = orderCandidates(channels, { health: new MemoryHealth(), random, nowMs });
-      expect(candidates.at(-1)?.id).toBe('never');
-      const id = candidates[0]?.id ?? '';
+      const ids = idsOf(taken(channels, score));
+      expect(ids.at(-1)).toBe('never');
+      const id = ids[0] ?? '';
       first[id] = (first[id] ?? 0) + 1;
     }
     expect((first['a'] ?? 0) / draws).toBeCloseTo(0.1, 1);
@@ -73,42 +121,85 @@ describe('the order in which channels are tried', () => {
     expect(first['never']).toBeUndefined();
   });
 
-  it('leaves out candidates in cooldown and returns when the first of them ends', () => {
-    const health = new MemoryHealth();
-    health.known.set('a', { coolUntilMs: nowMs + 9_000, failures: 0 });
-    health.known.set('b', { coolUntilMs: nowMs + 4_000, failures: 0 });
-    const { candidates, soonestMs } = orderCandidates([channel('a'), channel('b')], {
-      health,
-      random: seeded(1),
-      nowMs,
-    });
-    expect(candidates).toEqual([]);
-    expect(soonestMs).toBe(nowMs + 4_000);
+  it('puts candidates in cooldown last, the one that is free first before the others, whatever their priority', () => {
+    const channels = [channel('a', { priority: 2 }), channel('b', { priority: 1 }), channel('c')];
+    const standings = { a: resting(nowMs + 9_000), b: resting(nowMs + 4_000) };
+    expect(idsOf(taken(channels, drawn(1), { standings }))).toEqual(['c', 'b', 'a']);
   });
 
-  it('offers a candidate whose cooldown is over as a probe, and nobody else while the probe runs', () => {
-    const health = new MemoryHealth();
-    health.known.set('a', { coolUntilMs: nowMs - 1, failures: 0 });
-    expect(orderCandidates([channel('a')], { health, random: seeded(1), nowMs }).candidates).toMatchObject([
-      { id: 'a', probe: true },
-    ]);
-    health.known.set('a', { coolUntilMs: nowMs - 1, probeUntilMs: nowMs + 5, failures: 0 });
-    expect(orderCandidates([channel('a')], { health, random: seeded(1), nowMs })).toEqual({
-      candidates: [],
-      soonestMs: nowMs + 5,
+  it('leaves out only those whose upstream said when it may be asked again, and knows the first of them', () => {
+    const blocked = (untilMs: number): Standing => ({
+      ...resting(untilMs),
+      is: 'blocked',
+      kind: 'rate_limit',
     });
+    const standings = { a: blocked(nowMs + 9_000), b: blocked(nowMs + 4_000), c: resting(nowMs + 99_000) };
+    const channels = [channel('a'), channel('b'), channel('c')];
+    const { order, ranks } = taken(channels, drawn(1), { standings });
+    expect(ranks.map(({ candidate }) => candidate.id)).toEqual(['c']);
+    expect(order.blocked?.untilMs).toBe(nowMs + 4_000);
+  });
+
+  it('offers a candidate whose cooldown is over as a probe only where another can serve', () => {
+    const probe: Standing = { is: 'probe', untilMs: nowMs - 1, kind: 'failing' };
+    const standingsOf = (channels: ChannelRow[]) =>
+      taken(channels, drawn(1), { standings: { a: probe } }).ranks.map(({ candidate, standing }) => [
+        candidate.id,
+        standing?.is,
+      ]);
+    expect(standingsOf([channel('a', { priority: 1 }), channel('b')])).toEqual([
+      ['a', 'probe'],
+      ['b', undefined],
+    ]);
+    expect(standingsOf([channel('a')])).toEqual([['a', 'resting']]);
+  });
+
+  it('puts a probe that another call has behind those that can serve', () => {
+    const channels = [channel('a', { priority: 1 }), channel('b')];
+    const probe: Standing = { is: 'probe', untilMs: nowMs - 1, kind: 'failing' };
+    const order = orderOf(channels, drawn(1), { standings: { a: probe } });
+    const rank = order.take();
+    if (rank) order.defer(rank);
+    expect(order.take()?.candidate.id).toBe('b');
+    expect(order.take()).toMatchObject({ candidate: { id: 'a' }, standing: { is: 'resting' } });
+    expect(order.take()).toBeUndefined();
+  });
+
+  it.each<[string, UpstreamFailure, string[]]>([
+    ['another secret of it after a rate limit', new UpstreamFailure('status', 429), ['a|x', 'a|y', 'b']],
+    ['another secret of it after a refused one', new UpstreamFailure('secret'), ['a|x', 'a|y', 'b']],
+    ['another channel after a failure of its own', new UpstreamFailure('connect'), ['a|x', 'b', 'a|y']],
+  ])('goes from a channel to %s', (_case, failure, ids) => {
+    const order = orderOf(
+      [channel('a', { priority: 1, secret: ['x', 'y', 'z'] }), channel('b')],
+      ({ id }) => -id.charCodeAt(2),
+    );
+    const tried: string[] = [];
+    for (let rank = order.take(); rank && tried.length < 3; rank = order.take()) {
+      tried.push(rank.candidate.id);
+      order.failed(rank.candidate, failure);
+    }
+    expect(tried).toEqual(ids);
+  });
+
+  it('knows whether a candidate is left, and does not lose it by asking', () => {
+    const order = orderOf([channel('a'), channel('b')], drawn(1), { standings: { b: resting(nowMs + 1) } });
+    const ids = [0, 1].map(() => [order.hasMore, order.take()?.candidate.id]);
+    expect(ids).toEqual([
+      [true, 'a'],
+      [true, 'b'],
+    ]);
+    expect(order.hasMore).toBe(false);
   });
 
   it('uses the secrets of a channel that are not in cooldown, each in turn', () => {
-    const health = new MemoryHealth();
     const three = channel('a', {
       secret: ['ssm:/relay/relay/1', 'ssm:/relay/relay/2', 'ssm:/relay/relay/3'],
     });
-    health.known.set('a|ssm:/relay/relay/2', { coolUntilMs: nowMs + 1, failures: 0 });
+    const standings = { 'a|ssm:/relay/relay/2': resting(nowMs + 1) };
     const used = new Set<string | undefined>();
-    const random = seeded(3);
-    for (let i = 0; i < 50; i += 1)
-      used.add(orderCandidates([three], { health, random, nowMs }).candidates[0]?.secret);
+    const score = drawn(3);
+    for (let i = 0; i < 50; i += 1) used.add(taken([three], score, { standings }).ranks[0]?.candidate.secret);
     expect(used).toEqual(new Set(['ssm:/relay/relay/1', 'ssm:/relay/relay/3']));
   });
 });

@@ -208,7 +208,7 @@ describe('a candidate that cannot carry a call', () => {
 
   it('leaves its probe to a call that it can carry', async () => {
     const rig = new CoreRig({ channels: [narrow, wide] }).upstream(good);
-    rig.health.known.set('narrow', { coolUntilMs: rig.clock.now() - 1, failures: 0 });
+    await rig.health.set('narrow', { kind: 'rate_limit', untilMs: rig.clock.now() - 1 });
     await rig.post({ ...ask, n: 1 });
     await rig.post(ask);
     expect(rig.logged.map(({ channel }) => channel)).toEqual(['wide', 'narrow']);

@@ -1,0 +1,150 @@
+/**
+ * How the health of one candidate changes, and where it stands for a call. Pure; loaded when there is something to say.
+ *
+ *     healthy --3 failures in a row, of two accounts--> rest --its time is over--> one probe --> healthy, or rest again
+ *             --429, refused or unpaid secret---------> rest
+ *             --3 failures in a row, of one account---> last for the calls of that account
+ */
+import {
+  forgottenAtMs,
+  probeMs,
+  type FailureRun,
+  type HealthEntry,
+  type Rest,
+  type RestKind,
+} from '../ports/stores/channel-health.ts';
+
+/** A rest after a rate limit, unless the upstream's Retry-After is longer. */
+const rateLimitMs = 15_000;
+/** A rest of a refused or unpaid secret; long, because an operator has to act. */
+const credentialsMs = 5 * 60_000;
+const failingMs = 30_000;
+const failuresInARow = 3;
+/** A rest that would end this part of its length later is not written: it is known already. */
+const lengthenedFrom = 1 / 3;
+const accountsMax = 2;
+
+export type HealthEvent =
+  /** `restSeconds`: the upstream's Retry-After, at most a day. `statedSeconds`: the same as it was said. */
+  | { type: 'rate_limited'; restSeconds?: number | undefined; statedSeconds?: number | undefined }
+  | { type: 'credentials_refused' }
+  /** `account`: a hash. `succeededMs`: when this environment last saw the candidate answer. */
+  | { type: 'failed'; account: string; succeededMs?: number | undefined }
+  | { type: 'succeeded' }
+  /** The upstream refused the caller's request: it is reached, and may or may not be able to answer. */
+  | { type: 'refused_caller' }
+  | { type: 'probe_claimed' }
+  /** The probe ended with something that says nothing about the candidate. */
+  | { type: 'probe_released' };
+
+/** The same object: nothing changes. Undefined: healthy. */
+export function next(
+  entry: HealthEntry | undefined,
+  event: HealthEvent,
+  nowMs: number,
+): HealthEntry | undefined {
+  const known = entry && forgottenAtMs(entry) > nowMs ? entry : undefined;
+  const rest = known && known.kind !== 'failures' ? known : undefined;
+  const isOver = rest !== undefined && rest.untilMs <= nowMs;
+  switch (event.type) {
+    case 'rate_limited':
+      return rateLimited(known, event, nowMs);
+    case 'credentials_refused':
+      return rested(known, { kind: 'credentials', untilMs: nowMs + credentialsMs }, nowMs);
+    case 'failed':
+      if (rest) return isOver ? { kind: 'failing', untilMs: nowMs + failingMs } : rest;
+      return failed(known?.kind === 'failures' ? known : undefined, event, nowMs);
+    case 'succeeded':
+      // The success may be older than a rest that still runs.
+      return known && (!rest || isOver) ? undefined : entry;
+    case 'refused_caller':
+      return isOver ? undefined : entry;
+    case 'probe_claimed':
+      return isOver && (rest.probeUntilMs ?? 0) <= nowMs
+        ? { kind: rest.kind, untilMs: rest.untilMs, probeUntilMs: nowMs + probeMs }
+        : entry;
+    case 'probe_released':
+      return isOver && rest.probeUntilMs !== undefined
+        ? { kind: rest.kind, untilMs: Math.max(rest.untilMs, nowMs) }
+        : entry;
+  }
+}
+
+function rateLimited(
+  known: HealthEntry | undefined,
+  { restSeconds = 0, statedSeconds }: Extract<HealthEvent, { type: 'rate_limited' }>,
+  nowMs: number,
+): HealthEntry {
+  const untilMs = nowMs + Math.max(restSeconds * 1000, rateLimitMs);
+  return rested(
+    known,
+    { kind: 'rate_limit', untilMs, ...(statedSeconds && { statedUntilMs: nowMs + statedSeconds * 1000 }) },
+    nowMs,
+  );
+}
+
+/** The longer rest counts; a time that the upstream said is never lost to one that we chose. */
+function rested(known: HealthEntry | undefined, wanted: Rest, nowMs: number): HealthEntry {
+  const running = known && known.kind !== 'failures' && known.untilMs > nowMs ? known : undefined;
+  if (!running) return wanted;
+  const statedUntilMs = Math.max(wanted.statedUntilMs ?? 0, running.statedUntilMs ?? 0);
+  const isLonger = (ms: number, knownMs: number, fromMs: number): boolean =>
+    ms - knownMs > (ms - fromMs) * lengthenedFrom;
+  const says = isLonger(statedUntilMs, Math.max(running.statedUntilMs ?? 0, nowMs), nowMs);
+  const lasts = isLonger(wanted.untilMs, running.untilMs, nowMs);
+  if (!says && !lasts) return running;
+  return {
+    kind: says || wanted.untilMs > running.untilMs ? wanted.kind : running.kind,
+    untilMs: Math.max(wanted.untilMs, running.untilMs),
+    ...(statedUntilMs > 0 && { statedUntilMs }),
+  };
+}
+
+/** A run ends with a success; one that another environment saw counts if it is known here or was written. */
+function failed(
+  run: FailureRun | undefined,
+  { account, succeededMs = 0 }: Extract<HealthEvent, { type: 'failed' }>,
+  nowMs: number,
+): HealthEntry {
+  const goesOn = run && succeededMs <= run.lastMs ? run : undefined;
+  if (!goesOn) return { kind: 'failures', count: 1, accounts: [account], lastMs: nowMs };
+  const accounts = goesOn.accounts.includes(account) ? goesOn.accounts : [...goesOn.accounts, account];
+  const count = Math.min(goesOn.count + 1, failuresInARow);
+  if (count >= failuresInARow && accounts.length >= accountsMax)
+    return { kind: 'failing', untilMs: nowMs + failingMs };
+  // It is last for this account already.
+  const isKnown = goesOn.count >= failuresInARow && nowMs - goesOn.lastMs < failingMs * lengthenedFrom;
+  return isKnown ? goesOn : { kind: 'failures', count, accounts, lastMs: nowMs };
+}
+
+/**
+ * Where a candidate stands for a call. `probe`: its rest is over and nobody has tried it. `last`: it failed for this
+ * account alone. `blocked`: the upstream said when it may be asked again.
+ */
+export interface Standing {
+  is: 'probe' | 'last' | 'resting' | 'blocked';
+  /** When that ends. */
+  untilMs: number;
+  kind: RestKind;
+}
+
+/** Undefined: nothing is known against it. `account`: a hash. */
+export function standing(
+  entry: HealthEntry | undefined,
+  account: string,
+  nowMs: number,
+): Standing | undefined {
+  if (!entry || forgottenAtMs(entry) <= nowMs) return undefined;
+  if (entry.kind === 'failures') {
+    const untilMs = entry.lastMs + failingMs;
+    const isLast =
+      entry.count >= failuresInARow && entry.accounts.length === 1 && entry.accounts[0] === account;
+    return isLast && untilMs > nowMs ? { is: 'last', untilMs, kind: 'failing' } : undefined;
+  }
+  const { kind, untilMs, statedUntilMs = 0, probeUntilMs = 0 } = entry;
+  if (untilMs > nowMs)
+    return statedUntilMs > nowMs
+      ? { is: 'blocked', untilMs: statedUntilMs, kind }
+      : { is: 'resting', untilMs, kind };
+  return { is: probeUntilMs > nowMs ? 'resting' : 'probe', untilMs, kind };
+}

@@ -1,0 +1,65 @@
+/** Whose turn it is to try a candidate with something known against it. Loaded when there is one. */
+import { CannotCarry } from '../../upstreams/dialect.ts';
+import type { ChatCall } from '../call/chat-call.ts';
+import type { Log } from '../ports/telemetry.ts';
+import type { Attempt } from './attempt.ts';
+import type { CandidateOrder, Rank } from './candidate-order.ts';
+import type { HealthRecorder } from './health-recorder.ts';
+
+export interface TrialParts {
+  health: HealthRecorder;
+  order: CandidateOrder;
+  log: Log;
+  call: Pick<ChatCall, 'identity' | 'key' | 'signal'>;
+}
+
+/**
+ * Resolves to what ends the turn, which may be called again. Undefined: another candidate is to be taken, and this one may
+ * come again. Throws CannotCarry.
+ */
+export async function trialTurn(
+  parts: TrialParts,
+  rank: Rank,
+  attempt: Pick<Attempt, 'prepare'>,
+): Promise<(() => void) | undefined> {
+  const { standing } = rank;
+  if (standing?.is === 'resting') return placed(parts, rank);
+  if (standing?.is === 'probe' && !(await probes(parts, rank, attempt))) {
+    parts.order.defer(rank);
+    return undefined;
+  }
+  return () => {};
+}
+
+/** What was known may have changed while the call waited for a place. */
+async function placed(
+  { health, order, call }: TrialParts,
+  { candidate }: Rank,
+): Promise<(() => void) | undefined> {
+  const release = await health.place(candidate, call.signal);
+  if (!release) return undefined;
+  const standing = (await health.standings(call.key.account))?.(candidate);
+  if (standing?.is !== 'blocked') return release;
+  release();
+  order.defer({ candidate, standing });
+  return undefined;
+}
+
+/** Throws CannotCarry before it claims; the attempt throws its other errors when it is read. */
+async function probes(
+  { health, log, call }: TrialParts,
+  { candidate }: Rank,
+  attempt: Pick<Attempt, 'prepare'>,
+): Promise<boolean> {
+  try {
+    await attempt.prepare();
+  } catch (error) {
+    if (error instanceof CannotCarry) throw error;
+  }
+  try {
+    return await health.claimProbe(candidate);
+  } catch (error) {
+    log.fault(call.identity.requestId, error);
+    return false;
+  }
+}

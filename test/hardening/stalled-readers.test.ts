@@ -1,0 +1,136 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { chunk, usageChunk } from '../support/upstream-frames.ts';
+import { rawPost } from './raw-client.ts';
+import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
+
+/**
+ * Clients that read nothing, or next to nothing, in the middle of an answer that no buffer between holds. All of them wait
+ * for the same 30 s of real time, at once.
+ */
+let upstream: ScriptedUpstream;
+let stack: WatchedStack;
+const usage = { prompt_tokens: 7, completion_tokens: 1_000_000, total_tokens: 1_000_007 };
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  upstream.script(async (_call, reply) => {
+    const part = `data: ${JSON.stringify(chunk({ content: '€uro '.repeat(20) }))}\n\n`.repeat(500);
+    for (let parts = 0; parts < 75; parts += 1) await reply.write(part);
+    await reply.data(chunk({}, 'stop'), usageChunk(usage), '[DONE]');
+    reply.end();
+  });
+  stack = await startWatchedStack({
+    environmentsMax: 3,
+    rows: [['channels', { id: 'scripted', endpoint: upstream.endpoint, models: ['plain'], state: true }]],
+  });
+});
+afterAll(async () => {
+  await stack?.stop();
+  await upstream?.close();
+});
+
+const call = { model: 'plain', messages: [{ role: 'user' as const, content: 'Hello' }] };
+
+interface Reader {
+  socket: Socket;
+  id: string;
+  /** All that came, from the first byte on. */
+  bytes: Buffer[];
+}
+
+/** A client on a bare socket that has read the head and then stops. */
+async function stalled(body: object): Promise<Reader> {
+  const { hostname, port } = new URL(stack.origin);
+  const socket = connect(Number(port), hostname);
+  const bytes: Buffer[] = [];
+  socket.on('error', () => undefined);
+  socket.write(rawPost(stack.key, { body: JSON.stringify(body) }));
+  for (;;) {
+    bytes.push(((await once(socket, 'data')) as [Buffer])[0]);
+    const id = /x-request-id: (\S+)/i.exec(Buffer.concat(bytes).toString('latin1'))?.[1];
+    if (id === undefined) continue;
+    socket.pause();
+    return { socket, id, bytes };
+  }
+}
+
+async function readOn({ socket, bytes }: Reader): Promise<string> {
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  socket.on('data', (more) => bytes.push(more)).resume();
+  await closed;
+  return Buffer.concat(bytes).toString();
+}
+
+const sentTo = (id: string) => stack.lines.filter((line) => line.includes(id));
+
+describe.concurrent('a reader that stalls', { timeout: 120_000 }, () => {
+  test('in a stream sees no end: no finish reason, no [DONE], no last chunk; the call is billed', async () => {
+    const reader = await stalled({ ...call, stream: true });
+    expect(await stack.logged(reader.id)).toMatchObject({
+      end: 'client_gone',
+      status: 200,
+      prompt_tokens: 7,
+      usage_estimated: false,
+      completion_tokens: usage.completion_tokens,
+    });
+    const text = await readOn(reader);
+    expect(text).toContain('€uro');
+    expect(text).not.toMatch(/"finish_reason":"|\[DONE\]|"error"|\r\n0\r\n/);
+    expect(sentTo(reader.id).join()).toContain('"why":"stuck"');
+  });
+
+  test('one byte a second is cut off the same way', async () => {
+    const { hostname, port } = new URL(stack.origin);
+    const seen: string[] = [];
+    const reading = { fast: true };
+    const closed = Promise.withResolvers<void>();
+    const socket = connect({
+      host: hostname,
+      port: Number(port),
+      onread: {
+        buffer: Buffer.alloc(1),
+        callback(_count, buffer) {
+          seen.push(String.fromCharCode((buffer as Buffer)[0] ?? 0));
+          if (reading.fast) return true;
+          setTimeout(() => socket.resume(), 1000);
+          return false;
+        },
+      },
+    });
+    socket.on('error', () => undefined).once('close', closed.resolve);
+    socket.write(rawPost(stack.key, { body: JSON.stringify({ ...call, stream: true }) }));
+    const head = () => /x-request-id: (\S+)\r/i.exec(seen.join(''))?.[1];
+    while (head() === undefined) await new Promise((resolve) => setTimeout(resolve, 20));
+    const id = head() ?? '';
+    reading.fast = false;
+    expect(await stack.logged(id)).toMatchObject({ end: 'client_gone', prompt_tokens: 7 });
+    expect(seen.join('')).not.toMatch(/"finish_reason":"|\[DONE\]|\r\n0\r\n/);
+    socket.destroy();
+    await closed.promise;
+  });
+
+  test('in a stream of OpenAI’s library gets an error, not a short success', async () => {
+    const client = new OpenAI({ baseURL: `${stack.origin}/v1`, apiKey: stack.key, maxRetries: 0 });
+    const { data: stream, response } = await client.chat.completions
+      .create({ ...call, stream: true })
+      .withResponse();
+    const id = response.headers.get('x-request-id') ?? '';
+    const read = async () => {
+      for await (const _part of stream) await stack.logged(id);
+    };
+    await expect(read()).rejects.toThrow();
+    expect(await stack.logged(id)).toMatchObject({ end: 'client_gone' });
+  });
+});
+
+test('the environments live on, and serve the next calls', async () => {
+  const before = stack.chatProcesses();
+  const response = await stack.post({ ...call, stream: true });
+  expect(await response.text()).toContain('[DONE]');
+  expect(before).toHaveLength(3);
+  expect(stack.chatProcesses()).toEqual(before);
+});

@@ -1,0 +1,109 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { CreateTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { startEmulator, type Emulator } from '../../infra/local/host/emulator.ts';
+import type { LocalOptions } from '../../infra/local/host/local-options.ts';
+import { tendStreamRecords } from '../../infra/local/host/stream-records.ts';
+import { createDynamoClient } from '../../infra/local/template/build-tables.ts';
+
+const folder = mkdtempSync(path.join(tmpdir(), 'relay-stream-records-'));
+/** The emulator's temporary folders are made here, apart from those of other tests. */
+const temporary = mkdtempSync(path.join(tmpdir(), 'relay-stream-records-'));
+const file = path.join(folder, 'dynamodb.sqlite');
+const daySeconds = 86_400;
+let emulator: Emulator | undefined;
+
+beforeEach(() => {
+  vi.stubEnv('TMPDIR', temporary);
+});
+afterAll(() => rmSync(temporary, { recursive: true }));
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await emulator?.stop();
+  emulator = undefined;
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const start = async (dataFolder: string | undefined): Promise<Emulator> =>
+  (emulator = await startEmulator({ dynamodbPort: 0, dataFolder } as LocalOptions));
+
+const createTable = (endpoint: string) =>
+  createDynamoClient(endpoint).send(
+    new CreateTableCommand({
+      TableName: 'things',
+      BillingMode: 'PAY_PER_REQUEST',
+      KeySchema: [{ AttributeName: 'id', KeyType: 'HASH' }],
+      AttributeDefinitions: [{ AttributeName: 'id', AttributeType: 'S' }],
+      StreamSpecification: { StreamEnabled: true, StreamViewType: 'NEW_IMAGE' },
+    }),
+  );
+
+const put = (endpoint: string, id: string) =>
+  createDynamoClient(endpoint).send(new PutItemCommand({ TableName: 'things', Item: { id: { S: id } } }));
+
+/** What a statement returns from the emulator's file. */
+function query(statement: string): Record<string, unknown>[] {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
+  try {
+    return database.prepare(statement).all();
+  } finally {
+    database.close();
+  }
+}
+
+const unkept = () => readdirSync(temporary);
+
+const numbers = () =>
+  query('SELECT sequence_number FROM _stream_records ORDER BY id').map((row) => row['sequence_number']);
+
+describe('stream records of the emulator', () => {
+  it.each([
+    [
+      'the next number, which each write looks for',
+      `SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) + 1 FROM _stream_records WHERE table_name = 'things'`,
+    ],
+    [
+      'the next records, which each poll looks for',
+      `SELECT new_image FROM _stream_records WHERE table_name = 'things' AND shard_id = 'a'
+       AND CAST(sequence_number AS INTEGER) > 5 ORDER BY CAST(sequence_number AS INTEGER) ASC LIMIT 10`,
+    ],
+    [
+      'the ends of a shard, which each look for new shards reads',
+      `SELECT MIN(sequence_number), MAX(sequence_number) FROM _stream_records
+       WHERE table_name = 'things' AND shard_id = 'a'`,
+    ],
+  ])('are found by an index: %s', async (_what, statement) => {
+    await start(folder);
+    const plan = query(`EXPLAIN QUERY PLAN ${statement}`).map((row) => String(row['detail']));
+    expect(plan.join()).toMatch(
+      /SEARCH _stream_records USING (COVERING )?INDEX relay_stream_\w+ \(table_name=\?/,
+    );
+    expect(plan.join()).not.toContain('TEMP B-TREE');
+  });
+
+  it('are dropped after a day, but the numbers go on', async () => {
+    const { endpoint } = await start(folder);
+    await createTable(endpoint);
+    for (const id of ['a', 'b', 'c']) await put(endpoint, id);
+    const now = Math.floor(Date.now() / 1000);
+    tendStreamRecords(file, now + daySeconds - 60);
+    expect(numbers()).toHaveLength(3);
+    const last = numbers().at(-1);
+    tendStreamRecords(file, now + daySeconds + 60);
+    expect(numbers()).toEqual([last]);
+    await put(endpoint, 'd');
+    expect(numbers()).toEqual([last, String(Number(last) + 1)]);
+  });
+
+  it('of tables that are not kept go with the emulator', async () => {
+    const before = new Set(unkept());
+    await start(undefined);
+    const [mine, ...more] = unkept().filter((name) => !before.has(name));
+    expect([mine, more]).toEqual([expect.any(String), []]);
+    await emulator?.stop();
+    expect(unkept()).not.toContain(mine);
+  });
+});

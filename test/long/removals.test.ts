@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CopiedTree } from '../extending/copied-tree.ts';
+import { removals } from '../reliability/removals.ts';
+
+/** One row: `REMOVAL=F4 npm run test:long -- test/long/removals.test.ts`. */
+const wanted = process.env['REMOVAL'];
+const chosen = removals.filter(({ rows }) => wanted === undefined || rows.includes(wanted));
+let tree: CopiedTree;
+
+beforeAll(() => {
+  tree = new CopiedTree();
+});
+afterAll(() => tree.remove());
+
+/** Tests of the file that fail, by full name. */
+async function failing(file: string, built: boolean): Promise<string[]> {
+  if (built) await tree.node('infra/build/build-functions.ts');
+  const { failed } = await tree.tests(file);
+  return failed;
+}
+
+describe('without its guard', () => {
+  const cases = chosen.map((removal) => ({
+    ...removal,
+    title: `${removal.rows.join(', ')}: ${removal.name}`,
+  }));
+  it.each(cases)('$title fails', async ({ file, find, replace, test, name, built = false }) => {
+    const restore = tree.change(file, find, replace);
+    try {
+      const failed = await failing(test, built);
+      expect(failed.filter((each) => each.includes(name))).not.toEqual([]);
+    } finally {
+      restore();
+    }
+  });
+
+  const files = [...new Set(chosen.map(({ test }) => test))];
+  it.each(files)('of the whole tree, %s passes', async (file) => {
+    const built = chosen.some((removal) => removal.test === file && removal.built);
+    expect(await failing(file, built)).toEqual([]);
+  });
+});

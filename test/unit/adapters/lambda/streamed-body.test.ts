@@ -1,0 +1,133 @@
+import { once } from 'node:events';
+import { createServer, request, type ClientRequest, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { writeBody } from '../../../../shared/adapters/lambda/streamed-body.ts';
+import { AnswerCut } from '../../../../shared/relay/http/http.ts';
+
+const unexpected = (error: unknown): never => {
+  throw error;
+};
+
+/** A request to a Runtime API, as AWS's client makes it, and the other side of it. */
+async function open(): Promise<{ stream: ClientRequest; received: IncomingMessage }> {
+  const arrived = Promise.withResolvers<IncomingMessage>();
+  const server = createServer((incoming, response) => {
+    incoming.once('end', () => response.end());
+    arrived.resolve(incoming);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const stream = request({ port, method: 'POST' });
+  stream.on('error', () => undefined);
+  stream.flushHeaders();
+  const received = await arrived.promise;
+  received.on('error', () => undefined);
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { stream, received };
+}
+
+async function* texts(...all: string[]) {
+  yield* all;
+}
+
+/** More than all buffers between the two sides hold. */
+async function* flood(onAsked: (count: number) => void = () => undefined) {
+  for (let count = 1; count <= 1000; count += 1) {
+    onAsked(count);
+    yield 'x'.repeat(100_000);
+  }
+}
+
+describe('the body that is written to the runtime', () => {
+  test.each<[string, string | AsyncIterable<string>, string]>([
+    ['a text', 'whole', 'whole'],
+    ['an empty text', '', ''],
+    ['a sequence of texts', texts('a', 'ü'), 'aü'],
+    ['an empty sequence', texts(), ''],
+  ])('is %s, and ends', async (_what, body, whole) => {
+    const { stream, received } = await open();
+    const written = writeBody(stream, { body }, unexpected);
+    expect(await text(received)).toBe(whole);
+    await written;
+  });
+
+  test('is broken off, not ended, when its source fails; the failure is reported', async () => {
+    const faults: unknown[] = [];
+    const bug = new Error('a bug');
+    async function* failing() {
+      yield 'said';
+      throw bug;
+    }
+    const { stream, received } = await open();
+    await writeBody(stream, { body: failing() }, (error) => faults.push(error));
+    await expect(text(received)).rejects.toThrow('aborted');
+    expect(faults).toEqual([bug]);
+  });
+
+  test('is broken off where its source says that it is cut, which is no fault', async () => {
+    async function* cut() {
+      yield 'said';
+      throw new AnswerCut();
+    }
+    const { stream, received } = await open();
+    await writeBody(stream, { body: cut() }, unexpected);
+    await expect(text(received)).rejects.toThrow('aborted');
+  });
+
+  test('is broken off at once when it is cut while the other side takes nothing', async () => {
+    const { stream } = await open();
+    const cut = Promise.withResolvers<AnswerCut>();
+    const written = writeBody(stream, { body: flood(), cut: cut.promise }, unexpected);
+    const closed = new Promise((resolve) => stream.once('close', resolve));
+    cut.resolve(new AnswerCut());
+    await closed;
+    await written;
+  });
+
+  test('tells its source when the other side is gone, also while the source is waited for', async () => {
+    let left = 0;
+    const reading = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<IteratorResult<string>>();
+    const body: AsyncIterable<string> = {
+      [Symbol.asyncIterator]: () => ({
+        next: () => {
+          reading.resolve();
+          return ended.promise;
+        },
+        return: async () => {
+          left += 1;
+          ended.resolve({ done: true, value: undefined });
+          return { done: true, value: undefined };
+        },
+      }),
+    };
+    const { stream, received } = await open();
+    const written = writeBody(stream, { body }, unexpected);
+    await reading.promise;
+    received.socket.resetAndDestroy();
+    await written;
+    expect(left).toBe(1);
+  });
+
+  test('is asked for its next text only when the connection took the one before', async () => {
+    const { stream, received } = await open();
+    let asked = 0;
+    const body = flood((count) => {
+      asked = count;
+    });
+    const written = writeBody(stream, { body }, unexpected);
+    for (let before = -1; before !== asked;) {
+      before = asked;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    expect(asked).toBeLessThan(1000);
+    received.resume();
+    await written;
+    expect(asked).toBe(1000);
+  });
+});

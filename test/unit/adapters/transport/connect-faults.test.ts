@@ -1,0 +1,90 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer as createSecureServer } from 'node:https';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { expect, onTestFinished, test } from 'vitest';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import { UpstreamFailure } from '../../../../shared/upstreams/upstream-failure.ts';
+import { selfSigned } from './self-signed.ts';
+
+/** What the log says when a request to the address finds no connection. */
+async function reasonAt(url: string, connectTimeoutMs = 5000): Promise<string | undefined> {
+  const request = { url, headers: {}, body: '{}', connectTimeoutMs };
+  const sent = httpsUpstreamTransport({ local: true }).send(request, new AbortController().signal);
+  const failure = UpstreamFailure.from(await sent.then(undefined, (error: unknown) => error));
+  expect(failure?.kind).toBe('connect');
+  return failure?.reason;
+}
+
+async function listen(server: Server): Promise<number> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => sockets.add(socket));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+async function secure(certificate: { key: string; cert: string }, isTrusted = true): Promise<string> {
+  if (isTrusted) setDefaultCACertificates([...getCACertificates('default'), certificate.cert]);
+  return `https://127.0.0.1:${await listen(createSecureServer(certificate))}/`;
+}
+
+test('a closed port: refused', async () => {
+  const server = createServer();
+  const port = await listen(server);
+  server.close();
+  await once(server, 'close');
+  expect(await reasonAt(`http://127.0.0.1:${port}/`)).toBe('upstream_connect_refused');
+});
+
+test('a name that does not exist: dns', async () => {
+  expect(await reasonAt('https://nowhere.invalid/')).toBe('upstream_connect_dns');
+});
+
+/** A stopped process whose queue of connections is full: the kernel answers nothing more. */
+async function blackHole(): Promise<number> {
+  const code =
+    "require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () { console.log(this.address().port) })";
+  const child = spawn(process.execPath, ['-e', code]);
+  const port = Number(String(((await once(child.stdout, 'data')) as [Buffer])[0]));
+  child.kill('SIGSTOP');
+  const waiting = Array.from({ length: 16 }, () => connect(port, '127.0.0.1').on('error', () => undefined));
+  onTestFinished(() => {
+    for (const socket of waiting) socket.destroy();
+    child.kill('SIGKILL');
+  });
+  await once(waiting[0] as Socket, 'connect');
+  return port;
+}
+
+test('a host that answers nothing: timeout, before TCP as in the TLS handshake', async () => {
+  expect(await reasonAt(`http://127.0.0.1:${await blackHole()}/`, 300)).toBe('upstream_connect_timeout');
+  const silent = await listen(createServer());
+  expect(await reasonAt(`https://127.0.0.1:${silent}/`, 300)).toBe('upstream_connect_timeout');
+});
+
+test('a server that speaks no TLS, or hangs up in the handshake: tls', async () => {
+  const plain = await listen(createServer((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\n')));
+  expect(await reasonAt(`https://127.0.0.1:${plain}/`)).toBe('upstream_connect_tls');
+  const rude = await listen(createServer((socket) => socket.once('data', () => socket.destroy())));
+  expect(await reasonAt(`https://127.0.0.1:${rude}/`)).toBe('upstream_connect_tls');
+});
+
+test('a certificate that nobody trusts, that has expired, or that is for another host: each by name', async () => {
+  expect(await reasonAt(await secure(selfSigned(), false))).toBe('upstream_connect_tls_untrusted');
+  expect(await reasonAt(await secure(selfSigned({ until: '20200201000000Z' })))).toBe(
+    'upstream_connect_tls_expired',
+  );
+  expect(await reasonAt(await secure(selfSigned({ address: [127, 0, 0, 9] })))).toBe(
+    'upstream_connect_tls_host',
+  );
+});
+
+test('an address that may not be called: address', async () => {
+  expect(await reasonAt('https://169.254.169.254/')).toBe('upstream_connect_address');
+  expect(await reasonAt('http://example.com/')).toBe('upstream_connect_address');
+});

@@ -1,0 +1,148 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import {
+  brotliCompressSync,
+  constants,
+  createBrotliCompress,
+  createDeflate,
+  createGzip,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+} from 'node:zlib';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import { openBodyEvents } from '../../../../shared/upstreams/body-events.ts';
+import { run } from '../../../../shared/stream/machine.ts';
+import type { UpstreamReply } from '../../../../shared/upstreams/exchange.ts';
+import { UpstreamFailure } from '../../../../shared/upstreams/upstream-failure.ts';
+
+async function replyOf(answer: (response: ServerResponse) => void): Promise<UpstreamReply> {
+  const server = createServer((_request, response) => answer(response));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return httpsUpstreamTransport({ local: true }).send(
+    {
+      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+      headers: {},
+      body: '{}',
+      connectTimeoutMs: 5000,
+    },
+    new AbortController().signal,
+  );
+}
+
+const whole = (encoding: string, bytes: Uint8Array) =>
+  replyOf((response) => response.writeHead(200, { 'content-encoding': encoding }).end(bytes));
+
+async function read({ body }: UpstreamReply): Promise<string> {
+  const parts: Uint8Array[] = [];
+  for await (const bytes of body) parts.push(bytes);
+  return Buffer.concat(parts).toString();
+}
+
+const text = 'data: ü€ '.repeat(10_000);
+
+describe('a reply that is compressed although nobody asked for it', () => {
+  test.each<[string, Uint8Array]>([
+    ['gzip', gzipSync(text)],
+    ['X-GZIP', gzipSync(text)],
+    ['deflate', deflateSync(text)],
+    ['deflate', deflateRawSync(text)],
+    ['br', brotliCompressSync(text)],
+    ['identity', Buffer.from(text)],
+  ])('is read: %s', async (encoding, bytes) => {
+    expect(await read(await whole(encoding, bytes))).toBe(text);
+  });
+
+  test('and empty is empty', async () => {
+    expect(await read(await whole('gzip', Buffer.alloc(0)))).toBe('');
+  });
+
+  test.each([
+    ['gzip', () => createGzip()],
+    ['deflate', () => createDeflate()],
+    ['br', () => createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: 4 } })],
+  ])('comes as it is sent, event by event: %s', async (encoding, create) => {
+    const compressor = create();
+    const event = async (name: string) => {
+      compressor.write(`data: ${name}\n\n`);
+      await new Promise<void>((resolve) => compressor.flush(() => resolve()));
+    };
+    const reply = await replyOf((response) => {
+      response.writeHead(200, { 'content-encoding': encoding });
+      compressor.pipe(response);
+      void event('one');
+    });
+    const reads = reply.body[Symbol.asyncIterator]();
+    expect(String((await reads.next()).value)).toBe('data: one\n\n');
+    void event('two');
+    expect(String((await reads.next()).value)).toBe('data: two\n\n');
+    compressor.end();
+    expect(await reads.next()).toEqual({ done: true, value: undefined });
+  });
+
+  test.each<[string, string, Uint8Array]>([
+    ['is in an encoding that is not known', 'zstd', Buffer.from('x')],
+    ['is encoded twice', 'gzip, br', Buffer.from('x')],
+    ['has the name of no encoding', 'constructor', Buffer.from('x')],
+    ['is not what it says it is', 'gzip', Buffer.from('{"error":"plain text"}')],
+    ['ends in the middle', 'gzip', gzipSync(text).subarray(0, 100)],
+  ])('and %s is a failure with a name', async (_what, encoding, bytes) => {
+    const failed = await read(await whole(encoding, bytes)).catch((error: unknown) => error);
+    expect(failed).toMatchObject({ kind: 'encoding' });
+    expect(UpstreamFailure.from(failed)?.reason).toBe('upstream_encoding');
+  });
+
+  test('and breaks in the middle is reset, as any other', async () => {
+    const reply = await replyOf((response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' });
+      response.write(gzipSync(text).subarray(0, 100), () => response.destroy());
+    });
+    await expect(read(reply)).rejects.toMatchObject({ kind: 'reset' });
+  });
+
+  test('and becomes a thousand times larger is read no further than an answer may be long', async () => {
+    const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, 'x'));
+    expect(bomb.length).toBeLessThan(70_000);
+    const { body } = await whole('gzip', bomb);
+    let taken = 0;
+    const limits = {
+      answerBytesMax: 1024 * 1024,
+      documentBytesMax: 8 * 1024 * 1024,
+      lineLengthMax: 8 * 1024 * 1024,
+    };
+    const events = await openBodyEvents(limits, 'text/event-stream');
+    async function* counted() {
+      for await (const bytes of body) {
+        taken += bytes.length;
+        yield [bytes];
+      }
+    }
+    const readAll = async () => {
+      for await (const _events of run(counted(), events)) void 0;
+    };
+    await expect(readAll()).rejects.toMatchObject({ kind: 'too_large' });
+    expect(taken).toBeLessThan(2 * 1024 * 1024);
+  });
+
+  test.each(['before the first read', 'while a read waits'])(
+    'and is left early %s closes the connection',
+    async (when) => {
+      const closed = Promise.withResolvers<void>();
+      const reply = await replyOf((response) => {
+        response.once('close', closed.resolve);
+        response.writeHead(200, { 'content-encoding': 'gzip' }).flushHeaders();
+      });
+      const reads = reply.body[Symbol.asyncIterator]();
+      const waiting = when === 'while a read waits' ? reads.next() : undefined;
+      await reads.return?.();
+      await closed.promise;
+      expect(await waiting).toEqual(waiting && { done: true, value: undefined });
+    },
+  );
+});

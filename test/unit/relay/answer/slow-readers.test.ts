@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest';
+import { AnswerCut, type RelayResponse } from '../../../../shared/relay/http/http.ts';
+import { ResponseQueue } from '../../../../shared/relay/answer/response-queue.ts';
+import { BillingRig, small, yuan } from '../../../support/billing-rig.ts';
+import { CoreRig, delta, done, finish, hang, usage, type Step } from '../../../support/core-rig.ts';
+
+const ask = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] };
+const stream = { ...ask, stream: true };
+const megabyte = 1024 * 1024;
+const big = delta('x'.repeat(megabyte));
+
+const reads = (response: RelayResponse): AsyncIterator<string> => {
+  if (typeof response.body === 'string') throw new Error(response.body);
+  return response.body[Symbol.asyncIterator]();
+};
+
+const cutOf = async (response: RelayResponse): Promise<AnswerCut | undefined> => response.cut;
+
+describe('a client that takes nothing for 30 s', () => {
+  const cases: [string, object, Step[], string][] = [
+    ['in a stream', stream, [delta('a'), big, big, big, finish(), usage(7, 786_433), done], 'client_gone'],
+    ['at the end of a stream', stream, [big, finish(), usage(7, 786_433), done], 'completed'],
+    ['in a JSON answer', ask, [big, finish(), usage(7, 786_433), done], 'completed'],
+  ];
+  it.each(cases)('%s never sees an end, and the host is told at once', async (_case, body, steps, end) => {
+    const rig = new CoreRig().upstream({ steps });
+    const response = await rig.clock.run(rig.respond(body));
+    const texts = reads(response);
+    expect((await texts.next()).done).toBe(false);
+    const startedMs = rig.clock.now();
+    expect(await rig.clock.run(cutOf(response))).toBeInstanceOf(AnswerCut);
+    expect(rig.clock.now() - startedMs).toBe(30_000);
+    await expect(texts.next()).rejects.toBeInstanceOf(AnswerCut);
+    await expect(texts.next()).rejects.toBeInstanceOf(AnswerCut);
+    await rig.clock.run(response.done);
+    expect(rig.logged[0]).toMatchObject({ end, status: 200, prompt_tokens: 7 });
+    expect(rig.stepsTaken).toBe(steps.length);
+  });
+
+  it('is cut before the host ends when the time of the request is up first', async () => {
+    const rig = new CoreRig().upstream({ steps: [delta('a'), hang] });
+    const hostDeadlineMs = rig.clock.now() + 20_000;
+    const response = await rig.clock.run(rig.respond(stream, { hostDeadlineMs }));
+    expect(await rig.clock.run(cutOf(response))).toBeInstanceOf(AnswerCut);
+    expect(hostDeadlineMs - rig.clock.now()).toBe(2_000);
+    expect(rig.logged[0]).toMatchObject({ code: 'upstream_timeout', duration_ms: 15_000 });
+  });
+
+  it('holds no money: the bill is closed before the rest is handed over', async () => {
+    const rig = new BillingRig()
+      .granted(yuan)
+      .upstream({ steps: [delta('a'), finish(), usage(7, 40), done] });
+    const response = await rig.clock.run(rig.respond(small));
+    await reads(response).next();
+    await rig.clock.run(cutOf(response));
+    expect(rig.item?.last).toMatchObject({ kind: 'settled', promptTokens: 7, completionTokens: 40 });
+    expect(rig.open).toEqual([]);
+  });
+});
+
+describe('a client that is slow', () => {
+  it.each([
+    ['a stream', stream],
+    ['a JSON answer', ask],
+  ])('but takes something every 20 s gets the whole of %s', async (_mode, body) => {
+    const word = '0123456789abcdef'.repeat(1024);
+    const steps = [...Array.from({ length: 80 }, () => delta(word)), finish(), usage(7, 1), done];
+    const settings = { limits: { defaultOutputTokens: 1, requestSeconds: 3_600, stateDays: 30 } };
+    const rig = new CoreRig({ settings, channels: [{ idle_seconds: 900, total_seconds: 900 }] });
+    rig.upstream({ steps });
+    const response = await rig.clock.run(rig.respond(body, { hostDeadlineMs: rig.clock.now() + 3_600_000 }));
+    let text = '';
+    const texts = reads(response);
+    for (;;) {
+      const { done: over, value } = await rig.clock.run(texts.next());
+      if (over) break;
+      text += value;
+      await rig.clock.run(rig.clock.sleep(20_000));
+    }
+    await rig.clock.run(response.done);
+    expect(text.split(word)).toHaveLength(81);
+    expect(text).toContain('"finish_reason":"stop"');
+    expect(rig.logged[0]).toMatchObject({ end: 'completed' });
+  });
+});
+
+describe('the response queue', () => {
+  const piece = 16 * 1024;
+
+  it('hands on a long text in pieces that divide no character', async () => {
+    const queue = new ResponseQueue(megabyte);
+    const text = `a${'😀'.repeat(piece)}`;
+    queue.push(text);
+    queue.end();
+    const pieces: string[] = [];
+    for await (const part of queue) pieces.push(part);
+    expect(pieces.join('')).toBe(text);
+    expect(pieces.every((part) => part.length <= piece && part.isWellFormed())).toBe(true);
+  });
+
+  it('hands on what waits in one piece where it fits', async () => {
+    const queue = new ResponseQueue(megabyte);
+    for (const text of ['a', 'b', 'c']) queue.push(text);
+    expect(await queue.next()).toEqual({ done: false, value: 'abc' });
+    queue.push('x'.repeat(piece - 1));
+    queue.push('yz');
+    expect((await queue.next()).value).toHaveLength(piece - 1);
+    expect(await queue.next()).toEqual({ done: false, value: 'yz' });
+  });
+
+  it('is over once, either way: what is whole is no longer cut, what was left is not cut either', async () => {
+    const whole = new ResponseQueue(1);
+    whole.push('a');
+    whole.end();
+    await whole.next();
+    expect(await whole.next()).toEqual({ done: true, value: undefined });
+    whole.cut();
+    await whole.return();
+    expect([whole.over, whole.clientLeft]).toEqual([true, false]);
+    expect(await whole.next()).toEqual({ done: true, value: undefined });
+
+    const left = new ResponseQueue(1);
+    left.push('a');
+    const [pending] = [left.next(), await left.return()];
+    await pending;
+    left.cut();
+    expect(await left.next()).toEqual({ done: true, value: undefined });
+    expect(left.clientLeft).toBe(true);
+  });
+});

@@ -1,0 +1,191 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
+import { candidatesOf } from '../../../../shared/relay/call/serving-channels.ts';
+import type { Candidate } from '../../../../shared/relay/call/candidate.ts';
+import { conversationHash, ranked, scoreOf } from '../../../../shared/relay/dispatch/conversation-rank.ts';
+import { ChatRequest } from '../../../../shared/wire/chat-request.ts';
+import { keyRow } from '../../../support/core-rig.ts';
+
+const rows = (...all: Record<string, unknown>[]): Candidate[] =>
+  all.flatMap((row) =>
+    candidatesOf(
+      ChannelRow.parse({ endpoint: 'https://up.test/v1', models: ['m'], state: true, ...row }),
+      'm',
+    ),
+  );
+type Request = Record<string, unknown>;
+const call = (request: Request, account = 'acme'): Parameters<typeof scoreOf>[0] => ({
+  key: keyRow({ account }),
+  request: ChatRequest.parse({ model: 'm', ...request }),
+});
+const say = (content: unknown): object => ({ role: 'user', content });
+const system = (content: string): object => ({ role: 'system', content });
+const reply = { role: 'assistant', content: 'Hello.' };
+const order = (candidates: Candidate[], text: string): string[] =>
+  [...ranked(candidates, scoreOf(call({ messages: [say(text)] })))].map(({ id }) => id);
+const first = (candidates: Candidate[], text: string): string => order(candidates, text)[0] ?? '';
+const hash = (request: Request, account?: string): number => conversationHash(call(request, account));
+
+describe('the candidate of a conversation', () => {
+  const six = rows(
+    { id: 'one', secret: ['a', 'b', 'c'] },
+    { id: 'two', secret: ['a', 'b', 'c'], weight: 2 },
+    { id: 'off', weight: 0 },
+  );
+
+  it.each<[string, Candidate[], Record<string, number>]>([
+    [
+      'secrets of two channels',
+      six,
+      { 'one|a': 1 / 9, 'one|b': 1 / 9, 'one|c': 1 / 9, 'two|a': 2 / 9, 'two|b': 2 / 9, 'two|c': 2 / 9 },
+    ],
+    [
+      'three channels',
+      rows({ id: 'x' }, { id: 'y', weight: 3 }, { id: 'z', weight: 6 }),
+      { x: 0.1, y: 0.3, z: 0.6 },
+    ],
+    [
+      'a tenth and the rest',
+      rows({ id: 'tenth' }, { id: 'rest', weight: 9, secret: ['a', 'b'] }),
+      { tenth: 0.1, 'rest|a': 0.45, 'rest|b': 0.45 },
+    ],
+  ])(
+    '%s: falls to each within a tenth of its share, over 10,000 conversations',
+    (_name, candidates, shares) => {
+      const counts = new Map<string, number>();
+      for (let i = 0; i < 10_000; i += 1) {
+        const id = first(candidates, `conversation ${i}`);
+        counts.set(id, (counts.get(id) ?? 0) + 1);
+      }
+      const off = Object.entries(shares).map(([id, share]) => (counts.get(id) ?? 0) / 10_000 / share - 1);
+      expect(Math.max(...off.map(Math.abs))).toBeLessThan(0.1);
+      expect([...counts.keys()].toSorted()).toEqual(Object.keys(shares).toSorted());
+    },
+  );
+
+  it('changes for the conversations of a candidate that goes, and for no others', () => {
+    const texts = Array.from({ length: 600 }, (_, i) => `conversation ${i}`);
+    const left = six.filter(({ id }) => id !== 'two|b');
+    const before = texts.map((text) => first(six, text));
+    const after = texts.map((text) => first(left, text));
+    const isMoved = (i: number): boolean => before[i] !== after[i];
+    const moved = texts.map((_, i) => i).filter(isMoved);
+    expect(new Set(moved.map((i) => before[i]))).toEqual(new Set(['two|b']));
+    expect(before.filter((id) => id === 'two|b')).toHaveLength(moved.length);
+    // They spread over all that are left.
+    expect(new Set(moved.map((i) => after[i])).size).toBe(left.length - 1);
+  });
+
+  it('has all others after it, by priority, those of weight 0 last in theirs, whatever the rows', () => {
+    const row = fc.record({
+      priority: fc.integer({ min: -2, max: 2 }),
+      weight: fc.nat(3),
+      secret: fc.constantFrom(undefined, ['s'], ['s', 't']),
+    });
+    fc.assert(
+      fc.property(fc.array(row, { maxLength: 12 }), fc.string(), (all, text) => {
+        const named = all.map((more, i) => ({ id: `c${i}`, ...more }));
+        const candidates = rows(...named.toSorted((a, b) => b.priority - a.priority));
+        const score = scoreOf(call({ messages: [say(text)] }));
+        const sorted = candidates.toSorted(
+          (a, b) => b.channel.priority - a.channel.priority || score(b) - score(a),
+        );
+        expect([...ranked(candidates, score)]).toEqual(sorted);
+        const shares = sorted.filter(({ channel }) => channel.priority === 0).map(({ share }) => share > 0);
+        expect(shares).toEqual(shares.toSorted((a, b) => Number(b) - Number(a)));
+      }),
+    );
+  });
+
+  it('is another one for each model of one and the same channels', () => {
+    const of = (model: string): Candidate[] =>
+      ['a', 'b', 'c', 'd'].flatMap((id) =>
+        candidatesOf(ChannelRow.parse({ id, endpoint: 'https://up.test/v1', models: ['m', 'n'] }), model),
+      );
+    const texts = Array.from({ length: 100 }, (_, i) => `conversation ${i}`);
+    const same = texts.filter((text) => first(of('m'), text) === first(of('n'), text));
+    expect(same.length).toBeLessThan(50);
+  });
+});
+
+describe('what a conversation is known by', () => {
+  const image = { type: 'image_url', image_url: { url: 'https://files.test/a.png' } };
+  const begun = [system('You are terse.'), say([{ type: 'text', text: 'What is this?' }, image])];
+
+  it('is how it began: later turns, and what their messages bring, change nothing', () => {
+    const later = [...begun, reply, say('And this?'), system('Be quick.'), say([image])];
+    expect(hash({ messages: later })).toBe(hash({ messages: begun }));
+  });
+
+  it('is one for a text and its only part, and for developer and system', () => {
+    expect(hash({ messages: [say([{ type: 'text', text: 'hi' }])] })).toBe(hash({ messages: [say('hi')] }));
+    const developer = { role: 'developer', content: 'You are terse.' };
+    expect(hash({ messages: [developer, say('hi')] })).toBe(
+      hash({ messages: [system('You are terse.'), say('hi')] }),
+    );
+  });
+
+  it('leaves out what clients change from turn to turn: cache markers and signatures of addresses', () => {
+    const marked = (part: object): object => ({ ...part, cache_control: { type: 'ephemeral' } });
+    const signed = (url: string): object[] => [say([{ type: 'image_url', image_url: { url } }])];
+    expect(hash({ messages: [say([marked({ type: 'text', text: 'hi' })])] })).toBe(
+      hash({ messages: [say('hi')] }),
+    );
+    expect(hash({ messages: signed('https://files.test/a.png?X-Amz-Date=1') })).toBe(
+      hash({ messages: signed('https://files.test/a.png?X-Amz-Date=2') }),
+    );
+  });
+
+  const long = 'You are a coding agent. '.repeat(3_000);
+  const at = (place: number): string => `${long.slice(0, place)}${'#'.repeat(100)}${long.slice(place)}`;
+  const apart: [string, Request, Request, string?][] = [
+    ['the account', { messages: [say('hi')] }, { messages: [say('hi')] }, 'other'],
+    ['the first user turn', { messages: [say('hi')] }, { messages: [say('ho')] }],
+    ['the system text', { messages: [system('a'), say('hi')] }, { messages: [system('b'), say('hi')] }],
+    ['which text is whose', { messages: [system('a'), say('')] }, { messages: [say('a')] }],
+    [
+      'an image',
+      { messages: begun },
+      {
+        messages: [
+          begun[0],
+          say([
+            { type: 'text', text: 'What is this?' },
+            { ...image, image_url: { url: 'data:image/png;base64,AAAA' } },
+          ]),
+        ],
+      },
+    ],
+    [
+      'a user turn behind a long prompt',
+      { messages: [system(long), say('a')] },
+      { messages: [system(long), say('b')] },
+    ],
+    [
+      'the beginning of a long turn',
+      { messages: [say(at(10))] },
+      { messages: [say(`${at(10).slice(0, 12)}-${at(10).slice(13)}`)] },
+    ],
+    ['the end of a long turn', { messages: [say(`${long}a`)] }, { messages: [say(`${long}b`)] }],
+    [
+      'a hundred characters in the middle of a long turn',
+      { messages: [say(at(31_000))] },
+      { messages: [say(at(31_007))] },
+    ],
+    [
+      'prompt_cache_key',
+      { prompt_cache_key: 'a', messages: [say('hi')] },
+      { prompt_cache_key: 'b', messages: [say('hi')] },
+    ],
+  ];
+  it.each(apart)('differs by %s', (_by, one, other, account) => {
+    expect(hash(other, account)).not.toBe(hash(one));
+  });
+
+  it('is prompt_cache_key alone where the client sends one', () => {
+    const key = { prompt_cache_key: 'session-7' };
+    expect(hash({ ...key, messages: [say('compacted')] })).toBe(hash({ ...key, messages: begun }));
+    expect(hash({ prompt_cache_key: '', messages: begun })).toBe(hash({ messages: begun }));
+  });
+});

@@ -1,0 +1,389 @@
+import { describe, expect, it } from 'vitest';
+import {
+  CoreRig,
+  data,
+  delta,
+  demoKey,
+  finish,
+  hang,
+  hello,
+  keyRow,
+  reset,
+  type Answer,
+  type RigOptions,
+  type UpstreamScript,
+} from '../../../support/core-rig.ts';
+import { TransportError, type UpstreamReply } from '../../../../shared/upstreams/exchange.ts';
+
+const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }], stream: true };
+const good: UpstreamScript = { steps: hello };
+const limited = (seconds?: string): UpstreamScript => ({
+  status: 429,
+  headers: seconds === undefined ? {} : { 'retry-after': seconds },
+});
+const one = { channels: [{ id: 'c', secret: ['ssm:/relay/relay/1'] }] };
+const candidate = 'c|ssm:/relay/relay/1';
+const two = {
+  channels: [
+    { id: 'first', priority: 2 },
+    { id: 'second', priority: 1 },
+  ],
+};
+const otherKey = 'sk-other';
+const keys = {
+  [demoKey]: { row: keyRow() },
+  [otherKey]: { row: keyRow({ account: 'other' }) },
+};
+const asOther = { headers: { authorization: `Bearer ${otherKey}` } };
+
+/** The channels that were asked, in order, and the status that the client got. */
+async function asked(rig: CoreRig, options: Parameters<CoreRig['post']>[1] = {}): Promise<string> {
+  const { status } = await rig.post(ask, options);
+  const attempts = rig.logged.at(-1)?.attempts ?? [];
+  return [...attempts.map(({ channel }) => channel), status].join(' ');
+}
+
+const after = (rig: CoreRig, seconds: number): Promise<void> =>
+  rig.clock.run(rig.clock.sleep(seconds * 1000));
+
+const errorOf = ({ text }: Answer): { code: string; message: string } => JSON.parse(text).error;
+
+describe('a rate limit', () => {
+  it('with a Retry-After is respected by every call, which learns the time that is left', async () => {
+    const rig = new CoreRig(one).upstream(limited('30'), good);
+    await rig.post(ask);
+    await after(rig, 10);
+    const refused = await rig.post(ask);
+    expect([refused.status, refused.headers['retry-after']]).toEqual([429, '20']);
+    expect(errorOf(refused).message).toContain('try again in 20s');
+    expect(rig.logged.at(-1)?.reason).toBe('upstream_retry_after');
+    expect(rig.sent).toHaveLength(1);
+    await after(rig, 20);
+    expect((await rig.post(ask)).status).toBe(200);
+  });
+
+  it('of days is told as it is, though the candidate rests for one day', async () => {
+    const rig = new CoreRig(one).upstream(limited('259200'), good);
+    await rig.post(ask);
+    await after(rig, 3_600);
+    expect((await rig.post(ask)).headers['retry-after']).toBe(String(259_200 - 3_600));
+    await after(rig, 86_400);
+    expect((await rig.post(ask)).status).toBe(200);
+  });
+
+  it('without a Retry-After does not keep the next call from a single channel', async () => {
+    const rig = new CoreRig(one).upstream(limited(), good);
+    expect((await rig.post(ask)).status).toBe(429);
+    expect(rig.health.of(candidate)).toEqual({ kind: 'rate_limit', untilMs: rig.clock.now() + 15_000 });
+    expect((await rig.post(ask)).status).toBe(200);
+    expect(rig.sent).toHaveLength(2);
+  });
+
+  it('of one second blocks for one second, and orders for fifteen', async () => {
+    const rig = new CoreRig(two).upstream(limited('1'), good);
+    expect(await asked(rig)).toBe('first second 200');
+    await after(rig, 2);
+    expect(await asked(rig)).toBe('second 200');
+    await after(rig, 14);
+    expect(await asked(rig)).toBe('first 200');
+  });
+
+  it('is of one secret: the channel’s next secret is tried, then another channel', async () => {
+    const channels = [
+      { id: 'c', secret: ['a', 'b', 'd'].map((id) => `ssm:/relay/relay/${id}`), priority: 1 },
+      { id: 'z' },
+    ];
+    const rig = new CoreRig({ channels }).upstream(limited(), limited(), good);
+    expect(await asked(rig)).toBe('c c z 200');
+    expect(new Set(rig.secretsRead).size).toBe(2);
+  });
+
+  it('that is told by some and not by others is the shortest wait of all', async () => {
+    const rig = new CoreRig(two).upstream(limited('12'), limited('40'), limited('40'));
+    await rig.post(ask);
+    await after(rig, 2);
+    expect((await rig.post(ask)).headers['retry-after']).toBe('10');
+  });
+});
+
+describe('a candidate at rest', () => {
+  it('is tried when every other one failed, and none is refused unasked', async () => {
+    const rig = new CoreRig(two).upstream({ status: 500 }, limited(), good);
+    expect(await asked(rig)).toBe('first second 502');
+    expect(await asked(rig)).toBe('first 200');
+    rig.upstream({ status: 500 }, good);
+    expect(await asked(rig)).toBe('first second 200');
+  });
+
+  it('is probed by one call when its time is over, while others go elsewhere', async () => {
+    const rig = new CoreRig(two).upstream(limited(), good);
+    await rig.post(ask);
+    await after(rig, 16);
+    rig.upstream({ steps: [5_000, ...hello] }, good);
+    const probe = rig.respond(ask);
+    const others = [rig.respond(ask), rig.respond(ask)];
+    await rig.clock.run(Promise.all([probe, ...others].map(async (answer) => (await answer).done)));
+    expect(rig.logged.map(({ channel }) => channel).toSorted()).toEqual([
+      'first',
+      'second',
+      'second',
+      'second',
+    ]);
+    expect(rig.health.of('first')).toBeUndefined();
+    expect(await asked(rig)).toBe('first 200');
+  });
+
+  it('rests again at once when its probe fails', async () => {
+    const rig = new CoreRig(two).upstream(limited(), good);
+    await rig.post(ask);
+    await after(rig, 16);
+    rig.upstream({ status: 500 }, good);
+    expect(await asked(rig)).toBe('first second 200');
+    expect(rig.health.of('first')).toEqual({ kind: 'failing', untilMs: rig.clock.now() + 30_000 });
+  });
+
+  it.each<[string, UpstreamScript, number]>([
+    ['a refusal of the content', { status: 403 }, 200],
+    ['a silence before the first content', { steps: [hang] }, 200],
+    ['a mistake of the caller', { status: 400, steps: ['{"error":{"message":"x"}}'] }, 400],
+  ])('offers its probe to the next call after %s', async (_case, failure, status) => {
+    const rig = new CoreRig(two).upstream(limited(), good);
+    await rig.post(ask);
+    await after(rig, 16);
+    rig.upstream(failure, good);
+    expect((await rig.post({ ...ask, stream: false })).status).toBe(status);
+    rig.upstream(good);
+    expect(await asked(rig)).toBe('first 200');
+  });
+
+  it('is not taken for healthy by a success that is older than its rest', async () => {
+    const rig = new CoreRig(one).upstream({ steps: [delta('a'), 10_000, finish()] }, limited('30'), good);
+    const first = await rig.clock.run(rig.respond(ask));
+    await rig.post(ask);
+    await rig.clock.run(first.done);
+    expect(rig.health.of(candidate)).toMatchObject({ kind: 'rate_limit' });
+  });
+});
+
+describe('a secret that is refused or not paid', () => {
+  const several = {
+    channels: [{ id: 'c', secret: ['ssm:/relay/relay/1', 'ssm:/relay/relay/2'] }],
+  };
+  const empty = JSON.stringify({ error: { code: 'insufficient_quota', message: 'exceeded' } });
+
+  it.each<[string, UpstreamScript]>([
+    ['a 401', { status: 401 }],
+    ['a 402', { status: 402 }],
+    ['insufficient_quota', { status: 429, steps: [empty] }],
+  ])('rests alone for five minutes after %s', async (_case, refused) => {
+    const rig = new CoreRig(several).upstream(refused, good);
+    expect((await rig.post(ask)).status).toBe(200);
+    expect(rig.health.writes).toEqual([{ kind: 'credentials', untilMs: rig.clock.now() + 300_000 }]);
+    const [refusedOne, other] = rig.secretsRead;
+    await rig.post(ask);
+    expect([rig.secretsRead.slice(2), refusedOne === other]).toEqual([[other], false]);
+  });
+
+  it('does not rest when the store has a new one', async () => {
+    const changed = new CoreRig({ ...several, secretChanges: true }).upstream({ status: 401 });
+    await changed.post(ask);
+    expect(changed.health.writes).toEqual([]);
+  });
+
+  it('is asked again when there is no other, and the client is not told of a quota', async () => {
+    const rig = new CoreRig(one).upstream({ status: 402 });
+    for (let calls = 1; calls <= 2; calls += 1) {
+      const answer = await rig.post(ask);
+      expect([answer.status, errorOf(answer).code]).toEqual([502, 'upstream_unavailable']);
+      expect(errorOf(answer).message).toMatch(/own account at the upstream/);
+      expect(errorOf(answer).message).not.toMatch(/quota|rate|credit/);
+      expect(rig.logged.at(-1)?.reason).toBe('upstream_account upstream_status_402');
+      expect(rig.sent).toHaveLength(calls);
+    }
+  });
+});
+
+describe('failures in a row', () => {
+  it('by one account put the candidate last for that account’s calls alone', async () => {
+    const rig = new CoreRig({ ...two, keys }).upstream({ status: 500 }, good);
+    for (let i = 0; i < 3; i += 1) {
+      rig.upstream({ status: 500 }, good);
+      expect(await asked(rig)).toBe('first second 200');
+    }
+    expect(await asked(rig)).toBe('second 200');
+    expect(await asked(rig, asOther)).toBe('first 200');
+    expect(await asked(rig)).toBe('first 200');
+  });
+
+  it('by two accounts put it last for all, for 30 seconds', async () => {
+    const rig = new CoreRig({ ...two, keys });
+    for (const options of [{}, asOther, {}]) {
+      rig.upstream({ status: 500 }, good);
+      await rig.post(ask, options);
+    }
+    expect(rig.health.of('first')).toEqual({ kind: 'failing', untilMs: rig.clock.now() + 30_000 });
+    expect(await asked(rig)).toBe('second 200');
+    expect(await asked(rig, asOther)).toBe('second 200');
+    await after(rig, 31);
+    expect(await asked(rig)).toBe('first 200');
+  });
+
+  it('end with a success of any account', async () => {
+    const rig = new CoreRig({ ...one, keys }).upstream({ status: 500 }, { status: 500 }, good, {
+      status: 500,
+    });
+    for (const options of [{}, {}, asOther]) await rig.post(ask, options);
+    expect(rig.health.of(candidate)).toBeUndefined();
+    await rig.post(ask);
+    expect(rig.health.of(candidate)).toMatchObject({ kind: 'failures', count: 1 });
+  });
+
+  it.each<[string, UpstreamScript]>([
+    ['a refusal of the content', { status: 403 }],
+    ['a 400 that nobody understands', { status: 400, steps: ['<html>'] }],
+    ['a 413 that nobody understands', { status: 413 }],
+    ['a mistake of the caller', { status: 422, steps: ['{"error":{"message":"x"}}'] }],
+    ['a prompt that is too long', { status: 413, steps: ['{"error":{"message":"prompt is too long"}}'] }],
+    ['a silence before the first content', { steps: [hang] }],
+  ])('are not made by %s, however many accounts meet it', async (_case, failure) => {
+    const rig = new CoreRig({ ...one, keys }).upstream(failure);
+    for (const options of [{}, asOther, {}, asOther]) await rig.post(ask, options);
+    expect(rig.health.writes).toEqual([]);
+  });
+
+  it.each<[string, UpstreamScript]>([
+    ['an empty answer', { steps: [] }],
+    ['an answer that breaks off', { steps: [delta('a'), finish().slice(0, 5), reset] }],
+    ['an error in the answer', { steps: [data({ error: { message: 'x' } })] }],
+    ['an answer that cannot be read', { steps: ['data: {{{\n\n'] }],
+    ['a line without end', { steps: [`data: ${'x'.repeat(9 * 1024 * 1024)}`] }],
+  ])('that content can bring about never reach the calls of others: %s', async (_case, failure) => {
+    const rig = new CoreRig({ ...two, keys });
+    for (let i = 0; i < 8; i += 1) {
+      rig.upstream(failure, good);
+      await rig.post(ask);
+    }
+    rig.upstream(good);
+    expect(await asked(rig, asOther)).toBe('first 200');
+  });
+});
+
+/** Upstreams that count what they are asked, and how many calls they have at once. */
+function counted(options: RigOptions, reply: (calls: number) => UpstreamScript) {
+  const seen = { calls: 0, now: 0, most: 0 };
+  const rig: CoreRig = new CoreRig({
+    ...options,
+    send: async (_request, signal): Promise<UpstreamReply> => {
+      seen.calls += 1;
+      seen.now += 1;
+      seen.most = Math.max(seen.most, seen.now);
+      const script = reply(seen.calls);
+      await rig.clock.sleep(200, signal);
+      seen.now -= 1;
+      return {
+        status: script.status ?? 200,
+        headers: script.headers ?? {},
+        body: (async function* () {
+          for (const step of script.steps ?? []) yield new TextEncoder().encode(String(step));
+        })(),
+      };
+    },
+  });
+  return { rig, seen };
+}
+
+async function together(rig: CoreRig, calls: number): Promise<number[]> {
+  const answers = Array.from({ length: calls }, async (_, i) => {
+    const response = await rig.respond(ask, i % 2 === 0 ? {} : asOther);
+    if (typeof response.body !== 'string') for await (const _text of response.body);
+    await response.done;
+    return response.status;
+  });
+  return rig.clock.run(Promise.all(answers));
+}
+
+describe('a hundred calls at once', () => {
+  it('on one channel that fails half of its calls are all asked, with few writes', async () => {
+    const { rig, seen } = counted({ ...one, keys }, (calls) => (calls % 2 === 0 ? good : { status: 500 }));
+    const rounds = 5;
+    const statuses: number[] = [];
+    for (let i = 0; i < rounds; i += 1) statuses.push(...(await together(rig, 100)));
+    expect(seen.calls).toBe(rounds * 100);
+    expect(new Set(statuses)).toEqual(new Set([200, 502]));
+    expect(rig.health.sent).toBeLessThanOrEqual(20);
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
+
+  it('try a channel at rest three at once until it answers, and none is left behind', async () => {
+    const { rig, seen } = counted({ ...one, keys }, (calls) => (calls <= 9 ? { status: 500 } : good));
+    await rig.health.set(candidate, { kind: 'failing', untilMs: rig.clock.now() + 30_000 });
+    let mostBefore = 0;
+    const watched = rig.clock.sleep(500).then(() => (mostBefore = seen.most));
+    const statuses = await together(rig, 100);
+    await watched;
+    expect(mostBefore).toBe(3);
+    expect(seen.calls).toBe(100);
+    expect(statuses.filter((status) => status === 502)).toHaveLength(9);
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
+
+  it('wait for a place no longer than their deadline, when a channel at rest hangs', async () => {
+    const askedAfterMs: number[] = [];
+    const rig: CoreRig = new CoreRig({
+      ...one,
+      keys,
+      send: async (_request, signal) => {
+        askedAfterMs.push(rig.clock.now() - startedMs);
+        await rig.clock.sleep(900_000, signal);
+        throw new TransportError('aborted', 'aborted');
+      },
+    });
+    const startedMs = rig.clock.now();
+    await rig.health.set(candidate, { kind: 'failing', untilMs: rig.clock.now() + 500_000 });
+    const until = { hostDeadlineMs: rig.clock.now() + 25_000 };
+    const answers = Array.from({ length: 40 }, async () => {
+      const response = await rig.respond({ ...ask, stream: false }, until);
+      const texts: string[] = [];
+      if (typeof response.body !== 'string') for await (const text of response.body) texts.push(text);
+      await response.done;
+      return response.status;
+    });
+    expect(new Set(await rig.clock.run(Promise.all(answers)))).toEqual(new Set([504]));
+    // Three places, each for five seconds. The deadline of all is at 20 s.
+    const asked = askedAfterMs.filter((ms) => ms < 20_000);
+    expect(asked).toEqual([0, 5_000, 10_000, 15_000].flatMap((ms) => [ms, ms, ms]));
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
+
+  it('are told the wait by the three that learn it, and the others do not ask', async () => {
+    const { rig, seen } = counted({ ...one, keys }, () => limited('60'));
+    await rig.health.set(candidate, { kind: 'failing', untilMs: rig.clock.now() + 30_000 });
+    expect(new Set(await together(rig, 100))).toEqual(new Set([429]));
+    expect(seen.calls).toBeLessThanOrEqual(6);
+  });
+});
+
+describe('the store of health', () => {
+  it('is not called while all is well', async () => {
+    const rig = new CoreRig(two).upstream(good);
+    await rig.post(ask);
+    expect(rig.health.sent).toBe(0);
+  });
+
+  it('that fails delays or fails no answer, and is not asked by those that queue behind', async () => {
+    const { rig, seen } = counted({ ...one, keys }, () => limited());
+    rig.health.beforeWrite = async () => {
+      await rig.clock.sleep(3_000);
+      throw new Error('store down');
+    };
+    expect(new Set(await together(rig, 50))).toEqual(new Set([429]));
+    expect([seen.calls, rig.health.sent]).toEqual([50, 1]);
+    expect(rig.faults).toHaveLength(1);
+  });
+
+  it('is not asked again for what it says already', async () => {
+    const { rig } = counted({ ...one, keys }, () => limited());
+    await together(rig, 100);
+    expect(rig.health.sent).toBe(1);
+  });
+});

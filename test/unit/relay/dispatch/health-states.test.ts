@@ -1,0 +1,168 @@
+import { describe, expect, it } from 'vitest';
+import { next, standing, type HealthEvent } from '../../../../shared/relay/dispatch/health-states.ts';
+import type { HealthEntry } from '../../../../shared/relay/ports/stores/channel-health.ts';
+
+const nowMs = 1_800_000_000_000;
+const at = (seconds: number): number => nowMs + seconds * 1000;
+const rests = (seconds: number, more: object = {}): HealthEntry => ({
+  kind: 'failing',
+  untilMs: at(seconds),
+  ...more,
+});
+const failures = (count: number, accounts: string[], lastSeconds = -1): HealthEntry => ({
+  kind: 'failures',
+  count,
+  accounts,
+  lastMs: at(lastSeconds),
+});
+const failedBy = (account: string, more: object = {}): HealthEvent => ({ type: 'failed', account, ...more });
+const limit = (seconds?: number): HealthEvent => ({
+  type: 'rate_limited',
+  restSeconds: seconds === undefined ? undefined : Math.min(seconds, 86_400),
+  statedSeconds: seconds,
+});
+const same = Symbol('the entry itself');
+
+describe('the health of a candidate after an event', () => {
+  it.each<[string, HealthEntry | undefined, HealthEvent, HealthEntry | undefined | typeof same]>([
+    ['healthy, a rate limit', undefined, limit(), { kind: 'rate_limit', untilMs: at(15) }],
+    [
+      'healthy, with 30 s',
+      undefined,
+      limit(30),
+      { kind: 'rate_limit', untilMs: at(30), statedUntilMs: at(30) },
+    ],
+    ['healthy, with 1 s', undefined, limit(1), { kind: 'rate_limit', untilMs: at(15), statedUntilMs: at(1) }],
+    ['healthy, with 0 s', undefined, limit(0), { kind: 'rate_limit', untilMs: at(15) }],
+    [
+      'healthy, with three days',
+      undefined,
+      limit(259_200),
+      { kind: 'rate_limit', untilMs: at(86_400), statedUntilMs: at(259_200) },
+    ],
+    ['at rest, a rate limit that ends a little later', rests(12), limit(), same],
+    [
+      'at rest, a rate limit that ends much later',
+      rests(3),
+      limit(),
+      { kind: 'rate_limit', untilMs: at(15) },
+    ],
+    [
+      'at rest for longer, a Retry-After',
+      rests(300, { kind: 'credentials' }),
+      limit(20),
+      { kind: 'rate_limit', untilMs: at(300), statedUntilMs: at(20) },
+    ],
+    [
+      'blocked, a rate limit without a time',
+      rests(40, { kind: 'rate_limit', statedUntilMs: at(40) }),
+      limit(),
+      same,
+    ],
+    [
+      'blocked, a refused secret',
+      rests(40, { kind: 'rate_limit', statedUntilMs: at(40) }),
+      { type: 'credentials_refused' },
+      { kind: 'credentials', untilMs: at(300), statedUntilMs: at(40) },
+    ],
+    [
+      'healthy, a refused secret',
+      undefined,
+      { type: 'credentials_refused' },
+      { kind: 'credentials', untilMs: at(300) },
+    ],
+    [
+      'failing for some, a refused secret',
+      failures(2, ['a']),
+      { type: 'credentials_refused' },
+      { kind: 'credentials', untilMs: at(300) },
+    ],
+    ['healthy, a failure', undefined, failedBy('a'), failures(1, ['a'], 0)],
+    ['failed once, by the same account', failures(1, ['a']), failedBy('a'), failures(2, ['a'], 0)],
+    ['failed once, by another', failures(1, ['a']), failedBy('b'), failures(2, ['a', 'b'], 0)],
+    ['failed twice by one, by the same', failures(2, ['a']), failedBy('a'), failures(3, ['a'], 0)],
+    ['failed twice by one, by another', failures(2, ['a']), failedBy('b'), rests(30)],
+    ['failed twice by two, by one of them', failures(2, ['a', 'b']), failedBy('a'), rests(30)],
+    ['failed often by one, by another', failures(3, ['a']), failedBy('b'), rests(30)],
+    ['failed often by one a moment ago, by the same', failures(3, ['a']), failedBy('a'), same],
+    ['failed often by one, by the same later', failures(3, ['a'], -20), failedBy('a'), failures(3, ['a'], 0)],
+    ['failed twice, long ago', failures(2, ['a'], -121), failedBy('b'), failures(1, ['b'], 0)],
+    [
+      'failed twice, but answered here since',
+      failures(2, ['a'], -5),
+      failedBy('b', { succeededMs: at(-4) }),
+      failures(1, ['b'], 0),
+    ],
+    [
+      'failed twice, answered here before',
+      failures(2, ['a'], -5),
+      failedBy('b', { succeededMs: at(-6) }),
+      rests(30),
+    ],
+    ['at rest, a failure', rests(10), failedBy('a'), same],
+    ['its time over, a failure', rests(-1), failedBy('a'), rests(30)],
+    ['its time long over, a failure', rests(-61), failedBy('a'), failures(1, ['a'], 0)],
+    ['failed twice, a success', failures(2, ['a', 'b']), { type: 'succeeded' }, undefined],
+    ['at rest, a success that may be older', rests(10), { type: 'succeeded' }, same],
+    ['its time over, a success', rests(-1, { probeUntilMs: at(50) }), { type: 'succeeded' }, undefined],
+    ['its time long over, a success', rests(-61), { type: 'succeeded' }, same],
+    ['healthy, a success', undefined, { type: 'succeeded' }, undefined],
+    ['failed twice, a refusal of a caller', failures(2, ['a']), { type: 'refused_caller' }, same],
+    ['its time over, a refusal of a caller', rests(-1), { type: 'refused_caller' }, undefined],
+    ['at rest, a claim', rests(1), { type: 'probe_claimed' }, same],
+    ['its time over, a claim', rests(-1), { type: 'probe_claimed' }, rests(-1, { probeUntilMs: at(60) })],
+    ['claimed, a claim', rests(-1, { probeUntilMs: at(1) }), { type: 'probe_claimed' }, same],
+    [
+      'claimed long ago, a claim',
+      rests(-70, { probeUntilMs: at(-1) }),
+      { type: 'probe_claimed' },
+      rests(-70, { probeUntilMs: at(60) }),
+    ],
+    ['healthy, a claim', undefined, { type: 'probe_claimed' }, undefined],
+    ['claimed, a release', rests(-9, { probeUntilMs: at(50) }), { type: 'probe_released' }, rests(0)],
+    ['its time over, a release', rests(-9), { type: 'probe_released' }, same],
+  ])('%s', (_case, entry, event, expected) => {
+    const after = next(entry && Object.freeze(entry), event, nowMs);
+    if (expected === same) expect(after).toBe(entry);
+    else expect(after).toEqual(expected);
+  });
+});
+
+describe('where a candidate stands', () => {
+  const blocked = { kind: 'rate_limit', statedUntilMs: at(99) };
+  it.each<[string, HealthEntry | undefined, string, ReturnType<typeof standing>]>([
+    ['healthy', undefined, 'a', undefined],
+    ['failed less than three times', failures(2, ['a']), 'a', undefined],
+    [
+      'failed three times for this account',
+      failures(3, ['a'], -10),
+      'a',
+      { is: 'last', untilMs: at(20), kind: 'failing' },
+    ],
+    ['failed three times for another', failures(3, ['a'], -10), 'b', undefined],
+    ['failed three times half a minute ago', failures(3, ['a'], -30), 'a', undefined],
+    ['at rest', rests(5), 'a', { is: 'resting', untilMs: at(5), kind: 'failing' }],
+    ['blocked', rests(5, blocked), 'a', { is: 'blocked', untilMs: at(99), kind: 'rate_limit' }],
+    [
+      'blocked no more, at rest',
+      rests(5, { statedUntilMs: at(-1) }),
+      'a',
+      { is: 'resting', untilMs: at(5), kind: 'failing' },
+    ],
+    [
+      'its time over, whatever the upstream said',
+      rests(-1, blocked),
+      'a',
+      { is: 'probe', untilMs: at(-1), kind: 'rate_limit' },
+    ],
+    [
+      'probed by another',
+      rests(-1, { probeUntilMs: at(1) }),
+      'a',
+      { is: 'resting', untilMs: at(-1), kind: 'failing' },
+    ],
+    ['its time long over', rests(-60), 'a', undefined],
+  ])('%s', (_case, entry, account, expected) => {
+    expect(standing(entry, account, nowMs)).toEqual(expected);
+  });
+});
