@@ -56,7 +56,8 @@ export async function runSoak(
   const requestSeconds = faults.some((kind) => longCalls.has(kind)) ? longRequestSeconds : shortRequestSeconds;
   const closedEndpoint = `http://127.0.0.1:${await claimPort(0)}/v1`;
   const { endpointFor } = upstream;
-  await prepare(documents, stack.origin, soakRows({ endpointFor, closedEndpoint, prices, requestSeconds }));
+  const rows = soakRows({ endpointFor, closedEndpoint, prices, requestSeconds });
+  await prepare(stack, rows, interruption);
   stack.beginLie();
 
   const injected = new Map<string, number>(faults.map((kind) => [kind, 0]));

@@ -89,7 +89,11 @@ export const put = (documents: DynamoDBDocumentClient, [table, Item]: TableRow):
   documents.send(new PutCommand({ TableName: `relay-${table}`, Item }));
 
 /** Writes the rows and waits until money is there and models are listed. */
-export async function prepare(documents: DynamoDBDocumentClient, origin: string, rows: TableRow[]): Promise<void> {
+export async function prepare(
+  { documents, origin }: { documents: DynamoDBDocumentClient; origin: string },
+  rows: TableRow[],
+  interruption: AbortSignal,
+): Promise<void> {
   for (const row of rows) await put(documents, row);
   const untilMs = Date.now() + preparedWithinMs;
   const wanted = [...soloModels, pairModel, closedModel, freeModel];
@@ -99,6 +103,7 @@ export async function prepare(documents: DynamoDBDocumentClient, origin: string,
       .catch(() => ({}))) as { data?: { id: string }[] };
     const isListed = wanted.every((model) => data.some(({ id }) => id === model));
     if (isListed && (await hasMoney(documents))) return;
+    interruption.throwIfAborted();
     if (Date.now() > untilMs) throw new Error('the rows of the soak are not in force after a minute');
     await sleep(200);
   }
