@@ -48,7 +48,14 @@ const whole: CallSeen = {
   end: 'whole',
   text: words,
 };
-const settledRow: Row = { account: 'a', id: 'r1', kind: 'settled', key: 'k', price: priceBefore, charge: yuan(charge) };
+const settledRow: Row = {
+  account: 'a',
+  id: 'r1',
+  kind: 'settled',
+  key: 'k',
+  price: priceBefore,
+  charge: yuan(charge),
+};
 const quota = (changes: Row = {}): Row => ({
   account: 'a',
   available: 1e9 - charge,
@@ -69,7 +76,9 @@ const day = (changes: Row = {}): Row => ({
 const observations = (changes: Partial<Observations> = {}): Observations => ({
   calls: [whole],
   attempts: [answer],
-  prices: [{ id: 1, type: 'token-billing', models: ['m'], input: 0.001, output: 0.002, model: 'm', writtenMs: 0 }],
+  prices: [
+    { id: 1, type: 'token-billing', models: ['m'], input: 0.001, output: 0.002, model: 'm', writtenMs: 0 },
+  ],
   disturbances: [],
   deaths: [],
   losses: [],
@@ -101,7 +110,14 @@ const refused = (status: number, error: CallSeen['error'], more: Partial<CallSee
   ...more,
 });
 const emptyTables = { quotas: [quota({ available: 1e9, spent: 0 })], ledger: [], daily: [] };
-const failed: Attempt = { ...answer, served: 'server-error', status: 500, text: '', whole: false, reported: undefined };
+const failed: Attempt = {
+  ...answer,
+  served: 'server-error',
+  status: 500,
+  text: '',
+  whole: false,
+  reported: undefined,
+};
 const releasedTables = {
   ...emptyTables,
   ledger: [{ ...settledRow, kind: 'released', charge: 0 }],
@@ -114,7 +130,9 @@ it('nothing is found in a call that went well', () => {
 
 describe('the six defects', () => {
   it('a lost settle: the sweeper closes a call that nobody killed', () => {
-    expect(found({ tables: expiredTables })).toEqual([expect.stringMatching(/^charge: call 1 .* is expired for 20000/)]);
+    expect(found({ tables: expiredTables })).toEqual([
+      expect.stringMatching(/^charge: call 1 .* is expired for 20000/),
+    ]);
     const kill = { kind: 'kill-answering', fromMs: at + 500, untilMs: at + 2 * second };
     expect(found({ tables: expiredTables, disturbances: [kill] })).toEqual([]);
   });
@@ -143,7 +161,11 @@ describe('the six defects', () => {
     expect(found({ calls: [unasked], attempts: [], tables: emptyTables })).toEqual([
       expect.stringMatching(/^cause: .*never asked; nothing else was done meanwhile/),
     ]);
-    const true502 = refused(502, { type: 'upstream_error', code: 'upstream_unavailable' }, { requestId: 'r1' });
+    const true502 = refused(
+      502,
+      { type: 'upstream_error', code: 'upstream_unavailable' },
+      { requestId: 'r1' },
+    );
     expect(found({ calls: [true502], attempts: [failed], tables: releasedTables })).toEqual([]);
   });
 
@@ -162,9 +184,13 @@ describe('the six defects', () => {
   it('a stale price: the one before, more than 10 s after the edit', () => {
     const [first] = observations().prices;
     const prices = (secondsAgo: number) =>
-      [first, first && { ...first, output: 0.003, writtenMs: at - secondsAgo * second }].filter((each) => each !== undefined);
+      [first, first && { ...first, output: 0.003, writtenMs: at - secondsAgo * second }].filter(
+        (each) => each !== undefined,
+      );
     expect(found({ prices: prices(9) })).toEqual([]);
-    expect(found({ prices: prices(12) })).toEqual([expect.stringMatching(/^price: .*replaced 12\.0 s before the call/)]);
+    expect(found({ prices: prices(12) })).toEqual([
+      expect.stringMatching(/^price: .*replaced 12\.0 s before the call/),
+    ]);
     const throttled = { kind: 'store-throttled', fromMs: at - 5 * second, untilMs: at - 3 * second };
     expect(found({ prices: prices(12), disturbances: [throttled] })).toEqual([]);
   });
@@ -172,7 +198,9 @@ describe('the six defects', () => {
 
 describe('what else is wrong', () => {
   it('a call without its ledger row, and a row of no call', () => {
-    expect(found({ tables: { ...emptyTables } })).toEqual([expect.stringMatching(/^lost: call 1 .* has no ledger row/)]);
+    expect(found({ tables: { ...emptyTables } })).toEqual([
+      expect.stringMatching(/^lost: call 1 .* has no ledger row/),
+    ]);
     const twice = { ...settledRow, id: 'r2' };
     const tables = {
       quotas: [quota({ available: 1e9 - 2 * charge, spent: 2 * charge })],
@@ -188,15 +216,24 @@ describe('what else is wrong', () => {
     const none = { attempts: [], tables: emptyTables, disturbances: [store] };
     expect(found({ calls: [noStore], ...none })).toEqual([]);
     const upstream = refused(502, { type: 'upstream_error', code: 'upstream_unavailable' });
-    expect(found({ calls: [upstream], ...none })).toEqual([expect.stringMatching(/^cause: .*meanwhile: store-down/)]);
+    expect(found({ calls: [upstream], ...none })).toEqual([
+      expect.stringMatching(/^cause: .*meanwhile: store-down/),
+    ]);
     const host = refused(502, { message: 'Internal Server Error' });
-    expect(found({ calls: [host], ...none })).toEqual([expect.stringMatching(/^cause: .*the host answered 502/)]);
+    expect(found({ calls: [host], ...none })).toEqual([
+      expect.stringMatching(/^cause: .*the host answered 502/),
+    ]);
     const dead = { target: 'chat', pid: 7, atMs: at, planned: false };
     expect(found({ deaths: [dead] })).toEqual(['death: a process of chat (pid 7) died by itself']);
   });
 
   it("a Retry-After that is not the upstream's", () => {
-    const limited: Attempt = { ...failed, served: 'rate-limited-retry-after', status: 429, retryAfterSeconds: 2 };
+    const limited: Attempt = {
+      ...failed,
+      served: 'rate-limited-retry-after',
+      status: 429,
+      retryAfterSeconds: 2,
+    };
     const limit = { type: 'rate_limit_error', code: 'rate_limit_exceeded' };
     const call = (retryAfterSeconds: number) => refused(429, limit, { requestId: 'r1', retryAfterSeconds });
     expect(found({ calls: [call(2)], attempts: [limited], tables: releasedTables })).toEqual([]);
@@ -214,7 +251,9 @@ describe('what else is wrong', () => {
 
   it('the text of another call', () => {
     const other: CallSeen = { ...whole, end: 'cut', fault: 'slow-reader', text: 'call2' };
-    expect(found({ calls: [other] })).toContainEqual(expect.stringMatching(/was given a text that no upstream wrote/));
+    expect(found({ calls: [other] })).toContainEqual(
+      expect.stringMatching(/was given a text that no upstream wrote/),
+    );
   });
 
   it('a kind of fault that was injected too rarely', () => {

@@ -1,5 +1,6 @@
 /** `npm run soak`: see --help. */
 import { randomInt } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import { answerFindings } from './checker/answers.ts';
 import { causeFindings } from './checker/causes.ts';
 import { check, missingFaults } from './checker/check.ts';
@@ -34,10 +35,24 @@ function progressLines(): Progress {
 function findingsOf(result: SoakResult): Finding[] {
   if (!result.interrupted) {
     const failed = result.audit?.exitCode !== 0;
-    return [...check(result.seen), ...(failed ? [{ rule: 'audit', what: "the product's own audit found something" }] : [])];
+    return [
+      ...check(result.seen),
+      ...(failed ? [{ rule: 'audit', what: "the product's own audit found something" }] : []),
+    ];
   }
   const circumstances = new Circumstances(result.seen);
   return [...answerFindings(result.seen, circumstances), ...causeFindings(result.seen, circumstances)];
+}
+
+/** The rows that a finding is about, beside the log. */
+function keepTables({ seen, logFile }: SoakResult): string {
+  const file = logFile.replace(/log$/, 'tables.json');
+  const text = (_: string, value: unknown): unknown => {
+    if (typeof value === 'bigint') return String(value);
+    return value instanceof Set ? [...(value as Set<unknown>)] : value;
+  };
+  writeFileSync(file, JSON.stringify(seen.tables, text, 1));
+  return file;
 }
 
 async function soak(options: SoakOptions): Promise<number> {
@@ -48,16 +63,20 @@ async function soak(options: SoakOptions): Promise<number> {
     interruption.abort();
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt);
-  print(`seed ${options.seed}, ${options.minutes} minutes, ${options.faults.length} kinds of faults; the stack starts`);
+  print(
+    `seed ${options.seed}, ${options.minutes} minutes, ${options.faults.length} kinds of faults; the stack starts`,
+  );
   const result = await runSoak(options, progressLines(), interruption.signal);
   const report = { options, result, findings: findingsOf(result) };
   const page = writeReport(report);
   if (process.stdout.isTTY) print('');
   print(outcomeOf(report));
   for (const { rule, what } of report.findings.slice(0, shownAtOnce)) print(`  ${rule}: ${what}`);
-  if (report.findings.length > shownAtOnce) print(`  and ${report.findings.length - shownAtOnce} more in the report`);
+  if (report.findings.length > shownAtOnce)
+    print(`  and ${report.findings.length - shownAtOnce} more in the report`);
   print(`report ${page}`);
   print(`log    ${result.logFile}`);
+  if (report.findings.length > 0) print(`tables ${keepTables(result)}`);
   if (result.interrupted) return byCtrlC;
   return report.findings.length > 0 || missingFaults(result.seen).length > 0 ? 1 : 0;
 }
@@ -74,11 +93,12 @@ async function main(): Promise<number> {
     case 'crash':
       return runCrashScenario();
     case 'soak':
-      return soak(command.options).catch((error: unknown) => {
-        process.stderr.write(`the soak could not run: ${(error as Error).message}\n`);
-        return wrongOption;
-      });
+      break;
   }
+  return soak(command.options).catch((error: unknown) => {
+    process.stderr.write(`the soak could not run: ${(error as Error).message}\n`);
+    return wrongOption;
+  });
 }
 
 // Sleeping calls of an interrupted soak would keep the process.

@@ -31,7 +31,14 @@ export interface SoakResult {
 }
 
 export interface Progress {
-  (state: { elapsedMs: number; lengthMs: number; calls: number; failed: number; faults: number; step: string }): void;
+  (state: {
+    elapsedMs: number;
+    lengthMs: number;
+    calls: number;
+    failed: number;
+    faults: number;
+    step: string;
+  }): void;
 }
 
 const sampleMs = 2_000;
@@ -50,10 +57,14 @@ export async function runSoak(
   await using started = new AsyncDisposableStack();
   const { seed, minutes, faults, workers, lie } = options;
   const upstream = started.adopt(await startSoakUpstream(), (server) => server.close());
-  const stack = started.adopt(await startSoakedStack({ seed, sweepGraceSeconds, lie }), (running) => running.stop());
+  const stack = started.adopt(await startSoakedStack({ seed, sweepGraceSeconds, lie }), (running) =>
+    running.stop(),
+  );
   const prices = firstPrices();
   const { documents } = stack;
-  const requestSeconds = faults.some((kind) => longCalls.has(kind)) ? longRequestSeconds : shortRequestSeconds;
+  const requestSeconds = faults.some((kind) => longCalls.has(kind))
+    ? longRequestSeconds
+    : shortRequestSeconds;
   const closedEndpoint = `http://127.0.0.1:${await claimPort(0)}/v1`;
   const { endpointFor } = upstream;
   const rows = soakRows({ endpointFor, closedEndpoint, prices, requestSeconds });
@@ -99,7 +110,7 @@ export async function runSoak(
   const endedMs = Date.now();
   if (interruption.aborted) around.end();
   const ended = Promise.all([injector.end(), load.end()]);
-  while (!interruption.aborted && (await Promise.race([ended.then(() => true), sleep(sampleMs).then(() => false)])) !== true)
+  while (!interruption.aborted && !(await Promise.race([ended.then(() => true), sleep(sampleMs, false)])))
     say(`the last ${load.inFlight} calls end`);
   if (!interruption.aborted) await drain({ stack, holds, around, say, interruption });
   const complete = !interruption.aborted;
@@ -166,9 +177,12 @@ async function drain({ stack, holds, say, interruption }: Draining): Promise<voi
   for (;;) {
     const open = await holds.read();
     if (open.length === 0 || interruption.aborted) return;
-    const lastMs = Math.max(...open.map(({ leaseEnd }) => leaseEnd * 1000)) + sweepGraceSeconds * 1000 + drainSlackMs;
+    const lastMs =
+      Math.max(...open.map(({ leaseEnd }) => leaseEnd * 1000)) + sweepGraceSeconds * 1000 + drainSlackMs;
     if (Date.now() > lastMs) return;
-    say(`${open.length} reservations of killed calls expire, ${Math.ceil((lastMs - Date.now()) / 1000)} s at most`);
+    say(
+      `${open.length} reservations of killed calls expire, ${Math.ceil((lastMs - Date.now()) / 1000)} s at most`,
+    );
     stack.runSchedules();
     await sleep(sampleMs, undefined, { signal: interruption }).catch(() => {});
   }
@@ -178,7 +192,10 @@ async function drain({ stack, holds, say, interruption }: Draining): Promise<voi
 async function settleAndAudit(stack: SoakedStack, say: (step: string) => void): Promise<AuditOutcome> {
   await ledgerComplete(stack, say);
   say('audit');
-  const audit = await runAudit(stack.tablesEndpoint, stack.losses.map(({ line }) => line));
+  const audit = await runAudit(
+    stack.tablesEndpoint,
+    stack.losses.map(({ line }) => line),
+  );
   if (stack.losses.length > 0) await ledgerComplete(stack, say);
   return audit;
 }

@@ -12,7 +12,9 @@ export function answerFindings({ calls }: Observations, circumstances: Circumsta
   return calls.flatMap((call) => {
     const attempts = circumstances.attemptsOf(call);
     const what = wrongEnd(call, attempts, circumstances) ?? wrongText(call, attempts);
-    return what === undefined ? [] : [{ rule: 'answer', what: `call ${call.number} (${call.fault}): ${what}` }];
+    return what === undefined
+      ? []
+      : [{ rule: 'answer', what: `call ${call.number} (${call.fault}): ${what}` }];
   });
 }
 
@@ -31,8 +33,9 @@ function wrongEnd(call: CallSeen, attempts: Attempt[], circumstances: Circumstan
       if (slowReaders.has(call.fault) || circumstances.struck(call, [...cutters])) return undefined;
       return `ends in an error (${call.error?.code}), but its upstream answered well`;
     case 'left':
-      return undefined;
+      break;
   }
+  return undefined;
 }
 
 function wrongText({ text, end }: CallSeen, attempts: Attempt[]): string | undefined {

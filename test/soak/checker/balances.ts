@@ -48,17 +48,22 @@ export function balanceFindings({ tables, granted }: Pick<Observations, 'tables'
   for (const item of tables.quotas) {
     const part = balanceOf(item);
     const off = part.available + part.open + part.spent - part.granted - part.moved;
-    if (off !== 0n) say(`${String(item['account'])} is off by ${off}: available + open + spent - granted - moved`);
+    if (off !== 0n)
+      say(`${String(item['account'])} is off by ${off}: available + open + spent - granted - moved`);
   }
   for (const [name, sum] of balancesOf(tables.quotas)) {
     if (sum.moved !== 0n) say(`${name}: what moved between its parts sums to ${sum.moved}`);
     const wanted = granted.get(name);
-    if (wanted !== undefined && sum.granted !== nanoOf(wanted)) say(`${name} was granted ${wanted}, and has ${sum.granted}`);
+    if (wanted !== undefined && sum.granted !== nanoOf(wanted))
+      say(`${name} was granted ${wanted}, and has ${sum.granted}`);
     const rows = tables.ledger.filter((row) => row['account'] === name && isCallRow(row));
     const charged = rows.reduce((total, row) => total + nanoOf(row['charge'] ?? 0), 0n);
     if (charged !== sum.spent) say(`${name} has spent ${sum.spent}, its ledger rows have ${charged}`);
     const days = tables.daily.filter(
-      ({ id, period }) => id === `account#${name}` && String(period).startsWith('day#') && !String(period).endsWith('#(grants)'),
+      ({ id, period }) =>
+        id === `account#${name}` &&
+        String(period).startsWith('day#') &&
+        !String(period).endsWith('#(grants)'),
     );
     const dayCharges = days.reduce((total, day) => total + nanoOf(day['charged'] ?? 0), 0n);
     const dayCalls = days.reduce((total, day) => total + Number(day['calls'] ?? 0), 0);

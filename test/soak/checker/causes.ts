@@ -1,5 +1,12 @@
 /** Why calls were refused: each refusal has to name what was done to it. */
-import { skewMaxMs, type Attempt, type CallSeen, type Circumstances, type Finding, type Observations } from './observations.ts';
+import {
+  skewMaxMs,
+  type Attempt,
+  type CallSeen,
+  type Circumstances,
+  type Finding,
+  type Observations,
+} from './observations.ts';
 
 interface Cause {
   status: readonly number[];
@@ -25,7 +32,9 @@ const roundingMs = 1_500;
 export function causeFindings(seen: Observations, circumstances: Circumstances): Finding[] {
   return seen.calls.flatMap((call) => {
     const what = call.end === 'error' ? wrongCause(call, seen, circumstances) : undefined;
-    return what === undefined ? [] : [{ rule: 'cause', what: `call ${call.number} (${call.fault}): ${what}` }];
+    return what === undefined
+      ? []
+      : [{ rule: 'cause', what: `call ${call.number} (${call.fault}): ${what}` }];
   });
 }
 
@@ -69,12 +78,18 @@ function causesOf(call: CallSeen, attempts: Attempt[], seen: Observations, aroun
 }
 
 /** The Retry-After that the model's upstream had sent and that still ran when the call came: when it ends. */
-function waitOf({ model, startedMs, endedMs }: CallSeen, { attempts, disturbances }: Observations): number | undefined {
+function waitOf(
+  { model, startedMs, endedMs }: CallSeen,
+  { attempts, disturbances }: Observations,
+): number | undefined {
   const skewed = disturbances.some(({ kind, fromMs }) => kind === 'clock-skew' && fromMs <= endedMs);
   const ends = attempts
     .filter(({ model: other, retryAfterSeconds }) => other === model && retryAfterSeconds !== undefined)
     .filter(({ atMs }) => atMs <= endedMs)
-    .map(({ atMs, retryAfterSeconds = 0 }) => atMs + retryAfterSeconds * 1000 + roundingMs + (skewed ? skewMaxMs : 0));
+    .map(
+      ({ atMs, retryAfterSeconds = 0 }) =>
+        atMs + retryAfterSeconds * 1000 + roundingMs + (skewed ? skewMaxMs : 0),
+    );
   const last = Math.max(-Infinity, ...ends);
   return last >= startedMs ? last : undefined;
 }
@@ -91,7 +106,14 @@ function wrongTime(call: CallSeen, attempts: Attempt[], seen: Observations): str
 }
 
 function circumstancesOf(call: CallSeen, circumstances: Circumstances): string {
-  const kinds = [...storeKinds, ...processKinds, 'kill-background', 'price-edit', 'bad-row', 'channel-deleted'];
+  const kinds = [
+    ...storeKinds,
+    ...processKinds,
+    'kill-background',
+    'price-edit',
+    'bad-row',
+    'channel-deleted',
+  ];
   const struck = kinds.filter((kind) => circumstances.struck(call, [kind]));
   return struck.length > 0 ? `meanwhile: ${struck.join(', ')}` : 'nothing else was done meanwhile';
 }

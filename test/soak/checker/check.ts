@@ -6,7 +6,14 @@ import { ledgerFindings } from './ledger.ts';
 import { Circumstances, overlaps, type Finding, type Observations } from './observations.ts';
 import { priceFindings } from './prices.ts';
 
-const lossKinds = new Set(['store-throttled', 'store-down', 'store-reply-lost', 'store-slow', 'freeze', 'clock-skew']);
+const lossKinds = new Set([
+  'store-throttled',
+  'store-down',
+  'store-reply-lost',
+  'store-slow',
+  'freeze',
+  'clock-skew',
+]);
 /** A settle is tried until the deadline of its request. */
 const triedMs = 75_000;
 
@@ -27,7 +34,10 @@ export function check(seen: Observations): Finding[] {
 function deathFindings({ deaths }: Observations): Finding[] {
   return deaths
     .filter(({ planned }) => !planned)
-    .map(({ target, pid }) => ({ rule: 'death', what: `a process of ${target} (pid ${pid}) died by itself` }));
+    .map(({ target, pid }) => ({
+      rule: 'death',
+      what: `a process of ${target} (pid ${pid}) died by itself`,
+    }));
 }
 
 /** A close may be given up for the audit only when the store, or its own process, kept the relay from writing it. */
@@ -43,5 +53,7 @@ function lossFindings({ losses, disturbances }: Observations): Finding[] {
 
 /** Kinds that were injected too rarely to show anything. */
 export function missingFaults({ injected, quota }: Pick<Observations, 'injected' | 'quota'>): string[] {
-  return [...injected].filter(([, count]) => count < quota).map(([kind, count]) => `${kind}: ${count} of ${quota}`);
+  return [...injected]
+    .filter(([, count]) => count < quota)
+    .map(([kind, count]) => `${kind}: ${count} of ${quota}`);
 }

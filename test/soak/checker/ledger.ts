@@ -48,26 +48,38 @@ export function ledgerFindings({ calls, tables }: Observations, around: Circumst
     rows.delete(call.requestId);
     const name = `call ${call.number} (${call.fault}, ${call.end}, ${call.requestId})`;
     if (!known) {
-      if (around.attemptsOf(call).length > 0) say('lost', `${name} reached its upstream, but has no ledger row`);
+      if (around.attemptsOf(call).length > 0)
+        say('lost', `${name} reached its upstream, but has no ledger row`);
       continue;
     }
-    if (String(known.row['key']) !== call.key) say('doubled', `${name} is on the key ${String(known.row['key'])}`);
+    if (String(known.row['key']) !== call.key)
+      say('doubled', `${name} is on the key ${String(known.row['key'])}`);
     const wrong = wrongRow(call, known, around);
     if (wrong) say('charge', `${name} ${wrong}`);
   }
   for (const left of rows.values()) matchUnnamed(left, unnamed, around, say);
   for (const call of [...unnamed.values()].flat())
     if (around.attemptsOf(call).length > 0)
-      say('lost', `call ${call.number} (${call.fault}, ${call.end}) reached its upstream, but has no ledger row`);
+      say(
+        'lost',
+        `call ${call.number} (${call.fault}, ${call.end}) reached its upstream, but has no ledger row`,
+      );
   return findings;
 }
 
 function wrongRow(call: CallSeen, { row, charge }: CallRows, around: Circumstances): string | undefined {
-  const endings = endingsOf(call, ruleOfText(String(row['price'] ?? '0:free')), around);
+  const endings = endingsOf(
+    call,
+    ruleOfText(typeof row['price'] === 'string' ? row['price'] : '0:free'),
+    around,
+  );
   const kind = String(row['kind']);
-  const fits = ({ kinds, least, most }: Ending): boolean => kinds.includes(kind) && charge >= least && charge <= most;
+  const fits = ({ kinds, least, most }: Ending): boolean =>
+    kinds.includes(kind) && charge >= least && charge <= most;
   if (endings.some(fits)) return undefined;
-  const wanted = endings.map(({ kinds, least, most }) => `${kinds.join('/')} ${least}${most > least ? ` to ${most}` : ''}`);
+  const wanted = endings.map(
+    ({ kinds, least, most }) => `${kinds.join('/')} ${least}${most > least ? ` to ${most}` : ''}`,
+  );
   return `is ${kind} for ${charge} at ${String(row['price'])}; wanted: ${wanted.join(', or ') || 'no row'}`;
 }
 
@@ -85,5 +97,9 @@ function matchUnnamed(
   const [call] = candidates.splice(at, 1);
   const name = `the row ${String(row['id'])} (${String(row['kind'])}, ${left.charge})`;
   if (!call) say('doubled', `${name} is of no call`);
-  else if (found < 0) say('charge', `${name}: call ${call.number} (${call.fault}, ${call.end}) ${wrongRow(call, left, around)}`);
+  else if (found < 0)
+    say(
+      'charge',
+      `${name}: call ${call.number} (${call.fault}, ${call.end}) ${wrongRow(call, left, around)}`,
+    );
 }

@@ -2,11 +2,24 @@
 import { exactYuan } from '../../oracle/exact.ts';
 import { ruleOfText, type ChargeText } from '../../oracle/price-list.ts';
 import { rowsByCall } from './ledger.ts';
-import { overlaps, type CallSeen, type Finding, type Observations, type PriceVersion } from './observations.ts';
+import {
+  overlaps,
+  type CallSeen,
+  type Finding,
+  type Observations,
+  type PriceVersion,
+} from './observations.ts';
 
 const freshMs = 10_000;
 /** What keeps an edit from being published or read. */
-const delays = new Set(['store-throttled', 'store-down', 'store-reply-lost', 'store-slow', 'kill-background', 'freeze']);
+const delays = new Set([
+  'store-throttled',
+  'store-down',
+  'store-reply-lost',
+  'store-slow',
+  'kill-background',
+  'freeze',
+]);
 
 const rate = (value: number | string | undefined): bigint => exactYuan(value ?? 0);
 const samePrice = (one: ChargeText, other: ChargeText): boolean =>

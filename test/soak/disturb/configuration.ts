@@ -9,7 +9,7 @@ const deletedForMs = 4_000;
 
 export interface ConfigurationOptions {
   documents: DynamoDBDocumentClient;
-  endpointFor(channel: string): string;
+  endpointFor: (this: void, channel: string) => string;
   /** Grows with each edit. */
   prices: PriceVersion[];
   around: Disturbances;
@@ -48,7 +48,8 @@ export class ConfigurationEdits {
     if (!charge) return;
     this.#bad += 1;
     const row = this.#bad % 2 === 0 ? chargeRow(charge) : channelRow(model, endpointFor(model), [model]);
-    const wrong = row[0] === 'charges' ? { input: -1, output: 'much' } : { endpoint: 'ftp://example.com', weight: [] };
+    const wrong =
+      row[0] === 'charges' ? { input: -1, output: 'much' } : { endpoint: 'ftp://example.com', weight: [] };
     const bad = around.begin('bad-row');
     await put(documents, [row[0], { ...row[1], ...wrong }]);
     await around.pause(badForMs);

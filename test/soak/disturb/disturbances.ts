@@ -30,7 +30,12 @@ export class Disturbances {
 
   /** It goes on until `over` is called. */
   begin(kind: StackFault, target?: string): Disturbance {
-    const disturbance: Disturbance = { kind, fromMs: Date.now(), untilMs: Infinity, ...(target && { target }) };
+    const disturbance: Disturbance = {
+      kind,
+      fromMs: Date.now(),
+      untilMs: Infinity,
+      ...(target && { target }),
+    };
     this.list.push(disturbance);
     return disturbance;
   }

@@ -41,7 +41,8 @@ export class StoreFaults {
   /** Tells of it only if a call was struck. */
   async #strike(kind: StoreFault, rule: FaultRule): Promise<void> {
     const { random } = this.#around;
-    const forMs = kind === 'store-throttled' && random.chance(longShare) ? longMs : random.integer(700, 1_800);
+    const forMs =
+      kind === 'store-throttled' && random.chance(longShare) ? longMs : random.integer(700, 1_800);
     const struck = (): number => this.#store.counts.faults[rule.fault.kind] ?? 0;
     const before = struck();
     const fault = this.#around.begin(kind);

@@ -4,7 +4,11 @@ import type { CallEnd, CallSeen } from '../checker/observations.ts';
 interface Frame {
   type?: string;
   delta?: unknown;
-  choices?: { delta?: { content?: string | null }; message?: { content?: string | null }; finish_reason?: string | null }[];
+  choices?: {
+    delta?: { content?: string | null };
+    message?: { content?: string | null };
+    finish_reason?: string | null;
+  }[];
   output?: { content?: { text?: string }[] }[];
   status?: string;
   error?: CallSeen['error'] | null;

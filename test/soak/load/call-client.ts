@@ -75,7 +75,10 @@ export class CallClient {
       headers: { authorization: `Bearer ${wrong?.key ?? key.text}`, 'content-type': 'application/json' },
     });
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    request.once('response', resolve).on('error', reject).end(wrong?.body ?? bodyOf(plan));
+    request
+      .once('response', resolve)
+      .on('error', reject)
+      .end(wrong?.body ?? bodyOf(plan));
     if (fault === 'hang-up-early') {
       promise.catch(() => {});
       await sleep(hangUpEarlyMs);

@@ -27,7 +27,8 @@ export interface LoadOptions {
   injected(fault: CallFault): void;
 }
 
-const vocabulary = 'river stone cloud winter garden silver window morning letter paper ocean forest candle bridge'.split(' ');
+const vocabulary =
+  'river stone cloud winter garden silver window morning letter paper ocean forest candle bridge'.split(' ');
 const wordsLeast = 8;
 const wordsMost = 30;
 const pauseMs = 40;
@@ -146,9 +147,13 @@ export class Load {
   /** The first word is no other call's. */
   #wordsFor({ number, fault }: CallPlan): string[] {
     const random = this.#random;
-    if (fault === 'stalled-reader') return [`call${number}`, ...Array.from({ length: stalledWords }, () => ' a')];
+    if (fault === 'stalled-reader')
+      return [`call${number}`, ...Array.from({ length: stalledWords }, () => ' a')];
     const count = fault === 'slow-reader' ? slowWords : random.integer(wordsLeast, wordsMost);
-    const words = Array.from({ length: count }, () => ` ${vocabulary[random.integer(0, vocabulary.length - 1)]}`);
+    const words = Array.from(
+      { length: count },
+      () => ` ${vocabulary[random.integer(0, vocabulary.length - 1)]}`,
+    );
     const last = fault === 'odd-sse' ? [' \u6cb3\u5ddd\u00e9'] : [];
     return [`call${number}`, ...words, ...last];
   }

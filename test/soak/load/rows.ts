@@ -37,8 +37,21 @@ export const granted: ReadonlyMap<string, number> = new Map(accounts.map((accoun
 
 export type TableRow = [string, Row];
 
-export function channelRow(id: string, endpoint: string, models: readonly string[], more: Row = {}): TableRow {
-  const row = { id, endpoint, models, state: true, connect_seconds: 2, first_content_seconds: 4, idle_seconds: 4 };
+export function channelRow(
+  id: string,
+  endpoint: string,
+  models: readonly string[],
+  more: Row = {},
+): TableRow {
+  const row = {
+    id,
+    endpoint,
+    models,
+    state: true,
+    connect_seconds: 2,
+    first_content_seconds: 4,
+    idle_seconds: 4,
+  };
   return ['channels', { ...row, total_seconds: 120, ...more }];
 }
 
@@ -52,14 +65,14 @@ export const chargeRow = ({ model, id, type, input, output }: PriceVersion): Tab
 /** The first price of each model. */
 export const firstPrices = (): PriceVersion[] => [
   ...priced.map((model, at): PriceVersion => {
-    const rates = { input: 0.001, output: 0.002 };
-    return { id: at + 1, type: 'token-billing', models: [model], ...rates, model, writtenMs: 0 };
+    const [input, output] = [0.001, 0.002];
+    return { id: at + 1, type: 'token-billing', models: [model], input, output, model, writtenMs: 0 };
   }),
   { id: 100, type: 'times-billing', models: [callsModel], output: 0.05, model: callsModel, writtenMs: 0 },
 ];
 
 export interface RowsOptions {
-  endpointFor(channel: string): string;
+  endpointFor: (this: void, channel: string) => string;
   /** An address at which nobody listens. */
   closedEndpoint: string;
   prices: readonly PriceVersion[];
@@ -81,7 +94,10 @@ export function soakRows({ endpointFor, closedEndpoint, prices, requestSeconds }
     ...prices.map(chargeRow),
     ['settings', { name: 'limits', value: { request_seconds: requestSeconds } }],
     ...soakKeys.map(({ account, hash }): TableRow => ['keys', { hash, account }]),
-    ...accounts.map((account): TableRow => ['grants', { account, grant_id: 'soak', amount: grantYuan, reason: 'soak' }]),
+    ...accounts.map((account): TableRow => [
+      'grants',
+      { account, grant_id: 'soak', amount: grantYuan, reason: 'soak' },
+    ]),
   ];
 }
 
@@ -111,7 +127,9 @@ export async function prepare(
 
 async function hasMoney(documents: DynamoDBDocumentClient): Promise<boolean> {
   const items = await Promise.all(
-    accounts.map((account) => documents.send(new GetCommand({ TableName: 'relay-quotas', Key: { account } }))),
+    accounts.map((account) =>
+      documents.send(new GetCommand({ TableName: 'relay-quotas', Key: { account } })),
+    ),
   );
   return items.every(({ Item }) => Number(Item?.['granted'] ?? 0) > 0);
 }

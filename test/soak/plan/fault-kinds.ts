@@ -59,7 +59,8 @@ export const faultKinds = { ...upstreamFaults, ...clientFaults, ...stackFaults }
 export const allFaults = Object.keys(faultKinds) as FaultKind[];
 
 export const isUpstreamFault = (kind: string): kind is UpstreamFault => kind in upstreamFaults;
-export const isCallFault = (kind: string): kind is CallFault => kind in upstreamFaults || kind in clientFaults;
+export const isCallFault = (kind: string): kind is CallFault =>
+  kind in upstreamFaults || kind in clientFaults;
 
 /** Calls that occupy a process for half a minute get a lane of their own. */
 export const longCalls: ReadonlySet<string> = new Set(['stalled-reader', 'late-answer', 'slow-reader']);

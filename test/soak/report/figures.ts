@@ -11,7 +11,11 @@ export function quantile(values: readonly number[], share: number): number {
 
 type Point = readonly [number, number];
 
-function bySecond(calls: readonly CallSeen[], startedMs: number, value: (calls: CallSeen[]) => number): Point[] {
+function bySecond(
+  calls: readonly CallSeen[],
+  startedMs: number,
+  value: (calls: CallSeen[]) => number,
+): Point[] {
   const seconds = new Map<number, CallSeen[]>();
   for (const call of calls) {
     const second = Math.floor((call.endedMs - startedMs) / 1000);
@@ -20,7 +24,8 @@ function bySecond(calls: readonly CallSeen[], startedMs: number, value: (calls: 
   return [...seconds].toSorted(([a], [b]) => a - b).map(([second, group]) => [second, value(group)]);
 }
 
-const millisecondsToFirst = ({ startedMs, firstContentMs = startedMs }: CallSeen): number => firstContentMs - startedMs;
+const millisecondsToFirst = ({ startedMs, firstContentMs = startedMs }: CallSeen): number =>
+  firstContentMs - startedMs;
 const millisecondsToEnd = ({ startedMs, endedMs }: CallSeen): number => endedMs - startedMs;
 export const isOrdinary = ({ fault, end }: CallSeen): boolean => fault === 'none' && end === 'whole';
 

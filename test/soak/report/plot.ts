@@ -25,7 +25,7 @@ const left = 56;
 const right = 12;
 const top = 44;
 const bottom = 34;
-/** More points than that cannot be told apart. */
+/** More points than that run into one line. */
 const pointsMax = 430;
 
 const escaped = (text: string): string =>
@@ -53,12 +53,17 @@ export function plotSvg({ title, unit, seconds, series, bands = [], bandsName }:
   const most = Math.max(1e-9, ...series.flatMap(({ points }) => points.map(([, value]) => value)));
   const step = stepFor(most);
   const roof = Math.ceil(most / step) * step;
-  const x = (second: number): string => short(left + (second / Math.max(seconds, 1)) * (width - left - right));
+  const x = (second: number): string =>
+    short(left + (second / Math.max(seconds, 1)) * (width - left - right));
   const y = (value: number): string => short(height - bottom - (value / roof) * (height - top - bottom));
   const rows = Array.from({ length: Math.round(roof / step) + 1 }, (_, at) => at * step);
   const timeStep = stepFor(seconds / 60) * 60;
   const times = Array.from({ length: Math.floor(seconds / timeStep) + 1 }, (_, at) => at * timeStep);
-  const text = (at: { x: string | number; y: string | number; anchor: string }, words: string, fill = '#555'): string =>
+  const text = (
+    at: { x: string | number; y: string | number; anchor: string },
+    words: string,
+    fill = '#555',
+  ): string =>
     `<text x="${at.x}" y="${at.y}" text-anchor="${at.anchor}" fill="${fill}">${escaped(words)}</text>`;
   const names = [
     ...series.map(({ name, colour }) => [name, colour] as const),
@@ -75,7 +80,8 @@ export function plotSvg({ title, unit, seconds, series, bands = [], bandsName }:
     `<text x="${left}" y="16" font-size="13" fill="#222">${escaped(`${title}, ${unit}`)}</text>`,
     ...names.map(([name, colour], at) => text({ x: left + at * 130, y: 33, anchor: 'start' }, name, colour)),
     ...rows.map(
-      (row) => `<path d="M${left} ${y(row)}H${width - right}" stroke="#ddd"/>${text({ x: left - 6, y: y(row), anchor: 'end' }, short(row))}`,
+      (row) =>
+        `<path d="M${left} ${y(row)}H${width - right}" stroke="#ddd"/>${text({ x: left - 6, y: y(row), anchor: 'end' }, short(row))}`,
     ),
     ...times.map((time) => text({ x: x(time), y: height - 14, anchor: 'middle' }, `${short(time / 60)} min`)),
     ...series.map(({ colour, points }) => {

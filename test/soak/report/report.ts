@@ -15,11 +15,14 @@ const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').replaceAl
 
 /** Columns of one width, as the formatter of this repository writes them. */
 export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cells = [head, ...rows].map((row) => row.map(oneLine));
-  const widths = head.map((_, column) => Math.max(3, ...cells.map((row) => row[column]?.length ?? 0)));
-  const line = (row: readonly string[]): string => `| ${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(' | ')} |`;
-  const [first = [], ...others] = cells;
-  return [line(first), `| ${widths.map((size) => '-'.repeat(size)).join(' | ')} |`, ...others.map(line)].join('\n');
+  const texts = [head, ...rows].map((row) => row.map(oneLine));
+  const widths = head.map((_, column) => Math.max(3, ...texts.map((row) => row[column]?.length ?? 0)));
+  const line = (row: readonly string[]): string =>
+    `| ${row.map((text, at) => text.padEnd(widths[at] ?? 0)).join(' | ')} |`;
+  const [first = [], ...others] = texts;
+  return [line(first), `| ${widths.map((size) => '-'.repeat(size)).join(' | ')} |`, ...others.map(line)].join(
+    '\n',
+  );
 }
 
 const yuan = (nano: bigint): string => {
@@ -48,8 +51,14 @@ export function reportPage(report: Report): string {
   const { options, result, findings } = report;
   const { seen, startedMs, endedMs } = result;
   const seconds = Math.round((endedMs - startedMs) / 1000);
-  const faults = options.faults.length === Object.keys(faultKinds).length ? [] : [`--faults ${options.faults.join(',')}`];
-  const again = [`--minutes ${options.minutes}`, `--seed ${options.seed}`, `--workers ${options.workers}`, ...faults];
+  const faults =
+    options.faults.length === Object.keys(faultKinds).length ? [] : [`--faults ${options.faults.join(',')}`];
+  const again = [
+    `--minutes ${options.minutes}`,
+    `--seed ${options.seed}`,
+    `--workers ${options.workers}`,
+    ...faults,
+  ];
   return [
     `# Soak of ${Math.round(seconds / 6) / 10} minutes`,
     outcomeOf(report),
@@ -64,7 +73,11 @@ export function reportPage(report: Report): string {
     `Each kind has to be injected ${seen.quota} times in a run of this length.`,
     markdownTable(
       ['kind', 'injected', 'what'],
-      [...seen.injected].map(([kind, count]) => [kind, String(count), faultKinds[kind as keyof typeof faultKinds] ?? '']),
+      [...seen.injected].map(([kind, count]) => [
+        kind,
+        String(count),
+        faultKinds[kind as keyof typeof faultKinds] ?? '',
+      ]),
     ),
     '## Findings',
     findings.length === 0 ? 'None.' : findingsTable(findings),
@@ -104,8 +117,14 @@ function findingsTable(findings: readonly Finding[]): string {
   for (const { rule } of findings) rules.set(rule, (rules.get(rule) ?? 0) + 1);
   const shown = findings.slice(0, findingsShown);
   return [
-    markdownTable(['rule', 'number'], [...rules].map(([rule, number]) => [rule, String(number)])),
-    markdownTable(['rule', 'what'], shown.map(({ rule, what }) => [rule, what])),
+    markdownTable(
+      ['rule', 'number'],
+      [...rules].map(([rule, number]) => [rule, String(number)]),
+    ),
+    markdownTable(
+      ['rule', 'what'],
+      shown.map(({ rule, what }) => [rule, what]),
+    ),
     ...(findings.length > shown.length ? [`And ${findings.length - shown.length} more.`] : []),
   ].join('\n\n');
 }
@@ -135,7 +154,8 @@ function moneyOf({ seen, audit }: SoakResult): string[] {
 
 function memoryLine({ memory }: SoakResult): string {
   if (memory.every(({ runner }) => runner === 0)) return 'Memory is measured on Linux alone.';
-  const most = (pick: (sample: SoakResult['memory'][number]) => number): number => Math.round(Math.max(...memory.map(pick)));
+  const most = (pick: (sample: SoakResult['memory'][number]) => number): number =>
+    Math.round(Math.max(...memory.map(pick)));
   return `At most: functions together ${most(({ functions }) => functions)} MB, the largest of them ${most(({ largest }) => largest)} MB, their host ${most(({ runner }) => runner)} MB, the emulated tables ${most(({ emulator }) => emulator)} MB.`;
 }
 

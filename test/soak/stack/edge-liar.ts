@@ -26,7 +26,9 @@ export async function startEdgeLiar(behind: string, lie: Lie | undefined): Promi
   const server = createServer((request, response) => {
     const { connection: _, ...headers } = request.headers;
     const onward = send(new URL(request.url ?? '/', behind), { agent, method: request.method, headers });
-    onward.on('response', (reply) => (lie === 'clean-end' ? endWell(reply, response) : blameRate(reply, response)));
+    onward.on('response', (reply) =>
+      lie === 'clean-end' ? endWell(reply, response) : blameRate(reply, response),
+    );
     onward.on('error', () => response.destroy());
     response.once('close', () => onward.destroy());
     request.pipe(onward);

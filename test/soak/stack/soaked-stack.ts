@@ -124,7 +124,14 @@ class Runner {
       cwd: root,
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      env: { ...process.env, PORT: '0', RELAY_DATA: 'memory', RELAY_SEED: 'none', OPENAI_API_KEY: '', ...environment },
+      env: {
+        ...process.env,
+        PORT: '0',
+        RELAY_DATA: 'memory',
+        RELAY_SEED: 'none',
+        OPENAI_API_KEY: '',
+        ...environment,
+      },
     });
     this.#child = child;
     const ready = Promise.withResolvers<string>();

@@ -64,9 +64,11 @@ function storeLie(lie: Lie): StoreLie {
       return { sent: (call) => (closeKind(call) === 'settled' ? withDoubleRefund(call) : call) };
     case 'stale-price':
       return { reply: alwaysFirstPointer() };
-    default:
-      return {};
+    case 'clean-end':
+    case 'wrong-cause':
+      break;
   }
+  return {};
 }
 
 async function serve(
@@ -88,7 +90,9 @@ async function serve(
   const { 'transfer-encoding': _, connection: __, ...headers } = request.headers;
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const options = { agent, method: request.method, headers: { ...headers, 'content-length': body.length } };
-  send(new URL(request.url ?? '/', behind), options, resolve).on('error', reject).end(body);
+  send(new URL(request.url ?? '/', behind), options, resolve)
+    .on('error', reject)
+    .end(body);
   const reply = await promise;
   const whole = await buffer(reply);
   const { 'transfer-encoding': ___, connection: ____, 'x-amz-crc32': _____, ...replyHeaders } = reply.headers;
@@ -108,7 +112,8 @@ function closeKind({ TableName, ExpressionAttributeValues = {} }: StoreCall): st
 function withDoubleRefund(call: StoreCall): StoreCall {
   const { ExpressionAttributeNames: names = {}, ExpressionAttributeValues: values = {} } = call;
   const available = Object.keys(names).find((alias) => names[alias] === 'available') ?? '';
-  const alias = new RegExp(`${available} = ${available} \\+ (:\\w+)`).exec(call.UpdateExpression ?? '')?.[1] ?? '';
+  const alias =
+    new RegExp(`${available} = ${available} \\+ (:\\w+)`).exec(call.UpdateExpression ?? '')?.[1] ?? '';
   const refund = values[alias]?.N;
   if (refund === undefined) return call;
   // Aliases are named after what they hold, so no other clause uses this one.

@@ -43,7 +43,12 @@ export class HoldLog {
     for (const item of await rowsOf(this.#documents, 'quotas')) {
       const entries = (item['open'] as Record<string, unknown[]> | undefined) ?? {};
       for (const [id, [leaseEnd]] of Object.entries(entries)) {
-        const hold = { id, account: String(item['account']), leaseEnd: Number(leaseEnd), lastSeenMs: Date.now() };
+        const hold = {
+          id,
+          account: String(item['account']),
+          leaseEnd: Number(leaseEnd),
+          lastSeenMs: Date.now(),
+        };
         this.holds.set(id, hold);
         open.push(hold);
       }

@@ -28,6 +28,11 @@ export const usageFrame = (usage: object): string => dataOf(chunkOf([], { usage 
 
 export const doneFrame = dataOf('[DONE]');
 
-export const errorOf = (message: string, type: string, code: string, param: string | null = null): object => ({
+export const errorOf = (
+  message: string,
+  type: string,
+  code: string,
+  param: string | null = null,
+): object => ({
   error: { message, type, param, code },
 });

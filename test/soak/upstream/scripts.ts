@@ -23,11 +23,16 @@ const longPauseMs = 350;
 /** Long enough that the relay has read what was written before a connection is reset. */
 const flushedMs = 100;
 
-const reportOf = ({ words }: PlannedCall) => ({ input: inputTokens, output: words.length });
+/** The first word has a number, the last one of odd answers signs of several tokens: a count of words alone would be too low. */
+const moreTokens = 12;
+const reportOf = ({ words }: PlannedCall) => ({ input: inputTokens, output: words.length + moreTokens });
 
 function head({ response, attempt }: Exchange, status = 200, headers: Record<string, string> = {}): void {
   attempt.status = status;
-  response.writeHead(status, { 'content-type': status === 200 ? 'text/event-stream' : 'application/json', ...headers });
+  response.writeHead(status, {
+    'content-type': status === 200 ? 'text/event-stream' : 'application/json',
+    ...headers,
+  });
 }
 
 /** Resolves when there is room again, or when the relay has hung up. */
@@ -100,7 +105,8 @@ const absurdCounts: object[] = [
   { prompt_tokens: 'many', completion_tokens: null, total_tokens: {} },
   { prompt_tokens: inputTokens, completion_tokens: 1, total_tokens: inputTokens + 1 },
 ];
-const oneOf = <Each>(list: readonly Each[], { number }: PlannedCall): Each => list[number % list.length] as Each;
+const oneOf = <Each>(list: readonly Each[], { number }: PlannedCall): Each =>
+  list[number % list.length] as Each;
 
 /** Every liberty that servers take with the format and that a reader has to bear. */
 const oddly: Script = async (exchange) => {
@@ -129,7 +135,8 @@ const gzipped: Script = (exchange) => {
   attempt.whole = true;
   attempt.reported = reportOf(call);
   head(exchange, 200, { 'content-encoding': 'gzip' });
-  const frames = call.words.map(wordFrame).join('') + finishFrame + usageFrame(usageOf(attempt.reported)) + doneFrame;
+  const frames =
+    call.words.map(wordFrame).join('') + finishFrame + usageFrame(usageOf(attempt.reported)) + doneFrame;
   response.end(gzipSync(frames));
 };
 

@@ -22,7 +22,7 @@ export interface PlannedCall {
 
 export interface SoakUpstream {
   /** What a channel's `endpoint` is set to; the channel's id is a part of it. */
-  endpointFor(channel: string): string;
+  endpointFor: (this: void, channel: string) => string;
   expect(call: PlannedCall): void;
   attempts: Attempt[];
   close(): Promise<void>;
