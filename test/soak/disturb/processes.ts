@@ -1,5 +1,5 @@
 /** Faults of processes: killed, standing still, with a wrong clock. */
-import { existsSync, writeFileSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SoakedStack } from '../stack/soaked-stack.ts';
 import type { Disturbances } from './disturbances.ts';
@@ -54,6 +54,12 @@ export class ProcessFaults {
     if (victim !== undefined) this.#stack.kill(victim);
     const until = Date.now() + skewTakenWithinMs;
     while (existsSync(next) && Date.now() < until && !this.#around.ended) await this.#around.pause(50);
+    if (existsSync(next)) {
+      // Nothing started. A process that found it later would keep that clock.
+      rmSync(next);
+      skew.untilMs = Date.now();
+      return;
+    }
     const taken = readdirSync(clockFolder).find((name) => name.startsWith('taken') && !before.has(name));
     const [, pid, target] = /^taken (\d+) (\w+)/.exec(taken ?? '') ?? [];
     if (target !== undefined) skew.target = target;
