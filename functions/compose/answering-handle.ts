@@ -22,7 +22,7 @@ import { laterIdempotency, laterKeyCounters, laterSearch, laterTurnStates } from
 
 export function answeringHandle(endpoint: Endpoint): HostedHandle {
   const environment = readEnvironment();
-  const { aws, local, originSecrets, stack, version } = environment;
+  const { aws, concurrencyGiven, local, originSecrets, stack, version } = environment;
   const log = jsonLog(version, requestMetrics(stack));
   const client = documentClient(aws);
   const config = dynamoConfigSource({ client, clock, log, stack });
@@ -37,6 +37,7 @@ export function answeringHandle(endpoint: Endpoint): HostedHandle {
     secrets,
     transport,
     searchProvider: laterSearch({ transport, secrets }),
+    concurrencyGiven,
     quotas: dynamoQuotaStore(client, stack),
     counters: laterKeyCounters({ client, stack }),
     health: new DynamoChannelHealth({ client, clock, stack, view: cooldowns }),

@@ -16,7 +16,7 @@ import { rowMarker } from '../../shared/relay/background/row-marker.ts';
 
 export function configJob() {
   const environment = readEnvironment();
-  const { aws, local, stack, version } = environment;
+  const { aws, local, publicHost, stack, version } = environment;
   const log = jsonLog(version);
   const metrics = configMetrics(stack);
   const client = documentsOn(backgroundClient(aws));
@@ -33,6 +33,7 @@ export function configJob() {
     secretCheck: secretCheck({ secrets, clock, local }),
     marks,
     local,
+    ownHost: publicHost,
   });
   return { stack, publish, markRows: rowMarker({ marks, metrics, local }) };
 }

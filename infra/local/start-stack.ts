@@ -62,6 +62,7 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   const { functionEnvironment: environment, environmentsMax, secretsEndpoint } = settings;
   const localEnvironment = {
     RELAY_LOCAL: '1',
+    RELAY_PUBLIC_HOST: `127.0.0.1:${port}`,
     AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
     ...(secretsEndpoint !== undefined && {
       AWS_ENDPOINT_URL_SSM: secretsEndpoint,

@@ -42,6 +42,8 @@ export class RelayStack extends Stack {
       tables,
       acceptedOriginSecrets: originSecrets.accepted,
       sealKeys: sealKeys.variable,
+      publicHost: domain?.name,
+      reservedConcurrency: props.options.reservedConcurrency,
       bundlesFolder: props.bundlesFolder,
     });
     allowBedrockModels(functions, props.options.bedrockModels);

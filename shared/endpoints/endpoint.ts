@@ -20,6 +20,10 @@ export interface Endpoint extends EndpointRoute {
 
 export interface EndpointRequest {
   call: CanonicalCall;
+  /**
+   * The contents of the client's body, for the check of URLs in them. Absent: those of `call`, which have the same paths.
+   */
+  contents?: (() => readonly ContentAt[]) | undefined;
   /** A limit on output tokens that is no field of `request`. It is sent in the channel's limit field. */
   outputTokensMax?: number | undefined;
   /** The number of declared tools that chat upstreams do not support, for the log. */
@@ -31,6 +35,12 @@ export interface EndpointRequest {
   /** The client keeps the state of the answer, sealed, and sends it back. Absent: the relay keeps it. */
   keepsState?: boolean | undefined;
   renderer(identity: AnswerIdentity, facts: AnswerFacts): Renderer;
+}
+
+export interface ContentAt {
+  /** The path in the client's body, such as `input[2].content`. */
+  param: string;
+  content: unknown;
 }
 
 /** A sealed state as it came back. */

@@ -1,4 +1,5 @@
 import type * as z from 'zod/mini';
+import { logprobTokensMax, type ChatRequest } from '../wire/chat-request.ts';
 import { InvalidRequest } from '../wire/invalid-request.ts';
 import { isRecord, valueAt } from '../wire/json-record.ts';
 
@@ -18,6 +19,12 @@ export function parseRequest<T>(schema: z.ZodMiniType<T>, body: unknown): T {
   if (found === undefined || (found === null && path.length === 1))
     throw new InvalidRequest('missing_required_parameter', param, `Missing required parameter: '${param}'.`);
   const wanted = wantedText(issue);
+  if (issue?.code === 'too_big' && typeof found === 'string')
+    throw new InvalidRequest(
+      'string_above_max_length',
+      param,
+      `'${param}' has ${found.length} characters; at most ${issue.maximum} are accepted.`,
+    );
   throw new InvalidRequest(
     issue?.code === 'invalid_type' ? 'invalid_type' : 'invalid_value',
     param,
@@ -62,4 +69,25 @@ function foundText(value: unknown): string {
   if (typeof value === 'string') return value.length <= 40 ? JSON.stringify(value) : 'a long string';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array';
   return typeof value === 'object' && value !== null ? 'an object' : String(value);
+}
+
+/** Fewer tokens than any answer is cut to without having been asked for. */
+const leastTokens = 1024;
+
+/**
+ * Refuses a call whose log probabilities the relay could not hold. A client that set no limit gets a lower one, down to
+ * a thousand tokens. `asked`: the limits on output tokens that the client sent.
+ */
+export function checkLogprobs(request: ChatRequest, asked: readonly (number | null | undefined)[]): void {
+  const most = logprobTokensMax(request);
+  const limit = Math.max(...asked.map((each) => each ?? 0));
+  if (most === undefined || (limit === 0 ? leastTokens : limit) <= most) return;
+  const { top_logprobs: top, n, stream } = request;
+  const choices = (n ?? 1) > 1 ? ` in each of ${n} choices` : '';
+  const fewer = `Lower top_logprobs, the number of choices or the limit on output tokens`;
+  throw new InvalidRequest(
+    'logprobs_too_many',
+    top ? 'top_logprobs' : 'logprobs',
+    `With ${top ?? 0} top_logprobs${choices} at most ${most} output tokens fit${stream === true ? '' : ' into an answer that is not streamed'}; ${limit === 0 ? `at least ${leastTokens}` : limit} are asked for. ${fewer}${stream === true ? '' : ', or stream on Chat Completions'}.`,
+  );
 }

@@ -1,12 +1,15 @@
 import type { Machine } from '../stream/machine.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
+import { keptToEnd } from '../wire/chat-request.ts';
+import { Kept } from '../wire/chunk-content.ts';
+import { InvalidRequest } from '../wire/invalid-request.ts';
 import type { ErrorObject } from '../wire/public/error-body.ts';
 
 /**
  * Converts the canonical stream to the text of one endpoint in one mode. The first text commits status 200.
  * The renderer of a JSON answer returns its only text at the end.
  */
-export interface Renderer extends Machine<ChatChunk, string> {
+export interface Renderer extends Machine<ChatChunk, string, Iterable<string>> {
   readonly contentType: string;
   /** After this time without output, status 200 and a heartbeat are sent, so that proxies do not time out. */
   readonly commitAfterMs: number;
@@ -19,6 +22,18 @@ export interface Renderer extends Machine<ChatChunk, string> {
   /** The last text of an answer that fails after its status was sent. */
   failed(error: ErrorObject): string;
 }
+
+/** For one answer that is kept. The caller asked for it, so no upstream is at fault. */
+export const keptForAnswer = (): Kept =>
+  new Kept(
+    keptToEnd.bytesMax,
+    () =>
+      new InvalidRequest(
+        'answer_too_large',
+        null,
+        'The answer is longer than the relay can hold. Ask for fewer choices, log probabilities or tokens; an answer of Chat Completions with stream: true may be longer.',
+      ),
+  );
 
 /** Time between two heartbeats. The edge closes a connection after 60 s without a byte. */
 export const idleMs = 15_000;

@@ -12,7 +12,7 @@ import type { ChatPorts } from './call/chat-ports.ts';
 import type { HeldKey } from './call/idempotency-claim.ts';
 import { parseModelName, type ModelName } from './call/model-name.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
-import type { HealthRecorder } from './dispatch/health-recorder.ts';
+import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { matchRoute, refuseRoute } from './http/http-routes.ts';
 import { refuse } from './http/refusal.ts';
@@ -66,6 +66,24 @@ export interface FunctionState {
   reservations: Reservations;
   health: HealthRecorder;
 }
+
+/**
+ * Checks the URLs in a request that has more than text, before anything is reserved: upstreams fetch them. Throws an
+ * InvalidRequest.
+ */
+export async function checkContents({ read }: AskedCall, { snapshot }: Caller): Promise<void> {
+  const { request } = read.call;
+  if (!request.messages.some(hasMoreThanText)) return;
+  const { checkContentUrls, contentsOfChat } = await import('./call/content-urls.ts');
+  checkContentUrls(read.contents?.() ?? contentsOfChat(request), snapshot.settings);
+}
+
+type Message = EndpointRequest['call']['request']['messages'][number];
+
+const hasMoreThanText = ({ content, images }: Message): boolean =>
+  (images ?? undefined) !== undefined ||
+  (typeof content === 'object' &&
+    content?.some((part) => part.type !== 'text' || Object.keys(part).length > 2) === true);
 
 /**
  * Claims the idempotency key, reserves within the limits, and answers. The answer closes claim and

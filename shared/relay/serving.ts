@@ -5,11 +5,18 @@ import type { ChatCall } from './call/chat-call.ts';
 import { capableOf } from './call/capable-channels.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import { ServingChannels } from './call/serving-channels.ts';
-import { HealthRecorder } from './dispatch/health-recorder.ts';
+import { HealthRecorder } from './health/health-recorder.ts';
 import type { Handle, RelayRequest } from './http/http.ts';
 import { asRefusal, refusalResponse } from './http/refusal.ts';
 import { Reservations } from './money/reservations.ts';
-import { admitCaller, payAndAnswer, readCall, type AskedCall, type Caller } from './pipeline.ts';
+import {
+  admitCaller,
+  checkContents,
+  payAndAnswer,
+  readCall,
+  type AskedCall,
+  type Caller,
+} from './pipeline.ts';
 import type { Clock } from './ports/clock.ts';
 
 /** Lambda kills at its time-out without notice: fail in-protocol 5 s earlier. */
@@ -27,6 +34,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
     try {
       caller = await admitCaller(ports, endpoint, request);
       asked = readCall(endpoint, request, caller);
+      await checkContents(asked, caller);
       const { request: wanted } = asked.read.call;
       const serving = channels.of(caller.snapshot, asked.model.base, startedMs);
       const capable = capableOf(serving, { model: asked.model.base, request: wanted });
@@ -40,6 +48,8 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
           model: asked.model.base,
         }),
         endpoint: endpoint.name,
+        entry: entryOf(request),
+        concurrencyGiven: ports.concurrencyGiven,
         ...asked.read.call,
         states: Object.freeze(new Map()),
         stateDropped: false,
@@ -74,6 +84,9 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
     }
   };
 }
+
+const entryOf = ({ baseUrl, hops }: RelayRequest): ChatCall['entry'] =>
+  hops === undefined ? undefined : Object.freeze({ host: new URL(baseUrl).host, hops });
 
 function deadlineOf({ snapshot }: Caller, request: RelayRequest, startedMs: number): number {
   const ownMs = startedMs + snapshot.settings.limits.requestSeconds * 1000;

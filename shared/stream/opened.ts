@@ -1,6 +1,9 @@
+/** Held items: far more than any answer has before its first content. */
+const itemsMax = 4096;
+
 /**
- * Reads batches up to and including the first that satisfies `isOpen`, then returns the whole sequence from
- * its beginning. Rejects if the source fails before that; nothing was passed on, so another source can be
+ * Reads batches up to and including the first that satisfies `isOpen`, or until so many wait that holding more would
+ * take the memory of the process, then returns the whole sequence from its beginning. Rejects if the source fails before that; nothing was passed on, so another source can be
  * tried. A source that ends before that is returned as it is.
  */
 export async function opened<T>(
@@ -8,11 +11,13 @@ export async function opened<T>(
   isOpen: (item: T) => boolean,
 ): Promise<AsyncGenerator<T[], void, undefined>> {
   const held: T[][] = [];
+  let items = 0;
   for (;;) {
     const turn = await source.next();
     if (turn.done) break;
     held.push(turn.value);
-    if (turn.value.some(isOpen)) break;
+    items += turn.value.length;
+    if (items > itemsMax || turn.value.some(isOpen)) break;
   }
   return replay(held, source);
 }

@@ -1,7 +1,7 @@
 /** Converts the bytes of an upstream's answer to JSON values, for any dialect. Limits size and depth. */
 import type { Machine } from '../stream/machine.ts';
 import { SseDecoder, SseTooLong } from '../stream/sse-decode.ts';
-import { parseJson } from '../wire/json-record.ts';
+import { brokenBound, parseJson } from '../wire/json-record.ts';
 import { UpstreamFailure } from './upstream-failure.ts';
 
 /** One JSON value of an upstream's answer, or its end mark. */
@@ -55,7 +55,10 @@ export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
   end(): UpstreamEvent[] {
     if (this.#frames) return this.#frames.end().flatMap(readEvent);
     const events = this.#read(this.#utf8.decode());
-    if (this.#form === 'json') return [{ kind: 'value', value: parseDocument(this.#document.join('')) }];
+    if (this.#form === 'json') {
+      const text = this.#document.splice(0).join('');
+      return [{ kind: 'value', value: parseDocument(text) }];
+    }
     return [...events, ...this.#sse.end().flatMap(readEvent)];
   }
 
@@ -87,6 +90,7 @@ function formOf(text: string): 'unknown' | 'json' | 'sse' {
 }
 
 function parseDocument(text: string): unknown {
+  refuseWide(text);
   const value = parseJson(text);
   if (value === undefined) throw new UpstreamFailure('cut');
   if (isTooDeep(value, text)) throw new UpstreamFailure('junk');
@@ -98,9 +102,22 @@ function parseDocument(text: string): unknown {
  */
 function readEvent(data: string): UpstreamEvent[] {
   if (data.trim() === '[DONE]') return [{ kind: 'done' }];
+  refuseWide(data);
   const value = parseJson(data);
   if (value === undefined) return data.includes('\n') ? data.split('\n').flatMap(readEvent) : [];
   return isTooDeep(value, data) ? [] : [{ kind: 'value', value }];
+}
+
+/**
+ * Values of one event or document: the log probabilities of 2,700 tokens with 20 likelier ones each. A value takes up
+ * to 120 bytes of memory and only two characters of JSON, so the length alone bounds nothing.
+ */
+const valuesMax = 600_000;
+
+/** Counted before the text is parsed, and only where it is long enough to hold so many. */
+function refuseWide(text: string): void {
+  if (text.length > 2 * valuesMax && brokenBound(text, { levelsMax: Infinity, valuesMax }) !== undefined)
+    throw new UpstreamFailure('too_large');
 }
 
 /**

@@ -4,6 +4,8 @@ import { ipv4Number, isLoopbackAddress, isPublicAddress } from './public-address
 export interface EndpointRules {
   /** true on the local stack: http and https on loopback are allowed too. */
   local: boolean;
+  /** The relay's public host, with its port unless that is the usual one. Absent: it is not known. */
+  ownHost?: string | undefined;
 }
 
 /**
@@ -29,13 +31,22 @@ export function endpointProblem(
   }
   const path = paths.find((each) => url.pathname.replace(/\/+$/, '').endsWith(each));
   if (path !== undefined) return `found ${path} at the end, wanted the base address (it mostly ends in /v1)`;
+  if (isOwnHost(url, rules)) return 'found the address of this relay itself, wanted an upstream';
   return hostProblem(url, rules);
+}
+
+/** On the local stack every name of this machine leads to the relay's port. */
+function isOwnHost(url: URL, { local, ownHost = '' }: EndpointRules): boolean {
+  const own = URL.parse(`${url.protocol}//${ownHost}`);
+  if (own === null || own.port !== url.port) return false;
+  return own.hostname === url.hostname.replace(/\.+$/, '') || (local && isHere(own) && isHere(url));
 }
 
 /** The endpoint without slashes at its end, as requests need it. */
 export const normaliseEndpoint = (endpoint: string): string => endpoint.replace(/\/+$/, '');
 
-function hostProblem(url: URL, rules: EndpointRules): string | undefined {
+/** Why a host is refused: it is no public one. Undefined: it is allowed, by its name. */
+export function hostProblem(url: URL, rules: EndpointRules): string | undefined {
   const host = url.hostname.replace(/\.+$/, '').toLowerCase();
   const address = host.replace(/^\[|\]$/g, '');
   if (isLoopbackName(host) || isLoopbackAddress(address)) {
@@ -47,6 +58,9 @@ function hostProblem(url: URL, rules: EndpointRules): string | undefined {
   }
   return isPublicName(host) ? undefined : `found ${host}, which is a name inside a private network`;
 }
+
+const isHere = ({ hostname }: URL): boolean =>
+  isLoopbackName(hostname) || isLoopbackAddress(hostname.replace(/^\[|\]$/g, ''));
 
 const isLoopbackName = (host: string): boolean => host === 'localhost' || host.endsWith('.localhost');
 

@@ -40,26 +40,21 @@ export type ConnectFault =
   | 'tls_host'
   | 'address';
 
-export interface TransportErrorFacts {
-  /** The system's error code, such as ECONNREFUSED. */
-  code?: string;
-  /** Only with kind `connect`. Absent: another reason. */
-  fault?: ConnectFault | undefined;
-}
-
-/**
- * A failed exchange. `kind` is the stage of the failure; after `connect` nothing was sent. `encoding`: the reply has a
- * content encoding that nobody asked for and that cannot be read.
- */
+/** A failed exchange. `kind` is its stage; after `connect` nothing was sent. `encoding`: compressed, and unreadable. */
 export class TransportError extends Error {
   readonly kind: 'connect' | 'reset' | 'aborted' | 'encoding';
-  readonly code: string | undefined;
-  readonly fault: ConnectFault | undefined;
-  constructor(kind: TransportError['kind'], message: string, { code, fault }: TransportErrorFacts = {}) {
+  /** The system's error code, such as ECONNREFUSED. */
+  readonly code?: string;
+  /** Only with kind `connect`. Absent: another cause. */
+  readonly fault?: ConnectFault | undefined;
+  constructor(
+    kind: TransportError['kind'],
+    message: string,
+    facts: Pick<TransportError, 'code' | 'fault'> = {},
+  ) {
     super(message);
     this.name = 'TransportError';
     this.kind = kind;
-    this.code = code;
-    this.fault = fault;
+    Object.assign(this, facts);
   }
 }

@@ -2,6 +2,7 @@
  * Reads an upstream's answer that is not a 2xx: decides whose fault it is and what the caller may see. Decides by
  * machine-readable fields; text only names a 400 or 413 `context_length_exceeded`.
  */
+import { loopHeader } from '../wire/hop-headers.ts';
 import { parseJson } from '../wire/json-record.ts';
 import type { ChannelType } from './channel-type.ts';
 import type { Dialect } from './dialect.ts';
@@ -88,7 +89,7 @@ export async function readFailure(
 ): Promise<CallerFault | UpstreamFailure> {
   const { status, headers } = reply;
   const wait = retryAfterSeconds(headers['retry-after'], clock?.now());
-  const failure = new UpstreamFailure('status', status, wait);
+  const failure = new UpstreamFailure(headers[loopHeader] === undefined ? 'status' : 'loop', status, wait);
   const isRateLimit = status === 429;
   if (!isRateLimit && !callersFault.has(status)) {
     // Closes the connection: an unread answer would hold it for as long as the upstream likes.

@@ -12,6 +12,8 @@ export type UpstreamFailureKind =
   | 'secret'
   /** The secret store did not answer, so nothing is known about the secret. */
   | 'secret_store'
+  /** The channel leads back to this relay, or to one that says the same of its own channel. */
+  | 'loop'
   /** No content in time. One caller's long prompt can bring it about, so it says nothing about the channel. */
   | 'first_content_timeout'
   /** Another of the channel's time-outs passed. */

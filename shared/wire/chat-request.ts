@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import type { JsonRecord } from './json-record.ts';
+import { calledNameMax } from './name-patterns.ts';
 
 /**
  * The body of POST /v1/chat/completions. Known fields are checked; unknown fields are kept and sent to the
@@ -9,12 +10,14 @@ import type { JsonRecord } from './json-record.ts';
 const optional = <T extends z.core.$ZodType>(schema: T) => z.optional(z.nullable(schema));
 const finite = z.number();
 const tokenLimit = z.int().check(z.gte(1));
+const calledName = z.string().check(z.maxLength(calledNameMax));
+const declaredName = calledName.check(z.minLength(1));
 
 export const ChatTool = z.looseObject({
   type: z.string(),
   function: z.optional(
     z.looseObject({
-      name: z.string().check(z.minLength(1)),
+      name: declaredName,
       description: optional(z.string()),
       parameters: optional(z.looseObject({})),
     }),
@@ -22,7 +25,7 @@ export const ChatTool = z.looseObject({
   /** A tool whose input is free text. */
   custom: z.optional(
     z.looseObject({
-      name: z.string().check(z.minLength(1)),
+      name: declaredName,
       description: optional(z.string()),
       format: optional(z.looseObject({})),
     }),
@@ -34,8 +37,8 @@ export const ChatToolCall = z.looseObject({
   id: optional(z.string()),
   type: optional(z.string()),
   index: optional(finite),
-  function: z.optional(z.looseObject({ name: z.string(), arguments: optional(z.string()) })),
-  custom: z.optional(z.looseObject({ name: z.string(), input: optional(z.string()) })),
+  function: z.optional(z.looseObject({ name: calledName, arguments: optional(z.string()) })),
+  custom: z.optional(z.looseObject({ name: calledName, input: optional(z.string()) })),
 });
 export type ChatToolCall = z.infer<typeof ChatToolCall>;
 
@@ -61,8 +64,8 @@ export type ChatRole = z.infer<typeof ChatRole>;
 export const ChatMessage = z.looseObject({
   role: ChatRole,
   content: optional(z.union([z.string(), z.array(ChatContentPart)])),
-  name: optional(z.string()),
-  function_call: optional(z.looseObject({ name: z.string(), arguments: optional(z.string()) })),
+  name: optional(calledName),
+  function_call: optional(z.looseObject({ name: calledName, arguments: optional(z.string()) })),
   tool_call_id: optional(z.string()),
   tool_calls: optional(z.array(ChatToolCall)),
   /** Of an assistant message of a Responses request: `commentary` or `final_answer`. */
@@ -71,7 +74,7 @@ export const ChatMessage = z.looseObject({
 export type ChatMessage = z.infer<typeof ChatMessage>;
 
 export const LegacyFunction = z.looseObject({
-  name: z.string().check(z.minLength(1)),
+  name: declaredName,
   description: optional(z.string()),
   parameters: optional(z.looseObject({})),
 });
@@ -122,4 +125,27 @@ export function splitKnown(body: ChatRequest): { request: ChatRequest; unknown: 
   if (unknown.length === 0) return { request: body, unknown: {} };
   const request = Object.fromEntries(entries.filter(([field]) => known.has(field))) as ChatRequest;
   return { request, unknown: Object.fromEntries(unknown) };
+}
+
+/**
+ * What the log probabilities of an answer take, by token and by entry: as JSON where they pass through, in memory where
+ * they are kept to the end of the answer. Measured with OpenAI's form: a token, its probability and its bytes.
+ */
+const passedOn = { bytesMax: 64 * 1024 * 1024, token: 250, entry: 72 };
+/** Five times this was measured in a function that kept it and wrote it out. It has 256 MB, 65 of them for itself. */
+export const keptToEnd = { bytesMax: 20 * 1024 * 1024, token: 0, entry: 200 };
+
+/**
+ * The most tokens of one choice whose log probabilities the relay can hold. Undefined: none were asked for. Only a
+ * stream of Chat Completions passes them on; no other canonical call says `stream`.
+ */
+export function logprobTokensMax({
+  logprobs,
+  top_logprobs: top,
+  n,
+  stream,
+}: ChatRequest): number | undefined {
+  if (logprobs !== true) return undefined;
+  const { bytesMax, token, entry } = stream === true ? passedOn : keptToEnd;
+  return Math.floor(bytesMax / ((n ?? 1) * (token + entry * (1 + Math.max(top ?? 0, 0)))));
 }

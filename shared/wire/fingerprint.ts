@@ -44,9 +44,12 @@ function hashOfRange(
   return mixed53(low, high);
 }
 
+/** Two lanes of 32 bits as one of 32 well-mixed bits, with a sign. */
+export const mixed32 = (low: number, high: number): number => avalanche(low ^ Math.imul(high, 0x9e3779b1));
+
 /** Two lanes of 32 bits as 53 well-mixed bits. */
-export function mixed53(low: number, high: number): number {
-  const first = avalanche(low ^ Math.imul(high, 0x9e3779b1));
+function mixed53(low: number, high: number): number {
+  const first = mixed32(low, high);
   const second = avalanche(high ^ Math.imul(first, 0x85ebca6b));
   return (second & 0x1fffff) * 2 ** 32 + (first >>> 0);
 }

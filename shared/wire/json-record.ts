@@ -26,3 +26,55 @@ export function parseJson(text: string): unknown {
     return undefined;
   }
 }
+
+const quote = 0x22;
+const backslash = 0x5c;
+const comma = 0x2c;
+
+interface JsonBounds {
+  /** Maximum nesting of arrays and objects. */
+  levelsMax: number;
+  /** Maximum number of values, counted by brackets and commas. */
+  valuesMax: number;
+}
+
+/**
+ * The first limit that the text exceeds, if any. Checked before parsing, because depth and number of values
+ * can exhaust memory within the size limit. Takes linear time; the text need not be valid JSON.
+ */
+export function brokenBound(
+  text: string,
+  { levelsMax, valuesMax }: JsonBounds,
+): 'levels' | 'values' | undefined {
+  let depth = 0;
+  let values = 1;
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text.charCodeAt(at);
+    if (character === quote) {
+      at = endOfString(text, at);
+    } else if (character === 0x5b || character === 0x7b) {
+      depth += 1;
+      values += 1;
+      if (depth > levelsMax) return 'levels';
+    } else if (character === 0x5d || character === 0x7d) {
+      depth -= 1;
+    } else if (character === comma) {
+      values += 1;
+    }
+    if (values > valuesMax) return 'values';
+  }
+  return undefined;
+}
+
+/**
+ * The index of the quote that closes the string opened at `start`; the text's length when it is not closed.
+ */
+function endOfString(text: string, start: number): number {
+  // indexOf is much faster than a loop over an inline image of several megabytes.
+  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
+    let backslashes = 0;
+    while (text.charCodeAt(end - 1 - backslashes) === backslash) backslashes += 1;
+    if (backslashes % 2 === 0) return end;
+  }
+  return text.length;
+}

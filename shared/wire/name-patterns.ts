@@ -6,3 +6,6 @@ export const keyHint = (secretKey: string): string => `${secretKey.slice(0, 7)}.
 
 /** A model name in requests, in rows and in upstreams' lists of models. */
 export const modelNamePattern = /^[A-Za-z0-9._:/@-]{1,128}$/;
+
+/** The longest name of a tool, of a namespace and of an author: OpenAI's limit. */
+export const calledNameMax = 64;

@@ -118,7 +118,9 @@ describe.each([
     expect(seen).toMatchObject([undefined, { kind: 'failures' }]);
     await one.change(8, () => rest(30));
     await two.change(9, () => rest(30));
-    expect([...(await (await kind.environment()).entries()).keys()].toSorted()).toEqual([7, 8, 9]);
+    expect([...(await (await kind.environment()).entries()).keys()].toSorted((a, b) => a - b)).toEqual([
+      7, 8, 9,
+    ]);
   });
 
   it('gives what only one may have to one of many', async () => {

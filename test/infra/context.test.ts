@@ -105,6 +105,11 @@ describe('context', () => {
     [{ originSecrets: '[]' }, /context originSecrets: .*wanted a list of 1 to 3 different whole numbers/],
     [{ originSecrets: '[1,1]' }, /context originSecrets/],
     [{ originSecrets: 'one' }, /context originSecrets/],
+    [
+      { reservedConcurrency: 0 },
+      /context reservedConcurrency: found 0, wanted a whole number from 1 to 100000/,
+    ],
+    [{ reservedConcurrency: '1.5' }, /context reservedConcurrency/],
     [{ sealKeys: '[]' }, /context sealKeys: .*wanted a list of 1 to 10 different whole numbers/],
     [{ sealKeys: '[2,1]' }, /context sealKeys: found \[2,1\], wanted ascending numbers/],
   ])('%j is refused with a message that says what is wanted', (context, message) => {

@@ -54,6 +54,32 @@ describe('functions', () => {
     }
   });
 
+  test('that answer calls reserve what reservedConcurrency says, and know it', () => {
+    for (const reservedConcurrency of [40, '40']) {
+      const functions = resourcesOf(synthesize({ reservedConcurrency }).template, 'AWS::Lambda::Function');
+      const reserving = functions.flatMap(([id, { Properties }]) => {
+        const { Variables } = Properties.Environment as { Variables: Record<string, unknown> };
+        const reserved = Properties['ReservedConcurrentExecutions'];
+        const known = Variables['RELAY_CONCURRENCY'];
+        const name = id.replace(/^Functions([a-z]+)Function.*$/, '$1');
+        return reserved === undefined && known === undefined ? [] : [[name, reserved, known]];
+      });
+      expect(reserving).toEqual([
+        ['chat', 40, '40'],
+        ['responses', 40, '40'],
+      ]);
+    }
+  });
+
+  test('know the public host where it is given, to refuse channels that lead there', () => {
+    const certificateArn = `arn:aws:acm:us-east-1:123456789012:certificate/${'1'.repeat(8)}`;
+    const { template: own } = synthesize({ domain: 'api.example.com', certificateArn });
+    const knowing = resourcesOf(own, 'AWS::Lambda::Function').filter(([, { Properties }]) =>
+      JSON.stringify(Properties.Environment).includes('"RELAY_PUBLIC_HOST":"api.example.com"'),
+    );
+    expect(knowing.map(([id]) => id.replace(/^Functions([a-z]+)Function.*$/, '$1'))).toEqual(['config']);
+  });
+
   test('that no request reaches have no URL and know no origin secret', () => {
     const reached = resourcesOf(template, 'AWS::Lambda::Url').map(([id]) => id);
     expect(reached).toHaveLength(4);

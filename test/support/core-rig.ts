@@ -50,6 +50,8 @@ export interface RigOptions {
   settings?: Partial<Settings>;
   keys?: Record<string, KeyLookup | 'store_down'>;
   configDown?: boolean;
+  /** See ChatCall. */
+  concurrencyGiven?: number;
   /** What the web says; absent: the provider is down. */
   search?: (query: string) => Promise<SearchResult[]>;
   /** The value of a secret. Absent: all have one value. */
@@ -84,10 +86,14 @@ await Promise.all([
   import('../../shared/relay/state/state-recorder.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/dispatch/failure-refusals.ts'),
-  import('../../shared/relay/dispatch/health-states.ts'),
-  import('../../shared/relay/dispatch/trial-places.ts'),
+  import('../../shared/relay/health/health-changes.ts'),
+  import('../../shared/relay/health/health-events.ts'),
+  import('../../shared/relay/health/health-states.ts'),
+  import('../../shared/relay/health/standing.ts'),
+  import('../../shared/relay/health/trial-places.ts'),
   import('../../shared/relay/dispatch/trial-turn.ts'),
   import('../../shared/relay/call/idempotency-claim.ts'),
+  import('../../shared/relay/call/content-urls.ts'),
   import('../../shared/relay/money/budget-hold.ts'),
   import('../../shared/relay/money/later-tries.ts'),
   import('../../shared/relay/money/elsewhere.ts'),
@@ -218,6 +224,7 @@ export class CoreRig {
       sealer: aesSealer(this.#options.sealKeys ?? [{ number: 1, secret: 'first' }]),
       turnStates: this.turnStates,
       learned: this.learned,
+      concurrencyGiven: this.#options.concurrencyGiven,
       random: { next: () => 0.5 },
       log: {
         request: (entry) => this.logged.push(entry),

@@ -1,5 +1,6 @@
 import { DeclaredNames } from '../../shared/upstreams/dialects/chat/calls/declared-names.ts';
 import { UpstreamToolCalls } from '../../shared/upstreams/dialects/chat/calls/tool-calls.ts';
+import { Kept } from '../../shared/wire/chunk-content.ts';
 import type { ToolCallDelta } from '../../shared/wire/chat-response.ts';
 
 /** Feeds pieces of tool calls, as Chat Completions upstreams cut them, to the machine that reads them. */
@@ -16,7 +17,7 @@ export function machineWith({ declared = [], wrapped = [] }: ToolCallSetting = {
     showId: (id) => id ?? `call_${shown++}`,
     names: new DeclaredNames(declared),
     wrapped: new Set(wrapped),
-    keep: () => undefined,
+    kept: new Kept(Infinity, Error),
   });
 }
 

@@ -37,6 +37,8 @@ export function createDistribution(): LocalDistribution {
   const server = createServer((request, response) => serve(request, response));
   // Longer than clients keep idle connections, so that no request is sent on a closing connection.
   server.keepAliveTimeout = 75_000;
+  // A client that ends its side after the request still reads the answer. Node has the switch, but no type for it.
+  Object.assign(server, { httpAllowHalfOpen: true });
   server.on('clientError', (_, socket) => {
     if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
   });

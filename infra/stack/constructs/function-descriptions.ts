@@ -20,6 +20,8 @@ export interface FunctionDescription {
   readsChannelSecrets: boolean;
   /** Gets the keys that seal the state of turns. Absent: it gets none. */
   sealsState?: boolean;
+  /** Answers calls, so the option `reservedConcurrency` is for it. */
+  answersCalls?: boolean;
 }
 
 /** The stream of one table. A failed batch is halved and retried. */
@@ -69,6 +71,7 @@ const answering = {
   },
   readsChannelSecrets: true,
   sealsState: true,
+  answersCalls: true,
 } as const satisfies Omit<FunctionDescription, 'purpose'>;
 
 const descriptions = {

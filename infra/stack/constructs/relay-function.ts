@@ -24,6 +24,8 @@ export interface RelayFunctionProps {
   /** The folder that holds `index.mjs`. */
   bundleFolder: string;
   environment: Record<string, string>;
+  /** Undefined: the function shares what the AWS account has. */
+  reservedConcurrency: number | undefined;
   stackName: string;
   tables: RelayTables;
 }
@@ -53,6 +55,7 @@ export class RelayFunction extends Construct {
       timeout: Duration.seconds(description.timeoutSeconds),
       memorySize: description.memoryMegabytes,
       environment: props.environment,
+      reservedConcurrentExecutions: props.reservedConcurrency,
       loggingFormat: LoggingFormat.JSON,
       logGroup,
       role,

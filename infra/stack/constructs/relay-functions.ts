@@ -12,6 +12,10 @@ export interface RelayFunctionsProps {
   tables: RelayTables;
   /** Comma-separated values of the origin header that functions accept. */
   acceptedOriginSecrets: string;
+  /** The name in the domain option; the distribution's own name is made from the functions, so they cannot know it. */
+  publicHost: string | undefined;
+  /** Of each function that answers calls. Undefined: none is reserved. */
+  reservedConcurrency: number | undefined;
   /** The value of `SEAL_KEYS` of functions that answer calls. */
   sealKeys: string;
   /** The build's output: one folder per function. */
@@ -30,6 +34,9 @@ export class RelayFunctions extends Construct {
     // A function without a URL checks no origin secret and gets none.
     const originSecrets = (name: FunctionName): string =>
       functionDescriptions[name].url === undefined ? '' : props.acceptedOriginSecrets;
+    const { reservedConcurrency } = props;
+    const reserves = (name: FunctionName): boolean =>
+      reservedConcurrency !== undefined && functionDescriptions[name].answersCalls === true;
     this.byName = new Map(
       functionNames.map((name) => [
         name,
@@ -40,7 +47,11 @@ export class RelayFunctions extends Construct {
             ...environment,
             ORIGIN_SECRETS: originSecrets(name),
             ...(functionDescriptions[name].sealsState && { SEAL_KEYS: props.sealKeys }),
+            ...(name === 'config' &&
+              props.publicHost !== undefined && { RELAY_PUBLIC_HOST: props.publicHost }),
+            ...(reserves(name) && { RELAY_CONCURRENCY: String(reservedConcurrency) }),
           },
+          reservedConcurrency: reserves(name) ? reservedConcurrency : undefined,
           stackName: props.stackName,
           tables: props.tables,
         }),

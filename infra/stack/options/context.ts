@@ -26,3 +26,12 @@ export function readSwitch(node: Node, key: string): boolean {
   if (found === true || found === 'true') return true;
   return refuse(key, found, 'true or false');
 }
+
+/** A whole number from 1 on, or its digits as the CLI passes them. */
+export function readCount(node: Node, key: string, most: number): number | undefined {
+  const found: unknown = node.tryGetContext(key);
+  if (found === undefined || found === null) return undefined;
+  const count = typeof found === 'string' && /^\d+$/.test(found) ? Number(found) : found;
+  const isCount = typeof count === 'number' && Number.isInteger(count) && count >= 1 && count <= most;
+  return isCount ? count : refuse(key, found, `a whole number from 1 to ${most}`);
+}

@@ -4,7 +4,7 @@
  */
 import type { Node } from 'constructs';
 import { readBedrockModels } from './bedrock-models.ts';
-import { readSwitch, readText, type TextRule } from './context.ts';
+import { readCount, readSwitch, readText, type TextRule } from './context.ts';
 import { readOriginSecrets, readSealKeys } from './secret-numbers.ts';
 
 export interface StackOptions {
@@ -21,6 +21,11 @@ export interface StackOptions {
   originSecrets: number[];
   /** Numbers of the keys that seal the state of turns, ascending. The last seals; all open. */
   sealKeys: number[];
+  /**
+   * Calls at once that AWS reserves for each of the functions `chat` and `responses`, and their bound. Absent: they share
+   * what the AWS account has.
+   */
+  reservedConcurrency?: number;
   /** ARNs of the Bedrock models that channels may call with the functions' own role. */
   bedrockModels: string[];
 }
@@ -53,6 +58,7 @@ export function readStackOptions(node: Node): StackOptions {
   const domain = readDomain(node);
   const alarmEmail = readText(node, 'alarmEmail', emailRule);
   const alertSender = readText(node, 'alertSender', senderRule);
+  const reservedConcurrency = readCount(node, 'reservedConcurrency', 100_000);
   return {
     stackName: stage === undefined ? 'relay' : `relay-${stage}`,
     disposable: readSwitch(node, 'disposable'),
@@ -62,6 +68,7 @@ export function readStackOptions(node: Node): StackOptions {
     ...(domain && { domain }),
     ...(alarmEmail !== undefined && { alarmEmail }),
     ...(alertSender !== undefined && { alertSender }),
+    ...(reservedConcurrency !== undefined && { reservedConcurrency }),
   };
 }
 

@@ -3,7 +3,9 @@
  * not trusted: the origin check runs on the result.
  */
 import type { RelayRequest } from '../../relay/http/http.ts';
-import { readJsonBody } from './json-body.ts';
+import { bodyBytesMax, readJsonBody, refuseAbove } from './json-body.ts';
+import { refuse } from '../../relay/http/refusal.ts';
+import { gunzipSync } from 'node:zlib';
 
 export interface HostRequest {
   method: string;
@@ -40,10 +42,37 @@ export function relayRequest(
     query: new URLSearchParams(received.query),
     headers,
     baseUrl: `${local ? 'http' : 'https'}://${host}/v1`,
-    json: () => readJsonBody(received.body()),
+    json: () => readJsonBody(decodedBody(() => received.body(), headers['content-encoding'])),
     rawBody: () => received.body(),
     hostDeadlineMs: received.deadlineMs,
   };
+}
+
+/**
+ * The body as it was before the client compressed it. Must never unpack more than a body may have, whatever a few bytes
+ * of it would become.
+ */
+function decodedBody(body: HostRequest['body'], encoding = ''): string | Uint8Array {
+  const name = encoding.trim().toLowerCase();
+  if (name === '' || name === 'identity') return body();
+  if (name !== 'gzip' && name !== 'x-gzip')
+    throw refuse(
+      'unsupported_content_encoding',
+      'The body may be compressed with gzip alone. Send it with "content-encoding: gzip", or as it is, without this header.',
+    );
+  const packed = body();
+  const bytes = typeof packed === 'string' ? Buffer.from(packed, 'latin1') : packed;
+  refuseAbove(bytes.byteLength);
+  try {
+    return gunzipSync(bytes, { maxOutputLength: bodyBytesMax });
+  } catch (error) {
+    if ((error as { code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE')
+      throw refuse('request_too_large', `The body unpacks to more than ${bodyBytesMax} bytes (4 MB).`);
+    throw refuse(
+      'invalid_encoding',
+      'The header says "content-encoding: gzip", but the body is not valid gzip.',
+    );
+  }
 }
 
 /**

@@ -1,14 +1,18 @@
 /**
- * What every host needs around a handle: request id, origin check, errors as responses, HEAD. Every response
+ * What every host needs around a handle: request id, origin check, stop of loops, errors as responses, HEAD. Every response
  * has `x-request-id`. Must never reject, because the host would then have no response to send.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { HostedHandle, RelayRequest, RelayResponse } from '../../relay/http/http.ts';
-import { asRefusal, refusalResponse, refuse } from '../../relay/http/refusal.ts';
+import { asRefusal, refusalResponse, refuse, type Refusal } from '../../relay/http/refusal.ts';
+import { hopHeader, loopHeader } from '../../wire/hop-headers.ts';
 import { relayRequest, type HostRequest } from './host-request.ts';
 
 /** The distribution sends the origin secret in this header. */
 const originHeader = 'x-relay-origin';
+
+/** A chain of relays, each the upstream of the one before, may be as long. */
+const hopsMax = 4;
 
 /** @param read reads the request that the host received; when it throws, the response is 500 */
 export async function answerRequest(hosted: HostedHandle, read: () => HostRequest): Promise<RelayResponse> {
@@ -32,9 +36,16 @@ async function admit(hosted: HostedHandle, request: RelayRequest): Promise<Relay
   const startedMs = hosted.clock.now();
   // The secret grants access to every function of this stack, so it is removed before the relay gets the
   // headers.
-  const { [originHeader]: secret, ...headers } = request.headers;
-  if (isFromOrigin(secret, hosted.originSecrets)) return hosted.handle({ ...request, headers });
-  const refusal = refuse('origin_denied', 'This address is not public. Use the base URL of the relay.');
+  const { [originHeader]: secret, [hopHeader]: passed, ...headers } = request.headers;
+  let refusal: Refusal;
+  if (isFromOrigin(secret, hosted.originSecrets)) {
+    const own = hosted.originSecrets.map(hopId);
+    const hops = passed === undefined ? [] : (passed.match(/[0-9a-f]{16}/g) ?? []);
+    const returns = hops.some((id) => own.includes(id));
+    if (!returns && hops.length < hopsMax)
+      return hosted.handle({ ...request, headers, hops: [...hops, own.at(-1)].join(', ') });
+    refusal = loopRefusal(returns);
+  } else refusal = refuse('origin_denied', 'This address is not public. Use the base URL of the relay.');
   hosted.log.request({
     request_id: request.id,
     endpoint: 'edge',
@@ -45,6 +56,21 @@ async function admit(hosted: HostedHandle, request: RelayRequest): Promise<Relay
   });
   return refusalResponse(refusal, request.id);
 }
+
+/**
+ * This stack's name among relays: the same in all of its functions, another one in every other stack, and opaque to
+ * upstreams.
+ */
+const hopId = (secret: string): string => digest(`hop of ${secret}`).toString('hex').slice(0, 16);
+
+const loopRefusal = (returns: boolean): Refusal =>
+  refuse(
+    'relay_loop',
+    returns
+      ? 'This call came from this relay itself: one of its channels leads back to it. Nothing was charged. Correct the endpoint of that channel.'
+      : `This call passed ${hopsMax} relays before this one, which is as many as may be in a row. Nothing was charged.`,
+    { headers: { [loopHeader]: '1', 'x-should-retry': 'false' } },
+  );
 
 /** Keeps only status and headers; returns a streamed body early. */
 async function withoutBody(response: RelayResponse): Promise<RelayResponse> {

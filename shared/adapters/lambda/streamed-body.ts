@@ -2,9 +2,10 @@
  * Writes an answer to the connection of Lambda's runtime, and breaks that connection where the answer is cut. Must never
  * end a connection whose answer is not whole: Lambda calls such an answer complete, also with error trailers.
  */
-import { AnswerCut, type RelayResponse } from '../../relay/http/http.ts';
+import { AnswerCut } from '../../relay/http/answer-cut.ts';
+import type { RelayResponse } from '../../relay/http/http.ts';
 
-/** What is used of the runtime's stream: a request to the Runtime API, of which more than a `Writable` has is hidden. */
+/** What is used of the request to the Runtime API. */
 export interface RuntimeStream {
   write(text: string, done?: () => void): boolean;
   end(): void;
@@ -13,9 +14,8 @@ export interface RuntimeStream {
 }
 
 /**
- * Resolves when the runtime has everything, or when the connection is broken: the runtime's client then reports that
- * itself. One text is on its way at a time, so that a slow connection holds back the source, and the source knows what
- * was taken. When the connection closes, the source is returned early, without waiting for a pending read.
+ * Resolves when the runtime has everything or the connection is broken, which AWS's client reports itself. One text is on
+ * its way at a time, so the source knows what was taken. It is returned early when the connection closes.
  */
 export async function writeBody(
   stream: RuntimeStream,
@@ -43,10 +43,10 @@ async function writeTexts(
 ): Promise<boolean> {
   const texts = body[Symbol.asyncIterator]();
   let open = true;
-  let onTaken = (): void => undefined;
+  let onTaken: (() => void) | undefined;
   stream.once('close', () => {
     open = false;
-    onTaken();
+    onTaken?.();
     void texts.return?.();
   });
   try {
@@ -60,9 +60,8 @@ async function writeTexts(
       });
     }
   } catch (error) {
-    const isCut = error instanceof AnswerCut;
-    if (!isCut) onFault(error);
-    stream.destroy(isCut ? error : new AnswerCut());
+    if (!(error instanceof AnswerCut)) onFault(error);
+    stream.destroy(new AnswerCut());
     return false;
   }
 }

@@ -2,7 +2,7 @@
  * Logs unhandled promise rejections instead of ending the process. A reset of the runtime's connection causes
  * such a rejection inside AWS's client, and the invocation still has to settle.
  */
-import { AnswerCut } from '../../relay/http/http.ts';
+import { AnswerCut } from '../../relay/http/answer-cut.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
 
 /** Called once per process, at start. */

@@ -12,6 +12,10 @@ export interface Environment {
   originSecrets: string[];
   /** On the local stack only: loopback http endpoints and `env:` secrets are allowed. */
   local: boolean;
+  /** How many calls at once the deployment reserved for each function that answers calls. Undefined: it reserved none. */
+  concurrencyGiven?: number | undefined;
+  /** The public host, if the deployment knows it: one with a domain of its own. */
+  publicHost?: string | undefined;
   aws: AwsAccess;
 }
 
@@ -32,6 +36,8 @@ export function readEnvironment(variables: Variables = process.env): Environment
     version: required(variables, 'RELAY_VERSION'),
     originSecrets: originSecrets.split(',').flatMap((secret) => secret.trim() || []),
     local: variables['RELAY_LOCAL'] === '1',
+    concurrencyGiven: Number(variables['RELAY_CONCURRENCY']) || undefined,
+    publicHost: variables['RELAY_PUBLIC_HOST'] || undefined,
     aws: readAwsAccess(variables),
   };
 }

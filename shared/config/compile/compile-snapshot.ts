@@ -15,6 +15,8 @@ import type { RowResult } from '../validation-result.ts';
 export interface CompileOptions {
   /** true on the local stack: loopback endpoints and `env:` secrets are allowed. */
   local: boolean;
+  /** The relay's public host, to which no channel may lead. Absent: it is not known. */
+  ownHost?: string | undefined;
   /** Unix seconds. */
   publishedAt: number;
   /** The rows of the newest snapshot, which are the last good versions of bad rows. */

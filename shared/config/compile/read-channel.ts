@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { ChannelRow } from '../rows/channel-row.ts';
 import { endpointOf, typeProblems } from '../../upstreams/types/channel-attributes.ts';
-import { normaliseEndpoint } from '../../upstreams/endpoint-rules.ts';
+import { normaliseEndpoint, type EndpointRules } from '../../upstreams/endpoint-rules.ts';
 import { readCapabilities } from '../rows/capabilities.ts';
 import { channelWarnings } from './channel-warnings.ts';
 import { attributeOf, readRow, usedRow, type RowProblem, type RowReading } from '../rows/read-row.ts';
@@ -12,7 +12,7 @@ import { referenceProblem } from '../rows/secret-reference.ts';
  * Reads one row of `channels`: its schema, then the rules beyond it (type, address, secret references).
  * @param rules `local`: loopback addresses and `env:` secrets are allowed
  */
-export function readChannel(raw: unknown, rules: { local: boolean }): RowReading<ChannelRow> {
+export function readChannel(raw: unknown, rules: EndpointRules): RowReading<ChannelRow> {
   const reading = readRow(ChannelRow, raw);
   if ('problem' in reading) return validateSwitch(raw, reading);
   const { can, warnings } = readCapabilities(raw);
@@ -45,7 +45,7 @@ function validateSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
   return state.data ? { problem } : { problem, off: true };
 }
 
-export const channelReader = (rules: { local: boolean }): TableReader<ChannelRow> => ({
+export const channelReader = (rules: EndpointRules): TableReader<ChannelRow> => ({
   table: 'channels',
   read: (raw) => readChannel(raw, rules),
   /** Rows of a snapshot have no marks, so the mark of the bad row stays. */

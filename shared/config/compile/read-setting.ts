@@ -28,12 +28,16 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
   page: (page) => ({ page }),
   cors_origins: (corsOrigins) => ({ corsOrigins }),
   time_zone: (timeZone) => ({ timeZone }),
+  content_urls: (contentUrls) => ({ contentUrls }),
   limits: (limits) => ({
     limits: {
       defaultOutputTokens: limits.default_output_tokens,
       requestSeconds: limits.request_seconds,
       stateDays: limits.state_days,
       countFree: limits.count_free,
+      accountConcurrency: limits.account_concurrency,
+      accountRpm: limits.account_rpm,
+      accountTpm: limits.account_tpm,
     },
   }),
   search: readSearch,

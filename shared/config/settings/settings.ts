@@ -11,12 +11,21 @@ export interface Settings {
   corsOrigins: string[];
   /** The calendar of budgets. Absent in snapshots of the version before this one: UTC. */
   timeZone?: string | undefined;
+  /**
+   * How URLs of images and files that upstreams fetch may begin, in lower case. Absent in snapshots of the version before
+   * this one: as in `defaultSettings`.
+   */
+  contentUrls?: string[] | undefined;
   limits: {
     defaultOutputTokens: number;
     requestSeconds: number;
     stateDays: number;
     /** Free calls are counted in the account, too. Absent in snapshots of the version before this one: true. */
     countFree?: boolean | undefined;
+    /** What an account may have at once and in a minute if its row sets no limit of its own. Absent: see docs/tables.md. */
+    accountConcurrency?: number | undefined;
+    accountRpm?: number | undefined;
+    accountTpm?: number | undefined;
   };
   /** Absent: models named `web-...` answer without a search. */
   search?: SearchSettings;
@@ -74,6 +83,7 @@ export const defaultSettings: Settings = {
   page: true,
   corsOrigins: [],
   limits: { defaultOutputTokens: 16_384, requestSeconds: 600, stateDays: 30, countFree: true },
+  contentUrls: ['https:', 'data:image/'],
 };
 
 /** Used without the setting `alerts`. */

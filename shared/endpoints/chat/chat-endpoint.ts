@@ -1,4 +1,4 @@
-import { parseRequest } from '../parse-request.ts';
+import { checkLogprobs, parseRequest } from '../parse-request.ts';
 import { ChatRequest, splitKnown } from '../../wire/chat-request.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { chatRoute } from './route.ts';
@@ -10,6 +10,7 @@ export const chatEndpoint: Endpoint = {
   ...chatRoute,
   read(body, headers) {
     const { request, unknown } = splitKnown(parseRequest(ChatRequest, body));
+    checkLogprobs(request, [request.max_tokens, request.max_completion_tokens]);
     const form: ChatAnswerForm = {
       usage: usagePlace(request, headers['x-stainless-lang']),
       legacy: asksForFunctionCall(request),

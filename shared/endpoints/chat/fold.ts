@@ -9,20 +9,22 @@ import type {
   ToolCallDelta,
   UrlCitation,
 } from '../../wire/chat-response.ts';
+import { deltaText, GrowingText, type Kept } from '../../wire/chunk-content.ts';
+import { keptForAnswer } from '../renderer.ts';
 import { ReasoningDetails } from './reasoning-details.ts';
 
 interface CallParts {
   id: string;
   type: 'function' | 'custom';
   name: string;
-  text: string[];
+  text: GrowingText;
   extra: unknown;
 }
 
 interface ChoiceParts {
-  content: string[];
-  reasoning: string[];
-  refusal: string[];
+  content: GrowingText;
+  reasoning: GrowingText;
+  refusal: GrowingText;
   details: ReasoningDetails;
   toolCalls: Map<number, CallParts>;
   annotations: UrlCitation[];
@@ -34,9 +36,14 @@ interface ChoiceParts {
 /** Folds the canonical stream into the one object of a non-streaming answer. */
 export class ChunksToCompletion {
   readonly #choices = new Map<number, ChoiceParts>();
+  readonly #kept: Kept;
   #first: ChatChunk | undefined;
   #usage: ChatUsage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
   #quota: number | undefined;
+
+  constructor(kept = keptForAnswer()) {
+    this.#kept = kept;
+  }
 
   push(chunk: ChatChunk): void {
     this.#first ??= chunk;
@@ -44,7 +51,8 @@ export class ChunksToCompletion {
     if (typeof chunk.quota === 'number') this.#quota = chunk.quota;
     for (const choice of chunk.choices) {
       const parts = this.#parts(choice.index);
-      addDelta(parts, choice.delta);
+      addDelta(parts, choice.delta, this.#kept);
+      this.#kept.value(choice.logprobs);
       addLogprobs(parts, choice.logprobs);
       if (choice.finish_reason) parts.finish = choice.finish_reason;
     }
@@ -75,10 +83,10 @@ export class ChunksToCompletion {
     const known = this.#choices.get(index);
     if (known) return known;
     const parts: ChoiceParts = {
-      content: [],
-      reasoning: [],
-      refusal: [],
-      details: new ReasoningDetails(),
+      content: new GrowingText(),
+      reasoning: new GrowingText(),
+      refusal: new GrowingText(),
+      details: new ReasoningDetails(this.#kept),
       toolCalls: new Map(),
       annotations: [],
       images: [],
@@ -90,28 +98,37 @@ export class ChunksToCompletion {
   }
 }
 
-function addDelta(parts: ChoiceParts, delta: ChatDelta): void {
-  if (delta.content) parts.content.push(delta.content);
-  if (delta.reasoning_content) parts.reasoning.push(delta.reasoning_content);
-  if (delta.refusal) parts.refusal.push(delta.refusal);
+function addDelta(parts: ChoiceParts, delta: ChatDelta, kept: Kept): void {
+  kept.text(deltaText(delta));
+  if (delta.content) parts.content.add(delta.content);
+  if (delta.reasoning_content) parts.reasoning.add(delta.reasoning_content);
+  if (delta.refusal) parts.refusal.add(delta.refusal);
   parts.details.push(delta.reasoning_details ?? []);
-  append(parts.annotations, delta.annotations ?? []);
-  append(parts.images, delta.images ?? []);
-  for (const piece of delta.tool_calls ?? []) addPiece(parts.toolCalls, piece);
+  append(parts.annotations, delta.annotations ?? [], kept);
+  append(parts.images, delta.images ?? [], kept);
+  for (const piece of delta.tool_calls ?? []) addPiece(parts.toolCalls, piece, kept);
 }
 
-function addPiece(calls: Map<number, CallParts>, piece: ToolCallDelta): void {
+/** What a call takes beside its text. */
+const callBytes = 512;
+
+function addPiece(calls: Map<number, CallParts>, piece: ToolCallDelta, kept: Kept): void {
   const text = piece.function?.arguments ?? piece.custom?.input ?? '';
   const known = calls.get(piece.index);
-  known?.text.push(text);
+  if (!known) kept.bytes(callBytes);
+  if (piece.extra_content !== undefined) kept.value(piece.extra_content);
+  known?.text.add(text);
   const call: CallParts = known ?? {
     id: piece.id ?? '',
     type: piece.type ?? 'function',
     name: piece.function?.name ?? piece.custom?.name ?? '',
-    text: [text],
+    text: new GrowingText(),
     extra: undefined,
   };
-  if (!known) calls.set(piece.index, call);
+  if (!known) {
+    call.text.add(text);
+    calls.set(piece.index, call);
+  }
   call.extra = piece.extra_content ?? call.extra;
 }
 
@@ -124,20 +141,24 @@ function addLogprobs(parts: ChoiceParts, value: unknown): void {
 }
 
 /** One by one, since a list of an upstream may be longer than a call may have arguments. */
-function append<T>(list: T[], more: readonly T[]): void {
-  for (const each of more) list.push(each);
+function append<T>(list: T[], more: readonly T[], kept?: Kept): void {
+  for (const each of more) {
+    kept?.value(each);
+    list.push(each);
+  }
 }
 
 /** As OpenAI does, `content` is null only when the answer consists of tool calls or a refusal. */
 function messageOf(parts: ChoiceParts): AssistantMessage {
-  const content = parts.content.join('');
-  const refusal = parts.refusal.join('');
+  const content = parts.content.text;
+  const refusal = parts.refusal.text;
+  const reasoning = parts.reasoning.text;
   const toolCalls = [...parts.toolCalls].map(([index, call]) => toolCall(index, call));
   const { details, annotations, images } = parts;
   return {
     role: 'assistant',
     content: content === '' && (toolCalls.length > 0 || refusal !== '') ? null : content,
-    ...(parts.reasoning.length > 0 ? { reasoning_content: parts.reasoning.join('') } : {}),
+    ...(reasoning !== '' && { reasoning_content: reasoning }),
     ...(details.list.length > 0 && { reasoning_details: details.list }),
     refusal: refusal === '' ? null : refusal,
     tool_calls: toolCalls.length > 0 ? toolCalls : null,
@@ -147,7 +168,7 @@ function messageOf(parts: ChoiceParts): AssistantMessage {
 }
 
 function toolCall(index: number, { id, type, name, text, extra }: CallParts): ToolCall {
-  const whole = text.join('');
+  const whole = text.text;
   const called =
     type === 'custom' ? { custom: { name, input: whole } } : { function: { name, arguments: whole } };
   return { index, id, type, ...called, ...(extra !== undefined && { extra_content: extra }) };

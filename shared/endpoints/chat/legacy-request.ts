@@ -45,20 +45,23 @@ const isLegacy = ({ role, function_call: call }: ChatMessage): boolean =>
  * without a call stays as it is, because the client contract allows it.
  */
 function convertMessages(messages: readonly ChatMessage[]): ChatMessage[] {
-  const open: { id: string; name: string }[] = [];
+  /** The ids of the calls without a result, by name. */
+  const open = new Map<string, string[]>();
   return messages.map((message, i) => {
     if (message.role === 'function') return toolMessage(message, open);
     const { function_call: call, ...rest } = message;
     if (!call || (message.tool_calls?.length ?? 0) > 0) return message;
     const id = `call_function_${i}`;
-    open.push({ id, name: call.name });
+    open
+      .set(call.name, open.get(call.name) ?? [])
+      .get(call.name)
+      ?.push(id);
     const called = { name: call.name, arguments: call.arguments ?? '{}' };
     return { ...rest, tool_calls: [{ id, type: 'function', function: called }] };
   });
 }
 
-function toolMessage(message: ChatMessage, open: { id: string; name: string }[]): ChatMessage {
-  const at = open.findLastIndex(({ name }) => name === message.name);
-  const [call] = at < 0 ? [] : open.splice(at, 1);
-  return call ? { role: 'tool', tool_call_id: call.id, content: message.content } : message;
+function toolMessage(message: ChatMessage, open: ReadonlyMap<string, string[]>): ChatMessage {
+  const id = open.get(message.name ?? '')?.pop();
+  return id === undefined ? message : { role: 'tool', tool_call_id: id, content: message.content };
 }

@@ -1,3 +1,4 @@
+import type { Kept } from '../../wire/chunk-content.ts';
 import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
 
 /** The fields whose pieces are joined. */
@@ -9,12 +10,20 @@ const texts = new Set(['text', 'summary']);
  */
 export class ReasoningDetails {
   readonly list: unknown[] = [];
+  readonly #kept: Kept;
+
+  constructor(kept: Kept) {
+    this.#kept = kept;
+  }
 
   push(pieces: readonly unknown[]): void {
     for (const piece of pieces) {
       const last = this.list.at(-1);
-      if (isRecord(piece) && isRecord(last) && samePlace(last, piece)) join(last, piece);
-      else this.list.push(isRecord(piece) ? { ...piece } : piece);
+      if (isRecord(piece) && isRecord(last) && samePlace(last, piece)) join(last, piece, this.#kept);
+      else {
+        this.#kept.value(piece);
+        this.list.push(isRecord(piece) ? { ...piece } : piece);
+      }
     }
   }
 }
@@ -25,11 +34,16 @@ const samePlace = (a: JsonRecord, b: JsonRecord): boolean =>
   a['type'] === b['type'] &&
   b['data'] === undefined;
 
-function join(last: JsonRecord, piece: JsonRecord): void {
+function join(last: JsonRecord, piece: JsonRecord, kept: Kept): void {
   for (const [field, value] of Object.entries(piece)) {
     const before = last[field];
     const grows = texts.has(field) && typeof before === 'string' && typeof value === 'string';
-    if (grows) last[field] = before + value;
-    else if (value !== null && value !== '') last[field] = value;
+    if (grows) {
+      kept.text(value);
+      last[field] = before + value;
+    } else if (value !== null && value !== '') {
+      if (value !== before) kept.value(value);
+      last[field] = value;
+    }
   }
 }

@@ -1,6 +1,6 @@
 import type { ChatMessage, ChatRequest } from '../../wire/chat-request.ts';
 import type { ResponsesRequest } from './responses-request.ts';
-import type { SealedState } from '../endpoint.ts';
+import type { ContentAt, SealedState } from '../endpoint.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { chatFields } from './read-fields.ts';
 import { responsesInputToChat } from './read-input.ts';
@@ -72,3 +72,12 @@ function refuseStored(request: ResponsesRequest): void {
     if (request[param])
       throw new InvalidRequest('unsupported_parameter', param, `'${param}' is not supported: ${reason}.`);
 }
+
+/** What the items of a request hold, with its path: messages have contents, results of tools outputs. */
+export const contentsOf = ({ input }: ResponsesRequest): ContentAt[] =>
+  typeof input === 'string'
+    ? []
+    : input.flatMap((item, i) => [
+        { param: `input[${i}].content`, content: item['content'] },
+        { param: `input[${i}].output`, content: item['output'] },
+      ]);

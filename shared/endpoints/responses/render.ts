@@ -13,10 +13,9 @@ const tooLarge = { status: 400, code: 'context_length_exceeded' };
 export function responsesStreamRenderer(events: ChatToResponses): Renderer {
   let number = 0;
   let idles = 0;
-  const frames = (list: ResponsesEvent[]): string[] =>
-    list.map(({ type, ...rest }) =>
-      eventFrame(type, JSON.stringify({ type, sequence_number: number++, ...rest })),
-    );
+  const frame = ({ type, ...rest }: ResponsesEvent): string =>
+    eventFrame(type, JSON.stringify({ type, sequence_number: number++, ...rest }));
+  const frames = (list: ResponsesEvent[]): string[] => list.map(frame);
   return {
     ...streamedAnswer,
     tooLarge,
@@ -25,7 +24,10 @@ export function responsesStreamRenderer(events: ChatToResponses): Renderer {
       if (written.length > 0) idles = 0;
       return written;
     },
-    end: () => frames(events.end()),
+    /** The last events repeat the whole answer up to four times, so each is written before the next is made. */
+    *end() {
+      for (const event of events.end()) yield frame(event);
+    },
     idle() {
       const opening = frames(events.start());
       if (opening.length > 0) return opening.join('');

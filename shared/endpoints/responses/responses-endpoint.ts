@@ -1,8 +1,8 @@
 import { ChatToResponses } from './answer/answer-events.ts';
 import { echoOf } from './echo.ts';
-import { parseRequest } from '../parse-request.ts';
+import { checkLogprobs, parseRequest } from '../parse-request.ts';
 import { startedResponse } from './answer/objects.ts';
-import { responsesToChat } from './read.ts';
+import { contentsOf, responsesToChat } from './read.ts';
 import { keepsState, servedFields, summaryKind, unknownFields, wantsLogprobs } from './read-fields.ts';
 import { ResponsesRequest } from './responses-request.ts';
 import type { Endpoint } from '../endpoint.ts';
@@ -16,6 +16,7 @@ export const responsesEndpoint: Endpoint = {
     const request = parseRequest(ResponsesRequest, body);
     const { chat, outputTokensMax, declared, droppedTools, sealed, foreignLeftOut } =
       responsesToChat(request);
+    checkLogprobs(chat, [outputTokensMax]);
     return {
       call: {
         form: responsesRoute.name,
@@ -23,6 +24,7 @@ export const responsesEndpoint: Endpoint = {
         unknown: unknownFields(request),
         served: servedFields(request),
       },
+      contents: () => contentsOf(request),
       outputTokensMax,
       droppedTools,
       sealed,

@@ -1,7 +1,6 @@
 import { fingerprint } from '../../wire/fingerprint.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-
-const nameLengthMax = 64;
+import { calledNameMax } from '../../wire/name-patterns.ts';
 
 /**
  * The name of a tool for an upstream: `namespace__name`, or `name` if there is no namespace, reduced to the
@@ -10,20 +9,20 @@ const nameLengthMax = 64;
 export function flatToolName(name: string, namespace: unknown): string {
   const whole = typeof namespace === 'string' && namespace !== '' ? `${namespace}__${name}` : name;
   const plain = whole.replaceAll(/[^A-Za-z0-9_-]/g, '_');
-  if (plain === whole && whole.length <= nameLengthMax) return whole;
+  if (plain === whole && whole.length <= calledNameMax) return whole;
   const mark = `_${fingerprint(whole)}`;
-  return plain.slice(0, nameLengthMax - mark.length) + mark;
+  return plain.slice(0, calledNameMax - mark.length) + mark;
 }
 
 /** Refuses a longer name than OpenAI accepts. `param`: the path of the object with the name. */
 export function checkNameLength(source: { name?: unknown; namespace?: unknown }, param: string): void {
   for (const field of ['name', 'namespace'] as const) {
     const value = source[field];
-    if (typeof value !== 'string' || value.length <= nameLengthMax) continue;
+    if (typeof value !== 'string' || value.length <= calledNameMax) continue;
     throw new InvalidRequest(
       'string_above_max_length',
       `${param}.${field}`,
-      `'${param}.${field}' has ${value.length} characters; at most ${nameLengthMax} are accepted.`,
+      `'${param}.${field}' has ${value.length} characters; at most ${calledNameMax} are accepted.`,
     );
   }
 }

@@ -2,7 +2,7 @@
  * The bounded queue between an answer and its client's connection. Must never end as if an answer were whole that is
  * not: it ends after `end()` alone, else it throws AnswerCut.
  */
-import { AnswerCut } from '../http/http.ts';
+import { AnswerCut } from '../http/answer-cut.ts';
 
 /**
  * The most that one read returns, in UTF-16 code units. The host reads again once the connection took it, so a client

@@ -37,6 +37,8 @@ export interface ConfigPublisherPorts {
   marks: RowMarks;
   /** true on the local stack: loopback endpoints and `env:` secrets are allowed. */
   local: boolean;
+  /** The relay's public host. Undefined: it is not known before a request comes in. */
+  ownHost?: string | undefined;
 }
 
 const attemptsMax = 10;
@@ -75,7 +77,8 @@ async function publishNew(ports: ConfigPublisherPorts): Promise<Published> {
     const before = newest && (await readNewest(ports, newest));
     const raw = await ports.tables.rows();
     const publishedAt = Math.floor(clock.now() / 1000);
-    const options = { local: ports.local, publishedAt, ...(before?.rows && { earlier: before.rows }) };
+    const { local, ownHost } = ports;
+    const options = { local, ownHost, publishedAt, ...(before?.rows && { earlier: before.rows }) };
     const compiled = compileSnapshot(raw, options);
     const digest = snapshots.digest(canonicalContent(compiled.snapshot, compiled.rows));
     if (newest && before?.intact && newest.digest === digest) {

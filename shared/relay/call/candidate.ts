@@ -13,6 +13,4 @@ export interface Candidate {
   readonly share: number;
   /** Of the id, 53 bits. */
   readonly hash: number;
-  /** Of id and model: what ranks it for conversations. */
-  readonly rankHash: number;
 }

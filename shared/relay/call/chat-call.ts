@@ -25,6 +25,8 @@ export interface ChatCall extends CanonicalCall {
   readonly startedMs: number;
   /** The account that pays. Undefined: it has no valid row and therefore no plan. */
   readonly account: AccountRow | undefined;
+  /** How many calls at once the deployment reserved for each endpoint. Undefined: no number was given. */
+  readonly concurrencyGiven?: number | undefined;
   /** The number of parts of the account's balance, as far as known. Undefined: one. */
   readonly parts?: number | undefined;
   /** The limit on output tokens that the client sent in a dialect other than the upstream's. */
@@ -42,6 +44,8 @@ export interface ChatCall extends CanonicalCall {
   readonly states: ReadonlyMap<ChatMessage, TurnState>;
   /** State came back or was kept that does not fit this call; it was left out. */
   readonly stateDropped: boolean;
+  /** Which way the call came in, so that no channel sends it back here. Absent: the host does not say. */
+  readonly entry?: { readonly host: string; readonly hops: string } | undefined;
   /** When the request must end, in epoch milliseconds. */
   readonly deadlineMs: number;
   /** Aborts at the deadline. */

@@ -32,4 +32,6 @@ export interface ChatPorts {
   random: Random;
   searchProvider: (settings: SearchSettings) => SearchProvider;
   log: Log;
+  /** See ChatCall. */
+  concurrencyGiven?: number | undefined;
 }

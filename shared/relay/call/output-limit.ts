@@ -2,6 +2,7 @@
 import { ruleLimits, type RuleLimits } from '../../billing/price-rule.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
+import { logprobTokensMax } from '../../wire/chat-request.ts';
 import { limitNames } from '../../upstreams/quirks.ts';
 import { dialectOf } from '../../upstreams/types/channel-request.ts';
 import type { ChatCall } from './chat-call.ts';
@@ -39,12 +40,15 @@ function reasons({ request }: Pick<LimitedCall, 'request'>): boolean {
   return typeof effort === 'string' && !lowEfforts.has(effort);
 }
 
-/** The limit of a call whose client sent none. Reasoning takes its tokens from it, so it is doubled then. */
+/**
+ * The limit of a call whose client sent none. Reasoning takes its tokens from it, so it is doubled then. Never more than
+ * the tokens whose log probabilities the relay can hold.
+ */
 export function defaultOutputTokens(
   call: Pick<LimitedCall, 'request' | 'snapshot' | 'model' | 'startedMs'>,
 ): number {
   const usual = ruleLimitsOf(call).defaultOutputTokens ?? call.snapshot.settings.limits.defaultOutputTokens;
-  return reasons(call) ? 2 * usual : usual;
+  return Math.min(reasons(call) ? 2 * usual : usual, logprobTokensMax(call.request) ?? Infinity);
 }
 
 /** What is reserved for, and sent to an upstream that the balance pays. */

@@ -30,9 +30,15 @@ interface ServedModel extends Serving {
   readonly charges: readonly ChargeRow[];
 }
 
+/** What of a snapshot was asked for. */
+interface Index {
+  readonly models: Map<string, ServedModel>;
+  readonly places: Map<ChannelRow, readonly Place[]>;
+}
+
 /** One for each function: what it has built is forgotten with its snapshot. */
 export class ServingChannels {
-  readonly #bySnapshot = new WeakMap<Snapshot, Map<string, ServedModel>>();
+  readonly #bySnapshot = new WeakMap<Snapshot, Index>();
 
   /** Throws a Refusal when there are none. */
   of(snapshot: Snapshot, model: string, nowMs: number): Serving {
@@ -49,23 +55,27 @@ export class ServingChannels {
   }
 
   #served(snapshot: Snapshot, model: string): ServedModel | undefined {
-    let models = this.#bySnapshot.get(snapshot);
-    if (!models) this.#bySnapshot.set(snapshot, (models = new Map()));
-    const known = models.get(model);
+    let index = this.#bySnapshot.get(snapshot);
+    if (!index) this.#bySnapshot.set(snapshot, (index = { models: new Map(), places: new Map() }));
+    const known = index.models.get(model);
     if (known) return known;
     // Names that nobody serves cost little and leave nothing behind, however many a caller invents.
-    const built = snapshot.models.includes(model) ? servedModel(snapshot, model) : undefined;
-    if (built) models.set(model, built);
+    const built = snapshot.models.includes(model) ? servedModel(snapshot, model, index.places) : undefined;
+    if (built) index.models.set(model, built);
     return built;
   }
 }
 
-function servedModel(snapshot: Snapshot, model: string): ServedModel | undefined {
+function servedModel(snapshot: Snapshot, model: string, places: Index['places']): ServedModel | undefined {
   const serves = ({ models }: { models: readonly string[] }): boolean => models.includes(model);
   const [first, ...rest] = snapshot.channels.filter(serves);
   if (!first) return undefined;
   const channels: Serving['channels'] = [first, ...rest];
-  const candidates = channels.flatMap((channel) => candidatesOf(channel, model));
+  const candidates = channels.flatMap((channel) => {
+    const known = places.get(channel) ?? placesOf(channel);
+    places.set(channel, known);
+    return candidatesAt(known, model);
+  });
   return Object.freeze({
     channels: Object.freeze(channels),
     candidates: Object.freeze(candidates),
@@ -80,14 +90,53 @@ function servedModel(snapshot: Snapshot, model: string): ServedModel | undefined
 export const lacks = ({ can }: ChannelRow, model: string, capability: NeededCapability): boolean =>
   can?.[capability] === false && holdsFor(can, model);
 
-/** A channel without a secret is one candidate. */
-export function candidatesOf(channel: ChannelRow, model: string): Candidate[] {
+/** A channel with one of its secrets: what its candidates of all models share. */
+type Place = Omit<Candidate, 'model'>;
+
+/** A channel without a secret is one place. */
+function placesOf(channel: ChannelRow): readonly Place[] {
   const { secret: own } = channel;
   const secrets = typeof own === 'string' ? [own] : (own ?? [undefined]);
   const share = channel.weight / secrets.length;
   return secrets.map((secret) => {
     const id = secret === undefined ? channel.id : `${channel.id}|${secret}`;
-    const hash = hash53(id);
-    return Object.freeze({ id, channel, secret, model, share, hash, rankHash: hash53(model, hash) });
+    return Object.freeze({ id, channel, secret, share, hash: hash53(id) });
   });
+}
+
+const candidatesAt = (places: readonly Place[], model: string): Candidate[] =>
+  places.map((place) => Object.freeze(new ServedCandidate(place, model)));
+
+export const candidatesOf = (channel: ChannelRow, model: string): Candidate[] =>
+  candidatesAt(placesOf(channel), model);
+
+/** Small, since there is one for each channel, secret and model. */
+class ServedCandidate implements Candidate {
+  readonly model: string;
+  readonly #place: Place;
+
+  constructor(place: Place, model: string) {
+    this.#place = place;
+    this.model = model;
+  }
+
+  get id(): string {
+    return this.#place.id;
+  }
+
+  get channel(): ChannelRow {
+    return this.#place.channel;
+  }
+
+  get secret(): string | undefined {
+    return this.#place.secret;
+  }
+
+  get share(): number {
+    return this.#place.share;
+  }
+
+  get hash(): number {
+    return this.#place.hash;
+  }
 }

@@ -21,6 +21,7 @@ import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { defaultOutputTokens } from '../call/output-limit.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
+import { hopHeader } from '../../wire/hop-headers.ts';
 import { SecretUnusable } from '../ports/stores/secret-store.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { AttemptReport } from '../call/dispatch-report.ts';
@@ -132,8 +133,13 @@ export class Attempt {
 
   /** Sends the call. Throws unless the reply is a 2xx. */
   async #send(dialect: Dialect, { request }: BuiltRequest, watchdog: Watchdog): Promise<UpstreamReply> {
-    const reply = await this.#ports.transport.send(request, watchdog.signal);
+    const { entry } = this.#call;
+    // Refused here where the address shows the loop, else by the hop header, one invocation later.
+    if (entry && new URL(request.url).host === entry.host) throw new UpstreamFailure('loop');
+    const headers = entry ? { ...request.headers, [hopHeader]: entry.hops } : request.headers;
+    const reply = await this.#ports.transport.send({ ...request, headers }, watchdog.signal);
     this.#upstreamStatus = reply.status;
+    watchdog.read();
     if (reply.status >= 200 && reply.status <= 299) return reply;
     const { errorOfReply } = await import('./refused-attempt.ts');
     throw await errorOfReply(reply, { ...this.#refused(), dialect, clock: this.#ports.clock });

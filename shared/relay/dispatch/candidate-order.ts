@@ -5,8 +5,8 @@
 import type { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 import type { Candidate } from '../call/candidate.ts';
 import { ranked, type Score } from './conversation-rank.ts';
-import type { StandingOf } from './health-recorder.ts';
-import type { Standing } from './health-states.ts';
+import type { StandingOf } from '../health/health-recorder.ts';
+import type { Standing } from '../health/standing.ts';
 
 /** Of a call's attempts, a channel has at most this many while another channel is left. */
 const attemptsOfChannel = 2;

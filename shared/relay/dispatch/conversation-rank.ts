@@ -7,7 +7,7 @@
 import type { ChatCall } from '../call/chat-call.ts';
 import type { Candidate } from '../call/candidate.ts';
 import type { ChatContentPart, ChatMessage, ChatRequest } from '../../wire/chat-request.ts';
-import { hash53, mixed53 } from '../../wire/fingerprint.ts';
+import { hash53, mixed32 } from '../../wire/fingerprint.ts';
 
 /** The higher, the earlier within a priority. Below zero only for candidates without a share. */
 export type Score = (candidate: Candidate) => number;
@@ -15,7 +15,11 @@ export type Score = (candidate: Candidate) => number;
 /** The score by which a call's conversation ranks candidates. `call`: as the client wrote it, without search results. */
 export function scoreOf(call: Pick<ChatCall, 'key' | 'request'>): Score {
   const conversation = conversationHash(call);
-  return ({ share, rankHash }) => shareOfDraw(share, drawOf(conversation, rankHash));
+  let known = { model: '', hash: 0 };
+  return ({ model, share, hash }) => {
+    if (model !== known.model) known = { model, hash: hash53(model, conversation) };
+    return shareOfDraw(share, drawOf(known.hash, hash));
+  };
 }
 
 /**
@@ -25,17 +29,15 @@ export function scoreOf(call: Pick<ChatCall, 'key' | 'request'>): Score {
 export const shareOfDraw = (share: number, draw: number): number =>
   share > 0 ? -share / Math.log(draw) : draw - 1;
 
-function drawOf(conversation: number, candidate: number): number {
-  const mixed = mixed53(conversation ^ candidate, highOf(conversation) ^ highOf(candidate));
-  return (mixed + 1) / (2 ** 53 + 2);
-}
-
-const highOf = (hash: number): number => hash / 2 ** 32;
+/** From (0, 1). 32 bits: of 500 candidates two have one draw in one of 35,000 conversations, and then the first is first. */
+const drawOf = (conversation: number, candidate: number): number =>
+  ((mixed32(conversation ^ candidate, (conversation / 2 ** 32) ^ (candidate / 2 ** 32)) >>> 0) + 0.5) /
+  2 ** 32;
 
 /**
  * What stays the same over all turns of a conversation: the client's own name for it, else how it began. Later turns
- * only append, so a system message after the first turn of the user is not part of it. The model is part of a
- * candidate's hash, so the models of an alias each have an order of their own.
+ * only append, so a system message after the first turn of the user is not part of it. It has no model, so that the
+ * models of an alias each have an order of their own.
  */
 export function conversationHash({ key, request }: Pick<ChatCall, 'key' | 'request'>): number {
   const name = request.prompt_cache_key;
@@ -84,8 +86,10 @@ export function* ranked(
 ): Generator<Candidate, void, undefined> {
   for (let start = 0; start < candidates.length;) {
     const end = tierEnd(candidates, start);
-    const tier = candidates.slice(start, end);
-    yield* tier.length === 1 ? tier : highestFirst(tier, score);
+    for (const i of highestFirst(candidates, { start, end }, score)) {
+      const next = candidates[i];
+      if (next) yield next;
+    }
     start = end;
   }
 }
@@ -100,21 +104,23 @@ function tierEnd(candidates: readonly Candidate[], start: number): number {
   return candidates.length;
 }
 
-/** A binary heap: building it takes one pass, and each candidate that is read a few steps. */
-function* highestFirst(tier: readonly Candidate[], score: Score): Generator<Candidate, void, undefined> {
-  const { length } = tier;
+/** The places of a range of candidates. A binary heap: building it takes one pass, and each one that is read a few steps. */
+function* highestFirst(
+  candidates: readonly Candidate[],
+  { start, end }: { start: number; end: number },
+  score: Score,
+): Generator<number, void, undefined> {
+  const length = end - start;
   const scores = new Float64Array(length);
   const heap = new Uint32Array(length);
-  let i = 0;
-  for (const candidate of tier) {
-    scores[i] = score(candidate);
+  for (let i = 0; i < length; i += 1) {
+    const candidate = candidates[start + i];
+    if (candidate) scores[i] = score(candidate);
     heap[i] = i;
-    i += 1;
   }
   for (let place = (length >> 1) - 1; place >= 0; place -= 1) sink(heap, scores, { place, length });
   for (let left = length; left > 0; left -= 1) {
-    const highest = tier[heap[0] ?? 0];
-    if (highest) yield highest;
+    yield start + (heap[0] ?? 0);
     heap[0] = heap[left - 1] ?? 0;
     sink(heap, scores, { place: 0, length: left - 1 });
   }

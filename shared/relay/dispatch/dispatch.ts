@@ -10,7 +10,7 @@ import { Attempt } from './attempt.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { DispatchedCall, DispatchReport, SearchOutcome } from '../call/dispatch-report.ts';
-import type { HealthRecorder } from './health-recorder.ts';
+import type { HealthRecorder } from '../health/health-recorder.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
 import type { Candidate } from '../call/candidate.ts';
 import { CandidateOrder, type Rank } from './candidate-order.ts';

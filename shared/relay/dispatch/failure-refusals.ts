@@ -1,7 +1,8 @@
 /** Converts upstream failures to the refusal that a client gets when no candidate answered. It says the true cause. */
 import type { CallerFault, UpstreamFailure, UpstreamFailureKind } from '../../upstreams/upstream-failure.ts';
+import { loopHeader } from '../../wire/hop-headers.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
-import type { Standing } from './health-states.ts';
+import type { Standing } from '../health/standing.ts';
 
 const defaultRetrySeconds = 5;
 const timeUps = new Set<UpstreamFailureKind>(['first_content_timeout', 'timeout', 'deadline']);
@@ -9,7 +10,7 @@ const timeUps = new Set<UpstreamFailureKind>(['first_content_timeout', 'timeout'
 /**
  * Kinds of failure for which the upstream cannot have charged: it was not reached, or refused the request.
  */
-const chargedNothing = new Set<UpstreamFailureKind>(['connect', 'secret', 'secret_store', 'status']);
+const chargedNothing = new Set<UpstreamFailureKind>(['connect', 'secret', 'secret_store', 'status', 'loop']);
 
 const isLimit = ({ kind, status }: UpstreamFailure): boolean => kind === 'status' && status === 429;
 
@@ -25,7 +26,7 @@ export function refusalOfDispatch(
 ): Refusal {
   const blockedSeconds = blocked && (blocked.untilMs - nowMs) / 1000;
   if (failures.length > 0) return refusalOfFailures(failures, { blockedSeconds });
-  return rateRefusal(blockedSeconds ?? defaultRetrySeconds, 'upstream_retry_after');
+  return rateRefusal(blockedSeconds ?? defaultRetrySeconds, 'all_channels_cooling');
 }
 
 /**
@@ -61,6 +62,12 @@ export function refusalOfFailures(
       reason: causes,
       headers,
     });
+  if (failure?.kind === 'loop')
+    return refuse(
+      'relay_loop',
+      'A channel of this model leads back to the relay. Nothing was charged. Only the operator can correct it.',
+      { reason: causes, headers: { ...headers, [loopHeader]: '1', 'x-should-retry': 'false' } },
+    );
   const words = 'The upstream of this model failed to answer. Try again, or another model.';
   return refuse('upstream_unavailable', words, { reason: causes, headers });
 }

@@ -17,15 +17,20 @@ const graceMs = 2_000;
 export function timeLimits(channel: ChannelRow, call: ChatCall, bodyLength: number): WatchdogLimits {
   const { idle_seconds: idle, total_seconds: total } = channel;
   const ownSeconds = ownFirstContentSeconds(channel);
-  const effort = call.request.reasoning_effort ?? '';
-  const thinkingMs = firstContentMs * (longEfforts.has(effort) ? 2 : 1);
-  const usualMs = thinkingMs + Math.min(bodyLength * perByteMs, readingMaxMs);
   return {
-    firstContentMs: ownSeconds === undefined ? usualMs : ownSeconds * 1000,
+    firstContentMs: ownSeconds === undefined ? usualMs(channel, call, bodyLength) : ownSeconds * 1000,
     idleMs: idle * 1000,
     totalMs: total * 1000,
     graceMs,
   };
+}
+
+/** An answer that is not streamed sends no byte until it is whole, so it has the time of the whole answer. */
+function usualMs({ params, total_seconds: total }: ChannelRow, call: ChatCall, bodyLength: number): number {
+  if (!params.stream) return total * 1000;
+  const effort = call.request.reasoning_effort ?? '';
+  const thinkingMs = firstContentMs * (longEfforts.has(effort) ? 2 : 1);
+  return thinkingMs + Math.min(bodyLength * perByteMs, readingMaxMs);
 }
 
 /** Undefined: the row has none. A snapshot of the version before this one does not say whether a number is the row's. */

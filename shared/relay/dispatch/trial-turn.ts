@@ -4,7 +4,7 @@ import type { ChatCall } from '../call/chat-call.ts';
 import type { Log } from '../ports/telemetry.ts';
 import type { Attempt } from './attempt.ts';
 import type { CandidateOrder, Rank } from './candidate-order.ts';
-import type { HealthRecorder } from './health-recorder.ts';
+import type { HealthRecorder } from '../health/health-recorder.ts';
 
 export interface TrialParts {
   health: HealthRecorder;
@@ -13,10 +13,7 @@ export interface TrialParts {
   call: Pick<ChatCall, 'identity' | 'key' | 'signal'>;
 }
 
-/**
- * Resolves to what ends the turn, which may be called again. Undefined: another candidate is to be taken, and this one may
- * come again. Throws CannotCarry.
- */
+/** Resolves to what ends the turn. Undefined: another candidate is to be taken. Throws CannotCarry. */
 export async function trialTurn(
   parts: TrialParts,
   rank: Rank,

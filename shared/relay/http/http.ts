@@ -1,4 +1,5 @@
 /** Host-neutral HTTP: the request that `http-entry` passes to the relay, and the response. */
+import type { AnswerCut } from './answer-cut.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Ids } from '../ports/ids.ts';
 import type { Log } from '../ports/telemetry.ts';
@@ -15,21 +16,12 @@ export interface RelayRequest {
   baseUrl: string;
   /** Reads the JSON body. Throws a Refusal (400, 413). Called only after the key check. */
   json(): unknown;
+  /** The value of the header that tells upstreams which relays the call passed, this one last. Absent: it is not sent. */
+  hops?: string;
   /** The body as it came, of any size, for signatures over its bytes. */
   rawBody(): string | Uint8Array;
   /** When the host will end the invocation, in epoch milliseconds. */
   hostDeadlineMs: number;
-}
-
-/**
- * What the client got is not the whole answer, and it cannot be told in the protocol: the host must break the connection,
- * never end it.
- */
-export class AnswerCut extends Error {
-  override readonly name = 'AnswerCut';
-  constructor() {
-    super('the connection was broken before the answer was whole');
-  }
 }
 
 export interface RelayResponse {

@@ -11,6 +11,8 @@ const refusals = {
   invalid_api_key: [401, 'authentication_error'],
   model_not_allowed: [403, 'access_denied_error'],
   official_not_allowed: [403, 'access_denied_error'],
+  relay_loop: [508, 'upstream_error'],
+  unsupported_content_encoding: [415, 'invalid_request_error'],
   request_too_large: [413, 'invalid_request_error'],
   invalid_encoding: [400, 'invalid_request_error'],
   empty_body: [400, 'invalid_request_error'],

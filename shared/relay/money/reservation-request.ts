@@ -32,6 +32,7 @@ export type BillableCall = Pick<
   | 'startedMs'
   | 'deadlineMs'
   | 'endpoint'
+  | 'concurrencyGiven'
 >;
 
 const keyLength = 12;
@@ -50,7 +51,27 @@ export interface ReservedCall {
   nowMs: number;
 }
 
-/** Undefined for a free call without limits of key or account, if free calls are not counted. */
+/**
+ * The limits of the account that pays: those of its row, else of the setting `limits`. One account gets half of the
+ * calls at once that the deployment has, so that it never takes all of them from the others.
+ */
+export function accountLimitsOf({
+  account,
+  snapshot,
+  concurrencyGiven,
+}: Pick<BillableCall, 'account' | 'snapshot' | 'concurrencyGiven'>): AccountLimits {
+  const { accountConcurrency, accountRpm, accountTpm } = snapshot.settings.limits;
+  const half = concurrencyGiven === undefined ? undefined : Math.max(1, Math.floor(concurrencyGiven / 2));
+  return {
+    accountConcurrency: account?.concurrency ?? accountConcurrency ?? half,
+    accountRpm: account?.rpm ?? accountRpm,
+    accountTpm: account?.tpm ?? accountTpm,
+  };
+}
+
+type AccountLimits = Pick<ReserveNeed, 'accountConcurrency' | 'accountRpm' | 'accountTpm'>;
+
+/** Undefined for a free call whose key and account have no limits of their own, if free calls are not counted. */
 export function reservationRequestOf(reserved: ReservedCall): ReservationRequest | undefined {
   const { call, price, media, nowMs } = reserved;
   const { key, model, snapshot, account } = call;
@@ -81,9 +102,7 @@ export function reservationRequestOf(reserved: ReservedCall): ReservationRequest
     },
     key: key.hash.slice(0, keyLength),
     maxConcurrency: key.max_concurrency,
-    accountConcurrency: account?.concurrency,
-    accountRpm: account?.rpm,
-    accountTpm: account?.tpm,
+    ...accountLimitsOf(call),
     minute: Math.floor(nowMs / 60_000),
     takesNothing: free || model.official,
   };

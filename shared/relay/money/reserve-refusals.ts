@@ -15,9 +15,10 @@ import { asRefusal, refuse, type Refusal } from '../http/refusal.ts';
 import type { CallBudget, ReserveUnderWay } from './open-reservation.ts';
 
 export interface RefusedReserve {
-  call: Pick<ChatCall, 'snapshot' | 'key' | 'account'>;
+  call: Pick<ChatCall, 'snapshot' | 'key'>;
   /** Undefined: the key has no budget. */
   budget: CallBudget | undefined;
+  /** With the limits of the whole account. */
   need: ReserveNeed;
   reason: ReserveRefusal;
   /** The account's item at the time of the refusal. */
@@ -28,21 +29,21 @@ export interface RefusedReserve {
 }
 
 export function reserveRefusal(refused: RefusedReserve): Refusal {
-  const { call, reason, nowMs } = refused;
+  const { call, need, reason, nowMs } = refused;
   if ('need' in reason && refused.unknownPart !== undefined) return unknownContent(refused.unknownPart);
   if (reason.reason === 'quota') return quotaRefusal(refused, reason);
   if (reason.reason === 'reserved') return reservedRefusal(reason);
   if (reason.reason === 'budget') return budgetRefusal(refused, reason);
   const isOfMinute = reason.reason !== 'concurrency' && reason.reason !== 'open_entries';
   const seconds = isOfMinute ? secondsOfMinuteLeft(nowMs) : 1;
-  const { key, account } = call;
+  const { key } = call;
   const ofRate = reason.reason === 'rate' && key.rpm !== undefined ? rateHeaders(key.rpm, 0, nowMs) : {};
   const why = {
     rate: `This API key is limited to ${key.rpm} requests a minute.`,
     concurrency: `This API key is limited to ${key.max_concurrency} requests at the same time.`,
-    account_rpm: `This account is limited to ${account?.rpm} requests a minute.`,
-    account_tpm: `This account is limited to ${account?.tpm} tokens a minute.`,
-    open_entries: `This account is limited to ${account?.concurrency} requests at the same time.`,
+    account_rpm: `This account is limited to ${need.accountRpm} requests a minute.`,
+    account_tpm: `This account is limited to ${need.accountTpm} tokens a minute.`,
+    open_entries: `This account is limited to ${need.accountConcurrency} requests at the same time.`,
   }[reason.reason];
   return refuse('rate_limit_exceeded', `${why} Please try again in ${seconds}s.`, {
     headers: { 'retry-after': String(seconds), ...ofRate },

@@ -13,10 +13,15 @@ describe('the end of the arguments of a call', () => {
       fc.property(object, fc.constantFrom(undefined, 1, 2), fc.array(fc.nat(40)), (value, indent, cuts) => {
         const text = JSON.stringify(value, null, indent);
         const end = new JsonEnd();
-        for (const cut of cuts.toSorted((a, b) => a - b))
-          if (cut < text.length) expect(end.reached(text.slice(0, cut))).toBe(false);
-        expect(end.reached(text.slice(0, -1))).toBe(false);
-        expect(end.reached(text)).toBe(true);
+        const last = text.length - 1;
+        let read = 0;
+        for (const cut of [...cuts.filter((at) => at < last).toSorted((a, b) => a - b), last]) {
+          end.push(text.slice(read, cut));
+          read = cut;
+          expect(end.reached).toBe(false);
+        }
+        end.push(text.slice(last));
+        expect(end.reached).toBe(true);
       }),
       { numRuns: 500 },
     );

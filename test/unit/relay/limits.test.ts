@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { AccountRow } from '../../../shared/config/rows/account-row.ts';
 import { ask, BillingRig, byTokens, free, small, smallNeed, yuan } from '../../support/billing-rig.ts';
-import { demoKey, hello, keyRow } from '../../support/core-rig.ts';
+import { demoKey, hello, keyRow, type RigOptions } from '../../support/core-rig.ts';
 
 const budgeted = (amount: string, options: ConstructorParameters<typeof BillingRig>[0] = {}): BillingRig =>
   new BillingRig({ key: { budget: { amount, period: 'month' } }, ...options })
@@ -88,6 +88,67 @@ describe('an account with a limit', () => {
     const refused = answers.find(({ status }) => status === 429);
     expect(errorOf(refused ?? { text: '{}' }).message).toContain('limited to 2 requests at the same time');
     expect((await rig.call()).status).toBe(200);
+  });
+});
+
+describe('an account without limits of its own', () => {
+  const limits = { defaultOutputTokens: 16_384, requestSeconds: 600, stateDays: 30 };
+  const rigOf = (options: RigOptions, row?: object): BillingRig => {
+    const account = row && AccountRow.parse({ account: 'acme', ...row });
+    const keys = { [demoKey]: { row: keyRow({}), account } };
+    return new BillingRig({ keys, ...options }).upstream({ steps: hello }).granted(100n * yuan);
+  };
+  const set = (more: object): RigOptions => ({ settings: { limits: { ...limits, ...more } } });
+  const together = async (rig: BillingRig, count: number): Promise<string[]> => {
+    const answers = await Promise.all(Array.from({ length: count }, () => rig.call()));
+    return answers.filter(({ status }) => status === 429).map((answer) => errorOf(answer).message);
+  };
+
+  it.each([
+    ['requests a minute', { accountRpm: 1 }, 'This account is limited to 1 requests a minute.'],
+    ['tokens a minute', { accountTpm: 5 }, 'This account is limited to 5 tokens a minute.'],
+  ])('has the limit of %s that the setting says, until the minute is over', async (_name, more, message) => {
+    const rig = rigOf(set(more));
+    expect((await rig.call()).status).toBe(200);
+    const refused = await rig.call();
+    expect(errorOf(refused).message).toContain(message);
+    await rig.clock.run(rig.clock.sleep(1000 * Number(refused.headers['retry-after'])));
+    expect((await rig.call()).status).toBe(200);
+  });
+
+  it.each([
+    ['what the setting says', set({ accountConcurrency: 3 }), 3],
+    ['half of what was given at deploy', { concurrencyGiven: 8 }, 4],
+    ['one of one', { concurrencyGiven: 1 }, 1],
+    ['the setting rather than the half', { ...set({ accountConcurrency: 3 }), concurrencyGiven: 8 }, 3],
+    ['any number where nothing was given', {}, 9],
+  ])('has calls at once: %s', async (_name, options, admitted) => {
+    const refused = await together(rigOf(options), 9);
+    expect(refused).toHaveLength(9 - admitted);
+    for (const message of refused)
+      expect(message).toContain(`This account is limited to ${admitted} requests at the same time.`);
+  });
+
+  it('has them replaced by those of its row, higher or lower', async () => {
+    const options = { ...set({ accountConcurrency: 3, accountRpm: 4 }), concurrencyGiven: 8 };
+    expect(await together(rigOf(options, { concurrency: 6, rpm: 20 }), 9)).toHaveLength(3);
+    expect(await together(rigOf(options, { concurrency: 2 }), 9)).toHaveLength(7);
+    expect(await together(rigOf(options, { concurrency: 9, rpm: 2 }), 9)).toHaveLength(7);
+  });
+
+  it('has free calls counted among them, but not with count_free off', async () => {
+    const counted = (countFree: boolean): RigOptions => ({
+      ...set({ accountConcurrency: 2, countFree }),
+      charges: [free],
+    });
+    expect(await together(rigOf(counted(true)), 9)).toHaveLength(7);
+    expect(await together(rigOf(counted(false)), 9)).toHaveLength(0);
+  });
+
+  it('is asked nothing more of the store for them', async () => {
+    const rig = rigOf(set({ accountConcurrency: 2, accountRpm: 9, accountTpm: 9_999 }));
+    expect((await rig.call()).status).toBe(200);
+    expect([rig.storeCallsBeforeUpstream, rig.store.sent.length]).toEqual([[1], 2]);
   });
 });
 

@@ -4,6 +4,31 @@ import { endpointProblem } from '../../../shared/upstreams/endpoint-rules.ts';
 
 const refused = (endpoint: string, local = false) => endpointProblem(endpoint, { local }, dialectPaths);
 
+describe('the relay’s own address', () => {
+  const problem = (endpoint: string, ownHost: string, local = false) =>
+    endpointProblem(endpoint, { local, ownHost }, dialectPaths);
+
+  it.each([
+    ['https://api.relay.example/v1', 'api.relay.example', false],
+    ['https://API.relay.example.:443/v1', 'api.relay.example', false],
+    ['http://127.0.0.1:8787/v1', '127.0.0.1:8787', true],
+    ['http://localhost:8787/v1', '127.0.0.1:8787', true],
+    ['http://[::1]:8787/v1', '127.0.0.1:8787', true],
+  ])('%s is no upstream', (endpoint, ownHost, local) => {
+    expect(problem(endpoint, ownHost, local)).toBe(
+      'found the address of this relay itself, wanted an upstream',
+    );
+  });
+
+  it.each([
+    ['https://api.relay.example:8443/v1', 'api.relay.example', false],
+    ['https://relay.example/v1', 'api.relay.example', false],
+    ['http://127.0.0.1:8788/v1', '127.0.0.1:8787', true],
+  ])('%s is another one', (endpoint, ownHost, local) => {
+    expect(problem(endpoint, ownHost, local)).toBeUndefined();
+  });
+});
+
 describe('a channel may call', () => {
   it.each([
     'https://api.openai.com/v1',

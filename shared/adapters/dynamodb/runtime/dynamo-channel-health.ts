@@ -2,13 +2,13 @@
  * Health of candidates in one item of the table `runtime`, which every environment reads with its configuration. Must
  * never make a call wait for a read. `health-item.ts` has the item's form; it is loaded when there is an entry.
  */
-import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { UpdateItemCommand, type UpdateItemCommandOutput } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import type { Clock } from '../../../relay/ports/clock.ts';
 import type { ChannelHealth, HealthChange, HealthEntry } from '../../../relay/ports/stores/channel-health.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
-import { conditionalCall } from '../dynamo-client.ts';
+import { conditionalCall, type ConditionalReply } from '../dynamo-client.ts';
 import type { HealthImage, HealthWrite } from './health-item.ts';
 import { cooldownsId, cooldownsSize, type RuntimeItem } from './runtime-items.ts';
 
@@ -56,7 +56,7 @@ export class DynamoChannelHealth implements ChannelHealth {
       const entry = change(before);
       const write = entry === before ? undefined : writeOf(image, { key, entry, nowMs: this.#nowMs });
       if (!write) return false;
-      const reply = await conditionalCall(() => this.#parts.client.send(this.#command(write)));
+      const reply = await this.#send(write);
       const met = reply.done ? reply.reply.Attributes : reply.item;
       item = met && unmarshall(met);
       this.#written = { item, readAtMs: this.#nowMs };
@@ -83,77 +83,19 @@ export class DynamoChannelHealth implements ChannelHealth {
     return image;
   }
 
-  #command(write: HealthWrite): UpdateItemCommand {
-    const entries = entryUpdate(write);
-    const size = sizeUpdate(write);
-    const update = [
-      listed('SET', [...entries.sets, ...size.sets]),
-      listed('REMOVE', entries.removes),
-      listed('ADD', size.adds),
-    ];
-    return new UpdateItemCommand({
+  async #send(write: HealthWrite): Promise<ConditionalReply<UpdateItemCommandOutput>> {
+    const { updateOf } = await import('./health-update.ts');
+    const { update, condition, names, values } = updateOf(write);
+    const command = new UpdateItemCommand({
       TableName: physicalTableName(this.#parts.stack, 'runtime'),
       Key: marshall({ id: cooldownsId }),
-      UpdateExpression: update.join(' ').trim(),
-      ConditionExpression: [...entries.conditions, ...size.conditions].join(' AND '),
-      ExpressionAttributeNames: { ...entries.names, ...size.names },
-      ExpressionAttributeValues: marshall({ ...entries.values, ...size.values }),
+      UpdateExpression: update,
+      ConditionExpression: condition,
+      ExpressionAttributeNames: names,
+      ExpressionAttributeValues: marshall(values),
       ReturnValues: 'ALL_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     });
+    return conditionalCall(() => this.#parts.client.send(command));
   }
-}
-
-const listed = (clause: string, parts: readonly string[]): string =>
-  parts.length > 0 ? `${clause} ${parts.join(', ')}` : '';
-
-/** Every entry that is set or removed must be as the image has it. */
-function entryUpdate({ entries, expected, removed }: HealthWrite) {
-  const old = removed.map((name, i): [string, string] => [`#old${i}`, name]);
-  const names: Record<string, string> = Object.fromEntries(old);
-  const values: Record<string, string> = {};
-  const sets: string[] = [];
-  const removes = old.map(([placeholder]) => placeholder);
-  const conditions = [...expected].map(([name, was], i) => {
-    names[`#e${i}`] = name;
-    const text = entries.get(name);
-    if (text === undefined) removes.push(`#e${i}`);
-    else {
-      sets.push(`#e${i} = :e${i}`);
-      values[`:e${i}`] = text;
-    }
-    if (was === undefined) return `attribute_not_exists(#e${i})`;
-    values[`:was${i}`] = was;
-    return `#e${i} = :was${i}`;
-  });
-  return { names, values, sets, removes, conditions };
-}
-
-/** `bytes` is exact, because every write says what it adds; a write that adds must find room. */
-function sizeUpdate({ growth, room, wrongBytes }: HealthWrite): {
-  names: Record<string, string>;
-  values: Record<string, number>;
-  sets: string[];
-  adds: string[];
-  conditions: string[];
-} {
-  const names = { '#bytes': cooldownsSize };
-  if (wrongBytes) {
-    const { was, bytes } = wrongBytes;
-    return {
-      names,
-      values: { ':bytes': bytes, ...(was !== undefined && { ':wasBytes': was }) },
-      sets: ['#bytes = :bytes'],
-      adds: [],
-      conditions: [was === undefined ? 'attribute_not_exists(#bytes)' : '#bytes = :wasBytes'],
-    };
-  }
-  if (growth === 0) return { names: {}, values: {}, sets: [], adds: [], conditions: [] };
-  return {
-    names,
-    values: { ':growth': growth, ...(growth > 0 && { ':room': room }) },
-    sets: [],
-    adds: ['#bytes :growth'],
-    conditions: growth > 0 ? ['(attribute_not_exists(#bytes) OR #bytes <= :room)'] : [],
-  };
 }

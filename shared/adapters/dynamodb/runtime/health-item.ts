@@ -4,11 +4,8 @@
  * read unit. Holds no secret and no account, only hashes. Attributes of other forms are the version's before
  * (`cool:...`, `probe:...`, `failures:...`): not read, and removed when they are over.
  */
-import {
-  forgottenAtMs,
-  type HealthEntry,
-  type RestKind,
-} from '../../../relay/ports/stores/channel-health.ts';
+import { forgottenAtMs, type HealthEntry } from '../../../relay/ports/stores/channel-health.ts';
+import { entryOf, entryText } from './health-text.ts';
 import { cooldownsSize, type RuntimeItem } from './runtime-items.ts';
 
 /** Leaves the rest of 4,096 bytes to the item's id and `bytes`. */
@@ -19,53 +16,9 @@ const removedAtOnce = 20;
 const nameLength = 6;
 const nameForm = /^[0-9a-z]{6}$/;
 const oldForm = /^(cool|probe|failures):(.+)$/s;
-const kindLetters = { rate_limit: 'L', credentials: 'C', failing: 'F' } as const satisfies Record<
-  RestKind,
-  string
->;
-const kinds = new Map<string, RestKind>([
-  ['L', 'rate_limit'],
-  ['C', 'credentials'],
-  ['F', 'failing'],
-]);
-/** Numbers are written in base 36, whose letters are small; a capital says what follows. */
-const restForm = /^([LCF])([0-9a-z]{1,10})(?:S([0-9a-z]{1,10}))?(?:P([0-9a-z]{1,10}))?$/;
-const runForm = /^N([1-9])T([0-9a-z]{1,10})A([0-9a-z]{1,8})(?:A([0-9a-z]{1,8}))?$/;
-
 export const entryName = (key: number): string => key.toString(36).padStart(nameLength, '0');
 
 const keyOf = (name: string): number => Number.parseInt(name, 36);
-const digits = (value: number): string => Math.ceil(value).toString(36);
-const valueOf = (text: string): number => Number.parseInt(text, 36);
-
-export function entryText(entry: HealthEntry): string {
-  if (entry.kind === 'failures') {
-    const { count, accounts, lastMs } = entry;
-    return `N${Math.min(count, 9)}T${digits(lastMs)}${accounts.map((account) => `A${account}`).join('')}`;
-  }
-  const { kind, untilMs, statedUntilMs, probeUntilMs } = entry;
-  const stated = statedUntilMs === undefined ? '' : `S${digits(statedUntilMs)}`;
-  const probe = probeUntilMs === undefined ? '' : `P${digits(probeUntilMs)}`;
-  return `${kindLetters[kind]}${digits(untilMs)}${stated}${probe}`;
-}
-
-/** Undefined: not of this form, such as a later version's. */
-export function entryOf(text: string): HealthEntry | undefined {
-  const [, letter = '', until, stated, probe] = restForm.exec(text) ?? [];
-  const kind = kinds.get(letter);
-  if (kind !== undefined && until !== undefined)
-    return {
-      kind,
-      untilMs: valueOf(until),
-      ...(stated !== undefined && { statedUntilMs: valueOf(stated) }),
-      ...(probe !== undefined && { probeUntilMs: valueOf(probe) }),
-    };
-  const [, count, last, ...accounts] = runForm.exec(text) ?? [];
-  if (count === undefined || last === undefined) return undefined;
-  const known = accounts.filter((account) => account !== undefined);
-  return { kind: 'failures', count: Number(count), accounts: known, lastMs: valueOf(last) };
-}
-
 /** The item as one read or write found it. */
 export interface HealthImage {
   readonly entries: ReadonlyMap<number, HealthEntry>;

@@ -3,12 +3,17 @@ import type { ChatChunk, ChatDelta, ChatUsage, ChunkChoice } from '../../../wire
 import { InvalidRequest } from '../../../wire/invalid-request.ts';
 import type { JsonRecord } from '../../../wire/json-record.ts';
 import type { ErrorObject } from '../../../wire/public/error-body.ts';
+import { deltaText, type Kept } from '../../../wire/chunk-content.ts';
 import type { AnswerFacts, SentFacts } from '../../endpoint.ts';
+import { keptForAnswer } from '../../renderer.ts';
 import type { ResponseObject, ResponsesEvent, TokenLogprob } from './responses-response.ts';
 import { finishedResponse } from './objects.ts';
 import { AnswerItems } from './answer-items.ts';
 import type { DeclaredTool } from './call-item.ts';
 import { tokenLogprobs } from './token-logprobs.ts';
+
+/** What a piece takes beside its text, until the item is done. */
+const pieceBytes = 16;
 
 const noUsage: ChatUsage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
 
@@ -34,6 +39,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   readonly #asked: AskedAnswer;
   readonly #facts: AnswerFacts;
   readonly #items: AnswerItems;
+  readonly #kept: Kept = keptForAnswer();
   /** The response object of the opening events; undefined before them. */
   #opened: ResponseObject | undefined;
   /** The index of the first choice, which alone is shown. Some upstreams count their choices from 1. */
@@ -48,6 +54,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     this.#items = new AnswerItems({
       suffix: asked.started.id.replace(/^resp-/, ''),
       declared: asked.declared,
+      kept: this.#kept,
       state: asked.keepsState ? facts : undefined,
     });
   }
@@ -101,6 +108,9 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
 
   #pushDelta(delta: ChatDelta, logprobs: TokenLogprob[]): ResponsesEvent[] {
     const items = this.#items;
+    this.#kept.bytes(pieceBytes);
+    this.#kept.text(deltaText(delta));
+    for (const each of [logprobs, delta.annotations]) if (each && each.length > 0) this.#kept.value(each);
     if (delta.phase !== undefined) items.phase(delta.phase);
     const events: ResponsesEvent[] = [];
     if (delta.reasoning_content && this.#asked.summary)

@@ -1,4 +1,5 @@
 import type { ToolCallDelta, UrlCitation } from '../../../wire/chat-response.ts';
+import type { Kept } from '../../../wire/chunk-content.ts';
 import type { AnswerFacts } from '../../endpoint.ts';
 import { incompleteReason } from './objects.ts';
 import type { OutputItem, ResponsesEvent, TokenLogprob } from './responses-response.ts';
@@ -7,12 +8,16 @@ import { ItemQueue } from './item-queue.ts';
 import { MessageWriter } from './message-item.ts';
 import { ReasoningWriter } from './reasoning-item.ts';
 
+/** What an item takes beside its texts: its ids and the events that open it. */
+const itemBytes = 1024;
+
 /** What the items of an answer are made with. */
 export interface ItemsContext {
   /** The end of the items' ids. */
   suffix: string;
   /** The declared tools, by flat name. */
   declared: ReadonlyMap<string, DeclaredTool>;
+  kept: Kept;
   /** The state of the turn; undefined: the client does not keep it. */
   state: Pick<AnswerFacts, 'sealedState' | 'opaqueParts'> | undefined;
 }
@@ -107,13 +112,13 @@ export class AnswerItems {
     const phase = this.#phase;
     if (last instanceof MessageWriter && (phase === undefined || phase === last.phase))
       return { item: last, events: [] };
-    const outputIndex = this.#queue.nextIndex;
+    const outputIndex = this.#nextIndex();
     const item = new MessageWriter(`msg_${this.#context.suffix}_${outputIndex}`, outputIndex, phase);
     return { item, events: this.#queue.add(item) };
   }
 
   #openReasoning(): { item: ReasoningWriter; events: ResponsesEvent[] } {
-    const outputIndex = this.#queue.nextIndex;
+    const outputIndex = this.#nextIndex();
     const id = `rs_${this.#context.suffix}_${outputIndex}`;
     const item = new ReasoningWriter(id, outputIndex, () => this.#seal(id, outputIndex));
     return { item, events: this.#queue.add(item) };
@@ -136,8 +141,14 @@ export class AnswerItems {
     return parts > this.#sealedParts || (parts > 0 && this.#reasonedSince);
   }
 
+  /** Of an item that begins now. */
+  #nextIndex(): number {
+    this.#context.kept.bytes(itemBytes);
+    return this.#queue.nextIndex;
+  }
+
   #newCall({ id = '', type, function: called, custom }: ToolCallDelta): CallWriter {
-    const outputIndex = this.#queue.nextIndex;
+    const outputIndex = this.#nextIndex();
     const flatName = called?.name ?? custom?.name ?? '';
     const { name, namespace } = this.#context.declared.get(flatName) ?? {
       name: flatName,

@@ -4,6 +4,7 @@ import type {
   ItemStatus,
   ResponsesEvent,
 } from './responses-response.ts';
+import { GrowingText } from '../../../wire/chunk-content.ts';
 import { JsonEnd } from './json-end.ts';
 import type { ItemEnd, OpenItem } from './open-item.ts';
 
@@ -31,7 +32,7 @@ export class CallWriter implements OpenItem {
   readonly #callId: string;
   readonly #tool: DeclaredTool;
   readonly #jsonEnd = new JsonEnd();
-  #input = '';
+  readonly #input = new GrowingText();
 
   constructor({ suffix, outputIndex, callId, tool }: CallOpening) {
     this.outputIndex = outputIndex;
@@ -42,7 +43,7 @@ export class CallWriter implements OpenItem {
 
   /** Arguments are one JSON object, so their end is known. Free text may go on until the answer ends. */
   finished(): boolean {
-    return this.#tool.kind === 'function' && this.#jsonEnd.reached(this.#input);
+    return this.#tool.kind === 'function' && this.#jsonEnd.reached;
   }
 
   added(): ResponsesEvent[] {
@@ -51,7 +52,8 @@ export class CallWriter implements OpenItem {
   }
 
   input(delta: string): ResponsesEvent[] {
-    this.#input += delta;
+    this.#input.add(delta);
+    if (this.#tool.kind === 'function') this.#jsonEnd.push(delta);
     if (delta === '') return [];
     return [{ type: `response.${this.#inputName}.delta`, ...this.#place(), delta }];
   }
@@ -85,7 +87,7 @@ export class CallWriter implements OpenItem {
       call_id: this.#callId,
     };
     return kind === 'custom'
-      ? { ...common, type: 'custom_tool_call', input: this.#input }
-      : { ...common, type: 'function_call', arguments: this.#input };
+      ? { ...common, type: 'custom_tool_call', input: this.#input.text }
+      : { ...common, type: 'function_call', arguments: this.#input.text };
   }
 }

@@ -1,28 +1,25 @@
-/** Finds the end of a JSON object or array in a growing text. Each character is read once. */
+/** Finds the end of a JSON object or array that comes in pieces. Each character is read once. */
 export class JsonEnd {
-  #read = 0;
+  /** The object has ended. */
+  reached = false;
   #depth = 0;
   #inString = false;
-  #reached = false;
+  #escaped = false;
 
-  /** Whether the object has ended. `text`: the text of the last call, or a longer one that begins with it. */
-  reached(text: string): boolean {
-    while (!this.#reached && this.#read < text.length) {
-      this.#next(text.charAt(this.#read));
-      this.#read += 1;
-    }
-    return this.#reached;
+  push(piece: string): void {
+    for (let at = 0; at < piece.length && !this.reached; at += 1) this.#next(piece.charAt(at));
   }
 
   #next(character: string): void {
     if (this.#inString) {
-      if (character === '\\') this.#read += 1;
+      if (this.#escaped) this.#escaped = false;
+      else if (character === '\\') this.#escaped = true;
       else if (character === '"') this.#inString = false;
     } else if (character === '"') this.#inString = true;
     else if (character === '{' || character === '[') this.#depth += 1;
     else if (character === '}' || character === ']') {
       this.#depth -= 1;
-      this.#reached = this.#depth <= 0;
+      this.reached = this.#depth <= 0;
     }
   }
 }

@@ -1,4 +1,5 @@
 import type { UrlCitation } from '../../../wire/chat-response.ts';
+import { GrowingText } from '../../../wire/chunk-content.ts';
 import type {
   Annotation,
   MessageItem,
@@ -21,6 +22,8 @@ export class MessageWriter implements OpenItem {
   readonly phase: string | undefined;
   readonly #id: string;
   readonly #content: MessagePart[] = [];
+  /** The text of the open part, which gets it when it closes. */
+  #said = new GrowingText();
 
   constructor(id: string, outputIndex: number, phase: string | undefined) {
     this.#id = id;
@@ -39,14 +42,14 @@ export class MessageWriter implements OpenItem {
 
   text(delta: string, logprobs: TokenLogprob[]): ResponsesEvent[] {
     const { part, events } = this.#part('output_text', emptyText);
-    part.text += delta;
-    part.logprobs.push(...logprobs);
+    this.#said.add(delta);
+    for (const each of logprobs) part.logprobs.push(each);
     return [...events, { type: 'response.output_text.delta', ...this.#place(), delta, logprobs }];
   }
 
   refusal(delta: string): ResponsesEvent[] {
-    const { part, events } = this.#part('refusal', emptyRefusal);
-    part.refusal += delta;
+    const { events } = this.#part('refusal', emptyRefusal);
+    this.#said.add(delta);
     return [...events, { type: 'response.refusal.delta', ...this.#place(), delta }];
   }
 
@@ -102,6 +105,9 @@ export class MessageWriter implements OpenItem {
   #closePart(): ResponsesEvent[] {
     const part = this.#content.at(-1);
     if (!part) return [];
+    if (part.type === 'refusal') part.refusal = this.#said.text;
+    else part.text = this.#said.text;
+    this.#said = new GrowingText();
     const place = this.#place();
     const said =
       part.type === 'refusal'

@@ -1,3 +1,4 @@
+import { GrowingText } from '../../../wire/chunk-content.ts';
 import type { ItemStatus, ReasoningItem, ResponsesEvent, SummaryText } from './responses-response.ts';
 import type { ItemEnd, OpenItem } from './open-item.ts';
 
@@ -7,7 +8,7 @@ export class ReasoningWriter implements OpenItem {
   readonly outputIndex: number;
   readonly #id: string;
   readonly #seal: (id: string) => string | undefined;
-  #summary: SummaryText | undefined;
+  #summary: GrowingText | undefined;
 
   /** `seal` returns the state of the turn so far for the item that closes; undefined: there is none to show. */
   constructor(id: string, outputIndex: number, seal: (id: string) => string | undefined) {
@@ -30,12 +31,13 @@ export class ReasoningWriter implements OpenItem {
     const opening: ResponsesEvent[] = this.#summary
       ? []
       : [{ type: 'response.reasoning_summary_part.added', ...place, part: summaryText('') }];
-    this.#summary = summaryText((this.#summary?.text ?? '') + delta);
+    this.#summary ??= new GrowingText();
+    this.#summary.add(delta);
     return [...opening, { type: 'response.reasoning_summary_text.delta', ...place, delta }];
   }
 
   done({ status }: ItemEnd): { item: ReasoningItem; events: ResponsesEvent[] } {
-    const part = this.#summary;
+    const part = this.#summary && summaryText(this.#summary.text);
     const place = this.#place();
     const closing: ResponsesEvent[] = part
       ? [

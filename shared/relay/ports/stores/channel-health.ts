@@ -1,6 +1,6 @@
 /**
  * The health of candidates, shared by all environments through one small item of the table `runtime`. A candidate without
- * an entry is healthy. What the entries mean, and how they change, stands in `dispatch/health-states.ts`.
+ * an entry is healthy. What the entries mean, and how they change, stands in `health/health-states.ts`.
  */
 
 /** Why a candidate rests: it said so, it refused or cannot charge our account, or it fails. */

@@ -1,5 +1,6 @@
 /** One choice of an answer: what it said, whether it is finished, and what of it has to come back. */
 import type { ChatDelta, FinishReason } from '../../../wire/chat-response.ts';
+import { deltaText, GrowingText, type Kept } from '../../../wire/chunk-content.ts';
 import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import { ErrorInAnswer } from '../../upstream-failure.ts';
@@ -15,9 +16,8 @@ export interface ChoiceReading {
   thinkTags: boolean;
   /** Is asked at the first call. */
   calls: () => ToolCallReading;
-  /** Are called with the length of all that is kept, of images apart. Throw an UpstreamFailure. */
-  keep: (length: number) => void;
-  keepImage: (length: number) => void;
+  /** Of the whole answer. What is only passed on is not counted, but for text, of which no model writes so much. */
+  kept: Kept;
 }
 
 export interface Said {
@@ -34,7 +34,7 @@ export class Choice {
   #tools: UpstreamToolCalls | undefined;
   readonly #tags: { split: ThinkTags; mirrored: MirroredReasoning } | undefined;
   #details: DetailBlocks | undefined;
-  #reasoning: { field: 'reasoning_content' | 'reasoning'; text: string } | undefined;
+  #reasoning: { field: 'reasoning_content' | 'reasoning'; text: GrowingText } | undefined;
   #extra: JsonRecord | undefined;
   #textLength = 0;
 
@@ -52,7 +52,8 @@ export class Choice {
     const piece = source['delta'] ?? source['message'];
     const delta = isRecord(piece) ? this.#read(readDelta(piece)) : {};
     const logprobs = readLogprobs(source['logprobs']);
-    if (logprobs !== null) this.#reading.keep(JSON.stringify(logprobs).length);
+    // A chunk without text may be the beginning of an answer, which is held until its first content.
+    if (logprobs !== null && deltaText(delta) === '') this.#reading.kept.value(logprobs);
     this.finish = finishReason(source['finish_reason']) ?? this.finish;
     return Object.keys(delta).length === 0 && logprobs === null ? undefined : { delta, logprobs };
   }
@@ -79,7 +80,7 @@ export class Choice {
 
   get state(): StatePart[] | undefined {
     return statePartsOf({
-      reasoning: this.#reasoning,
+      reasoning: this.#reasoning && { ...this.#reasoning, text: this.#reasoning.text.text },
       details: this.#details?.blocks ?? [],
       extra: this.#stateOfTurn(),
       callExtras: this.#tools?.extras ?? new Map<number, JsonRecord>(),
@@ -122,31 +123,22 @@ export class Choice {
     return { content: texts.content, reasoning: inField + mirrored.push('tags', texts.reasoning) };
   }
 
-  #keep({
-    content,
-    reasoning,
-    reasoningField,
-    refusal,
-    details,
-    annotations,
-    images,
-    extra,
-  }: DeltaReading): void {
-    const { keep, keepImage } = this.#reading;
-    keep(content.length + reasoning.length + refusal.length);
-    for (const kept of [details, annotations]) if (kept.length > 0) keep(JSON.stringify(kept).length);
-    if (images.length > 0) keepImage(JSON.stringify(images).length);
-    if (extra) keep(JSON.stringify(extra).length);
+  #keep({ content, reasoning, reasoningField, refusal, details, extra }: DeltaReading): void {
+    const { kept } = this.#reading;
+    kept.text(content + reasoning + refusal);
     // State is kept of the first choice: it is the one that a client continues with.
     if (this.index !== 0) return;
     if (details.length > 0) {
-      this.#details ??= new DetailBlocks();
+      this.#details ??= new DetailBlocks(kept);
       this.#details.push(details);
     }
-    if (extra) this.#extra = { ...this.#extra, ...extra };
+    if (extra) {
+      kept.value(extra);
+      this.#extra = { ...this.#extra, ...extra };
+    }
     if (reasoning === '') return;
-    this.#reasoning ??= { field: reasoningField, text: '' };
-    this.#reasoning.text += reasoning;
+    this.#reasoning ??= { field: reasoningField, text: new GrowingText() };
+    this.#reasoning.text.add(reasoning);
   }
 }
 

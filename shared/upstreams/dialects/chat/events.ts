@@ -2,6 +2,7 @@
  * Converts the answers of Chat Completions upstreams, chunks or one whole completion, to canonical chunks.
  */
 import type { ChatChunk, ChatDelta, ChunkChoice, ReportedUsage } from '../../../wire/chat-response.ts';
+import { Kept } from '../../../wire/chunk-content.ts';
 import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
@@ -14,10 +15,9 @@ import { Choice } from './choice.ts';
 import { errorOfEvent } from './failure.ts';
 import { countsOfEvent } from './usage.ts';
 
-/** UTF-16 code units. Far more than a model writes. Limits the memory that an answer takes. */
-const keptLengthMax = 4 * 1024 * 1024;
-/** Images have a limit of their own: one is longer than most answers. */
-const imagesLengthMax = 16 * 1024 * 1024;
+/** Far more than a model writes, in any script. */
+const keptBytesMax = 4 * 1024 * 1024;
+const tooLarge = (): UpstreamFailure => new UpstreamFailure('too_large');
 const choicesMax = 128;
 
 /**
@@ -34,8 +34,7 @@ export class ChatReader implements AnswerReader {
   #callsShown = 0;
   readonly #usage = new UsageCounts();
   #understood = false;
-  #keptLength = 0;
-  #imagesLength = 0;
+  readonly #kept = new Kept(keptBytesMax, tooLarge);
 
   constructor(context: ReaderContext) {
     this.#context = context;
@@ -105,9 +104,9 @@ export class ChatReader implements AnswerReader {
   #choice(index: number): Choice {
     const known = this.#choices.get(index);
     if (known) return known;
-    if (this.#choices.size >= choicesMax) throw new UpstreamFailure('too_large');
+    if (this.#choices.size >= choicesMax) throw tooLarge();
     const { quirks, sent } = this.#context;
-    const keep = (length: number): void => this.#keep(length);
+    const kept = this.#kept;
     const choice = new Choice({
       index,
       thinkTags: quirks.thinkTags,
@@ -115,21 +114,12 @@ export class ChatReader implements AnswerReader {
         showId: (id) => this.#showId(id),
         names: (this.#names ??= DeclaredNames.of(sent.body)),
         wrapped: sent.wrapped,
-        keep,
+        kept,
       }),
-      keep,
-      keepImage: (length) => {
-        this.#imagesLength += length;
-        if (this.#imagesLength > imagesLengthMax) throw new UpstreamFailure('too_large');
-      },
+      kept,
     });
     this.#choices.set(index, choice);
     return choice;
-  }
-
-  #keep(length: number): void {
-    this.#keptLength += length;
-    if (this.#keptLength > keptLengthMax) throw new UpstreamFailure('too_large');
   }
 
   /** An id that the upstream repeats in the answer is replaced. */

@@ -4,6 +4,7 @@
  */
 import type { ToolCallDelta } from '../../../wire/chat-response.ts';
 import { isRecord, parseJson, type JsonRecord } from '../../../wire/json-record.ts';
+import { calledNameMax } from '../../../wire/name-patterns.ts';
 import { unwrappedInput } from '../../calls/custom-tools.ts';
 import type { ReaderContext } from '../../dialect.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
@@ -56,6 +57,7 @@ export class CallBlock {
     this.#vendorId = start['id'];
     this.#name = typeof start['name'] === 'string' ? start['name'] : '';
     this.#input = start['input'];
+    if (this.#name.length > calledNameMax) throw new UpstreamFailure('too_large');
     this.#isWrapped = numbers.isWrapped(this.#name);
   }
 

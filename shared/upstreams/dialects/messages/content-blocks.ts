@@ -4,22 +4,24 @@
  * missing or used again.
  */
 import type { ChatDelta, UrlCitation } from '../../../wire/chat-response.ts';
+import { GrowingText, Kept } from '../../../wire/chunk-content.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { ReaderContext } from '../../dialect.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 import { CallBlock, CallNumbers } from './call-blocks.ts';
 
-/** Far more than a model writes. Limits the memory that an answer takes. */
-const textLengthMax = 4 * 1024 * 1024;
+/** Far more than a model writes, in any script. */
+const keptBytesMax = 4 * 1024 * 1024;
+const blockBytes = 512;
 const blocksMax = 4096;
 
 interface Block {
   kind: 'text' | 'thinking' | 'redacted_thinking' | 'tool_use' | 'other';
-  upstreamIndex: number | undefined;
   /** The block as it started, with all fields that the vendor wants back. */
   source: JsonRecord;
-  text: string;
+  text: GrowingText;
+  length: number;
   /** Where its text begins in the visible text. */
   from: number;
   signature: string;
@@ -32,8 +34,9 @@ interface Block {
 export class ContentBlocks {
   readonly #numbers: CallNumbers;
   readonly #blocks: Block[] = [];
-  /** UTF-16 code units of all that is held. */
-  #length = 0;
+  /** The latest of each index. */
+  readonly #byIndex = new Map<number, Block>();
+  readonly #kept = new Kept(keptBytesMax, () => new UpstreamFailure('too_large'));
   /** Of the visible text so far. */
   #textLength = 0;
 
@@ -99,18 +102,20 @@ export class ContentBlocks {
     if (this.#blocks.length >= blocksMax) throw new UpstreamFailure('too_large');
     const kind = kinds.get(source['type']) ?? 'other';
     const held = heldFields(kind, source);
-    this.#count(JSON.stringify(held).length);
+    this.#kept.bytes(blockBytes);
+    this.#kept.value(held);
     const block: Block = {
       kind,
-      upstreamIndex: typeof index === 'number' ? index : undefined,
       source: held,
-      text: '',
+      text: new GrowingText(),
+      length: 0,
       from: this.#textLength,
       signature: '',
       isOpen: true,
       citations: [],
     };
     this.#blocks.push(block);
+    if (typeof index === 'number') this.#byIndex.set(index, block);
     if (kind === 'tool_use') {
       block.call = new CallBlock(source, this.#numbers);
       return callDelta(block.call.start());
@@ -122,13 +127,13 @@ export class ContentBlocks {
   #push(block: Block, piece: JsonRecord): ChatDelta[] {
     if (block.kind === 'tool_use') {
       const json = textOf(piece['partial_json']);
-      this.#count(json.length);
+      this.#kept.text(json);
       return callDelta(block.call?.push(json) ?? []);
     }
     if (block.kind === 'text') {
       const citations = Array.isArray(piece['citations']) ? piece['citations'] : [piece['citation']];
       for (const citation of citations.flatMap(readCitation)) {
-        this.#count(citation.url.length + citation.title.length);
+        this.#kept.value(citation);
         block.citations.push(citation);
       }
       const text = this.#add(block, piece['text']);
@@ -137,7 +142,7 @@ export class ContentBlocks {
     }
     if (block.kind !== 'thinking') return [];
     const signature = textOf(piece['signature']);
-    this.#count(signature.length);
+    this.#kept.text(signature);
     block.signature += signature;
     const text = this.#add(block, piece['thinking']);
     return text === '' ? [] : [{ reasoning_content: text }];
@@ -145,14 +150,10 @@ export class ContentBlocks {
 
   #add(block: Block, value: unknown): string {
     const text = textOf(value);
-    this.#count(text.length);
-    block.text += text;
+    this.#kept.text(text);
+    block.text.add(text);
+    block.length += text.length;
     return text;
-  }
-
-  #count(length: number): void {
-    this.#length += length;
-    if (this.#length > textLengthMax) throw new UpstreamFailure('too_large');
   }
 
   #close(block: Block, isCut = false): ChatDelta[] {
@@ -160,7 +161,7 @@ export class ContentBlocks {
     if (isCut && block.kind === 'thinking' && block.signature === '') block.kind = 'other';
     if (block.call) return callDelta(block.call.end(isCut));
     if (block.citations.length === 0) return [];
-    const range = { start_index: block.from, end_index: block.from + block.text.length };
+    const range = { start_index: block.from, end_index: block.from + block.length };
     const annotations = block.citations.map((citation): UrlCitation => ({
       type: 'url_citation',
       url_citation: { ...citation, ...range },
@@ -171,7 +172,7 @@ export class ContentBlocks {
   /** Without an index it is the latest block. */
   #find(index: unknown): Block | undefined {
     if (typeof index !== 'number') return this.#blocks.at(-1);
-    return this.#blocks.findLast(({ upstreamIndex }) => upstreamIndex === index);
+    return this.#byIndex.get(index);
   }
 }
 
@@ -225,7 +226,7 @@ function readCitation(value: unknown): { url: string; title: string }[] {
 
 /** An empty text is no part: it would not be sent back. */
 function statePart(block: Block): StatePart[] {
-  if (block.kind === 'text') return block.text === '' ? [] : [{ text: block.text.length }];
+  if (block.kind === 'text') return block.length === 0 ? [] : [{ text: block.length }];
   if (block.kind === 'redacted_thinking') return [{ opaque: block.source }];
   if (block.kind === 'thinking') return [{ opaque: thinkingBlock(block) }];
   const index = block.call?.index;
@@ -233,6 +234,6 @@ function statePart(block: Block): StatePart[] {
 }
 
 function thinkingBlock({ source, text, signature }: Block): JsonRecord {
-  const block = { ...asRecord(source), thinking: text };
+  const block = { ...asRecord(source), thinking: text.text };
   return signature === '' ? block : { ...block, signature };
 }

@@ -15,6 +15,11 @@ export interface Turn {
   content: JsonRecord[];
 }
 
+/** A turn that may still grow. Results of tools stand before all else, as the vendor wants it. */
+interface OpenTurn extends Turn {
+  results: JsonRecord[];
+}
+
 export interface Conversation {
   system: JsonRecord[];
   turns: Turn[];
@@ -34,7 +39,10 @@ export function conversation(messages: readonly ChatMessage[], settings: Request
   );
   const form = settings.quirks.callIds === 'alnum9' ? 'alnum9' : 'word64';
   const ids = sentIds(messages, { callIds: settings.callIds, form });
-  const turns: Turn[] = [];
+  const turns: OpenTurn[] = [];
+  const add = (role: Turn['role'], content: JsonRecord[]): void => {
+    turns.push({ role, results: [], content });
+  };
   for (const [offset, message] of messages.slice(leading.length).entries()) {
     const path = `messages[${leading.length + offset}]`;
     if (message.role === 'assistant') {
@@ -42,24 +50,27 @@ export function conversation(messages: readonly ChatMessage[], settings: Request
       const content = assistantBlocks({ message, path, ids: ids.calls(message), state });
       // Two turns of the assistant in a row are two answers. An answer at the end is no beginning to continue: most
       // models refuse that, and clients of Chat Completions do not mean it. An empty answer leaves what came before it.
-      if (turns.at(-1)?.role !== 'user') turns.push({ role: 'user', content: textBlocks(filler) });
-      if (content.length > 0) turns.push({ role: 'assistant', content });
+      if (turns.at(-1)?.role !== 'user') add('user', textBlocks(filler));
+      if (content.length > 0) add('assistant', content);
     } else addToUser(turns, userBlocks(message, { path, ids }));
   }
-  if (turns.at(-1)?.role !== 'user') turns.push({ role: 'user', content: textBlocks(filler) });
-  return { system, turns };
+  if (turns.at(-1)?.role !== 'user') add('user', textBlocks(filler));
+  return { system, turns: turns.map(closed) };
 }
 
-/** Results of tools stand before all else in their turn, as the vendor wants it. */
-function addToUser(turns: Turn[], blocks: JsonRecord[]): void {
+const closed = ({ role, results, content }: OpenTurn): Turn => ({
+  role,
+  content: results.length > 0 ? [...results, ...content] : content,
+});
+
+function addToUser(turns: OpenTurn[], blocks: JsonRecord[]): void {
   if (blocks.length === 0) return;
-  const last = turns.at(-1);
+  let last = turns.at(-1);
   if (last?.role !== 'user') {
-    turns.push({ role: 'user', content: blocks });
-    return;
+    last = { role: 'user', results: [], content: [] };
+    turns.push(last);
   }
-  const results = last.content.findLastIndex(isResult) + 1;
-  last.content.splice(blocks.some(isResult) ? results : last.content.length, 0, ...blocks);
+  for (const block of blocks) (isResult(block) ? last.results : last.content).push(block);
 }
 
 const isResult = ({ type }: JsonRecord): boolean => type === 'tool_result';

@@ -6,14 +6,15 @@ import type {
   ChunkChoice,
   FinishReason,
 } from '../../../wire/chat-response.ts';
+import { Kept } from '../../../wire/chunk-content.ts';
 import type { JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 
-/** Far more than a model writes. Limits the memory that an answer takes, in UTF-16 code units. */
-const heldMax = 4 * 1024 * 1024;
-/** What a part or an item costs beside its text, so that empty ones are bounded too. */
-export const entrySize = 64;
+/** Far more than a model writes, in any script. */
+const keptBytesMax = 4 * 1024 * 1024;
+/** What a part, an item or a stretch of text takes beside its text, so that empty ones are bounded too. */
+export const entryBytes = 128;
 
 /** An item's place in the layout. What is known of it may change until the answer ends. */
 export interface TurnItem {
@@ -34,8 +35,10 @@ interface Slot {
 export class AnswerTurn {
   readonly #identity: AnswerIdentity;
   readonly #slots: Slot[] = [];
+  readonly #withText = new Set<TurnItem>();
   #roleSent = false;
-  #held = 0;
+  /** What an answer makes the relay keep. */
+  readonly kept = new Kept(keptBytesMax, () => new UpstreamFailure('too_large'));
   /** UTF-16 code units of all visible text so far. */
   contentLength = 0;
   anyReasoning = false;
@@ -59,14 +62,9 @@ export class AnswerTurn {
     return parts.some((part) => 'opaque' in part) ? parts : undefined;
   }
 
-  /** Counts what an answer makes the relay hold. Throws beyond the limit. */
-  hold(size: number): void {
-    this.#held += size;
-    if (this.#held > heldMax) throw new UpstreamFailure('too_large');
-  }
-
   /** Keeps the place of a call or an opaque item, which may be known whole only later. */
   place(item: TurnItem): void {
+    this.kept.bytes(entryBytes);
     this.#slots.push({ item, text: undefined });
   }
 
@@ -78,7 +76,9 @@ export class AnswerTurn {
       last.text += content.length;
       return [this.delta({ content }, logprobs)];
     }
-    const isFirst = !this.#slots.some((slot) => slot.item === item);
+    const isFirst = !this.#withText.has(item);
+    this.#withText.add(item);
+    this.kept.bytes(entryBytes);
     this.#slots.push({ item, text: content.length });
     const { phase } = item;
     const opening = isFirst && phase !== undefined ? [this.delta({ phase })] : [];

@@ -2,10 +2,11 @@
 import type { ChatChunk } from '../../../wire/chat-response.ts';
 import type { JsonRecord } from '../../../wire/json-record.ts';
 import type { ReaderContext } from '../../dialect.ts';
+import { calledNameMax } from '../../../wire/name-patterns.ts';
 import { UpstreamFailure } from '../../upstream-failure.ts';
 import { AnswerCalls } from './answer-calls.ts';
 import { textOf, type AnswerItem, type TextKind, type TextPart } from './output-items.ts';
-import { entrySize, type AnswerTurn } from './answer-turn.ts';
+import { entryBytes, type AnswerTurn } from './answer-turn.ts';
 import { wholesOf, type WholeText } from './item-wholes.ts';
 import { chatLogprobs, imageDelta, urlCitation } from './text-details.ts';
 
@@ -40,10 +41,11 @@ export class ItemReader {
 
   /** The first event of an item, or what a later one says of it. Its texts wait for pieces or the whole. */
   start(item: AnswerItem, source: JsonRecord): ChatChunk[] {
-    item.id ??= textOf(source['id']);
-    item.callId ??= textOf(source['call_id']);
-    item.name ??= textOf(source['name']);
-    item.phase ??= textOf(source['phase']);
+    item.id ??= this.#word(source['id']);
+    item.callId ??= this.#word(source['call_id']);
+    item.name ??= this.#word(source['name']);
+    item.phase ??= this.#word(source['phase']);
+    if ((item.name?.length ?? 0) > calledNameMax) throw new UpstreamFailure('too_large');
     return callTypes.has(item.type) ? this.#calls.show(item, '') : [];
   }
 
@@ -89,7 +91,7 @@ export class ItemReader {
     const chunks = this.start(item, source);
     const encrypted = opaqueTypes.has(item.type) && textOf(source['encrypted_content']) !== undefined;
     if (encrypted && !item.opaque) {
-      this.#turn.hold(JSON.stringify(source).length);
+      this.#turn.kept.value(source);
       item.opaque = source;
     }
     const taken = new Set<TextPart>();
@@ -109,11 +111,17 @@ export class ItemReader {
     return open.flatMap((item) => this.#calls.end(item, isComplete));
   }
 
+  #word(value: unknown): string | undefined {
+    const word = textOf(value);
+    this.#turn.kept.text(word ?? '');
+    return word;
+  }
+
   #part(item: AnswerItem, kind: TextKind, index: number): TextPart {
     const known = item.parts.find((part) => part.kind === kind && part.index === index);
     if (known) return known;
     if (item.parts.length >= partsMax) throw new UpstreamFailure('too_large');
-    this.#turn.hold(entrySize);
+    this.#turn.kept.bytes(entryBytes);
     const part = { kind, index, text: '', whole: false, start: undefined, annotations: 0, logprobs: 0 };
     item.parts.push(part);
     return part;
@@ -125,7 +133,9 @@ export class ItemReader {
     { text, logprobs }: { text: string; logprobs: unknown },
   ): ChatChunk[] {
     const isFirst = part.text === '';
-    this.#turn.hold(text.length);
+    this.#turn.kept.text(text);
+    // Such a chunk may be the beginning of an answer, which is held until its first content.
+    if (text === '' && logprobs !== null) this.#turn.kept.value(logprobs);
     part.text += text;
     if (part.kind === 'call') return this.#calls.show(item, text);
     if (text === '' && (logprobs === null || part.kind !== 'text')) return [];
@@ -155,8 +165,7 @@ export class ItemReader {
     part.annotations += notes.length;
     const offset = part.start ?? this.#turn.contentLength;
     const annotations = notes.flatMap((note) => urlCitation(note, offset) ?? []);
-    for (const { url_citation: cited } of annotations)
-      this.#turn.hold(cited.url.length + cited.title.length + entrySize);
+    if (annotations.length > 0) this.#turn.kept.value(annotations);
     return annotations.length > 0 ? [this.#turn.delta({ annotations })] : [];
   }
 }

@@ -120,3 +120,57 @@ describe('the entry of every host', () => {
     expect(stopped).toBe(true);
   });
 });
+
+describe('a call that passed relays', () => {
+  const received: RelayRequest[] = [];
+  const stackOf = (originSecrets: string[]) => {
+    const { answer, log } = host(async (request) => {
+      received.push(request);
+      return respondWith();
+    }, originSecrets);
+    return {
+      log,
+      /** The hop header that goes up, or the error of the refusal. */
+      async hops(passed?: string): Promise<string> {
+        const hop = passed === undefined ? {} : { 'X-Relay-Hop': passed };
+        const response = await answer({ headers: { 'x-relay-origin': originSecrets.at(-1), ...hop } });
+        if (response.status === 200) return received.at(-1)?.hops ?? '';
+        const { error } = JSON.parse(textOf(response)) as { error: { code: string; message: string } };
+        expect(response.headers).toMatchObject({ 'x-relay-loop': '1', 'x-should-retry': 'false' });
+        return `${response.status} ${error.code} ${error.message}`;
+      },
+    };
+  };
+
+  test('is announced to the next one, by opaque ids in order', async () => {
+    const first = await stackOf(['a']).hops();
+    const second = await stackOf(['b']).hops(first);
+    expect(first).toMatch(/^[0-9a-f]{16}$/);
+    expect(second).toMatch(/^[0-9a-f]{16}, [0-9a-f]{16}$/);
+    expect(second.startsWith(first)).toBe(true);
+    expect(received.at(-1)?.headers).not.toHaveProperty('x-relay-hop');
+  });
+
+  test('is refused when it comes back', async () => {
+    const first = stackOf(['a']);
+    const handled = received.length;
+    const through = await stackOf(['b']).hops(await first.hops());
+    expect(await first.hops(through)).toMatch(/^508 relay_loop .*leads back to it/);
+    expect(await stackOf(['a', 'c']).hops(through)).toMatch(/^508 relay_loop/);
+    expect(received.length - handled).toBe(2);
+    expect(first.log.requests).toContainEqual(
+      expect.objectContaining({ code: 'relay_loop', end: 'refused', endpoint: 'edge' }),
+    );
+  });
+
+  test('passes four relays, and no fifth', async () => {
+    let passed: string | undefined;
+    for (const secret of ['a', 'b', 'c', 'd']) passed = await stackOf([secret]).hops(passed);
+    expect(passed?.split(', ')).toHaveLength(4);
+    expect(await stackOf(['e']).hops(passed)).toMatch(/^508 relay_loop This call passed 4 relays/);
+  });
+
+  test('may bring anything else in the header, which goes no further', async () => {
+    expect(await stackOf(['a']).hops('evil\r\nx: y, ABC, <script>')).toMatch(/^[0-9a-f]{16}$/);
+  });
+});

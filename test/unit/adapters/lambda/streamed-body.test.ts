@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { writeBody } from '../../../../shared/adapters/lambda/streamed-body.ts';
-import { AnswerCut } from '../../../../shared/relay/http/http.ts';
+import { AnswerCut } from '../../../../shared/relay/http/answer-cut.ts';
 
 const unexpected = (error: unknown): never => {
   throw error;
@@ -87,6 +87,7 @@ describe('the body that is written to the runtime', () => {
     cut.resolve(new AnswerCut());
     await closed;
     await written;
+    expect(stream.destroyed).toBe(true);
   });
 
   test('tells its source when the other side is gone, also while the source is waited for', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { chatEndpoint } from '../../../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint } from '../../../../shared/endpoints/endpoint.ts';
-import { AnswerCut } from '../../../../shared/relay/http/http.ts';
+import { AnswerCut } from '../../../../shared/relay/http/answer-cut.ts';
 import { Bill } from '../../../../shared/relay/money/bill.ts';
 import { BillingRig, small, yuan } from '../../../support/billing-rig.ts';
 import { delta, hang, reset, usage, type Step } from '../../../support/core-rig.ts';
@@ -81,7 +81,7 @@ describe('the end of a call', () => {
     const steps = [...counted, delta('b'), hang];
     const rig = new BillingRig({ endpoint }).granted(yuan).upstream({ steps });
     const headers = { authorization: 'Bearer sk-test', 'idempotency-key': 'k' };
-    // The client cannot be told, so it must not take what it has for an answer.
+    // No error can be rendered, so the client must not take what it has for an answer.
     await expect(rig.call(request, { headers })).rejects.toBeInstanceOf(AnswerCut);
 
     expect(rig.open).toEqual([]);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { AnswerCut, type RelayResponse } from '../../../../shared/relay/http/http.ts';
+import { AnswerCut } from '../../../../shared/relay/http/answer-cut.ts';
+import type { RelayResponse } from '../../../../shared/relay/http/http.ts';
 import { ResponseQueue } from '../../../../shared/relay/answer/response-queue.ts';
 import { BillingRig, small, yuan } from '../../../support/billing-rig.ts';
 import { CoreRig, delta, done, finish, hang, usage, type Step } from '../../../support/core-rig.ts';
@@ -22,7 +23,7 @@ describe('a client that takes nothing for 30 s', () => {
     ['at the end of a stream', stream, [big, finish(), usage(7, 786_433), done], 'completed'],
     ['in a JSON answer', ask, [big, finish(), usage(7, 786_433), done], 'completed'],
   ];
-  it.each(cases)('%s never sees an end, and the host is told at once', async (_case, body, steps, end) => {
+  it.each(cases)('%s never sees an end, and the host knows at once', async (_case, body, steps, end) => {
     const rig = new CoreRig().upstream({ steps });
     const response = await rig.clock.run(rig.respond(body));
     const texts = reads(response);

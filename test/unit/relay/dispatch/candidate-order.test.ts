@@ -8,7 +8,7 @@ import {
   type Rank,
 } from '../../../../shared/relay/dispatch/candidate-order.ts';
 import { shareOfDraw, type Score } from '../../../../shared/relay/dispatch/conversation-rank.ts';
-import type { Standing } from '../../../../shared/relay/dispatch/health-states.ts';
+import type { Standing } from '../../../../shared/relay/health/standing.ts';
 import { UpstreamFailure } from '../../../../shared/upstreams/upstream-failure.ts';
 
 const nowMs = 1_000_000;
@@ -80,10 +80,10 @@ describe('the order in which channels are tried', () => {
     fc.assert(
       fc.property(fc.array(row, { maxLength: 12 }), fc.nat(), (rows, seed) => {
         const channels = rows
-          .map(({ is: _, ...more }, i) => channel(`c${i}`, more))
+          .map(({ priority, weight }, i) => channel(`c${i}`, { priority, weight }))
           .toSorted((a, b) => b.priority - a.priority);
         const standings = Object.fromEntries(
-          rows.flatMap(({ is }, i) => (is ? [[`c${i}`, { ...resting(nowMs + i), is } as Standing]] : [])),
+          rows.flatMap(({ is }, i) => (is ? [[`c${i}`, { ...resting(nowMs + i), is }]] : [])),
         );
         const { ranks } = taken(channels, drawn(seed), { standings });
         const classes = ranks.map(({ candidate }) => (standings[candidate.id] ? 1 : 0));

@@ -17,6 +17,15 @@ describe('the wait for the first content', () => {
     ['does not grow without end', {}, {}, 50_000_000, 240],
     ['is longer where the model is to think long', {}, { reasoning_effort: 'xhigh' }, 0, 240],
     ['is not longer for little effort', {}, { reasoning_effort: 'low' }, 0, 120],
+    ['is the time of the whole answer where none is streamed', { params: { stream: false } }, {}, 0, 600],
+    ['is it as the row has it', { params: { stream: false }, total_seconds: 900 }, {}, 0, 900],
+    [
+      'is what the row says also there',
+      { params: { stream: false }, first_content_seconds: 30 },
+      {},
+      40_000,
+      30,
+    ],
     [
       'is what the row says, whatever the call is',
       { first_content_seconds: 7 },
@@ -54,6 +63,30 @@ describe('the wait for the first content', () => {
     const answer = await rig.post(ask);
     expect(answer.status).toBe(200);
     expect(answer.text).toContain('at last');
+  });
+
+  it('begins again when the upstream answers 200 and says nothing yet', async () => {
+    const rig: CoreRig = new CoreRig({
+      send: async (_request, signal) => {
+        await rig.clock.sleep(100_000, signal);
+        const body = (async function* () {
+          await rig.clock.sleep(100_000, signal);
+          yield new TextEncoder().encode(delta('at last') + finish());
+        })();
+        return { status: 200, headers: {}, body };
+      },
+    });
+    const answer = await rig.post(ask);
+    expect([answer.status, answer.text.includes('at last')]).toEqual([200, true]);
+  });
+
+  it('lasts for a JSON reply that takes minutes, and the client is kept alive meanwhile', async () => {
+    const whole = { choices: [{ index: 0, message: { content: 'at last' }, finish_reason: 'stop' }] };
+    const rig = new CoreRig({ channels: [{ params: { stream: false } }] });
+    rig.upstream({ steps: [400_000, JSON.stringify(whole)] });
+    const answer = await rig.post(ask);
+    expect([answer.status, answer.text.includes('at last')]).toEqual([200, true]);
+    expect(answer.said.filter(({ text }) => text === ': ping\n\n').length).toBeGreaterThan(20);
   });
 
   it('starts no cooldown when it passes, however often', async () => {

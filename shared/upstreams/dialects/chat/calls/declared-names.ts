@@ -1,8 +1,6 @@
 /** The names of the tools that an upstream was sent, to tell a whole name from a piece of one. */
 import { asRecord, type JsonRecord } from '../../../../wire/json-record.ts';
-
-/** OpenAI's limit. A client that declared a longer name gets it back. */
-const nameLengthMax = 64;
+import { calledNameMax } from '../../../../wire/name-patterns.ts';
 
 export class DeclaredNames {
   readonly lengthMax: number;
@@ -14,7 +12,8 @@ export class DeclaredNames {
     this.#names = new Set(names);
     const sorted = [...this.#names].toSorted();
     this.#ambiguous = new Set(sorted.filter((name, i) => sorted[i + 1]?.startsWith(name)));
-    this.lengthMax = Math.max(nameLengthMax, ...sorted.map(({ length }) => length));
+    // A row may set tools of its own.
+    this.lengthMax = Math.max(calledNameMax, ...sorted.map(({ length }) => length));
   }
 
   /** `body`: as it was sent. */

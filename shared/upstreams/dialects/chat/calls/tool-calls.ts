@@ -3,6 +3,7 @@
  * twice, arguments after their end, or a custom call that was cut inside its wrapper.
  */
 import type { ToolCallDelta } from '../../../../wire/chat-response.ts';
+import type { Kept } from '../../../../wire/chunk-content.ts';
 import { isRecord, type JsonRecord } from '../../../../wire/json-record.ts';
 import { unwrappedInput } from '../../../calls/custom-tools.ts';
 import { UpstreamFailure } from '../../../upstream-failure.ts';
@@ -20,8 +21,7 @@ export interface ToolCallReading {
   names: DeclaredNames;
   /** Tools that were sent as functions with one text `input`. */
   wrapped: ReadonlySet<string>;
-  /** Is called with the length of all that is kept. Throws an UpstreamFailure. */
-  keep: (length: number) => void;
+  kept: Kept;
 }
 
 /**
@@ -102,7 +102,7 @@ export class UpstreamToolCalls {
 
   #add({ index, id }: CallPiece): OpenCall {
     if (this.#calls.length >= callsMax) throw new UpstreamFailure('too_large');
-    this.#reading.keep(id?.length ?? 0);
+    this.#reading.kept.value(id);
     const call = openCall(index, id, this.#deltas);
     this.#calls.push(call);
     if (index !== undefined) this.#byIndex.set(index, call);
@@ -111,9 +111,9 @@ export class UpstreamToolCalls {
   }
 
   #setName(call: OpenCall, piece: string): void {
-    const { names, keep } = this.#reading;
+    const { names, kept } = this.#reading;
     if (call.name.length + piece.length > 2 * names.lengthMax) throw new UpstreamFailure('too_large');
-    keep(piece.length);
+    kept.text(piece);
     const name = call.name === '' ? piece : nextName(call, piece, names);
     if (name !== undefined) call.name = name;
     if (call.name.length > names.lengthMax) throw new UpstreamFailure('too_large');
@@ -134,7 +134,7 @@ export class UpstreamToolCalls {
   }
 
   #keepText(call: OpenCall, text: string): string {
-    this.#reading.keep(text.length);
+    this.#reading.kept.text(text);
     call.text += text;
     return text;
   }
@@ -146,7 +146,7 @@ export class UpstreamToolCalls {
   }
 
   #keepExtra({ extra }: CallPiece): void {
-    if (extra) this.#reading.keep(JSON.stringify(extra).length);
+    if (extra) this.#reading.kept.value(extra);
   }
 
   #emit(call: OpenCall, text: string, extra: JsonRecord | undefined): ToolCallDelta[] {

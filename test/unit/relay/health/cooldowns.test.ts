@@ -56,13 +56,13 @@ describe('a rate limit', () => {
     const refused = await rig.post(ask);
     expect([refused.status, refused.headers['retry-after']]).toEqual([429, '20']);
     expect(errorOf(refused).message).toContain('try again in 20s');
-    expect(rig.logged.at(-1)?.reason).toBe('upstream_retry_after');
+    expect(rig.logged.at(-1)?.reason).toBe('all_channels_cooling');
     expect(rig.sent).toHaveLength(1);
     await after(rig, 20);
     expect((await rig.post(ask)).status).toBe(200);
   });
 
-  it('of days is told as it is, though the candidate rests for one day', async () => {
+  it('of days is said as it is, though the candidate rests for one day', async () => {
     const rig = new CoreRig(one).upstream(limited('259200'), good);
     await rig.post(ask);
     await after(rig, 3_600);
@@ -98,7 +98,7 @@ describe('a rate limit', () => {
     expect(new Set(rig.secretsRead).size).toBe(2);
   });
 
-  it('that is told by some and not by others is the shortest wait of all', async () => {
+  it('of several candidates is the shortest wait of all', async () => {
     const rig = new CoreRig(two).upstream(limited('12'), limited('40'), limited('40'));
     await rig.post(ask);
     await after(rig, 2);
@@ -123,12 +123,7 @@ describe('a candidate at rest', () => {
     const probe = rig.respond(ask);
     const others = [rig.respond(ask), rig.respond(ask)];
     await rig.clock.run(Promise.all([probe, ...others].map(async (answer) => (await answer).done)));
-    expect(rig.logged.map(({ channel }) => channel).toSorted()).toEqual([
-      'first',
-      'second',
-      'second',
-      'second',
-    ]);
+    expect(rig.logged.filter(({ channel }) => channel === 'first')).toHaveLength(1);
     expect(rig.health.of('first')).toBeUndefined();
     expect(await asked(rig)).toBe('first 200');
   });
@@ -190,7 +185,7 @@ describe('a secret that is refused or not paid', () => {
     expect(changed.health.writes).toEqual([]);
   });
 
-  it('is asked again when there is no other, and the client is not told of a quota', async () => {
+  it('is asked again when there is no other, and the client hears nothing of a quota', async () => {
     const rig = new CoreRig(one).upstream({ status: 402 });
     for (let calls = 1; calls <= 2; calls += 1) {
       const answer = await rig.post(ask);
@@ -263,6 +258,7 @@ describe('failures in a row', () => {
       rig.upstream(failure, good);
       await rig.post(ask);
     }
+    expect(rig.health.of('first')).toMatchObject({ kind: 'failures', accounts: { length: 1 } });
     rig.upstream(good);
     expect(await asked(rig, asOther)).toBe('first 200');
   });
@@ -355,7 +351,7 @@ describe('a hundred calls at once', () => {
     expect(rig.clock.pendingTimers).toBe(0);
   });
 
-  it('are told the wait by the three that learn it, and the others do not ask', async () => {
+  it('learn the wait from the three that ask, and the others do not ask', async () => {
     const { rig, seen } = counted({ ...one, keys }, () => limited('60'));
     await rig.health.set(candidate, { kind: 'failing', untilMs: rig.clock.now() + 30_000 });
     expect(new Set(await together(rig, 100))).toEqual(new Set([429]));

@@ -4,7 +4,7 @@ import { imageOf } from '../../../../shared/adapters/dynamodb/runtime/health-ite
 import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import { candidatesOf } from '../../../../shared/relay/call/serving-channels.ts';
 import { CandidateOrder } from '../../../../shared/relay/dispatch/candidate-order.ts';
-import { HealthRecorder } from '../../../../shared/relay/dispatch/health-recorder.ts';
+import { HealthRecorder } from '../../../../shared/relay/health/health-recorder.ts';
 import { UpstreamFailure } from '../../../../shared/upstreams/upstream-failure.ts';
 import { itemBytes } from '../../../support/item-bytes.ts';
 import { MemoryHealth, type SharedItem } from '../../../support/memory-health.ts';

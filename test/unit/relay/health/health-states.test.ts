@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { next, standing, type HealthEvent } from '../../../../shared/relay/dispatch/health-states.ts';
+import { next, type HealthEvent } from '../../../../shared/relay/health/health-states.ts';
+import { standing } from '../../../../shared/relay/health/standing.ts';
 import type { HealthEntry } from '../../../../shared/relay/ports/stores/channel-health.ts';
 
 const nowMs = 1_800_000_000_000;

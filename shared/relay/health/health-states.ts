@@ -1,5 +1,5 @@
 /**
- * How the health of one candidate changes, and where it stands for a call. Pure; loaded when there is something to say.
+ * How the health of one candidate changes. Pure; loaded when there is something to write.
  *
  *     healthy --3 failures in a row, of two accounts--> rest --its time is over--> one probe --> healthy, or rest again
  *             --429, refused or unpaid secret---------> rest
@@ -11,15 +11,13 @@ import {
   type FailureRun,
   type HealthEntry,
   type Rest,
-  type RestKind,
 } from '../ports/stores/channel-health.ts';
+import { failingMs, failuresInARow } from './standing.ts';
 
 /** A rest after a rate limit, unless the upstream's Retry-After is longer. */
 const rateLimitMs = 15_000;
 /** A rest of a refused or unpaid secret; long, because an operator has to act. */
 const credentialsMs = 5 * 60_000;
-const failingMs = 30_000;
-const failuresInARow = 3;
 /** A rest that would end this part of its length later is not written: it is known already. */
 const lengthenedFrom = 1 / 3;
 const accountsMax = 2;
@@ -45,29 +43,24 @@ export function next(
 ): HealthEntry | undefined {
   const known = entry && forgottenAtMs(entry) > nowMs ? entry : undefined;
   const rest = known && known.kind !== 'failures' ? known : undefined;
-  const isOver = rest !== undefined && rest.untilMs <= nowMs;
-  switch (event.type) {
-    case 'rate_limited':
-      return rateLimited(known, event, nowMs);
-    case 'credentials_refused':
-      return rested(known, { kind: 'credentials', untilMs: nowMs + credentialsMs }, nowMs);
-    case 'failed':
-      if (rest) return isOver ? { kind: 'failing', untilMs: nowMs + failingMs } : rest;
-      return failed(known?.kind === 'failures' ? known : undefined, event, nowMs);
-    case 'succeeded':
-      // The success may be older than a rest that still runs.
-      return known && (!rest || isOver) ? undefined : entry;
-    case 'refused_caller':
-      return isOver ? undefined : entry;
-    case 'probe_claimed':
-      return isOver && (rest.probeUntilMs ?? 0) <= nowMs
-        ? { kind: rest.kind, untilMs: rest.untilMs, probeUntilMs: nowMs + probeMs }
-        : entry;
-    case 'probe_released':
-      return isOver && rest.probeUntilMs !== undefined
-        ? { kind: rest.kind, untilMs: Math.max(rest.untilMs, nowMs) }
-        : entry;
-  }
+  if (event.type === 'rate_limited') return rateLimited(known, event, nowMs);
+  if (event.type === 'credentials_refused')
+    return rested(known, { kind: 'credentials', untilMs: nowMs + credentialsMs }, nowMs);
+  if (event.type === 'failed' && !rest)
+    return failed(known?.kind === 'failures' ? known : undefined, event, nowMs);
+  // A success may be older than a rest that still runs.
+  if (!rest) return event.type === 'succeeded' && known ? undefined : entry;
+  return rest.untilMs > nowMs ? entry : probed(rest, event, nowMs);
+}
+
+/** The time of the rest is over: what comes next ends it, or begins another. */
+function probed(rest: Rest, { type }: HealthEvent, nowMs: number): Rest | undefined {
+  const { kind, untilMs, probeUntilMs } = rest;
+  if (type === 'failed') return { kind: 'failing', untilMs: nowMs + failingMs };
+  if (type === 'succeeded' || type === 'refused_caller') return undefined;
+  if (type === 'probe_claimed')
+    return (probeUntilMs ?? 0) > nowMs ? rest : { kind, untilMs, probeUntilMs: nowMs + probeMs };
+  return probeUntilMs === undefined ? rest : { kind, untilMs: nowMs };
 }
 
 function rateLimited(
@@ -83,13 +76,14 @@ function rateLimited(
   );
 }
 
+const isLonger = (ms: number, knownMs: number, fromMs: number): boolean =>
+  ms - knownMs > (ms - fromMs) * lengthenedFrom;
+
 /** The longer rest counts; a time that the upstream said is never lost to one that we chose. */
 function rested(known: HealthEntry | undefined, wanted: Rest, nowMs: number): HealthEntry {
   const running = known && known.kind !== 'failures' && known.untilMs > nowMs ? known : undefined;
   if (!running) return wanted;
   const statedUntilMs = Math.max(wanted.statedUntilMs ?? 0, running.statedUntilMs ?? 0);
-  const isLonger = (ms: number, knownMs: number, fromMs: number): boolean =>
-    ms - knownMs > (ms - fromMs) * lengthenedFrom;
   const says = isLonger(statedUntilMs, Math.max(running.statedUntilMs ?? 0, nowMs), nowMs);
   const lasts = isLonger(wanted.untilMs, running.untilMs, nowMs);
   if (!says && !lasts) return running;
@@ -115,36 +109,4 @@ function failed(
   // It is last for this account already.
   const isKnown = goesOn.count >= failuresInARow && nowMs - goesOn.lastMs < failingMs * lengthenedFrom;
   return isKnown ? goesOn : { kind: 'failures', count, accounts, lastMs: nowMs };
-}
-
-/**
- * Where a candidate stands for a call. `probe`: its rest is over and nobody has tried it. `last`: it failed for this
- * account alone. `blocked`: the upstream said when it may be asked again.
- */
-export interface Standing {
-  is: 'probe' | 'last' | 'resting' | 'blocked';
-  /** When that ends. */
-  untilMs: number;
-  kind: RestKind;
-}
-
-/** Undefined: nothing is known against it. `account`: a hash. */
-export function standing(
-  entry: HealthEntry | undefined,
-  account: string,
-  nowMs: number,
-): Standing | undefined {
-  if (!entry || forgottenAtMs(entry) <= nowMs) return undefined;
-  if (entry.kind === 'failures') {
-    const untilMs = entry.lastMs + failingMs;
-    const isLast =
-      entry.count >= failuresInARow && entry.accounts.length === 1 && entry.accounts[0] === account;
-    return isLast && untilMs > nowMs ? { is: 'last', untilMs, kind: 'failing' } : undefined;
-  }
-  const { kind, untilMs, statedUntilMs = 0, probeUntilMs = 0 } = entry;
-  if (untilMs > nowMs)
-    return statedUntilMs > nowMs
-      ? { is: 'blocked', untilMs: statedUntilMs, kind }
-      : { is: 'resting', untilMs, kind };
-  return { is: probeUntilMs > nowMs ? 'resting' : 'probe', untilMs, kind };
 }

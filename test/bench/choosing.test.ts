@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+import { Refusal } from '../../shared/relay/http/refusal.ts';
+import { ServingChannels } from '../../shared/relay/call/serving-channels.ts';
+import { CandidateOrder } from '../../shared/relay/dispatch/candidate-order.ts';
+import { scoreOf } from '../../shared/relay/dispatch/conversation-rank.ts';
+import { keyRow } from '../support/core-rig.ts';
+import { channelCount, Chooser, fastest, longRequest, modelNames, snapshotOf } from './choosing.ts';
+
+const request = longRequest(1);
+const [first = '', second = ''] = modelNames;
+
+/** The snapshot, and how often the models of its channels were read. */
+function counted(): { snapshot: ReturnType<typeof snapshotOf>; reads: () => number } {
+  let reads = 0;
+  const snapshot = snapshotOf();
+  for (const channel of snapshot.channels) {
+    const { models } = channel;
+    Object.defineProperty(channel, 'models', {
+      get: () => {
+        reads += 1;
+        return models;
+      },
+    });
+  }
+  return { snapshot, reads: () => reads };
+}
+
+describe('choosing among 503 channels that each serve 300 models', () => {
+  it('looks at the channels at the first call to a model of a snapshot, and never for names that nobody serves', () => {
+    const { snapshot, reads } = counted();
+    const serving = new ServingChannels();
+    const { candidates } = serving.of(snapshot, first, 1);
+    expect(candidates).toHaveLength(channelCount);
+    expect(reads()).toBe(channelCount);
+    expect(serving.of(snapshot, first, 2).candidates).toBe(candidates);
+    expect(() => serving.of(snapshot, 'nobody/serves-this', 1)).toThrow(Refusal);
+    expect(reads()).toBe(channelCount);
+    serving.of(snapshot, second, 1);
+    expect(reads()).toBe(2 * channelCount);
+  });
+
+  it('scores the first priority once, sorts no more than is taken, and asks for the health of no other', () => {
+    const { candidates } = new ServingChannels().of(snapshotOf(5), first, 1);
+    const score = scoreOf({ key: keyRow(), request });
+    const scored: string[] = [];
+    const looked: string[] = [];
+    const order = new CandidateOrder(candidates, {
+      score: (candidate) => {
+        scored.push(candidate.id);
+        return score(candidate);
+      },
+      standingOf: ({ id }) => {
+        looked.push(id);
+        return undefined;
+      },
+    });
+    const taken = Array.from({ length: 3 }, () => order.take()?.candidate.id);
+    const top = candidates.filter(({ channel }) => channel.priority === 4);
+    expect(scored.toSorted()).toEqual(top.map(({ id }) => id).toSorted());
+    expect(looked).toEqual(taken);
+  });
+
+  it('costs no more than twenty logarithms for each channel, with a long prompt', async () => {
+    const chooser = new Chooser();
+    const snapshot = snapshotOf();
+    let sum = 0;
+    const logarithms = (): void => {
+      for (let i = 1; i <= channelCount; i += 1) sum += Math.log(i / 1_000);
+    };
+    await fastest(logarithms);
+    const reference = await fastest(logarithms);
+    const choosing = await fastest((i) => chooser.first(snapshot, modelNames[i % 300] ?? '', request), 1_000);
+    console.log(
+      `choosing: ${choosing.toFixed(1)} us; ${channelCount} logarithms: ${reference.toFixed(1)} us (${Math.round(sum)})`,
+    );
+    // About 4. Both are the fastest of many rounds of one run, so the load of the machine is in both.
+    expect(choosing / reference).toBeLessThan(20);
+  });
+});

@@ -1,0 +1,147 @@
+import { connect, createServer } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
+import { text as readText } from 'node:stream/consumers';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { rawPost } from '../hardening/raw-client.ts';
+import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { textStream } from '../support/upstream-scripts.ts';
+import { keyOf, MoneyReader, nano, rowsOfAccount, until } from './money-reader.ts';
+
+/** What comes in by unusual ways, on the running stack. */
+let upstream: ScriptedUpstream;
+let stack: WatchedStack;
+let money: MoneyReader;
+let alias: { server: Server; passed: number; toPort: number };
+
+const marksWithin = { timeout: 10_000, interval: 100 };
+
+/** A name of the relay that it does not know, as another domain in front of it is. */
+async function startAlias(): Promise<typeof alias> {
+  const made = { server: createServer(), passed: 0, toPort: 0 };
+  made.server.on('connection', (socket) => {
+    made.passed += 1;
+    const relay = connect(made.toPort, '127.0.0.1');
+    for (const one of [socket, relay]) one.on('error', () => {});
+    socket.pipe(relay).pipe(socket);
+  });
+  await new Promise<void>((resolve) => made.server.listen(0, '127.0.0.1', resolve));
+  return made;
+}
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  alias = await startAlias();
+  const { port } = alias.server.address() as AddressInfo;
+  stack = await startWatchedStack({
+    environmentsMax: 6,
+    functionEnvironment: { MIRROR_KEY: keyOf('mirrored') },
+    rows: [
+      ['channels', { id: 'plain', endpoint: upstream.endpoint, state: true, models: ['plain'] }],
+      [
+        'channels',
+        {
+          id: 'mirror',
+          endpoint: `http://127.0.0.1:${port}/v1`,
+          secret: 'env:MIRROR_KEY',
+          state: true,
+          models: ['mirror'],
+        },
+      ],
+      ['charges', { id: 10, type: 'token-billing', models: ['plain', 'mirror'], input: 0.1, output: 0.2 }],
+      ...rowsOfAccount('mirrored', 100),
+    ],
+  });
+  alias.toPort = Number(new URL(stack.origin).port);
+  money = new MoneyReader(stack);
+  await until(async () => (await money.accounts()).has('mirrored'));
+});
+afterAll(async () => {
+  await stack?.stop();
+  await upstream?.close();
+  alias?.server.close();
+});
+
+const headers = { authorization: `Bearer ${keyOf('mirrored')}` };
+const ask = (model: string): object => ({ model, messages: [{ role: 'user', content: 'hi' }] });
+const codeOf = async (response: Response): Promise<string> =>
+  ((await response.json()) as { error: { code: string } }).error.code;
+
+describe('a channel that leads back to the relay', () => {
+  it('is stopped one invocation later by its hop, with a named reason, and nothing is charged', async () => {
+    const before = stack.chatProcesses().length;
+    const response = await stack.post(ask('mirror'), { headers });
+    expect([response.status, await codeOf(response)]).toEqual([508, 'relay_loop']);
+    expect(alias.passed).toBe(1);
+    expect(stack.chatProcesses().length).toBeLessThanOrEqual(before + 2);
+    const outer = await stack.logged(response.headers.get('x-request-id') ?? '');
+    expect(outer).toMatchObject({ status: 508, reason: 'upstream_loop_508' });
+    const inner = stack.lines.filter((line) => line.includes('"endpoint":"edge"'));
+    expect(inner).toEqual([expect.stringContaining('"code":"relay_loop"')]);
+    await until(async () => (await money.account('mirrored')).open === 0);
+    expect(await money.account('mirrored')).toMatchObject({ available: 100 * nano, spent: 0 });
+  });
+
+  it('is not called at all where its address is the relay’s own, as a mark on its row says', async () => {
+    const { documents } = stack.store;
+    const TableName = 'relay-channels';
+    const Item = { id: 'self', endpoint: `${stack.origin}/v1`, state: true, models: ['self'] };
+    await documents.send(new PutCommand({ TableName, Item }));
+    const problem = async (): Promise<unknown> =>
+      (await documents.send(new GetCommand({ TableName, Key: { id: 'self' } }))).Item?.['_problem'];
+    await expect
+      .poll(problem, marksWithin)
+      .toBe('endpoint: found the address of this relay itself, wanted an upstream');
+    expect(await codeOf(await stack.post(ask('self'), { headers }))).toBe('model_not_found');
+  });
+});
+
+describe('a compressed request', () => {
+  it('is read if it is gzip, and refused by name if it is not', async () => {
+    upstream.script(textStream('Hello.'));
+    const json = JSON.stringify(ask('plain'));
+    const packed = { ...headers, 'content-encoding': 'gzip' };
+    const read = await stack.post(new Uint8Array(gzipSync(json)), { headers: packed });
+    expect([read.status, JSON.stringify(await read.json())]).toEqual([
+      200,
+      expect.stringContaining('Hello.'),
+    ]);
+    const other = { ...headers, 'content-encoding': 'br' };
+    const refused = await stack.post(new Uint8Array(brotliCompressSync(json)), { headers: other });
+    expect([refused.status, await codeOf(refused)]).toEqual([415, 'unsupported_content_encoding']);
+    const bomb = new Uint8Array(gzipSync(Buffer.alloc(64 * 1024 * 1024)));
+    const large = await stack.post(bomb, { headers: packed });
+    expect([large.status, await codeOf(large)]).toEqual([413, 'request_too_large']);
+  });
+});
+
+describe('a client that ends its side of the connection', () => {
+  const send = (bytes: string): Promise<string> => {
+    const socket = connect(Number(new URL(stack.origin).port), '127.0.0.1');
+    socket.end(bytes);
+    return readText(socket);
+  };
+
+  it.each([true, false])('after its request gets the answer (stream: %s)', async (stream) => {
+    const gone = Promise.withResolvers<void>();
+    upstream.script(async (call, reply) => {
+      await gone.promise;
+      await textStream('Hello there.')(call, reply);
+    });
+    upstream.forget();
+    const body = JSON.stringify({ ...ask('plain'), stream });
+    const answer = send(rawPost(keyOf('mirrored'), { body }));
+    await upstream.nextRequest();
+    gone.resolve();
+    const text = await answer;
+    expect(text).toMatch(/^HTTP\/1\.1 200 /);
+    expect(text).toContain(stream ? 'data: [DONE]' : 'Hello there.');
+  });
+
+  it('within its request is refused', async () => {
+    const whole = rawPost(keyOf('mirrored'), { body: JSON.stringify(ask('plain')) });
+    expect(await send(whole.slice(0, -5))).toMatch(/^HTTP\/1\.1 400 /);
+  });
+});

@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { chunk, usageChunk } from '../support/upstream-frames.ts';
+import { writesUpTo } from './metered-upstream.ts';
+import { keyOf, rowsOfAccount } from './money-reader.ts';
+
+/** One tenant that takes what it can beside one that calls now and then, on the running stack. */
+const perMinute = 60;
+const callsAtOnce = 8;
+
+let upstream: ScriptedUpstream;
+let stack: WatchedStack;
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  stack = await startWatchedStack({
+    environmentsMax: 12,
+    rows: [
+      ['channels', { id: 'narrow', endpoint: upstream.endpoint, state: true, models: ['narrow'] }],
+      ['channels', { id: 'free', endpoint: upstream.endpoint, state: true, models: ['free'] }],
+      ['charges', { id: 10, type: 'token-billing', models: ['narrow'], input: 0.1, output: 0.2 }],
+      ['charges', { id: 11, type: 'non-billing', models: ['free'] }],
+      // Two minutes of a greedy tenant and all calls of an honest one are fewer than the upstream takes in one.
+      ['settings', { name: 'limits', value: { account_rpm: 20, account_concurrency: callsAtOnce } }],
+      ...rowsOfAccount('greedy', 1000),
+      ...rowsOfAccount('honest', 1000),
+      ...rowsOfAccount('other', 1000),
+      ...rowsOfAccount('unlimited', 1000),
+      ...rowsOfAccount('poor', 0.000001),
+      ['accounts', { account: 'unlimited', rpm: 1000, concurrency: 1000 }],
+    ],
+  });
+});
+afterAll(async () => {
+  await stack?.stop();
+  await upstream?.close();
+});
+
+const post = (account: string, model: string, stream = false): Promise<Response> =>
+  stack.post(
+    { model, stream, max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] },
+    { headers: { authorization: `Bearer ${keyOf(account)}` } },
+  );
+
+interface Outcome {
+  status: number;
+  message: string;
+}
+async function outcome(answer: Promise<Response>): Promise<Outcome> {
+  const response = await answer;
+  const text = await response.text();
+  const message =
+    response.status === 200 ? '' : (JSON.parse(text) as { error: { message: string } }).error.message;
+  return { status: response.status, message };
+}
+const together = (count: number, call: () => Promise<Response>): Promise<Outcome[]> =>
+  Promise.all(Array.from({ length: count }, () => outcome(call())));
+const served = (outcomes: Outcome[]): number => outcomes.filter(({ status }) => status === 200).length;
+
+/** An upstream that takes so many calls in any minute, and answers the others with a 429. */
+function limitedTo(most: number): Script {
+  const taken: number[] = [];
+  return async (call, reply) => {
+    const nowMs = Date.now();
+    if (taken.filter((atMs) => atMs > nowMs - 60_000).length >= most)
+      return reply.json(429, { error: { message: 'slow down', code: 'rate_limit_exceeded' } });
+    taken.push(nowMs);
+    await writesUpTo(5)(call, reply);
+  };
+}
+
+describe('beside a tenant that opens as many streams of a free model as it can', () => {
+  it('another one is answered while they run, as most of them were refused by name', async () => {
+    const over = Promise.withResolvers<void>();
+    upstream.forget();
+    upstream.script(async (call, reply) => {
+      await reply.data(chunk({ role: 'assistant', content: 'Word' }));
+      if (call.body['model'] === 'free') await over.promise;
+      await reply.data(chunk({}, 'stop'), usageChunk(), '[DONE]');
+      reply.end();
+    });
+    const refused: Outcome[] = [];
+    const running = Promise.withResolvers<void>();
+    const calls = Array.from({ length: 120 }, async () => {
+      let one = await outcome(post('poor', 'free', true));
+      // An environment that starts among so many may not reach its store in time: SDKs try that again.
+      while (one.status === 503) one = await outcome(post('poor', 'free', true));
+      if (one.status !== 200 && refused.push(one) === 120 - callsAtOnce) running.resolve();
+      return one;
+    });
+    await running.promise;
+    onTestFinished(() => over.resolve());
+    expect(upstream.requests).toHaveLength(callsAtOnce);
+    for (const one of refused)
+      expect(one).toEqual({
+        status: 429,
+        message: expect.stringContaining(`limited to ${callsAtOnce} requests at the same time`),
+      });
+    const honest = await together(3, () => post('honest', 'narrow', true));
+    expect(served(honest)).toBe(3);
+    over.resolve();
+    expect(served(await Promise.all(calls))).toBe(callsAtOnce);
+  });
+
+  it('another one is answered, too, when it has no money for the model', async () => {
+    upstream.forget();
+    const [poor, honest] = await Promise.all([
+      together(120, () => post('poor', 'narrow', true)),
+      together(3, () => post('honest', 'narrow', true)),
+    ]);
+    expect([served(poor), served(honest), upstream.requests.length]).toEqual([0, 3, 3]);
+    for (const { message } of poor) expect(message).toContain('The balance of 0.000001 yuan');
+  });
+});
+
+describe('beside a greedy tenant, on an upstream that takes 60 calls a minute', () => {
+  it('an honest one has every call answered, as the limit of every account says', async () => {
+    upstream.script(limitedTo(perMinute));
+    const [greedy, honest] = await Promise.all([
+      together(100, () => post('greedy', 'narrow')),
+      // Six of its calls were counted above, if the minute is the same.
+      together(4, () => post('honest', 'narrow')),
+      together(6, () => post('other', 'narrow')),
+    ]);
+    expect(served(honest)).toBe(4);
+    expect(served(greedy)).toBeGreaterThan(0);
+    expect(served(greedy)).toBeLessThanOrEqual(40);
+    for (const { status, message } of greedy)
+      if (status !== 200) expect(message).toMatch(/^This account is limited to (20|8) requests/);
+    expect(served(await together(3, () => post('other', 'narrow')))).toBe(3);
+  });
+
+  it('an honest one is refused, too, where the row of the greedy one says more', async () => {
+    upstream.script(limitedTo(perMinute));
+    const unlimited = await together(100, () => post('unlimited', 'narrow'));
+    expect(served(unlimited)).toBeGreaterThan(40);
+    expect(await outcome(post('other', 'narrow'))).toMatchObject({ status: 429 });
+  });
+});

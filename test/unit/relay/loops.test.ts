@@ -1,0 +1,57 @@
+/** A channel that leads back to the relay, as the pipeline sees it. */
+import { describe, expect, it } from 'vitest';
+import { BillingRig, small, yuan } from '../../support/billing-rig.ts';
+import { hello } from '../../support/core-rig.ts';
+
+const own = { baseUrl: 'https://Relay.example/v1', hops: 'aaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbb' };
+const rigOf = (...endpoints: string[]): BillingRig =>
+  new BillingRig({
+    channels: endpoints.map((endpoint, i) => ({ id: `c${i}`, endpoint, priority: 9 - i })),
+  }).granted(100n * yuan);
+const errorOf = ({ text }: { text: string }): unknown => (JSON.parse(text) as { error: unknown }).error;
+
+describe('a channel that leads back to the relay', () => {
+  it.each(['https://relay.example/v1', 'https://RELAY.example:443/v1'])(
+    'is not called where its address %s says so',
+    async (endpoint) => {
+      const rig = rigOf(endpoint).upstream({ steps: hello });
+      const answer = await rig.call(small, own);
+      expect([answer.status, rig.sent.length]).toEqual([508, 0]);
+      expect(errorOf(answer)).toMatchObject({ type: 'upstream_error', code: 'relay_loop', param: null });
+      expect(answer.headers).toMatchObject({ 'x-relay-loop': '1', 'x-should-retry': 'false' });
+      expect(rig.logged.at(-1)).toMatchObject({ reason: 'upstream_loop' });
+      expect(rig.item).toMatchObject({ available: 100n * yuan, spent: 0n });
+    },
+  );
+
+  it('is named where only the call showed it, and nothing is charged', async () => {
+    const rig = rigOf('https://alias.example/v1').upstream({
+      status: 508,
+      headers: { 'x-relay-loop': '1' },
+      steps: ['{"error":{"code":"relay_loop"}}'],
+    });
+    const answer = await rig.call(small, own);
+    expect([answer.status, errorOf(answer)]).toEqual([508, expect.objectContaining({ code: 'relay_loop' })]);
+    expect(rig.logged.at(-1)).toMatchObject({ reason: 'upstream_loop_508' });
+    expect(rig.item).toMatchObject({ available: 100n * yuan, spent: 0n });
+  });
+
+  it('leaves the call to the next channel', async () => {
+    const rig = rigOf('https://relay.example/v1', 'https://upstream.test/v1').upstream({ steps: hello });
+    expect((await rig.call(small, own)).status).toBe(200);
+    expect(rig.sent.map(({ url }) => url)).toEqual(['https://upstream.test/v1/chat/completions']);
+  });
+});
+
+describe('an upstream', () => {
+  it('is sent which relays the call passed', async () => {
+    const rig = rigOf('https://upstream.test/v1').upstream({ steps: hello });
+    await rig.call(small, own);
+    expect(rig.sent[0]?.headers).toMatchObject({ 'x-relay-hop': own.hops });
+  });
+
+  it('on another port of the same host is no loop', async () => {
+    const rig = rigOf('https://relay.example:8443/v1').upstream({ steps: hello });
+    expect((await rig.call(small, own)).status).toBe(200);
+  });
+});
