@@ -32,9 +32,10 @@ async function soak(name: string, parameters: string[], signal?: (output: string
     },
   );
   let seen = '';
+  let sent = false;
   child.stdout.on('data', (piece: Buffer) => {
     seen += String(piece);
-    if (signal?.(seen)) child.kill('SIGINT');
+    if (!sent && signal?.(seen)) sent = child.kill('SIGINT');
   });
   const [output, [exitCode]] = await Promise.all([
     text(child.stdout),
@@ -46,17 +47,17 @@ async function soak(name: string, parameters: string[], signal?: (output: string
 
 describe('a soak of a relay with one defect ends with exit code 1', () => {
   it.each([
-    ['lost-settle', 'no-usage', '0.4', /charge \| call \d+ \(none, whole, .*is expired/],
-    ['double-refund', 'no-usage', '0.3', /balance \| soak-\w is off by/],
+    ['lost-settle', 'no-usage', '0.4', /charge +\| call \d+ \(none, whole, .*is expired/],
+    ['double-refund', 'no-usage', '0.3', /balance +\| soak-\w is off by/],
     [
       'clean-end',
       'stalled-reader',
       '0.8',
-      /answer \| call \d+ \(stalled-reader\): (says success|ends in order)/,
+      /answer +\| call \d+ \(stalled-reader\): (says success|ends in order)/,
     ],
-    ['wrong-cause', 'server-error', '0.4', /cause \| call \d+ \(server-error\): refused with 429/],
-    ['leaked-hold', 'kill-answering', '0.5', /hold {4}\| soak-\w has \d+ open/],
-    ['stale-price', 'price-edit', '0.7', /price \| call \d+: .*replaced \d+\.\d s before/],
+    ['wrong-cause', 'server-error', '0.4', /cause +\| call \d+ \(server-error\): refused with 429/],
+    ['leaked-hold', 'kill-answering', '0.5', /hold +\| soak-\w has \d+ open/],
+    ['stale-price', 'price-edit', '0.7', /price +\| call \d+: .*replaced \d+\.\d s before/],
   ])('%s', async (lie, fault, minutes, finding) => {
     const run = await soak(lie, ['--minutes', minutes, '--workers', '3', '--faults', fault, '--lie', lie]);
     expect(run.output).toMatch(/findings\./);
@@ -73,7 +74,7 @@ it('a soak without a lie ends with exit code 0 under the same faults', async () 
 });
 
 it('Ctrl-C ends all that was started and leaves a report', async () => {
-  const run = await soak('interrupted', ['--minutes', '5'], (output) => output.includes('load'));
+  const run = await soak('interrupted', ['--minutes', '5'], (output) => output.includes('faults  load'));
   expect(run.page).toContain('Ended by hand');
   expect(run.exitCode).toBe(130);
 });

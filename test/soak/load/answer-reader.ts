@@ -22,6 +22,8 @@ export class AnswerReader {
   #body = '';
   #finished = false;
   #done = false;
+  /** An event is no JSON. */
+  #broken = false;
   readonly #streamed: boolean;
 
   constructor(streamed: boolean) {
@@ -42,7 +44,7 @@ export class AnswerReader {
   end(complete: boolean): CallEnd {
     if (!this.#streamed && complete) this.#whole();
     if (this.error !== undefined) return 'error';
-    if (this.#finished && this.#done) return 'whole';
+    if (this.#finished && this.#done && !this.#broken) return 'whole';
     return complete ? 'silent' : 'cut';
   }
 
@@ -51,7 +53,11 @@ export class AnswerReader {
       this.#done = true;
       return;
     }
-    const frame = JSON.parse(data) as Frame;
+    const frame = parsed(data);
+    if (frame === undefined) {
+      this.#broken = true;
+      return;
+    }
     const [choice] = frame.choices ?? [];
     this.text += choice?.delta?.content ?? '';
     if (choice?.finish_reason) this.#finished = true;

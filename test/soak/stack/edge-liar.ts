@@ -20,6 +20,8 @@ const rateLimit = {
   },
 };
 
+const stalledMs = 5_000;
+
 export async function startEdgeLiar(behind: string, lie: Lie | undefined): Promise<Liar> {
   if (lie !== 'clean-end' && lie !== 'wrong-cause') return { origin: behind, close: async () => {} };
   const agent = new Agent({ keepAlive: true });
@@ -43,11 +45,32 @@ export async function startEdgeLiar(behind: string, lie: Lie | undefined): Promi
   };
 }
 
+/** Ends an answer properly when its reader has taken nothing for some seconds, or when the relay breaks it off. */
 function endWell(reply: IncomingMessage, response: ServerResponse): void {
   response.writeHead(reply.statusCode ?? 502, reply.headers);
-  reply.pipe(response, { end: false });
-  reply.once('end', () => response.end());
-  reply.once('error', () => response.end(finish));
+  let rest = Buffer.alloc(0);
+  let stall: NodeJS.Timeout | undefined;
+  const endNow = (): void => {
+    clearTimeout(stall);
+    reply.removeAllListeners('data').destroy();
+    response.end(finish);
+  };
+  reply.on('data', (piece: Buffer) => {
+    // Whole events alone, so that the end looks like one.
+    const all = Buffer.concat([rest, piece]);
+    const cut = all.lastIndexOf('\n\n') + 2;
+    rest = all.subarray(cut < 2 ? 0 : cut);
+    if (cut < 2 || response.write(all.subarray(0, cut))) return;
+    reply.pause();
+    stall = setTimeout(endNow, stalledMs);
+  });
+  response.on('drain', () => {
+    clearTimeout(stall);
+    reply.resume();
+  });
+  response.once('close', () => clearTimeout(stall));
+  reply.once('end', () => response.end(rest));
+  reply.once('error', endNow);
 }
 
 function blameRate(reply: IncomingMessage, response: ServerResponse): void {
