@@ -41,7 +41,7 @@ describe('a requested model', () => {
           channels: [{ models: ['m', 'dear', 'web-m', 'm-official'] }],
           charges: [byTokens, { id: 9, type: 'times-billing', models: ['dear', 'web-m'], output: 9 }],
         });
-        rig.granted(yuan).upstream({ steps: hello });
+        rig.granted(100n * yuan).upstream({ steps: hello });
         const model = parts.join('');
         const { status } = await rig.call({ ...small, model, official });
         const served = rig.sent.map(({ json }) => json['model']);
