@@ -13,12 +13,10 @@ let start: Promise<RunningStack> | undefined;
 let ending: Promise<void> | undefined;
 
 function end(exitCode: number): void {
-  ending ??= finish(exitCode);
-}
-
-async function finish(exitCode: number): Promise<void> {
-  await start?.then((stack) => stack.close()).catch(() => {});
-  process.exit(exitCode);
+  ending ??= Promise.resolve(start)
+    .then((stack) => stack?.close())
+    .catch(() => {})
+    .then(() => process.exit(exitCode));
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(0));

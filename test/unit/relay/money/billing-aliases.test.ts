@@ -62,7 +62,9 @@ describe('the reserve of a call to an alias', () => {
   });
 
   it('sends each model the limit that is held for it', async () => {
-    const limited = charges.map((row) => (row.id === 2 ? { ...row, max_output_tokens: 50 } : row));
+    const limited = charges.map((row) =>
+      row.id === 2 ? Object.assign(structuredClone(row), { max_output_tokens: 50 }) : row,
+    );
     const rig = aliasRig({ charges: limited })
       .upstream(down, good)
       .granted(100n * yuan);
