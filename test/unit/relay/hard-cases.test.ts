@@ -93,10 +93,10 @@ describe('one caller cannot take a channel from the others', () => {
     );
     const first = await rig.clock.run(rig.respond(stream));
     await rig.post(ask);
-    const rest = rig.health.of('main');
+    const rest = rig.health.limitOf('main');
     expect(rest).toMatchObject({ kind: 'rate_limit' });
     await rig.clock.run(first.done);
-    expect(rig.health.of('main')).toEqual(rest);
+    expect(rig.health.limitOf('main')).toEqual(rest);
   });
 
   it('a probe that meets a caller’s mistake shows that the channel is alive', async () => {
