@@ -33,10 +33,10 @@ export interface FaultedStack {
   readonly answered: number;
   call(): Promise<FaultedAnswer>;
   /**
-   * Callers go on calling during it. `toldSeconds`: how long each of ten callers after it was told to wait, all together,
+   * Callers go on calling during it. `askedSeconds`: how long each of ten callers after it was asked to wait, all together,
    * until it was answered.
    */
-  throttledFor(throttling: Throttling): Promise<{ statuses: Set<number>; toldSeconds: number[] }>;
+  throttledFor(throttling: Throttling): Promise<{ statuses: Set<number>; askedSeconds: number[] }>;
   /** Resolves when no call is open. */
   untilClosed(): Promise<void>;
   /** Of the account, in nano-yuan. `charged`: of its ledger rows, once these have come. */
@@ -86,12 +86,12 @@ export async function startFaultedStack(): Promise<FaultedStack> {
     if (response.status === 200) answered += 1;
     return { status: response.status, retryAfter: Number(response.headers.get('retry-after') ?? NaN) };
   };
-  /** Calls again when it is told to, until it is answered. */
+  /** Calls again when it is asked to, until it is answered. */
   const obedientCall = async (): Promise<number> => {
-    for (let toldSeconds = 0; ;) {
+    for (let askedSeconds = 0; ;) {
       const { status, retryAfter } = await call();
-      if (status === 200) return toldSeconds;
-      toldSeconds += retryAfter;
+      if (status === 200) return askedSeconds;
+      askedSeconds += retryAfter;
       await new Promise((resolve) => setTimeout(resolve, retryAfter * 1_000));
     }
   };
@@ -112,9 +112,9 @@ export async function startFaultedStack(): Promise<FaultedStack> {
       store.rules.add({ fault: { kind: 'throttle' }, services: ['dynamodb'], share, forMs });
       await new Promise((resolve) => setTimeout(resolve, forMs));
       ending.abort();
-      const toldSeconds = await Promise.all(Array.from({ length: 10 }, obedientCall));
+      const askedSeconds = await Promise.all(Array.from({ length: 10 }, obedientCall));
       await Promise.all(callers);
-      return { statuses, toldSeconds };
+      return { statuses, askedSeconds };
     },
     untilClosed: () =>
       until(async () => {

@@ -45,16 +45,19 @@ async function writeTexts(
   onFault: (error: unknown) => void,
 ): Promise<boolean> {
   const texts = body[Symbol.asyncIterator]();
-  let open = !stream.destroyed;
+  let open = true;
   let onTaken: (() => void) | undefined;
   stream.once('close', () => {
     open = false;
     onTaken?.();
     void texts.return?.();
   });
-  if (!open) void texts.return?.();
+  if (stream.destroyed) {
+    void texts.return?.();
+    return false;
+  }
   try {
-    while (open) {
+    for (;;) {
       const { done, value } = await texts.next();
       if (!open) return false;
       if (done) return true;
@@ -63,7 +66,6 @@ async function writeTexts(
         stream.write(value, resolve);
       });
     }
-    return false;
   } catch (error) {
     if (!(error instanceof AnswerCut)) onFault(error);
     stream.destroy(new AnswerCut());
