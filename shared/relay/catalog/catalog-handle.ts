@@ -30,7 +30,9 @@ export function catalogHandle(ports: CatalogPorts): Handle {
       const route = matchRoute(request);
       if (route === 'account' || route === 'usage') return await ports.account(request);
       if (route === undefined || !isReadRoute(route)) throw refuseRoute(request);
-      const snapshot = await ports.config.notOlderThan(listAgeMsMax);
+      const fresh = ports.config.notOlderThan(listAgeMsMax);
+      // An old list is better than none, but a model that may have been added is not refused.
+      const snapshot = await (route === 'model' ? fresh : fresh.catch(() => ports.config.current()));
       return answers[route]({ request, snapshot, nowMs: ports.clock.now(), version: ports.version });
     } catch (error) {
       const refusal = asRefusal(error);

@@ -25,6 +25,7 @@ async function call(
   path: string,
   changes: Partial<RelayRequest> = {},
   current: () => Snapshot = () => snapshot,
+  newest: () => Snapshot = current,
 ) {
   const logged: RequestLog[] = [];
   const faults: unknown[] = [];
@@ -35,7 +36,7 @@ async function call(
       current: async () => current(),
       notOlderThan: async (ageMsMax) => {
         ages.push(ageMsMax);
-        return current();
+        return newest();
       },
     },
     log: {
@@ -206,6 +207,22 @@ describe('failures', () => {
       },
     ]);
   });
+
+  test.each([
+    ['/v1/models', 200],
+    ['/v1/charge', 200],
+    ['/health', 200],
+    ['/v1/models/nobody-has-this', 503],
+  ])(
+    'an unreachable store leaves the last lists, and refuses nothing from them: %s is %i',
+    async (path, status) => {
+      const unreachable = () => {
+        throw new StoreUnavailable('10.0.0.7 refused');
+      };
+      const { response } = await call(path, {}, () => snapshot, unreachable);
+      expect(response.status).toBe(status);
+    },
+  );
 
   test('a bug of ours is a 500 that shows nothing of it, and is logged as a fault', async () => {
     const bug = new Error('secret detail');
