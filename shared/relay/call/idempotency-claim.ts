@@ -49,14 +49,8 @@ function taken(state: 'running' | 'completed' | 'other_body', firstId: string): 
   const first = `The request ${firstId}`;
   if (state === 'running')
     return refuse('request_in_progress', `${first} with this Idempotency-Key is still running.`, { headers });
-  if (state === 'other_body')
-    return refuse(
-      'idempotency_key_reused',
-      `${first} used this Idempotency-Key with another body. Use a new key.`,
-      {
-        headers,
-      },
-    );
+  const reused = `${first} used this Idempotency-Key with another body. Use a new key.`;
+  if (state === 'other_body') return refuse('idempotency_key_reused', reused, { headers });
   const words = `${first} with this Idempotency-Key was completed and charged. Answers are not stored: use a new key to ask again.`;
   return refuse('request_already_completed', words, { headers });
 }

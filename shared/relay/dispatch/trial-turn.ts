@@ -48,11 +48,9 @@ async function probes(
   { candidate }: Rank,
   attempt: Pick<Attempt, 'prepare'>,
 ): Promise<boolean> {
-  try {
-    await attempt.prepare();
-  } catch (error) {
+  await attempt.prepare().catch((error: unknown) => {
     if (error instanceof CannotCarry) throw error;
-  }
+  });
   try {
     return await health.claimProbe(candidate);
   } catch (error) {

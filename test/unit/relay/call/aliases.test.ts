@@ -228,7 +228,7 @@ describe('a prompt that is too long for the first model', () => {
     expect(rig.sent).toHaveLength(2);
   });
 
-  it('is told to wait if a model that was not asked has a Retry-After, and no other one does', async () => {
+  it('has to wait if a model that was not asked has a Retry-After, and no other one does', async () => {
     const limited: UpstreamScript = { status: 429, headers: { 'retry-after': '60' } };
     const rig = aliasRig({ aliases: bestIfTooLong('small', 'large') })
       .upstream(limited)
