@@ -7,6 +7,7 @@ import type { RelayResponse } from '../../relay/http/http.ts';
 
 /** What is used of the request to the Runtime API. */
 export interface RuntimeStream {
+  readonly destroyed: boolean;
   write(text: string, done?: () => void): boolean;
   end(): void;
   destroy(error?: Error): void;
@@ -28,6 +29,8 @@ export async function writeBody(
   } else if (body !== '') {
     stream.write(body);
   }
+  // Broken while the answer was waited for: it says nothing more.
+  if (stream.destroyed) return;
   await new Promise<void>((resolve) => {
     stream.once('finish', resolve);
     stream.once('close', resolve);
@@ -42,15 +45,16 @@ async function writeTexts(
   onFault: (error: unknown) => void,
 ): Promise<boolean> {
   const texts = body[Symbol.asyncIterator]();
-  let open = true;
+  let open = !stream.destroyed;
   let onTaken: (() => void) | undefined;
   stream.once('close', () => {
     open = false;
     onTaken?.();
     void texts.return?.();
   });
+  if (!open) void texts.return?.();
   try {
-    for (;;) {
+    while (open) {
       const { done, value } = await texts.next();
       if (!open) return false;
       if (done) return true;
@@ -59,6 +63,7 @@ async function writeTexts(
         stream.write(value, resolve);
       });
     }
+    return false;
   } catch (error) {
     if (!(error instanceof AnswerCut)) onFault(error);
     stream.destroy(new AnswerCut());

@@ -283,7 +283,9 @@ export class Dispatch implements DispatchedCall {
     const { secret } = candidate;
     const doubted = !passedOn && (failure.status === 401 || failure.kind === 'secret');
     const secretChanged = doubted && secret !== undefined && (await this.#ports.secrets.refresh(secret));
-    const { account } = this.#call.key;
-    await this.#health.failed({ candidate, failure, secretChanged, account, tried });
+    const { key, entry } = this.#call;
+    const hasPassedRelays = entry?.hops.includes(',') === true;
+    const { account } = key;
+    await this.#health.failed({ candidate, failure, secretChanged, hasPassedRelays, account, tried });
   }
 }

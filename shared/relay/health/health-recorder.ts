@@ -23,6 +23,8 @@ export interface Failing {
   failure: UpstreamFailure;
   /** A second read of the refused secret returned a new value, so there is no reason to rest. */
   secretChanged: boolean;
+  /** The call came from another relay, or says so: a loop may then be of the caller's making. */
+  hasPassedRelays: boolean;
   account: string;
   /** Where the candidate stood when it was tried. */
   tried: Standing | undefined;
@@ -97,10 +99,10 @@ export class HealthRecorder {
     if (tried !== undefined) await this.#change(keysOf(candidate), { type: 'refused_caller' });
   }
 
-  async failed({ candidate, failure, secretChanged, account, tried }: Failing): Promise<void> {
+  async failed({ candidate, failure, account, tried, ...facts }: Failing): Promise<void> {
     const { eventOf } = await import('./health-events.ts');
     const succeededMs = this.#answeredMs.get(keyOf(candidate));
-    const event = eventOf(failure, { account: hashOf(account), succeededMs, secretChanged });
+    const event = eventOf(failure, { account: hashOf(account), succeededMs, ...facts });
     const key = event?.type === 'rate_limited' ? limitKeyOf(candidate) : keyOf(candidate);
     if (event) await this.#change([key], event);
     if (tried?.is === 'probe') await this.#change(keysOf(candidate), { type: 'probe_released' });
