@@ -7,7 +7,7 @@ import type { Renderer } from '../endpoints/renderer.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import { Answer } from './answer/answer.ts';
 import { admitKey, admitModel, aliasOf, allowedModels, readKey, type AdmittedKey } from './call/access.ts';
-import type { CalledAlias, ChatCall, ServingModel } from './call/chat-call.ts';
+import type { CalledAlias, ChatCall, NamedModels, ServingModel } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import type { HeldKey } from './call/idempotency-claim.ts';
 import { parseModelName, type ModelName } from './call/model-name.ts';
@@ -70,7 +70,7 @@ export function readCall(endpoint: Endpoint, request: RelayRequest, caller: Call
 export async function modelsOf(
   serving: ServingChannels,
   { caller, asked, nowMs }: { caller: Caller; asked: AskedCall; nowMs: number },
-): Promise<Pick<ChatCall, 'model' | 'channels' | 'candidates' | 'alias'>> {
+): Promise<NamedModels> {
   const { key, snapshot } = caller;
   const { model: name } = asked;
   const { request } = asked.read.call;
@@ -80,11 +80,8 @@ export async function modelsOf(
     const called = { alias, name, allowed: allowedModels(key, alias), request };
     return modelsOfAlias(called, (model) => serving.find(snapshot, model, nowMs));
   }
-  const { channels, candidates } = capableOf(serving.of(snapshot, name.base, nowMs), {
-    model: name.base,
-    request,
-  });
-  return { model: Object.freeze(name), channels, candidates };
+  const served = serving.of(snapshot, name.base, nowMs);
+  return { model: Object.freeze(name), ...capableOf(served, { model: name.base, request }) };
 }
 
 /** What a function keeps over its calls. */

@@ -1,7 +1,7 @@
 /** Handles every request of an endpoint: the checks in order, the answer, and the log line of a refusal. */
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import { refusalLine } from './answer/log-line.ts';
-import type { ChatCall } from './call/chat-call.ts';
+import type { ChatCall, NamedModels } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import { ServingChannels } from './call/serving-channels.ts';
 import { HealthRecorder } from './health/health-recorder.ts';
@@ -94,7 +94,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
 interface CheckedCall {
   caller: Caller;
   asked: AskedCall;
-  named: Awaited<ReturnType<typeof modelsOf>>;
+  named: NamedModels;
 }
 
 const entryOf = ({ baseUrl, hops }: RelayRequest): ChatCall['entry'] =>

@@ -3,6 +3,8 @@ import type { AnswerOutcome } from '../../shared/billing/usage/call-charge.ts';
 import { Bill } from '../../shared/relay/money/bill.ts';
 import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';
 import type { CalledAlias, ServingModel } from '../../shared/relay/call/chat-call.ts';
+import type { ChannelLimits } from '../../shared/relay/call/candidate.ts';
+import { channelLimits } from '../../shared/relay/call/output-limit.ts';
 import { callTo } from '../../shared/relay/call/serving-channels.ts';
 import { parseModelName } from '../../shared/relay/call/model-name.ts';
 import { asRefusal } from '../../shared/relay/http/refusal.ts';
@@ -125,7 +127,8 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
     key,
     account: { ...account, plan },
     snapshot,
-    channels,
+    charges: snapshot.charges,
+    limits: limitsOf(name),
     unknown: {},
     outputTokensAsked: undefined,
     startedMs: nowMs,
@@ -151,8 +154,16 @@ function othersThan(name: Model, random: SeededRandom): Model[] {
   return [...rest.slice(first), ...rest.slice(0, first)].slice(0, random.integer(1, 2));
 }
 
+const limitsOf = (model: Model): ChannelLimits =>
+  channelLimits(channels.map((channel) => ({ channel, model })));
+
 const aliasOf = (named: [Model, ...Model[]]): CalledAlias => {
-  const serving = (model: Model): ServingModel => ({ model, channels, candidates: [] });
+  const serving = (model: Model): ServingModel => ({
+    model,
+    candidates: [],
+    charges: snapshot.charges,
+    limits: limitsOf(model),
+  });
   const [first, ...rest] = named;
   return { name: aliasName, onContextLength: false, models: [serving(first), ...rest.map(serving)] };
 };

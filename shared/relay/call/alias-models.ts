@@ -6,9 +6,9 @@ import type { AliasSettings } from '../../config/settings/settings.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import { capableOf } from './capable-channels.ts';
-import type { ChatCall, ServingModel } from './chat-call.ts';
+import type { NamedModels, ServingModel } from './chat-call.ts';
 import type { ModelName } from './model-name.ts';
-import { modelNotFound, type Serving } from './serving-channels.ts';
+import { modelNotFound, type ServedModel } from './serving-channels.ts';
 
 export interface CallToAlias {
   alias: AliasSettings;
@@ -25,15 +25,14 @@ export interface CallToAlias {
  */
 export function modelsOfAlias(
   { alias, name, allowed, request }: CallToAlias,
-  find: (model: string) => Serving | undefined,
-): Pick<ChatCall, 'model' | 'channels' | 'candidates' | 'alias'> {
+  find: (model: string) => ServedModel | undefined,
+): NamedModels {
   let incapable: InvalidRequest | undefined;
   const serving = allowed.flatMap((model): ServingModel[] => {
     const found = find(model);
     if (!found) return [];
     try {
-      const { channels, candidates } = capableOf(found, { model, request });
-      return [Object.freeze({ model, channels, candidates })];
+      return [Object.freeze({ model, ...capableOf(found, { model, request }) })];
     } catch (error) {
       if (!(error instanceof InvalidRequest)) throw error;
       incapable ??= error;
@@ -45,7 +44,8 @@ export function modelsOfAlias(
   const models = Object.freeze([first, ...rest] as const);
   return {
     model: Object.freeze({ ...name, base: first.model }),
-    channels: first.channels,
+    charges: first.charges,
+    limits: first.limits,
     candidates: Object.freeze(models.flatMap(({ candidates }) => candidates)),
     alias: Object.freeze({ name: alias.name, onContextLength: alias.onContextLength, models }),
   };

@@ -1,8 +1,9 @@
 /** Leaves out channels of which a probe found that they cannot do what a call needs. Must never leave out others. */
-import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { lacks, type NeededCapability, type Serving } from './serving-channels.ts';
+import type { Serving } from './candidate.ts';
+import { channelLimits } from './output-limit.ts';
+import { lacks, type NeededCapability, type ServedModel } from './serving-channels.ts';
 
 interface Need {
   capability: NeededCapability;
@@ -29,30 +30,23 @@ const needs: Need[] = [
  * channel can do what no probe denied. `model`: the public base name.
  */
 export function capableOf(
-  serving: Serving,
+  { denied, ...serving }: ServedModel,
   { model, request }: { model: string; request: ChatRequest },
 ): Serving {
-  let left = serving;
+  let { candidates } = serving;
   for (const { capability, field } of needs) {
-    const param = serving.denied.has(capability) ? field(request) : undefined;
+    const param = denied.has(capability) ? field(request) : undefined;
     if (param === undefined) continue;
-    const isAble = (channel: ChannelRow): boolean => !lacks(channel, model, capability);
-    const [first, ...rest] = left.channels.filter(isAble);
-    if (!first)
+    candidates = candidates.filter(({ channel }) => !lacks(channel, model, capability));
+    if (candidates.length === 0)
       throw new InvalidRequest(
         'unsupported_parameter',
         param,
         `The model "${model}" does not support '${param}' here.`,
       );
-    const candidates = left.candidates.filter(({ channel }) => isAble(channel));
-    const channels: Serving['channels'] = [first, ...rest];
-    left = Object.freeze({
-      ...left,
-      channels: Object.freeze(channels),
-      candidates: Object.freeze(candidates),
-    });
   }
-  return left;
+  if (candidates === serving.candidates) return serving;
+  return { ...serving, candidates: Object.freeze(candidates), limits: channelLimits(candidates) };
 }
 
 function imageIn(messages: ChatRequest['messages']): string | undefined {

@@ -1,5 +1,4 @@
 /** A chat request that passed every check. Stages read it and return their results; none may change it. */
-import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
@@ -7,17 +6,13 @@ import type { AnswerIdentity } from '../../wire/chat-response.ts';
 import type { CanonicalCall } from '../../wire/canonical-call.ts';
 import type { ChatMessage } from '../../wire/chat-request.ts';
 import type { TurnState } from '../../wire/turn-state.ts';
-import type { Candidate } from './candidate.ts';
+import type { Candidate, Serving } from './candidate.ts';
 import type { ModelName } from './model-name.ts';
 
 /** A model that may answer. */
-export interface ServingModel {
+export interface ServingModel extends Serving {
   /** Its public base name. */
   readonly model: string;
-  /** The enabled channels that serve it, by priority. */
-  readonly channels: readonly [ChannelRow, ...ChannelRow[]];
-  /** Their candidates, in the same order. */
-  readonly candidates: readonly Candidate[];
   /** As in `ChatCall`. */
   readonly outputTokensLimit?: number | undefined;
 }
@@ -31,7 +26,7 @@ export interface CalledAlias {
   readonly models: readonly [ServingModel, ...ServingModel[]];
 }
 
-export interface ChatCall extends CanonicalCall {
+export interface ChatCall extends CanonicalCall, Serving {
   readonly identity: AnswerIdentity;
   /** The endpoint's name, for log and ledger. */
   readonly endpoint: string;
@@ -41,9 +36,7 @@ export interface ChatCall extends CanonicalCall {
   readonly alias?: CalledAlias | undefined;
   readonly key: KeyRow;
   readonly snapshot: Snapshot;
-  /** The enabled channels that serve the model, by priority. */
-  readonly channels: readonly [ChannelRow, ...ChannelRow[]];
-  /** Their candidates, in the same order; of an alias, those of all its models. */
+  /** Of an alias, those of all its models. */
   readonly candidates: readonly Candidate[];
   /** When the request arrived, in epoch milliseconds. */
   readonly startedMs: number;
@@ -75,3 +68,6 @@ export interface ChatCall extends CanonicalCall {
   /** Aborts at the deadline. */
   readonly signal: AbortSignal;
 }
+
+/** The models that may answer a call. */
+export type NamedModels = Pick<ChatCall, 'model' | 'alias' | keyof Serving>;

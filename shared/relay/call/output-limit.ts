@@ -1,24 +1,24 @@
 /** The limit on output tokens of one answer: what the client asked for, else a default. */
 import { ruleLimits, type RuleLimits } from '../../billing/price-rule.ts';
-import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
 import { logprobTokensMax } from '../../wire/chat-request.ts';
 import { limitNames } from '../../upstreams/quirks.ts';
 import { dialectOf } from '../../upstreams/types/channel-request.ts';
+import type { Candidate, ChannelLimits } from './candidate.ts';
 import type { ChatCall } from './chat-call.ts';
 
 export type LimitedCall = Pick<
   ChatCall,
-  'request' | 'model' | 'snapshot' | 'channels' | 'outputTokensAsked' | 'startedMs'
+  'request' | 'model' | 'snapshot' | 'charges' | 'limits' | 'outputTokensAsked' | 'startedMs'
 >;
 
 /** What the rule that prices the call says of its model. */
 export const ruleLimitsOf = ({
-  snapshot,
+  charges,
   model,
   startedMs,
-}: Pick<LimitedCall, 'snapshot' | 'model' | 'startedMs'>): RuleLimits =>
-  ruleLimits(snapshot.charges, model.base, startedMs);
+}: Pick<LimitedCall, 'charges' | 'model' | 'startedMs'>): RuleLimits =>
+  ruleLimits(charges, model.base, startedMs);
 
 export interface OutputLimit {
   /** The most that any candidate is sent when the balance pays. */
@@ -45,7 +45,7 @@ function reasons({ request }: Pick<LimitedCall, 'request'>): boolean {
  * the tokens whose log probabilities the relay can hold.
  */
 export function defaultOutputTokens(
-  call: Pick<LimitedCall, 'request' | 'snapshot' | 'model' | 'startedMs'>,
+  call: Pick<LimitedCall, 'request' | 'snapshot' | 'charges' | 'model' | 'startedMs'>,
 ): number {
   const usual = ruleLimitsOf(call).defaultOutputTokens ?? call.snapshot.settings.limits.defaultOutputTokens;
   return Math.min(reasons(call) ? 2 * usual : usual, logprobTokensMax(call.request) ?? Infinity);
@@ -53,27 +53,28 @@ export function defaultOutputTokens(
 
 /** What is reserved for, and sent to an upstream that the balance pays. */
 export function outputLimit(call: LimitedCall): OutputLimit {
-  const rule = ruleLimitsOf(call);
-  const { request, outputTokensAsked, channels, model } = call;
+  const { maxOutputTokens = Infinity } = ruleLimitsOf(call);
+  const { request, outputTokensAsked, limits: channels } = call;
   // A client may send both fields, and an upstream may follow either one.
-  const limits = [request.max_completion_tokens, request.max_tokens, outputTokensAsked];
-  const sent = limits.filter((limit) => typeof limit === 'number');
+  const fields = [request.max_completion_tokens, request.max_tokens, outputTokensAsked];
+  const sent = fields.filter((limit) => typeof limit === 'number');
   const asked = sent.length > 0 ? Math.max(...sent) : undefined;
   const usual = defaultOutputTokens(call);
-  const known = Math.max(...channels.map((channel) => knownMax(channel, rule)));
-  const least = channels.map((channel) => outputTokensMin(dialectOf(channel, model.base)));
-  const set = channels.flatMap(limitsSet);
+  const known = Math.min(channels.most, maxOutputTokens);
   return {
-    tokens: Math.max(Math.min(asked ?? usual, known), ...least, ...set),
+    tokens: Math.max(Math.min(asked ?? usual, known), channels.fewest),
     // What a row sets is sent whatever the balance covers.
-    least: Math.max(reasons(call) ? leastTokensReasoning : leastTokens, ...set),
+    least: Math.max(reasons(call) ? leastTokensReasoning : leastTokens, channels.set),
     heldWhole: asked !== undefined && asked <= (Number.isFinite(known) ? known : usual),
   };
 }
 
-const knownMax = ({ params }: ChannelRow, { maxOutputTokens = Infinity }: RuleLimits): number =>
-  Math.min(params.max_output_tokens ?? Infinity, maxOutputTokens);
-
-/** A limit that the row sets overrides every other one. */
-const limitsSet = ({ params }: ChannelRow): number[] =>
-  limitNames.map((name) => params.set[name]).filter((limit) => typeof limit === 'number');
+/** Of the channels of all candidates, of which there may be hundreds: to be kept. */
+export function channelLimits(candidates: readonly Pick<Candidate, 'channel' | 'model'>[]): ChannelLimits {
+  const most = candidates.map(({ channel }) => channel.params.max_output_tokens ?? Infinity);
+  const dialects = new Set(candidates.map(({ channel, model }) => dialectOf(channel, model)));
+  const sets = candidates.flatMap(({ channel: { params } }) => limitNames.map((name) => params.set[name]));
+  const set = Math.max(0, ...sets.filter((limit) => typeof limit === 'number'));
+  const fewest = Math.max(set, ...[...dialects].map(outputTokensMin));
+  return Object.freeze({ most: Math.max(...most), fewest, set });
+}

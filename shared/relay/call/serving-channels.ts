@@ -5,30 +5,20 @@
 import { ruleOf } from '../../billing/price-rule.ts';
 import { holdsFor } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
-import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { hash53 } from '../../wire/fingerprint.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
-import type { Candidate } from './candidate.ts';
+import type { Candidate, Serving } from './candidate.ts';
 import type { ChatCall } from './chat-call.ts';
+import { channelLimits } from './output-limit.ts';
 
 const neededCapabilities = ['tools', 'images', 'json_schema'] as const;
 /** What a call may need and a probe may deny. */
 export type NeededCapability = (typeof neededCapabilities)[number];
 
-/** Frozen, with all its lists. */
-export interface Serving {
-  /** The enabled channels that serve the model, by priority. */
-  readonly channels: readonly [ChannelRow, ...ChannelRow[]];
-  /** Their candidates, in the same order. */
-  readonly candidates: readonly Candidate[];
+export interface ServedModel extends Serving {
   /** What a probe denied at least one of the channels. */
   readonly denied: ReadonlySet<NeededCapability>;
-}
-
-interface ServedModel extends Serving {
-  /** The rules that name the model. */
-  readonly charges: readonly ChargeRow[];
 }
 
 /** What of a snapshot was asked for. */
@@ -42,14 +32,14 @@ export class ServingChannels {
   readonly #bySnapshot = new WeakMap<Snapshot, Index>();
 
   /** Undefined: no enabled channel serves the model, or it has no price and must have one. */
-  find(snapshot: Snapshot, model: string, nowMs: number): Serving | undefined {
+  find(snapshot: Snapshot, model: string, nowMs: number): ServedModel | undefined {
     const served = this.#served(snapshot, model);
     const isPriced = served && ruleOf(served.charges, model, nowMs) !== undefined;
     return isPriced || snapshot.settings.unpricedModels !== 'refuse' ? served : undefined;
   }
 
   /** Throws a Refusal when there are none. */
-  of(snapshot: Snapshot, model: string, nowMs: number): Serving {
+  of(snapshot: Snapshot, model: string, nowMs: number): ServedModel {
     const found = this.find(snapshot, model, nowMs);
     if (!found) throw modelNotFound(model);
     return found;
@@ -90,17 +80,16 @@ export function callTo<Call extends Pick<ChatCall, 'identity' | 'model' | 'alias
 
 function servedModel(snapshot: Snapshot, model: string, places: Index['places']): ServedModel | undefined {
   const serves = ({ models }: { models: readonly string[] }): boolean => models.includes(model);
-  const [first, ...rest] = snapshot.channels.filter(serves);
-  if (!first) return undefined;
-  const channels: Serving['channels'] = [first, ...rest];
+  const channels = snapshot.channels.filter(serves);
+  if (channels.length === 0) return undefined;
   const candidates = channels.flatMap((channel) => {
     const known = places.get(channel) ?? placesOf(channel);
     places.set(channel, known);
     return candidatesAt(known, model);
   });
   return Object.freeze({
-    channels: Object.freeze(channels),
     candidates: Object.freeze(candidates),
+    limits: channelLimits(candidates),
     denied: new Set(
       neededCapabilities.filter((needed) => channels.some((channel) => lacks(channel, model, needed))),
     ),

@@ -28,7 +28,8 @@ export type BillableCall = Pick<
   | 'account'
   | 'parts'
   | 'snapshot'
-  | 'channels'
+  | 'charges'
+  | 'limits'
   | 'outputTokensAsked'
   | 'startedMs'
   | 'deadlineMs'
@@ -41,8 +42,8 @@ const keyLength = 12;
 const unboundedTokens = Number.MAX_SAFE_INTEGER;
 
 /** The price at the time when the call began, whatever comes into force while it runs. */
-export const priceOfCall = ({ snapshot, model, startedMs }: BillableCall): Price =>
-  priceOf(snapshot.charges, model.base, startedMs);
+export const priceOfCall = ({ charges, model, startedMs }: BillableCall): Price =>
+  priceOf(charges, model.base, startedMs);
 
 /** What a call costs if one model answers it. */
 export interface CallCost extends ModelCost {

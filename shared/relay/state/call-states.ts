@@ -1,9 +1,13 @@
 /** Puts the states of earlier turns to a call, while its money is reserved. */
 import type { EndpointRequest } from '../../endpoints/endpoint.ts';
 import { quirksOf } from '../../upstreams/types/channel-request.ts';
+import type { Candidate } from '../call/candidate.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { LookingCall, StatePorts } from './state-lookup.ts';
 import { bareTurns, openSeals, type TurnStates } from './returned-turns.ts';
+
+const isText = ({ channel, model }: Candidate): boolean =>
+  quirksOf(channel, model).wantsBack === 'reasoning_content';
 
 export class CallStates {
   readonly #ports: StatePorts;
@@ -28,10 +32,7 @@ export class CallStates {
   async beside<T>(
     reserve: () => Promise<T>,
   ): Promise<{ reserved: T } & Pick<ChatCall, 'states' | 'stateDropped'>> {
-    const textIsState = this.#call.candidates.every(
-      ({ channel, model }) => quirksOf(channel, model).wantsBack === 'reasoning_content',
-    );
-    const bare = bareTurns(this.#read, textIsState);
+    const bare = bareTurns(this.#read, () => this.#call.candidates.every(isText));
     if (bare.length === 0) return { reserved: await reserve(), ...this.#found() };
     // Loaded at the first turn that came back without its state, before anything is reserved.
     const { addKept, lookUp } = await import('./state-lookup.ts');

@@ -93,16 +93,17 @@ const damaged = ({ param }: SealedState): InvalidRequest =>
 /** The turns to look up, newest first. `textIsState`: the model's whole state is its reasoning text. */
 export function bareTurns(
   { sealed, call }: Pick<EndpointRequest, 'sealed' | 'call'>,
-  textIsState: boolean,
+  textIsState: () => boolean,
 ): BareTurn[] {
   const bare: BareTurn[] = [];
+  let isText: boolean | undefined;
   for (const message of call.request.messages.toReversed()) {
     if (bare.length === lookedUpMax) break;
     if (message.role !== 'assistant' || sealed?.has(message) === true || echoesState(message)) continue;
-    if (textIsState && typeof message['reasoning_content'] === 'string') continue;
     const callIds = callIdsOf(message);
-    const [first = ''] = callIds;
-    if (first !== '') bare.push({ message, callIds });
+    if ((callIds[0] ?? '') === '') continue;
+    if (typeof message['reasoning_content'] === 'string' && (isText ??= textIsState())) continue;
+    bare.push({ message, callIds });
   }
   return bare;
 }

@@ -37,7 +37,8 @@ describe('log probabilities', () => {
     const limitOf = (more: Partial<ChatRequest>): number =>
       defaultOutputTokens({
         request: { model: 'm', messages: [], ...more },
-        snapshot: { settings: defaultSettings, charges: [] } as never,
+        snapshot: { settings: defaultSettings } as never,
+        charges: [],
         model: { base: 'm' } as never,
         startedMs: 0,
       });
