@@ -44,8 +44,8 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F8'],
-    file: 'shared/relay/answer/heartbeat.ts',
-    find: 'queue.push(renderer.idle());',
+    file: 'shared/relay/answer/answer.ts',
+    find: 'void this.#heartbeat.run(this.#queue, this.#renderer, stop.signal);',
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'commits a stream after 20 s with a ping and repeats it after each 15 s of silence',
