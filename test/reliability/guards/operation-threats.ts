@@ -63,8 +63,8 @@ export const operationThreats: readonly Removal[] = [
     file: 'shared/billing/reservation.ts',
     find: 'smaller(free, (free * copies) / 2n)',
     replace: 'smaller(free, free * copies)',
-    test: 'test/unit/relay/money/billing-balance.test.ts',
-    name: 'is held by halves, down to what the shortest answer needs; then calls wait for those under way',
+    test: 'test/unit/billing/reservation.test.ts',
+    name: 'is lowered to half of a balance that does not',
   },
   {
     rows: ['S22'],

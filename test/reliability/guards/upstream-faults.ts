@@ -168,8 +168,8 @@ export const upstreamFaults: readonly Removal[] = [
     file: 'shared/billing/usage/checked-usage.ts',
     find: 'if (isNone || output < shareMin * streamed.below)',
     replace: 'if (output < shareMin * streamed.below)',
-    test: 'test/unit/relay/money/billing-endings.test.ts',
-    name: 'that %s says in the close record whose counts they are',
+    test: 'test/unit/relay/pipeline.test.ts',
+    name: 'shows and logs an estimate instead of zeros beside an answer',
   },
   {
     rows: ['F13'],
