@@ -189,8 +189,9 @@ export const operationThreats: readonly Removal[] = [
   {
     rows: ['S30'],
     file: 'shared/relay/dispatch/repeats.ts',
-    find: 'variant.without.has(repeat) ? undefined :',
-    replace: 'variant.without.size > 9 ? undefined :',
+    find: 'variant.without.has(repeat) ? undefined : { ...variant,',
+    replace:
+      "variant.without.has(repeat) && 'again' in variant\n    ? undefined\n    : { ...variant, ...(variant.without.has(repeat) && { again: true }),",
     test: 'test/unit/relay/dispatch/repeats.test.ts',
     name: '%s is left out once: a second refusal stands',
   },
