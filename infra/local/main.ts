@@ -20,8 +20,7 @@ function end(exitCode: number): void {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(0));
-// Runs the schedules, after the start if the stack is still starting. Without a handler the signal would end
-// the process.
+// Runs the schedules once the stack has started. Without a handler the signal would end the process.
 process.on('SIGUSR2', () => void start?.then((stack) => stack.runSchedules()).catch(() => {}));
 // The parent that opened the channel (bootstrap or a test) has ended.
 process.once('disconnect', () => end(1));

@@ -109,7 +109,9 @@ type Message = EndpointRequest['call']['request']['messages'][number];
 const hasMoreThanText = ({ content, images }: Message): boolean =>
   (images ?? undefined) !== undefined ||
   (typeof content === 'object' &&
-    content?.some((part) => part.type !== 'text' || Object.keys(part).length > 2) === true);
+    content?.some(
+      (part) => part.type !== 'text' || typeof part.text !== 'string' || Object.keys(part).length > 2,
+    ) === true);
 
 /**
  * Claims the idempotency key, reserves within the limits, and answers. The answer closes claim and

@@ -223,7 +223,8 @@ export class Answer {
   /** Holds the upstream back while the client is slow. The upstream is read to its end even after a cut. */
   async #room(): Promise<void> {
     const { signal } = this.#call;
-    while (this.#queue.full) if (!(await this.#takes(stuckMs, signal))) this.#cut('stuck');
+    while (this.#queue.full)
+      if (!(await this.#takes(stuckMs, signal))) this.#cut(signal.aborted ? 'deadline' : 'stuck');
   }
 
   /** The bill is closed by now, so nothing but the invocation waits for a slow client. */

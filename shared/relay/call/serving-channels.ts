@@ -118,7 +118,8 @@ type Place = Omit<Candidate, 'model'>;
 /** A channel without a secret is one place. */
 function placesOf(channel: ChannelRow): readonly Place[] {
   const { secret: own } = channel;
-  const secrets = typeof own === 'string' ? [own] : (own ?? [undefined]);
+  // A reference that is listed twice is one secret, with one balance and one limit.
+  const secrets = typeof own === 'string' ? [own] : [...new Set(own ?? [undefined])];
   const share = channel.weight / secrets.length;
   return secrets.map((secret) => {
     const id = secret === undefined ? channel.id : `${channel.id}|${secret}`;

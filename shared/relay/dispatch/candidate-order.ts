@@ -46,7 +46,7 @@ export class CandidateOrder {
   #last: ReadonlySet<string> = new Set();
   readonly #leftOut = new Set<string>();
   #resting: { candidate: Candidate; standing: Standing }[] = [];
-  #blocked: Standing | undefined;
+  #blocked: { candidate: Candidate; standing: Standing }[] = [];
 
   /** @param candidates by priority */
   constructor(candidates: readonly Candidate[], { standingOf, score, isFirst }: OrderPorts) {
@@ -89,6 +89,7 @@ export class CandidateOrder {
     this.#ahead = this.#ahead.filter(isOther);
     this.#spent = this.#spent.filter(isOther);
     this.#resting = this.#resting.filter(isOther);
+    this.#blocked = this.#blocked.filter(isOther);
   }
 
   get hasMore(): boolean {
@@ -99,7 +100,8 @@ export class CandidateOrder {
 
   /** Of the candidates that are not asked because their upstreams said so, the one that may be asked first. */
   get blocked(): Standing | undefined {
-    return this.#blocked;
+    const [first] = this.#blocked.toSorted((a, b) => a.standing.untilMs - b.standing.untilMs);
+    return first?.standing;
   }
 
   /** The next candidate that is not in cooldown and whose channel has not had its share. */
@@ -123,8 +125,8 @@ export class CandidateOrder {
   }
 
   #rest(candidate: Candidate, standing: Standing): void {
-    if (standing.is !== 'blocked') this.#resting.push({ candidate, standing });
-    else if (!this.#blocked || standing.untilMs < this.#blocked.untilMs) this.#blocked = standing;
+    const kept = standing.is === 'blocked' ? this.#blocked : this.#resting;
+    kept.push({ candidate, standing });
   }
 
   #leastBad(): Rank | undefined {

@@ -131,12 +131,14 @@ export class Dispatch implements DispatchedCall {
         endTurn?.();
       }
     }
-    if (failures.length === 0 && tooLong) throw tooLong;
+    // A model that was not asked because it is blocked may take a prompt that the others find too long.
+    if (failures.length === 0 && tooLong && !order.blocked) throw tooLong;
     if (failures.length === 0 && call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
     if (failures.length === 0 && uncarried && !order.blocked)
       throw new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
     const { refusalOfDispatch } = await import('./failure-refusals.ts');
-    throw refusalOfDispatch(failures, order.blocked, this.#ports.clock.now());
+    const hadContent = this.#firstContentMs !== undefined;
+    throw refusalOfDispatch({ failures, hadContent, blocked: order.blocked, nowMs: this.#ports.clock.now() });
   }
 
   /** The model finds the request too long, and the alias that was asked for has others for that. */
@@ -281,7 +283,9 @@ export class Dispatch implements DispatchedCall {
     const { secret } = candidate;
     const doubted = !passedOn && (failure.status === 401 || failure.kind === 'secret');
     const secretChanged = doubted && secret !== undefined && (await this.#ports.secrets.refresh(secret));
-    const { account } = this.#call.key;
-    await this.#health.failed({ candidate, failure, secretChanged, account, tried });
+    const { key, entry } = this.#call;
+    const hasPassedRelays = entry?.hops.includes(',') === true;
+    const { account } = key;
+    await this.#health.failed({ candidate, failure, secretChanged, hasPassedRelays, account, tried });
   }
 }

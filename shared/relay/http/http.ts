@@ -37,10 +37,7 @@ export interface RelayResponse {
    * a client that takes nothing never sees what the stream throws. Never rejects; absent: never.
    */
   cut?: Promise<AnswerCut>;
-  /**
-   * Resolves when all work that must run inside the invocation has finished (reading to the end, settling,
-   * logging).
-   */
+  /** Resolves when all work inside the invocation has finished: reading to the end, settling, logging. */
   done: Promise<void>;
 }
 

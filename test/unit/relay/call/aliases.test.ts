@@ -101,6 +101,19 @@ describe('a call to an alias', () => {
     expect(hosts(rig)).toEqual(['small.test', 'large.test', 'large.test']);
   });
 
+  it('falls back over one channel and secret while the first model has a Retry-After', async () => {
+    const channels = [{ id: 'both', models: ['small', 'large'] }];
+    const limited: UpstreamScript = { status: 429, headers: { 'retry-after': '60' } };
+    const rig = aliasRig({ channels })
+      .upstream(limited, good)
+      .granted(10n * yuan);
+    for (const attempts of ['2', '1'])
+      expect((await rig.call(chat)).headers).toMatchObject({
+        'x-relay-model': 'large',
+        'x-relay-attempts': attempts,
+      });
+  });
+
   it('skips models that no channel serves, and unpriced ones that are refused', async () => {
     const channels = [channelOf('unpriced'), channelOf('large')];
     const aliases = best('nobodys', 'unpriced', 'large');
@@ -213,6 +226,22 @@ describe('a prompt that is too long for the first model', () => {
     const rig = aliasRig({ aliases: bestIfTooLong('small', 'large') }).upstream(tooLong);
     expect(errorOf(await rig.granted(10n * yuan).call(chat)).code).toBe('context_length_exceeded');
     expect(rig.sent).toHaveLength(2);
+  });
+
+  it('has to wait if a model that was not asked has a Retry-After, and no other one does', async () => {
+    const limited: UpstreamScript = { status: 429, headers: { 'retry-after': '60' } };
+    const rig = aliasRig({ aliases: bestIfTooLong('small', 'large') })
+      .upstream(limited)
+      .granted(10n * yuan);
+    await rig.call({ ...chat, model: 'large' });
+    const answer = await rig.upstream(tooLong).call(chat);
+    expect([answer.status, answer.headers['retry-after']]).toEqual([429, '60']);
+    const alone = aliasRig({ aliases: bestIfTooLong('small'), channels: manySmall.slice(0, 2) });
+    await alone
+      .upstream(limited, tooLong)
+      .granted(10n * yuan)
+      .call(chat);
+    expect(errorOf(await alone.call(chat)).code).toBe('context_length_exceeded');
   });
 
   it('meets the failure of the next model as what it is', async () => {
