@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { readPage } from '../docs/pages.ts';
 
 interface Locked {
   version: string;
@@ -11,11 +12,14 @@ interface Locked {
   os?: string[];
 }
 
-const { dependencies, devDependencies, optionalDependencies } = JSON.parse(
-  readPage('package.json'),
-) as Record<string, Record<string, string>>;
+const read = (file: string): string => readFileSync(path.join(import.meta.dirname, '..', '..', file), 'utf8');
+
+const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read('package.json')) as Record<
+  string,
+  Record<string, string>
+>;
 const locked = Object.entries(
-  (JSON.parse(readPage('package-lock.json')) as { packages: Record<string, Locked> }).packages,
+  (JSON.parse(read('package-lock.json')) as { packages: Record<string, Locked> }).packages,
 ).filter(([at]) => at !== '');
 const nameOf = (at: string): string => at.slice(at.lastIndexOf('node_modules/') + 'node_modules/'.length);
 
@@ -57,10 +61,10 @@ describe('the packages', () => {
 
   it('come from the registry of whoever installs them, and run nothing when they are installed', () => {
     expect(locked.filter(([, { resolved }]) => resolved !== undefined)).toEqual([]);
-    const settings = readPage('.npmrc').split('\n');
+    const settings = read('.npmrc').split('\n');
     expect(settings).toContain('ignore-scripts=true');
     expect(settings).toContain('save-exact=true');
     // `ci` takes the lock file as it is.
-    expect(readPage('infra/bootstrap/install.mjs')).toContain("npm(['ci', ");
+    expect(read('infra/bootstrap/install.mjs')).toContain("npm(['ci', ");
   });
 });

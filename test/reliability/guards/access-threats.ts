@@ -117,10 +117,18 @@ export const accessThreats: readonly Removal[] = [
   {
     rows: ['S6'],
     file: 'shared/relay/money/reservation-request.ts',
-    find: '!model.official',
-    replace: 'model.official',
+    find: '    official: model.official,',
+    replace: '    official: false,',
     test: 'test/unit/relay/money/billing-official.test.ts',
     name: 'is open in the account item while it runs, as official and at no charge',
+  },
+  {
+    rows: ['S6'],
+    file: 'shared/relay/money/bill.ts',
+    find: "slot !== '' || official ? 0n : due",
+    replace: "slot !== '' ? 0n : due",
+    test: 'test/unit/relay/money/billing-official.test.ts',
+    name: 'asked for %s needs no balance, deducts nothing, and is in the account item',
   },
   {
     rows: ['S7'],

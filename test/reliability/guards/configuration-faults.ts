@@ -29,8 +29,8 @@ export const configurationFaults: readonly Removal[] = [
   {
     rows: ['F18'],
     file: 'shared/adapters/dynamodb/runtime/dynamo-config-source.ts',
-    find: 'if (!held) return renewed(freshMs);',
-    replace: 'if (!held || clock.now() - held.checkedAt >= freshMs) return renewed(freshMs);',
+    find: "      if (failedAt < startedAt) log.fault('config', error);\n",
+    replace: '      throw error;\n',
     test: 'test/unit/adapters/dynamodb/dynamo-config-source.test.ts',
     name: 'is served on while the store cannot be reached, and the log says so once for each try',
   },
@@ -78,8 +78,8 @@ export const configurationFaults: readonly Removal[] = [
   {
     rows: ['F20'],
     file: 'shared/adapters/secrets/cached-secret-store.ts',
-    find: '        if (error instanceof SecretUnusable) known.delete(reference);\n',
-    replace: '',
+    find: '      if (error instanceof SecretUnusable) throw error;\n      return old;\n',
+    replace: '      return old;\n',
     test: 'test/unit/adapters/secrets/cached-secret-store.test.ts',
     name: 'serves the last value while the store does not answer, and none that the store says is gone',
   },

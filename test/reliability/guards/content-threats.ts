@@ -105,7 +105,7 @@ export const contentThreats: readonly Removal[] = [
     file: 'shared/wire/chat-request.ts',
     find: '      name: declaredName,\n      description: optional(z.string()),\n      parameters: optional(z.looseObject({})),\n    }),\n  ),\n  /** A tool',
     replace:
-      '      name: declaredName,\n      description: optional(z.string()),\n      parameters: optional(z.object({ type: z.optional(z.string()) })),\n    }),\n  ),\n  /** A tool',
+      '      name: declaredName,\n      description: optional(z.string()),\n      parameters: optional(z.looseObject({ required: z.optional(z.array(z.string())) })),\n    }),\n  ),\n  /** A tool',
     test: 'test/unit/relay/between-parties.test.ts',
     name: 'goes up as it was written, whatever it says: nothing compiles, resolves or runs it',
   },

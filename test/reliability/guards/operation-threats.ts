@@ -63,8 +63,8 @@ export const operationThreats: readonly Removal[] = [
     file: 'shared/billing/reservation.ts',
     find: 'smaller(free, (free * copies) / 2n)',
     replace: 'smaller(free, free * copies)',
-    test: 'test/unit/relay/money/billing-balance.test.ts',
-    name: 'is held by halves, down to what the shortest answer needs; then calls wait for those under way',
+    test: 'test/unit/billing/reservation.test.ts',
+    name: 'is lowered to half of a balance that does not',
   },
   {
     rows: ['S22'],
@@ -189,8 +189,9 @@ export const operationThreats: readonly Removal[] = [
   {
     rows: ['S30'],
     file: 'shared/relay/dispatch/repeats.ts',
-    find: 'variant.without.has(repeat) ? undefined :',
-    replace: 'variant.without.size > 9 ? undefined :',
+    find: 'variant.without.has(repeat) ? undefined : { ...variant,',
+    replace:
+      "variant.without.has(repeat) && 'again' in variant\n    ? undefined\n    : { ...variant, ...(variant.without.has(repeat) && { again: true }),",
     test: 'test/unit/relay/dispatch/repeats.test.ts',
     name: '%s is left out once: a second refusal stands',
   },

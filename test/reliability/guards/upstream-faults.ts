@@ -44,8 +44,8 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F8'],
-    file: 'shared/relay/answer/heartbeat.ts',
-    find: 'queue.push(renderer.idle());',
+    file: 'shared/relay/answer/answer.ts',
+    find: 'void this.#heartbeat.run(this.#queue, this.#renderer, stop.signal);',
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'commits a stream after 20 s with a ping and repeats it after each 15 s of silence',
@@ -168,8 +168,8 @@ export const upstreamFaults: readonly Removal[] = [
     file: 'shared/billing/usage/checked-usage.ts',
     find: 'if (isNone || output < shareMin * streamed.below)',
     replace: 'if (output < shareMin * streamed.below)',
-    test: 'test/unit/relay/money/billing-endings.test.ts',
-    name: 'that %s says in the close record whose counts they are',
+    test: 'test/unit/relay/pipeline.test.ts',
+    name: 'shows and logs an estimate instead of zeros beside an answer',
   },
   {
     rows: ['F13'],
@@ -221,11 +221,11 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F22'],
-    file: 'shared/relay/answer/response-queue.ts',
-    find: 'if (this.#left || this.#ended) return;',
-    replace: 'if (this.#left) return;',
-    test: 'test/unit/relay/answer/heartbeats.test.ts',
-    name: 'is never inside a frame and never behind the last one: %s',
+    file: 'shared/relay/answer/answer.ts',
+    find: '    this.#heartbeat.wrote();\n',
+    replace: '',
+    test: 'test/unit/relay/pipeline.test.ts',
+    name: 'pings 15 s after the last content and not while data flows',
   },
   {
     rows: ['F22'],
