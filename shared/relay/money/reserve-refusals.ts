@@ -132,7 +132,9 @@ function reservedRefusal({
 export function contended(tries: ReserveUnderWay, item: QuotaItem): Refusal {
   const { request, whole = item } = tries;
   const short = planReserve(needOn(tries.roomyNeed(item), item), { ...item, available: -1n });
-  if (isRefusal(short) && isForMoney(short))
+  // A guess, which has no end of money, says nothing about what others hold.
+  const isKnown = tries.whole !== undefined || ('need' in short && item.available < short.need);
+  if (isRefusal(short) && isForMoney(short) && isKnown)
     return request.refused({ reason: 'reserved', available: whole.available, need: short.need }, whole);
   return refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
     headers: { 'retry-after': '1' },

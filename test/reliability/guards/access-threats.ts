@@ -80,7 +80,7 @@ export const accessThreats: readonly Removal[] = [
     find: 'if (!isAllowed(key, snapshot, model.base))',
     replace: 'if (key === undefined)',
     test: 'test/unit/relay/call/model-name.test.ts',
-    name: 'never reaches beyond a whitelist, nor another price, by what stands around its name',
+    name: 'never reaches beyond a whitelist, nor another price, by what stands around its name (official: %s)',
   },
   {
     rows: ['S5'],
