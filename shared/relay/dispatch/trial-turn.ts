@@ -33,7 +33,7 @@ async function placed(
   { health, order, call }: TrialParts,
   { candidate }: Rank,
 ): Promise<(() => void) | undefined> {
-  const release = await health.place(candidate, call.signal);
+  const release = await health.place(candidate, call.key.account, call.signal);
   if (!release) return undefined;
   const standing = (await health.standings(call.key.account))?.(candidate);
   if (standing?.is !== 'blocked') return release;
