@@ -35,6 +35,22 @@ export const threatRemovals: readonly Removal[] = [
     name: 'has free calls counted among them, but not with count_free off',
   },
   {
+    rows: ['S19', 'S20'],
+    file: 'shared/relay/answer/answer.ts',
+    find: 'this.#length > closedFirstLengthMax',
+    replace: 'this.#length > Infinity',
+    test: 'test/unit/relay/answer/slow-readers.test.ts',
+    name: 'counts among the calls at once of its account until its client has it',
+  },
+  {
+    rows: ['S20'],
+    file: 'shared/relay/answer/answer.ts',
+    find: 'else if (ms === stuckMs) this.#abandon();',
+    replace: '',
+    test: 'test/unit/relay/answer/slow-readers.test.ts',
+    name: 'that the host has whole and cannot hand on holds its reservation and its host for 30 s',
+  },
+  {
     rows: ['S27'],
     file: 'shared/relay/dispatch/attempt.ts',
     find: '{ ...request.headers, [hopHeader]: entry.hops }',
