@@ -28,7 +28,6 @@ export function answeringHandle(endpoint: Endpoint, clock: Clock = systemClock):
   const log = jsonLog(version, requestMetrics(stack));
   const client = documentClient(aws);
   const config = dynamoConfigSource({ client, clock, log, stack });
-  const cooldowns = () => ({ item: config.cooldowns(), readAtMs: config.learned().readAtMs });
   const secrets = cachedSecretStore({ environment, clock });
   const transport = httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) });
   const ports = {
@@ -42,7 +41,7 @@ export function answeringHandle(endpoint: Endpoint, clock: Clock = systemClock):
     concurrencyGiven,
     quotas: dynamoQuotaStore(client, stack),
     counters: laterKeyCounters({ client, stack }),
-    health: new DynamoChannelHealth({ client, clock, stack, view: cooldowns }),
+    health: new DynamoChannelHealth({ client, clock, stack, view: config.cooldowns }),
     idempotency: laterIdempotency({ client, clock, stack }),
     sealer: aesSealer(readSealKeys()),
     turnStates: laterTurnStates({ client, clock, stack }),

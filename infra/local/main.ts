@@ -13,17 +13,14 @@ let start: Promise<RunningStack> | undefined;
 let ending: Promise<void> | undefined;
 
 function end(exitCode: number): void {
-  ending ??= finish(exitCode);
-}
-
-async function finish(exitCode: number): Promise<void> {
-  await start?.then((stack) => stack.close()).catch(() => {});
-  process.exit(exitCode);
+  ending ??= Promise.resolve(start)
+    .then((stack) => stack?.close())
+    .catch(() => {})
+    .then(() => process.exit(exitCode));
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(0));
-// Runs the schedules, after the start if the stack is still starting. Without a handler the signal would end
-// the process.
+// Runs the schedules once the stack has started. Without a handler the signal would end the process.
 process.on('SIGUSR2', () => void start?.then((stack) => stack.runSchedules()).catch(() => {}));
 // The parent that opened the channel (bootstrap or a test) has ended.
 process.once('disconnect', () => end(1));

@@ -13,6 +13,7 @@ import type { LocalOptions } from './host/local-options.ts';
 import { demoGrantApplied, demoKey, seedDemo, seedRealChannel } from './demo/seed.ts';
 import { StartError } from './host/start-error.ts';
 import { createDynamoClient, createTables } from './template/build-tables.ts';
+import { publishConfiguration } from './publish-configuration.ts';
 import { buildMappings, buildSchedules } from './template/build-events.ts';
 import { buildFunctions, buildFunctionUrls } from './template/build-functions.ts';
 import { readTemplate, resourcesOf } from './template/read-template.ts';
@@ -106,33 +107,6 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
     runSchedules: () => schedules.runAll(),
     close: () => running.disposeAsync(),
   };
-}
-
-interface CalledFunction {
-  settings: { name: string };
-  call(event: object): Promise<unknown>;
-}
-
-/**
- * Type of the function's error when only marks were lost: MarksLost in shared/relay/ports/stores/config-store.ts.
- */
-const marksLost = 'MarksLost';
-
-/**
- * Publishes the rows that exist at the start, so that first requests need not wait for the streams to invoke
- * the function. Throws StartError when they cannot be published.
- */
-export async function publishConfiguration(
-  functions: ReadonlyMap<string, CalledFunction>,
-  log: Log,
-): Promise<void> {
-  const config = [...functions.values()].find(({ settings }) => settings.name === 'config');
-  await config?.call({ 'detail-type': 'Scheduled Event', source: 'relay.start' }).catch((error: unknown) => {
-    const { message, errorType } = error as Error & { errorType?: string };
-    if (errorType !== marksLost) throw new StartError(`the configuration cannot be published: ${message}`);
-    // The configuration is published before rows are marked, and the schedule retries the marks.
-    log(`[start] ${message}`);
-  });
 }
 
 /** Resolves only the emulated parts, without aliases, certificates and edge functions. */

@@ -1,6 +1,7 @@
 import { isoTime } from '../wire/iso-time.ts';
 import { requestTimeMs } from '../wire/request-id.ts';
 import type { NanoYuan } from './amount.ts';
+import { parsePrice } from './price.ts';
 import type { CacheCounts } from './cache-counts.ts';
 import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from './quota-item.ts';
 import type { CloseWrite } from './quota-writes.ts';
@@ -23,7 +24,10 @@ export interface CloseRow extends CacheCounts {
   at: string;
   kind: CloseKind;
   endpoint?: string | undefined;
+  /** The model that answered, or was tried last. */
   model: string;
+  /** The alias that was asked for; undefined: a model was, or the call expired. */
+  alias?: string | undefined;
   /** First 12 hex digits of the key's hash. */
   key: string;
   charge: NanoYuan;
@@ -97,14 +101,20 @@ export function lateRow(
 }
 
 function closeRow(account: string, entry: OpenEntry, closeRecord: CloseRecord): CloseRow {
-  const counted = entry.slot !== '' && closeRecord.kind !== 'released';
+  const model = closeRecord.model ?? entry.model;
+  const price = closeRecord.price ?? entry.price;
+  // What a free model answers releases the plan's call.
+  const { kind } = closeRecord;
+  const isReleased = kind === 'released' || (kind === 'settled' && isFree(price));
+  const counted = entry.slot !== '' && !isReleased;
   return {
     account,
     id: closeRecord.id,
     at: ledgerTime(closeRecord.at),
-    kind: closeRecord.kind,
+    kind,
     endpoint: closeRecord.endpoint,
-    model: entry.model,
+    model,
+    alias: closeRecord.alias,
     key: entry.key,
     charge: closeRecord.charge,
     reserved: entry.amount,
@@ -113,18 +123,20 @@ function closeRow(account: string, entry: OpenEntry, closeRecord: CloseRecord): 
     ...closeRecord.cache,
     estimated: closeRecord.estimated === true ? true : undefined,
     end: closeRecord.end,
-    price: closeRecord.price ?? entry.price,
+    price,
     plan_slot: counted ? entry.slot : undefined,
     budget: entry.budget,
     official: entry.official ? true : undefined,
     cost: closeRecord.cost,
     channel: closeRecord.channel,
-    upstream_model: closeRecord.channel && (closeRecord.upstreamModel ?? entry.model),
+    upstream_model: closeRecord.channel && (closeRecord.upstreamModel ?? model),
     bought: closeRecord.bought,
     first_content_ms: closeRecord.firstContentMs,
     flag: closeRecord.flag,
   };
 }
+
+const isFree = (price: string): boolean => parsePrice(price)?.type === 'non-billing';
 
 /**
  * The time that rows are sorted by, in epoch milliseconds: the start of the call, read from its id; for a

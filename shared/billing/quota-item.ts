@@ -58,6 +58,7 @@ export interface OpenEntry {
   input: NanoYuan;
   /** First 12 hex digits of the key's hash. */
   key: string;
+  /** Of a call to an alias: its first model, whose input is charged when the reservation expires. */
   model: string;
   /** In the format of `formatPrice`. */
   price: string;
@@ -102,6 +103,10 @@ export interface CloseRecord {
   bought?: NanoYuan | undefined;
   /** Why the upstream's counts were not taken. */
   flag?: string | undefined;
+  /** The model that answered; undefined: the entry's. */
+  model?: string | undefined;
+  /** The alias that was asked for; undefined: a model was. */
+  alias?: string | undefined;
   /** The price that was charged, in the format of `formatPrice`; undefined: the entry's. */
   price?: string | undefined;
 }

@@ -19,13 +19,19 @@ export interface CallEstimate {
   heldWhole: boolean;
 }
 
-/** What a call needs from the account's item. */
-export interface ReserveNeed {
-  id: string;
+/** What a call can cost if one model answers it. */
+export interface ModelCost {
   price: Price;
-  /** Plan slots that cover the model, in row order. */
-  slots: readonly PlanSlot[];
   estimate: CallEstimate;
+}
+
+/** What a call needs from the account's item. */
+export interface ReserveNeed extends ModelCost {
+  id: string;
+  /** If other models may answer the call: whichever does must be covered. Absent: none may. */
+  others?: readonly ModelCost[] | undefined;
+  /** Plan slots that cover each model that may answer, in row order. */
+  slots: readonly PlanSlot[];
   key: string;
   /** How many calls of the key may run at once. */
   maxConcurrency?: number | undefined;
@@ -103,17 +109,17 @@ const noCalls: Pick<RateCount, 'count' | 'tokens'> = { count: 0 };
  * whole.
  */
 function payFromBalance(need: ReserveNeed, item: QuotaItem, lastTry: boolean): Payment | ReserveRefusal {
-  const { price, estimate, budgetLeft } = need;
-  const most = amountOf(price, estimate);
+  const { budgetLeft } = need;
+  const costs = [need, ...(need.others ?? [])];
+  const most = costs.map(mostOf).reduce(larger);
   if (most === 0n) return nothing;
   const { available } = item;
-  const perToken = outputRate(need) > 0n;
-  const least = perToken ? amountOf(price, { ...estimate, outputTokensMax: leastOf(estimate) }) : most;
+  const least = costs.map(leastAmount).reduce(larger);
   if (budgetLeft !== undefined && budgetLeft < least)
     return { reason: 'budget', left: budgetLeft, need: least };
   if (available < least)
     return { reason: available + reservedOf(item) < least ? 'quota' : 'reserved', available, need: least };
-  const isWhole = !perToken || estimate.heldWhole;
+  const isWhole = costs.every((cost) => outputRate(cost) === 0n || cost.estimate.heldWhole);
   // What is free of a split account is about as much in each of its parts.
   const parts = BigInt(item.parts);
   const shareOfFree = (free: NanoYuan, copies: bigint): NanoYuan => {
@@ -126,21 +132,30 @@ function payFromBalance(need: ReserveNeed, item: QuotaItem, lastTry: boolean): P
   const atLeast = leavesNone ? amount : larger(amount, (2n * amount) / parts);
   if (amount === most) return { amount, atLeast };
   const limitedBy = amount < ofBalance ? 'budget' : 'balance';
-  return { amount, atLeast, limitedTo: tokensFor(need, amount), limitedBy };
+  const short = costs.filter((cost) => mostOf(cost) > amount);
+  const limitedTo = Math.min(...short.map((cost) => tokensFor(cost, amount)));
+  return { amount, atLeast, limitedTo, limitedBy };
 }
 
-const leastOf = ({ outputTokensMax, outputTokensLeast }: CallEstimate): number =>
-  Math.min(outputTokensMax, outputTokensLeast);
+const mostOf = ({ price, estimate }: ModelCost): NanoYuan => amountOf(price, estimate);
+
+/** What the fewest tokens cost for which the call is made. */
+function leastAmount(cost: ModelCost): NanoYuan {
+  const { price, estimate } = cost;
+  if (outputRate(cost) === 0n) return mostOf(cost);
+  const { outputTokensMax, outputTokensLeast } = estimate;
+  return amountOf(price, { ...estimate, outputTokensMax: Math.min(outputTokensMax, outputTokensLeast) });
+}
 
 /** Output tokens of one answer that an amount covers, which covers the input. */
-function tokensFor(need: ReserveNeed, amount: NanoYuan): number {
-  const { price, estimate } = need;
+function tokensFor(cost: ModelCost, amount: NanoYuan): number {
+  const { price, estimate } = cost;
   const rest = amount - amountOf(price, { ...estimate, outputTokensMax: 0 });
-  return Number((rest * 1_000_000n) / (outputRate(need) * BigInt(estimate.n)));
+  return Number((rest * 1_000_000n) / (outputRate(cost) * BigInt(estimate.n)));
 }
 
 /** The highest price of 1,000 output tokens. Zero: the price does not grow with the output. */
-const outputRate = ({ price, estimate }: ReserveNeed): bigint =>
+const outputRate = ({ price, estimate }: ModelCost): bigint =>
   price.type === 'token-billing' ? mostRates(price.tiers, estimate.inputTokensMax).output : 0n;
 
 export const isRefusal = (plan: Payment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;

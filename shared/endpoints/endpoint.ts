@@ -56,6 +56,8 @@ export interface SealedState {
 export interface AnswerFacts {
   /** Unix seconds, for times that are set when the answer ends. */
   now: () => number;
+  /** The public name of the model that answers; before its first chunk, of the one that is asked. Absent: the identity's. */
+  model?: () => string;
   /** What the answering upstream was sent. Valid from the first chunk on. */
   sent: () => SentFacts;
   /** The state of the turn so far, sealed for the client; undefined: there is none, or `keepsState` is not set. */

@@ -6,11 +6,13 @@ import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
 import type { Renderer } from '../endpoints/renderer.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import { Answer } from './answer/answer.ts';
-import { admitKey, admitModel, readKey, type AdmittedKey } from './call/access.ts';
-import type { ChatCall } from './call/chat-call.ts';
+import { admitKey, admitModel, aliasOf, allowedModels, readKey, type AdmittedKey } from './call/access.ts';
+import type { CalledAlias, ChatCall, ServingModel } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import type { HeldKey } from './call/idempotency-claim.ts';
 import { parseModelName, type ModelName } from './call/model-name.ts';
+import { capableOf } from './call/capable-channels.ts';
+import type { ServingChannels } from './call/serving-channels.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
@@ -55,13 +57,34 @@ export async function admitCaller(
 }
 
 /** Checks size, JSON, schema, model name, official gate and whitelist. */
-export function readCall(endpoint: Endpoint, request: RelayRequest, { key }: Caller): AskedCall {
+export function readCall(endpoint: Endpoint, request: RelayRequest, caller: Caller): AskedCall {
   const body = request.json();
   const read = endpoint.read(body, request.headers);
   const { model: requested, official } = read.call.request;
   const model = parseModelName(requested, official === true);
-  admitModel(key, model);
+  admitModel(caller, model);
   return { body, read, model };
+}
+
+/** The models that may answer, each with its channels. Throws a Refusal or an InvalidRequest when there are none. */
+export async function modelsOf(
+  serving: ServingChannels,
+  { caller, asked, nowMs }: { caller: Caller; asked: AskedCall; nowMs: number },
+): Promise<Pick<ChatCall, 'model' | 'channels' | 'candidates' | 'alias'>> {
+  const { key, snapshot } = caller;
+  const { model: name } = asked;
+  const { request } = asked.read.call;
+  const alias = aliasOf(snapshot, name.base);
+  if (alias) {
+    const { modelsOfAlias } = await import('./call/alias-models.ts');
+    const called = { alias, name, allowed: allowedModels(key, alias), request };
+    return modelsOfAlias(called, (model) => serving.find(snapshot, model, nowMs));
+  }
+  const { channels, candidates } = capableOf(serving.of(snapshot, name.base, nowMs), {
+    model: name.base,
+    request,
+  });
+  return { model: Object.freeze(name), channels, candidates };
 }
 
 /** What a function keeps over its calls. */
@@ -86,7 +109,9 @@ type Message = EndpointRequest['call']['request']['messages'][number];
 const hasMoreThanText = ({ content, images }: Message): boolean =>
   (images ?? undefined) !== undefined ||
   (typeof content === 'object' &&
-    content?.some((part) => part.type !== 'text' || Object.keys(part).length > 2) === true);
+    content?.some(
+      (part) => part.type !== 'text' || typeof part.text !== 'string' || Object.keys(part).length > 2,
+    ) === true);
 
 /**
  * Claims the idempotency key, reserves within the limits, and answers. The answer closes claim and
@@ -142,11 +167,14 @@ function answerPaid(
   { call, known, bill, claim, recording, health }: PaidCall,
 ): Promise<RelayResponse> {
   const clientKeeps = asked.read.keepsState === true;
-  const outputTokensLimit = bill.outputTokensLimit ?? call.outputTokensAsked;
-  const paid = Object.freeze({
+  const limitOf = (model: string): number | undefined =>
+    bill.outputTokensLimit(model) ?? call.outputTokensAsked;
+  const { alias } = call;
+  const paid: ChatCall = Object.freeze({
     ...call,
     ...known,
-    outputTokensLimit,
+    ...(alias && { alias: withLimits(alias, limitOf) }),
+    outputTokensLimit: limitOf(call.model.base),
     limitedBy: bill.limitedBy,
   });
   const dispatched = new Dispatch(ports, paid, health);
@@ -157,12 +185,21 @@ function answerPaid(
     asked.read.renderer(call.identity, {
       now: () => Math.floor(ports.clock.now() / 1000),
       sent: () => dispatch.report().sent,
+      model: () => dispatch.report().model,
       sealedState: (itemId) => (clientKeeps ? recorder?.sealed(itemId) : undefined),
       opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
     });
   const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch });
   return answer.response(answer.produce());
 }
+
+const withLimits = (
+  { models: [first, ...rest], ...alias }: CalledAlias,
+  limitOf: (model: string) => number | undefined,
+): CalledAlias => {
+  const limited = (one: ServingModel): ServingModel => ({ ...one, outputTokensLimit: limitOf(one.model) });
+  return { ...alias, models: [limited(first), ...rest.map(limited)] };
+};
 
 /** Loaded at the first request with the header. */
 async function claimed(

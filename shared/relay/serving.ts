@@ -2,7 +2,6 @@
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import { refusalLine } from './answer/log-line.ts';
 import type { ChatCall } from './call/chat-call.ts';
-import { capableOf } from './call/capable-channels.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import { ServingChannels } from './call/serving-channels.ts';
 import { HealthRecorder } from './health/health-recorder.ts';
@@ -12,6 +11,7 @@ import { Reservations } from './money/reservations.ts';
 import {
   admitCaller,
   checkContents,
+  modelsOf,
   payAndAnswer,
   readCall,
   type AskedCall,
@@ -35,7 +35,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
       const check = async (): Promise<CheckedCall> => {
         caller = await admitCaller(ports, endpoint, request);
         asked = readCall(endpoint, request, caller);
-        return { caller, asked, serving: channels.of(caller.snapshot, asked.model.base, startedMs) };
+        return { caller, asked, named: await modelsOf(channels, { caller, asked, nowMs: startedMs }) };
       };
       const checked = await check().catch(async (error: unknown) => {
         const { hasChanged } = await import('./call/second-look.ts');
@@ -43,10 +43,9 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
         if (await hasChanged(ports, { error, authorization, seen: caller })) return check();
         throw error;
       });
+      const { named } = checked;
       ({ caller, asked } = checked);
       await checkContents(asked, caller);
-      const { request: wanted } = asked.read.call;
-      const capable = capableOf(checked.serving, { model: asked.model.base, request: wanted });
       const untilMs = deadlineOf(caller, request, startedMs);
       deadline = new Deadline(ports.clock, untilMs);
       const call: ChatCall = Object.freeze({
@@ -54,7 +53,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
         identity: Object.freeze({
           requestId: request.id,
           created: Math.floor(startedMs / 1000),
-          model: asked.model.base,
+          model: named.model.base,
         }),
         endpoint: endpoint.name,
         entry: entryOf(request),
@@ -62,9 +61,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
         ...asked.read.call,
         states: Object.freeze(new Map()),
         stateDropped: false,
-        model: Object.freeze(asked.model),
-        channels: capable.channels,
-        candidates: capable.candidates,
+        ...named,
         startedMs,
         outputTokensAsked: asked.read.outputTokensMax,
         droppedTools: asked.read.droppedTools,
@@ -97,8 +94,9 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
 interface CheckedCall {
   caller: Caller;
   asked: AskedCall;
-  serving: ReturnType<ServingChannels['of']>;
+  named: Awaited<ReturnType<typeof modelsOf>>;
 }
+
 const entryOf = ({ baseUrl, hops }: RelayRequest): ChatCall['entry'] =>
   hops === undefined ? undefined : Object.freeze({ host: new URL(baseUrl).host, hops });
 

@@ -85,6 +85,7 @@ describe.each([
       { kind: 'rate_limit', untilMs: nowMs + 1, statedUntilMs: nowMs + 86_400_000_000 },
       { kind: 'credentials', untilMs: nowMs + 2, probeUntilMs: nowMs + 3 },
       { kind: 'failing', untilMs: nowMs + 4, statedUntilMs: nowMs + 5, probeUntilMs: nowMs + 6 },
+      { kind: 'failing', untilMs: nowMs + 5, probeUntilMs: nowMs + 6, failedBy: '00ab' },
       { kind: 'failures', count: 1, accounts: ['00ab'], lastMs: nowMs + 7 },
       { kind: 'failures', count: 2, accounts: ['00ab', 'zzzz'], lastMs: nowMs + 8 },
     ];

@@ -5,8 +5,8 @@ import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts'
 import {
   DynamoLearnedFacts,
   dynamoLearnedFactsReader,
-  type LearnedView,
 } from '../../shared/adapters/dynamodb/runtime/dynamo-learned-facts.ts';
+import type { ItemView } from '../../shared/adapters/dynamodb/runtime/runtime-items.ts';
 import type { LearnedFacts } from '../../shared/relay/ports/stores/learned-facts.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryLearnedFacts } from '../support/memory-learned-facts.ts';
@@ -27,7 +27,7 @@ async function read(): Promise<void> {
   item = Item;
 }
 
-const environment = (view: () => LearnedView = () => ({ item, readAtMs })): DynamoLearnedFacts =>
+const environment = (view: () => ItemView = () => ({ item, readAtMs })): DynamoLearnedFacts =>
   new DynamoLearnedFacts({ client, clock, stack: 'relay', view });
 const factOf = (more: Partial<LearnedFact> = {}): LearnedFact => ({
   fact: 'keeps_state',

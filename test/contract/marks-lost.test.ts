@@ -9,7 +9,7 @@ import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { buildFunctions } from '../../infra/build/build-functions.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
-import { publishConfiguration } from '../../infra/local/start-stack.ts';
+import { publishConfiguration } from '../../infra/local/publish-configuration.ts';
 import { documentsOn } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { untilPublished } from '../support/published.ts';

@@ -1,4 +1,4 @@
-import { PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { PutItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { dynamoIdempotencyStore } from '../../shared/adapters/dynamodb/dynamo-idempotency-store.ts';
@@ -108,4 +108,15 @@ describe.each(['memory', 'dynamodb'])('the idempotency store in %s', (kind) => {
     await store().claim(claim('k4', 'first', { untilMs: nowMs - 5_000 }));
     expect((await store().claim(claim('k4', 'b'))).state).toBe('claimed');
   });
+});
+
+it('a claim in dynamodb is kept as hashes: neither its key nor a word of its body is in the row', async () => {
+  const [owner, idempotencyKey] = ['owner-canary', 'key-canary'];
+  const body = { model: 'm', messages: [{ role: 'user', content: 'body-canary' }] };
+  const claim = { owner, idempotencyKey, requestId: 'secret-free', account: 'acme', body, untilMs: nowMs };
+  await idempotency['dynamodb']?.claim(claim);
+  const { Items = [] } = await client.send(new ScanCommand({ TableName: 'relay-runtime' }));
+  const row = Items.find(({ request }) => request?.S === 'secret-free');
+  expect(Object.keys(row ?? {}).toSorted()).toEqual(['body', 'expires', 'id', 'request', 'state', 'until']);
+  expect(JSON.stringify(row)).not.toContain('canary');
 });

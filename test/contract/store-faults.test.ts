@@ -52,13 +52,12 @@ describe('a call while the store is throttled', () => {
       const calls = share === 1 ? 3 : 15;
       let done = 0;
       for (let call = 0; call < calls; call += 1) {
+        // A reserve that were repeated for longer than 1.5 s would be written.
         const id = relay.store.rules.add({ ...throttled, tables: ['quotas'], forMs: 1_700 });
-        const { status, headers, statusMs } = await environment.post();
+        const { status, headers } = await environment.post();
         relay.store.rules.remove(id);
         if (status === 200) done += 1;
         else expect({ status, headers }).toMatchObject({ status: 503, headers: { 'retry-after': '2' } });
-        // A reserve is repeated for 1.5 s, and its last try may take a little longer.
-        expect(statusMs).toBeLessThan(3_000);
       }
       if (share === 1) expect(done).toBe(0);
       else expect(done).toBeGreaterThan(calls / 2);
@@ -93,13 +92,11 @@ describe('a call while the store is throttled', () => {
       relay.upstream.script(async (call, reply) => {
         const fault =
           kind === 'hang' ? ({ kind: 'slow', delayMs: 20_000 } as const) : ({ kind: 'throttle' } as const);
-        relay.store.rules.add({ fault, tables: ['quotas'] });
+        // The host kills after 8 s. A settle that went on until then would find a store that answers.
+        relay.store.rules.add({ fault, tables: ['quotas'], forMs: 8_000 });
         await textStream('Hello.')(call, reply);
       });
-      const startedMs = performance.now();
-      // The host kills after 8 s, so the line must be there before.
       expect((await environment.post({}, { deadlineMs: 8_000 })).status).toBe(200);
-      expect(performance.now() - startedMs).toBeLessThan(8_000);
       const [line = ''] = logged('settle_lost');
       expect(JSON.parse(line)).toMatchObject({ account: 'acme', charge_nano: String(nanoYuan) });
       relay.store.rules.clear();
@@ -189,7 +186,6 @@ describe('a configuration that is old', () => {
     relay.store.rules.add({ fault: { kind: 'throttle' }, tables: ['runtime'] });
     const refused = await environment.post({ model: 'other' });
     expect(refused).toMatchObject({ status: 503, headers: { 'retry-after': '2' } });
-    expect(refused.statusMs).toBeLessThan(4_000);
   });
 
   test('of a key refuses no model that was allowed meanwhile', async () => {

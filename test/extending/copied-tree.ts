@@ -17,7 +17,7 @@ export class CopiedTree {
 
   constructor() {
     for (const name of readdirSync(root))
-      if (!leftOut.has(name) && !name.startsWith('.'))
+      if (!leftOut.has(name) && (name === '.npmrc' || !name.startsWith('.')))
         cpSync(path.join(root, name), path.join(this.#folder, name), { recursive: true });
     symlinkSync(path.join(root, 'node_modules'), path.join(this.#folder, 'node_modules'));
   }

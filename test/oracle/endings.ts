@@ -4,7 +4,10 @@ import { costOf, dearestInput, ruleAt, type ChargeText, type Tokens } from './pr
 export interface CallAsked {
   account: string;
   key: string;
+  /** The first one that may answer. */
   model: string;
+  /** A call to an alias: the others that may. */
+  others?: readonly string[];
   official: boolean;
   startedMs: number;
   /** As a tokenizer counts them, with what the vendor adds. */
@@ -13,6 +16,8 @@ export interface CallAsked {
 
 /** What the upstream did. */
 export interface Delivered {
+  /** The model that answered. Absent: the one that was asked for. */
+  model?: string;
   failed: boolean;
   /** The client got some of the answer. */
   anyContent: boolean;
@@ -48,8 +53,8 @@ export class Endings {
     this.#list = list;
   }
 
-  #rule({ model, startedMs }: CallAsked): ChargeText | undefined {
-    return ruleAt(this.#list, model, startedMs);
+  #rule({ model, startedMs }: CallAsked, answered = model): ChargeText | undefined {
+    return ruleAt(this.#list, answered, startedMs);
   }
 
   /** The call is treated as not made. */
@@ -59,21 +64,21 @@ export class Endings {
 
   /** What a call would cost that no plan pays and that is not official. */
   cost(asked: CallAsked, delivered: Delivered): Bounds {
-    const rule = this.#rule(asked);
+    const rule = this.#rule(asked, delivered.model);
     const { anyContent, leftEarly, reported, outputTokens } = delivered;
     if (this.isNothing(delivered)) return nothing;
     if (rule?.type === 'times-billing' && (!anyContent || leftEarly)) return nothing;
     if (reported) return exactly(costOf(rule, reported));
-    return this.#estimated(asked, outputTokens);
+    return this.#estimated(asked, rule, outputTokens);
   }
 
-  /** What a call costs whose function crashed: the input's estimate. */
+  /** What a call costs whose function crashed: the input's estimate, at the price of the first model. */
   expired(asked: CallAsked): Bounds {
-    return this.#rule(asked)?.type === 'token-billing' ? this.#estimated(asked, 0) : nothing;
+    const rule = this.#rule(asked);
+    return rule?.type === 'token-billing' ? this.#estimated(asked, rule, 0) : nothing;
   }
 
-  #estimated(asked: CallAsked, output: number): Bounds {
-    const rule = this.#rule(asked);
+  #estimated(asked: CallAsked, rule: ChargeText | undefined, output: number): Bounds {
     const { inputTokens } = asked;
     const few = inputTokensLeast(asked);
     const many = Math.ceil(inputTokens * (1 + share)) + addedTokens;
@@ -81,11 +86,16 @@ export class Endings {
   }
 
   /** The error of the input's estimate from above, which the bound leaves open. */
-  leftOpen(asked: CallAsked): bigint {
-    return dearestInput(this.#rule(asked), asked.inputTokens) / 20n + 1n;
+  leftOpen(asked: CallAsked, answered?: string): bigint {
+    return dearestInput(this.#rule(asked, answered), asked.inputTokens) / 20n + 1n;
   }
 
+  /** Whichever model answers. */
   isFree(asked: CallAsked): boolean {
-    return (this.#rule(asked)?.type ?? 'non-billing') === 'non-billing';
+    return [asked.model, ...(asked.others ?? [])].every((model) => this.isFreeModel(asked, model));
+  }
+
+  isFreeModel(asked: CallAsked, answered?: string): boolean {
+    return (this.#rule(asked, answered)?.type ?? 'non-billing') === 'non-billing';
   }
 }

@@ -136,11 +136,11 @@ export class Oracle {
     account.closes += 1;
     this.#charge(call, charge);
     if (kind === 'expired') call.expiredFor = charge;
-    else if (!isMade && holding.slot !== '') this.#countOnPlan(call, holding.slot, -1);
+    else if (!isMade || this.endings.isFreeModel(asked, delivered?.model)) this.#freeSlot(call);
     const above = charge - holding.amount;
     if (above <= 0n) return;
     this.#overrun(call, above);
-    const mayBeAbove = isBeyond(call) || above <= this.endings.leftOpen(asked);
+    const mayBeAbove = isBeyond(call) || above <= this.endings.leftOpen(asked, delivered?.model);
     agree(mayBeAbove, `${id} holds ${holding.amount} and costs ${charge}, from an honest upstream`);
   }
 
@@ -196,6 +196,12 @@ export class Oracle {
 
   #spendBudget({ asked, holding }: Call, amount: bigint): void {
     if (holding?.budget !== undefined) this.budget(asked.key, holding.budget).used += amount;
+  }
+
+  /** Neither a call that gave nothing counts on a plan nor one that a free model answered. */
+  #freeSlot(call: Call): void {
+    const { slot = '' } = call.holding ?? {};
+    if (slot !== '') this.#countOnPlan(call, slot, -1);
   }
 
   #countOnPlan({ asked }: Call, slot: string, by: number): void {

@@ -72,6 +72,9 @@ export const priceList: readonly (ChargeText & Record<string, unknown>)[] = [
   },
 ];
 
+/** Of every call to an alias, whatever its models: plans may name it. */
+export const aliasName = 'any';
+
 const planList = [
   {
     level: 1,
@@ -85,6 +88,7 @@ const planList = [
     items: [
       { id: 'a', value: 4, models: ['by-token'] },
       { id: 'c', value: -1, models: ['by-call'] },
+      { id: 'd', value: 3, models: [aliasName] },
     ],
   },
 ];

@@ -2,10 +2,12 @@ import { parseYuan } from '../../shared/billing/amount.ts';
 import type { AnswerOutcome } from '../../shared/billing/usage/call-charge.ts';
 import { Bill } from '../../shared/relay/money/bill.ts';
 import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';
+import type { CalledAlias, ServingModel } from '../../shared/relay/call/chat-call.ts';
+import { callTo } from '../../shared/relay/call/serving-channels.ts';
 import { parseModelName } from '../../shared/relay/call/model-name.ts';
 import { asRefusal } from '../../shared/relay/http/refusal.ts';
 import type { CallAsked, Delivered } from '../oracle/endings.ts';
-import { models, channels, dialects, snapshot, type Customer, type Model } from './accounts.ts';
+import { aliasName, models, channels, dialects, snapshot, type Customer, type Model } from './accounts.ts';
 import type { Server } from './server.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import { texts } from './texts.ts';
@@ -56,7 +58,7 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
   }
   server.opened = true;
   const written =
-    asked.model !== 'free' || call.key.rpm !== undefined || call.key.max_concurrency !== undefined;
+    !oracle.endings.isFree(asked) || call.key.rpm !== undefined || call.key.max_concurrency !== undefined;
   const open = quotas
     .partsOf(account)
     .find((item) => item.open.has(id))
@@ -65,15 +67,17 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
     environment.stoodStill || !(written || asked.official) || open?.tombstone === false,
     `the upstream hears of ${id}, but nothing is open for it`,
   );
-  const outputMax = askUpstream(server, call, bill);
+  const answering = random.pick([asked.model, ...(asked.others ?? [])]);
+  const outputMax = askUpstream(server, callTo(call, answering), bill);
   await environment.sleep(random.integer(0, Math.max(0, call.deadlineMs - environment.now())));
-  const delivered = deliver(random, asked, outputMax);
+  const delivered = { ...deliver(random, asked, outputMax), model: answering };
   oracle.delivered(id, delivered, outputMax);
-  const outcome = outcomeOf(delivered, () => bill.inputTokens(call.request));
+  const outcome = outcomeOf(delivered, () => bill.inputTokens(call.request, answering));
   const { charge = '' } = await bill.close({
     outcome: mutation?.outcome?.(outcome) ?? outcome,
     flag: delivered.reported ? undefined : 'output:absent',
     end: delivered.failed ? 'failed' : 'completed',
+    answered: mutation?.answered?.(answering, call) ?? answering,
   });
   return { id, account, refused: false, limited: bill.limitedTo !== undefined, charge: parseYuan(charge) };
 }
@@ -81,10 +85,11 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
 /** Returns how many tokens the request allows the upstream, for all answers. */
 function askUpstream({ mutation }: Server, call: BillableCall, bill: Bill): number | undefined {
   const model = call.model.base as Model;
-  const written = bodyFor(call, bill.outputTokensLimit ?? call.outputTokensAsked);
+  const written = bodyFor(call, bill.outputTokensLimit(model) ?? call.outputTokensAsked);
   const body = mutation?.body?.(dialects[model], written) ?? written;
   const limit = limitIn(model, body);
-  const { limitedTo } = bill;
+  // Where output costs nothing, only the client's limit goes up.
+  const limitedTo = model === 'by-call' || model === 'free' ? undefined : bill.limitedTo;
   const id = call.identity.requestId;
   hold(
     limitedTo === undefined || (limit !== undefined && limit <= Math.max(limitedTo, leastSent(model))),
@@ -99,6 +104,7 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
   const { random, customer, id, longestMs } = made;
   const key = random.pick(customer.keys);
   const name = random.pick(models);
+  const others = random.chance(0.25) ? othersThan(name, random) : undefined;
   const model = parseModelName(name, key.official && random.chance(0.5));
   const { account } = customer;
   const plan = account.plan && { ...account.plan, level: random.integer(1, 2) };
@@ -109,9 +115,13 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
       model: model.base,
       messages: [{ role: 'user', content }],
       ...(random.chance(0.6) && { max_tokens: random.integer(1, random.chance(0.2) ? 4_000 : 200) }),
-      n: dialects[name] === 'chat' && random.chance(0.2) ? random.integer(2, 3) : 1,
+      n:
+        [name, ...(others ?? [])].every((one) => dialects[one] === 'chat') && random.chance(0.2)
+          ? random.integer(2, 3)
+          : 1,
     },
     model,
+    ...(others && { alias: aliasOf([name, ...others]) }),
     key,
     account: { ...account, plan },
     snapshot,
@@ -126,12 +136,26 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
     account: account.account,
     key: key.hash.slice(0, 12),
     model: name,
+    ...(others && { others }),
     official: model.official,
     startedMs: nowMs,
     inputTokens: tokens + random.integer(3, 16),
   };
   return [call, asked];
 }
+
+/** One or two. */
+function othersThan(name: Model, random: SeededRandom): Model[] {
+  const first = random.integer(0, models.length - 2);
+  const rest = models.filter((one) => one !== name);
+  return [...rest.slice(first), ...rest.slice(0, first)].slice(0, random.integer(1, 2));
+}
+
+const aliasOf = (named: [Model, ...Model[]]): CalledAlias => {
+  const serving = (model: Model): ServingModel => ({ model, channels, candidates: [] });
+  const [first, ...rest] = named;
+  return { name: aliasName, onContextLength: false, models: [serving(first), ...rest.map(serving)] };
+};
 
 /** What the relay makes of it: counts that are missing are estimated, here by the text that it saw. */
 function outcomeOf(delivered: Delivered, inputTokens: () => number): AnswerOutcome {

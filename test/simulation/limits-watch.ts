@@ -1,7 +1,7 @@
 import type { OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
 import { budgetDay, planMonth } from '../oracle/plan-month.ts';
 import { inputTokensLeast, type CallAsked } from '../oracle/endings.ts';
-import { planEntries, type Customer } from './accounts.ts';
+import { aliasName, planEntries, type Customer } from './accounts.ts';
 import type { Change } from './stored-quotas.ts';
 import { hold } from './watch.ts';
 
@@ -89,13 +89,17 @@ export class LimitsWatch {
 
   #slot(
     { since }: Customer,
-    { model, startedMs }: CallAsked,
+    { model, others, startedMs }: CallAsked,
     { id, key, parts }: { id: string; key: string; parts: readonly QuotaItem[] },
   ): void {
     const [name, month] = key.split('@');
     const entries = [...planEntries.values()].flat();
-    const fits = entries.filter((entry) => entry.id === name && entry.models.includes(model));
-    hold(fits.length > 0, `${id} calls ${model} on the plan entry ${name}`);
+    // An entry covers whichever model answers, or the alias by its name.
+    const priced = [model, ...(others ?? [])].filter((one) => one !== 'free');
+    const covers = ({ models }: { models: string[] }): boolean =>
+      (others !== undefined && models.includes(aliasName)) || priced.every((one) => models.includes(one));
+    const fits = entries.filter((entry) => entry.id === name && covers(entry));
+    hold(fits.length > 0, `${id} calls ${priced.join(' or ')} on the plan entry ${name}`);
     hold(month === planMonth(since, startedMs), `${id} counts on ${key}`);
     const most = Math.max(...fits.map(({ value }) => (value < 0 ? Infinity : value)));
     const calls = parts.reduce((sum, { plan }) => sum + (plan.get(key) ?? 0), 0);

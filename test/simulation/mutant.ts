@@ -1,7 +1,9 @@
 import { inputCost, costOf, tierFor, type Price } from '../../shared/billing/price.ts';
 import { withoutLimit } from './upstream.ts';
 import { changed, onStore, type Mutation } from './mutations.ts';
-import { priceOfCall } from '../../shared/relay/money/reservation-request.ts';
+import { planQuery, priceOfCall, type BillableCall } from '../../shared/relay/money/reservation-request.ts';
+import type { ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
+import { planSlots } from '../../shared/billing/plans/plan-slots.ts';
 import type { CloseRecord } from '../../shared/billing/quota-item.ts';
 import type { ReserveNeed } from '../../shared/billing/reservation.ts';
 
@@ -54,6 +56,15 @@ const swapped = ({ estimate, ...need }: ReserveNeed): ReserveNeed => ({
   },
 });
 
+function withSlotsOfFirst(
+  request: ReservationRequest,
+  call: BillableCall | undefined,
+  nowMs: number,
+): ReservationRequest {
+  const slots = call && planSlots({ ...planQuery(call, nowMs), model: call.model.base });
+  return { ...request, need: { ...request.need, slots: slots ?? request.need.slots } };
+}
+
 const ofTheStore = {
   no_balance_check: { what: 'a reserve does not test the balance', noticed: /though overruns sum to/ },
   no_duplicate_guard: {
@@ -78,7 +89,8 @@ const ofTheStore = {
   },
   no_tombstone: {
     what: 'a reserve of unknown outcome is not guarded against its late arrival',
-    noticed: /was refused and charged|of the budget|is charged \d+ again/,
+    // A late reserve on a plan slot makes its call count twice.
+    noticed: /was refused and charged|of the budget|is charged \d+ again|@.* sums to/,
     kind: deaf,
   },
   no_entry_check: {
@@ -167,6 +179,27 @@ const ofPrices = {
   },
 } satisfies Record<string, Mutation>;
 
+const ofAliases = {
+  alias_by_first_price: {
+    what: 'a call to an alias is charged by the price of the first model, whichever answered',
+    noticed: chargedWrong,
+    answered: (_model, call) => call.model.base,
+  },
+  alias_holds_first_alone: {
+    what: 'a call to an alias holds what its first model may cost, and nothing for the others',
+    noticed: /from an honest upstream|but the upstream is sent/,
+    reservations: changed({
+      request: ({ need: { others: _others, ...need }, ...request }) => ({ ...request, need }),
+    }),
+  },
+  alias_on_plan_of_first: {
+    what: 'a plan that covers the first model of an alias pays for the others, too',
+    noticed: /on the plan entry/,
+    reservations: (ports, call) =>
+      changed({ request: (request) => withSlotsOfFirst(request, call(), ports.clock.now()) })(ports, call),
+  },
+} satisfies Record<string, Mutation>;
+
 const ofCalls = {
   lapsed_lease: {
     what: 'a lease is not renewed while its call runs',
@@ -217,6 +250,6 @@ const ofCalls = {
  * Ways in which the product could be broken. Each one takes out a single safeguard; the watch has to notice, else it proves
  * nothing about the product as it is.
  */
-const all = { ...ofTheStore, ...ofPrices, ...ofCalls };
+const all = { ...ofTheStore, ...ofPrices, ...ofAliases, ...ofCalls };
 export type Mutant = keyof typeof all;
 export const mutants: Record<Mutant, Mutation> = all;

@@ -21,6 +21,8 @@ export interface Mutation {
   charges?: (rows: BillableCall['snapshot']['charges']) => BillableCall['snapshot']['charges'];
   /** What the bill gets of an answer. */
   outcome?: (outcome: AnswerOutcome) => AnswerOutcome;
+  /** The model by which the bill charges. */
+  answered?: (model: string, call: BillableCall) => string;
   /** What an upstream is sent. */
   body?: (dialect: string, body: JsonRecord) => JsonRecord;
   reservations?: (ports: ReservationsPorts, call: () => BillableCall | undefined) => Reservations;

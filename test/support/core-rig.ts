@@ -94,6 +94,8 @@ await Promise.all([
   import('../../shared/relay/dispatch/trial-turn.ts'),
   import('../../shared/relay/call/idempotency-claim.ts'),
   import('../../shared/relay/call/second-look.ts'),
+  import('../../shared/relay/call/alias-models.ts'),
+  import('../../shared/billing/plans/alias-slots.ts'),
   import('../../shared/relay/call/content-urls.ts'),
   import('../../shared/relay/money/budget-hold.ts'),
   import('../../shared/relay/money/later-tries.ts'),

@@ -17,6 +17,12 @@ export interface Throttling {
   share: number;
 }
 
+interface FaultedAnswer {
+  status: number;
+  /** Seconds. NaN: it is not said. */
+  retryAfter: number;
+}
+
 export interface FaultedStack {
   store: FaultProxy;
   /** The store without faults. */
@@ -25,9 +31,12 @@ export interface FaultedStack {
   price: number;
   /** Calls that a client got an answer of, so far. */
   readonly answered: number;
-  call(): Promise<{ status: number }>;
-  /** Callers go on calling during it. `afterMs`: from its end to the first of ten calls that all are answered. */
-  throttledFor(throttling: Throttling): Promise<{ statuses: Set<number>; afterMs: number }>;
+  call(): Promise<FaultedAnswer>;
+  /**
+   * Callers go on calling during it. `askedSeconds`: how long each of ten callers after it was asked to wait, all together,
+   * until it was answered.
+   */
+  throttledFor(throttling: Throttling): Promise<{ statuses: Set<number>; askedSeconds: number[] }>;
   /** Resolves when no call is open. */
   untilClosed(): Promise<void>;
   /** Of the account, in nano-yuan. `charged`: of its ledger rows, once these have come. */
@@ -67,7 +76,7 @@ export async function startFaultedStack(): Promise<FaultedStack> {
   await put('grants', { account: 'acme', grant_id: 'first', amount: grantedYuan });
   await until(async () => sum(await parts(), 'granted') === grantedYuan * nano);
   let answered = 0;
-  const call = async (): Promise<{ status: number }> => {
+  const call = async (): Promise<FaultedAnswer> => {
     const response = await fetch(`${stack.baseUrl}/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -75,7 +84,16 @@ export async function startFaultedStack(): Promise<FaultedStack> {
     });
     await response.text();
     if (response.status === 200) answered += 1;
-    return { status: response.status };
+    return { status: response.status, retryAfter: Number(response.headers.get('retry-after') ?? NaN) };
+  };
+  /** Calls again when it is asked to, until it is answered. */
+  const obedientCall = async (): Promise<number> => {
+    for (let askedSeconds = 0; ;) {
+      const { status, retryAfter } = await call();
+      if (status === 200) return askedSeconds;
+      askedSeconds += retryAfter;
+      await new Promise((resolve) => setTimeout(resolve, retryAfter * 1_000));
+    }
   };
   return {
     store,
@@ -91,18 +109,12 @@ export async function startFaultedStack(): Promise<FaultedStack> {
       const callers = Array.from({ length: 4 }, async () => {
         while (!ending.signal.aborted) statuses.add((await call()).status);
       });
-      const endsAt = performance.now() + forMs;
       store.rules.add({ fault: { kind: 'throttle' }, services: ['dynamodb'], share, forMs });
       await new Promise((resolve) => setTimeout(resolve, forMs));
       ending.abort();
-      let afterMs: number;
-      let answers: { status: number }[];
-      do {
-        afterMs = performance.now() - endsAt;
-        answers = await Promise.all(Array.from({ length: 10 }, call));
-      } while (answers.some(({ status }) => status !== 200));
+      const askedSeconds = await Promise.all(Array.from({ length: 10 }, obedientCall));
       await Promise.all(callers);
-      return { statuses, afterMs };
+      return { statuses, askedSeconds };
     },
     untilClosed: () =>
       until(async () => {

@@ -54,6 +54,11 @@ export class MemoryHealth implements ChannelHealth {
     return imageOf(this.#item.now).entries.get(keyOf(candidateId));
   }
 
+  /** The entry of a candidate's rate limits of one model. */
+  limitOf(candidateId: string, model = 'm'): HealthEntry | undefined {
+    return imageOf(this.#item.now).entries.get(hash53(model, hash53(candidateId)) % healthKeySpace);
+  }
+
   /** Sets an entry as another environment would. */
   async set(candidateId: string, entry: HealthEntry): Promise<void> {
     await this.inNewEnvironment().change(keyOf(candidateId), () => entry);

@@ -18,8 +18,6 @@ export interface WiredAnswer {
   status: number;
   headers: Record<string, string>;
   text: string;
-  /** Real milliseconds until the status was known. */
-  statusMs: number;
 }
 
 /** An environment of the chat function, composed as the function is. */
@@ -47,6 +45,8 @@ export class WiredRelay {
   }
 
   readonly #emulator: Emulator;
+  /** Of the process, as they were. */
+  readonly #variables = new Map<string, string | undefined>();
 
   private constructor(
     parts: Pick<WiredRelay, 'store' | 'secretStore' | 'secrets' | 'upstream'>,
@@ -58,7 +58,7 @@ export class WiredRelay {
     this.upstream = parts.upstream;
     this.#emulator = emulator;
     this.direct = emulatorClient(emulator.endpoint);
-    Object.assign(process.env, {
+    this.#setVariables({
       AWS_REGION: 'us-east-1',
       AWS_ACCESS_KEY_ID: 'local',
       AWS_SECRET_ACCESS_KEY: 'local',
@@ -85,8 +85,16 @@ export class WiredRelay {
     const relay = new WiredRelay({ store, secretStore, secrets, upstream }, emulator);
     // A client finds its endpoint at its first call: that of the compiler is the emulator's, that of environments not.
     await relay.compiler.store.put('keys', { hash: keyHash(wiredKey), account: 'acme', hint: 'sk-...red' });
-    process.env['AWS_ENDPOINT_URL_DYNAMODB'] = store.endpoint;
+    relay.#setVariables({ AWS_ENDPOINT_URL_DYNAMODB: store.endpoint });
     return relay;
+  }
+
+  /** Functions read their environment and clients their endpoints from the process. `stop` puts it back. */
+  #setVariables(variables: Record<string, string>): void {
+    for (const [name, value] of Object.entries(variables)) {
+      if (!this.#variables.has(name)) this.#variables.set(name, process.env[name]);
+      process.env[name] = value;
+    }
   }
 
   /** A channel to the scripted upstream that serves these models, published. */
@@ -121,7 +129,6 @@ export class WiredRelay {
     return {
       sleep: (milliseconds) => (offsetMs += milliseconds),
       async post(body = {}, { deadlineMs = 60_000 } = {}) {
-        const startedMs = performance.now();
         const whole = { model: 'm', messages: [{ role: 'user', content: 'hi' }], ...body };
         const response = await handle({
           id: ids.next(),
@@ -134,11 +141,10 @@ export class WiredRelay {
           rawBody: () => '',
           hostDeadlineMs: clock.now() + deadlineMs,
         });
-        const statusMs = performance.now() - startedMs;
         const texts =
           typeof response.body === 'string' ? [response.body] : await Array.fromAsync(response.body);
         await response.done;
-        return { status: response.status, headers: response.headers, text: texts.join(''), statusMs };
+        return { status: response.status, headers: response.headers, text: texts.join('') };
       },
     };
   }
@@ -152,5 +158,8 @@ export class WiredRelay {
       this.upstream.close(),
     ]);
     await this.#emulator.stop();
+    for (const [name, value] of this.#variables)
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
   }
 }

@@ -27,19 +27,11 @@ export const functionUrl =
         return reply.end(Buffer.from('{"message":"Request Too Long"}'));
       }
       const requestId = randomUUID();
-      const event = toUrlEvent(
-        {
-          method: request.method ?? 'GET',
-          target: pathAndQuery,
-          headers,
-          body,
-          sourceIp: request.socket.remoteAddress?.replace('::ffff:', '') ?? '127.0.0.1',
-          domain,
-        },
-        requestId,
-      );
+      const { method = 'GET', socket } = request;
+      const sourceIp = socket.remoteAddress?.replace('::ffff:', '') ?? '127.0.0.1';
+      const received = { method, target: pathAndQuery, headers, body, sourceIp, domain };
       reply.startWaiting();
-      target.invoke(event, respondTo(reply, mode, requestId), requestId);
+      target.invoke(toUrlEvent(received, requestId), respondTo(reply, mode, requestId), requestId);
     });
 
 /**

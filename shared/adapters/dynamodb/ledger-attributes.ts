@@ -48,6 +48,7 @@ export function closeRowOf(attributes: Attributes): CloseRow {
     kind,
     endpoint: attributes['endpoint']?.S,
     model: text(attributes['model'], 'model'),
+    alias: attributes['alias']?.S,
     key: text(attributes['key'], 'key'),
     charge: yuan(attributes['charge'], 'charge'),
     reserved: yuan(attributes['reserved'], 'reserved'),

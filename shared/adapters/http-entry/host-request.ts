@@ -17,8 +17,8 @@ export interface HostRequest {
   /** The host's own name. Part of the base URL unless the distribution sends another name. */
   host: string;
   /**
-   * Text, or bytes when the host does not know whether they are text. Called at most once, after the key
-   * check.
+   * Text, or bytes when the host does not know whether they are text. Called after the key check, and again when the checks
+   * are repeated: it must return the same each time.
    */
   body(): string | Uint8Array;
   /** When the host will end the invocation, in epoch milliseconds. */

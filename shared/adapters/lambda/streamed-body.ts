@@ -7,6 +7,7 @@ import type { RelayResponse } from '../../relay/http/http.ts';
 
 /** What is used of the request to the Runtime API. */
 export interface RuntimeStream {
+  readonly destroyed: boolean;
   write(text: string, done?: () => void): boolean;
   end(): void;
   destroy(error?: Error): void;
@@ -29,6 +30,8 @@ export async function writeBody(
   } else if (body !== '') {
     stream.write(body);
   }
+  // Broken while the answer was waited for: it says nothing more.
+  if (stream.destroyed) return;
   await new Promise<void>((resolve) => {
     stream.once('finish', resolve);
     stream.once('close', resolve);
@@ -50,6 +53,10 @@ async function writeTexts(
     onTaken?.();
     void texts.return?.();
   });
+  if (stream.destroyed) {
+    void texts.return?.();
+    return false;
+  }
   try {
     for (;;) {
       const { done, value } = await texts.next();

@@ -48,8 +48,9 @@ export function cachedSecretStore({
   const load = secretLoader(environment, variables);
   /** The last good value of each reference, used while a store does not answer. */
   const known = new Map<string, string>();
-  const refreshedAt = new Map<string, number>();
-  const keep = <Kept>(kept: Map<string, Kept>, reference: string, value: Kept): void => {
+  /** What calls have last got. */
+  const used = new Map<string, string>();
+  const keep = (kept: Map<string, string>, reference: string, value: string): void => {
     if (kept.size >= entriesMax) kept.clear();
     kept.set(reference, value);
   };
@@ -77,7 +78,7 @@ export function cachedSecretStore({
     if (last === undefined) return loading;
     const old = { value: last, isOld: true };
     const waiting = new AbortController();
-    // The read goes on when it is late; the next call finds what it brought.
+    // The read goes on when it is late; what it brings is the last good value then.
     const inTime = loading.catch((error: unknown) => {
       if (error instanceof SecretUnusable) throw error;
       return old;
@@ -89,23 +90,23 @@ export function cachedSecretStore({
       waiting.abort();
     }
   };
-  const read = async (reference: string): Promise<string> =>
-    (await cache.get(reference, () => fetchValue(reference))).value;
+  const read = async (reference: string): Promise<string> => {
+    const { value } = await cache.get(reference, () => fetchValue(reference));
+    keep(used, reference, value);
+    return value;
+  };
+  /** Whether a value was replaced: for all calls that were refused with it. */
+  const refreshed = new ExpiringCache<boolean>({ clock, entriesMax, lifetimeMs: () => refreshEveryMs });
 
   return {
     read,
-    async refresh(reference) {
-      const before = known.get(reference);
-      const now = clock.now();
-      if (now - (refreshedAt.get(reference) ?? -Infinity) < refreshEveryMs) return false;
-      keep(refreshedAt, reference, now);
-      cache.delete(reference);
-      try {
-        return (await read(reference)) !== before;
-      } catch {
-        return false;
-      }
-    },
+    refresh: (reference) =>
+      refreshed.get(reference, async () => {
+        const before = used.get(reference);
+        cache.delete(reference);
+        const after = await read(reference).catch(() => before);
+        return after !== before;
+      }),
   };
 }
 

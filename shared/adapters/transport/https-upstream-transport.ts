@@ -58,13 +58,13 @@ async function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply>
   if (signal.aborted) throw givenUp();
   const secure = call.url.protocol === 'https:';
   const request = open(call, secure);
-  const connection = watchConnection(request, { secure, timeoutMs: call.connectTimeoutMs });
+  const explain = watchConnection(request, { secure, timeoutMs: call.connectTimeoutMs });
   return new Promise((resolve, reject) => {
     const giveUp = () => request.destroy();
     signal.addEventListener('abort', giveUp);
     request.once('close', () => signal.removeEventListener('abort', giveUp));
     // Stays attached after the reply's head, to catch late errors.
-    request.on('error', (error) => reject(signal.aborted ? givenUp() : connection.explain(error)));
+    request.on('error', (error) => reject(signal.aborted ? givenUp() : explain(error)));
     // Node closes the request without an error when the reply is an unrequested 101.
     const unanswered = () => reject(new TransportError('reset', 'The connection closed without a reply.'));
     request.once('close', unanswered);

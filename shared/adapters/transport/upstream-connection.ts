@@ -14,16 +14,14 @@ export class StaleConnection extends TransportError {
   }
 }
 
-export interface ConnectionWatch {
-  /** Classifies a failure by the stage that was reached. Messages hold codes, never foreign text. */
-  explain(error: Error): TransportError;
-}
-
-/** `timeoutMs` limits connecting, including TLS. */
+/**
+ * Returns what classifies a failure by the stage that was reached. Messages hold codes, never foreign text. `timeoutMs`
+ * limits connecting, including TLS.
+ */
 export function watchConnection(
   request: ClientRequest,
   { secure, timeoutMs }: { secure: boolean; timeoutMs: number },
-): ConnectionWatch {
+): (error: Error) => TransportError {
   let socket: Socket | undefined;
   let bytesReadBefore = 0;
   let connected = false;
@@ -45,18 +43,16 @@ export function watchConnection(
     });
     given.once(secure ? 'secureConnect' : 'connect', onConnected);
   });
-  return {
-    explain(error) {
-      if (error instanceof TransportError) return error;
-      const code = 'code' in error && typeof error.code === 'string' ? error.code : 'unknown';
-      if (!connected) {
-        const facts = { code, fault: connectFault(code, { handshaking }) };
-        return new TransportError('connect', `No connection (${code}).`, facts);
-      }
-      const silent = socket?.bytesRead === bytesReadBefore;
-      const closed = code === 'ECONNRESET' || code === 'EPIPE';
-      if (request.reusedSocket && silent && closed) return new StaleConnection();
-      return new TransportError('reset', `The connection broke (${code}).`, { code });
-    },
+  return (error) => {
+    if (error instanceof TransportError) return error;
+    const code = 'code' in error && typeof error.code === 'string' ? error.code : 'unknown';
+    if (!connected) {
+      const facts = { code, fault: connectFault(code, { handshaking }) };
+      return new TransportError('connect', `No connection (${code}).`, facts);
+    }
+    const silent = socket?.bytesRead === bytesReadBefore;
+    const closed = code === 'ECONNRESET' || code === 'EPIPE';
+    if (request.reusedSocket && silent && closed) return new StaleConnection();
+    return new TransportError('reset', `The connection broke (${code}).`, { code });
   };
 }

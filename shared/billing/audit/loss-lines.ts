@@ -37,6 +37,8 @@ const LossLine = z.object({
   bought_nano: z.optional(wholeNumber),
   flag: z.optional(z.string()),
   price: z.optional(z.string()),
+  model: z.optional(z.string()),
+  alias: z.optional(z.string()),
 });
 
 /** The output of `aws logs filter-log-events`. */
@@ -78,5 +80,7 @@ const lostClose = (line: z.infer<typeof LossLine>): LostClose => ({
     bought: line.bought_nano === undefined ? undefined : BigInt(line.bought_nano),
     flag: line.flag,
     price: line.price,
+    model: line.model,
+    alias: line.alias,
   },
 });

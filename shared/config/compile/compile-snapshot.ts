@@ -1,4 +1,5 @@
 import { compareCodeUnits } from '../../wire/canonical-json.ts';
+import { usedAliases } from './alias-checks.ts';
 import { emptyRows, type ConfigRows } from '../config-rows.ts';
 import { crossWarnings, withWarnings } from './cross-checks.ts';
 import type { LearnedFact } from '../learned-fact.ts';
@@ -8,7 +9,7 @@ import { readPlan } from './read-plan.ts';
 import { settingReader } from './read-setting.ts';
 import { readTable } from './read-table.ts';
 import { storedChannel } from './stored-channel.ts';
-import { defaultSettings } from '../settings/settings.ts';
+import { defaultSettings, type Settings } from '../settings/settings.ts';
 import type { Snapshot } from '../snapshot.ts';
 import type { RowResult } from '../validation-result.ts';
 
@@ -49,17 +50,19 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
   const enabled = channels.rows
     .filter((channel) => channel.state)
     .toSorted((a, b) => b.priority - a.priority || compareCodeUnits(a.id, b.id));
+  const written: Settings = Object.assign(structuredClone(defaultSettings), ...settings.rows);
+  const { aliases } = written;
   const snapshot: Snapshot = {
     publishedAt: options.publishedAt,
     channels: enabled.map(storedChannel),
     charges: charges.rows,
     plans: plans.rows,
-    settings: Object.assign(structuredClone(defaultSettings), ...settings.rows),
+    settings: aliases ? { ...written, aliases: usedAliases(aliases, channels.rows) } : written,
     models: [...new Set(enabled.flatMap((channel) => channel.models))],
   };
   const tables = [channels, charges, plans, settings];
   const { unreadableSecrets = new Map(), learned = [] } = options;
-  const warnings = crossWarnings(snapshot, { unreadableSecrets, learned });
+  const warnings = crossWarnings(snapshot, { unreadableSecrets, learned, aliases, channels: channels.rows });
   return {
     snapshot,
     rows: {

@@ -6,6 +6,8 @@ import type { LearnedFact } from '../learned-fact.ts';
 import type { ChannelRow } from '../rows/channel-row.ts';
 import type { ChargeRow } from '../rows/charge-row.ts';
 import type { PlanRow } from '../rows/plan-row.ts';
+import type { AliasSettings } from '../settings/settings.ts';
+import { aliasWarnings } from './alias-checks.ts';
 import { chargeDoubts, costDoubts } from './price-warnings.ts';
 import { secretsOf } from './read-channel.ts';
 import type { Snapshot } from '../snapshot.ts';
@@ -23,15 +25,22 @@ export function unpricedModels(config: Pick<Config, 'models' | 'charges' | 'publ
   return models.filter((model) => !priced.has(model));
 }
 
-/** What is known of channels beside their rows. */
-export interface KnownOfChannels {
+/** What is known beside the configuration that requests are served with. */
+export interface KnownBeside {
+  /** As written, with those that are not used. Absent: none. */
+  aliases?: readonly AliasSettings[] | undefined;
+  /** On and off. */
+  channels: readonly ChannelRow[];
   /** References that could not be read, each with the reason. */
   unreadableSecrets: ReadonlyMap<string, string>;
   learned: readonly LearnedFact[];
 }
 
 /** The warnings of rows that are used, by table and key. */
-export function crossWarnings(config: Config, { unreadableSecrets, learned }: KnownOfChannels): Warnings {
+export function crossWarnings(
+  config: Config,
+  { unreadableSecrets, learned, aliases, channels }: KnownBeside,
+): Warnings {
   const unpriced = new Set(unpricedModels(config));
   const warnings: Warnings = new Map();
   for (const channel of config.channels)
@@ -52,6 +61,11 @@ export function crossWarnings(config: Config, { unreadableSecrets, learned }: Kn
       ...shadowed(charge, config),
       ...unservedCharge(charge, config),
     ]);
+  if (aliases) {
+    const isRefused = config.settings.unpricedModels === 'refuse';
+    const offered = new Set(config.models.filter((model) => !isRefused || !unpriced.has(model)));
+    warnings.set(nameOf('settings', 'aliases'), aliasWarnings({ aliases, channels, offered }));
+  }
   for (const plan of config.plans) warnings.set(nameOf('plans', plan.level), unservedPlanItems(plan, config));
   return warnings;
 }
@@ -124,16 +138,24 @@ function unservedCharge({ models }: ChargeRow, config: Config): string[] {
       unserved.includes(upstreamName) ? [`${upstreamName} is the upstream's name of ${name}`] : [],
     ),
   );
-  const hint = publicNames.length > 0 ? ` (${list([...new Set(publicNames)])})` : '';
+  const aliases = unserved
+    .filter((model) => isAlias(model, config))
+    .map((model) => `${model} is an alias: the model that answers has its price`);
+  const hints = [...new Set(publicNames), ...aliases];
+  const hint = hints.length > 0 ? ` (${list(hints)})` : '';
   return [`models: no channel that is on serves ${list(unserved)}${hint}`];
 }
 
 const unservedOf = (models: string[], config: Config): string[] =>
   models.filter((model) => !config.models.includes(model));
 
+const isAlias = (name: string, { settings }: Config): boolean =>
+  settings.aliases?.some((alias) => alias.name === name) === true;
+
+/** An entry may name an alias, and covers it then whichever model answers. */
 const unservedPlanItems = ({ items }: PlanRow, config: Config): string[] =>
   items.flatMap(({ models }, index) => {
-    const unserved = unservedOf(models, config);
+    const unserved = unservedOf(models, config).filter((name) => !isAlias(name, config));
     return unserved.length > 0
       ? [`items[${index}].models: no channel that is on serves ${list(unserved)}`]
       : [];

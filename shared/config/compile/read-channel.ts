@@ -27,10 +27,8 @@ export function readChannel(raw: unknown, rules: EndpointRules): RowReading<Chan
     row.secret?.length === 0 ? 'secret: found an empty list, wanted a reference or no attribute' : undefined,
   ].filter((problem) => problem !== undefined);
   if (problems.length > 0) return validateSwitch(raw, { problem: [...new Set(problems)].join('; ') });
-  return usedRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, [
-    ...channelWarnings(row),
-    ...warnings,
-  ]);
+  const said = [...channelWarnings(row), ...warnings];
+  return usedRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, said);
 }
 
 /** The names in a map of dialects that the row does not serve. */

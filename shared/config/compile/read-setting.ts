@@ -3,6 +3,7 @@ import { explainIssues } from '../../wire/issue-sentence.ts';
 import { attributeOf, readRow } from '../rows/read-row.ts';
 import type { RowReading } from '../rows/read-row.ts';
 import type { StandIn, TableReader } from './read-table.ts';
+import { readAliases } from '../settings/aliases-setting.ts';
 import { readAlerts } from '../settings/alerts-setting.ts';
 import { readPayments } from '../settings/payments-setting.ts';
 import { readSearch } from '../settings/search-setting.ts';
@@ -40,6 +41,7 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
       accountTpm: limits.account_tpm,
     },
   }),
+  aliases: readAliases,
   search: readSearch,
   alerts: readAlerts,
   payments: readPayments,

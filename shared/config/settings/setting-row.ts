@@ -9,6 +9,7 @@ import {
   text,
   textList,
 } from '../rows/attribute-schemas.ts';
+import { AliasesValue } from './aliases-setting.ts';
 import { PaymentsValue } from './payments-setting.ts';
 import { SearchValue } from './search-setting.ts';
 import { defaultSettings } from './settings.ts';
@@ -46,6 +47,7 @@ export const settingValues = {
     },
     'a map {default_output_tokens, request_seconds, state_days, count_free, account_concurrency, account_rpm, account_tpm}',
   ),
+  aliases: AliasesValue,
   search: SearchValue,
   alerts: AlertsValue,
   payments: PaymentsValue,

@@ -27,12 +27,23 @@ export interface Settings {
     accountRpm?: number | undefined;
     accountTpm?: number | undefined;
   };
+  /** Absent, as in snapshots of the version before this one: none. Names that channels have are left out. */
+  aliases?: AliasSettings[] | undefined;
   /** Absent: models named `web-...` answer without a search. */
   search?: SearchSettings;
   /** Absent: alerts go to the stack's topic and to the contacts of accounts that need no signature. */
   alerts?: AlertSettings;
   /** Absent: no payments are taken in by machine. */
   payments?: PaymentSettings;
+}
+
+/** A public name that stands for several models. */
+export interface AliasSettings {
+  name: string;
+  /** In the order in which they are tried; at least one. */
+  models: string[];
+  /** The next model is also asked when one finds the request too long for its context. */
+  onContextLength: boolean;
 }
 
 /** Whom the relay tells about accounts, and how long before a date. */

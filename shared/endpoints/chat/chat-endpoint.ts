@@ -17,8 +17,8 @@ export const chatEndpoint: Endpoint = {
     };
     return {
       call: { form: chatRoute.name, request: withoutLegacy(request), unknown },
-      renderer: (identity) =>
-        request.stream === true ? chatStreamRenderer(identity, form) : chatJsonRenderer(form),
+      renderer: (identity, { model = () => identity.model }) =>
+        request.stream === true ? chatStreamRenderer({ ...identity, model }, form) : chatJsonRenderer(form),
     };
   },
 };

@@ -3,6 +3,7 @@ import { legacyChunk, legacyCompletion } from './legacy-answer.ts';
 import { shownUsage } from './shown-usage.ts';
 import { commentFrame, dataFrame } from '../../stream/sse-encode.ts';
 import type { ChatChunk, AnswerIdentity } from '../../wire/chat-response.ts';
+import type { AnswerFacts } from '../endpoint.ts';
 import { jsonAnswer, streamedAnswer, type Renderer } from '../renderer.ts';
 
 /** What the request says about the form of its answer. */
@@ -13,9 +14,13 @@ export interface ChatAnswerForm {
   legacy: boolean;
 }
 
+type RenderedIdentity = Pick<AnswerIdentity, 'requestId' | 'created'> & Required<Pick<AnswerFacts, 'model'>>;
+
 /** Chat Completions, `stream: true`: a data frame per chunk, then `[DONE]`. */
-export function chatStreamRenderer(identity: AnswerIdentity, form: ChatAnswerForm): Renderer {
-  const { requestId, created, model } = identity;
+export function chatStreamRenderer(
+  { requestId, created, model }: RenderedIdentity,
+  form: ChatAnswerForm,
+): Renderer {
   let held: ChatChunk | undefined;
   const frames = (...chunks: (ChatChunk | undefined)[]): string[] =>
     chunks.flatMap((chunk) => (chunk ? dataFrame(JSON.stringify(shown(chunk, form))) : []));
@@ -45,7 +50,8 @@ export function chatStreamRenderer(identity: AnswerIdentity, form: ChatAnswerFor
     idle: () => commentFrame('ping'),
     /** Has no `choices`, because clients overlook an error beside them. */
     failed(error) {
-      const chunk = { id: `chatcmpl-${requestId}`, object: 'chat.completion.chunk', created, model, error };
+      const id = `chatcmpl-${requestId}`;
+      const chunk = { id, object: 'chat.completion.chunk', created, model: model(), error };
       return dataFrame(JSON.stringify(chunk)) + dataFrame('[DONE]');
     },
   };

@@ -30,13 +30,10 @@ export async function planRotateKey(
     throw new Failure(`${old.name} does not work (${why}), so a copy would not either`);
   const kept = Object.entries(old.row).filter(([name]) => !name.startsWith('_'));
   const end = isoTime(Math.min(nowMs + graceHours * hourMs, read.expires_at ?? Infinity));
+  const row = { ...Object.fromEntries(kept), _created: isoTime(nowMs), _replaces: old.hash };
   return {
     changes: [
-      {
-        kind: 'create',
-        table: 'keys',
-        row: { ...Object.fromEntries(kept), _created: isoTime(nowMs), _replaces: old.hash },
-      },
+      { kind: 'create', table: 'keys', row },
       {
         kind: 'update',
         table: 'keys',

@@ -25,7 +25,7 @@ export function requestSteps(row: LedgerRow): RequestStep[] {
   const price = parsePrice(row.price);
   return [
     ['began', isoTime(ledgerTimeMs(row))],
-    ['asked', `${row.endpoint ?? '-'}, model ${row.model}, key ${row.key}`],
+    ['asked', `${row.endpoint ?? '-'}, model ${row.model}${aliasWords(row)}, key ${row.key}`],
     ['price', price ? priceWords(price) : row.price],
     ['reserved', reservedWords(row)],
     ...servedStep(row),
@@ -37,6 +37,8 @@ export function requestSteps(row: LedgerRow): RequestStep[] {
     booked,
   ];
 }
+
+const aliasWords = ({ alias }: CloseRow): string => (alias === undefined ? '' : ` by the alias ${alias}`);
 
 function reservedWords(row: CloseRow): string {
   if (row.official) return 'nothing: official calls deduct nothing';

@@ -115,6 +115,7 @@ function usageEntry(row: LedgerRow): UsageEntry {
 const callFields = (row: CloseRow): Partial<UsageEntry> => ({
   endpoint: row.endpoint ?? null,
   model: row.model,
+  alias: row.alias ?? null,
   key: row.key,
   charge: yuanNumber(row.charge),
   prompt_tokens: row.prompt_tokens ?? null,
@@ -137,6 +138,7 @@ const callFields = (row: CloseRow): Partial<UsageEntry> => ({
 const emptyEntry = {
   endpoint: null,
   model: null,
+  alias: null,
   key: null,
   charge: 0,
   prompt_tokens: null,

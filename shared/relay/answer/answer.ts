@@ -15,6 +15,7 @@ import type { HeldKey } from '../call/idempotency-claim.ts';
 import { asRefusal, Refusal, refusalResponse } from '../http/refusal.ts';
 import type { RelayResponse } from '../http/http.ts';
 import type { Bill } from '../money/bill.ts';
+import { callTo } from '../call/serving-channels.ts';
 import { servingFacts } from '../call/serving-facts.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { answerLine } from './log-line.ts';
@@ -91,9 +92,10 @@ export class Answer {
     const { usage, anyContent, flags } = measure;
     const leftEarly = this.#firstText === 'dropped';
     const outcome = { failed: this.#refusal !== undefined, anyContent, leftEarly, usage };
-    const serving = servingFacts(report, this.#call.model.base, usage);
+    const { model: answered } = report;
+    const serving = servingFacts(report, answered, usage);
     if (this.#length > closedFirstLengthMax) await this.#handOver(this.#call.deadlineMs);
-    const billed = await bill.close({ outcome, flag: flagText(flags), end, serving });
+    const billed = await bill.close({ outcome, flag: flagText(flags), end, answered, serving });
     if (billed.exceeded !== undefined) this.#warnOfCharge(billed.exceeded, billed.charge);
     await claim?.finish(costsNothing(outcome));
     await dispatch.written();
@@ -102,12 +104,17 @@ export class Answer {
     const isExpected = report.channel?.params.include_usage !== false;
     const implausible = !costsNothing(outcome) && isImplausible(flags, isExpected);
     this.#ports.log.request(
-      answerLine({ call: this.#call, report, billed, measure: { ...measure, implausible }, ending }),
+      answerLine({
+        call: callTo(this.#call, answered),
+        report,
+        billed,
+        measure: { ...measure, implausible },
+        ending,
+      }),
     );
     if (!this.#queue.committed) return;
     await this.#handOver(this.#call.deadlineMs + handOverMs);
     this.#cut('deadline');
-    this.#abandon();
   }
 
   /** An answer of which nothing was sent yet begins again when it breaks off, as long as there are candidates. */
@@ -128,16 +135,19 @@ export class Answer {
 
   #newMeter(): Meter {
     const { bill, dispatch } = this.#parts;
+    const { quota } = bill;
     return new Meter({
       check: (streamed, isCut) => {
         const report = dispatch.report();
         return checkedUsage(report.usage, {
-          ...usageBounds(this.#call, report, (request) => bill.inputTokens(request)),
+          ...usageBounds(callTo(this.#call, report.model), report, (request) =>
+            bill.inputTokens(request, report.model),
+          ),
           streamed,
           isCut,
         });
       },
-      quota: bill.quota,
+      quota: quota && ((usage) => quota(usage, dispatch.report().model)),
     });
   }
 
@@ -148,12 +158,13 @@ export class Answer {
   }
 
   #warnOfCharge(reserved: string, charge: string | undefined): void {
-    const { identity, key, model } = this.#call;
+    const { identity, key } = this.#call;
+    const { model, channel } = this.#parts.dispatch.report();
     this.#ports.log.event('charged_above_reserve', {
       request_id: identity.requestId,
       account: key.account,
-      model: model.base,
-      channel: this.#parts.dispatch.report().channel?.id,
+      model,
+      channel: channel?.id,
       reserved,
       charge,
     });
@@ -167,9 +178,16 @@ export class Answer {
     await this.#queue.opened;
     const { dispatch, bill } = this.#parts;
     const { requestId } = this.#call.identity;
-    const { tried, sent } = dispatch.report();
+    const { tried, sent, model } = dispatch.report();
+    // The heartbeat commits before anyone knows who answers.
+    const isKnown = this.#call.alias !== undefined && this.#firstText !== undefined;
     const attempts = tried.length > 0 && { 'x-relay-attempts': String(tried.length) };
-    const facts = { ...attempts, ...sentHeaders(sent), ...bill.headers };
+    const facts = {
+      ...attempts,
+      ...(isKnown && { 'x-relay-model': model }),
+      ...sentHeaders(sent),
+      ...bill.headers,
+    };
     if (this.#refusal && !this.#queue.committed) {
       const response = refusalResponse(this.#refusal, requestId);
       return { ...response, headers: { ...response.headers, ...facts }, done };
@@ -222,7 +240,8 @@ export class Answer {
   async #room(): Promise<void> {
     const { signal } = this.#call;
     while (this.#queue.full)
-      if (!(await this.#within(stuckMs, this.#queue.taken(), signal))) this.#cut('stuck');
+      if (!(await this.#within(stuckMs, this.#queue.taken(), signal)))
+        this.#cut(signal.aborted ? 'deadline' : 'stuck');
   }
 
   /**
@@ -241,7 +260,7 @@ export class Answer {
     if (!closed || this.#queue.clientLeft) return;
     const ms = waitMs();
     if (ms > 0 && (await this.#within(ms, closed))) this.#closed = undefined;
-    else if (ms === stuckMs) this.#abandon();
+    else if (ms === stuckMs) this.#cut('stuck');
   }
 
   /** Whether it happens before the time is up or the signal aborts. */
@@ -255,21 +274,12 @@ export class Answer {
     return happens;
   }
 
-  /** The host has the whole answer and cannot hand it on. */
-  #abandon(): void {
-    if (!this.#closed || this.#queue.clientLeft) return;
-    this.#closed = undefined;
-    this.#queue.abandon();
-    this.#logCut('stuck');
-  }
-
+  /** Without effect when the client has all, as far as the host says. */
   #cut(why: 'stuck' | 'deadline' | 'unrendered'): void {
-    if (this.#queue.over) return;
-    this.#queue.cut();
-    this.#logCut(why);
-  }
-
-  #logCut(why: string): void {
+    if (!this.#queue.over) this.#queue.cut();
+    else if (this.#closed && !this.#queue.clientLeft) this.#queue.abandon();
+    else return;
+    this.#closed = undefined;
     const { identity, key } = this.#call;
     this.#ports.log.event('answer_cut', { request_id: identity.requestId, account: key.account, why });
   }

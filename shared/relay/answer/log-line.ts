@@ -37,6 +37,7 @@ export function answerLine({ call, report, billed, measure, ending }: AnswerFact
     key_hint: call.key.hint,
     account: call.key.account,
     model: call.model.base,
+    alias: call.alias?.name,
     dropped_tools: call.droppedTools || undefined,
     dropped: droppedNames(report.sent),
     ...(report.search !== undefined && { search: report.search }),

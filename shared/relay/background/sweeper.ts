@@ -49,11 +49,15 @@ export function sweeper(ports: SweeperPorts, graceSeconds: number): () => Promis
     const sweep = new Sweep(ports, graceSeconds);
     const dueSeconds = nowSeconds - graceSeconds;
     const before = await ports.registry.progress();
-    if (before)
-      for await (const items of ports.registry.due(before.toSeconds, dueSeconds)) await sweep.lookAt(items);
+    const toSeconds = dueSeconds - overlapSeconds;
+    if (before) {
+      // The sweep before may have run by a clock that was ahead.
+      const fromSeconds = Math.min(before.toSeconds, toSeconds);
+      for await (const items of ports.registry.due(fromSeconds, dueSeconds)) await sweep.lookAt(items);
+    }
     const pass = await sweep.pass(nextPass(before, nowSeconds));
     await ports.registry.register(sweep.lookups());
-    await ports.registry.keepProgress({ toSeconds: dueSeconds - overlapSeconds, ...pass });
+    await ports.registry.keepProgress({ toSeconds, ...pass });
     return sweep.result();
   };
 }

@@ -3,6 +3,8 @@
  * never tell the client why a key is not usable.
  */
 import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
+import type { AliasSettings } from '../../config/settings/settings.ts';
 import type { ModelName } from './model-name.ts';
 import type { KeyLookup } from '../ports/stores/key-store.ts';
 import { isSecretKey } from '../../wire/name-patterns.ts';
@@ -40,15 +42,36 @@ export function admitKey(lookup: KeyLookup, nowMs: number): AdmittedKey {
   return lookup;
 }
 
+/** The alias of a name. Undefined: it is a model's, or nobody's. */
+export function aliasOf({ settings, models }: Snapshot, name: string): AliasSettings | undefined {
+  const alias = settings.aliases?.find((one) => one.name === name);
+  return alias && !models.includes(name) ? alias : undefined;
+}
+
+/**
+ * The models of an alias that a key may use through it: all if its whitelist names the alias, else those that it names
+ * itself.
+ */
+export function allowedModels({ models: whitelist }: Pick<KeyRow, 'models'>, alias: AliasSettings): string[] {
+  if (whitelist === undefined || whitelist.includes(alias.name)) return alias.models;
+  return alias.models.filter((model) => whitelist.includes(model));
+}
+
+function isAllowed(key: KeyRow, snapshot: Snapshot, base: string): boolean {
+  if (key.models === undefined || key.models.includes(base)) return true;
+  const alias = aliasOf(snapshot, base);
+  return alias !== undefined && allowedModels(key, alias).length > 0;
+}
+
 /** Checks the official gate, then the whitelist. */
-export function admitModel(key: KeyRow, model: ModelName): void {
+export function admitModel({ key, snapshot }: { key: KeyRow; snapshot: Snapshot }, model: ModelName): void {
   if (model.official && !key.official)
     throw refuse(
       'official_not_allowed',
       'This API key may not use official billing. Drop "official" and the suffix "-official".',
       { param: 'model' },
     );
-  if (key.models !== undefined && !key.models.includes(model.base))
+  if (!isAllowed(key, snapshot, model.base))
     throw refuse('model_not_allowed', `This API key may not use the model "${model.base}".`, {
       param: 'model',
     });

@@ -10,16 +10,40 @@ import type { TurnState } from '../../wire/turn-state.ts';
 import type { Candidate } from './candidate.ts';
 import type { ModelName } from './model-name.ts';
 
+/** A model that may answer. */
+export interface ServingModel {
+  /** Its public base name. */
+  readonly model: string;
+  /** The enabled channels that serve it, by priority. */
+  readonly channels: readonly [ChannelRow, ...ChannelRow[]];
+  /** Their candidates, in the same order. */
+  readonly candidates: readonly Candidate[];
+  /** As in `ChatCall`. */
+  readonly outputTokensLimit?: number | undefined;
+}
+
+/** The alias that a call asked for. */
+export interface CalledAlias {
+  readonly name: string;
+  /** The next model is also asked when one finds the request too long for its context. */
+  readonly onContextLength: boolean;
+  /** In the order in which they are tried. */
+  readonly models: readonly [ServingModel, ...ServingModel[]];
+}
+
 export interface ChatCall extends CanonicalCall {
   readonly identity: AnswerIdentity;
   /** The endpoint's name, for log and ledger. */
   readonly endpoint: string;
+  /** Of a call to an alias: its first model. */
   readonly model: ModelName;
+  /** Undefined: a model was asked for, and no other may answer. */
+  readonly alias?: CalledAlias | undefined;
   readonly key: KeyRow;
   readonly snapshot: Snapshot;
   /** The enabled channels that serve the model, by priority. */
   readonly channels: readonly [ChannelRow, ...ChannelRow[]];
-  /** Their candidates, in the same order. */
+  /** Their candidates, in the same order; of an alias, those of all its models. */
   readonly candidates: readonly Candidate[];
   /** When the request arrived, in epoch milliseconds. */
   readonly startedMs: number;

@@ -27,6 +27,8 @@ const words = new Set([
 ]);
 /** A text that a lenient client of URLs would take for one, in a field of any name. */
 const urlLike = /^[\0-\x20]*(?:[a-z][a-z0-9+.-]{0,40}:\/\/|(?:https?|ftp|file|data):)/i;
+/** Longer than the scheme of any URL. Parsers of URLs leave out tabs and line ends, wherever they stand. */
+const looksLikeUrl = (text: string): boolean => urlLike.test(text.slice(0, 128).replaceAll(/[\t\n\r]/g, ''));
 /** No blanks, control characters and backslashes, which parsers of URLs treat in different ways, and a host. */
 const plainHttpUrl = /^https?:\/\/[^\s\\/?#\0-\x20\x7f][^\s\\\0-\x20\x7f]*$/i;
 
@@ -61,7 +63,7 @@ interface Place {
 function check(value: unknown, place: Place, beginnings: readonly string[]): void {
   const { param, field } = place;
   if (typeof value === 'string') {
-    const isUrl = field === 'url' || field.endsWith('_url') || urlLike.test(value);
+    const isUrl = field === 'url' || field.endsWith('_url') || looksLikeUrl(value);
     const problem = isUrl ? urlProblem(value, place, beginnings) : undefined;
     if (problem !== undefined) throw refused(place, `'${param}' ${problem}`);
   } else if (Array.isArray(value)) {

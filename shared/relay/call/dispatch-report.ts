@@ -31,6 +31,8 @@ export interface DispatchReport extends AttemptReport {
   tried: { channel: string; outcome: string }[];
   /** The channel that was tried last; undefined: none was. */
   channel: ChannelRow | undefined;
+  /** The public base name of the model that was tried last, or else will be first. */
+  model: string;
   /** Time from the request's arrival to the first content. */
   firstContentMs: number | undefined;
 }

@@ -24,7 +24,7 @@ export async function claimIdempotencyKey(
   call: ChatCall,
   { header, body }: { header: string; body: unknown },
 ): Promise<HeldKey> {
-  if (!keyPattern.test(header)) throw malformed();
+  if (!keyPattern.test(header)) throw new InvalidRequest('invalid_idempotency_key', null, malformed);
   const { requestId } = call.identity;
   const untilMs = call.deadlineMs + graceMs;
   const { hash: owner, account } = call.key;
@@ -37,26 +37,19 @@ export async function claimIdempotencyKey(
   };
 }
 
-const malformed = (): InvalidRequest =>
-  new InvalidRequest(
-    'invalid_idempotency_key',
-    null,
-    'The header Idempotency-Key must be 1 to 255 printable ASCII characters.',
-  );
+const malformed = 'The header Idempotency-Key must be 1 to 255 printable ASCII characters.';
 
-function taken(state: 'running' | 'completed' | 'other_body', firstId: string): Refusal {
-  const headers = { 'x-should-retry': 'false' };
-  const first = `The request ${firstId}`;
-  if (state === 'running')
-    return refuse('request_in_progress', `${first} with this Idempotency-Key is still running.`, { headers });
-  if (state === 'other_body')
-    return refuse(
-      'idempotency_key_reused',
-      `${first} used this Idempotency-Key with another body. Use a new key.`,
-      {
-        headers,
-      },
-    );
-  const words = `${first} with this Idempotency-Key was completed and charged. Answers are not stored: use a new key to ask again.`;
-  return refuse('request_already_completed', words, { headers });
+/** What became of the first request, as the end of a sentence that begins with its id. */
+const firsts = {
+  running: ['request_in_progress', 'with this Idempotency-Key is still running.'],
+  other_body: ['idempotency_key_reused', 'used this Idempotency-Key with another body. Use a new key.'],
+  completed: [
+    'request_already_completed',
+    'with this Idempotency-Key was completed and charged. Answers are not stored: use a new key to ask again.',
+  ],
+} as const;
+
+function taken(state: keyof typeof firsts, firstId: string): Refusal {
+  const [code, words] = firsts[state];
+  return refuse(code, `The request ${firstId} ${words}`, { headers: { 'x-should-retry': 'false' } });
 }

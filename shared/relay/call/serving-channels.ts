@@ -8,8 +8,9 @@ import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { hash53 } from '../../wire/fingerprint.ts';
-import { refuse } from '../http/refusal.ts';
+import { refuse, type Refusal } from '../http/refusal.ts';
 import type { Candidate } from './candidate.ts';
+import type { ChatCall } from './chat-call.ts';
 
 const neededCapabilities = ['tools', 'images', 'json_schema'] as const;
 /** What a call may need and a probe may deny. */
@@ -40,18 +41,18 @@ interface Index {
 export class ServingChannels {
   readonly #bySnapshot = new WeakMap<Snapshot, Index>();
 
+  /** Undefined: no enabled channel serves the model, or it has no price and must have one. */
+  find(snapshot: Snapshot, model: string, nowMs: number): Serving | undefined {
+    const served = this.#served(snapshot, model);
+    const isPriced = served && ruleOf(served.charges, model, nowMs) !== undefined;
+    return isPriced || snapshot.settings.unpricedModels !== 'refuse' ? served : undefined;
+  }
+
   /** Throws a Refusal when there are none. */
   of(snapshot: Snapshot, model: string, nowMs: number): Serving {
-    const served = this.#served(snapshot, model);
-    if (!served || (snapshot.settings.unpricedModels === 'refuse' && !ruleOf(served.charges, model, nowMs)))
-      throw refuse(
-        'model_not_found',
-        `The model "${model}" is not available here. GET /v1/models lists those that are.`,
-        {
-          param: 'model',
-        },
-      );
-    return served;
+    const found = this.find(snapshot, model, nowMs);
+    if (!found) throw modelNotFound(model);
+    return found;
   }
 
   #served(snapshot: Snapshot, model: string): ServedModel | undefined {
@@ -64,6 +65,27 @@ export class ServingChannels {
     if (built) index.models.set(model, built);
     return built;
   }
+}
+
+export const modelNotFound = (model: string): Refusal =>
+  refuse(
+    'model_not_found',
+    `The model "${model}" is not available here. GET /v1/models lists those that are.`,
+    { param: 'model' },
+  );
+
+/** The call as one of the models that may answer gets it: stages that serve one model read the fields of this. */
+export function callTo<Call extends Pick<ChatCall, 'identity' | 'model' | 'alias'>>(
+  call: Call,
+  base: string,
+): Call {
+  if (base === call.model.base) return call;
+  const serving = call.alias?.models.find(({ model }) => model === base);
+  if (!serving) return call;
+  const { model: _model, ...served } = serving;
+  const model = Object.freeze({ ...call.model, base });
+  const identity = Object.freeze({ ...call.identity, model: base });
+  return Object.freeze({ ...call, outputTokensLimit: undefined, ...served, identity, model });
 }
 
 function servedModel(snapshot: Snapshot, model: string, places: Index['places']): ServedModel | undefined {
@@ -96,7 +118,8 @@ type Place = Omit<Candidate, 'model'>;
 /** A channel without a secret is one place. */
 function placesOf(channel: ChannelRow): readonly Place[] {
   const { secret: own } = channel;
-  const secrets = typeof own === 'string' ? [own] : (own ?? [undefined]);
+  // A reference that is listed twice is one secret, with one balance and one limit.
+  const secrets = typeof own === 'string' ? [own] : [...new Set(own ?? [undefined])];
   const share = channel.weight / secrets.length;
   return secrets.map((secret) => {
     const id = secret === undefined ? channel.id : `${channel.id}|${secret}`;

@@ -10,7 +10,7 @@ import { page } from '../page/page.ts';
 import type { Clock } from '../ports/clock.ts';
 import { listAgeMsMax, type ConfigSource } from '../ports/stores/config-store.ts';
 import type { Log } from '../ports/telemetry.ts';
-import { modelList, offeredModels, oneModel } from './model-list.ts';
+import { modelList, offeredAliases, offeredModels, oneModel } from './model-list.ts';
 import { listedCharges, offeredPlans } from './price-lists.ts';
 
 export interface CatalogPorts {
@@ -30,7 +30,9 @@ export function catalogHandle(ports: CatalogPorts): Handle {
       const route = matchRoute(request);
       if (route === 'account' || route === 'usage') return await ports.account(request);
       if (route === undefined || !isReadRoute(route)) throw refuseRoute(request);
-      const snapshot = await ports.config.notOlderThan(listAgeMsMax);
+      const fresh = ports.config.notOlderThan(listAgeMsMax);
+      // An old list is better than none, but a model that may have been added is not refused.
+      const snapshot = await (route === 'model' ? fresh : fresh.catch(() => ports.config.current()));
       return answers[route]({ request, snapshot, nowMs: ports.clock.now(), version: ports.version });
     } catch (error) {
       const refusal = asRefusal(error);
@@ -86,9 +88,11 @@ function pageAnswer({ request, snapshot, nowMs }: Asked): RelayResponse {
   const { charges, settings } = snapshot;
   if (!settings.page)
     throw refuse('not_found', `This relay has no page. The base URL for clients is ${baseUrl}.`);
+  const models = offeredModels(snapshot, nowMs);
   const facts = {
     baseUrl,
-    models: offeredModels(snapshot, nowMs),
+    models,
+    aliases: offeredAliases(snapshot, models),
     charges,
     nowMs,
     plans: offeredPlans(snapshot),

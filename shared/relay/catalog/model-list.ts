@@ -13,16 +13,32 @@ export function offeredModels(snapshot: Snapshot, nowMs: number): string[] {
   return snapshot.models.filter((model) => priced.has(model));
 }
 
+/** The aliases of which at least one model is offered. */
+export const offeredAliases = (
+  { settings }: Snapshot,
+  offered: readonly string[],
+): NonNullable<Snapshot['settings']['aliases']> =>
+  (settings.aliases ?? []).filter(({ name, models }) => {
+    const isServed = models.some((model) => offered.includes(model));
+    return isServed && !offered.includes(name);
+  });
+
+/** Models, then aliases. */
+function offeredNames(snapshot: Snapshot, nowMs: number): string[] {
+  const models = offeredModels(snapshot, nowMs);
+  return [...models, ...offeredAliases(snapshot, models).map(({ name }) => name)];
+}
+
 export const modelList = (snapshot: Snapshot, query: URLSearchParams, nowMs: number): ModelList => ({
   object: 'list',
-  data: offeredModels(snapshot, nowMs).map((id) => modelEntry(id, snapshot.publishedAt)),
+  data: offeredNames(snapshot, nowMs).map((id) => modelEntry(id, snapshot.publishedAt)),
   ...(query.has('client_version') && { models: [] }),
 });
 
 /** The model that the path names. Throws a Refusal when it is not offered. */
 export function oneModel(request: RelayRequest, snapshot: Snapshot, nowMs: number): ModelEntry {
   const id = modelIdOf(request);
-  if (offeredModels(snapshot, nowMs).includes(id)) return modelEntry(id, snapshot.publishedAt);
+  if (offeredNames(snapshot, nowMs).includes(id)) return modelEntry(id, snapshot.publishedAt);
   const message = `There is no model of that name here. GET ${request.baseUrl}/models lists them.`;
   throw refuse('model_not_found', message, { param: 'model' });
 }

@@ -135,7 +135,7 @@ export class Attempt {
   async #send(dialect: Dialect, { request }: BuiltRequest, watchdog: Watchdog): Promise<UpstreamReply> {
     const { entry } = this.#call;
     // Refused here where the address shows the loop, else by the hop header, one invocation later.
-    if (entry && new URL(request.url).host === entry.host) throw new UpstreamFailure('loop');
+    if (entry && URL.parse(request.url)?.host === entry.host) throw new UpstreamFailure('loop');
     const headers = entry ? { ...request.headers, [hopHeader]: entry.hops } : request.headers;
     const reply = await this.#ports.transport.send({ ...request, headers }, watchdog.signal);
     this.#upstreamStatus = reply.status;

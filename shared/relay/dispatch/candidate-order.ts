@@ -41,9 +41,12 @@ export class CandidateOrder {
   /** Taken from the source, and to be tried next. */
   #ahead: Rank[] = [];
   /** Candidates of channels that had their share of attempts. */
-  readonly #spent: Rank[] = [];
-  readonly #resting: { candidate: Candidate; standing: Standing }[] = [];
-  #blocked: Standing | undefined;
+  #spent: Rank[] = [];
+  /** Models whose candidates come after those of others. */
+  #last: ReadonlySet<string> = new Set();
+  readonly #leftOut = new Set<string>();
+  #resting: { candidate: Candidate; standing: Standing }[] = [];
+  #blocked: { candidate: Candidate; standing: Standing }[] = [];
 
   /** @param candidates by priority */
   constructor(candidates: readonly Candidate[], { standingOf, score, isFirst }: OrderPorts) {
@@ -67,10 +70,26 @@ export class CandidateOrder {
   }
 
   /** A channel that fails for all its secrets, or twice, makes room for others. */
-  failed({ channel }: Candidate, failure: UpstreamFailure): void {
+  failed(candidate: Candidate, failure: UpstreamFailure): void {
     const ofSecret = failure.kind === 'secret' || [401, 402, 403, 429].includes(failure.status ?? 0);
-    const failed = this.#failedOfChannel.get(channel.id) ?? 0;
-    this.#failedOfChannel.set(channel.id, ofSecret ? failed + 1 : attemptsOfChannel);
+    const served = servedBy(candidate);
+    const failed = this.#failedOfChannel.get(served) ?? 0;
+    this.#failedOfChannel.set(served, ofSecret ? failed + 1 : attemptsOfChannel);
+  }
+
+  /** From now on these models come after others, if any is left. */
+  putLast(models: Iterable<string>): void {
+    this.#last = new Set(models);
+  }
+
+  /** No candidate of the model is taken any more. */
+  leaveOut(model: string): void {
+    this.#leftOut.add(model);
+    const isOther = ({ candidate }: { candidate: Candidate }): boolean => candidate.model !== model;
+    this.#ahead = this.#ahead.filter(isOther);
+    this.#spent = this.#spent.filter(isOther);
+    this.#resting = this.#resting.filter(isOther);
+    this.#blocked = this.#blocked.filter(isOther);
   }
 
   get hasMore(): boolean {
@@ -81,7 +100,8 @@ export class CandidateOrder {
 
   /** Of the candidates that are not asked because their upstreams said so, the one that may be asked first. */
   get blocked(): Standing | undefined {
-    return this.#blocked;
+    const [first] = this.#blocked.toSorted((a, b) => a.standing.untilMs - b.standing.untilMs);
+    return first?.standing;
   }
 
   /** The next candidate that is not in cooldown and whose channel has not had its share. */
@@ -97,13 +117,16 @@ export class CandidateOrder {
   }
 
   #next(): Rank | undefined {
-    const { value: candidate, done } = this.#source.next();
-    return done || !candidate ? undefined : { candidate, standing: this.#standingOf?.(candidate) };
+    for (;;) {
+      const { value: candidate, done } = this.#source.next();
+      if (done || !candidate) return undefined;
+      if (!this.#leftOut.has(candidate.model)) return { candidate, standing: this.#standingOf?.(candidate) };
+    }
   }
 
   #rest(candidate: Candidate, standing: Standing): void {
-    if (standing.is !== 'blocked') this.#resting.push({ candidate, standing });
-    else if (!this.#blocked || standing.untilMs < this.#blocked.untilMs) this.#blocked = standing;
+    const kept = standing.is === 'blocked' ? this.#blocked : this.#resting;
+    kept.push({ candidate, standing });
   }
 
   #leastBad(): Rank | undefined {
@@ -116,10 +139,14 @@ export class CandidateOrder {
     return { candidate, standing: standing.is === 'probe' ? { ...standing, is: 'resting' } : standing };
   }
 
-  #isSpent({ channel }: Candidate): boolean {
-    return (this.#failedOfChannel.get(channel.id) ?? 0) >= attemptsOfChannel;
+  #isSpent(candidate: Candidate): boolean {
+    const failed = this.#failedOfChannel.get(servedBy(candidate)) ?? 0;
+    return failed >= attemptsOfChannel || this.#last.has(candidate.model);
   }
 }
+
+/** A channel that failed for one model of an alias may answer for another. */
+const servedBy = ({ channel, model }: Candidate): string => `${model} ${channel.id}`;
 
 function* sourceOf(
   candidates: readonly Candidate[],

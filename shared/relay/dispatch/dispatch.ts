@@ -13,6 +13,7 @@ import type { DispatchedCall, DispatchReport, SearchOutcome } from '../call/disp
 import type { HealthRecorder } from '../health/health-recorder.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
 import type { Candidate } from '../call/candidate.ts';
+import { callTo } from '../call/serving-channels.ts';
 import { CandidateOrder, type Rank } from './candidate-order.ts';
 import { isOrigin, newestOrigin } from './candidate-states.ts';
 import { scoreOf } from './conversation-rank.ts';
@@ -81,6 +82,7 @@ export class Dispatch implements DispatchedCall {
       search: this.#search,
       tried: this.#tried.map(({ candidate, outcome }) => ({ channel: candidate.channel.id, outcome })),
       channel: this.#tried.at(-1)?.candidate.channel,
+      model: this.#tried.at(-1)?.candidate.model ?? this.#call.model.base,
       firstContentMs: this.#firstContentMs,
       upstreamStatus: reports.findLast((report) => report.upstreamStatus !== undefined)?.upstreamStatus,
       usage: last?.usage,
@@ -97,8 +99,13 @@ export class Dispatch implements DispatchedCall {
     this.another = false;
     const failures = this.#failures;
     const { call, order } = (this.#ordered ??= await this.#order());
+    const tried = this.#tried;
     let uncarried: CannotCarry | undefined;
-    while (failures.length < attemptsMax && !call.signal.aborted) {
+    let tooLong: Refusal | undefined;
+    while (tried.length < attemptsMax && !call.signal.aborted) {
+      // The last attempt is for a model of the alias that was not asked yet, if one is left.
+      if (call.alias && tried.length === attemptsMax - 1)
+        order.putLast(tried.map((one) => one.candidate.model));
       const rank = order.take();
       if (!rank) break;
       const { candidate } = rank;
@@ -106,26 +113,38 @@ export class Dispatch implements DispatchedCall {
       try {
         const attempt = new Attempt(this.#ports, {
           candidate,
-          call,
+          call: callTo(call, candidate.model),
           variant: this.#learnedVariant(candidate),
         });
         endTurn = rank.standing ? await this.#turn(rank, attempt, order) : () => {};
         if (!endTurn) continue;
-        yield* this.#try(attempt, { ...rank, endTurn }, call);
+        yield* this.#try(attempt, { ...rank, endTurn }, callTo(call, candidate.model));
         return;
       } catch (error) {
         if (error instanceof CannotCarry) uncarried ??= error;
         else if (error instanceof UpstreamFailure) failures.push(error);
-        else throw error;
+        else if (this.#outgrew(error)) {
+          tooLong = error;
+          order.leaveOut(candidate.model);
+        } else throw error;
       } finally {
         endTurn?.();
       }
     }
+    // A model that was not asked because it is blocked may take a prompt that the others find too long.
+    if (failures.length === 0 && tooLong && !order.blocked) throw tooLong;
     if (failures.length === 0 && call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
     if (failures.length === 0 && uncarried && !order.blocked)
       throw new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
     const { refusalOfDispatch } = await import('./failure-refusals.ts');
-    throw refusalOfDispatch(failures, order.blocked, this.#ports.clock.now());
+    const hadContent = this.#firstContentMs !== undefined;
+    throw refusalOfDispatch({ failures, hadContent, blocked: order.blocked, nowMs: this.#ports.clock.now() });
+  }
+
+  /** The model finds the request too long, and the alias that was asked for has others for that. */
+  #outgrew(error: unknown): error is Refusal {
+    if (!(error instanceof Refusal) || this.#tried.at(-1)?.outcome !== 'refused') return false;
+    return error.body.error.code === 'context_length_exceeded' && this.#call.alias?.onContextLength === true;
   }
 
   async #turn(rank: Rank, attempt: Attempt, order: CandidateOrder): Promise<(() => void) | undefined> {
@@ -187,9 +206,7 @@ export class Dispatch implements DispatchedCall {
         if (!passedOn) throw error;
         this.#failures.push(error);
         this.another =
-          this.#failures.length < attemptsMax &&
-          !call.signal.aborted &&
-          this.#ordered?.order.hasMore === true;
+          this.#tried.length < attemptsMax && !call.signal.aborted && this.#ordered?.order.hasMore === true;
         const { refusalOfFailures } = await import('./failure-refusals.ts');
         throw refusalOfFailures([error], { hadContent: true });
       }
@@ -266,7 +283,9 @@ export class Dispatch implements DispatchedCall {
     const { secret } = candidate;
     const doubted = !passedOn && (failure.status === 401 || failure.kind === 'secret');
     const secretChanged = doubted && secret !== undefined && (await this.#ports.secrets.refresh(secret));
-    const { account } = this.#call.key;
-    await this.#health.failed({ candidate, failure, secretChanged, account, tried });
+    const { key, entry } = this.#call;
+    const hasPassedRelays = entry?.hops.includes(',') === true;
+    const { account } = key;
+    await this.#health.failed({ candidate, failure, secretChanged, hasPassedRelays, account, tried });
   }
 }

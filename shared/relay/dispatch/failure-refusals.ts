@@ -18,20 +18,25 @@ const isLimit = ({ kind, status }: UpstreamFailure): boolean => kind === 'status
 const isOfAccount = ({ kind, status }: UpstreamFailure): boolean =>
   kind === 'secret' || (kind === 'status' && (status === 401 || status === 402));
 
-/** The refusal when no candidate is left. `blocked`: one that was not asked, because its upstream said so. */
-export function refusalOfDispatch(
-  failures: readonly UpstreamFailure[],
-  blocked: Standing | undefined,
-  nowMs: number,
-): Refusal {
+export interface FailedDispatch {
+  failures: readonly UpstreamFailure[];
+  /** One of the failed answers had content. */
+  hadContent: boolean;
+  /** One that was not asked, because its upstream said so. */
+  blocked: Standing | undefined;
+  nowMs: number;
+}
+
+/** The refusal when no candidate is left. */
+export function refusalOfDispatch({ failures, hadContent, blocked, nowMs }: FailedDispatch): Refusal {
   const blockedSeconds = blocked && (blocked.untilMs - nowMs) / 1000;
-  if (failures.length > 0) return refusalOfFailures(failures, { blockedSeconds });
+  if (failures.length > 0) return refusalOfFailures(failures, { hadContent, blockedSeconds });
   return rateRefusal(blockedSeconds ?? defaultRetrySeconds, 'all_channels_cooling');
 }
 
 /**
- * A rate limit if every failure was one, our account at the upstream if every failure was of it, otherwise the last
- * other failure. Sends `x-should-retry: false` when an upstream may have charged, because SDKs retry by default.
+ * A rate limit if one ends by itself and nothing but our account at other upstreams failed beside it, our account if
+ * every failure was of it, otherwise the last other failure. Sends `x-should-retry: false` when an upstream may have charged, because SDKs retry by default.
  * `failures` is never empty. `hadContent`: the failed answer had content, so its upstream has charged.
  * `blockedSeconds`: when a candidate that was not asked may be asked again.
  */
@@ -45,14 +50,15 @@ export function refusalOfFailures(
   const causes = failures.map((failure) => failure.reason).join(' ');
   const mayHaveCharged = hadContent || failures.some(({ kind }) => !chargedNothing.has(kind));
   const headers: Record<string, string> = mayHaveCharged ? { 'x-should-retry': 'false' } : {};
+  const limits = failures.filter(isLimit);
   const others = failures.filter((failure) => !isLimit(failure) && failure.kind !== 'secret_store');
   // No upstream failed: the relay could not read what it needs to ask one.
   if (others.length === 0 && failures.some(({ kind }) => kind === 'secret_store')) {
     const words = 'The relay cannot read its secrets right now. Nothing was charged; try again.';
     return refuse('unavailable', words, { reason: causes, headers: { 'retry-after': '2', ...headers } });
   }
-  if (others.length === 0) {
-    const stated = failures.map(({ statedRetrySeconds }) => statedRetrySeconds ?? defaultRetrySeconds);
+  if (others.every(isOfAccount) && (limits.length > 0 || blockedSeconds < Infinity)) {
+    const stated = limits.map(({ statedRetrySeconds }) => statedRetrySeconds ?? defaultRetrySeconds);
     return rateRefusal(Math.min(...stated, blockedSeconds), causes, headers);
   }
   if (failures.every(isOfAccount)) {

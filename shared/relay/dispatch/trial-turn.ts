@@ -6,6 +6,9 @@ import type { Attempt } from './attempt.ts';
 import type { CandidateOrder, Rank } from './candidate-order.ts';
 import type { HealthRecorder } from '../health/health-recorder.ts';
 
+/** What ends the turn. Undefined: another candidate is to be taken. */
+type Turn = (() => void) | undefined;
+
 export interface TrialParts {
   health: HealthRecorder;
   order: CandidateOrder;
@@ -13,26 +16,21 @@ export interface TrialParts {
   call: Pick<ChatCall, 'identity' | 'key' | 'signal'>;
 }
 
-/** Resolves to what ends the turn. Undefined: another candidate is to be taken. Throws CannotCarry. */
+/** Throws CannotCarry. */
 export async function trialTurn(
   parts: TrialParts,
   rank: Rank,
   attempt: Pick<Attempt, 'prepare'>,
-): Promise<(() => void) | undefined> {
+): Promise<Turn> {
   const { standing } = rank;
   if (standing?.is === 'resting') return placed(parts, rank);
-  if (standing?.is === 'probe' && !(await probes(parts, rank, attempt))) {
-    parts.order.defer(rank);
-    return undefined;
-  }
-  return () => {};
+  if (standing?.is !== 'probe' || (await probes(parts, rank, attempt))) return () => {};
+  parts.order.defer(rank);
+  return undefined;
 }
 
 /** What was known may have changed while the call waited for a place. */
-async function placed(
-  { health, order, call }: TrialParts,
-  { candidate }: Rank,
-): Promise<(() => void) | undefined> {
+async function placed({ health, order, call }: TrialParts, { candidate }: Rank): Promise<Turn> {
   const release = await health.place(candidate, call.key.account, call.signal);
   if (!release) return undefined;
   const standing = (await health.standings(call.key.account))?.(candidate);
@@ -53,10 +51,8 @@ async function probes(
   } catch (error) {
     if (error instanceof CannotCarry) throw error;
   }
-  try {
-    return await health.claimProbe(candidate);
-  } catch (error) {
+  return health.claimProbe(candidate).catch((error: unknown) => {
     log.fault(call.identity.requestId, error);
     return false;
-  }
+  });
 }

@@ -20,15 +20,17 @@ interface FailedCall {
   /** When this environment last saw the candidate answer. */
   succeededMs: number | undefined;
   secretChanged: boolean;
+  hasPassedRelays: boolean;
 }
 
 /** Undefined: the failure says nothing about the candidate. */
 export function eventOf(
   { kind, status, retryAfterSeconds: restSeconds, statedRetrySeconds: statedSeconds }: UpstreamFailure,
-  { account, succeededMs, secretChanged }: FailedCall,
+  { account, succeededMs, secretChanged, hasPassedRelays }: FailedCall,
 ): HealthEvent | undefined {
   if (kind === 'status' && harmless.has(status ?? 0)) return undefined;
   if (harmlessKinds.has(kind) || secretChanged) return undefined;
+  if (kind === 'loop' && hasPassedRelays) return undefined;
   if (status === 429) return { type: 'rate_limited', restSeconds, statedSeconds };
   if (status === 401 || status === 402 || kind === 'secret') return { type: 'credentials_refused' };
   return { type: 'failed', account, succeededMs };

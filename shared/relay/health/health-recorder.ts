@@ -3,7 +3,7 @@
  * than there is to say; must never be awaited by an answer, but for the claim of a probe.
  */
 import type { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
-import { fingerprint } from '../../wire/fingerprint.ts';
+import { fingerprint, hash53 } from '../../wire/fingerprint.ts';
 import type { Candidate } from '../call/candidate.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import { healthKeySpace } from '../ports/stores/channel-health.ts';
@@ -23,12 +23,20 @@ export interface Failing {
   failure: UpstreamFailure;
   /** A second read of the refused secret returned a new value, so there is no reason to rest. */
   secretChanged: boolean;
+  /** The call came from another relay, or says so: a loop may then be of the caller's making. */
+  hasPassedRelays: boolean;
   account: string;
   /** Where the candidate stood when it was tried. */
   tried: Standing | undefined;
 }
 
+/** Of what is known for all its models: the host fails, or the secret is refused. */
 const keyOf = ({ hash }: Candidate): number => hash % healthKeySpace;
+
+/** Of the rate limits of its model: vendors limit models one by one, and one must not silence the others. */
+const limitKeyOf = ({ hash, model }: Candidate): number => hash53(model, hash) % healthKeySpace;
+
+const keysOf = (candidate: Candidate): number[] => [keyOf(candidate), limitKeyOf(candidate)];
 
 /** Four characters: an item has room for no more, and a collision lets two accounts count as one. */
 const hashOf = (account: string): string => fingerprint(account).slice(-4);
@@ -48,18 +56,15 @@ export class HealthRecorder {
   async standings(account: string): Promise<StandingOf | undefined> {
     const entries = await this.#ports.health.entries();
     if (entries.size === 0) return undefined;
-    const { standing } = await import('./standing.ts');
+    const { standing, worst } = await import('./standing.ts');
     const hash = hashOf(account);
     const nowMs = this.#ports.clock.now();
-    return (candidate) => {
-      const entry = entries.get(keyOf(candidate));
-      return entry && standing(entry, hash, nowMs);
-    };
+    return (candidate) => worst(keysOf(candidate).map((key) => standing(entries.get(key), hash, nowMs)));
   }
 
   /** False: another call has it. */
   claimProbe(candidate: Candidate): Promise<boolean> {
-    return this.#change(candidate, { type: 'probe_claimed' });
+    return this.#change(keysOf(candidate), { type: 'probe_claimed' });
   }
 
   /**
@@ -69,14 +74,14 @@ export class HealthRecorder {
   async place(candidate: Candidate, account: string, signal: AbortSignal): Promise<(() => void) | undefined> {
     const { TrialPlaces: Places } = await import('./trial-places.ts');
     this.#places ??= new Places(this.#ports.clock);
-    return this.#places.take(keyOf(candidate), account, signal);
+    return this.#places.take(limitKeyOf(candidate), account, signal);
   }
 
   /** To be called at the first content: it ends a rest that was over, and shows that a running one need not hold. */
   async answered(candidate: Candidate, tried: Standing | undefined): Promise<void> {
     if (tried === undefined) return;
-    this.#places?.open(keyOf(candidate));
-    if (tried.is !== 'last') await this.#change(candidate, { type: 'succeeded' });
+    this.#places?.open(limitKeyOf(candidate));
+    if (tried.is !== 'last') await this.#change(keysOf(candidate), { type: 'succeeded' });
   }
 
   /** To be called at the end of a whole answer. Calls the store only when something is known against the candidate. */
@@ -85,25 +90,29 @@ export class HealthRecorder {
     if (this.#answeredMs.size >= rememberedMax) this.#answeredMs.clear();
     this.#answeredMs.set(key, this.#ports.clock.now());
     const entries = await this.#ports.health.entries();
-    if (entries.has(key)) await this.#change(candidate, { type: 'succeeded' });
+    const known = keysOf(candidate).filter((one) => entries.has(one));
+    if (known.length > 0) await this.#change(known, { type: 'succeeded' });
   }
 
   /** The upstream refused the caller's request. */
   async refused(candidate: Candidate, tried: Standing | undefined): Promise<void> {
-    if (tried !== undefined) await this.#change(candidate, { type: 'refused_caller' });
+    if (tried !== undefined) await this.#change(keysOf(candidate), { type: 'refused_caller' });
   }
 
-  async failed({ candidate, failure, secretChanged, account, tried }: Failing): Promise<void> {
+  async failed({ candidate, failure, account, tried, ...facts }: Failing): Promise<void> {
     const { eventOf } = await import('./health-events.ts');
     const succeededMs = this.#answeredMs.get(keyOf(candidate));
-    const event = eventOf(failure, { account: hashOf(account), succeededMs, secretChanged });
-    if (event) await this.#change(candidate, event);
-    else if (tried?.is === 'probe') await this.#change(candidate, { type: 'probe_released' });
+    const event = eventOf(failure, { account: hashOf(account), succeededMs, ...facts });
+    const key = event?.type === 'rate_limited' ? limitKeyOf(candidate) : keyOf(candidate);
+    if (event) await this.#change([key], event);
+    if (tried?.is === 'probe') await this.#change(keysOf(candidate), { type: 'probe_released' });
   }
 
-  async #change(candidate: Candidate, event: HealthEvent): Promise<boolean> {
+  /** Whether it changed one of them. */
+  async #change(keys: readonly number[], event: HealthEvent): Promise<boolean> {
     const { HealthChanges: Changes } = await import('./health-changes.ts');
-    this.#changes ??= new Changes(this.#ports);
-    return this.#changes.apply(keyOf(candidate), event);
+    const changes = (this.#changes ??= new Changes(this.#ports));
+    const changed = await Promise.all(keys.map((key) => changes.apply(key, event)));
+    return changed.includes(true);
   }
 }

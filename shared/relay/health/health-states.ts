@@ -54,13 +54,18 @@ export function next(
 }
 
 /** The time of the rest is over: what comes next ends it, or begins another. */
-function probed(rest: Rest, { type }: HealthEvent, nowMs: number): Rest | undefined {
-  const { kind, untilMs, probeUntilMs } = rest;
-  if (type === 'failed') return { kind: 'failing', untilMs: nowMs + failingMs };
+function probed(rest: Rest, event: HealthEvent, nowMs: number): Rest | undefined {
+  const { probeUntilMs, statedUntilMs: _over, ...known } = rest;
+  const { type } = event;
+  // One account alone must not prolong a rest for others.
+  if (type === 'failed')
+    return event.account === rest.failedBy
+      ? rest
+      : { kind: 'failing', untilMs: nowMs + failingMs, failedBy: event.account };
   if (type === 'succeeded' || type === 'refused_caller') return undefined;
   if (type === 'probe_claimed')
-    return (probeUntilMs ?? 0) > nowMs ? rest : { kind, untilMs, probeUntilMs: nowMs + probeMs };
-  return probeUntilMs === undefined ? rest : { kind, untilMs: nowMs };
+    return (probeUntilMs ?? 0) > nowMs ? rest : { ...known, probeUntilMs: nowMs + probeMs };
+  return probeUntilMs === undefined ? rest : { ...known, untilMs: nowMs };
 }
 
 function rateLimited(

@@ -7,7 +7,7 @@ export const failingMs = 30_000;
 
 /**
  * Where a candidate stands for a call. `probe`: its rest is over and nobody has tried it. `last`: it failed for this
- * account alone. `blocked`: the upstream said when it may be asked again.
+ * account alone, or this account's probe failed. `blocked`: the upstream said when it may be asked again.
  */
 export interface Standing {
   is: 'probe' | 'last' | 'resting' | 'blocked';
@@ -29,10 +29,21 @@ export function standing(
       entry.count >= failuresInARow && entry.accounts.length === 1 && entry.accounts[0] === account;
     return isLast && untilMs > nowMs ? { is: 'last', untilMs, kind: 'failing' } : undefined;
   }
-  const { kind, untilMs, statedUntilMs = 0, probeUntilMs = 0 } = entry;
+  const { kind, untilMs, statedUntilMs = 0, probeUntilMs = 0, failedBy } = entry;
   if (untilMs > nowMs)
     return statedUntilMs > nowMs
       ? { is: 'blocked', untilMs: statedUntilMs, kind }
       : { is: 'resting', untilMs, kind };
-  return { is: probeUntilMs > nowMs ? 'resting' : 'probe', untilMs, kind };
+  if (probeUntilMs > nowMs) return { is: 'resting', untilMs, kind };
+  return { is: failedBy === account ? 'last' : 'probe', untilMs, kind };
+}
+
+const worstFirst: readonly Standing['is'][] = ['blocked', 'resting', 'last', 'probe'];
+
+/** Of what is known of a candidate and of its model there, what keeps a call from it the longest. */
+export function worst(standings: readonly (Standing | undefined)[]): Standing | undefined {
+  const [first] = standings
+    .filter((one) => one !== undefined)
+    .toSorted((a, b) => worstFirst.indexOf(a.is) - worstFirst.indexOf(b.is) || b.untilMs - a.untilMs);
+  return first;
 }

@@ -42,10 +42,7 @@ export interface RelayResponse {
    * the end of an answer for a client that takes nothing. A host that does not is taken to have handed on what it read.
    */
   closes?: (closed: Promise<void>) => void;
-  /**
-   * Resolves when all work that must run inside the invocation has finished (reading to the end, settling,
-   * logging).
-   */
+  /** Resolves when all work inside the invocation has finished: reading to the end, settling, logging. */
   done: Promise<void>;
 }
 

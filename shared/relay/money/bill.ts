@@ -2,18 +2,23 @@
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
 import { cacheCounts } from '../../billing/cache-counts.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage/call-charge.ts';
-import { estimateInput, mediaFor } from '../../billing/estimate/input-tokens.ts';
-import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
+import { estimateInput } from '../../billing/estimate/input-tokens.ts';
 import { costOf, formatPrice, mostRates, type Price, type TokenCounts } from '../../billing/price.ts';
-import type { CallEstimate } from '../../billing/reservation.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChatUsage } from '../../wire/chat-response.ts';
-import { ruleLimitsOf } from '../call/output-limit.ts';
-import { reservationRequestOf, priceOfCall, type BillableCall } from './reservation-request.ts';
+import {
+  costOfModel,
+  planQuery,
+  reservationRequestOf,
+  type BillableCall,
+  type CallCost,
+  type ReservedCall,
+} from './reservation-request.ts';
 import { rateHeaders } from './reserve-refusals.ts';
 import type { Reservation } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
+import { callTo } from '../call/serving-channels.ts';
 import type { ServingFacts } from '../call/serving-facts.ts';
 import type { Clock } from '../ports/clock.ts';
 
@@ -24,6 +29,8 @@ export interface CallEnding {
   flag: string | undefined;
   /** `completed`, `failed`, `client_gone`. */
   end: string;
+  /** The model that answered, or was tried last. Absent: the call's own. */
+  answered?: string | undefined;
   /** Absent: no channel was tried. */
   serving?: ServingFacts | undefined;
 }
@@ -41,13 +48,10 @@ interface BillParts {
   reservations: Reservations;
   clock: Clock;
   call: BillableCall;
-  price: Price;
+  /** Of each model that may answer, the first one first. */
+  costs: readonly [CallCost, ...CallCost[]];
   /** Undefined: a free call of a key without limits. */
   reservation: Reservation | undefined;
-  /** Undefined: the request has text alone. */
-  media: MediaEstimator | undefined;
-  /** What was reserved for one answer, if the balance covers it. */
-  outputTokensMax: number | undefined;
 }
 
 /** Reserves before the upstream is called and settles once after the call's end. */
@@ -55,20 +59,16 @@ export class Bill {
   readonly #reservations: Reservations;
   readonly #clock: Clock;
   readonly #call: BillableCall;
-  readonly #price: Price;
+  readonly #costs: BillParts['costs'];
   readonly #reservation: Reservation | undefined;
-  readonly #media: MediaEstimator | undefined;
-  readonly #outputTokensMax: number | undefined;
   readonly #ended = new AbortController();
 
   private constructor(parts: BillParts) {
     this.#reservations = parts.reservations;
     this.#clock = parts.clock;
     this.#call = parts.call;
-    this.#price = parts.price;
+    this.#costs = parts.costs;
     this.#reservation = parts.reservation;
-    this.#media = parts.media;
-    this.#outputTokensMax = parts.outputTokensMax;
     if (this.#reservation) void this.#reservations.renewUntil(this.#reservation, this.#ended.signal);
   }
 
@@ -77,12 +77,15 @@ export class Bill {
    * reserved.
    */
   static async open(reservations: Reservations, clock: Clock, call: BillableCall): Promise<Bill> {
-    const price = priceOfCall(call);
-    const media = await mediaFor(call.request, ruleLimitsOf(call).imageTokens);
-    const request = reservationRequestOf({ call, price, media, nowMs: clock.now() });
+    const costed = await costsOf(call, clock.now());
+    const request = reservationRequestOf({ call, nowMs: clock.now(), ...costed });
     const reservation = request && (await reservations.reserve(request));
-    const outputTokensMax = request && boundedOutput(price, request.need.estimate);
-    return new Bill({ reservations, clock, call, price, reservation, media, outputTokensMax });
+    return new Bill({ reservations, clock, call, costs: costed.costs, reservation });
+  }
+
+  /** Of the model that answers. Undefined: the call's own. */
+  #costIf(answering: string | undefined): CallCost {
+    return this.#costs.find(({ model }) => model === answering) ?? this.#costs[0];
   }
 
   /** The output tokens of one answer that the balance covers, if fewer than requested. */
@@ -95,15 +98,22 @@ export class Bill {
     return this.limitedTo === undefined ? undefined : (this.#reservation?.payment.limitedBy ?? 'balance');
   }
 
-  /** The limit that must go upstream, because the balance pays no more. Undefined: it does not pay by tokens. */
-  get outputTokensLimit(): number | undefined {
+  /**
+   * The limit that must go upstream, because the balance pays no more. Undefined: it does not pay by tokens.
+   * @param answering the model that is asked; undefined: the call's own
+   */
+  outputTokensLimit(answering?: string): number | undefined {
     const { slot, amount } = this.#reservation?.payment ?? { amount: 0n };
-    return amount > 0n && !slot ? (this.limitedTo ?? this.#outputTokensMax) : undefined;
+    const most = boundedOutput(this.#costIf(answering));
+    return amount > 0n && !slot && most !== undefined ? Math.min(this.limitedTo ?? most, most) : undefined;
   }
 
-  /** The input as it is charged when the upstream reports no count. `request`: with what a search added. */
-  inputTokens(request: ChatRequest): number {
-    return estimateInput({ request, unknown: this.#call.unknown }, this.#media).unbiased;
+  /**
+   * The input as it is charged when the upstream reports no count. `request`: with what a search added. `answering`: the
+   * model; undefined: the call's own.
+   */
+  inputTokens(request: ChatRequest, answering?: string): number {
+    return estimateInput({ request, unknown: this.#call.unknown }, this.#costIf(answering).media).unbiased;
   }
 
   /** Headers about limits, for every response to the call. */
@@ -120,14 +130,15 @@ export class Bill {
     return headers;
   }
 
-  /** Official mode only: computes what a usage would have cost, in yuan. */
-  get quota(): ((usage: ChatUsage) => number) | undefined {
-    return this.#call.model.official ? (usage) => yuanNumber(costOf(this.#price, usage)) : undefined;
+  /** Official mode only: computes what a usage would have cost, in yuan. `answering`: the model. */
+  get quota(): ((usage: ChatUsage, answering: string) => number) | undefined {
+    if (!this.#call.model.official) return undefined;
+    return (usage, answering) => yuanNumber(costOf(this.#costIf(answering).price, usage));
   }
 
-  /** The price of the tier that the usage came to, if it is not the tier of the estimate. */
-  #priceIfOther(usage: TokenCounts): string | undefined {
-    const text = formatPrice(this.#price, usage);
+  /** The price of the model and of the tier that the usage came to, if it is not that of the estimate. */
+  #priceIfOther(price: Price, usage: TokenCounts): string | undefined {
+    const text = formatPrice(price, usage);
     return text === this.#reservation?.entry.price ? undefined : text;
   }
 
@@ -138,17 +149,20 @@ export class Bill {
   }
 
   /** Settles or releases the reservation. Never throws. To be called once, after the last byte. */
-  async close({ outcome, flag, end, serving }: CallEnding): Promise<BillReport> {
+  async close({ outcome, flag, end, answered, serving }: CallEnding): Promise<BillReport> {
     const reservation = this.#reservation;
     this.#ended.abort();
     if (!reservation) return {};
-    const releaseSlot = costsNothing(outcome);
-    const due = chargeOf(this.#price, outcome);
+    const isNothing = costsNothing(outcome);
+    const { model, price } = this.#costIf(answered);
+    const due = chargeOf(price, outcome);
     const { amount, slot, official } = reservation.entry;
+    // What a free model answers takes no plan call either.
+    const releaseSlot = isNothing || (slot !== '' && price.type === 'non-billing');
     const charge: NanoYuan = slot !== '' || official ? 0n : due;
     const closeRecord: CloseRecord = {
       id: reservation.id,
-      kind: releaseSlot ? 'released' : 'settled',
+      kind: isNothing ? 'released' : 'settled',
       charge,
       at: Math.floor(this.#clock.now() / 1000),
       endpoint: this.#call.endpoint,
@@ -161,23 +175,33 @@ export class Bill {
       cost: official ? due : undefined,
       ...serving,
       // What a failed call cost the operator is not known.
-      bought: releaseSlot ? undefined : serving?.bought,
-      price: this.#priceIfOther(outcome.usage),
+      bought: isNothing ? undefined : serving?.bought,
+      price: this.#priceIfOther(price, outcome.usage),
+      model: model === reservation.entry.model ? undefined : model,
+      alias: this.#call.alias?.name,
     };
     await this.#reservations.close(reservation, closeRecord, releaseSlot);
     return {
       charge: formatYuan(charge),
-      ...(slot !== '' && { planSlot: slot }),
+      ...(slot !== '' && (isNothing || !releaseSlot) && { planSlot: slot }),
       ...(charge > amount && { exceeded: formatYuan(amount) }),
     };
   }
 }
 
 /** The limit that bounds the cost. Undefined: output costs nothing, or the call costs the same at any length. */
-const boundedOutput = (
-  price: Price,
-  { inputTokensMax, outputTokensMax }: Pick<CallEstimate, 'inputTokensMax' | 'outputTokensMax'>,
-): number | undefined =>
-  price.type === 'token-billing' && mostRates(price.tiers, inputTokensMax).output > 0n
-    ? outputTokensMax
+const boundedOutput = ({ price, estimate }: CallCost): number | undefined =>
+  price.type === 'token-billing' && mostRates(price.tiers, estimate.inputTokensMax).output > 0n
+    ? estimate.outputTokensMax
     : undefined;
+
+async function costsOf(call: BillableCall, nowMs: number): Promise<Pick<ReservedCall, 'costs' | 'slots'>> {
+  const first = await costOfModel(call);
+  const { alias } = call;
+  if (!alias) return { costs: [first] };
+  const { slotsOfAlias } = await import('../../billing/plans/alias-slots.ts');
+  const later = alias.models.slice(1).map(({ model }) => costOfModel(callTo(call, model)));
+  const costs: BillParts['costs'] = [first, ...(await Promise.all(later))];
+  const priced = costs.filter(({ price }) => price.type !== 'non-billing').map(({ model }) => model);
+  return { costs, slots: slotsOfAlias(planQuery(call, nowMs), alias.name, priced) };
+}

@@ -74,4 +74,6 @@ export const lossOf = ({
   bought_nano: closeRecord.bought === undefined ? undefined : String(closeRecord.bought),
   flag: closeRecord.flag,
   price: closeRecord.price,
+  model: closeRecord.model,
+  alias: closeRecord.alias,
 });

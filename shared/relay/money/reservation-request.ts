@@ -1,13 +1,13 @@
 /** Computes what a call reserves from the call, its price and the configuration. Must not read a store. */
-import { estimateInput } from '../../billing/estimate/input-tokens.ts';
+import { estimateInput, mediaFor } from '../../billing/estimate/input-tokens.ts';
 import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
 import { parseYuan } from '../../billing/amount.ts';
 import { budgetPeriod } from '../../billing/budget-period.ts';
-import { planSlots } from '../../billing/plans/plan-slots.ts';
+import { planSlots, type PlanSlot, type SlotQuery } from '../../billing/plans/plan-slots.ts';
 import { formatPrice, inputCost, type Price } from '../../billing/price.ts';
 import { priceOf } from '../../billing/price-rule.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
-import type { ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
+import type { ModelCost, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import type { CallBudget } from './open-reservation.ts';
 import type { ReservationRequest } from './open-reservation.ts';
 import type { ChatCall } from '../call/chat-call.ts';
@@ -23,6 +23,7 @@ export type BillableCall = Pick<
   | 'request'
   | 'unknown'
   | 'model'
+  | 'alias'
   | 'key'
   | 'account'
   | 'parts'
@@ -43,12 +44,14 @@ const unboundedTokens = Number.MAX_SAFE_INTEGER;
 export const priceOfCall = ({ snapshot, model, startedMs }: BillableCall): Price =>
   priceOf(snapshot.charges, model.base, startedMs);
 
-export interface ReservedCall {
-  call: BillableCall;
-  price: Price;
+/** What a call costs if one model answers it. */
+export interface CallCost extends ModelCost {
+  /** The public base name. */
+  model: string;
   /** Undefined: the request has text alone. */
   media: MediaEstimator | undefined;
-  nowMs: number;
+  /** The path of content whose size nobody knows. */
+  unknownPart: string | undefined;
 }
 
 /**
@@ -71,35 +74,68 @@ export function accountLimitsOf({
 
 type AccountLimits = Pick<ReserveNeed, 'accountConcurrency' | 'accountRpm' | 'accountTpm'>;
 
-/** Undefined for a free call whose key and account have no limits of their own, if free calls are not counted. */
-export function reservationRequestOf(reserved: ReservedCall): ReservationRequest | undefined {
-  const { call, price, media, nowMs } = reserved;
-  const { key, model, snapshot, account } = call;
-  const limited = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm].some(
-    (limit) => limit !== undefined,
-  );
-  const free = price.type === 'non-billing';
-  const countsFree = snapshot.settings.limits.countFree ?? true;
-  if (free && !limited && !model.official && !countsFree) return undefined;
-
-  const held = snapshot.settings.subscriptionEnabled ? account?.plan : undefined;
-  const slots = planSlots({ plans: snapshot.plans, held, nowMs, model: model.base });
+/** The cost of the call's own model. */
+export async function costOfModel(call: BillableCall): Promise<CallCost> {
+  const { model, snapshot, request } = call;
+  const limits = ruleLimitsOf(call);
+  const media = await mediaFor(request, limits.imageTokens);
   const input = estimateInput(call, media);
   const searchTokens = model.web ? searchTokensOf(snapshot) : 0;
   const output = outputLimit(call);
-  const inputTokensMax = Math.ceil((input.above + searchTokens) * ruleLimitsOf(call).inputFactor);
-  const need: ReserveNeed = {
-    id: call.identity.requestId,
-    price,
-    slots,
+  const inputTokensMax = Math.ceil((input.above + searchTokens) * limits.inputFactor);
+  return {
+    model: model.base,
+    media,
+    unknownPart: input.unknownPart,
+    price: priceOfCall(call),
     estimate: {
       inputTokens: input.unbiased,
       inputTokensMax: input.unknownPart === undefined ? inputTokensMax : unboundedTokens,
-      n: call.request.n ?? 1,
+      n: request.n ?? 1,
       outputTokensMax: output.tokens,
       outputTokensLeast: output.least,
       heldWhole: output.heldWhole,
     },
+  };
+}
+
+export interface ReservedCall {
+  call: BillableCall;
+  /** Of each model that may answer, the first one first. */
+  costs: readonly [CallCost, ...CallCost[]];
+  /** The plan entries that cover it, whichever answers. Absent: those of the first model. */
+  slots?: PlanSlot[] | undefined;
+  nowMs: number;
+}
+
+/** What decides which plan entries cover a call. */
+export const planQuery = (
+  { snapshot, account }: BillableCall,
+  nowMs: number,
+): Pick<SlotQuery, 'plans' | 'held' | 'nowMs'> => {
+  const held = snapshot.settings.subscriptionEnabled ? account?.plan : undefined;
+  return { plans: snapshot.plans, held, nowMs };
+};
+
+/** Undefined for a free call whose key and account have no limits of their own, if free calls are not counted. */
+export function reservationRequestOf(reserved: ReservedCall): ReservationRequest | undefined {
+  const { call, costs, nowMs } = reserved;
+  const [{ price, estimate }, ...others] = costs;
+  const { key, model, snapshot, account } = call;
+  const limited = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm].some(
+    (limit) => limit !== undefined,
+  );
+  const free = costs.every((cost) => cost.price.type === 'non-billing');
+  const countsFree = snapshot.settings.limits.countFree ?? true;
+  if (free && !limited && !model.official && !countsFree) return undefined;
+
+  const slots = reserved.slots ?? planSlots({ ...planQuery(call, nowMs), model: model.base });
+  const need: ReserveNeed = {
+    id: call.identity.requestId,
+    price,
+    slots,
+    estimate,
+    ...(others.length > 0 && { others }),
     key: key.hash.slice(0, keyLength),
     maxConcurrency: key.max_concurrency,
     ...accountLimitsOf(call),
@@ -107,16 +143,17 @@ export function reservationRequestOf(reserved: ReservedCall): ReservationRequest
     takesNothing: free || model.official,
   };
   const entry = {
-    input: need.takesNothing ? 0n : inputCost(price, input.unbiased),
+    input: need.takesNothing ? 0n : inputCost(price, estimate.inputTokens),
     key: need.key,
     model: model.base,
     // Of the tier that `input` has: a row of an expired call has this text.
-    price: formatPrice(price, { prompt_tokens: input.unbiased }),
+    price: formatPrice(price, { prompt_tokens: estimate.inputTokens }),
     official: model.official,
   };
   const budget = need.takesNothing ? undefined : callBudget(call, need.key, nowMs);
+  const unknownPart = costs.find((cost) => cost.unknownPart !== undefined)?.unknownPart;
   const refused = (reason: ReserveRefusal, item: QuotaItem): Refusal =>
-    reserveRefusal({ call, need, reason, item, nowMs, budget, unknownPart: input.unknownPart });
+    reserveRefusal({ call, need, reason, item, nowMs, budget, unknownPart });
   return {
     account: key.account,
     parts: call.parts,

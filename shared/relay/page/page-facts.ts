@@ -9,6 +9,8 @@ export interface PageFacts {
   /** The public base address including `/v1`. */
   baseUrl: string;
   models: string[];
+  /** Names that stand for several of them. Absent: none. */
+  aliases?: { name: string; models: string[] }[];
   /** Sorted by id. */
   charges: PriceRule[];
   /** Epoch milliseconds: decides which rules are in force. */

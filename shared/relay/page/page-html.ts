@@ -1,6 +1,6 @@
 /** The page for a browser: one file without scripts. Text from a row or a header must be escaped. */
 import type { PageFacts } from './page-facts.ts';
-import { planLines, priceWordsOf, yuan } from './page-price.ts';
+import { modelLines, planLines, yuan } from './page-price.ts';
 import { snippets } from './page-snippets.ts';
 import { pageStyle } from './page-style.ts';
 
@@ -35,9 +35,9 @@ ${connectSection(facts)}
 function modelSection(facts: PageFacts): string {
   const { models } = facts;
   if (models.length === 0) return '<h2>Models</h2>\n<p>None yet.</p>';
-  const rows = models.map(
-    (model) =>
-      `<tr><th scope="row"><code>${escaped(model)}</code></th><td>${escaped(priceWordsOf(model, facts))}</td></tr>`,
+  const rows = modelLines(facts).map(
+    ([name, words]) =>
+      `<tr><th scope="row"><code>${escaped(name)}</code></th><td>${escaped(words)}</td></tr>`,
   );
   return `<h2>Models</h2>
 <table>

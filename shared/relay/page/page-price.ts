@@ -35,6 +35,15 @@ function ratesWords({ input, output, cached_input, cache_write, cache_write_1h }
   return `${yuan(input)} in${parts}, ${yuan(output)} out`;
 }
 
+/** What the page's list of models says, a line each: names with prices. Models that are not offered are left out. */
+export const modelLines = (facts: PageFacts): [name: string, words: string][] => [
+  ...facts.models.map((model): [string, string] => [model, priceWordsOf(model, facts)]),
+  ...(facts.aliases ?? []).map(({ name, models }): [string, string] => {
+    const offered = models.filter((model) => facts.models.includes(model));
+    return [name, `at the price of the model that answers: ${offered.join(', else ')}`];
+  }),
+];
+
 /** The entries of a plan, one line each. */
 export const planLines = (plan: PlanEntry): string[] =>
   plan.items.map((item) => {

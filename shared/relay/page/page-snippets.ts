@@ -6,8 +6,7 @@ export interface Snippet {
 
 export function snippets(baseUrl: string, models: string[]): Snippet[] {
   const model = models[0] ?? 'MODEL';
-  const quotedModel = JSON.stringify(model);
-  const quotedUrl = JSON.stringify(baseUrl);
+  const [quotedModel, quotedUrl] = [JSON.stringify(model), JSON.stringify(baseUrl)];
   const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Hello' }] });
   return [
     {

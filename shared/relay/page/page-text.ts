@@ -1,11 +1,12 @@
 /** The page for a terminal. Must never contain control codes from a row or a header. */
 import type { PageFacts } from './page-facts.ts';
-import { planLines, priceWordsOf, yuan } from './page-price.ts';
+import { modelLines, planLines, yuan } from './page-price.ts';
 import { snippets } from './page-snippets.ts';
 
 export function pageText(facts: PageFacts): string {
   const { baseUrl, models, plans, contact, relayClosed } = facts;
-  const width = Math.max(0, ...models.map((model) => model.length));
+  const listed = modelLines(facts);
+  const width = Math.max(0, ...listed.map(([name]) => name.length));
   const lines = [
     'An OpenAI-compatible relay.',
     ...(relayClosed ? ['', 'The relay is closed at the moment: chat calls are refused.'] : []),
@@ -15,7 +16,7 @@ export function pageText(facts: PageFacts): string {
     '',
     'Models',
     ...(models.length === 0 ? ['  none yet'] : []),
-    ...models.map((model) => `  ${model.padEnd(width)}  ${priceWordsOf(model, facts)}`),
+    ...listed.map(([name, words]) => `  ${name.padEnd(width)}  ${words}`),
   ];
   for (const plan of plans) {
     lines.push(

@@ -15,7 +15,10 @@ export interface RequestLog {
   reason?: string | undefined;
   key_hint?: string | undefined;
   account?: string | undefined;
+  /** The model that answered, or was tried last; of a refused request, as it was asked for. */
   model?: string | undefined;
+  /** The alias that was asked for. */
+  alias?: string | undefined;
   channel?: string | undefined;
   /** Number of declared tools that were dropped because no chat upstream supports them. */
   dropped_tools?: number | undefined;

@@ -1,7 +1,4 @@
-/**
- * Formats search results as a message. Its tokens are limited, because the reservation counts them in
- * advance.
- */
+/** Formats search results as a message of limited tokens, because the reservation counts them in advance. */
 import { searchTokensMax } from './search-tokens.ts';
 import { cut, oneLine } from './search-text.ts';
 import type { SearchResult } from '../ports/search-provider.ts';

@@ -16,7 +16,8 @@ export class CallStates {
     this.#ports = ports;
     this.#call = call;
     this.#read = read;
-    this.#turns = openSeals(ports.sealer, { account: call.key.account, model: call.model.base }, read);
+    const models = call.alias?.models.map(({ model }) => model) ?? [call.model.base];
+    this.#turns = openSeals(ports.sealer, { account: call.key.account, models }, read);
     if (read.foreignLeftOut) this.#turns.dropped = true;
   }
 
@@ -27,9 +28,8 @@ export class CallStates {
   async beside<T>(
     reserve: () => Promise<T>,
   ): Promise<{ reserved: T } & Pick<ChatCall, 'states' | 'stateDropped'>> {
-    const { channels, model } = this.#call;
-    const textIsState = channels.every(
-      (channel) => quirksOf(channel, model.base).wantsBack === 'reasoning_content',
+    const textIsState = this.#call.candidates.every(
+      ({ channel, model }) => quirksOf(channel, model).wantsBack === 'reasoning_content',
     );
     const bare = bareTurns(this.#read, textIsState);
     if (bare.length === 0) return { reserved: await reserve(), ...this.#found() };

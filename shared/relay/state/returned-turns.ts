@@ -7,7 +7,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { ChatMessage } from '../../wire/chat-request.ts';
 import type { TurnState } from '../../wire/turn-state.ts';
 import type { Sealer } from '../ports/sealer.ts';
-import { openTurn, type SealBinding, type SealedTurn } from './turn-seal.ts';
+import { openTurn, type SealBindings, type SealedTurn } from './turn-seal.ts';
 
 /** How many turns are looked up, newest first. */
 const lookedUpMax = 200;
@@ -28,13 +28,13 @@ export class TurnStates {
   readonly states = new Map<ChatMessage, TurnState>();
   dropped = false;
   readonly #sealer: Sealer;
-  readonly #binding: SealBinding;
+  readonly #bindings: SealBindings;
   #length = 0;
   #opened = 0;
 
-  constructor(sealer: Sealer, binding: SealBinding) {
+  constructor(sealer: Sealer, bindings: SealBindings) {
     this.#sealer = sealer;
-    this.#binding = binding;
+    this.#bindings = bindings;
   }
 
   /** False: the seal is damaged. A seal that does not fit is dropped; one beyond the bounds is not opened. */
@@ -44,7 +44,7 @@ export class TurnStates {
       return true;
     }
     this.#opened += 1;
-    const opened = openTurn(this.#sealer, this.#binding, { text, itemId });
+    const opened = openTurn(this.#sealer, this.#bindings, { text, itemId });
     if (opened === 'damaged') return false;
     if (opened === 'foreign' || !belongs(opened.state, message, whole)) {
       this.dropped = true;
@@ -71,10 +71,10 @@ const callIdsOf = ({ tool_calls }: ChatMessage): string[] => (tool_calls ?? []).
 /** Opens the seals that a client sent. Throws InvalidRequest for a damaged one. */
 export function openSeals(
   sealer: Sealer,
-  binding: SealBinding,
+  bindings: SealBindings,
   { sealed, call }: Pick<EndpointRequest, 'sealed' | 'call'>,
 ): TurnStates {
-  const turns = new TurnStates(sealer, binding);
+  const turns = new TurnStates(sealer, bindings);
   if (!sealed) return turns;
   for (const message of call.request.messages.toReversed()) {
     const seal = sealed.get(message);

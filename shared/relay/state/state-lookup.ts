@@ -23,11 +23,11 @@ export interface StatePorts {
 }
 
 /** What a look-up needs to know of its call. */
-export type LookingCall = Pick<ChatCall, 'identity' | 'channels' | 'model' | 'key' | 'startedMs'>;
+export type LookingCall = Pick<ChatCall, 'identity' | 'candidates' | 'model' | 'alias' | 'key' | 'startedMs'>;
 
-/** The model on each of a call's channels. */
-const servedModels = ({ channels, model }: Pick<ChatCall, 'channels' | 'model'>): ServedModel[] =>
-  channels.map(({ id }) => ({ channel: id, model: model.base }));
+/** The models that may answer, on each of their channels. */
+const servedModels = ({ candidates }: Pick<ChatCall, 'candidates'>): ServedModel[] =>
+  candidates.map(({ channel, model }) => ({ channel: channel.id, model }));
 
 const keepsState = (learned: LearnedFacts, served: ServedModel): boolean =>
   learned.of(served).some(({ fact }) => fact === 'keeps_state');

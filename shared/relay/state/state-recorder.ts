@@ -73,10 +73,10 @@ export class StateRecorder implements DispatchedCall {
 
   /** Notes what the turn teaches, and keeps its state if it has one. */
   async #note(): Promise<void> {
-    const { tried, state } = this.#dispatch.report();
+    const { tried, state, model } = this.#dispatch.report();
     const channel = tried.at(-1)?.channel;
     if (channel === undefined) return;
-    const served = { channel, model: this.#call.model.base };
+    const served = { channel, model };
     // Without state in an answer with calls, this model needs none.
     if (state === undefined) return this.#ports.learned.settle(served);
     const [callId = ''] = state.callIds;
@@ -94,8 +94,9 @@ export class StateRecorder implements DispatchedCall {
     return [this.#reported(learned.learn({ ...served, fact: 'keeps_state', untilMs: nowMs + 2 * keptMs }))];
   }
 
+  /** The model that answers: a call to it, or to an alias of it, opens the seal. */
   get #binding(): SealBinding {
-    return { account: this.#call.key.account, model: this.#call.model.base };
+    return { account: this.#call.key.account, model: this.#dispatch.report().model };
   }
 
   get #keptSeconds(): number {

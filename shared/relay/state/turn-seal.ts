@@ -10,6 +10,12 @@ export interface SealBinding {
   model: string;
 }
 
+/** What a seal may be bound to, so that a call may open it: one of the models that may answer. */
+export interface SealBindings {
+  account: string;
+  models: readonly string[];
+}
+
 export interface SealedTurn {
   text: string;
   /** The id of the item that came back with it; undefined: none came. */
@@ -29,14 +35,14 @@ export const sealTurn = (
  */
 export function openTurn(
   sealer: Sealer,
-  { account, model }: SealBinding,
+  { account, models }: SealBindings,
   { text, itemId }: SealedTurn,
 ): { state: TurnState; length: number } | 'foreign' | 'damaged' {
   const opened = sealer.open(text);
   if (opened === 'damaged') return 'damaged';
   if (opened === 'unknown_key') return 'foreign';
   const sealed = asRecord(parseJson(opened.text));
-  const fits = sealed['account'] === account && sealed['model'] === model;
+  const fits = sealed['account'] === account && models.some((model) => sealed['model'] === model);
   if (!fits || (itemId !== undefined && sealed['item'] !== itemId)) return 'foreign';
   return isTurnState(sealed['state']) ? { state: sealed['state'], length: opened.text.length } : 'foreign';
 }

@@ -6,8 +6,8 @@ import type { CanonicalCall } from '../../wire/canonical-call.ts';
 import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
 import type { SentBody } from '../dialect.ts';
 
-const isEmpty = (value: unknown): boolean =>
-  value === '' ||
+const isNothing = (value: unknown): boolean =>
+  (value ?? '') === '' ||
   value === false ||
   (Array.isArray(value) ? value.length === 0 : isRecord(value) && Object.keys(value).length === 0);
 
@@ -43,7 +43,6 @@ const holdsState = (message: JsonRecord): boolean =>
   !isNothing(message['reasoning_details']) ||
   [message, ...recordsIn(message['tool_calls'])].some(({ extra_content: extra }) => !isNothing(extra));
 
-const isNothing = (value: unknown): boolean => value === undefined || value === null || isEmpty(value);
 const recordsIn = (value: unknown): JsonRecord[] => (Array.isArray(value) ? value.filter(isRecord) : []);
 
 /** `body`, `dropped`: what the dialect made of the call, and left out. `drop`, `set`: the channel's own. */

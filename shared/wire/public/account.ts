@@ -65,7 +65,10 @@ export interface UsageEntry {
   created: number;
   kind: 'settled' | 'released' | 'expired' | 'cancelled' | 'grant';
   endpoint: string | null;
+  /** The model that answered. */
   model: string | null;
+  /** The alias that was asked for. */
+  alias: string | null;
   /** First 12 hex digits of the SHA-256 of the key. */
   key: string | null;
   charge: number;

@@ -93,10 +93,10 @@ describe('one caller cannot take a channel from the others', () => {
     );
     const first = await rig.clock.run(rig.respond(stream));
     await rig.post(ask);
-    const rest = rig.health.of('main');
+    const rest = rig.health.limitOf('main');
     expect(rest).toMatchObject({ kind: 'rate_limit' });
     await rig.clock.run(first.done);
-    expect(rig.health.of('main')).toEqual(rest);
+    expect(rig.health.limitOf('main')).toEqual(rest);
   });
 
   it('a probe that meets a caller’s mistake shows that the channel is alive', async () => {
@@ -156,10 +156,13 @@ describe('time', () => {
 
   it('of the request ends the wait for a client that takes nothing', async () => {
     const big = delta('x'.repeat(1024 * 1024 + 1));
-    const rig = new CoreRig().upstream({ steps: [delta('a'), 10_000, big, hang] });
+    const rig = new CoreRig().upstream({ steps: [delta('a'), 10_000, big, delta('b'), hang] });
     const response = await rig.clock.run(rig.respond(stream, { hostDeadlineMs: rig.clock.now() + 20_000 }));
     await rig.clock.run(response.done);
     expect(rig.logged[0]?.duration_ms).toBe(15_000);
+    expect(rig.events.find(({ name }) => name === 'answer_cut')).toMatchObject({
+      fields: { why: 'deadline' },
+    });
   });
 
   it('that ends during the web search is a time-out', async () => {

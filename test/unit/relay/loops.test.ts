@@ -43,6 +43,26 @@ describe('a channel that leads back to the relay', () => {
   });
 });
 
+describe('what a caller writes into the hop header', () => {
+  // An upstream that is a relay, too, refuses calls that passed four.
+  const refusing = {
+    status: 508,
+    headers: { 'x-relay-loop': '1' },
+    steps: ['{"error":{"code":"relay_loop"}}'],
+  };
+  const events = async (hops: string): Promise<number> => {
+    const rig = rigOf('https://relay-of-others.example/v1').upstream(refusing);
+    for (let call = 0; call < 4; call += 1)
+      expect((await rig.call(small, { ...own, hops })).status).toBe(508);
+    return rig.health.sent;
+  };
+
+  it('makes no channel rest, while a loop of its own does', async () => {
+    expect(await events('cccccccccccccccc, dddddddddddddddd, aaaaaaaaaaaaaaaa')).toBe(0);
+    expect(await events('aaaaaaaaaaaaaaaa')).toBeGreaterThan(0);
+  });
+});
+
 describe('an upstream', () => {
   it('is sent which relays the call passed', async () => {
     const rig = rigOf('https://upstream.test/v1').upstream({ steps: hello });

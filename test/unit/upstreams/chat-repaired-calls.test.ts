@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   callPiece as piece,
   deltasOf,
@@ -284,6 +284,16 @@ describe('the work that calls take', () => {
     for (let i = 0; i < 1_000; i += 1)
       machine.push([piece('f', ' ', at(0, 'x')), piece('f', '', at(0, 'x'))]);
     expect(machine.shown).toBe(1);
+  });
+
+  it('is that of the repeats: the call itself is read once, however often it comes again', () => {
+    const json = JSON.stringify({ a: 'x'.repeat(10_000), b: 1 });
+    const again = JSON.stringify({ b: 1, a: 'x'.repeat(10_000) });
+    const parse = vi.spyOn(JSON, 'parse');
+    onTestFinished(() => parse.mockRestore());
+    const deltas = Array.from({ length: 50 }, () => [piece('f', again, at(0, 'x'))]);
+    expect(wholeCalls([[piece('f', json, at(0, 'x'))], ...deltas])).toEqual([['f', json]]);
+    expect(parse.mock.calls.filter(([text]) => text.length === json.length)).toHaveLength(2 * 50 + 1);
   });
 
   it('is bounded in the number of calls', () => {

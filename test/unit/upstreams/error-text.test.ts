@@ -141,3 +141,8 @@ it('hostile texts end in a moment', () => {
   for (const text of [...hostile, `org-${'a'.repeat(4000)}`, '1-'.repeat(2000), '/a'.repeat(2000)])
     expect((shown(text) ?? '').length).toBeLessThanOrEqual(600);
 });
+
+it('no more than the start of a text is read', () => {
+  expect(shown(`Bad value.${' '.repeat(2400)}And more.`)).toBe('Bad value.');
+  expect(shown('x'.repeat(100_000))).toHaveLength(600);
+});

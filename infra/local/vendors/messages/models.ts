@@ -52,11 +52,6 @@ const older: ClaudeModel = {
 export const claudeModels: Record<string, ClaudeModel> = {
   'claude-opus-5-5': newest,
   'claude-fable-5-1': newest,
-  'claude-sonnet-4-6': {
-    ...older,
-    thinking: ['enabled', 'disabled', 'adaptive'],
-    effort: true,
-    prefill: false,
-  },
+  'claude-sonnet-4-6': { ...older, thinking: [...older.thinking, 'adaptive'], effort: true, prefill: false },
   'claude-haiku-4-5': { ...older, cachedFrom: 4096 },
 };

@@ -55,7 +55,5 @@ function foundText(found: boolean | string[] | undefined): string {
 }
 
 export function printSyncPlan({ print }: Terminal, { added, removed, effect }: SyncPlan): void {
-  for (const model of added) print(`+ ${model}`);
-  for (const model of removed) print(`- ${model}`);
-  effect.forEach(print);
+  [...added.map((model) => `+ ${model}`), ...removed.map((model) => `- ${model}`), ...effect].forEach(print);
 }

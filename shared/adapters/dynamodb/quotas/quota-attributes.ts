@@ -41,7 +41,7 @@ export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
 
 /**
  * [id, kind, charge, at, endpoint, prompt tokens, completion tokens, end, flags, cost, tokens read from the cache,
- * written to it, written for an hour, channel, upstream model, first content ms, bought, flag, price]; unknown
+ * written to it, written for an hour, channel, upstream model, first content ms, bought, flag, price, model that answered, alias]; unknown
  * values are empty, and left out at the end. New values go to the end: readers of older versions ignore what
  * they do not know.
  */
@@ -69,6 +69,8 @@ export function closeRecordAttribute(closeRecord: CloseRecord): AttributeValue {
       optionalNumber(closeRecord.bought),
       textAttribute(closeRecord.flag ?? ''),
       textAttribute(closeRecord.price ?? ''),
+      textAttribute(closeRecord.model ?? ''),
+      textAttribute(closeRecord.alias ?? ''),
     ]),
   };
 }
@@ -177,7 +179,8 @@ function entryOf(value: AttributeValue): OpenEntry {
 
 function closeRecordOf(list: AttributeValue[]): CloseRecord {
   const [id, kind, charge, at, endpoint, prompt, completion, end, flags, cost, ...later] = list;
-  const [cached, written, writtenForHour, channel, model, firstContent, bought, flag, price] = later;
+  const [cached, written, writtenForHour, channel, upstream, firstContent, bought, flag, ...last] = later;
+  const [price, model, alias] = last;
   return {
     id: text(id, 'last.id'),
     kind: text(kind, 'last.kind') as CloseKind,
@@ -195,11 +198,13 @@ function closeRecordOf(list: AttributeValue[]): CloseRecord {
       cache_write_1h_tokens: optionalCount(writtenForHour, 'last.cache_write_1h_tokens'),
     }),
     channel: channel?.S || undefined,
-    upstreamModel: model?.S || undefined,
+    upstreamModel: upstream?.S || undefined,
     firstContentMs: optionalCount(firstContent, 'last.first_content_ms'),
     bought: optionalAmount(bought, 'last.bought'),
     flag: flag?.S || undefined,
     price: price?.S || undefined,
+    model: model?.S || undefined,
+    alias: alias?.S || undefined,
   };
 }
 

@@ -10,30 +10,23 @@ import type { ChannelHealth, HealthChange, HealthEntry } from '../../../relay/po
 import { physicalTableName } from '../../../tables/table-names.ts';
 import { conditionalCall, type ConditionalReply } from '../dynamo-client.ts';
 import type { HealthImage, HealthWrite } from './health-item.ts';
-import { cooldownsId, cooldownsSize, type RuntimeItem } from './runtime-items.ts';
+import { cooldownsId, cooldownsSize, neverRead, type ItemView, type RuntimeItem } from './runtime-items.ts';
 
 const triesMax = 3;
 const noEntries: ReadonlyMap<number, HealthEntry> = new Map();
 
 /** The item as last read with the configuration. */
-export interface CooldownsView {
-  /** Undefined: it did not exist. */
-  item: RuntimeItem | undefined;
-  /** Epoch milliseconds at which the read began. */
-  readAtMs: number;
-}
-
 export interface ChannelHealthParts {
   client: DynamoDBDocumentClient;
   clock: Pick<Clock, 'now'>;
   stack: string;
-  view: () => CooldownsView;
+  view: () => ItemView;
 }
 
 export class DynamoChannelHealth implements ChannelHealth {
   readonly #parts: ChannelHealthParts;
   /** What the last write of this environment met. It overrides an older read. */
-  #written: CooldownsView = { item: undefined, readAtMs: -Infinity };
+  #written = neverRead;
   #parsed: { item: RuntimeItem | undefined; image: HealthImage } | undefined;
 
   constructor(parts: ChannelHealthParts) {

@@ -9,14 +9,14 @@ import type { Log } from '../../../relay/ports/telemetry.ts';
 import { firstTryMsMax, StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
 import type { ConfigSource, Pointer } from '../../../relay/ports/stores/config-store.ts';
 import { factsFreshMs } from '../../../relay/ports/stores/learned-facts.ts';
-import type { LearnedView } from './dynamo-learned-facts.ts';
 import { learnedId } from './learned-item.ts';
 import {
   cooldownsId,
   getItems,
   pointerId,
   pointerOf,
-  type RuntimeItem,
+  neverRead,
+  type ItemView,
   type RuntimeTable,
 } from './runtime-items.ts';
 import { PartsUnderWay } from './snapshot-reader.ts';
@@ -44,10 +44,10 @@ export interface ConfigSourceParts {
 
 /** `current` reads when the last read is 8 s old; this read also renews the cooldowns and the learned facts. */
 export interface DynamoConfigSource extends ConfigSource {
-  /** The item `cooldowns` as last read. Undefined: it did not exist. */
-  readonly cooldowns: () => RuntimeItem | undefined;
+  /** The item `cooldowns` as last read. */
+  readonly cooldowns: () => ItemView;
   /** The item `learned` as last read. */
-  readonly learned: () => LearnedView;
+  readonly learned: () => ItemView;
   /** Reads now, regardless of the last read's age; waits 300 ms at most. Never rejects. */
   refresh(): Promise<void>;
 }
@@ -68,8 +68,8 @@ interface Reading {
 export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource {
   const { clock, log } = parts;
   let held: Held | undefined;
-  let cooldowns: RuntimeItem | undefined;
-  let learned: LearnedView = { item: undefined, readAtMs: -Infinity };
+  let cooldowns = neverRead;
+  let learned = neverRead;
   let reading: Reading | undefined;
   let failedAt = -Infinity;
   const underWay = new PartsUnderWay(tableOf(parts));
@@ -78,7 +78,7 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
     const { pointer, ...items } = await readRuntime(parts, held ? undefined : firstTryMsMax);
     // A read that a freeze of the environment delayed must not overwrite the result of a later one.
     if (held && held.checkedAt > startedAt) return;
-    cooldowns = items.cooldowns;
+    cooldowns = { item: items.cooldowns, readAtMs: startedAt };
     learned = { item: items.learned, readAtMs: startedAt };
     const next = await follow(parts, underWay, { held, pointer, checkedAt: startedAt });
     if (!held || held.checkedAt <= startedAt) held = next;

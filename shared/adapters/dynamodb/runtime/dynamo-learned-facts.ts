@@ -15,7 +15,7 @@ import {
 import { physicalTableName } from '../../../tables/table-names.ts';
 import { conditionalCall } from '../dynamo-client.ts';
 import { factName, factsOf, learnedId } from './learned-item.ts';
-import { getItems, type RuntimeItem } from './runtime-items.ts';
+import { getItems, type ItemView, type RuntimeItem } from './runtime-items.ts';
 
 /** Keeps the item under 40 KB: every environment reads it every few seconds. */
 const factsMax = 200;
@@ -23,19 +23,11 @@ const factsMax = 200;
 const removedAtOnce = 20;
 const settledMax = 2_000;
 
-/** The item as an environment last read it. */
-export interface LearnedView {
-  /** Undefined: it did not exist. */
-  item: RuntimeItem | undefined;
-  /** Epoch milliseconds at which the read began. */
-  readAtMs: number;
-}
-
 export interface LearnedFactsParts {
   client: DynamoDBDocumentClient;
   clock: Pick<Clock, 'now'>;
   stack: string;
-  view: () => LearnedView;
+  view: () => ItemView;
 }
 
 export class DynamoLearnedFacts implements LearnedFacts {

@@ -18,6 +18,16 @@ export interface RuntimeTable {
 
 export type RuntimeItem = Record<string, unknown>;
 
+/** An item as this environment last read it. */
+export interface ItemView {
+  /** Undefined: it did not exist. */
+  item: RuntimeItem | undefined;
+  /** Epoch milliseconds at which the read began. */
+  readAtMs: number;
+}
+
+export const neverRead: ItemView = { item: undefined, readAtMs: -Infinity };
+
 export const pointerId = 'config';
 export const cooldownsId = 'cooldowns';
 /** The attribute that says how large the entries of `cooldowns` are. */

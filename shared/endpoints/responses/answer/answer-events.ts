@@ -97,7 +97,9 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   }
 
   #response(): ResponseObject {
-    return { ...this.#asked.started, ...this.#asked.echo(this.#facts.sent()) };
+    const { started, echo } = this.#asked;
+    const model = this.#facts.model?.() ?? started.model;
+    return { ...started, model, ...echo(this.#facts.sent()) };
   }
 
   #pushChoice({ delta, logprobs, finish_reason: finish }: ChunkChoice): ResponsesEvent[] {

@@ -3,7 +3,7 @@
  * an entry is healthy. What the entries mean, and how they change, stands in `health/health-states.ts`.
  */
 
-/** Why a candidate rests: it said so, it refused or cannot charge our account, or it fails. */
+/** Why a candidate rests: it said so, for one model; it refused or cannot charge our account, or it fails. */
 export type RestKind = 'rate_limit' | 'credentials' | 'failing';
 
 /** The candidate comes after all others until its time is over; then one call probes it. Times in epoch milliseconds. */
@@ -14,6 +14,8 @@ export interface Rest {
   readonly statedUntilMs?: number | undefined;
   /** Until when a probe of any environment may be running. */
   readonly probeUntilMs?: number | undefined;
+  /** A hash of the account whose probe failed: the next one is of another account. Absent: none failed. */
+  readonly failedBy?: string | undefined;
 }
 
 /** Failures in a row that have not led to a rest. */
@@ -27,7 +29,7 @@ export interface FailureRun {
 
 export type HealthEntry = Rest | FailureRun;
 
-/** The key of an entry is a candidate's hash modulo this number: six characters of [0-9a-z]. */
+/** The key of an entry is a hash of a candidate modulo this number: six characters of [0-9a-z]. */
 export const healthKeySpace = 36 ** 6;
 
 /** How long a candidate whose rest is over is offered as a probe, and how long a probe may run. */

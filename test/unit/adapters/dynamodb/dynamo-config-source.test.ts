@@ -290,13 +290,13 @@ describe('the cooldowns', () => {
     await publish('gpt-4o');
     const view = open();
     await view.current();
-    expect(view.cooldowns()).toBeUndefined();
+    expect(view.cooldowns().item).toBeUndefined();
     await compiler.store.put('runtime', { id: 'cooldowns', 'cool:main': 5 });
     await view.current();
-    expect(view.cooldowns()).toBeUndefined();
+    expect(view.cooldowns().item).toBeUndefined();
     clock.advance(8000);
     await view.current();
-    expect(view.cooldowns()).toEqual({ id: 'cooldowns', 'cool:main': 5 });
+    expect(view.cooldowns().item).toEqual({ id: 'cooldowns', 'cool:main': 5 });
   });
 
   test('are read at once when asked for', async () => {
@@ -304,6 +304,6 @@ describe('the cooldowns', () => {
     await view.current();
     await compiler.store.put('runtime', { id: 'cooldowns', 'cool:main': 5 });
     await view.refresh();
-    expect(view.cooldowns()).toMatchObject({ 'cool:main': 5 });
+    expect(view.cooldowns().item).toMatchObject({ 'cool:main': 5 });
   });
 });

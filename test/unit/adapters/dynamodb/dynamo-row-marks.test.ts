@@ -1,6 +1,6 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { publishConfiguration } from '../../../../infra/local/start-stack.ts';
+import { publishConfiguration } from '../../../../infra/local/publish-configuration.ts';
 import { dynamoConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-config-tables.ts';
 import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
 import { MarksLost, type ValidatedRow } from '../../../../shared/relay/ports/stores/config-store.ts';

@@ -54,13 +54,16 @@ describe('the close record in the account item', () => {
     { bought: 0n },
     { flag: 'zero_output', estimated: true },
     { price: '7:tokens:0.002:0.004' },
+    { model: 'large', alias: 'best' },
+    { alias: 'best' },
   ])('keeps %o', (more) => {
     expect(lastOf(closeRecordAttribute({ ...record, ...more }).L)).toEqual({ ...record, ...more });
   });
 
   it('is read without what a newer version puts after it', () => {
-    const whole = closeRecordAttribute({ ...record, cache, price: '7:free' }).L ?? [];
-    expect(lastOf([...whole, { S: 'new' }])).toEqual({ ...record, cache, price: '7:free' });
+    const newest = { ...record, cache, price: '7:free', alias: 'best' };
+    const whole = closeRecordAttribute(newest).L ?? [];
+    expect(lastOf([...whole, { S: 'new' }])).toEqual(newest);
   });
 
   it('is refused with a count that is no whole number', () => {

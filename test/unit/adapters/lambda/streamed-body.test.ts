@@ -131,4 +131,24 @@ describe('the body that is written to the runtime', () => {
     await written;
     expect(asked).toBe(1000);
   });
+
+  test('is left to its source when the connection broke before there was an answer', async () => {
+    const { stream } = await open();
+    const closed = new Promise((resolve) => stream.once('close', resolve));
+    stream.destroy();
+    await closed;
+    let left = 0;
+    const body: AsyncIterable<string> = {
+      [Symbol.asyncIterator]: () => ({
+        next: async () => ({ done: false, value: 'said' }),
+        return: async () => {
+          left += 1;
+          return { done: true, value: undefined };
+        },
+      }),
+    };
+    await writeBody(stream, { body }, unexpected);
+    await writeBody(stream, { body: 'whole' }, unexpected);
+    expect(left).toBe(1);
+  });
 });

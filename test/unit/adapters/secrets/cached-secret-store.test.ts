@@ -151,4 +151,32 @@ describe('the secret store', () => {
     expect(await secrets.read('ssm:/relay/relay-beta/openai')).toBe('sk-rotated');
     expect(await open().refresh('ssm:/relay/relay-beta/openai')).toBe(true);
   });
+
+  test('says so to all calls that were refused with the old value', async () => {
+    const secrets = open();
+    const reference = 'ssm:/relay/relay-beta/openai';
+    await secrets.read(reference);
+    server.value = 'sk-rotated';
+    expect(await Promise.all([secrets.refresh(reference), secrets.refresh(reference)])).toEqual([true, true]);
+    expect(await secrets.refresh(reference)).toBe(true);
+    expect(server.calls).toHaveLength(2);
+  });
+
+  test('says so also where the new value came too late for the call that was refused', async () => {
+    const secrets = open();
+    const reference = 'ssm:/relay/relay-beta/openai';
+    await secrets.read(reference);
+    clock.advance(5 * 60_000);
+    server.value = 'sk-rotated';
+    const answered = server.holdAnswers();
+    const used = secrets.read(reference);
+    await expect.poll(() => server.calls.length).toBe(2);
+    clock.advance(500);
+    expect(await used).toBe('sk-upstream');
+    answered();
+    await expect.poll(() => server.answers).toBe(2);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(await secrets.refresh(reference)).toBe(true);
+    expect(await secrets.read(reference)).toBe('sk-rotated');
+  });
 });

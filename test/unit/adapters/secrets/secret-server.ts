@@ -12,10 +12,15 @@ export class SecretServer {
   value = 'sk-upstream';
   /** What the stores answer instead. */
   failure: { status: number; type: string; form?: ErrorForm } | undefined;
+  /** How many were given. */
+  answers = 0;
+  #held: Promise<void> = Promise.resolve();
   readonly #server = createServer((request, response) => {
-    void text(request).then((body) => {
+    response.once('close', () => (this.answers += 1));
+    void text(request).then(async (body) => {
       const target = String(request.headers['x-amz-target']).split('.').at(-1) ?? '';
       this.calls.push({ target, input: JSON.parse(body) as Record<string, unknown> });
+      await this.#held;
       response.setHeader('content-type', 'application/x-amz-json-1.1');
       if (this.failure) {
         const { status, type, form = 'type' } = this.failure;
@@ -46,8 +51,16 @@ export class SecretServer {
     this.#server.close().closeAllConnections();
   }
 
+  /** No call is answered until the function that it returns is called. */
+  holdAnswers(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#held = promise;
+    return resolve;
+  }
+
   reset(): void {
     this.calls.length = 0;
+    this.answers = 0;
     this.value = 'sk-upstream';
     this.failure = undefined;
   }

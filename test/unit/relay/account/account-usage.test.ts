@@ -100,6 +100,7 @@ describe('GET /v1/account/usage over the real tables', () => {
       kind: 'settled',
       endpoint: 'chat',
       model: 'm',
+      alias: null,
       key: '0123456789ab',
       charge: 0.003096,
       prompt_tokens: 12,

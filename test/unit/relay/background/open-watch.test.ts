@@ -142,6 +142,18 @@ describe('a sweep', () => {
     expect(await sweep()).toEqual({ open: 0, expired: 1 });
   });
 
+  it('finds what ends before the time to which another one, whose clock was ahead, had looked', async () => {
+    const aheadSeconds = 600;
+    pass(aheadSeconds);
+    await sweep();
+    pass(-aheadSeconds);
+    await watch([await put('lost', openUntil(now + lease))]);
+    expect(await sweep()).toEqual({ open: 0, expired: 0 });
+    pass(lease + graceSeconds + 1);
+    expect(await sweep()).toEqual({ open: 0, expired: 1 });
+    expect(pages).toEqual([]);
+  });
+
   it('finds what a late stream registers after it should have ended', async () => {
     const change = await put('late', openUntil(now + lease));
     for (let minutes = 0; minutes < 10; minutes += 1) {

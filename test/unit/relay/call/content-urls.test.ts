@@ -107,7 +107,17 @@ describe('the URL of an image', () => {
       /^400 invalid_image_url messages\[0\]\.images\[0\]\.image_url\.url '/,
     );
     expect(await inChat({ type: 'text', text: 'hi', image_url: { url: secret } })).toMatch(/^400/);
+    // Alone, and without the text that its type says.
+    const content = [{ type: 'text', image_url: { url: secret } }];
+    expect(await outcome(rigOf(), { messages: [{ role: 'user', content }] })).toMatch(/^400/);
   });
+
+  it.each(['http://10.0.0.1/a', 'ht\ntp://10.0.0.1/a', '\thttp\r\n:/\t/10.0.0.1/a', 'file:\n///etc/passwd'])(
+    'is known by its look in a field of another name: %j',
+    async (source) => {
+      expect(await inChat({ type: 'vendor_image', source })).toMatch(/^400 invalid_image_url/);
+    },
+  );
 });
 
 describe('other parts', () => {

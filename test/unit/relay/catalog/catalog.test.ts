@@ -25,6 +25,7 @@ async function call(
   path: string,
   changes: Partial<RelayRequest> = {},
   current: () => Snapshot = () => snapshot,
+  newest: () => Snapshot = current,
 ) {
   const logged: RequestLog[] = [];
   const faults: unknown[] = [];
@@ -35,7 +36,7 @@ async function call(
       current: async () => current(),
       notOlderThan: async (ageMsMax) => {
         ages.push(ageMsMax);
-        return current();
+        return newest();
       },
     },
     log: {
@@ -207,6 +208,22 @@ describe('failures', () => {
     ]);
   });
 
+  test.each([
+    ['/v1/models', 200],
+    ['/v1/charge', 200],
+    ['/health', 200],
+    ['/v1/models/nobody-has-this', 503],
+  ])(
+    'an unreachable store leaves the last lists, and refuses nothing from them: %s is %i',
+    async (path, status) => {
+      const unreachable = () => {
+        throw new StoreUnavailable('10.0.0.7 refused');
+      };
+      const { response } = await call(path, {}, () => snapshot, unreachable);
+      expect(response.status).toBe(status);
+    },
+  );
+
   test('a bug of ours is a 500 that shows nothing of it, and is logged as a fault', async () => {
     const bug = new Error('secret detail');
     const { response, text, faults } = await call('/v1/models', {}, () => {
@@ -219,5 +236,53 @@ describe('failures', () => {
 
   test('what a caller got wrong is not logged', async () => {
     expect((await call('/nothing')).logged).toEqual([]);
+  });
+});
+
+describe('aliases', () => {
+  const aliases = [
+    { name: 'best', models: ['gone', 'alpha', 'gamma'], onContextLength: false },
+    { name: 'none', models: ['gone'], onContextLength: false },
+    { name: 'gamma', models: ['alpha'], onContextLength: false },
+  ];
+  const current = (more: Partial<Snapshot['settings']> = {}) => ({
+    ...snapshot,
+    settings: { ...snapshot.settings, aliases, ...more },
+  });
+
+  test('aliases are listed after the models, while one of theirs is offered', async () => {
+    const { json } = await call('/v1/models', {}, current);
+    expect((json()['data'] as { id: string }[]).map(({ id }) => id)).toEqual([
+      'gamma',
+      'alpha',
+      'vendor/beta',
+      'best',
+    ]);
+    expect((await call('/v1/models/best', {}, current)).json()).toEqual({
+      id: 'best',
+      object: 'model',
+      created: 1_700_000_000,
+      owned_by: 'system',
+    });
+    expect((await call('/v1/models/none', {}, current)).response.status).toBe(404);
+    const refusing = () =>
+      current({ unpricedModels: 'refuse', aliases: [{ ...aliases[0]!, models: ['gamma'] }] });
+    expect((await call('/v1/models/best', {}, refusing)).response.status).toBe(404);
+  });
+
+  test.each([
+    ['text', 'text/plain'],
+    ['HTML', 'text/html'],
+  ])(
+    'the page has the models that an alias stands for, and no price of its own: %s',
+    async (_form, accept) => {
+      const { text } = await call('/', { headers: { accept } }, current);
+      expect(text).toMatch(/best.*at the price of the model that answers: alpha, else gamma/);
+      expect(text).not.toContain('gone');
+    },
+  );
+
+  test('the list of prices does not have them', async () => {
+    expect((await call('/v1/charge', {}, current)).json()).toEqual(snapshot.charges);
   });
 });

@@ -109,7 +109,7 @@ describe('failover before the first content', () => {
     const limited = { steps: [data({ error: { code: 'rate_limit_exceeded', message: 'x' } })] };
     const rig = new CoreRig().upstream(limited);
     expect((await rig.post(ask)).status).toBe(429);
-    expect(rig.health.of('main')).toMatchObject({ kind: 'rate_limit' });
+    expect(rig.health.limitOf('main')).toMatchObject({ kind: 'rate_limit' });
   });
 
   it('never calls a second channel after the first content', async () => {
@@ -153,7 +153,25 @@ describe('failover before the first content', () => {
       headers: { 'retry-after': '223920' },
     });
     expect((await rig.post(ask)).headers['retry-after']).toBe('223920');
-    expect(rig.health.of('c')).toMatchObject({ untilMs: rig.clock.now() + 86_400_000 });
+    expect(rig.health.limitOf('c')).toMatchObject({ untilMs: rig.clock.now() + 86_400_000 });
+  });
+
+  it('says a rate limit when nothing but accounts of ours failed beside it, asked or not', async () => {
+    const channels = [{ id: 'a', priority: 1 }, { id: 'b' }];
+    const limited = { status: 429, headers: { 'retry-after': '30' } };
+    const rig = new CoreRig({ channels }).upstream(limited, { status: 402 });
+    for (const asked of [2, 3]) {
+      const { status, headers } = await rig.post(ask);
+      expect([status, headers['retry-after'], rig.sent.length]).toEqual([429, '30', asked]);
+    }
+  });
+
+  it('asks for no repeat after content of a JSON answer, whatever the next channel says', async () => {
+    const broken = { steps: [delta('Hal'), data({ error: { message: 'x', type: 'rate_limit_error' } })] };
+    const rig = new CoreRig({ channels: [{ id: 'a', priority: 1 }, { id: 'b' }] });
+    rig.upstream(broken, { status: 429 });
+    const { status, headers } = await rig.post({ ...ask, stream: false });
+    expect([status, headers['x-should-retry'], rig.sent.length]).toEqual([429, 'false', 2]);
   });
 
   it('says no rate limit when accounts of ours are empty', async () => {

@@ -13,6 +13,7 @@ import {
   type RigOptions,
   type UpstreamScript,
 } from '../../../support/core-rig.ts';
+import { fingerprint } from '../../../../shared/wire/fingerprint.ts';
 import { TransportError, type UpstreamReply } from '../../../../shared/upstreams/exchange.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }], stream: true };
@@ -46,6 +47,8 @@ async function asked(rig: CoreRig, options: Parameters<CoreRig['post']>[1] = {})
 const after = (rig: CoreRig, seconds: number): Promise<void> =>
   rig.clock.run(rig.clock.sleep(seconds * 1000));
 
+const hashOf = (account: string): string => fingerprint(account).slice(-4);
+
 const errorOf = ({ text }: Answer): { code: string; message: string } => JSON.parse(text).error;
 
 describe('a rate limit', () => {
@@ -74,7 +77,7 @@ describe('a rate limit', () => {
   it('without a Retry-After does not keep the next call from a single channel', async () => {
     const rig = new CoreRig(one).upstream(limited(), good);
     expect((await rig.post(ask)).status).toBe(429);
-    expect(rig.health.of(candidate)).toEqual({ kind: 'rate_limit', untilMs: rig.clock.now() + 15_000 });
+    expect(rig.health.limitOf(candidate)).toEqual({ kind: 'rate_limit', untilMs: rig.clock.now() + 15_000 });
     expect((await rig.post(ask)).status).toBe(200);
     expect(rig.sent).toHaveLength(2);
   });
@@ -96,6 +99,21 @@ describe('a rate limit', () => {
     const rig = new CoreRig({ channels }).upstream(limited(), limited(), good);
     expect(await asked(rig)).toBe('c c z 200');
     expect(new Set(rig.secretsRead).size).toBe(2);
+  });
+
+  it('is of one model: the others of the channel are asked', async () => {
+    const rig = new CoreRig({ channels: [{ id: 'c', models: ['m', 'n'] }] }).upstream(limited('60'), good);
+    await rig.post(ask);
+    expect((await rig.post(ask)).status).toBe(429);
+    expect((await rig.post({ ...ask, model: 'n' })).status).toBe(200);
+    expect(rig.sent).toHaveLength(2);
+  });
+
+  it('is not met twice at a secret that the row lists twice', async () => {
+    const secret = ['ssm:/relay/relay/1', 'ssm:/relay/relay/1'];
+    const rig = new CoreRig({ channels: [{ id: 'c', secret }] }).upstream(limited());
+    await rig.post(ask);
+    expect(rig.sent).toHaveLength(1);
   });
 
   it('of several candidates is the shortest wait of all', async () => {
@@ -124,17 +142,46 @@ describe('a candidate at rest', () => {
     const others = [rig.respond(ask), rig.respond(ask)];
     await rig.clock.run(Promise.all([probe, ...others].map(async (answer) => (await answer).done)));
     expect(rig.logged.filter(({ channel }) => channel === 'first')).toHaveLength(1);
-    expect(rig.health.of('first')).toBeUndefined();
+    expect(rig.health.limitOf('first')).toBeUndefined();
     expect(await asked(rig)).toBe('first 200');
   });
 
-  it('rests again at once when its probe fails', async () => {
-    const rig = new CoreRig(two).upstream(limited(), good);
-    await rig.post(ask);
-    await after(rig, 16);
+  it.each([
+    ['is limited again', limited(), 'limitOf', { kind: 'rate_limit' }],
+    ['fails', { status: 500 }, 'of', { kind: 'failures', count: 1 }],
+  ] as const)(
+    'after a rate limit: what its probe meets is noted, if that %s',
+    async (_case, met, of, entry) => {
+      const rig = new CoreRig(two).upstream(limited(), good);
+      await rig.post(ask);
+      await after(rig, 16);
+      rig.upstream(met, good);
+      expect(await asked(rig)).toBe('first second 200');
+      expect(rig.health[of]('first')).toMatchObject(entry);
+    },
+  );
+
+  it('rests again at once when its probe fails, and the next probe is of another account', async () => {
+    const rig = new CoreRig({ ...two, keys });
+    await rig.health.set('first', { kind: 'failing', untilMs: rig.clock.now() - 1 });
     rig.upstream({ status: 500 }, good);
     expect(await asked(rig)).toBe('first second 200');
-    expect(rig.health.of('first')).toEqual({ kind: 'failing', untilMs: rig.clock.now() + 30_000 });
+    expect(rig.health.of('first')).toMatchObject({ kind: 'failing', untilMs: rig.clock.now() + 30_000 });
+    expect(await asked(rig, asOther)).toBe('second 200');
+    await after(rig, 31);
+    expect(await asked(rig)).toBe('second 200');
+    expect(await asked(rig, asOther)).toBe('first 200');
+    expect(await asked(rig)).toBe('first 200');
+  });
+
+  it('is not kept there by one account whose calls all fail', async () => {
+    const rig = new CoreRig({ ...one, keys }).upstream({ status: 500 });
+    const untilMs = rig.clock.now() + 30_000;
+    await rig.health.set(candidate, { kind: 'failing', untilMs, failedBy: hashOf('acme') });
+    await after(rig, 31);
+    for (let i = 0; i < 3; i += 1) await rig.post(ask);
+    expect(rig.sent).toHaveLength(3);
+    expect(rig.health.of(candidate)).toMatchObject({ untilMs });
   });
 
   it.each<[string, UpstreamScript, number]>([
@@ -156,7 +203,7 @@ describe('a candidate at rest', () => {
     const first = await rig.clock.run(rig.respond(ask));
     await rig.post(ask);
     await rig.clock.run(first.done);
-    expect(rig.health.of(candidate)).toMatchObject({ kind: 'rate_limit' });
+    expect(rig.health.limitOf(candidate)).toMatchObject({ kind: 'rate_limit' });
   });
 });
 

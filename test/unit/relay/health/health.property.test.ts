@@ -58,7 +58,14 @@ it('many environments at once never outgrow one read unit and never leave a cand
               const candidate = candidates[(first + call) % candidates.length]!;
               const failure = outcomes[outcome];
               await (failure
-                ? recorder.failed({ candidate, failure, secretChanged: false, account, tried: undefined })
+                ? recorder.failed({
+                    candidate,
+                    failure,
+                    secretChanged: false,
+                    hasPassedRelays: false,
+                    account,
+                    tried: undefined,
+                  })
                 : recorder.succeeded(candidate));
             });
           });

@@ -23,7 +23,7 @@ class CountingSealer implements Sealer {
 
 function added(count: number, length: number) {
   const sealer = new CountingSealer();
-  const turns = new TurnStates(sealer, binding);
+  const turns = new TurnStates(sealer, { account: binding.account, models: [binding.model] });
   const state = { origin, callIds: [], parts: [{ opaque: { text: 'x'.repeat(length) } }] };
   const text = sealTurn(sealer, binding, { state, itemId: '' });
   const messages = Array.from({ length: count }, (): ChatMessage => ({ role: 'assistant', content: 'a' }));

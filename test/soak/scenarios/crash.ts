@@ -1,15 +1,15 @@
 /**
- * `npm run demo:crash`: shows in half a minute what `kill -9` during a streamed answer does to the
+ * `npm run demo:crash`, a scenario of the soak: shows in half a minute what `kill -9` during a streamed answer does to the
  * reservations. It runs the real stack: distribution, bundled functions under AWS's runtime client, table
  * streams, sweeper. Only the time limit of a request differs: a few seconds instead of ten minutes, so that
  * the sweeper acts soon.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DynamoDBDocumentClient, GetCommand, PutCommand, QueryCommand } from '@aws-sdk/lib-dynamodb';
-import { keyRow } from './demo/seed-rows.ts';
-import { readOptions } from './host/local-options.ts';
-import { startStack, type RunningStack } from './start-stack.ts';
-import { createDynamoClient } from './template/build-tables.ts';
+import { keyRow } from '../../../infra/local/demo/seed-rows.ts';
+import { readOptions } from '../../../infra/local/host/local-options.ts';
+import { startStack, type RunningStack } from '../../../infra/local/start-stack.ts';
+import { createDynamoClient } from '../../../infra/local/template/build-tables.ts';
 
 const account = 'crash-demo';
 const key = 'sk-crash-demo';
@@ -34,7 +34,8 @@ interface LedgerLine {
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const yuan = (nano: number): string => `${Number((nano / nanoPerYuan).toFixed(9))} yuan`;
 
-async function run(): Promise<void> {
+/** Resolves with the exit code: 1 when the account does not add up. */
+export async function runCrashScenario(): Promise<number> {
   const pids = new Set<number>();
   const stack = await startStack(
     {
@@ -48,7 +49,7 @@ async function run(): Promise<void> {
   );
   const documents = DynamoDBDocumentClient.from(createDynamoClient(stack.dynamodbEndpoint));
   try {
-    await crash(stack, documents, pids);
+    return (await crash(stack, documents, pids)) ? 0 : 1;
   } finally {
     await stack.close();
   }
@@ -58,7 +59,7 @@ async function crash(
   stack: RunningStack,
   documents: DynamoDBDocumentClient,
   pids: Set<number>,
-): Promise<void> {
+): Promise<boolean> {
   await prepare(documents);
   print(`1. An account is granted 10 yuan.              ${await shown(documents)}`);
 
@@ -90,7 +91,7 @@ async function crash(
   print('6. The ledger, oldest first:');
   for (const row of await ledgerRows(documents))
     print(`   ${row.kind.padEnd(12)}${(row.model ?? '').padEnd(12)}${amountOf(row)}`);
-  report(await balanceOf(documents), await ledgerRows(documents));
+  return report(await balanceOf(documents), await ledgerRows(documents));
 }
 
 /** Writes an account with a balance and no plan, a price for the demo model, and a short time limit. */
@@ -147,7 +148,7 @@ async function ledgerRows(documents: DynamoDBDocumentClient): Promise<LedgerLine
 const amountOf = ({ amount, charge }: LedgerLine): string =>
   charge === undefined ? `+${amount} yuan` : `-${charge} yuan`;
 
-function report(end: Balance, rows: LedgerLine[]): void {
+function report(end: Balance, rows: LedgerLine[]): boolean {
   const charged = rows.reduce((sum, { charge = 0 }) => sum + charge, 0);
   const balanced = end.available + end.reserved + end.spent === end.granted;
   const agrees = Math.round(charged * nanoPerYuan) === end.spent;
@@ -155,7 +156,5 @@ function report(end: Balance, rows: LedgerLine[]): void {
     `   granted ${yuan(end.granted)} = available ${yuan(end.available)} + spent ${yuan(end.spent)}: ${balanced ? 'yes' : 'NO'}`,
   );
   print(`   sum of the ledger's charges = spent: ${agrees ? 'yes' : 'NO'}`);
-  if (!balanced || !agrees) process.exitCode = 1;
+  return balanced && agrees;
 }
-
-await run();

@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { readPage } from '../docs/pages.ts';
+
+interface Locked {
+  version: string;
+  integrity?: string;
+  resolved?: string;
+  dev?: boolean;
+  optional?: boolean;
+  inBundle?: boolean;
+  os?: string[];
+}
+
+const { dependencies, devDependencies, optionalDependencies } = JSON.parse(
+  readPage('package.json'),
+) as Record<string, Record<string, string>>;
+const locked = Object.entries(
+  (JSON.parse(readPage('package-lock.json')) as { packages: Record<string, Locked> }).packages,
+).filter(([at]) => at !== '');
+const nameOf = (at: string): string => at.slice(at.lastIndexOf('node_modules/') + 'node_modules/'.length);
+
+describe('the packages', () => {
+  it('are wanted in exact versions', () => {
+    const wanted = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies });
+    expect(wanted.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);
+  });
+
+  it('of the functions are these, each with a decision', () => {
+    expect(Object.keys(dependencies ?? {})).toEqual([
+      '@aws-sdk/client-dynamodb',
+      '@aws-sdk/client-secrets-manager',
+      '@aws-sdk/client-ssm',
+      '@aws-sdk/lib-dynamodb',
+      '@aws-sdk/util-dynamodb',
+      '@middy/core',
+      '@smithy/signature-v4',
+      'zod',
+    ]);
+  });
+
+  it('that functions bring along are at most 40, none of which is one that Node has itself', () => {
+    const shipped = locked.filter(([, { dev, optional }]) => !dev && !optional).map(([at]) => nameOf(at));
+    expect(shipped.length).toBeLessThanOrEqual(40);
+    expect(
+      shipped.filter((name) => ['axios', 'dotenv', 'lodash', 'node-fetch', 'uuid'].includes(name)),
+    ).toEqual([]);
+  });
+
+  it('are locked by what is in them, but for parts of other packages and tools for one platform', () => {
+    const open = locked.filter(([, { integrity, inBundle }]) => integrity === undefined && !inBundle);
+    expect(open.filter(([, { optional, os }]) => !optional || os === undefined)).toEqual([]);
+    const hashes = locked.flatMap(([at, { integrity = 'sha512-' }]) =>
+      integrity.startsWith('sha512-') ? [] : [at],
+    );
+    expect(hashes).toEqual([]);
+  });
+
+  it('come from the registry of whoever installs them, and run nothing when they are installed', () => {
+    expect(locked.filter(([, { resolved }]) => resolved !== undefined)).toEqual([]);
+    const settings = readPage('.npmrc').split('\n');
+    expect(settings).toContain('ignore-scripts=true');
+    expect(settings).toContain('save-exact=true');
+    // `ci` takes the lock file as it is.
+    expect(readPage('infra/bootstrap/install.mjs')).toContain("npm(['ci', ");
+  });
+});

@@ -1,0 +1,29 @@
+/** The product's own audit, as an operator runs it. The report shows what it says beside what the checker says. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+
+export interface AuditOutcome {
+  exitCode: number;
+  output: string;
+}
+
+const root = path.resolve(import.meta.dirname, '../..');
+
+/** @param lossLines log lines of closes that could not be written: they are written first */
+export async function runAudit(tablesEndpoint: string, lossLines: readonly string[]): Promise<AuditOutcome> {
+  const repair = lossLines.length > 0 ? ['--repair', '-'] : [];
+  const child = spawn(process.execPath, ['infra/ops/cli/main.ts', 'audit', ...repair], {
+    cwd: root,
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: { ...process.env, AWS_ENDPOINT_URL_DYNAMODB: tablesEndpoint, NO_COLOR: '1' },
+  });
+  child.stdin.end(lossLines.map((line) => `${line}\n`).join(''));
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit') as Promise<[number | null]>,
+  ]);
+  return { exitCode: code ?? 1, output: `${stdout}${code === 0 ? '' : stderr}`.trim() };
+}

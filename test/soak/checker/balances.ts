@@ -1,0 +1,94 @@
+/** What accounts have: balances that add up, the ledger's sum, the sums by day, and nothing that stays held. */
+import { skewMaxMs, type Finding, type Observations, type Row } from './observations.ts';
+import { isCallRow, isLateRow, nanoOf } from './ledger.ts';
+
+/** The sweeper runs once a minute; a table stream is some seconds behind. */
+const sweepSlackMs = 75_000;
+
+export interface Balance {
+  available: bigint;
+  open: bigint;
+  spent: bigint;
+  granted: bigint;
+  moved: bigint;
+  calls: number;
+}
+
+const amount = (value: unknown): bigint => BigInt(`${(value as number | bigint | undefined) ?? 0}`);
+
+function balanceOf(item: Row): Balance {
+  const open = Object.values((item['open'] as Record<string, unknown[]> | undefined) ?? {});
+  return {
+    available: amount(item['available']),
+    open: open.reduce((sum, [, held]) => sum + amount(held), 0n),
+    spent: amount(item['spent']),
+    granted: amount(item['granted']),
+    moved: amount(item['moved']),
+    calls: open.length,
+  };
+}
+
+/** Sums over the parts of each account. */
+export function balancesOf(quotas: readonly Row[]): Map<string, Balance> {
+  const balances = new Map<string, Balance>();
+  for (const item of quotas) {
+    const name = String(item['account']).replace(/#\d+$/, '');
+    const part = balanceOf(item);
+    const sum = balances.get(name);
+    if (!sum) balances.set(name, part);
+    else for (const key of ['available', 'open', 'spent', 'granted', 'moved'] as const) sum[key] += part[key];
+    if (sum) sum.calls += part.calls;
+  }
+  return balances;
+}
+
+export function balanceFindings({ tables, granted }: Pick<Observations, 'tables' | 'granted'>): Finding[] {
+  const findings: Finding[] = [];
+  const say = (what: string): void => void findings.push({ rule: 'balance', what });
+  for (const item of tables.quotas) {
+    const part = balanceOf(item);
+    const off = part.available + part.open + part.spent - part.granted - part.moved;
+    if (off !== 0n)
+      say(`${String(item['account'])} is off by ${off}: available + open + spent - granted - moved`);
+  }
+  for (const [name, sum] of balancesOf(tables.quotas)) {
+    if (sum.moved !== 0n) say(`${name}: what moved between its parts sums to ${sum.moved}`);
+    const wanted = granted.get(name);
+    if (wanted !== undefined && sum.granted !== nanoOf(wanted))
+      say(`${name} was granted ${wanted}, and has ${sum.granted}`);
+    const rows = tables.ledger.filter((row) => row['account'] === name && isCallRow(row));
+    const charged = rows.reduce((total, row) => total + nanoOf(row['charge'] ?? 0), 0n);
+    if (charged !== sum.spent) say(`${name} has spent ${sum.spent}, its ledger rows have ${charged}`);
+    const days = tables.daily.filter(
+      ({ id, period }) =>
+        id === `account#${name}` &&
+        String(period).startsWith('day#') &&
+        !String(period).endsWith('#(grants)'),
+    );
+    const dayCharges = days.reduce((total, day) => total + nanoOf(day['charged'] ?? 0), 0n);
+    const dayCalls = days.reduce((total, day) => total + Number(day['calls'] ?? 0), 0);
+    // Of a reserve that was called off no call was made.
+    const calls = rows.filter((row) => !isLateRow(row) && row['kind'] !== 'cancelled').length;
+    if (dayCharges !== charged) say(`${name}: its days sum to ${dayCharges}, its ledger rows to ${charged}`);
+    if (dayCalls !== calls) say(`${name}: its days count ${dayCalls} calls, the ledger ${calls}`);
+  }
+  return findings;
+}
+
+export function holdFindings(seen: Observations): Finding[] {
+  const skewed = seen.disturbances.some(({ kind }) => kind === 'clock-skew');
+  const slackMs = sweepSlackMs + seen.sweepGraceSeconds * 1000 + (skewed ? skewMaxMs : 0);
+  const leaked = seen.holds.filter(({ leaseEnd, lastSeenMs }) => lastSeenMs > leaseEnd * 1000 + slackMs);
+  const findings = leaked.map(({ id, account, leaseEnd, lastSeenMs }) => ({
+    rule: 'hold',
+    what: `${id} of ${account} is held ${Math.round(lastSeenMs / 1000 - leaseEnd)} s after its lease ended`,
+  }));
+  const open = [...balancesOf(seen.tables.quotas)].filter(([, { calls }]) => calls > 0);
+  return [
+    ...findings,
+    ...open.map(([name, { calls, open: held }]) => ({
+      rule: 'hold',
+      what: `${name} has ${calls} open reservations (${held}) at the end, when no call runs`,
+    })),
+  ];
+}

@@ -1,0 +1,105 @@
+/** Each call has the rows that it has to have, once, with the right amount; no row is anybody else's. */
+import { exactYuan, nano } from '../../oracle/exact.ts';
+import { ruleOfText } from '../../oracle/price-list.ts';
+import { endingsOf, type Ending } from './charges.ts';
+import type { CallSeen, Circumstances, Finding, Observations, Row } from './observations.ts';
+
+const latePrefix = 'late#';
+const grantPrefix = 'grant#';
+
+export interface CallRows {
+  row: Row;
+  /** With what a late close charged more or less. */
+  charge: bigint;
+}
+
+/** Amounts may be below zero in rows of late closes. */
+export function nanoOf(value: unknown): bigint {
+  const text = typeof value === 'bigint' ? value.toString() : `${value as number | string}`;
+  return text.startsWith('-') ? -nano(exactYuan(text.slice(1))) : nano(exactYuan(text));
+}
+
+export const isCallRow = (row: Row): boolean => !String(row['id']).startsWith(grantPrefix);
+export const isLateRow = (row: Row): boolean => String(row['id']).startsWith(latePrefix);
+
+/** Rows by request id. */
+export function rowsByCall(ledger: readonly Row[]): Map<string, CallRows> {
+  const rows = new Map<string, CallRows>();
+  const own = ledger.filter((row) => isCallRow(row) && !isLateRow(row));
+  for (const row of own) rows.set(String(row['id']), { row, charge: nanoOf(row['charge'] ?? 0) });
+  for (const row of ledger.filter(isLateRow)) {
+    const known = rows.get(String(row['id']).slice(latePrefix.length));
+    if (known) known.charge += nanoOf(row['charge'] ?? 0);
+  }
+  return rows;
+}
+
+export function ledgerFindings({ calls, tables }: Observations, around: Circumstances): Finding[] {
+  const rows = rowsByCall(tables.ledger);
+  const findings: Finding[] = [];
+  const say = (rule: string, what: string): void => void findings.push({ rule, what });
+  const unnamed = new Map<string, CallSeen[]>();
+  for (const call of calls) {
+    if (call.requestId === undefined) {
+      unnamed.set(call.key, [...(unnamed.get(call.key) ?? []), call]);
+      continue;
+    }
+    const known = rows.get(call.requestId);
+    rows.delete(call.requestId);
+    const name = `call ${call.number} (${call.fault}, ${call.end}, ${call.requestId})`;
+    if (!known) {
+      if (around.attemptsOf(call).length > 0)
+        say('lost', `${name} reached its upstream, but has no ledger row`);
+      continue;
+    }
+    if (String(known.row['key']) !== call.key)
+      say('doubled', `${name} is on the key ${String(known.row['key'])}`);
+    const wrong = wrongRow(call, known, around);
+    if (wrong) say('charge', `${name} ${wrong}`);
+  }
+  for (const left of rows.values()) matchUnnamed(left, unnamed, around, say);
+  for (const call of [...unnamed.values()].flat())
+    if (around.attemptsOf(call).length > 0)
+      say(
+        'lost',
+        `call ${call.number} (${call.fault}, ${call.end}) reached its upstream, but has no ledger row`,
+      );
+  return findings;
+}
+
+function wrongRow(call: CallSeen, { row, charge }: CallRows, around: Circumstances): string | undefined {
+  const endings = endingsOf(
+    call,
+    ruleOfText(typeof row['price'] === 'string' ? row['price'] : '0:free'),
+    around,
+  );
+  const kind = String(row['kind']);
+  const fits = ({ kinds, least, most }: Ending): boolean =>
+    kinds.includes(kind) && charge >= least && charge <= most;
+  if (endings.some(fits)) return undefined;
+  const wanted = endings.map(
+    ({ kinds, least, most }) => `${kinds.join('/')} ${least}${most > least ? ` to ${most}` : ''}`,
+  );
+  return `is ${kind} for ${charge} at ${String(row['price'])}; wanted: ${wanted.join(', or ') || 'no row'}`;
+}
+
+/** A client that never got a header does not know its request's id: its key says whose the row is. */
+function matchUnnamed(
+  left: CallRows,
+  unnamed: Map<string, CallSeen[]>,
+  around: Circumstances,
+  say: (rule: string, what: string) => void,
+): void {
+  const { row } = left;
+  const candidates = unnamed.get(String(row['key'])) ?? [];
+  const found = candidates.findIndex((call) => wrongRow(call, left, around) === undefined);
+  const at = found >= 0 ? found : 0;
+  const [call] = candidates.splice(at, 1);
+  const name = `the row ${String(row['id'])} (${String(row['kind'])}, ${left.charge})`;
+  if (!call) say('doubled', `${name} is of no call`);
+  else if (found < 0)
+    say(
+      'charge',
+      `${name}: call ${call.number} (${call.fault}, ${call.end}) ${wrongRow(call, left, around)}`,
+    );
+}

@@ -1,0 +1,326 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { admitModel } from '../../../../shared/relay/call/access.ts';
+import { parseModelName } from '../../../../shared/relay/call/model-name.ts';
+import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
+import {
+  aliasRig,
+  best,
+  bestIfTooLong,
+  channelOf,
+  hosts,
+  manySmall,
+  yuan,
+} from '../../../support/alias-rig.ts';
+import { BillingRig } from '../../../support/billing-rig.ts';
+import { delta, frames, hello, keyRow, type UpstreamScript } from '../../../support/core-rig.ts';
+
+const chat = { model: 'best', messages: [{ role: 'user', content: 'hi' }], max_tokens: 78 };
+const responses = { model: 'best', input: 'hi', max_output_tokens: 78 };
+const good: UpstreamScript = { steps: hello };
+const down: UpstreamScript = { status: 500 };
+const tooLong: UpstreamScript = {
+  status: 400,
+  steps: ['{"error":{"message":"too long","code":"context_length_exceeded"}}'],
+};
+const wrong: UpstreamScript = { status: 400, steps: ['{"error":{"message":"bad","code":"bad_thing"}}'] };
+const errorOf = ({ text }: { text: string }) => JSON.parse(text).error;
+
+describe('a call to an alias', () => {
+  it('is answered by the first model, and says so', async () => {
+    const rig = aliasRig()
+      .upstream(good)
+      .granted(10n * yuan);
+    const answer = await rig.call(chat);
+    expect(answer.headers['x-relay-model']).toBe('small');
+    expect(JSON.parse(answer.text).model).toBe('small');
+    expect(hosts(rig)).toEqual(['small.test']);
+    expect(rig.sent[0]?.json['model']).toBe('small');
+    expect(rig.logged[0]).toMatchObject({ model: 'small', alias: 'best' });
+  });
+
+  it.each([
+    ['chat', { body: { ...chat, stream: true }, path: '/v1/chat/completions' }],
+    ['chat, in one piece', { body: chat, path: '/v1/chat/completions' }],
+    ['Responses', { body: { ...responses, stream: true }, path: '/v1/responses' }],
+    ['Responses, in one piece', { body: responses, path: '/v1/responses' }],
+  ])('falls back to the next model, whose name is in the whole answer: %s', async (_case, { body, path }) => {
+    const rig = aliasRig()
+      .upstream(down, good)
+      .granted(10n * yuan);
+    const answer = await rig.call(body, { path });
+    expect(answer.status).toBe(200);
+    expect(answer.headers).toMatchObject({ 'x-relay-model': 'large', 'x-relay-attempts': '2' });
+    expect(new Set(answer.text.match(/"model":"[^"]*"/g))).toEqual(new Set(['"model":"large"']));
+    expect(hosts(rig)).toEqual(['small.test', 'large.test']);
+    expect(rig.logged[0]).toMatchObject({ model: 'large', alias: 'best', channel: 'large1' });
+  });
+
+  it('keeps the last of three attempts for a model that was not asked yet', async () => {
+    const rig = aliasRig({ channels: manySmall })
+      .upstream(down, down, good)
+      .granted(10n * yuan);
+    expect((await rig.call(chat)).headers['x-relay-model']).toBe('large');
+    expect(hosts(rig)).toEqual(['small.test', 'small.test', 'large.test']);
+  });
+
+  it('makes three attempts at most, whatever the number of models', async () => {
+    const aliases = best('small', 'large', 'by-call', 'gift');
+    const rig = aliasRig({ aliases })
+      .upstream(down)
+      .granted(10n * yuan);
+    expect((await rig.call(chat)).status).toBe(502);
+    expect(hosts(rig)).toEqual(['small.test', 'large.test', 'by-call.test']);
+  });
+
+  it('asks one channel for both models, if it serves both', async () => {
+    const channels = [{ id: 'both', models: ['small', 'large'] }];
+    const rig = aliasRig({ channels })
+      .upstream(down, good)
+      .granted(10n * yuan);
+    expect((await rig.call(chat)).headers['x-relay-model']).toBe('large');
+    expect(rig.sent.map(({ json }) => json['model'])).toEqual(['small', 'large']);
+  });
+
+  it('asks a channel that failed for one model for the next before the channel of a later one', async () => {
+    const channels = [{ id: 'both', models: ['small', 'large'] }, channelOf('by-call')];
+    const aliases = best('small', 'large', 'by-call');
+    const rig = aliasRig({ channels, aliases })
+      .upstream(down, good)
+      .granted(10n * yuan);
+    expect((await rig.call(chat)).headers['x-relay-model']).toBe('large');
+  });
+
+  it('asks the second model before those of the first that are in cooldown', async () => {
+    const limited: UpstreamScript = { status: 429 };
+    const rig = aliasRig()
+      .upstream(limited, good)
+      .granted(10n * yuan);
+    await rig.call(chat);
+    expect((await rig.call(chat)).headers['x-relay-attempts']).toBe('1');
+    expect(hosts(rig)).toEqual(['small.test', 'large.test', 'large.test']);
+  });
+
+  it('falls back over one channel and secret while the first model has a Retry-After', async () => {
+    const channels = [{ id: 'both', models: ['small', 'large'] }];
+    const limited: UpstreamScript = { status: 429, headers: { 'retry-after': '60' } };
+    const rig = aliasRig({ channels })
+      .upstream(limited, good)
+      .granted(10n * yuan);
+    for (const attempts of ['2', '1'])
+      expect((await rig.call(chat)).headers).toMatchObject({
+        'x-relay-model': 'large',
+        'x-relay-attempts': attempts,
+      });
+  });
+
+  it('skips models that no channel serves, and unpriced ones that are refused', async () => {
+    const channels = [channelOf('unpriced'), channelOf('large')];
+    const aliases = best('nobodys', 'unpriced', 'large');
+    const rig = aliasRig({ channels, aliases, settings: { unpricedModels: 'refuse' } });
+    expect(
+      (
+        await rig
+          .upstream(good)
+          .granted(10n * yuan)
+          .call(chat)
+      ).headers['x-relay-model'],
+    ).toBe('large');
+    expect(hosts(rig)).toEqual(['large.test']);
+  });
+
+  it('skips models whose channels cannot do what it needs', async () => {
+    const can = { models: ['small'], tools: false };
+    const channels = [channelOf('small', { can }), channelOf('large')];
+    const tools = [{ type: 'function', function: { name: 'look' } }];
+    const rig = aliasRig({ channels })
+      .upstream(good)
+      .granted(10n * yuan);
+    expect((await rig.call({ ...chat, tools })).headers['x-relay-model']).toBe('large');
+    const none = aliasRig({ channels: [channelOf('small', { can })] }).granted(10n * yuan);
+    expect(errorOf(await none.call({ ...chat, tools })).param).toBe('tools');
+  });
+
+  it('is a 404 if none of its models is served', async () => {
+    const rig = aliasRig({ channels: [channelOf('other')] });
+    expect(errorOf(await rig.call(chat))).toMatchObject({ code: 'model_not_found', param: 'model' });
+  });
+
+  it("does not fall back on a caller's own mistake", async () => {
+    const rig = aliasRig({ aliases: bestIfTooLong('small', 'large') }).upstream(wrong, good);
+    expect(errorOf(await rig.granted(10n * yuan).call(chat)).code).toBe('bad_thing');
+    expect(rig.sent).toHaveLength(1);
+  });
+
+  it('takes the prefix and the suffix that models take', async () => {
+    const rig = aliasRig({ key: { official: true } }).upstream(down, good);
+    const answer = await rig.call({ ...chat, model: 'web-best-official' });
+    expect(answer.headers['x-relay-model']).toBe('large');
+    // 7 x 0.01 + 2 x 0.02 yuan: what the model that answered would have cost.
+    expect(JSON.parse(answer.text).quota).toBe(0.11);
+    expect(rig.logged[0]?.search).toBe('none');
+  });
+
+  it('has no header where a heartbeat went out before the answer, and the name in the chunks', async () => {
+    const slow: UpstreamScript = { steps: [30_000, ...hello] };
+    const rig = aliasRig()
+      .upstream(down, slow)
+      .granted(10n * yuan);
+    const answer = await rig.call({ ...chat, stream: true });
+    expect(answer.headers['x-relay-model']).toBeUndefined();
+    expect(frames(answer.text)[0]).toMatchObject({ model: 'large' });
+  });
+
+  it('names in events before the first content the model that is asked then', async () => {
+    const slow: UpstreamScript = { steps: [30_000], status: 200 };
+    const rig = aliasRig()
+      .upstream(slow, good)
+      .granted(10n * yuan);
+    const answer = await rig.call({ ...responses, stream: true }, { path: '/v1/responses' });
+    const models = answer.text.match(/"model":"[^"]*"/g);
+    expect(models?.[0]).toBe('"model":"small"');
+    expect(models?.at(-1)).toBe('"model":"large"');
+  });
+
+  it('in one piece begins again with the next model when the first breaks off', async () => {
+    const cut: UpstreamScript = { steps: [delta('Hal')] };
+    const rig = aliasRig()
+      .upstream(cut, good)
+      .granted(10n * yuan);
+    const answer = await rig.call(chat);
+    expect(JSON.parse(answer.text)).toMatchObject({ model: 'large' });
+    expect(JSON.parse(answer.text).choices[0].message.content).toBe('Hello');
+    expect(answer.headers['x-relay-model']).toBe('large');
+  });
+
+  it('streamed is not begun again after content', async () => {
+    const cut: UpstreamScript = { steps: [delta('Hal')] };
+    const rig = aliasRig()
+      .upstream(cut, good)
+      .granted(10n * yuan);
+    const answer = await rig.call({ ...chat, stream: true });
+    expect(frames(answer.text).at(-2)).toMatchObject({ model: 'small', error: { type: 'upstream_error' } });
+    expect(rig.sent).toHaveLength(1);
+  });
+});
+
+describe('a prompt that is too long for the first model', () => {
+  it('is refused unless the alias says otherwise', async () => {
+    const rig = aliasRig()
+      .upstream(tooLong, good)
+      .granted(10n * yuan);
+    expect(errorOf(await rig.call(chat)).code).toBe('context_length_exceeded');
+    expect(rig.sent).toHaveLength(1);
+  });
+
+  it('goes to the next model if the alias says so, past the other channels of the first', async () => {
+    const aliases = bestIfTooLong('small', 'large');
+    const rig = aliasRig({ aliases, channels: manySmall })
+      .upstream(tooLong, good)
+      .granted(10n * yuan);
+    expect((await rig.call(chat)).headers['x-relay-model']).toBe('large');
+    expect(hosts(rig)).toEqual(['small.test', 'large.test']);
+  });
+
+  it('is refused as too long if it is so for every model', async () => {
+    const rig = aliasRig({ aliases: bestIfTooLong('small', 'large') }).upstream(tooLong);
+    expect(errorOf(await rig.granted(10n * yuan).call(chat)).code).toBe('context_length_exceeded');
+    expect(rig.sent).toHaveLength(2);
+  });
+
+  it('has to wait if a model that was not asked has a Retry-After, and no other one does', async () => {
+    const limited: UpstreamScript = { status: 429, headers: { 'retry-after': '60' } };
+    const rig = aliasRig({ aliases: bestIfTooLong('small', 'large') })
+      .upstream(limited)
+      .granted(10n * yuan);
+    await rig.call({ ...chat, model: 'large' });
+    const answer = await rig.upstream(tooLong).call(chat);
+    expect([answer.status, answer.headers['retry-after']]).toEqual([429, '60']);
+    const alone = aliasRig({ aliases: bestIfTooLong('small'), channels: manySmall.slice(0, 2) });
+    await alone
+      .upstream(limited, tooLong)
+      .granted(10n * yuan)
+      .call(chat);
+    expect(errorOf(await alone.call(chat)).code).toBe('context_length_exceeded');
+  });
+
+  it('meets the failure of the next model as what it is', async () => {
+    const rig = aliasRig({ aliases: bestIfTooLong('small', 'large') }).upstream(tooLong, down);
+    expect((await rig.granted(10n * yuan).call(chat)).status).toBe(502);
+  });
+});
+
+describe('a name that is a model and an alias', () => {
+  it('is the model', async () => {
+    const channels = [channelOf('best'), channelOf('large')];
+    const rig = aliasRig({ channels, aliases: best('large') }).upstream(good);
+    const answer = await rig.call(chat);
+    expect(JSON.parse(answer.text).model).toBe('best');
+    expect(answer.headers['x-relay-model']).toBeUndefined();
+  });
+});
+
+describe('the whitelist of a key', () => {
+  it('that names the alias allows all its models through it, and none by itself', async () => {
+    const rig = aliasRig({ key: { models: ['best'] } })
+      .upstream(down, good)
+      .granted(10n * yuan);
+    expect((await rig.call(chat)).headers['x-relay-model']).toBe('large');
+    expect(errorOf(await rig.call({ ...chat, model: 'large' })).code).toBe('model_not_allowed');
+  });
+
+  it('that names a model of the alias alone leaves the others out', async () => {
+    const rig = aliasRig({ key: { models: ['large'] } })
+      .upstream(down, good)
+      .granted(10n * yuan);
+    expect((await rig.call(chat)).status).toBe(502);
+    expect(hosts(rig)).toEqual(['large.test']);
+  });
+
+  it('that names neither refuses the alias', async () => {
+    const rig = aliasRig({ key: { models: ['gift'] } });
+    const answer = await rig.call(chat);
+    expect(answer.status).toBe(403);
+    expect(errorOf(answer).code).toBe('model_not_allowed');
+  });
+
+  it('allows a name with modifiers only if it allows the name, and no model that it does not name', () => {
+    const names = fc.constantFrom('a', 'b', 'c', 'd', 'e');
+    const aliases = fc.uniqueArray(
+      fc.record({
+        name: names,
+        models: fc.uniqueArray(names, { minLength: 1 }),
+        onContextLength: fc.boolean(),
+      }),
+      { selector: ({ name }) => name },
+    );
+    const whitelist = fc.option(fc.uniqueArray(names), { nil: undefined });
+    const modified = fc.tuple(fc.boolean(), fc.boolean());
+    fc.assert(
+      fc.property(aliases, whitelist, names, modified, (written, models, base, [web, official]) => {
+        const snapshot = { ...emptySnapshot(1), models: ['a', 'b'] };
+        snapshot.settings.aliases = written;
+        const key = keyRow({ official: true, ...(models && { models }) });
+        const admits = (name: string): boolean => {
+          try {
+            admitModel({ key, snapshot }, parseModelName(name, false));
+            return true;
+          } catch {
+            return false;
+          }
+        };
+        const name = `${web ? 'web-' : ''}${base}${official ? '-official' : ''}`;
+        expect(admits(name)).toBe(admits(base));
+        const alias = snapshot.models.includes(base) ? undefined : written.find((one) => one.name === base);
+        const named = models === undefined || models.includes(base);
+        expect(admits(base)).toBe(named || alias?.models.some((one) => models.includes(one)) === true);
+      }),
+    );
+  });
+});
+
+it('a snapshot of the version before, without aliases, has none', async () => {
+  const rig = new BillingRig({ channels: [channelOf('small')] });
+  expect(Object.keys(emptySnapshot(1).settings)).not.toContain('aliases');
+  expect((await rig.call(chat)).status).toBe(404);
+});
