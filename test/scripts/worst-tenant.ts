@@ -38,8 +38,26 @@ const call = async (origin: string, account: string, text: string): Promise<numb
 /** What the bad tenant does at once, over and over: it waits a little after a refusal, as clients do that repeat. */
 const attacks: readonly string[] = [
   ...Array.from({ length: 40 }, () => 'hang'),
-  ...['context', 'policy', 'crash', 'close', 'empty', 'gateway', 'overloaded', 'inside', 'name', 'limit'],
-  ...['logprobs', 'flood', 'giant', 'deep', 'stalled', 'stalled', 'stalled', 'stalled', 'absurd', 'absurd'],
+  'context',
+  'policy',
+  'crash',
+  'close',
+  'empty',
+  'gateway',
+  'overloaded',
+  'inside',
+  'name',
+  'limit',
+  'logprobs',
+  'flood',
+  'giant',
+  'deep',
+  'stalled',
+  'stalled',
+  'stalled',
+  'stalled',
+  'absurd',
+  'absurd',
 ];
 const giant = body('x'.repeat(3_900_000));
 const bodies: Readonly<Record<string, string>> = {
