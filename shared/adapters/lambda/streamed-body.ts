@@ -20,10 +20,11 @@ export interface RuntimeStream {
  */
 export async function writeBody(
   stream: RuntimeStream,
-  { body, cut }: Pick<RelayResponse, 'body' | 'cut'>,
+  { body, cut, closes }: Pick<RelayResponse, 'body' | 'cut' | 'closes'>,
   onFault: (error: unknown) => void,
 ): Promise<void> {
   void cut?.then((error) => stream.destroy(error));
+  closes?.(new Promise((resolve) => void stream.once('close', resolve)));
   if (typeof body !== 'string') {
     if (!(await writeTexts(stream, body, onFault))) return;
   } else if (body !== '') {

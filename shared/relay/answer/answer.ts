@@ -27,6 +27,12 @@ import { usageBounds } from './usage-bounds.ts';
 /** How much text may wait for a slow client (UTF-16 code units), and how long the client may read nothing. */
 const waitingLengthMax = 1024 * 1024;
 const stuckMs = 30_000;
+/**
+ * A longer answer (UTF-16 code units) is closed after it was handed over. Until then it counts among its account's calls
+ * at once: it fills what buffers there are, and then the host waits with it for a client that takes nothing. A shorter one
+ * is closed first, so that its client can make the next call at once.
+ */
+const closedFirstLengthMax = 256 * 1024;
 /** Time after the request's deadline in which the rest of an answer is handed over. Less than what the host keeps. */
 const handOverMs = 3_000;
 
@@ -51,6 +57,9 @@ export class Answer {
   /** What became of the first text of the answer. Undefined: there was none, or a JSON answer never became whole. */
   #firstText: 'taken' | 'dropped' | undefined;
   #refusal: Refusal | undefined;
+  #length = 0;
+  /** When the host's connection has closed. Undefined: the host does not say. */
+  #closed: Promise<void> | undefined;
 
   constructor(ports: ChatPorts, call: ChatCall, parts: AnswerParts) {
     this.#ports = ports;
@@ -62,8 +71,8 @@ export class Answer {
   }
 
   /**
-   * Reads the whole stream into the response queue, closes the bill and the claim, then waits until the client has the
-   * rest. Never rejects.
+   * Reads the whole stream into the response queue, closes the bill and the claim, and waits until the client has the
+   * rest: of a long answer before the bill is closed. Never rejects.
    */
   async produce(): Promise<void> {
     const { dispatch, bill, claim } = this.#parts;
@@ -85,6 +94,7 @@ export class Answer {
     const outcome = { failed: this.#refusal !== undefined, anyContent, leftEarly, usage };
     const { model: answered } = report;
     const serving = servingFacts(report, answered, usage);
+    if (this.#length > closedFirstLengthMax) await this.#handOver(this.#call.deadlineMs);
     const billed = await bill.close({ outcome, flag: flagText(flags), end, answered, serving });
     if (billed.exceeded !== undefined) this.#warnOfCharge(billed.exceeded, billed.charge);
     await claim?.finish(costsNothing(outcome));
@@ -102,7 +112,9 @@ export class Answer {
         ending,
       }),
     );
-    if (this.#queue.committed) await this.#handOver();
+    if (!this.#queue.committed) return;
+    await this.#handOver(this.#call.deadlineMs + handOverMs);
+    this.#cut('deadline');
   }
 
   /** An answer of which nothing was sent yet begins again when it breaks off, as long as there are candidates. */
@@ -186,7 +198,10 @@ export class Answer {
       'x-request-id': requestId,
       ...facts,
     };
-    return { status: 200, headers, body: this.#queue, cut: this.#queue.wasCut, done };
+    const closes = (closed: Promise<void>): void => {
+      this.#closed = closed;
+    };
+    return { status: 200, headers, body: this.#queue, cut: this.#queue.wasCut, closes, done };
   }
 
   /** A failure that cannot be rendered breaks the connection; the call is closed all the same. */
@@ -217,6 +232,7 @@ export class Answer {
     await this.#room();
     this.#firstText ??= this.#queue.clientLeft ? 'dropped' : 'taken';
     this.#queue.push(text);
+    this.#length += text.length;
     this.#heartbeat.wrote();
   }
 
@@ -224,33 +240,47 @@ export class Answer {
   async #room(): Promise<void> {
     const { signal } = this.#call;
     while (this.#queue.full)
-      if (!(await this.#takes(stuckMs, signal))) this.#cut(signal.aborted ? 'deadline' : 'stuck');
+      if (!(await this.#within(stuckMs, this.#queue.taken(), signal)))
+        this.#cut(signal.aborted ? 'deadline' : 'stuck');
   }
 
-  /** The bill is closed by now, so nothing but the invocation waits for a slow client. */
-  async #handOver(): Promise<void> {
-    const endMs = this.#call.deadlineMs + handOverMs;
+  /**
+   * Resolves when the client has the rest or cannot have it, at the latest then. Nothing but the invocation, and of a long
+   * answer its reservation, waits for a slow client.
+   */
+  async #handOver(untilMs: number): Promise<void> {
+    const waitMs = (): number => Math.min(stuckMs, untilMs - this.#ports.clock.now());
     while (!this.#queue.over) {
-      const waitMs = Math.min(stuckMs, endMs - this.#ports.clock.now());
-      if (waitMs <= 0 || !(await this.#takes(waitMs))) this.#cut(waitMs === stuckMs ? 'stuck' : 'deadline');
+      const ms = waitMs();
+      if (ms > 0 && (await this.#within(ms, this.#queue.taken()))) continue;
+      if (ms < stuckMs) return;
+      this.#cut('stuck');
     }
+    const closed = this.#closed;
+    if (!closed || this.#queue.clientLeft) return;
+    const ms = waitMs();
+    if (ms > 0 && (await this.#within(ms, closed))) this.#closed = undefined;
+    else if (ms === stuckMs) this.#cut('stuck');
   }
 
-  /** Whether the client takes something before the time is up or the signal aborts. */
-  async #takes(waitMs: number, until?: AbortSignal): Promise<boolean> {
+  /** Whether it happens before the time is up or the signal aborts. */
+  async #within(waitMs: number, event: Promise<void>, until?: AbortSignal): Promise<boolean> {
     const stop = new AbortController();
     const signal = until ? AbortSignal.any([stop.signal, until]) : stop.signal;
-    const taken = this.#queue.taken().then(() => true);
+    const happened = event.then(() => true);
     const waited = this.#ports.clock.sleep(waitMs, signal).then(() => false);
-    const takes = await Promise.race([taken, waited]);
+    const happens = await Promise.race([happened, waited]);
     stop.abort();
-    return takes;
+    return happens;
   }
 
+  /** Without effect when the client has all, as far as the host says. */
   #cut(why: 'stuck' | 'deadline' | 'unrendered'): void {
-    if (this.#queue.over) return;
+    if (!this.#queue.over) this.#queue.cut();
+    else if (this.#closed && !this.#queue.clientLeft) this.#queue.abandon();
+    else return;
+    this.#closed = undefined;
     const { identity, key } = this.#call;
-    this.#queue.cut();
     this.#ports.log.event('answer_cut', { request_id: identity.requestId, account: key.account, why });
   }
 

@@ -84,6 +84,11 @@ export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<strin
     this.#onCut.resolve(this.#cut);
   }
 
+  /** Breaks the connection of an answer that the host has whole and cannot hand on. */
+  abandon(): void {
+    this.#onCut.resolve(new AnswerCut());
+  }
+
   /** Resolves when the client has read something or has disconnected. */
   taken(): Promise<void> {
     return this.#wakeWriter.promise;

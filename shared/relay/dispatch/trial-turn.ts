@@ -31,7 +31,7 @@ export async function trialTurn(
 
 /** What was known may have changed while the call waited for a place. */
 async function placed({ health, order, call }: TrialParts, { candidate }: Rank): Promise<Turn> {
-  const release = await health.place(candidate, call.signal);
+  const release = await health.place(candidate, call.key.account, call.signal);
   if (!release) return undefined;
   const standing = (await health.standings(call.key.account))?.(candidate);
   if (standing?.is !== 'blocked') return release;

@@ -71,10 +71,10 @@ export class HealthRecorder {
    * Waits for a place in which a resting candidate may be tried. Resolves to what releases it, which may be called
    * again; undefined: the signal aborted before.
    */
-  async place(candidate: Candidate, signal: AbortSignal): Promise<(() => void) | undefined> {
+  async place(candidate: Candidate, account: string, signal: AbortSignal): Promise<(() => void) | undefined> {
     const { TrialPlaces: Places } = await import('./trial-places.ts');
     this.#places ??= new Places(this.#ports.clock);
-    return this.#places.take(limitKeyOf(candidate), signal);
+    return this.#places.take(limitKeyOf(candidate), account, signal);
   }
 
   /** To be called at the first content: it ends a rest that was over, and shows that a running one need not hold. */

@@ -1,6 +1,6 @@
 /**
- * Bounds how many calls of one environment try a resting candidate at once. For each candidate by itself, so that calls
- * that hang at one do not keep calls from another. Every place is released: by its call, or when its time is over.
+ * Bounds how many calls of one environment try a resting candidate at once. For each candidate by itself, so that
+ * calls that hang at one do not keep calls from another. Every place is released: by its call, or when its time is over.
  */
 import type { Clock } from '../ports/clock.ts';
 
@@ -10,10 +10,17 @@ const heldMs = 5_000;
 /** How long no one waits after an answer. */
 const openMs = 30_000;
 
+interface Waiting {
+  readonly account: string;
+  readonly wake: () => void;
+}
+
 interface Places {
-  taken: number;
+  /** The accounts whose calls have them. */
+  readonly taken: string[];
   openUntilMs: number;
-  readonly waiting: Set<() => void>;
+  /** In the order of their arrival. */
+  readonly waiting: Set<Waiting>;
 }
 
 export class TrialPlaces {
@@ -25,21 +32,21 @@ export class TrialPlaces {
   }
 
   /** Resolves to what releases the place; undefined: the signal aborted first. */
-  async take(key: number, signal: AbortSignal): Promise<(() => void) | undefined> {
-    const places = this.#places.get(key) ?? { taken: 0, openUntilMs: 0, waiting: new Set() };
+  async take(key: number, account: string, signal: AbortSignal): Promise<(() => void) | undefined> {
+    const places = this.#places.get(key) ?? { taken: [], openUntilMs: 0, waiting: new Set() };
     this.#places.set(key, places);
-    while (places.taken >= placesMax && places.openUntilMs <= this.#clock.now() && !signal.aborted)
-      await turn(places, signal);
+    while (places.taken.length >= placesMax && places.openUntilMs <= this.#clock.now() && !signal.aborted)
+      await turn(places, account, signal);
     if (signal.aborted) {
       this.#wakeNext(key, places);
       return undefined;
     }
-    places.taken += 1;
+    places.taken.push(account);
     const over = new AbortController();
     const release = (): void => {
       if (over.signal.aborted) return;
       over.abort();
-      places.taken -= 1;
+      places.taken.splice(places.taken.indexOf(account), 1);
       this.#wakeNext(key, places);
     };
     void this.#clock.sleep(heldMs, over.signal).then(release);
@@ -51,24 +58,28 @@ export class TrialPlaces {
     const places = this.#places.get(key);
     if (!places) return;
     places.openUntilMs = this.#clock.now() + openMs;
-    for (const wake of places.waiting) wake();
+    for (const { wake } of places.waiting) wake();
   }
 
   #wakeNext(key: number, places: Places): void {
-    const [wake] = places.waiting;
-    if (wake) wake();
-    else if (places.taken === 0 && places.openUntilMs <= this.#clock.now()) this.#places.delete(key);
+    const taken = ({ account }: Waiting): number => places.taken.filter((one) => one === account).length;
+    const [next] = [...places.waiting].toSorted((a, b) => taken(a) - taken(b));
+    if (next) next.wake();
+    else if (places.taken.length === 0 && places.openUntilMs <= this.#clock.now()) this.#places.delete(key);
   }
 }
 
-async function turn(places: Places, signal: AbortSignal): Promise<void> {
+async function turn(places: Places, account: string, signal: AbortSignal): Promise<void> {
   const woken = Promise.withResolvers<void>();
-  const wake = (): void => {
-    places.waiting.delete(wake);
-    woken.resolve();
+  const waiting: Waiting = {
+    account,
+    wake: () => {
+      places.waiting.delete(waiting);
+      woken.resolve();
+    },
   };
-  places.waiting.add(wake);
-  signal.addEventListener('abort', wake, { once: true });
+  places.waiting.add(waiting);
+  signal.addEventListener('abort', waiting.wake, { once: true });
   await woken.promise;
-  signal.removeEventListener('abort', wake);
+  signal.removeEventListener('abort', waiting.wake);
 }

@@ -37,6 +37,11 @@ export interface RelayResponse {
    * a client that takes nothing never sees what the stream throws. Never rejects; absent: never.
    */
   cut?: Promise<AnswerCut>;
+  /**
+   * A host that learns when its connection has closed gives that here before it reads the body: buffers behind it may hold
+   * the end of an answer for a client that takes nothing. A host that does not is taken to have handed on what it read.
+   */
+  closes?: (closed: Promise<void>) => void;
   /** Resolves when all work inside the invocation has finished: reading to the end, settling, logging. */
   done: Promise<void>;
 }

@@ -12,7 +12,8 @@ const trustedMs = 10_000;
 const partsTrustedMs = 30_000;
 /** A need that was refused is refused again without a write within this time. */
 const refusedMs = 1_000;
-const endlessBalance = 10n ** 30n;
+/** The balance of a guess. */
+export const endlessBalance = 10n ** 30n;
 
 interface Guess {
   seenMs: number;

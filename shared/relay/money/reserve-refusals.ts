@@ -13,6 +13,7 @@ import type { ChatCall } from '../call/chat-call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { asRefusal, refuse, type Refusal } from '../http/refusal.ts';
 import type { CallBudget, ReserveUnderWay } from './open-reservation.ts';
+import { endlessBalance } from './quota-guesses.ts';
 
 export interface RefusedReserve {
   call: Pick<ChatCall, 'snapshot' | 'key'>;
@@ -132,9 +133,8 @@ function reservedRefusal({
 export function contended(tries: ReserveUnderWay, item: QuotaItem): Refusal {
   const { request, whole = item } = tries;
   const short = planReserve(needOn(tries.roomyNeed(item), item), { ...item, available: -1n });
-  // A guess, which has no end of money, says nothing about what others hold.
-  const isKnown = tries.whole !== undefined || ('need' in short && item.available < short.need);
-  if (isRefusal(short) && isForMoney(short) && isKnown)
+  // A guess says nothing about what others hold.
+  if (isRefusal(short) && isForMoney(short) && whole.available < endlessBalance)
     return request.refused({ reason: 'reserved', available: whole.available, need: short.need }, whole);
   return refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
     headers: { 'retry-after': '1' },

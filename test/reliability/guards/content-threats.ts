@@ -166,6 +166,22 @@ export const contentThreats: readonly Removal[] = [
     name: 'come without the headers that brought them',
   },
   {
+    rows: ['S19', 'S20'],
+    file: 'shared/relay/answer/answer.ts',
+    find: 'this.#length > closedFirstLengthMax',
+    replace: 'this.#length > Infinity',
+    test: 'test/unit/relay/answer/slow-readers.test.ts',
+    name: 'counts among the calls at once of its account until its client has it',
+  },
+  {
+    rows: ['S20'],
+    file: 'shared/relay/answer/answer.ts',
+    find: "else if (ms === stuckMs) this.#cut('stuck');",
+    replace: '',
+    test: 'test/unit/relay/answer/slow-readers.test.ts',
+    name: 'that the host has whole and cannot hand on holds its reservation and its host for 30 s',
+  },
+  {
     rows: ['S20'],
     file: 'shared/relay/answer/response-queue.ts',
     find: '      if (this.#cut) throw this.#cut;\n',

@@ -57,6 +57,12 @@ export function ledgerFindings({ calls, tables }: Observations, around: Circumst
     const wrong = wrongRow(call, known, around);
     if (wrong) say('charge', `${name} ${wrong}`);
   }
+  // Several calls may fit a row; one that reached its upstream has to have one.
+  for (const [key, some] of unnamed)
+    unnamed.set(
+      key,
+      some.toSorted((a, b) => around.attemptsOf(b).length - around.attemptsOf(a).length),
+    );
   for (const left of rows.values()) matchUnnamed(left, unnamed, around, say);
   for (const call of [...unnamed.values()].flat())
     if (around.attemptsOf(call).length > 0)

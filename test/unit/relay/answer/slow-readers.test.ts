@@ -59,6 +59,38 @@ describe('a client that takes nothing for 30 s', () => {
   });
 });
 
+describe('a long answer', () => {
+  const long = delta('x'.repeat(300 * 1024));
+  const rigOf = () =>
+    new BillingRig().granted(100n * yuan).upstream({ steps: [long, finish(), usage(7, 40), done] });
+
+  it('counts among the calls at once of its account until its client has it', async () => {
+    const rig = rigOf();
+    const response = await rig.clock.run(rig.respond({ ...small, stream: true }));
+    const texts = reads(response);
+    await texts.next();
+    await rig.clock.run(rig.clock.sleep(20_000));
+    expect(rig.open).toHaveLength(1);
+    while (!(await texts.next()).done);
+    await rig.clock.run(response.done);
+    expect(rig.open).toEqual([]);
+  });
+
+  it('that the host has whole and cannot hand on holds its reservation and its host for 30 s', async () => {
+    const rig = rigOf();
+    const response = await rig.clock.run(rig.respond({ ...small, stream: true }));
+    response.closes?.(new Promise(() => undefined));
+    const texts = reads(response);
+    while (!(await texts.next()).done);
+    const startedMs = rig.clock.now();
+    expect(rig.open).toHaveLength(1);
+    expect(await rig.clock.run(cutOf(response))).toBeInstanceOf(AnswerCut);
+    expect(rig.clock.now() - startedMs).toBe(30_000);
+    await rig.clock.run(response.done);
+    expect(rig.open).toEqual([]);
+  });
+});
+
 describe('a client that is slow', () => {
   it.each([
     ['a stream', stream],

@@ -157,6 +157,18 @@ describe('a reserve', () => {
     expect(rig.store.sent).toHaveLength(5);
   });
 
+  it('of which nothing but a guess is known blames the store, not money that others hold', async () => {
+    const rig = funded();
+    rig.store.meets('reserve', 'dropped');
+    // The number of parts is an old one: the part that is tried does not exist.
+    const reservationRequest = { ...rig.reservationRequest(), parts: 64 };
+    await expect(rig.reserve(reservationRequest)).rejects.toMatchObject({
+      status: 503,
+      reason: 'reserve_contended',
+    });
+    expect(rig.item).toMatchObject({ available: 1000n, spent: 0n });
+  });
+
   it('tries a throttled store for 1.5 s, then gives up with nothing reserved and nothing to cancel', async () => {
     const rig = funded();
     rig.store.always('busy', 'reserve');
