@@ -43,12 +43,18 @@ function refusedPart({ error: { code, param } }: RefusedForm): Repeat | undefine
   return echoedField.test(textOf(param) ?? '') ? 'state' : undefined;
 }
 
+/**
+ * No model has a smaller maximum, so a smaller limit was refused for another reason: it may be below the model's least.
+ * A caller must not teach, with a limit of 1, that all callers' limits are refused.
+ */
+const leastMaximum = 256;
+
 /** The limit that was refused for being too large. */
 function refusedLimit({ error, sent }: RefusedForm): LimitRefusal | undefined {
   const message = textOf(error.message) ?? '';
   const { outputTokensMax: tokens, limitIsLeast = false } = sent;
-  if (tokens === undefined || limitIsLeast || !limitName.test(message) || !tooLarge.test(message))
-    return undefined;
+  if (tokens === undefined || tokens < leastMaximum || limitIsLeast) return undefined;
+  if (!limitName.test(message) || !tooLarge.test(message)) return undefined;
   return { tokens, overContext: /\bcontext\b/i.test(message) };
 }
 

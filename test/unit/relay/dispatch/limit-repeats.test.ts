@@ -31,6 +31,12 @@ describe('a refused limit', () => {
     expect(repeatFor({ ...lowered, variant: repeated ?? lowered.variant })).toBeUndefined();
   });
 
+  it('that no model would find too large stands: it is below what the model takes', () => {
+    const error = { message: 'Invalid max_tokens value, the valid range of max_tokens is [16, 8192]' };
+    expect(repeatFor({ ...refused, error, sent: { outputTokensMax: 1 } })).toBeUndefined();
+    expect(repeatFor({ ...refused, error, sent: { outputTokensMax: 100_000 } })).toBeDefined();
+  });
+
   it('that the balance lowered stands where no maximum is named, or where the prompt is at fault', () => {
     for (const message of [
       'max_tokens is too large.',
