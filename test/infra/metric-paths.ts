@@ -219,6 +219,6 @@ async function unknownFormat(client: DynamoDBClient): Promise<void> {
   const own = countedClient();
   const clock = new VirtualClock();
   const config = dynamoConfigSource({ client: own.client, clock, log: functionLog(), stack: 'relay' });
-  await config.current().catch(() => {});
+  await config.refresh();
   own.client.destroy();
 }

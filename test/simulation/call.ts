@@ -49,8 +49,8 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
   const faultsBefore = faults();
   let bill: Bill;
   try {
-    const charges = mutation?.charges?.(call.snapshot.charges) ?? call.snapshot.charges;
-    bill = await Bill.open(reservations, environment, { ...call, snapshot: { ...call.snapshot, charges } });
+    const charges = mutation?.charges?.([...call.charges]) ?? call.charges;
+    bill = await Bill.open(reservations, environment, { ...call, charges });
   } catch (error) {
     const { status } = asRefusal(error);
     hold(status === 429 || status === 503, `${id} was refused with ${status}: ${String(error)}`);
