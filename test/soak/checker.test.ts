@@ -256,6 +256,18 @@ describe('what else is wrong', () => {
     );
   });
 
+  it('a cut answer costs its estimate, though its upstream reported counts when it was given up already', () => {
+    const error = { type: 'upstream_error', code: 'upstream_timeout' };
+    const given: CallSeen = { ...whole, end: 'error', text: 'call1', error };
+    const estimated = { ...settledRow, kind: 'settled', charge: yuan(20_000) };
+    const tables = { ...expiredTables, ledger: [estimated] };
+    const more = { tables, disturbances: [{ kind: 'freeze', fromMs: at, untilMs: at + second }] };
+    expect(found({ calls: [given], ...more })).toEqual([]);
+    expect(
+      found({ calls: [{ ...given, error: { ...error, code: 'upstream_error' } }], ...more }),
+    ).toContainEqual(expect.stringMatching(/^charge: call 1 .* is settled for 20000/));
+  });
+
   it('a kind of fault that was injected too rarely', () => {
     expect(missingFaults({ injected: new Map([['freeze', 19]]), quota: 20 })).toEqual(['freeze: 19 of 20']);
   });

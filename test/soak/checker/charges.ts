@@ -41,12 +41,14 @@ function settled(call: CallSeen, attempt: Attempt, rule: ChargeText): Ending {
     // Who leaves before any content, or before a JSON answer is whole, pays nothing.
     return { kinds, least: call.end === 'whole' ? once : 0n, most: once };
   }
-  if (attempt.whole && attempt.reported) {
+  // An upstream that the relay gave up may have written its end, and its counts, a moment later.
+  const read = attempt.whole && call.error?.code !== 'upstream_timeout';
+  if (read && attempt.reported) {
     const cost = costOf(rule, attempt.reported);
     return { kinds, least: cost, most: cost };
   }
   const bounds = estimated(rule, attempt.words ?? tokensIn(attempt.text));
-  return { kinds, ...bounds, least: attempt.whole ? bounds.least : lessRead(rule) };
+  return { kinds, ...bounds, least: read ? bounds.least : lessRead(rule) };
 }
 
 /** The relay may have read less of a broken answer than its upstream wrote. */

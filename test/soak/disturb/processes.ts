@@ -44,7 +44,7 @@ export class ProcessFaults {
   async skewClock(): Promise<void> {
     const { clockFolder, environments } = this.#stack;
     const next = path.join(clockFolder, 'next');
-    if (existsSync(next)) return;
+    while (existsSync(next) && !this.#around.ended) await this.#around.pause(200);
     const { random } = this.#around;
     const seconds = random.integer(20, skewSecondsMost) * (random.chance(0.5) ? 1 : -1);
     const before = new Set(readdirSync(clockFolder));
