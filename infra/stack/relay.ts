@@ -11,6 +11,7 @@ import type { Metric, MetricOptions } from 'aws-cdk-lib/aws-cloudwatch';
 import type { ITable } from 'aws-cdk-lib/aws-dynamodb';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
 import type { IFunction, IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
+import type { CfnQueryDefinition } from 'aws-cdk-lib/aws-logs';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
 import type { TableName } from '../../shared/tables/table-names.ts';
@@ -91,6 +92,10 @@ export class Relay extends Construct {
   readonly alarmTopic: ITopic | undefined;
   readonly alarms: readonly IAlarm[];
   readonly dashboard: DashboardPage;
+  /** Queries of Logs Insights, in the folder with the relay's name. */
+  readonly savedQueries: readonly CfnQueryDefinition[];
+  /** The stack's output with the base URL, to export it or to name it otherwise. */
+  readonly baseUrlOutput: CfnOutput;
   private readonly relayName: string;
 
   constructor(scope: Construct, id: string, props: RelayProps = {}) {
@@ -129,10 +134,13 @@ export class Relay extends Construct {
     });
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
     const dashboard = new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
-    new SavedQueries(this, 'SavedQueries', { relayName, functions });
+    const queries = new SavedQueries(this, 'SavedQueries', { relayName, functions });
 
     this.baseUrl = `https://${distribution.host}/v1`;
-    new CfnOutput(this, 'BaseUrl', { description: 'What clients set as base_url', value: this.baseUrl });
+    this.baseUrlOutput = new CfnOutput(this, 'BaseUrl', {
+      description: 'What clients set as base_url',
+      value: this.baseUrl,
+    });
     acknowledgeFindings({ relayName, functions, originSecrets, sealKeys, distribution, triggers });
     this.relayName = relayName;
     this.distribution = distribution.distribution;
@@ -142,6 +150,7 @@ export class Relay extends Construct {
     this.alarmTopic = alarms.topic;
     this.alarms = alarms.all;
     this.dashboard = dashboard.page;
+    this.savedQueries = queries.all;
   }
 
   /**
