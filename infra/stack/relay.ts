@@ -52,7 +52,7 @@ export interface RelayProps {
    */
   alarmTopic?: ITopic;
   /**
-   * A key in the relay's account and region that encrypts the tables, and that the functions may use through DynamoDB alone.
+   * A key in the relay's region that encrypts the tables, and that the functions may use through DynamoDB alone.
    * A key that is lost or disabled is a relay that is lost. Default: the key that AWS manages for DynamoDB.
    */
   encryptionKey?: IKey;
