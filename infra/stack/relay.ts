@@ -21,7 +21,7 @@ import { allowBedrockModels } from './constructs/bedrock-access.ts';
 import { allowNotices } from './constructs/notice-access.ts';
 import { Dashboard } from './observe/dashboard.ts';
 import { RelayDistribution, type RelayDomain } from './constructs/distribution.ts';
-import type { FunctionName } from './constructs/function-descriptions.ts';
+import type { FunctionName, PublicFunctionName } from './constructs/function-descriptions.ts';
 import { RelayFunctions } from './constructs/relay-functions.ts';
 import { OriginSecrets } from './constructs/origin-secrets.ts';
 import { SealKeys } from './constructs/seal-keys.ts';
@@ -87,7 +87,7 @@ export class Relay extends Construct {
    * Of the functions that the distribution leads to. A request that does not come through it gets a 403, so these are for
    * health checks and firewalls, not for clients.
    */
-  readonly functionUrls: Readonly<Partial<Record<FunctionName, IFunctionUrl>>>;
+  readonly functionUrls: Readonly<Record<PublicFunctionName, IFunctionUrl>>;
   /** Where alarms go: the given topic, or the one that mails them. Undefined: nowhere. */
   readonly alarmTopic: ITopic | undefined;
   readonly alarms: readonly IAlarm[];

@@ -20,11 +20,12 @@ new Relay(new Stack(new App({ outdir: 'common.out' }), 'Models'), 'Relay').node.
 
 const strict = {
   target: 'es2022',
+  // The types of CDK itself name `Disposable`.
+  lib: ['es2023', 'esnext.disposable'],
   module: 'nodenext',
   moduleResolution: 'nodenext',
   strict: true,
   noUncheckedIndexedAccess: true,
-  exactOptionalPropertyTypes: true,
   noEmit: true,
   types: [],
 };
