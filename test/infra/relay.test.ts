@@ -225,4 +225,4 @@ test('the app of others, with cdk-nag and CloudFormation’s rules, has no findi
     },
   });
   expect(() => app.synth()).not.toThrow();
-});
+}, 60_000);
