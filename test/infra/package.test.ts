@@ -188,10 +188,12 @@ describe('the app of a platform team', () => {
 
   test('sends every alarm to its topic, in the region of the alarm', () => {
     for (const { region, template } of models) {
-      const told = resourcesOf(template, 'AWS::CloudWatch::Alarm').map(([, { Properties }]) =>
+      const receivers = resourcesOf(template, 'AWS::CloudWatch::Alarm').map(([, { Properties }]) =>
         JSON.stringify(Properties['AlarmActions'] ?? 'nobody'),
       );
-      expect(new Set(told)).toEqual(new Set([`["arn:aws:sns:${region}:123456789012:alarms"]`, '"nobody"']));
+      expect(new Set(receivers)).toEqual(
+        new Set([`["arn:aws:sns:${region}:123456789012:alarms"]`, '"nobody"']),
+      );
       expect(resourcesOf(template, 'AWS::SNS::Topic')).toEqual([]);
     }
   });
