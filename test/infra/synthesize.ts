@@ -27,17 +27,22 @@ export interface Synthesis {
 export function synthesize(context: Record<string, unknown> = {}, validate = false): Synthesis {
   const folder = mkdtempSync(join(tmpdir(), 'relay-synthesis-'));
   try {
-    const bundlesFolder = join(folder, 'dist');
-    for (const name of functionNames) {
-      mkdirSync(join(bundlesFolder, name), { recursive: true });
-      writeFileSync(join(bundlesFolder, name, 'index.mjs'), `export const handler = '${name}';\n`);
-    }
+    const bundlesFolder = emptyBundles(join(folder, 'dist'));
     const { app, stack } = createApp({ outputFolder: join(folder, 'out'), bundlesFolder, context, validate });
     const artifact = app.synth().getStackArtifact(stack.artifactId);
     return { stackName: artifact.stackName, template: artifact.template as Template };
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+/** Returns the folder, with a bundle for every function that holds nothing. */
+export function emptyBundles(folder: string): string {
+  for (const name of functionNames) {
+    mkdirSync(join(folder, name), { recursive: true });
+    writeFileSync(join(folder, name, 'index.mjs'), `export const handler = '${name}';\n`);
+  }
+  return folder;
 }
 
 /** Logical id and resource of all of one type, in template order. */

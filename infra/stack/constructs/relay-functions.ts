@@ -1,8 +1,13 @@
 /** All functions of the relay, made from their descriptions. */
 import { join } from 'node:path';
-import type { FunctionUrl } from 'aws-cdk-lib/aws-lambda';
+import type { FunctionUrl, IFunction, IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
 import { Construct } from 'constructs';
-import { functionDescriptions, functionNames, type FunctionName } from './function-descriptions.ts';
+import {
+  functionDescriptions,
+  functionNames,
+  type FunctionName,
+  type PublicFunctionName,
+} from './function-descriptions.ts';
 import { RelayFunction } from './relay-function.ts';
 import type { RelayTables } from './relay-tables.ts';
 
@@ -69,6 +74,16 @@ export class RelayFunctions extends Construct {
     const found = this.byName.get(name);
     if (found === undefined) throw new Error(`no function ${name}`);
     return found;
+  }
+
+  lambdas(): Record<FunctionName, IFunction> {
+    const entries = [...this.byName].map(([name, { lambda }]) => [name, lambda]);
+    return Object.fromEntries(entries) as Record<FunctionName, IFunction>;
+  }
+
+  urls(): Record<PublicFunctionName, IFunctionUrl> {
+    const entries = [...this.byName].flatMap(([name, { url }]) => (url ? [[name, url]] : []));
+    return Object.fromEntries(entries) as Record<PublicFunctionName, IFunctionUrl>;
   }
 
   /** Returns the Function URL of a function that a route uses. */
