@@ -1,9 +1,11 @@
-/** Creates the CDK app with its single relay stack. The caller synthesizes it. */
+/** Creates the CDK app of one stage. The caller synthesizes it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { App, Validations } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
-import { readStackOptions } from './options/stack-options.ts';
+import { refuseOptionsInContext, stageIn } from './options/context-options.ts';
+import { readOptions } from './options/read-options.ts';
+import { readStageFile } from './options/stage-file.ts';
 import { RelayStack } from './relay-stack.ts';
 
 const projectFolder = join(import.meta.dirname, '..', '..');
@@ -15,11 +17,13 @@ export interface AppSettings {
   bundlesFolder?: string;
   /** Overrides `cdk.json`; context values of the CLI override both. */
   context?: Record<string, unknown>;
+  /** What the stage's file says. Default: the file is read. */
+  options?: unknown;
   /** Runs CloudFormation's rules and cdk-nag, which take most of the time of a synthesis. Default: true. */
   validate?: boolean;
 }
 
-/** Throws an Error for people to read when a context value is invalid. */
+/** Throws an Error for people to read when the stage or one of its options is invalid. */
 export function createApp(settings: AppSettings): { app: App; stack: RelayStack } {
   const validate = settings.validate ?? true;
   const app = new App({
@@ -29,8 +33,16 @@ export function createApp(settings: AppSettings): { app: App; stack: RelayStack 
     analyticsReporting: false,
     builtinCloudFormationValidation: validate,
   });
+  const stage = stageIn(app.node);
+  refuseOptionsInContext(app.node, stage);
+  const { stackName, file } = stage;
+  const options =
+    settings.options === undefined
+      ? readStageFile(projectFolder, stage)
+      : readOptions(file, settings.options);
   const stack = new RelayStack(app, {
-    options: readStackOptions(app.node),
+    stackName,
+    options,
     ...(settings.bundlesFolder !== undefined && { bundlesFolder: settings.bundlesFolder }),
   });
   if (validate) Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
