@@ -77,10 +77,11 @@ export class RelayFunction extends Construct {
 }
 
 function tableGrants(props: RelayFunctionProps): PolicyStatement[] {
-  return tableNames.flatMap((name) => {
+  const statements = tableNames.flatMap((name) => {
     const actions = props.description.tables[name] ?? [];
     return actions.length === 0 ? [] : allow('dynamodb', actions, props.tables.byName[name].tableArn);
   });
+  return [...statements, ...props.tables.keyAccess()];
 }
 
 function secretGrants(stack: Stack, relayName: string): PolicyStatement[] {

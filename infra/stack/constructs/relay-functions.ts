@@ -1,6 +1,6 @@
 /** All functions of the relay, made from their descriptions. */
 import { join } from 'node:path';
-import type { FunctionUrl } from 'aws-cdk-lib/aws-lambda';
+import type { FunctionUrl, IFunction, IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
 import { Construct } from 'constructs';
 import { functionDescriptions, functionNames, type FunctionName } from './function-descriptions.ts';
 import { RelayFunction } from './relay-function.ts';
@@ -69,6 +69,15 @@ export class RelayFunctions extends Construct {
     const found = this.byName.get(name);
     if (found === undefined) throw new Error(`no function ${name}`);
     return found;
+  }
+
+  lambdas(): Record<FunctionName, IFunction> {
+    const entries = [...this.byName].map(([name, { lambda }]) => [name, lambda]);
+    return Object.fromEntries(entries) as Record<FunctionName, IFunction>;
+  }
+
+  urls(): Partial<Record<FunctionName, IFunctionUrl>> {
+    return Object.fromEntries([...this.byName].flatMap(([name, { url }]) => (url ? [[name, url]] : [])));
   }
 
   /** Returns the Function URL of a function that a route uses. */
