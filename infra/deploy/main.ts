@@ -5,7 +5,8 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { publishedOptions } from '../stack/options/published-options.ts';
-import { readStageFile, stageNamed } from '../stack/options/stage-file.ts';
+import { readStageFile } from '../stack/options/stage-file.ts';
+import { stageNamed } from '../stack/options/stage.ts';
 import { compareOptions } from './compare-options.ts';
 import { readDeployArguments, type DeployArguments } from './deploy-arguments.ts';
 import { readDeployed, type Deployed } from './deployed-options.ts';

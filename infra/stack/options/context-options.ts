@@ -1,7 +1,7 @@
 /** What the CDK context may say about a deployment: its stage, and nothing that the next deployment would forget. */
 import type { Node } from 'constructs';
 import { optionNames } from './option-table.ts';
-import { stageNamed, type Stage } from './stage-file.ts';
+import { stageNamed, type Stage } from './stage.ts';
 
 /** Reads `-c stage=...`. Throws an Error for a value that is no name of a stage. */
 export function stageIn(node: Node): Stage {

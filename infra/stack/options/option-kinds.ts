@@ -11,6 +11,15 @@ export function count(from: number, to: number) {
   return z.int(wanted).check(z.gte(from, wanted), z.lte(to, wanted));
 }
 
+const AnyMap = z.record(z.string(), z.unknown());
+
+/** A map with these fields. An unknown one is named. */
+export const fields = <Shape extends Record<string, z.ZodMiniType>>(shape: Shape) =>
+  z.strictObject(shape, {
+    error: ({ input }) =>
+      z.safeParse(AnyMap, input).success ? undefined : `a map {${Object.keys(shape).join(', ')}}`,
+  });
+
 export const email = text(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'an e-mail address');
 
 const accountPart = String.raw`\d{12}`;
@@ -19,6 +28,9 @@ const regionPart = '[a-z]{2,4}(?:-[a-z]+)+-[0-9]{1,2}';
 /** An ARN of the service, in any region or in one. */
 export const arn = (service: string, resource: string, wanted: string, region = regionPart) =>
   text(new RegExp(`^arn:aws:${service}:${region}:${accountPart}:${resource}$`), wanted);
+
+/** The region in an ARN. */
+export const regionOf = (name: string): string => name.split(':')[3] ?? '';
 
 /** Numbers of generated secrets, oldest first. */
 export function secretNumbers(most: number) {

@@ -1,31 +1,25 @@
 /** Reads the options of a stage. Reports every problem of the file at once, each with the name of its field. */
 import * as z from 'zod/mini';
 import { optionChecks, type FieldProblem } from './option-checks.ts';
-import {
-  optionNames,
-  optionTable,
-  options,
-  refusedFields,
-  type OptionName,
-  type StageOptions,
-} from './option-table.ts';
+import { optionNames, options, refusedFields, type OptionName, type StageOptions } from './option-table.ts';
+import type { Stage } from './stage.ts';
 import { nearestName } from './nearest-name.ts';
 
 const shownCharactersMax = 100;
 
 /**
- * @param file its name, for the message
- * @param content what the file says, as JSON
+ * @param content what the file of the stage says, as JSON
  * @returns the options that are given, without defaults. Throws an Error that names all problems.
  */
-export function readOptions(file: string, content: unknown): StageOptions {
+export function readOptions(stage: Stage, content: unknown): StageOptions {
+  const { file } = stage;
   const parsed = z.safeParse(z.record(z.string(), z.unknown()), content);
   if (!parsed.success || Array.isArray(content))
     throw new Error(`${file}: wanted one JSON object of options`);
   const { $schema: _, ...given } = parsed.data;
   const problems = Object.entries(given).flatMap(([name, value]) => fieldProblems(name, value));
   // A rule about two fields says nothing new about a field that has a problem of its own.
-  const found = problems.length === 0 ? optionChecks(given) : [];
+  const found = problems.length === 0 ? optionChecks(given, stage) : [];
   const all = [...problems, ...found].map(({ field, problem }) => `  ${field}: ${problem}`);
   if (all.length > 0)
     throw new Error(
@@ -67,6 +61,12 @@ function quoted(found: unknown): string {
   return written.length > shownCharactersMax ? `${written.slice(0, shownCharactersMax)}…` : written;
 }
 
-/** The value of an option, or its default. */
-export const valueOf = <Name extends OptionName>(given: StageOptions, name: Name): StageOptions[Name] =>
-  given[name] ?? (optionTable[name] as { default?: StageOptions[Name] }).default;
+/** The value of an option, else its default. Throws for an option that has neither, which is a mistake of the caller. */
+export function valueOf<Name extends OptionName>(
+  given: StageOptions,
+  name: Name,
+): NonNullable<StageOptions[Name]> {
+  const value = given[name] ?? (options[name]?.default as StageOptions[Name]);
+  if (value === undefined) throw new Error(`option ${name} has no default`);
+  return value;
+}
