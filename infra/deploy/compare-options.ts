@@ -3,8 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { PublishedOptions } from '../stack/options/published-options.ts';
 
 export interface Comparison {
-  /** What is said, one line an option. */
-  lines: readonly string[];
+  /** One line an option that is not the same. */
+  differences: readonly string[];
   /** Options that the stack has, the file has not, and nobody accepted to lose. */
   refused: readonly string[];
 }
@@ -29,5 +29,5 @@ export function compareOptions(
     const how = isAccepted(name) ? 'dropped, as accepted' : 'would be dropped';
     return `${name}: ${how}, the stack has ${JSON.stringify(deployed[name])}`;
   });
-  return { lines: [...lines, ...lost], refused: dropped.filter((name) => !isAccepted(name)) };
+  return { differences: [...lines, ...lost], refused: dropped.filter((name) => !isAccepted(name)) };
 }

@@ -1,5 +1,5 @@
 /** Reads with which options a stack was deployed. */
-import { awsAccessOf, openStore } from '../../shared/adapters/dynamodb/operator-client.ts';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { AwsAccess } from '../../shared/adapters/system/environment.ts';
 import { describeStack, StackRefusal } from '../../shared/adapters/transport/describe-stack.ts';
 import { readOutputs, type PublishedOptions } from '../stack/options/published-options.ts';
@@ -27,41 +27,37 @@ const neverUp = new Set([
 ]);
 
 /** Throws an Error that says what to do when the stack cannot be read. */
-export async function readDeployed(
-  { stackName, region, profile }: Place,
-  environment: NodeJS.ProcessEnv,
-): Promise<Deployed> {
-  if (profile !== undefined) environment['AWS_PROFILE'] = profile;
-  const aws = await access(region, environment);
-  const stack = await describeStack(stackName, aws, environment).catch((error: unknown) => {
-    throw explained(error, `stack ${stackName} in ${aws.region}`);
+export async function readDeployed(place: Place, environment: NodeJS.ProcessEnv): Promise<Deployed> {
+  const aws = await access(place, environment);
+  const { region } = aws;
+  const stack = await describeStack(place.stackName, aws, environment).catch((error: unknown) => {
+    throw explained(error, `stack ${place.stackName} in ${region}`);
   });
-  const place = { region: aws.region };
-  if (stack === undefined || neverUp.has(stack.status)) return { ...place, state: 'absent' };
+  if (stack === undefined || neverUp.has(stack.status)) return { region, state: 'absent' };
   const options = readOutputs(stack.outputs);
-  return options === undefined
-    ? { ...place, state: 'unpublished' }
-    : { ...place, state: 'published', options };
+  return options === undefined ? { region, state: 'unpublished' } : { region, state: 'published', options };
 }
 
 /** The region as CDK chooses it, with the credentials of the profile or the environment. */
-async function access(region: string | undefined, environment: NodeJS.ProcessEnv): Promise<AwsAccess> {
+async function access({ region, profile }: Place, environment: NodeJS.ProcessEnv): Promise<AwsAccess> {
   const named = region ?? environment['AWS_REGION'] ?? environment['AWS_DEFAULT_REGION'];
-  if (named !== undefined) environment['AWS_REGION'] = named;
-  const target = { stack: 'relay', local: false };
-  const store = await openStore(target, (error) => error as Error);
-  environment['AWS_REGION'] ??= store.region ?? 'us-east-1';
-  return awsAccessOf(
-    store.region === undefined ? await openStore(target, (error) => error as Error) : store,
-  ).catch((error: unknown) => {
-    throw new Error(
-      `no valid AWS credentials: set AWS_PROFILE, or run \`aws sso login\` (${(error as Error).message})`,
-      {
-        cause: error,
-      },
-    );
+  // The client is made for what it finds out, and sends nothing.
+  const { config } = new DynamoDBClient({
+    ...(named !== undefined && { region: named }),
+    ...(profile !== undefined && { profile }),
   });
+  const credentials = await config.credentials().catch((error: unknown) => {
+    const reason = (error as Error).message;
+    throw new Error(`no valid AWS credentials: set AWS_PROFILE, or run \`aws sso login\` (${reason})`, {
+      cause: error,
+    });
+  });
+  return { region: await config.region().catch(() => 'us-east-1'), credentials };
 }
+
+const withoutPermission =
+  'these credentials may not call cloudformation:DescribeStacks, without which nobody notices a dropped option. ' +
+  'Allow it, or compare by hand and run npx cdk deploy';
 
 function explained(error: unknown, what: string): Error {
   const cause = { cause: error };
@@ -69,11 +65,9 @@ function explained(error: unknown, what: string): Error {
     const { message, code } = ((error as Error).cause ?? error) as { message: string; code?: string };
     return new Error(`${what} could not be read: CloudFormation does not answer (${code ?? message})`, cause);
   }
-  if (/AccessDenied|UnauthorizedOperation/.test(error.code))
-    return new Error(
-      `${what} could not be read: these credentials may not call cloudformation:DescribeStacks, without which a dropped option would not be noticed. ` +
-        'Allow it, or compare by hand and run npx cdk deploy',
-      cause,
-    );
-  return new Error(`${what} could not be read: ${error.code}: ${error.message}`, cause);
+  const isForbidden = /AccessDenied|UnauthorizedOperation/.test(error.code);
+  return new Error(
+    `${what} could not be read: ${isForbidden ? withoutPermission : `${error.code}: ${error.message}`}`,
+    cause,
+  );
 }
