@@ -21,6 +21,8 @@ export interface Template {
 export interface Synthesis {
   stackName: string;
   template: Template;
+  /** By name: the stacks beside it, in us-east-1. */
+  edge: Record<string, Template>;
 }
 
 /**
@@ -37,9 +39,15 @@ export function synthesize({ stage, ...options }: Record<string, unknown> = {}, 
     }
     const outputFolder = join(folder, 'out');
     const context = stage === undefined ? {} : { stage };
-    const { app, stack } = createApp({ outputFolder, bundlesFolder, context, options, validate });
-    const artifact = app.synth().getStackArtifact(stack.artifactId);
-    return { stackName: artifact.stackName, template: artifact.template as Template };
+    const { app, stack, edge } = createApp({ outputFolder, bundlesFolder, context, options, validate });
+    const assembly = app.synth();
+    const templateOf = ({ artifactId }: { artifactId: string }): Template =>
+      assembly.getStackArtifact(artifactId).template as Template;
+    return {
+      stackName: stack.stackName,
+      template: templateOf(stack),
+      edge: Object.fromEntries(edge.map((each) => [each.stackName, templateOf(each)])),
+    };
   } finally {
     rmSync(folder, { recursive: true });
   }
