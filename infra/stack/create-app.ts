@@ -68,14 +68,14 @@ function createStacks(app: App, { stackName, options, bundlesFolder }: StackPart
   const before =
     webAcl === true && isElsewhere ? new RelayEdge(app, { ...place, requestsPerMinute }) : undefined;
   const stack = new RelayStack(app, { stackName, options, bundlesFolder, webAclArn: before?.webAclArn });
-  if (before) stack.addDependency(before);
+  if (before) stack.addStackDependency(before);
   if (!edgeAlarms || !isElsewhere) return { stack, edge: before ? [before] : [] };
   const after = new RelayEdgeAlarms(app, {
     ...place,
     relayStackName: stackName,
     ...(typeof edgeAlarms === 'string' ? { topicArn: edgeAlarms } : { email: alarmEmail }),
   });
-  after.addDependency(stack);
+  after.addStackDependency(stack);
   return { stack, edge: [...(before ? [before] : []), after] };
 }
 

@@ -31,7 +31,9 @@ export function readOptions(stage: Stage, content: unknown): StageOptions {
 function fieldProblems(name: string, value: unknown): FieldProblem[] {
   const option = options[name];
   if (option === undefined)
-    return [{ field: name, problem: unknownProblem(name, optionNames, 'an option; docs/options.md lists them') }];
+    return [
+      { field: name, problem: unknownProblem(name, optionNames, 'an option; docs/options.md lists them') },
+    ];
   const parsed = z.safeParse(option.schema, value);
   return parsed.success ? [] : parsed.error.issues.flatMap((issue) => issueProblems(issue, name, value));
 }
