@@ -3,7 +3,12 @@ import { join } from 'node:path';
 import type { FunctionUrl, IFunction, IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
-import { functionDescriptions, functionNames, type FunctionName } from './function-descriptions.ts';
+import {
+  functionDescriptions,
+  functionNames,
+  type FunctionName,
+  type PublicFunctionName,
+} from './function-descriptions.ts';
 import { RelayFunction } from './relay-function.ts';
 import type { RelayTables } from './relay-tables.ts';
 
@@ -103,8 +108,9 @@ export class RelayFunctions extends Construct {
     return Object.fromEntries(entries) as Record<FunctionName, IFunction>;
   }
 
-  urls(): Partial<Record<FunctionName, IFunctionUrl>> {
-    return Object.fromEntries([...this.byName].flatMap(([name, { url }]) => (url ? [[name, url]] : [])));
+  urls(): Record<PublicFunctionName, IFunctionUrl> {
+    const entries = [...this.byName].flatMap(([name, { url }]) => (url ? [[name, url]] : []));
+    return Object.fromEntries(entries) as Record<PublicFunctionName, IFunctionUrl>;
   }
 
   /** Returns the Function URL of a function that a route uses. */
