@@ -36,7 +36,7 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     memory: { chat: 512, responses: 512 },
     limits: { account_rpm: 600, account_concurrency: 20 },
     logRetentionDays: 90,
-    tracing: { endpoint: 'https://otel.example.com', headersSecret: 'secretsmanager:relay-prod/otel' },
+    tracing: { endpoint: 'https://otel.example.com', headersSecret: 'relay-prod/otel', share: 0.5 },
     bedrockModels: ['arn:aws:bedrock:us-east-1::foundation-model/openai.gpt-oss-120b-1:0'],
     budget: {
       monthlyUsd: 2000,

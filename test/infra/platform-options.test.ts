@@ -50,16 +50,16 @@ describe('the option', () => {
     expect(ofFunctions(template, variable('RELAY_LIMITS'))).toEqual({ config: JSON.stringify(limits) });
   });
 
-  test('tracing tells the functions that answer where spans go, and the name of the secret, never a header', () => {
-    const headersSecret = 'secretsmanager:relay/otel';
+  test('tracing tells the functions that answer where traces go; the headers come from a secret, at deployment', () => {
     const { template } = synthesize({
-      tracing: { endpoint: 'https://otel.example.com:4318', headersSecret },
+      tracing: { endpoint: 'https://otel.example.com:4318', headersSecret: 'otel', share: 0.1 },
     });
-    const answering = (value: string) => ({ chat: value, responses: value });
+    const answering = (value: unknown) => ({ chat: value, responses: value });
     const endpoints = ofFunctions(template, variable('OTEL_EXPORTER_OTLP_ENDPOINT'));
     expect(endpoints).toEqual(answering('https://otel.example.com:4318'));
-    const headers = ofFunctions(template, variable('OTEL_EXPORTER_OTLP_HEADERS_SECRET'));
-    expect(headers).toEqual(answering(headersSecret));
+    const headers = ofFunctions(template, variable('OTEL_EXPORTER_OTLP_HEADERS'));
+    expect(headers).toEqual(answering('{{resolve:secretsmanager:otel:SecretString:::}}'));
+    expect(ofFunctions(template, variable('OTEL_TRACES_SAMPLER_ARG'))).toEqual(answering('0.1'));
   });
 
   test('alarms off leaves no alarm and no widget of them, and the topic of notices', () => {

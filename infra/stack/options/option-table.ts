@@ -52,6 +52,7 @@ const retentionDays = [
   1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
 ];
 
+const wantedShare = 'a number from 0 to 1';
 const webAclWanted =
   'true, or the ARN of a WAF ACL for CloudFront (arn:aws:wafv2:us-east-1:...:global/webacl/...)';
 const edgeTopicWanted = 'true, or the ARN of an SNS topic in us-east-1';
@@ -120,14 +121,10 @@ export const optionTable = {
         /^https:\/\/[a-z0-9.-]+(:\d{1,5})?(\/[\w./~-]*)?$/i,
         'an https address without user, query or fragment',
       ),
-      headersSecret: z.optional(
-        text(
-          /^(ssm:\/|secretsmanager:)[\w./-]+$/,
-          'a reference: ssm:/relay/<stack>/... or secretsmanager:<stack>/...',
-        ),
-      ),
+      headersSecret: z.optional(text(/^[\w/+=.@-]{1,512}$/, 'the name of a secret in Secrets Manager')),
+      share: z.optional(z.number(wantedShare).check(z.gte(0, wantedShare), z.lte(1, wantedShare))),
     }),
-    'the OTLP receiver that gets spans of requests, and the secret with the headers for it',
+    'the OTLP receiver of traces, the secret with headers for it, and the share of calls that is traced',
   ),
   webAcl: option(
     z.union(

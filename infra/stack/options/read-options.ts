@@ -11,15 +11,14 @@ const shownCharactersMax = 100;
  * @param content what the file of the stage says, as JSON
  * @returns the options that are given, without defaults. Throws an Error that names all problems.
  */
-export function readOptions(stage: Stage, content: unknown): StageOptions {
-  const { file } = stage;
+export function readOptions({ file }: Stage, content: unknown): StageOptions {
   const parsed = z.safeParse(z.record(z.string(), z.unknown()), content);
   if (!parsed.success || Array.isArray(content))
     throw new Error(`${file}: wanted one JSON object of options`);
   const { $schema: _, ...given } = parsed.data;
   const problems = Object.entries(given).flatMap(([name, value]) => fieldProblems(name, value));
   // A rule about two fields says nothing new about a field that has a problem of its own.
-  const found = problems.length === 0 ? optionChecks(given, stage) : [];
+  const found = problems.length === 0 ? optionChecks(given) : [];
   const all = [...problems, ...found].map(({ field, problem }) => `  ${field}: ${problem}`);
   if (all.length > 0)
     throw new Error(
