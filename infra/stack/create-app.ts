@@ -52,7 +52,7 @@ export function createApp(settings: AppSettings): CreatedApp {
       : readOptions(stage, settings.options);
   const problem = options.region === undefined ? regionProblem(settings.region ?? '') : undefined;
   if (problem !== undefined) throw new Error(`AWS_REGION: ${problem}`);
-  const stacks = createStacks(app, { ...stage, options, bundlesFolder: settings.bundlesFolder });
+  const stacks = addStacks(app, { ...stage, options, bundlesFolder: settings.bundlesFolder });
   if (validate) Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   return { app, ...stacks };
 }
@@ -60,7 +60,10 @@ export function createApp(settings: AppSettings): CreatedApp {
 type StackParts = Pick<RelayStackProps, 'stackName' | 'options' | 'bundlesFolder'>;
 
 /** The relay, after the ACL that its distribution names, and before the alarms that name its distribution. */
-function createStacks(app: App, { stackName, options, bundlesFolder }: StackParts): Omit<CreatedApp, 'app'> {
+export function addStacks(
+  app: App,
+  { stackName, options, bundlesFolder }: StackParts,
+): Omit<CreatedApp, 'app'> {
   const { region = '', webAcl, edgeAlarms, alarmEmail } = options;
   const isElsewhere = region !== edgeRegion;
   const place = { relayName: stackName, region };

@@ -1,6 +1,7 @@
 /** The stack of this repository: one relay, made from the options of a stage. */
 import { CfnOutput, Stack, type StackProps } from 'aws-cdk-lib';
 import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
+import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Key } from 'aws-cdk-lib/aws-kms';
 import { HostedZone } from 'aws-cdk-lib/aws-route53';
 import { Topic } from 'aws-cdk-lib/aws-sns';
@@ -98,7 +99,8 @@ function relayProps(stack: Stack, options: StageOptions): RelayProps {
     alarmTopic,
     memory: options.memory,
     defaultLimits: limits,
-    logRetention: logRetentionDays,
+    // The values of RetentionDays are days.
+    logRetention: logRetentionDays as RetentionDays | undefined,
     bedrockModels: bedrockModels && modelArns(bedrockModels),
     encryptionKey:
       encryptionKeyArn === undefined ? undefined : Key.fromKeyArn(stack, 'EncryptionKey', encryptionKeyArn),

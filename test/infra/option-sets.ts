@@ -14,6 +14,7 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     memory: { sweeper: 128 },
   },
   'a domain and a mail address': {
+    stage: 'mail',
     domain: 'api.example.com',
     certificateArn,
     alarmEmail: 'ops@example.com',
@@ -54,6 +55,7 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     encryptionKeyArn: keyIn('eu-central-1'),
   },
   'an ACL and a topic that exist, without a region': {
+    stage: 'given',
     webAcl: `arn:aws:wafv2:us-east-1:${account}:global/webacl/company/12345678-1234-1234-1234-123456789012`,
     alarmTopicArn: `arn:aws:sns:ap-northeast-1:${account}:ops`,
     encryptionKeyArn: keyIn('ap-northeast-1'),
