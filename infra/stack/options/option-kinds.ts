@@ -29,7 +29,7 @@ interface Arn {
   service: string;
   /** A pattern. */
   resource: string;
-  /** Absent: any. */
+  /** Absent: every one. */
   region?: string;
   wanted: string;
 }
