@@ -56,7 +56,7 @@ export class AdopterApp {
     const child = spawn(command, parameters, {
       cwd: this.folder,
       stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: 55_000,
+      timeout: 170_000,
       env: {
         PATH: [path.dirname(process.execPath), path.join(modules, '.bin'), process.env['PATH']].join(
           path.delimiter,

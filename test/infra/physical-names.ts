@@ -1,5 +1,11 @@
 /** The names of a template that AWS wants to be unique, and where: in the account, or in one of its regions. */
-import { readable, type Resource } from './synthesize.ts';
+import { readable } from './synthesize.ts';
+
+/** Of a template; CDK leaves out properties where there are none. */
+export interface AnyResource {
+  Type: string;
+  Properties?: Record<string, unknown>;
+}
 
 /** Types that an account has once for all regions. Buckets share their names with all accounts. */
 const accountWide = /^AWS::(CloudFront|IAM|Route53|S3)::|^AWS::CloudWatch::Dashboard$|^AWS::Budgets::/;
@@ -12,7 +18,7 @@ const inside = new Set([
 ]);
 
 /** The name that a template gives to a resource, readable. Undefined: AWS makes one. */
-export function physicalName({ Type, Properties }: Resource): string | undefined {
+export function physicalName({ Type, Properties = {} }: AnyResource): string | undefined {
   if (inside.has(Type)) return undefined;
   const kind = Type.replace('GlobalTable', 'Table').split('::').at(-1);
   const { CachePolicyConfig, Name, Type: recordType } = Properties;
@@ -23,7 +29,7 @@ export function physicalName({ Type, Properties }: Resource): string | undefined
 }
 
 /** What no other resource of the account may be called: type, region where that matters, and name. */
-export function takenNames(resources: Record<string, Resource>, region: string): string[] {
+export function takenNames(resources: Record<string, AnyResource>, region: string): string[] {
   return Object.values(resources).flatMap((resource) => {
     const name = physicalName(resource);
     if (name === undefined) return [];

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { App, Stack, Validations, type Environment } from 'aws-cdk-lib';
+import { App, CfnOutput, NestedStack, Stack, Validations, type Environment } from 'aws-cdk-lib';
 import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Key } from 'aws-cdk-lib/aws-kms';
@@ -94,6 +94,7 @@ describe('a name', () => {
     const stack = newStack(newApp(), {});
     newRelay(stack);
     expect(() => newRelay(stack, {}, 'Second')).toThrow('are both named relay');
+    expect(() => newRelay(new NestedStack(stack, 'Nested'))).toThrow('are both named relay');
   });
 
   test('may be that of a relay in another region or account, or in stacks that are deployed anywhere', () => {
@@ -117,6 +118,18 @@ describe('a name', () => {
     const { Name } = (policy?.Properties['CachePolicyConfig'] ?? {}) as { Name?: unknown };
     expect(readable(Name)).toBe('relay-<AWS::Region>-few-seconds');
   });
+});
+
+test('a relay in a nested stack is whole, and its parent can use it', () => {
+  const stack = newStack(newApp(), {});
+  const nested = new NestedStack(stack, 'Nested');
+  const relay = newRelay(nested);
+  const output = new CfnOutput(stack, 'Address', { value: relay.baseUrl });
+  const template = templateOf(stack);
+  expect(readable(template.Outputs[output.node.id]?.Value)).toMatch(/^https:\/\/<\w+.Outputs.\w+>\/v1$/);
+  expect(relay.metricFailures().toMetricConfig().metricStat?.dimensions).toEqual([
+    { name: 'stack', value: 'relay' },
+  ]);
 });
 
 describe('a hosted zone', () => {
@@ -225,4 +238,4 @@ test('the app of others, with cdk-nag and CloudFormation’s rules, has no findi
     },
   });
   expect(() => app.synth()).not.toThrow();
-});
+}, 60_000);

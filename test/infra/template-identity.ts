@@ -1,5 +1,5 @@
 /** What of a template must stay, or CloudFormation replaces the resource: a small picture of it, by logical id. */
-import { physicalName } from './physical-names.ts';
+import { physicalName, type AnyResource } from './physical-names.ts';
 import type { Resource, Template } from './synthesize.ts';
 
 export interface Identity {
@@ -25,9 +25,9 @@ export const identities = (template: Template): Record<string, Identity> =>
     Object.entries(template.Resources).map(([logicalId, resource]) => [logicalId, identityOf(resource)]),
   );
 
-function identityOf(resource: Resource): Identity {
+function identityOf(resource: AnyResource): Identity {
   const name = physicalName(resource);
-  const replaces = replacing[resource.Type]?.(resource.Properties);
+  const replaces = replacing[resource.Type]?.(resource.Properties ?? {});
   return {
     type: resource.Type,
     ...(name !== undefined && { name }),
@@ -54,7 +54,7 @@ interface TableProperties {
   }[];
 }
 
-/** Indexes are by name, since later versions may add some but cannot change one. */
+/** Later versions may add a stream or an index, but cannot change one: their readers would lose what was in it. */
 function tableIdentity(table: TableProperties): Record<string, unknown> {
   const types = new Map(table.AttributeDefinitions.map((each) => [each.AttributeName, each.AttributeType]));
   const keys = (schema: TableProperties['KeySchema']): string[] =>
@@ -65,7 +65,7 @@ function tableIdentity(table: TableProperties): Record<string, unknown> {
   ]);
   return {
     keys: keys(table.KeySchema),
-    stream: table.StreamSpecification?.StreamViewType ?? null,
+    ...(table.StreamSpecification && { stream: table.StreamSpecification.StreamViewType }),
     indexes: Object.fromEntries(indexes) as object,
   };
 }

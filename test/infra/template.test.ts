@@ -31,7 +31,7 @@ const kept = Object.entries(firstVersion).filter(([, { type }]) => stateful.has(
 
 describe('a stack of the first version, updated', () => {
   test.each(kept)('keeps %s as it is', (logicalId, identity) => {
-    // Later versions may have added an index, but a name would replace what had none.
+    // Later versions may have added to it, but a name would replace what had none.
     expect(today[logicalId]).toMatchObject(identity);
     expect(today[logicalId]?.name).toBe(identity.name);
   });
