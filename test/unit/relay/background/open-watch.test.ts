@@ -102,13 +102,12 @@ describe('a sweep', () => {
   it('whose clock is ahead loses nothing that was registered for a time that it had passed', async () => {
     await watch([await put('busy', openUntil(now + lease))]);
     const aheadSeconds = 120;
-    pass(lease + graceSeconds - aheadSeconds + 6);
-    pass(aheadSeconds);
+    pass(lease + graceSeconds + 30);
     // Takes the registration early, with the entry. The watch counts on it still.
     expect(await sweep()).toEqual({ open: 0, expired: 1 });
     pass(-aheadSeconds);
     await watch([await put('busy', openUntil(now + lease + 1))]);
-    pass(aheadSeconds + 6);
+    pass(aheadSeconds);
     expect(await sweep()).toEqual({ open: 0, expired: 1 });
   });
 
