@@ -5,23 +5,25 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CfnOutput } from 'aws-cdk-lib';
+import type { CfnBudget } from 'aws-cdk-lib/aws-budgets';
 import type { Distribution } from 'aws-cdk-lib/aws-cloudfront';
 import { Stats, type Dashboard as DashboardPage, type IAlarm } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Metric, MetricOptions } from 'aws-cdk-lib/aws-cloudwatch';
 import type { ITable } from 'aws-cdk-lib/aws-dynamodb';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
 import type { IFunction, IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
-import type { CfnQueryDefinition } from 'aws-cdk-lib/aws-logs';
+import type { CfnQueryDefinition, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
 import { Alarms } from './observe/alarms.ts';
 import { allowBedrockModels } from './constructs/bedrock-access.ts';
 import { allowNotices } from './constructs/notice-access.ts';
+import { Budget, type RelayBudget } from './observe/budget.ts';
 import { Dashboard } from './observe/dashboard.ts';
 import { RelayDistribution, type RelayDomain } from './constructs/distribution.ts';
 import type { FunctionName, PublicFunctionName } from './constructs/function-descriptions.ts';
-import { RelayFunctions } from './constructs/relay-functions.ts';
+import { RelayFunctions, type FunctionOptions, type RelayTracing } from './constructs/relay-functions.ts';
 import { OriginSecrets } from './constructs/origin-secrets.ts';
 import { SealKeys } from './constructs/seal-keys.ts';
 import { SavedQueries } from './observe/saved-queries.ts';
@@ -30,7 +32,7 @@ import { Triggers } from './constructs/triggers.ts';
 import { relayMetric } from './observe/relay-metric.ts';
 import { RelayName } from './relay-name.ts';
 
-export type { RelayDomain };
+export type { RelayBudget, RelayDomain, RelayTracing };
 
 export interface RelayProps {
   /**
@@ -66,6 +68,20 @@ export interface RelayProps {
    * what the AWS account has.
    */
   reservedConcurrency?: number;
+  /** Megabytes by function. Default: 256 for each; docs/options.md says what was measured. */
+  memory?: FunctionOptions['memory'];
+  /** How long log groups keep lines. Default: a month. */
+  logRetention?: RetentionDays;
+  /** Where spans of requests go. Default: none are made. */
+  tracing?: RelayTracing;
+  /** What the setting `limits` says while it has no row: its value, as in docs/tables.md. Default: none. */
+  defaultLimits?: FunctionOptions['defaultLimits'];
+  /** False: no alarm is made; a topic still gets notices about accounts. Default: true. */
+  alarms?: boolean;
+  /** The ARN of a WAF ACL for CloudFront, so of us-east-1. Default: no request is refused before the functions. */
+  webAclArn?: string;
+  /** Reports what the AWS account costs. Default: no budget. */
+  budget?: RelayBudget;
   /** ARNs of the Bedrock models that channels may call with the functions' own role. Default: none. */
   bedrockModels?: readonly string[];
   /** The build's output, one folder a function. Default: the one of this package. */
@@ -95,6 +111,8 @@ export class Relay extends Construct {
   readonly savedQueries: readonly CfnQueryDefinition[];
   /** The stack's output with the base URL, to export it or to name it otherwise. */
   readonly baseUrlOutput: CfnOutput;
+  /** Undefined: none was asked for. */
+  readonly budget?: CfnBudget;
   private readonly relayName: string;
 
   constructor(scope: Construct, id: string, props: RelayProps = {}) {
@@ -112,6 +130,10 @@ export class Relay extends Construct {
       sealKeys: sealKeys.variable,
       publicHost: domain?.name,
       reservedConcurrency: props.reservedConcurrency,
+      memory: props.memory,
+      logRetention: props.logRetention,
+      tracing: props.tracing,
+      defaultLimits: props.defaultLimits,
       bundlesFolder: props.bundlesFolder ?? join(packageFolder, 'dist'),
     });
     allowBedrockModels(functions, props.bedrockModels ?? []);
@@ -122,6 +144,7 @@ export class Relay extends Construct {
       relayName,
       functions,
       sentOriginSecret: originSecrets.sent,
+      webAclArn: props.webAclArn,
       ...(domain && { domain }),
     });
     const alarms = new Alarms(this, 'Alarms', {
@@ -130,7 +153,9 @@ export class Relay extends Construct {
       triggers,
       email: props.alarmEmail,
       topic: props.alarmTopic,
+      on: props.alarms ?? true,
     });
+    if (props.budget) this.budget = new Budget(this, 'Budget', { relayName, ...props.budget }).budget;
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
     const dashboard = new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
     const queries = new SavedQueries(this, 'SavedQueries', { relayName, functions });

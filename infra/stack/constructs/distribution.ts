@@ -43,6 +43,8 @@ export interface RelayDistributionProps {
   functions: RelayFunctions;
   sentOriginSecret: string;
   domain?: RelayDomain;
+  /** Of an ACL that WAF has for CloudFront. */
+  webAclArn?: string | undefined;
 }
 
 /**
@@ -77,6 +79,7 @@ export class RelayDistribution extends Construct {
       additionalBehaviors: Object.fromEntries(
         routes.map((route) => [route.path, behaviour(route.function, route.cached)]),
       ),
+      ...(props.webAclArn !== undefined && { webAclId: props.webAclArn }),
       ...(props.domain && {
         domainNames: [props.domain.name],
         certificate: props.domain.certificate,

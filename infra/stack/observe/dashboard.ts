@@ -41,7 +41,7 @@ export class Dashboard extends Construct {
       earningWidgets(metric),
       reservationWidgets(metric),
       ...hostWidgets(relayName, functions, streamReaders),
-      [states],
+      ...(alarms.all.length > 0 ? [[states]] : []),
     ];
     this.page = new CloudWatchDashboard(this, 'Dashboard', {
       // Dashboards of all regions of an account are in one list.
