@@ -75,13 +75,21 @@ describe('an alarm', () => {
     const alarm = alarmOn('Failures');
     const parts = alarm?.Metrics as { Expression?: string; ReturnData?: boolean }[];
     const shown = parts.find(({ ReturnData }) => ReturnData !== false);
-    expect(shown?.Expression).toBe('IF(requests >= 20, 100 * failures / requests, 0)');
+    expect(shown?.Expression).toBe('IF(requests >= 20, 100 * FILL(failures, 0) / requests, 0)');
     expect(alarm).toMatchObject({ Threshold: 10, ComparisonOperator: 'GreaterThanOrEqualToThreshold' });
   });
 
-  test('on the sweeper triggers when no run succeeded for ten minutes', () => {
-    expect(alarmOn('OpenReservations')).toMatchObject({
-      Statistic: 'SampleCount',
+  test('on the sweeper triggers when it did not run for ten minutes, and another when a run fails', () => {
+    const ofSweeper = alarms.filter((alarm) =>
+      metricsOfAlarm(alarm).some(({ Dimensions }) => JSON.stringify(Dimensions).includes('Functionssweeper')),
+    );
+    expect(ofSweeper.map(({ MetricName }) => MetricName).toSorted()).toEqual([
+      'Errors',
+      'Invocations',
+      'Throttles',
+    ]);
+    expect(alarmOn('Invocations')).toMatchObject({
+      Statistic: 'Sum',
       Threshold: 1,
       ComparisonOperator: 'LessThanThreshold',
       Period: 300,

@@ -1,3 +1,4 @@
+import { streamReaders } from '../../shared/operate/cost/workload.ts';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { noticePrefix } from '../../shared/adapters/dynamodb/alerts/alert-items.ts';
 import { metricNames } from '../../shared/relay/ports/telemetry.ts';
@@ -95,11 +96,15 @@ describe('the streams', () => {
   });
 
   test('of balances gather their records for some seconds', () => {
-    const mapping = propertiesOf('AWS::Lambda::EventSourceMapping').find(
-      ({ FunctionName }) => functionOf(FunctionName) === 'alerts',
+    const [ledger, alerts] = ['ledger', 'alerts'].map((name) =>
+      propertiesOf('AWS::Lambda::EventSourceMapping').find(
+        ({ FunctionName }) => functionOf(FunctionName) === name,
+      ),
     );
-    expect(mapping).toMatchObject({ MaximumBatchingWindowInSeconds: 5 });
-    expect(mapping).not.toHaveProperty('DestinationConfig');
+    const gathered = { MaximumBatchingWindowInSeconds: streamReaders.gathersSeconds };
+    expect(ledger).toMatchObject({ ...gathered, BatchSize: streamReaders.recordsAtOnce });
+    expect(alerts).toMatchObject({ ...gathered, BatchSize: streamReaders.recordsAtOnce });
+    expect(alerts).not.toHaveProperty('DestinationConfig');
   });
 
   test('that are behind, and records that were given up, trigger an alarm', () => {
@@ -209,12 +214,14 @@ test('every metric of the background jobs has an alarm for this stack', () => {
   }
 });
 
-test('bad rows keep their alarm until a compile finds none; a configuration that cannot be published has one too', () => {
+test('bad rows keep their alarm while each compile counts them; a configuration that cannot be published has one too', () => {
   const ofThisStack = { Dimensions: [{ Name: 'stack', Value: 'relay-test' }], Threshold: 1 };
   expect(alarmOf('BadRows')).toMatchObject({
     ...ofThisStack,
     Statistic: 'Maximum',
-    TreatMissingData: 'ignore',
+    // Two compiles by schedule fall into it.
+    Period: 600,
+    TreatMissingData: 'notBreaching',
   });
   expect(alarmOf('ConfigCompileFailed')).toMatchObject({ ...ofThisStack, Statistic: 'Sum' });
 });

@@ -76,7 +76,5 @@ export class Alarms extends Construct {
   }
 }
 
-function missingData({ triggers, staysUntilMeasured }: AlarmDefinition): TreatMissingData {
-  if (triggers === 'below') return TreatMissingData.BREACHING;
-  return staysUntilMeasured ? TreatMissingData.IGNORE : TreatMissingData.NOT_BREACHING;
-}
+const missingData = ({ triggers }: AlarmDefinition): TreatMissingData =>
+  triggers === 'below' ? TreatMissingData.BREACHING : TreatMissingData.NOT_BREACHING;

@@ -14,7 +14,7 @@ const failurePercentMax = 10;
 /** Failures as a percentage of requests; 0 below the minimum of requests. */
 export function failurePercent(relayName: string): IMetric {
   return new MathExpression({
-    expression: `IF(requests >= ${requestsMin}, 100 * failures / requests, 0)`,
+    expression: `IF(requests >= ${requestsMin}, 100 * FILL(failures, 0) / requests, 0)`,
     usingMetrics: {
       requests: relayMetric(relayName, 'Requests', Stats.SUM),
       failures: relayMetric(relayName, 'Failures', Stats.SUM),
@@ -78,21 +78,17 @@ export function requestAlarms(relayName: string): AlarmDefinition[] {
       // An estimate may be wrong about a single odd text.
       threshold: 10,
     },
-    {
-      id: 'SweeperStopped',
-      description:
-        'Function sweeper did not end a run for ten minutes, so balances stay held: its schedule is off, or its log says why',
-      // A failed run writes no metric, so this counts the successful runs.
-      metric: relayMetric(relayName, 'OpenReservations', Stats.SAMPLE_COUNT),
-      threshold: 1,
-      triggers: 'below',
-      periods: 2,
-    },
   ];
 }
 
 /** Tables that a request waits for, or whose rows record money. */
-const tablesWithAlarm = ['keys', 'accounts', 'quotas', 'ledger', 'runtime'] as const satisfies TableName[];
+export const tablesWithAlarm = [
+  'keys',
+  'accounts',
+  'quotas',
+  'ledger',
+  'runtime',
+] as const satisfies TableName[];
 
 /** On-demand tables throttle when one item is written too often, or when traffic doubles within minutes. */
 export function tableAlarms(relayName: string): AlarmDefinition[] {
