@@ -106,8 +106,9 @@ const american = (usd: number, source: SourceName) =>
   ({ 'us-east-1': [usd, source], 'us-west-2': [usd, 'asVirginia'] }) as const;
 
 export const prices = {
+  /** arm64; the first 7.5 billion a month. */
   lambdaCompute: {
-    unit: 'GB-second, arm64, first 7.5 billion a month',
+    unit: 'GB-second',
     free: 400_000,
     byRegion: {
       'us-east-1': [0.0000133334, 'lambda'],
@@ -127,12 +128,13 @@ export const prices = {
   },
   /** Of each answer the first 6 MB cost nothing. */
   lambdaStreaming: {
-    unit: 'GB streamed beyond 6 MB of an answer',
+    unit: 'GB',
     free: 100,
     byRegion: { ...everywhere(0.008, 'notFound'), 'us-east-1': [0.008, 'lambdaStreaming'] },
   },
+  /** The first 10 TB a month. */
   internet: {
-    unit: 'GB out to the internet, first 10 TB a month',
+    unit: 'GB',
     free: 100,
     byRegion: {
       ...american(0.09, 'internet'),
@@ -140,9 +142,9 @@ export const prices = {
       'ap-northeast-1': [0.114, 'tokyo'],
     },
   },
-  /** By where the reader is; taken to be near the region. What the function sends to CloudFront costs nothing. */
+  /** The first 10 TB a month. By where the reader is; taken to be near the region. What the function sends to CloudFront costs nothing. */
   cloudFrontOut: {
-    unit: 'GB out to readers, first 10 TB a month',
+    unit: 'GB',
     free: 1024,
     byRegion: { ...everywhere(0.085, 'cloudFront'), 'ap-northeast-1': [0.114, 'cloudFront'] },
   },
@@ -155,8 +157,9 @@ export const prices = {
       'ap-northeast-1': [0.0000012, 'cloudFrontJapan'],
     },
   },
+  /** Bodies of requests. */
   cloudFrontToOrigin: {
-    unit: 'GB of request bodies to the function',
+    unit: 'GB',
     byRegion: {
       ...everywhere(0.02, 'cloudFrontRequests'),
       'eu-central-1': [0.02, 'notFound'],
@@ -164,7 +167,7 @@ export const prices = {
     },
   },
   dynamoDbWrites: {
-    unit: 'write request unit',
+    unit: 'write unit',
     byRegion: {
       ...american(0.000000625, 'dynamoDb'),
       'eu-central-1': [0.0000007625, 'frankfurt'],
@@ -172,7 +175,7 @@ export const prices = {
     },
   },
   dynamoDbReads: {
-    unit: 'read request unit',
+    unit: 'read unit',
     byRegion: {
       ...american(0.000000125, 'dynamoDb'),
       'eu-central-1': [0.0000001525, 'frankfurt'],
@@ -188,8 +191,9 @@ export const prices = {
       'ap-northeast-1': [0.285, 'notFound'],
     },
   },
+  /** Point-in-time recovery. */
   dynamoDbBackup: {
-    unit: 'GB-month of point-in-time recovery',
+    unit: 'GB-month',
     byRegion: {
       ...american(0.2, 'notFound'),
       'eu-central-1': [0.2448, 'frankfurt'],
@@ -197,7 +201,7 @@ export const prices = {
     },
   },
   logs: {
-    unit: 'GB written',
+    unit: 'GB',
     free: 5,
     byRegion: {
       ...american(0.5, 'cloudWatch'),
@@ -206,21 +210,22 @@ export const prices = {
     },
   },
   logStorage: {
-    unit: 'GB-month, compressed',
+    unit: 'GB-month',
     byRegion: {
       ...american(0.03, 'cloudWatch'),
       'eu-central-1': [0.0324, 'frankfurt'],
       'ap-northeast-1': [0.033, 'tokyoLogs'],
     },
   },
+  /** For the share of the month's hours in which it has a value. */
   metrics: {
-    unit: 'metric-month, by the hours in which it has a value',
+    unit: 'metric-month',
     free: 10,
     byRegion: { ...everywhere(0.3, 'cloudWatch'), 'ap-northeast-1': [0.3, 'tokyo'] },
   },
   /** An alarm that reckons with two metrics is billed as two. */
   alarms: {
-    unit: 'metric of an alarm, a month',
+    unit: 'metric-month',
     free: 10,
     byRegion: {
       ...everywhere(0.1, 'cloudWatch'),
@@ -234,10 +239,11 @@ export const prices = {
     unit: 'secret-month',
     byRegion: { ...everywhere(0.4, 'secrets'), 'ap-northeast-1': [0.4, 'tokyo'] },
   },
-  secretReads: { unit: 'call of Secrets Manager', byRegion: everywhere(0.05 / 10_000, 'secrets') },
-  webAcl: { unit: 'web ACL with one rule, a month', byRegion: everywhere(5 + 1, 'waf') },
-  webAclRequests: { unit: 'request inspected', byRegion: everywhere(0.0000006, 'waf') },
-  notices: { unit: 'SNS publication', free: 1_000_000, byRegion: everywhere(0.0000005, 'sns') },
+  secretReads: { unit: 'call', byRegion: everywhere(0.05 / 10_000, 'secrets') },
+  /** With one rule. */
+  webAcl: { unit: 'month', byRegion: everywhere(5 + 1, 'waf') },
+  webAclRequests: { unit: 'request', byRegion: everywhere(0.0000006, 'waf') },
+  notices: { unit: 'publication', free: 1_000_000, byRegion: everywhere(0.0000005, 'sns') },
 } as const satisfies Record<string, Price>;
 
 export type PriceName = keyof typeof prices;

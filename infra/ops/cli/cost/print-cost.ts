@@ -27,7 +27,7 @@ const rowOf = ({ what, quantity, unit, usdEach, list, billed }: CostLine): strin
   what,
   shownQuantity(quantity),
   unit,
-  String(usdEach),
+  decimal(usdEach),
   dollars(list),
   dollars(billed),
 ];
@@ -44,5 +44,8 @@ const sumRow = (what: string, { list, billed }: Sum): string[] => [
 const shownQuantity = (quantity: number): string =>
   quantity >= 100 ? String(Math.round(quantity)) : String(Number(quantity.toPrecision(3)));
 
+/** Without an exponent. */
+const decimal = (usd: number): string => usd.toFixed(12).replace(/\.?0+$/, '');
+
 /** Whole cents. */
-export const dollars = (usd: number): string => usd.toFixed(2);
+const dollars = (usd: number): string => usd.toFixed(2);
