@@ -25,6 +25,7 @@ beforeAll(async () => {
       'ReserveUnknown',
       'ImplausibleUsage',
       'ChargedAboveReserve',
+      'InternalErrors',
     ])
       await metricPaths[name]?.(undefined as never);
     const reservations = backgroundMetrics('relay');

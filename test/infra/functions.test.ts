@@ -141,6 +141,7 @@ describe('functions', () => {
         'responses Url5xxCount',
         'catalog Url5xxCount',
         'payments Url5xxCount',
+        'sweeper Invocations',
       ].toSorted(),
     );
   });

@@ -4,14 +4,18 @@
  */
 import { Duration } from 'aws-cdk-lib';
 import { Stats, type IMetric, type IWidget } from 'aws-cdk-lib/aws-cloudwatch';
+import type { TableName } from '../../../shared/tables/table-names.ts';
 import { graph } from './dashboard-relay.ts';
 import type { FunctionName } from '../constructs/function-descriptions.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
-import { tablesWithAlarm, tableThrottles } from './request-alarms.ts';
+import { tableThrottles } from './request-alarms.ts';
 
 const period = Duration.minutes(1);
 
 const answering = ['chat', 'responses'] as const satisfies FunctionName[];
+
+/** That calls and their rows are written to, and the busiest of those that are read. */
+const busyTables = ['quotas', 'ledger', 'runtime', 'keys'] as const satisfies TableName[];
 
 export function hostWidgets(
   relayName: string,
@@ -31,7 +35,7 @@ export function hostWidgets(
       graph({
         title: 'Throttled calls of tables',
         width: 8,
-        left: tablesWithAlarm.map((name) => tableThrottles(relayName, name)),
+        left: busyTables.map((name) => tableThrottles(relayName, name)),
       }),
       graph({
         title: 'Age of streams (ms)',

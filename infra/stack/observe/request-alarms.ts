@@ -82,13 +82,7 @@ export function requestAlarms(relayName: string): AlarmDefinition[] {
 }
 
 /** Tables that a request waits for, or whose rows record money. */
-export const tablesWithAlarm = [
-  'keys',
-  'accounts',
-  'quotas',
-  'ledger',
-  'runtime',
-] as const satisfies TableName[];
+const tablesWithAlarm = ['keys', 'accounts', 'quotas', 'ledger', 'runtime'] as const satisfies TableName[];
 
 /** On-demand tables throttle when one item is written too often, or when traffic doubles within minutes. */
 export function tableAlarms(relayName: string): AlarmDefinition[] {

@@ -73,9 +73,9 @@ describe('the line of a request', () => {
     const attempts = [{ channel: 'second', outcome: 'answered' }];
     const plain = await lineOf({ ...answered, attempts, upstream_status: 200 });
     const members = Object.keys(JSON.parse(plain) as object);
-    expect(members.filter((name) => /end|attempts|upstream_status|charge|first_content/.test(name))).toEqual(
-      [],
-    );
+    expect(
+      members.filter((name) => /^(end|attempts|upstream_status|charge|first_content_ms)$/.test(name)),
+    ).toEqual([]);
     const { first_content_ms: _first, charge: _charge, ...rest } = answered;
     const failed = {
       ...rest,
