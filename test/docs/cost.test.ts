@@ -2,8 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { prices, priceSources, regions } from '../../shared/operate/cost/aws-prices.ts';
 import { costReport, type Sum } from '../../shared/operate/cost/cost-report.ts';
-import { ledgerWrites } from '../../shared/operate/cost/traffic-usage.ts';
-import { perCall, reference, type Workload } from '../../shared/operate/cost/workload.ts';
+import { perCall } from '../../shared/operate/cost/call-amounts.ts';
+import { ledgerWrites } from '../../shared/operate/cost/table-usage.ts';
+import { reference, type Workload } from '../../shared/operate/cost/workload.ts';
 import { BillingRig, stream, yuan } from '../support/billing-rig.ts';
 import { delta, done, finish, usage } from '../support/core-rig.ts';
 import { runOps } from '../ops/run-ops.ts';

@@ -1,4 +1,4 @@
-import { streamReaders } from '../../shared/operate/cost/workload.ts';
+import { streamReaders } from '../../shared/operate/cost/background-amounts.ts';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { noticePrefix } from '../../shared/adapters/dynamodb/alerts/alert-items.ts';
 import { metricNames } from '../../shared/relay/ports/telemetry.ts';

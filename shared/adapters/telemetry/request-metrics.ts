@@ -34,7 +34,7 @@ export function requestMetrics(stack: string): LineMetrics {
       const channel = entry.channel ?? 'none';
       const numbers = numbersOf(entry, outcome);
       const _aws = embedded(atMs, groupsOf(numbers));
-      return { ...fieldsOf(entry, outcome), stack, channel, outcome, ...numbers, _aws };
+      return { ...fieldsOf(entry), stack, channel, outcome, ...numbers, _aws };
     },
     ofEvent: (name, atMs) => {
       const metric = eventMetrics.get(name);
@@ -47,15 +47,15 @@ export function requestMetrics(stack: string): LineMetrics {
 
 /**
  * What the line says of the request beside its metrics. CloudWatch bills each byte, so nothing is said twice: numbers that
- * are metrics, an `end` that is the outcome, and what an answer without incident always has, are left out.
+ * are metrics, and what an answer without incident always has, are left out.
  */
-function fieldsOf(entry: RequestLog, outcome: Outcome): Partial<RequestLog> {
+function fieldsOf(entry: RequestLog): Partial<RequestLog> {
   const { first_content_ms: _first, charge: _charge, end, attempts = [], upstream_status, ...fields } = entry;
   const [only, ...others] = attempts;
   const isPlain = only?.outcome === 'answered' && others.length === 0;
   return {
     ...fields,
-    ...(end !== outcome && { end }),
+    ...(end !== 'completed' && { end }),
     ...(!isPlain && attempts.length > 0 && { attempts }),
     ...(upstream_status !== 200 && { upstream_status }),
   };

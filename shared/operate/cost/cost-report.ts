@@ -7,9 +7,11 @@ import {
   type Price,
   type PriceName,
 } from './aws-prices.ts';
+import { checkWorkload } from './check-workload.ts';
 import { idleUsage } from './idle-usage.ts';
-import { trafficUsage, type Taken } from './traffic-usage.ts';
-import { checkWorkload, type Workload } from './workload.ts';
+import type { Taken } from './taken.ts';
+import { trafficUsage } from './traffic-usage.ts';
+import type { Workload } from './workload.ts';
 
 /** Amounts in US dollars. `list`: at list prices. `billed`: without what AWS gives to every account each month. */
 export interface Sum {

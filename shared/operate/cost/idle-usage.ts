@@ -1,6 +1,7 @@
 /** What a stack takes in a month without a call. Knows no prices. */
-import type { Taken } from './traffic-usage.ts';
-import { atRest, type Workload } from './workload.ts';
+import { atRest } from './background-amounts.ts';
+import type { Taken } from './taken.ts';
+import type { Workload } from './workload.ts';
 
 export function idleUsage({ alarms, channels, webAcl }: Workload): Taken[] {
   const runs = atRest.hours * atRest.runsPerHour;
