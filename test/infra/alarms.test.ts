@@ -83,7 +83,7 @@ describe('an alarm', () => {
     const ofSweeper = alarms.filter((alarm) =>
       metricsOfAlarm(alarm).some(({ Dimensions }) => JSON.stringify(Dimensions).includes('Functionssweeper')),
     );
-    expect(ofSweeper.map(({ MetricName }) => MetricName).toSorted()).toEqual([
+    expect(ofSweeper.map(({ MetricName }) => String(MetricName)).toSorted()).toEqual([
       'Errors',
       'Invocations',
       'Throttles',

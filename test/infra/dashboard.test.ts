@@ -107,7 +107,7 @@ describe('the dashboard', () => {
 
   test('reads tokens from the lines of requests, where they are', () => {
     const tokens = widgets.find(({ properties }) => properties.title === 'Tokens');
-    const query = (tokens?.properties as { query?: string }).query ?? '';
+    const { query = '' } = (tokens?.properties ?? {}) as { query?: string };
     for (const [, field] of query.matchAll(/sum\((\w+)\)/g)) expect(members).toContain(field);
     expect(query).toContain('sum(prompt_tokens)');
     expect(query).toContain('message = "request"');

@@ -14,6 +14,7 @@ let upstream: ScriptedUpstream;
 beforeAll(async () => {
   [host, upstream] = await Promise.all([startFunctions(), startScriptedUpstream()]);
   await host.put('keys', { hash: keyHash('sk-metrics'), account: 'acme', hint: 'sk-...ics' });
+  await host.put('channels', { id: 'open', endpoint: upstream.endpoint, models: ['plain'], state: true });
 });
 afterAll(() => Promise.all([host.stop(), upstream.close()]));
 
@@ -53,8 +54,6 @@ test('a request to a function is counted on the line that it writes anyway', asy
 
 test('a success writes one line of at most 900 bytes, and a failure one of at most 3,000', async () => {
   upstream.script(textStream('Hello there.'));
-  await host.put('channels', { id: 'open', endpoint: upstream.endpoint, models: ['plain'], state: true });
-  await host.put('charges', { id: 1, type: 'non-billing', models: ['plain'] });
   await lineOf('plain');
   const before = host.lines.length;
   const line = await lineOf('plain');

@@ -8,7 +8,7 @@ import type { Workload } from './workload.ts';
 export function checkWorkload(workload: Workload): void {
   const { region, calls, callsPerSecond, seconds, memoryMegabytes } = workload;
   if (!regions.includes(region))
-    throw usageFailure(`no prices of ${String(region)}: known are ${regions.join(', ')}`);
+    throw usageFailure(`no prices of ${region as string}: known are ${regions.join(', ')}`);
   for (const [name, value] of Object.entries(workload))
     if (typeof value === 'number' && !(value >= 0 && Number.isFinite(value)))
       throw usageFailure(`${name}: wanted a number of 0 or more`);
