@@ -79,17 +79,9 @@ describe('an alarm', () => {
     expect(alarm).toMatchObject({ Threshold: 10, ComparisonOperator: 'GreaterThanOrEqualToThreshold' });
   });
 
-  test('on the sweeper triggers when it did not run for ten minutes, and another when a run fails', () => {
-    const ofSweeper = alarms.filter((alarm) =>
-      metricsOfAlarm(alarm).some(({ Dimensions }) => JSON.stringify(Dimensions).includes('Functionssweeper')),
-    );
-    expect(ofSweeper.map(({ MetricName }) => String(MetricName)).toSorted()).toEqual([
-      'Errors',
-      'Invocations',
-      'Throttles',
-    ]);
-    expect(alarmOn('Invocations')).toMatchObject({
-      Statistic: 'Sum',
+  test('on the sweeper triggers when no run succeeded for ten minutes', () => {
+    expect(alarmOn('OpenReservations')).toMatchObject({
+      Statistic: 'SampleCount',
       Threshold: 1,
       ComparisonOperator: 'LessThanThreshold',
       Period: 300,

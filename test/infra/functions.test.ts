@@ -141,7 +141,6 @@ describe('functions', () => {
         'responses Url5xxCount',
         'catalog Url5xxCount',
         'payments Url5xxCount',
-        'sweeper Invocations',
       ].toSorted(),
     );
   });

@@ -43,6 +43,11 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
   SettleLost: () => unreachableStore('close'),
   ReserveUnknown: () => unreachableStore('reserve', 'tombstone', 'close'),
   SweepFailed: unclosable,
+  OpenReservations: async (client) => {
+    const open = new Map([['running', entryOf({ until: Math.floor(Date.now() / 1000) + 600 })]]);
+    await put(client, 'quotas', attributesOf(itemOf('acme', { open })));
+    return sweep();
+  },
   ReservationPoisoned: async (client) => {
     const open = { M: { lost: { S: 'nonsense' } } };
     await put(client, 'quotas', { ...attributesOf(itemOf('acme', {})), open });

@@ -15,6 +15,8 @@ export interface AlarmDefinition {
   triggers?: 'below';
   /** Number of consecutive five-minute periods that must trigger. Default: 1. */
   periods?: number;
+  /** True: missing data keeps the alarm's state. For metrics that are measured only occasionally. */
+  staysUntilMeasured?: boolean;
 }
 
 const period = Duration.minutes(5);
@@ -42,20 +44,8 @@ export function functionAlarms(name: string, relayFunction: RelayFunction): Alar
       threshold: 1,
     },
     ...(relayFunction.url === undefined ? [] : [serverErrors]),
-    ...(name === 'sweeper' ? [sweeperStopped(relayFunction)] : []),
   ];
 }
-
-/** By AWS's own metric, which costs nothing. A run that fails is counted here too, and triggers `sweeperErrors`. */
-const sweeperStopped = ({ lambda }: RelayFunction): AlarmDefinition => ({
-  id: 'SweeperStopped',
-  description:
-    'Function sweeper did not run for ten minutes, so balances stay held: its schedule is off, or its concurrency is used up',
-  metric: lambda.metricInvocations({ period, statistic: Stats.SUM }),
-  threshold: 1,
-  triggers: 'below',
-  periods: 2,
-});
 
 /** Alarms for streams that are read late and for records that failed all retries. */
 export function streamAlarms(
@@ -117,9 +107,9 @@ export function configAlarms(relayName: string): AlarmDefinition[] {
     {
       id: 'BadRows',
       description: 'Rows have mistakes and are not used as they are: each says so in its attribute _problem',
-      // Counted at each compile, so every five minutes, while there are any.
-      metric: relayMetric(relayName, 'BadRows', Stats.MAXIMUM).with({ period: Duration.minutes(10) }),
+      metric: relayMetric(relayName, 'BadRows', Stats.MAXIMUM),
       threshold: 1,
+      staysUntilMeasured: true,
     },
     {
       id: 'ConfigCompileFailed',

@@ -78,6 +78,16 @@ export function requestAlarms(relayName: string): AlarmDefinition[] {
       // An estimate may be wrong about a single odd text.
       threshold: 10,
     },
+    {
+      id: 'SweeperStopped',
+      description:
+        'Function sweeper did not end a run for ten minutes, so balances stay held: its schedule is off, or its log says why',
+      // A failed run writes no metric, so this counts the successful runs.
+      metric: relayMetric(relayName, 'OpenReservations', Stats.SAMPLE_COUNT),
+      threshold: 1,
+      triggers: 'below',
+      periods: 2,
+    },
   ];
 }
 

@@ -32,14 +32,9 @@ export function embedded(atMs: number, groups: readonly MetricGroup[]): object {
   };
 }
 
-/**
- * Writes a line that holds only counts of the stack, for functions that serve no requests; none when all are zero. AWS
- * bills a metric for each hour in which it has a value, so a stack at rest has no metrics.
- */
-export function writeCounts(stack: string, all: Record<string, number>): void {
-  const counts = Object.entries(all).filter(([, count]) => count > 0);
-  if (counts.length === 0) return;
-  const units = Object.fromEntries(counts.map(([name]) => [name, 'Count' as const]));
+/** A line that holds only counts of the stack, for functions that serve no requests. */
+export function countsLine(stack: string, counts: Record<string, number>): string {
+  const units = Object.fromEntries(Object.keys(counts).map((name) => [name, 'Count' as const]));
   const _aws = embedded(Date.now(), [{ dimensions: [['stack']], metrics: units }]);
-  process.stdout.write(`${JSON.stringify({ stack, ...Object.fromEntries(counts), _aws })}\n`);
+  return `${JSON.stringify({ stack, ...counts, _aws })}\n`;
 }

@@ -67,7 +67,10 @@ export function outcomeOf({ end, status, code = '', reason = '' }: RequestLog): 
   return status >= 500 || failureCodes.has(code) ? 'failed' : 'refused';
 }
 
-/** A count of zero is not written: whoever draws a share divides by `Requests` and fills what is missing with 0. */
+/**
+ * A count of zero is not written, because each byte and each metric with a value costs: whoever draws a share divides by
+ * `Requests` and fills what is missing with 0.
+ */
 function numbersOf(entry: RequestLog, outcome: Outcome): Record<string, number> {
   const { attempts = [], charge, first_content_ms } = entry;
   const failed = attempts.filter((attempt) => attempt.outcome.startsWith('upstream_'));

@@ -27,8 +27,10 @@ export const atRest = {
   ownSecrets: 2,
   dashboards: 1,
   notices: 100,
-  /** In hours with traffic: of the stack, and of each channel. A stack at rest has none. */
-  stackMetrics: 10,
+  /** `OpenReservations` and `BadRows`, which are written when they are 0. */
+  restMetrics: 2,
+  /** In hours with traffic: of the stack, and of each channel. */
+  stackMetrics: 9,
   channelMetrics: 3,
   /** CloudWatch stores logs compressed. Assumed. */
   logCompression: 0.2,

@@ -14,6 +14,7 @@ export function idleUsage({ alarms, channels, webAcl }: Workload): Taken[] {
       what: 'checks of channel secrets',
       quantity: atRest.hours * atRest.secretReadsPerHour * channels,
     },
+    { price: 'metrics', what: 'metrics at rest', quantity: atRest.restMetrics },
     { price: 'dashboards', what: 'the dashboard', quantity: atRest.dashboards },
     {
       price: 'lambdaCompute',

@@ -173,11 +173,11 @@ test('the background jobs of money and configuration write each count as a metri
     config.compiled({ badRows: 2, warnedRows: 0, unpricedModels: 4 });
     config.badRows(1);
     config.failed();
-    // At rest: no line, so no metric to pay for.
+    // At rest.
     reservations.swept({ open: 0, expired: 0 });
     config.compiled({ badRows: 0, warnedRows: 0, unpricedModels: 0 });
   });
-  expect(lines).toHaveLength(5);
+  expect(lines).toHaveLength(7);
   const values = lines.flatMap(metricsOf);
   expect(values.map(({ name, value }) => [name, value])).toEqual([
     ['ConservationBroken', 1],
@@ -187,6 +187,9 @@ test('the background jobs of money and configuration write each count as a metri
     ['UnpricedModels', 4],
     ['BadRows', 1],
     ['ConfigCompileFailed', 1],
+    // For their alarms; what else is 0 is no metric to pay for.
+    ['OpenReservations', 0],
+    ['BadRows', 0],
   ]);
   for (const value of values)
     expect(value).toMatchObject({ namespace: 'relay', unit: 'Count', dimensions: { stack: 'relay-beta' } });
