@@ -5,8 +5,7 @@
 import { Stack, Token } from 'aws-cdk-lib';
 import { Alarm, ComparisonOperator, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
-import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
-import { Topic, type ITopic } from 'aws-cdk-lib/aws-sns';
+import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Construct } from 'constructs';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
@@ -18,6 +17,7 @@ import {
   streamAlarms,
   type AlarmDefinition,
 } from './function-alarms.ts';
+import { alarmTopic } from './alarm-topic.ts';
 import { requestAlarms, tableAlarms } from './request-alarms.ts';
 
 export interface AlarmsProps {
@@ -27,6 +27,8 @@ export interface AlarmsProps {
   email?: string | undefined;
   /** Its policy lets CloudWatch publish. Absent: one is made when there is an address. */
   topic?: ITopic | undefined;
+  /** False: there is a topic for notices, but no alarm. */
+  on: boolean;
 }
 
 export class Alarms extends Construct {
@@ -35,7 +37,7 @@ export class Alarms extends Construct {
 
   constructor(scope: Construct, id: string, props: AlarmsProps) {
     super(scope, id);
-    const topic = props.topic ?? (props.email === undefined ? undefined : this.ownTopic());
+    const topic = props.topic ?? (props.email === undefined ? undefined : alarmTopic(this, 'Topic'));
     if (topic) this.topic = this.usable(topic);
     if (props.email !== undefined) topic?.addSubscription(new EmailSubscription(props.email));
     const ofFunctions = [...props.functions.byName].flatMap(([name, relayFunction]) => {
@@ -45,7 +47,8 @@ export class Alarms extends Construct {
     const ofStack = [requestAlarms, moneyAlarms, configAlarms, tableAlarms].flatMap((alarmsOf) =>
       alarmsOf(props.relayName),
     );
-    this.all = [...ofFunctions, ...ofStack].map((definition) => this.alarm(definition));
+    const definitions = props.on ? [...ofFunctions, ...ofStack] : [];
+    this.all = definitions.map((definition) => this.alarm(definition));
   }
 
   private alarm(definition: AlarmDefinition): Alarm {
@@ -70,20 +73,6 @@ export class Alarms extends Construct {
     const isElsewhere = here !== there && !Token.isUnresolved(here) && !Token.isUnresolved(there);
     if (isElsewhere || topic.fifo)
       throw new Error(`alarmTopic: alarms in ${here} need a standard topic there, not ${topic.topicArn}`);
-    return topic;
-  }
-
-  private ownTopic(): Topic {
-    const topic = new Topic(this, 'Topic', { enforceSSL: true });
-    // A topic policy replaces SNS's default policy, under which the account's alarms may publish.
-    topic.addToResourcePolicy(
-      new PolicyStatement({
-        principals: [new ServicePrincipal('cloudwatch.amazonaws.com')],
-        actions: ['sns:Publish'],
-        resources: [topic.topicArn],
-        conditions: { StringEquals: { 'aws:SourceAccount': Stack.of(this).account } },
-      }),
-    );
     return topic;
   }
 }
