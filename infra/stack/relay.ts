@@ -14,6 +14,7 @@ import { allowNotices } from './constructs/notice-access.ts';
 import { Dashboard } from './observe/dashboard.ts';
 import { RelayDistribution } from './constructs/distribution.ts';
 import { RelayFunctions } from './constructs/relay-functions.ts';
+import { OperatorPolicies } from './constructs/operator-policies.ts';
 import { OriginSecrets } from './constructs/origin-secrets.ts';
 import { SealKeys } from './constructs/seal-keys.ts';
 import { SavedQueries } from './observe/saved-queries.ts';
@@ -58,6 +59,8 @@ export class Relay extends Construct {
   readonly functions: RelayFunctions;
   readonly distribution: RelayDistribution;
   readonly alarms: Alarms;
+  /** Managed policies for the people who operate the relay. */
+  readonly operatorPolicies: OperatorPolicies;
   /** What clients set as base_url. */
   readonly baseUrl: string;
 
@@ -96,6 +99,7 @@ export class Relay extends Construct {
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
     new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
     new SavedQueries(this, 'SavedQueries', { relayName, functions });
+    this.operatorPolicies = new OperatorPolicies(this, 'OperatorPolicies', { relayName, tables });
 
     this.baseUrl = `https://${distribution.host}/v1`;
     new CfnOutput(this, 'BaseUrl', { description: 'What clients set as base_url', value: this.baseUrl });

@@ -1,6 +1,8 @@
 /** The context of every command: the terminal, and access to the tables of its target. */
 import type { Command } from 'commander';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
+import { commandPolicies } from '../access/command-policies.ts';
+import { explainDenied } from '../access/denied-access.ts';
 import { openSession } from '../session/session.ts';
 import { describeTarget, resolveTarget } from '../session/target.ts';
 import type { ProcessContext } from './terminal/process-context.ts';
@@ -29,11 +31,28 @@ export function commandContext(context: ProcessContext): CommandContext {
         const command = words.at(-1) as Command;
         const options = command.optsWithGlobals<{ stack?: string; json?: boolean; csv?: boolean }>();
         const target = resolveTarget(options.stack, environment);
-        const { ports, region } = await openSession(target, environment);
+        const named = { command: commandName(command), stack: target.stack };
+        const { ports, region } = await openSession(target, environment, (error, region) =>
+          explainDenied(error, { ...named, region }),
+        );
         // With --json and --csv, standard output contains only data.
         const tell = options.json || options.csv ? terminal.remark : terminal.print;
         tell(describeTarget(target, region, environment));
         await run(ports, ...words);
       },
   };
+}
+
+/** The words of a command, with the option that was given if that needs a policy of its own. */
+export function commandName(command: Command): string {
+  const words: string[] = [];
+  // The program itself has no parent.
+  for (let each = command; each.parent; each = each.parent) words.unshift(each.name());
+  const name = words.join(' ');
+  const given = command.options.find(
+    (option) =>
+      command.getOptionValueSource(option.attributeName()) === 'cli' &&
+      `${name} ${option.long}` in commandPolicies,
+  );
+  return given ? `${name} ${given.long}` : name;
 }

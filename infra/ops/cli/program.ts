@@ -20,7 +20,8 @@ Where it works, which the first line of every run says:
   --stack NAME                       the deployed stack NAME, with the AWS profile and region of your shell
   neither                            the local stack at http://127.0.0.1:8000
 
-Exit codes: 0 done, 1 it did not work out, 2 the command line is wrong.
+Exit codes: 0 done, 1 it did not work out, 2 the command line is wrong, 3 the AWS credentials do not allow it (the
+message names the policy that does).
 
 Examples:
   npm run ops -- init --stack relay
@@ -44,7 +45,7 @@ const commandGroups = [
   addSecretCommands,
 ];
 
-function createProgram({ output, errors }: ProcessContext, context: CommandContext): Command {
+export function createProgram({ output, errors }: ProcessContext, context: CommandContext): Command {
   const program = new Command('npm run ops --')
     .description("The operators' tool: keys, channels, prices, accounts and ledger of a relay.")
     .option('--stack <name>', 'prefix of the table names; without a local endpoint, the deployed stack')

@@ -10,6 +10,7 @@ import { newSecretKey, randomHex } from '../../../shared/adapters/system/secret-
 import { systemClock } from '../../../shared/adapters/system/system-clock.ts';
 import { findBaseUrl } from '../../../shared/adapters/transport/stack-base-url.ts';
 import { httpsUpstreamTransport } from '../../../shared/adapters/transport/https-upstream-transport.ts';
+import type { Failure } from '../../../shared/operate/operator-failure.ts';
 import type { OperatorPorts, Target } from '../../../shared/operate/operator-ports.ts';
 import { explainStoreError } from './store-error.ts';
 
@@ -19,8 +20,14 @@ export interface OpenedSession {
   region: string | undefined;
 }
 
-export async function openSession(target: Target, environment: NodeJS.ProcessEnv): Promise<OpenedSession> {
-  const explain = (error: unknown, where?: string) => explainStoreError(error, target, where);
+/** @param explainDenied a Failure for an error that means that the credentials do not allow it, else undefined */
+export async function openSession(
+  target: Target,
+  environment: NodeJS.ProcessEnv,
+  explainDenied: (error: unknown, region: string | undefined) => Failure | undefined = () => undefined,
+): Promise<OpenedSession> {
+  const explain = (error: unknown, where?: string): Failure =>
+    explainDenied(error, store.region) ?? explainStoreError(error, target, where);
   const store = await openStore(target, explain);
   const ports: OperatorPorts = {
     target,
