@@ -6,11 +6,12 @@ import { addChargeCommands } from './charge-commands.ts';
 import { addConfigCommands } from './config-commands.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
 import { addInitCommand } from './init-command.ts';
+import { addDoctorCommand } from './doctor-command.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addPaymentCommands } from './payment-commands.ts';
 import { addLedgerCommands } from './ledger-commands.ts';
 import { addSecretCommands } from './secret-commands.ts';
-import { commandContext, type CommandContext } from './command-context.ts';
+import { commandContext, type CommandContext } from './command/command-context.ts';
 import type { ProcessContext } from './terminal/process-context.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
@@ -43,6 +44,7 @@ const commandGroups = [
   addLedgerCommands,
   addConfigCommands,
   addSecretCommands,
+  addDoctorCommand,
 ];
 
 export function createProgram({ output, errors }: ProcessContext, context: CommandContext): Command {

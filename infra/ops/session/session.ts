@@ -1,4 +1,5 @@
 /** Opens the operators' ports for the tables of a target. Every face uses it; it prints nothing. */
+import { signedAwsAccount } from '../../../shared/adapters/account/signed-aws-account.ts';
 import { dynamoConfigVersions } from '../../../shared/adapters/dynamodb/runtime/dynamo-config-versions.ts';
 import { dynamoLedgerReader } from '../../../shared/adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
 import { explainedPaymentStore } from '../../../shared/adapters/dynamodb/ledger/dynamo-payment-store.ts';
@@ -8,7 +9,7 @@ import { awsSecretWriter } from '../../../shared/adapters/secrets/aws-secret-wri
 import { nodeHmac } from '../../../shared/adapters/system/node-hmac.ts';
 import { newSecretKey, randomHex } from '../../../shared/adapters/system/secret-keys.ts';
 import { systemClock } from '../../../shared/adapters/system/system-clock.ts';
-import { findBaseUrl } from '../../../shared/adapters/transport/stack-base-url.ts';
+import { findBaseUrl } from '../../../shared/adapters/account/stack-base-url.ts';
 import { httpsUpstreamTransport } from '../../../shared/adapters/transport/https-upstream-transport.ts';
 import type { Failure } from '../../../shared/operate/operator-failure.ts';
 import type { OperatorPorts, Target } from '../../../shared/operate/operator-ports.ts';
@@ -29,6 +30,7 @@ export async function openSession(
   const explain = (error: unknown, where?: string): Failure =>
     explainDenied(error, store.region) ?? explainStoreError(error, target, where);
   const store = await openStore(target, explain);
+  const caller = { stack: target.stack, environment, aws: () => awsAccessOf(store) };
   const ports: OperatorPorts = {
     target,
     clock: systemClock,
@@ -40,7 +42,8 @@ export async function openSession(
     config: dynamoConfigVersions(store),
     secrets: awsSecretWriter({ target, environment, explain }),
     upstreams: httpsUpstreamTransport(target),
-    baseUrl: () => findBaseUrl({ ...target, environment, aws: () => awsAccessOf(store) }),
+    baseUrl: () => findBaseUrl({ ...caller, local: target.local }),
+    account: signedAwsAccount({ ...caller, explain }),
   };
   return { ports, region: store.region };
 }

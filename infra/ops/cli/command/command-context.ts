@@ -1,12 +1,12 @@
 /** The context of every command: the terminal, and access to the tables of its target. */
 import type { Command } from 'commander';
-import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
-import { commandPolicies } from '../access/command-policies.ts';
-import { explainDenied } from '../access/denied-access.ts';
-import { openSession } from '../session/session.ts';
-import { describeTarget, resolveTarget } from '../session/target.ts';
-import type { ProcessContext } from './terminal/process-context.ts';
-import { openTerminal, type Terminal } from './terminal/terminal.ts';
+import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
+import { explainDenied } from '../../access/denied-access.ts';
+import { openSession } from '../../session/session.ts';
+import { commandName } from './command-name.ts';
+import { describeTarget, resolveTarget } from '../../session/target.ts';
+import type { ProcessContext } from '../terminal/process-context.ts';
+import { openTerminal, type Terminal } from '../terminal/terminal.ts';
 
 export interface CommandContext {
   terminal: Terminal;
@@ -41,18 +41,4 @@ export function commandContext(context: ProcessContext): CommandContext {
         await run(ports, ...words);
       },
   };
-}
-
-/** The words of a command, with the option that was given if that needs a policy of its own. */
-export function commandName(command: Command): string {
-  const words: string[] = [];
-  // The program itself has no parent.
-  for (let each = command; each.parent; each = each.parent) words.unshift(each.name());
-  const name = words.join(' ');
-  const given = command.options.find(
-    (option) =>
-      command.getOptionValueSource(option.attributeName()) === 'cli' &&
-      `${name} ${option.long}` in commandPolicies,
-  );
-  return given ? `${name} ${given.long}` : name;
 }

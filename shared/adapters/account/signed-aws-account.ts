@@ -1,0 +1,117 @@
+/** Reads quotas, models and the deployed stack of an AWS account by signed requests. Changes nothing. */
+import * as z from 'zod/mini';
+import type { AwsAccount } from '../../operate/aws-account.ts';
+import { callAws, type AwsCall, type AwsCaller } from './aws-call.ts';
+import { describeStack } from './described-stack.ts';
+
+export interface AwsAccountParts extends AwsCaller {
+  stack: string;
+  /** Converts an error to a Failure that tells the operator what to do. */
+  explain: (error: unknown, where: string) => Error;
+}
+
+/** The parts of replies that are read. The source of each shape is the page of its action. */
+const replies = {
+  // https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html
+  accountSettings: z.object({
+    AccountLimit: z.object({ ConcurrentExecutions: z.number(), UnreservedConcurrentExecutions: z.number() }),
+  }),
+  // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeLimits.html
+  limits: z.object({ TableMaxReadCapacityUnits: z.number(), TableMaxWriteCapacityUnits: z.number() }),
+  // https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetServiceSetting.html
+  serviceSetting: z.object({ ServiceSetting: z.object({ SettingValue: z.string() }) }),
+  // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_ListFoundationModels.html
+  models: z.object({
+    modelSummaries: z.array(
+      z.object({
+        modelId: z.string(),
+        responseStreamingSupported: z.optional(z.boolean()),
+        modelLifecycle: z.optional(z.object({ status: z.string() })),
+      }),
+    ),
+  }),
+  // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_GetFoundationModelAvailability.html
+  availability: z.object({
+    agreementAvailability: z.object({ status: z.string() }),
+    authorizationStatus: z.string(),
+    entitlementAvailability: z.string(),
+    regionAvailability: z.string(),
+  }),
+};
+
+const fastParameters = '/ssm/parameter-store/high-throughput-enabled';
+
+export function signedAwsAccount(parts: AwsAccountParts): AwsAccount {
+  const explained = <Result>(where: string, work: Promise<Result>): Promise<Result> =>
+    work.catch((error: unknown) => {
+      throw parts.explain(error, where);
+    });
+  const read = <Schema extends z.ZodMiniType>(
+    where: string,
+    call: AwsCall,
+    schema: Schema,
+  ): Promise<z.infer<Schema>> =>
+    explained(
+      where,
+      callAws(parts, call).then((text) => replyOf(schema, text)),
+    );
+  return {
+    region: async () => (await explained('AWS', parts.aws())).region,
+    stack: () => explained('CloudFormation', describeStack(parts, parts.stack)),
+    async concurrency() {
+      const call = { service: 'lambda', method: 'GET', path: '/2016-08-19/account-settings' } as const;
+      const { AccountLimit: limit } = await read('Lambda', call, replies.accountSettings);
+      return { most: limit.ConcurrentExecutions, unreserved: limit.UnreservedConcurrentExecutions };
+    },
+    async tableLimits() {
+      const call = jsonCall('dynamodb', 'DynamoDB_20120810.DescribeLimits', {});
+      const limits = await read('DynamoDB', call, replies.limits);
+      return { tableReads: limits.TableMaxReadCapacityUnits, tableWrites: limits.TableMaxWriteCapacityUnits };
+    },
+    async hasFastParameters() {
+      const call = jsonCall('ssm', 'AmazonSSM.GetServiceSetting', { SettingId: fastParameters });
+      const { ServiceSetting: setting } = await read('SSM', call, replies.serviceSetting);
+      return setting.SettingValue === 'true';
+    },
+    async models(region) {
+      const call = { service: 'bedrock', region, method: 'GET', path: '/foundation-models' } as const;
+      const { modelSummaries } = await read('Bedrock', call, replies.models);
+      return modelSummaries.map((model) => ({
+        id: model.modelId,
+        streams: model.responseStreamingSupported ?? true,
+        isActive: (model.modelLifecycle?.status ?? 'ACTIVE') === 'ACTIVE',
+      }));
+    },
+    async modelAccess(region, model) {
+      const path = `/foundation-model-availability/${encodeURIComponent(model)}`;
+      const access = await read(
+        'Bedrock',
+        { service: 'bedrock', region, method: 'GET', path },
+        replies.availability,
+      );
+      return {
+        isAuthorized: access.authorizationStatus === 'AUTHORIZED',
+        hasAgreement: access.agreementAvailability.status === 'AVAILABLE',
+        isEntitled: access.entitlementAvailability === 'AVAILABLE',
+        isInRegion: access.regionAvailability === 'AVAILABLE',
+      };
+    },
+  };
+}
+
+function replyOf<Schema extends z.ZodMiniType>(schema: Schema, text: string): z.infer<Schema> {
+  const reading = z.safeParse(schema, JSON.parse(text));
+  if (reading.success) return reading.data;
+  throw Object.assign(new Error('the reply has another form than AWS publishes'), {
+    name: 'UnexpectedReply',
+  });
+}
+
+const jsonCall = (service: string, target: string, body: object): AwsCall => ({
+  service,
+  headers: {
+    'content-type': `application/x-amz-json-${service === 'dynamodb' ? '1.0' : '1.1'}`,
+    'x-amz-target': target,
+  },
+  body: JSON.stringify(body),
+});
