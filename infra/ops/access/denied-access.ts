@@ -28,8 +28,8 @@ export function explainDenied(error: unknown, run: DeniedRun): Failure | undefin
 }
 
 function adviceFor({ command, stack, region = '<region>' }: DeniedRun, message: string): string {
-  const needed = commandPolicies[command] ?? 'none';
-  if (needed === 'none') return `see the policies of ${command} in docs/operate.md`;
+  const [needed] = commandPolicies[command] ?? [];
+  if (needed === undefined) return `see the policies of ${command} in docs/operate.md`;
   const policy = policyNameIn(stack, needed, region);
   if (!message.includes('explicit deny'))
     return `\`${command}\` needs the policy ${policy} on your user or role`;

@@ -4,7 +4,7 @@ import { dynamoConfigVersions } from '../../../shared/adapters/dynamodb/runtime/
 import { dynamoLedgerReader } from '../../../shared/adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
 import { explainedPaymentStore } from '../../../shared/adapters/dynamodb/ledger/dynamo-payment-store.ts';
 import { dynamoRowTables } from '../../../shared/adapters/dynamodb/dynamo-row-tables.ts';
-import { awsAccessOf, openStore } from '../../../shared/adapters/dynamodb/operator-client.ts';
+import { awsAccessOf, openStore, tableLimitsOf } from '../../../shared/adapters/dynamodb/operator-client.ts';
 import { awsSecretWriter } from '../../../shared/adapters/secrets/aws-secret-writer.ts';
 import { nodeHmac } from '../../../shared/adapters/system/node-hmac.ts';
 import { newSecretKey, randomHex } from '../../../shared/adapters/system/secret-keys.ts';
@@ -43,7 +43,7 @@ export async function openSession(
     secrets: awsSecretWriter({ target, environment, explain }),
     upstreams: httpsUpstreamTransport(target),
     baseUrl: () => findBaseUrl({ ...caller, local: target.local }),
-    account: signedAwsAccount({ ...caller, explain }),
+    account: signedAwsAccount({ ...caller, explain, tableLimits: () => tableLimitsOf(store) }),
   };
   return { ports, region: store.region };
 }

@@ -6,6 +6,8 @@ import { describeStack } from './described-stack.ts';
 
 export interface AwsAccountParts extends AwsCaller {
   stack: string;
+  /** Read by the client of the tables. */
+  tableLimits: AwsAccount['tableLimits'];
   /** Converts an error to a Failure that tells the operator what to do. */
   explain: (error: unknown, where: string) => Error;
 }
@@ -16,8 +18,6 @@ const replies = {
   accountSettings: z.object({
     AccountLimit: z.object({ ConcurrentExecutions: z.number(), UnreservedConcurrentExecutions: z.number() }),
   }),
-  // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeLimits.html
-  limits: z.object({ TableMaxReadCapacityUnits: z.number(), TableMaxWriteCapacityUnits: z.number() }),
   // https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetServiceSetting.html
   serviceSetting: z.object({ ServiceSetting: z.object({ SettingValue: z.string() }) }),
   // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_ListFoundationModels.html
@@ -63,11 +63,7 @@ export function signedAwsAccount(parts: AwsAccountParts): AwsAccount {
       const { AccountLimit: limit } = await read('Lambda', call, replies.accountSettings);
       return { most: limit.ConcurrentExecutions, unreserved: limit.UnreservedConcurrentExecutions };
     },
-    async tableLimits() {
-      const call = jsonCall('dynamodb', 'DynamoDB_20120810.DescribeLimits', {});
-      const limits = await read('DynamoDB', call, replies.limits);
-      return { tableReads: limits.TableMaxReadCapacityUnits, tableWrites: limits.TableMaxWriteCapacityUnits };
-    },
+    tableLimits: parts.tableLimits,
     async hasFastParameters() {
       const call = jsonCall('ssm', 'AmazonSSM.GetServiceSetting', { SettingId: fastParameters });
       const { ServiceSetting: setting } = await read('SSM', call, replies.serviceSetting);
@@ -109,9 +105,6 @@ function replyOf<Schema extends z.ZodMiniType>(schema: Schema, text: string): z.
 
 const jsonCall = (service: string, target: string, body: object): AwsCall => ({
   service,
-  headers: {
-    'content-type': `application/x-amz-json-${service === 'dynamodb' ? '1.0' : '1.1'}`,
-    'x-amz-target': target,
-  },
+  headers: { 'content-type': 'application/x-amz-json-1.1', 'x-amz-target': target },
   body: JSON.stringify(body),
 });
