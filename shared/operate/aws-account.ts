@@ -15,8 +15,6 @@ export interface AwsAccount {
 }
 
 export interface DeployedStack {
-  /** The number of the AWS account. */
-  account: string;
   /** In CloudFormation's words. */
   status: string;
   outputs: ReadonlyMap<string, string>;

@@ -138,7 +138,7 @@ describe('every policy', () => {
       'relay-support-eu-west-1',
     ]);
     for (const output of ['OperatorPolicy', 'SupportPolicy', 'RepairPolicy']) {
-      const { Ref: id = '' } = template.Outputs[output]?.Value as { Ref?: string };
+      const { Ref: id = '' } = (template.Outputs[output]?.Value ?? {}) as { Ref?: string };
       expect(template.Resources[id]?.Type).toBe('AWS::IAM::ManagedPolicy');
       expect(id.toLowerCase()).toContain(output.replace('Policy', '').toLowerCase());
     }

@@ -50,12 +50,9 @@ function targetOf({ headers }: IncomingMessage, prefix: string): string {
 
 /** https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html */
 function tableAccesses(operation: string, body: Body): Access[] {
-  const one = (action: string, table: unknown, keys: Key[], index?: unknown): Access => ({
+  const one = (action: string, table: unknown, keys: Key[], index?: string): Access => ({
     action: `dynamodb:${action}`,
-    resource: arnOf(
-      'dynamodb',
-      `table/${String(table)}${index === undefined ? '' : `/index/${String(index)}`}`,
-    ),
+    resource: arnOf('dynamodb', `table/${String(table)}${index === undefined ? '' : `/index/${index}`}`),
     keys:
       keys.length === 0 ? {} : { 'dynamodb:LeadingKeys': keys.map((key) => leadingKey(String(table), key)) },
   });
@@ -68,7 +65,7 @@ function tableAccesses(operation: string, body: Body): Access[] {
       return [one(operation, body['TableName'], [body['Item'] as Key])];
     case 'Query':
     case 'Scan':
-      return [one(operation, body['TableName'], [], body['IndexName'])];
+      return [one(operation, body['TableName'], [], body['IndexName'] as string | undefined)];
     case 'BatchGetItem':
       return Object.entries(body['RequestItems'] as Record<string, { Keys: Key[] }>).map(
         ([table, { Keys }]) => one(operation, table, Keys),
@@ -102,16 +99,21 @@ function leadingKey(table: string, key: Key): string {
   return value?.S ?? value?.N ?? '';
 }
 
-function parameterAccess(operation: string, { Name, SettingId }: Body): Access {
-  const resource =
-    SettingId === undefined ? `parameter${String(Name)}` : `servicesetting${String(SettingId)}`;
+function parameterAccess(
+  operation: string,
+  { Name, SettingId }: { Name?: string; SettingId?: string },
+): Access {
+  const resource = SettingId === undefined ? `parameter${Name ?? ''}` : `servicesetting${SettingId}`;
   return { action: `ssm:${operation}`, resource: arnOf('ssm', resource), keys: {} };
 }
 
 /** Secrets Manager adds six characters to a name. */
-const secretAccess = (operation: string, { Name, SecretId }: Body): Access => ({
+const secretAccess = (
+  operation: string,
+  { Name, SecretId }: { Name?: string; SecretId?: string },
+): Access => ({
   action: `secretsmanager:${operation}`,
-  resource: arnOf('secretsmanager', `secret:${String(Name ?? SecretId)}-AbCdEf`),
+  resource: arnOf('secretsmanager', `secret:${Name ?? SecretId ?? ''}-AbCdEf`),
   keys: {},
 });
 

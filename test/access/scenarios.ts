@@ -85,29 +85,18 @@ export const scenarios: Scenario[] = [
         { id: 9, type: 'non-billing', models: ['free'] },
       ];
       const plans = [{ level: 1, price: 5 }, { level: 2 }];
-      const file = config.file('apply.json', { charges, plans });
+      const settings = [{ name: 'contact', value: 'ops@example.com' }];
+      const file = config.file('apply.json', { charges, plans, settings });
       return ['config', 'apply', file, '--prune', '--wait', '0', '--yes'];
     },
-    // Nothing publishes here, so it waits in vain.
-    code: 1,
   },
-  { command: 'config rollback', words: ['config', 'rollback', '1', '--wait', '0', '--yes'], code: 1 },
+  { command: 'config rollback', words: ['config', 'rollback', '1', '--wait', '0', '--yes'] },
   {
     command: 'init',
-    words: [
-      ...[
-        'init',
-        '--id',
-        'first',
-        '--endpoint',
-        'https://c.example.com/v1',
-        '--models',
-        'm2',
-        '--account',
-        'me',
-      ],
-      ...['--amount', '1', '--wait', '0', '--yes'],
-    ],
+    words:
+      'init --id first --endpoint https://c.example.com/v1 --models m2 --account me --amount 1 --wait 0 --yes'.split(
+        ' ',
+      ),
     input: 'sk-upstream',
   },
 
@@ -142,7 +131,7 @@ export const scenarios: Scenario[] = [
   {
     command: 'audit --rebuild-daily',
     words: ['audit', '--wait', '0', '--rebuild-daily'],
-    prepare: ({ ledger }) => ledger.removeDaily('account#acme', 'day#2026-11-10'),
+    prepare: ({ ledger }) => ledger.removeDaily('account#acme', 'day#2026-11-10#gpt-4o'),
     code: 1,
   },
 ];

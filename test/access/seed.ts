@@ -34,6 +34,7 @@ export async function seed({ ledger, config, aws }: AccessRig): Promise<void> {
   );
   await ledger.put('charges', { id: 1, models: ['gpt-4o', roleModel], ...priced });
   await ledger.put('plans', { level: 1 });
+  await ledger.put('settings', { name: 'contact', value: 'old@example.com' });
   await ledger.put('settings', { name: 'payments', value: { stripe: stripe('secretsmanager:relay/links') } });
   aws.stored.set('secret relay/links', 'links-secret');
   aws.stored.set('SecureString /relay/relay/links', 'links-secret');

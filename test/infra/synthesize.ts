@@ -23,8 +23,11 @@ export interface Synthesis {
   template: Template;
 }
 
-/** Validation takes most of the time: one test has it on. */
-export function synthesize(context: Record<string, unknown> = {}, validate = false): Synthesis {
+/**
+ * The stack of a stage, undefined for the default one, with these options. Validation takes most of the time: one test
+ * has it on.
+ */
+export function synthesize({ stage, ...options }: Record<string, unknown> = {}, validate = false): Synthesis {
   const folder = mkdtempSync(join(tmpdir(), 'relay-synthesis-'));
   try {
     const bundlesFolder = join(folder, 'dist');
@@ -32,7 +35,9 @@ export function synthesize(context: Record<string, unknown> = {}, validate = fal
       mkdirSync(join(bundlesFolder, name), { recursive: true });
       writeFileSync(join(bundlesFolder, name, 'index.mjs'), `export const handler = '${name}';\n`);
     }
-    const { app, stack } = createApp({ outputFolder: join(folder, 'out'), bundlesFolder, context, validate });
+    const outputFolder = join(folder, 'out');
+    const context = stage === undefined ? {} : { stage };
+    const { app, stack } = createApp({ outputFolder, bundlesFolder, context, options, validate });
     const artifact = app.synth().getStackArtifact(stack.artifactId);
     return { stackName: artifact.stackName, template: artifact.template as Template };
   } finally {

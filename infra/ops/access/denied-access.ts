@@ -20,7 +20,9 @@ const refusal = /to perform: ([\w:]+)(?: on resource: (\S+))?/;
 
 /** @returns undefined for any other error */
 export function explainDenied(error: unknown, run: DeniedRun): Failure | undefined {
-  if (!(error instanceof Error) || !deniedNames.has(error.name)) return undefined;
+  if (!(error instanceof Error)) return undefined;
+  const code = 'code' in error ? String(error.code) : '';
+  if (!deniedNames.has(error.name) && !deniedNames.has(code)) return undefined;
   const [, action = 'this', arn] = refusal.exec(error.message) ?? [];
   const resource = arn?.split(':').slice(5).join(':');
   const what = `AWS does not let these credentials do ${action}${resource ? ` on ${resource}` : ''}`;

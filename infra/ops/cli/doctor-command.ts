@@ -1,12 +1,15 @@
 /** The command `doctor`: what the AWS account and region mean for the relay, and what to set. Changes nothing. */
 import type { Command } from 'commander';
 import { examineAccount } from '../../../shared/operate/doctor/examine-account.ts';
-import { regionProblem } from '../../stack/options/streaming-regions.ts';
-import type { CommandContext } from './command/command-context.ts';
 import type { StageFile } from '../../../shared/operate/doctor/stage-file.ts';
+import { publishedOptions, readOutputs } from '../../stack/options/published-options.ts';
+import { readOptions } from '../../stack/options/read-options.ts';
+import { regionProblem } from '../../stack/options/streaming-regions.ts';
+import { stageNamed, type Stage } from '../../stack/options/stage.ts';
+import type { CommandContext } from './command/command-context.ts';
+import { printFindings } from './print/doctor.ts';
 import { readTextFile, readTextFileIfAny } from './terminal/text-files.ts';
 import type { JsonOption } from './terminal/option-values.ts';
-import { printFindings } from './print/doctor.ts';
 
 const examples = `
 Reads the region, the deployed stack and its options, quotas of Lambda, DynamoDB and Parameter Store, and access to the
@@ -28,36 +31,51 @@ export function addDoctorCommand(program: Command, { terminal, onTables }: Comma
     .addHelpText('after', examples)
     .action(
       onTables(async (ports, { options, json }: JsonOption & { options?: string }) => {
-        const { account } = ports;
         const file = await readStageFile(ports.target.stack, options);
-        printFindings(terminal, await examineAccount(ports, { account, file, regionProblem }), { json });
+        const examination = { account: ports.account, file, regionProblem, readOptions: readOutputs };
+        printFindings(terminal, await examineAccount(ports, examination), { json });
       }),
     );
 }
 
-const defaultStack = 'relay';
-
-/**
- * The committed options of a stage.
- * @param named the file, when it has another name than the stack says
- */
+/** @param named the file, when it has another name than the stack says */
 async function readStageFile(stack: string, named: string | undefined): Promise<StageFile> {
-  const stage = stack.startsWith(`${defaultStack}-`) ? stack.slice(defaultStack.length + 1) : undefined;
-  const name = named ?? (stage === undefined ? 'relay.json' : `relay.${stage}.json`);
-  const deploy = stage === undefined ? 'npm run deploy' : `npm run deploy -- --stage ${stage}`;
+  const stage = stageOf(stack);
+  const name = named ?? stage.file;
+  const [, suffix] = /^relay-(.+)$/.exec(stage.stackName) ?? [];
+  const deploy = suffix === undefined ? 'npm run deploy' : `npm run deploy -- --stage ${suffix}`;
   const text = named === undefined ? await readTextFileIfAny(name) : await readTextFile(name);
   if (text === undefined) return { name, deploy, options: undefined };
-  const options = optionsIn(text);
-  return { name, deploy, options, ...(options === undefined && { problem: 'found no JSON map of options' }) };
+  try {
+    return {
+      name,
+      deploy,
+      options: publishedOptions(readOptions({ ...stage, file: name }, parse(name, text))),
+    };
+  } catch (error) {
+    return {
+      name,
+      deploy,
+      options: undefined,
+      problem: error instanceof Error ? error.message : String(error),
+    };
+  }
 }
 
-function optionsIn(text: string): StageFile['options'] {
+/** Of a stack in somebody's own app there is no file, but its options have these names too. */
+function stageOf(stack: string): Stage {
+  const stage = stack.startsWith('relay-') ? stack.slice('relay-'.length) : undefined;
   try {
-    const options: unknown = JSON.parse(text);
-    return typeof options === 'object' && options !== null && !Array.isArray(options)
-      ? { ...options }
-      : undefined;
+    return stageNamed(stage);
   } catch {
-    return undefined;
+    return { stackName: stack, file: 'relay.json' };
+  }
+}
+
+function parse(name: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error(`${name} is not JSON`);
   }
 }

@@ -56,7 +56,7 @@ function statementsOf(stack: Stack, props: OperatorPoliciesProps, access: Policy
   const { secrets = [], neverWrites = [] } = access;
   return [
     ...access.tables.map((each) => tableStatement(props.tables, each)),
-    ...keyStatements(props.tables, access.tables),
+    ...props.tables.keyAccess(),
     ...secrets.map((action) => secretStatement(stack, props.relayName, action)),
     ...access.account.map((each) => accountStatement(stack, each)),
     ...(neverWrites.length === 0
@@ -76,26 +76,6 @@ function tableStatement(
   );
   if (ids !== undefined) statement.addCondition('ForAllValues:StringLike', { 'dynamodb:LeadingKeys': ids });
   return statement;
-}
-
-/** DynamoDB opens tables under a key of the customer with the rights of the caller. */
-function keyStatements({ byName }: RelayTables, accesses: readonly TableAccess[]): PolicyStatement[] {
-  const keys = new Map(
-    accesses.flatMap(({ tables }) =>
-      tables.flatMap((name) => {
-        const key = byName[name].encryptionKey;
-        return key ? [[key.keyArn, Stack.of(byName[name])] as const] : [];
-      }),
-    ),
-  );
-  return [...keys].map(
-    ([keyArn, { region, urlSuffix }]) =>
-      new PolicyStatement({
-        actions: ['kms:Decrypt', 'kms:DescribeKey'],
-        resources: [keyArn],
-        conditions: { StringEquals: { 'kms:ViaService': `dynamodb.${region}.${urlSuffix}` } },
-      }),
-  );
 }
 
 function secretStatement(stack: Stack, relayName: string, action: string): PolicyStatement {

@@ -1,8 +1,9 @@
 /** Reads quotas, models and the deployed stack of an AWS account by signed requests. Changes nothing. */
-import * as z from 'zod/mini';
-import type { AwsAccount } from '../../operate/aws-account.ts';
+import type * as z from 'zod/mini';
+import type { AwsAccount, DeployedStack } from '../../operate/aws-account.ts';
 import { callAws, type AwsCall, type AwsCaller } from './aws-call.ts';
-import { describeStack } from './described-stack.ts';
+import { describeStack } from '../transport/describe-stack.ts';
+import { readReply, replies } from './account-replies.ts';
 
 export interface AwsAccountParts extends AwsCaller {
   stack: string;
@@ -11,33 +12,6 @@ export interface AwsAccountParts extends AwsCaller {
   /** Converts an error to a Failure that tells the operator what to do. */
   explain: (error: unknown, where: string) => Error;
 }
-
-/** The parts of replies that are read. The source of each shape is the page of its action. */
-const replies = {
-  // https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html
-  accountSettings: z.object({
-    AccountLimit: z.object({ ConcurrentExecutions: z.number(), UnreservedConcurrentExecutions: z.number() }),
-  }),
-  // https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetServiceSetting.html
-  serviceSetting: z.object({ ServiceSetting: z.object({ SettingValue: z.string() }) }),
-  // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_ListFoundationModels.html
-  models: z.object({
-    modelSummaries: z.array(
-      z.object({
-        modelId: z.string(),
-        responseStreamingSupported: z.optional(z.boolean()),
-        modelLifecycle: z.optional(z.object({ status: z.string() })),
-      }),
-    ),
-  }),
-  // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_GetFoundationModelAvailability.html
-  availability: z.object({
-    agreementAvailability: z.object({ status: z.string() }),
-    authorizationStatus: z.string(),
-    entitlementAvailability: z.string(),
-    regionAvailability: z.string(),
-  }),
-};
 
 const fastParameters = '/ssm/parameter-store/high-throughput-enabled';
 
@@ -53,11 +27,11 @@ export function signedAwsAccount(parts: AwsAccountParts): AwsAccount {
   ): Promise<z.infer<Schema>> =>
     explained(
       where,
-      callAws(parts, call).then((text) => replyOf(schema, text)),
+      callAws(parts, call).then((text) => readReply(schema, text)),
     );
   return {
     region: async () => (await explained('AWS', parts.aws())).region,
-    stack: () => explained('CloudFormation', describeStack(parts, parts.stack)),
+    stack: () => explained('CloudFormation', stackOf(parts)),
     async concurrency() {
       const call = { service: 'lambda', method: 'GET', path: '/2016-08-19/account-settings' } as const;
       const { AccountLimit: limit } = await read('Lambda', call, replies.accountSettings);
@@ -95,16 +69,11 @@ export function signedAwsAccount(parts: AwsAccountParts): AwsAccount {
   };
 }
 
-function replyOf<Schema extends z.ZodMiniType>(schema: Schema, text: string): z.infer<Schema> {
-  const reading = z.safeParse(schema, JSON.parse(text));
-  if (reading.success) return reading.data;
-  throw Object.assign(new Error('the reply has another form than AWS publishes'), {
-    name: 'UnexpectedReply',
-  });
-}
-
 const jsonCall = (service: string, target: string, body: object): AwsCall => ({
   service,
   headers: { 'content-type': 'application/x-amz-json-1.1', 'x-amz-target': target },
   body: JSON.stringify(body),
 });
+
+const stackOf = async ({ stack, aws, environment }: AwsAccountParts): Promise<DeployedStack | undefined> =>
+  describeStack(stack, await aws(), environment);

@@ -4,7 +4,7 @@
  */
 import type { Concurrency } from '../aws-account.ts';
 import { attention, ok, type Finding } from './finding.ts';
-import type { StageFile } from './stage-file.ts';
+import { lineOf, type StageFile } from './stage-file.ts';
 
 const check = 'concurrency';
 const option = 'reservedConcurrency';
@@ -30,7 +30,7 @@ export function judgeConcurrency({ region, concurrency, file, deployed }: Concur
   const max = Math.floor((unreserved + has - unreservedMin) / reservingFunctions);
   const room = `${most} calls at once in this account and region, ${unreserved} of them unreserved`;
   const quota: Finding[] = most < usual ? [smallQuota(most, region)] : [];
-  const set = { where: file.name, line: `"${option}": ${max}` };
+  const set = lineOf(file.name, option, max);
   if (given !== undefined && given <= max)
     return [
       ...quota,

@@ -9,12 +9,14 @@ import type { AwsAccount, DeployedStack } from '../aws-account.ts';
 import { judgeConcurrency } from './concurrency.ts';
 import { attention, doesNotApply, findingsOf, ok, type Finding } from './finding.ts';
 import { judgeRoleModels } from './role-models.ts';
-import { compareOptions, deployedOptions, type StageFile } from './stage-file.ts';
+import { compareOptions, type Options, type StageFile } from './stage-file.ts';
 import { isParameter, judgeParameters, judgeTables } from './stores.ts';
 
 export interface Examination {
   account: AwsAccount;
   file: StageFile;
+  /** The options that the outputs of a stack hold. Undefined: they hold none. */
+  readOptions: (outputs: ReadonlyMap<string, string>) => Options | undefined;
   /** Why a relay cannot run in a region; undefined: it can. */
   regionProblem: (region: string) => string | undefined;
 }
@@ -24,11 +26,11 @@ type Ports = Pick<OperatorPorts, 'tables' | 'target'>;
 /** In the order of the checks. */
 export async function examineAccount(ports: Ports, examination: Examination): Promise<Finding[]> {
   if (ports.target.local) return localFindings;
-  const { account, file, regionProblem } = examination;
+  const { account, file, regionProblem, readOptions } = examination;
   const region = await account.region();
   const stack = await readStack(account);
   const channels = await readChannels(ports);
-  const deployed = deployedOptions(stack.found);
+  const deployed = stack.found && readOptions(stack.found.outputs);
   const looked = await Promise.all([
     findingsOf('concurrency', async () =>
       judgeConcurrency({
@@ -43,7 +45,7 @@ export async function examineAccount(ports: Ports, examination: Examination): Pr
     judgeRoleModels({
       account,
       channels,
-      number: stack.found?.account ?? '<account>',
+      number: accountIn(stack.found),
       file,
       deployed: deployed?.['bedrockModels'],
     }),
@@ -51,9 +53,15 @@ export async function examineAccount(ports: Ports, examination: Examination): Pr
   return [
     ...judgeRegion(region, regionProblem),
     ...stack.findings,
-    ...compareOptions(file, stack.found),
+    ...compareOptions(file, deployed),
     ...looked.flat(),
   ];
+}
+
+/** The ARNs of policies among the outputs have the number of the account. */
+function accountIn(stack: DeployedStack | undefined): string {
+  const arns = [...(stack?.outputs.values() ?? [])].join(' ');
+  return /arn:[\w-]+:iam::(\d{12}):/.exec(arns)?.[1] ?? '<account>';
 }
 
 function judgeRegion(region: string, problem: Examination['regionProblem']): Finding[] {

@@ -8,7 +8,7 @@ import { upstreamModel } from '../../upstreams/types/channel-request.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { AwsAccount, ListedModel, ModelAccess } from '../aws-account.ts';
 import { attention, findingsOf, ok, type Finding } from './finding.ts';
-import type { StageFile } from './stage-file.ts';
+import { lineOf, type StageFile } from './stage-file.ts';
 
 const option = 'bedrockModels';
 /** Each is a request of its own. */
@@ -117,9 +117,10 @@ function permissionOf(
     : `arn:aws:bedrock:${region}::foundation-model/${name}`;
   const hint = isProfile ? '; regions are all those that the profile routes to' : '';
   return [
-    attention(check, `the functions' role may not call it${hint}`, {
-      where: file.name,
-      line: `"${option}": ${JSON.stringify([...items, item])}`,
-    }),
+    attention(
+      check,
+      `the functions' role may not call it${hint}`,
+      lineOf(file.name, option, [...items, item]),
+    ),
   ];
 }
