@@ -13,7 +13,7 @@ import { runOps, type OpsRun } from '../ops/run-ops.ts';
 import { startEmulator } from '../support/emulator.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { Enforcer } from './enforcer.ts';
-import { region, type ManagedPolicy } from './template-policies.ts';
+import { region as home, type ManagedPolicy } from './template-policies.ts';
 
 export interface AccessRig {
   enforcer: Enforcer;
@@ -31,6 +31,8 @@ export interface RunOptions {
   input?: string;
   /** On local tables, where channels may lead to this machine; they have one access key for all. */
   isLocal?: boolean;
+  /** Absent: the one of the policies. */
+  region?: string;
 }
 
 export async function startAccessRig(policies: ReadonlyMap<string, ManagedPolicy>): Promise<AccessRig> {
@@ -81,7 +83,7 @@ interface Runner {
 async function runAs(
   { policy, enforcer, tables, others }: Runner,
   words: string[],
-  { input, isLocal = false }: RunOptions,
+  { input, isLocal = false, region = home }: RunOptions,
 ): Promise<OpsRun> {
   enforcer.localPolicy = policy;
   enforcer.forget();

@@ -11,10 +11,12 @@ import { PassThrough, Readable } from 'node:stream';
 import { startAccessRig, type AccessRig } from './access-rig.ts';
 import { permissionsOf } from './policy-document.ts';
 import { scenarios, type Scenario } from './scenarios.ts';
-import { seed } from './seed.ts';
+import { lostClose, seed } from './seed.ts';
+import { idAt } from '../ops/ledger-rig.ts';
 import { arnOf, policiesOf, region } from './template-policies.ts';
 
 const policies = policiesOf(synthesize({}).template);
+const handId = idAt('2026-11-10T16:00:00Z', 'hand');
 let rig: AccessRig;
 beforeAll(async () => {
   rig = await startAccessRig(policies);
@@ -56,6 +58,19 @@ describe('every command, with the credentials of one policy alone,', () => {
       }
     },
   );
+
+  it('leaves balances as they are where an operator repairs or writes them by hand, and says why', async () => {
+    await rig.ledger.reserve('acme', handId);
+    const before = await rig.ledger.item('acme');
+    const input = lostClose(handId);
+    const { code, errors } = await rig.ops('operator', ['audit', '--repair', '-', '--wait', '0'], { input });
+    expect(code).toBe(3);
+    expect(errors).toContain('do dynamodb:UpdateItem on table/relay-quotas: a policy denies it');
+    expect(errors).toContain(`relay-repair-${region} on a role of its own, without relay-operator-${region}`);
+    expect(await rig.ledger.item('acme')).toEqual(before);
+    const repaired = await rig.ops('repair', ['audit', '--repair', '-', '--wait', '0'], { input });
+    expect(repaired.errors).toContain(`request ${handId} is closed now`);
+  });
 
   it('that the table names has a scenario, and each of the tool is in the table and on the page', () => {
     const program = createProgram(
@@ -104,13 +119,13 @@ describe('every command, with the credentials of one policy alone,', () => {
   });
 });
 
-/** The rows of docs/operate.md: command, then one cell for each policy. */
+/** The rows of docs/operate.md: command, then yes or no for each policy. */
 function tableOfPage(): Map<string, PolicyName[]> {
   const rows = readPage('docs/operate.md').match(/^\| `[^|]*` +\| (?:yes|no) .*\|$/gm) ?? [];
   return new Map(
     rows.map((row) => {
-      const [, command = '', ...cells] = row.split('|').map((cell) => cell.trim());
-      return [command.replaceAll('`', ''), policyNames.filter((_, index) => cells[index] === 'yes')];
+      const [, command = '', ...marks] = row.split('|').map((each) => each.trim());
+      return [command.replaceAll('`', ''), policyNames.filter((_, index) => marks[index] === 'yes')];
     }),
   );
 }

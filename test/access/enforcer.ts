@@ -23,14 +23,14 @@ export class Enforcer {
     const policy = accessKey === 'local' ? this.localPolicy : accessKey.replace('AKIA', '').toLowerCase();
     const statements = this.#policies.get(policy)?.statements ?? [];
     for (const access of accesses) {
-      const verdict = evaluate(statements, access);
-      if (!verdict.allowed) {
+      const decision = evaluate(statements, access);
+      if (!decision.allowed) {
         this.denied.push({ policy, action: access.action, resource: access.resource });
-        return refusalOf(service, messageOf(policy, access, verdict.explicitly));
+        return refusalOf(service, messageOf(policy, access, decision.explicitly));
       }
       const used = this.used.get(policy) ?? new Set();
       this.used.set(policy, used);
-      for (const permission of verdict.by) used.add(permission);
+      for (const permission of decision.by) used.add(permission);
     }
     return undefined;
   };

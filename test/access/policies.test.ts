@@ -21,7 +21,7 @@ const writes = [
 ];
 const everything: Statement = { Effect: 'Allow', Action: '*', Resource: '*' };
 const tableArn = (table: string, stack = 'relay') => arnOf('dynamodb', `table/${stack}-${table}`);
-const verdictOn = (statements: Statement[], action: string, resource: string, keys = {}) =>
+const decisionOn = (statements: Statement[], action: string, resource: string, keys = {}) =>
   evaluate(statements, { action, resource, keys });
 
 describe('the policy of operators', () => {
@@ -29,7 +29,7 @@ describe('the policy of operators', () => {
     'denies %s on %s, also to somebody who may do everything else',
     (action, table) => {
       const statements = [everything, ...statementsOf('operator')];
-      expect(verdictOn(statements, `dynamodb:${action}`, tableArn(table))).toEqual({
+      expect(decisionOn(statements, `dynamodb:${action}`, tableArn(table))).toEqual({
         allowed: false,
         explicitly: true,
       });
@@ -39,7 +39,7 @@ describe('the policy of operators', () => {
   it('lets them write exactly the tables of people, and payments', () => {
     const written = tableNames.filter((table) =>
       writes.some(
-        (action) => verdictOn(statementsOf('operator'), `dynamodb:${action}`, tableArn(table)).allowed,
+        (action) => decisionOn(statementsOf('operator'), `dynamodb:${action}`, tableArn(table)).allowed,
       ),
     );
     expect(written.toSorted()).toEqual(
@@ -49,7 +49,7 @@ describe('the policy of operators', () => {
 
   it('reaches the secrets and tables of its own stack alone', () => {
     const operator = statementsOf('operator');
-    const allows = (action: string, resource: string) => verdictOn(operator, action, resource).allowed;
+    const allows = (action: string, resource: string) => decisionOn(operator, action, resource).allowed;
     expect(allows('ssm:GetParameter', arnOf('ssm', 'parameter/relay/relay/openai'))).toBe(true);
     expect(allows('ssm:GetParameter', arnOf('ssm', 'parameter/relay/relay-test/openai'))).toBe(false);
     expect(allows('ssm:GetParameter', arnOf('ssm', 'parameter/other'))).toBe(false);
@@ -79,7 +79,7 @@ describe('what is in the table `runtime`', () => {
   it('is read as far as published versions go: no turns, no idempotency keys, no notices', () => {
     for (const name of ['support', 'operator'] as const) {
       const read = (...ids: string[]) =>
-        verdictOn(statementsOf(name), 'dynamodb:BatchGetItem', runtime, of(...ids)).allowed;
+        decisionOn(statementsOf(name), 'dynamodb:BatchGetItem', runtime, of(...ids)).allowed;
       expect(read('config', 'snapshot#12#0', 'rows#12#0')).toBe(true);
       for (const id of ['turn#x', 'request#x', 'notice#x', 'cooldowns', 'configuration']) {
         expect({ id, allowed: read(id) }).toEqual({ id, allowed: false });
@@ -90,7 +90,7 @@ describe('what is in the table `runtime`', () => {
 
   it('is written by repairs in counters of budgets alone', () => {
     const write = (id: string) =>
-      verdictOn(statementsOf('repair'), 'dynamodb:UpdateItem', runtime, of(id)).allowed;
+      decisionOn(statementsOf('repair'), 'dynamodb:UpdateItem', runtime, of(id)).allowed;
     expect(write('budget#0123456789ab#month@2026-11-01')).toBe(true);
     expect(write('config')).toBe(false);
   });

@@ -18,10 +18,10 @@ export interface Access {
   keys: Readonly<Record<string, readonly string[]>>;
 }
 
-export type Verdict = { allowed: true; by: string[] } | { allowed: false; explicitly: boolean };
+export type Decision = { allowed: true; by: string[] } | { allowed: false; explicitly: boolean };
 
 /** @returns `by`: the permissions that allowed it, as `permissionsOf` lists them */
-export function evaluate(statements: readonly Statement[], access: Access): Verdict {
+export function evaluate(statements: readonly Statement[], access: Access): Decision {
   const matching = statements.filter((statement) => isFor(statement, access));
   if (matching.some(({ Effect }) => Effect === 'Deny')) return { allowed: false, explicitly: true };
   const by = matching.flatMap((statement) =>

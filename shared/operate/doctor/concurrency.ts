@@ -23,7 +23,7 @@ export interface ConcurrencyParts {
   deployed: { option: unknown } | undefined;
 }
 
-export function judgeConcurrency({ region, concurrency, file, deployed }: ConcurrencyParts): Finding[] {
+export function assessConcurrency({ region, concurrency, file, deployed }: ConcurrencyParts): Finding[] {
   const { most, unreserved } = concurrency;
   const given = countOf(file.options?.[option] ?? deployed?.option);
   const has = (countOf(deployed?.option) ?? 0) * reservingFunctions;

@@ -6,11 +6,11 @@ import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { AwsAccount, DeployedStack } from '../aws-account.ts';
-import { judgeConcurrency } from './concurrency.ts';
+import { assessConcurrency } from './concurrency.ts';
 import { attention, doesNotApply, findingsOf, ok, type Finding } from './finding.ts';
-import { judgeRoleModels } from './role-models.ts';
+import { assessRoleModels } from './role-models.ts';
 import { compareOptions, type Options, type StageFile } from './stage-file.ts';
-import { isParameter, judgeParameters, judgeTables } from './stores.ts';
+import { isParameter, assessParameters, assessTables } from './stores.ts';
 
 export interface Examination {
   account: AwsAccount;
@@ -33,16 +33,16 @@ export async function examineAccount(ports: Ports, examination: Examination): Pr
   const deployed = stack.found && readOptions(stack.found.outputs);
   const looked = await Promise.all([
     findingsOf('concurrency', async () =>
-      judgeConcurrency({
+      assessConcurrency({
         region,
         concurrency: await account.concurrency(),
         file,
         deployed: deployed && { option: deployed['reservedConcurrency'] },
       }),
     ),
-    findingsOf('tables', async () => judgeTables(await account.tableLimits(), region)),
+    findingsOf('tables', async () => assessTables(await account.tableLimits(), region)),
     findingsOf('secrets', () => lookAtSecrets(account, channels, region)),
-    judgeRoleModels({
+    assessRoleModels({
       account,
       channels,
       number: accountIn(stack.found),
@@ -51,7 +51,7 @@ export async function examineAccount(ports: Ports, examination: Examination): Pr
     }),
   ]);
   return [
-    ...judgeRegion(region, regionProblem),
+    ...assessRegion(region, regionProblem),
     ...stack.findings,
     ...compareOptions(file, deployed),
     ...looked.flat(),
@@ -64,7 +64,7 @@ function accountIn(stack: DeployedStack | undefined): string {
   return /arn:[\w-]+:iam::(\d{12}):/.exec(arns)?.[1] ?? '<account>';
 }
 
-function judgeRegion(region: string, problem: Examination['regionProblem']): Finding[] {
+function assessRegion(region: string, problem: Examination['regionProblem']): Finding[] {
   const found = problem(region);
   return [found === undefined ? ok('region', `${region}: answers stream there`) : attention('region', found)];
 }
@@ -105,7 +105,7 @@ async function lookAtSecrets(
 ): Promise<Finding[]> {
   const references = [...new Set(channels.flatMap(secretsOf))];
   const isFast = references.some(isParameter) ? await account.hasFastParameters() : undefined;
-  return judgeParameters(references, isFast, region);
+  return assessParameters(references, isFast, region);
 }
 
 const localFindings: Finding[] = [

@@ -33,7 +33,7 @@ interface RoleModel {
   channel: string;
 }
 
-export async function judgeRoleModels(parts: RoleModelParts): Promise<Finding[]> {
+export async function assessRoleModels(parts: RoleModelParts): Promise<Finding[]> {
   const wanted = parts.channels.flatMap(roleModelsOf);
   const different = [...new Map(wanted.map((each) => [`${each.region} ${each.name}`, each])).values()];
   const regions = [...new Set(different.map(({ region }) => region))];
@@ -42,7 +42,7 @@ export async function judgeRoleModels(parts: RoleModelParts): Promise<Finding[]>
       findingsOf('models', async () => {
         const listed = await parts.account.models(region);
         const here = different.filter((each) => each.region === region);
-        const looked = here.slice(0, modelsMax).map((each) => judgeModel(parts, listed, each));
+        const looked = here.slice(0, modelsMax).map((each) => assessModel(parts, listed, each));
         return [...(await Promise.all(looked)).flat(), ...unseenOf(here.length, region)];
       }),
     ),
@@ -63,7 +63,7 @@ function roleModelsOf(channel: ChannelRow): RoleModel[] {
   }));
 }
 
-async function judgeModel(
+async function assessModel(
   parts: RoleModelParts,
   listed: readonly ListedModel[],
   { region, name, channel }: RoleModel,

@@ -7,7 +7,7 @@ const usualTableUnits = 40_000;
 const secretReads = '10,000 reads a second';
 
 /** https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeLimits.html */
-export function judgeTables({ tableReads, tableWrites }: TableLimits, region: string): Finding[] {
+export function assessTables({ tableReads, tableWrites }: TableLimits, region: string): Finding[] {
   const found = `a table may have ${tableReads} reads and ${tableWrites} writes a second; a billed call writes to quotas twice`;
   if (Math.min(tableReads, tableWrites) >= usualTableUnits) return [ok('tables', found)];
   return [
@@ -23,7 +23,7 @@ export function judgeTables({ tableReads, tableWrites }: TableLimits, region: st
  * https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-throughput.html
  * @param isFast undefined: no channel has a secret there
  */
-export function judgeParameters(
+export function assessParameters(
   references: readonly string[],
   isFast: boolean | undefined,
   region: string,
