@@ -162,14 +162,22 @@ export class Relay extends Construct {
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
     const dashboard = new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
     const queries = new SavedQueries(this, 'SavedQueries', { relayName, functions });
-    this.operatorPolicies = new OperatorPolicies(this, 'OperatorPolicies', { relayName, tables }).byName;
+    const operatorPolicies = new OperatorPolicies(this, 'OperatorPolicies', { relayName, tables });
 
     this.baseUrl = `https://${distribution.host}/v1`;
     this.baseUrlOutput = new CfnOutput(this, 'BaseUrl', {
       description: 'What clients set as base_url',
       value: this.baseUrl,
     });
-    acknowledgeFindings({ relayName, functions, originSecrets, sealKeys, distribution, triggers });
+    acknowledgeFindings({
+      relayName,
+      functions,
+      originSecrets,
+      sealKeys,
+      distribution,
+      operatorPolicies,
+      triggers,
+    });
     this.relayName = relayName;
     this.distribution = distribution.distribution;
     this.tables = tables.byName;
@@ -179,6 +187,7 @@ export class Relay extends Construct {
     this.alarms = alarms.all;
     this.dashboard = dashboard.page;
     this.savedQueries = queries.all;
+    this.operatorPolicies = operatorPolicies.byName;
   }
 
   /**

@@ -2,7 +2,7 @@
  * Managed policies for the people who operate the relay, made from the table in infra/ops/access, and their ARNs as
  * outputs. None lets anybody write a balance but `repair`.
  */
-import { ArnFormat, CfnOutput, Stack, Validations, type Acknowledgment } from 'aws-cdk-lib';
+import { ArnFormat, CfnOutput, Stack } from 'aws-cdk-lib';
 import { Effect, ManagedPolicy, PolicyDocument, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import {
@@ -34,7 +34,6 @@ export class OperatorPolicies extends Construct {
     this.outputs = policyNames.map(
       (name) => new CfnOutput(scope, outputOf(name), { value: this.byName[name].managedPolicyArn }),
     );
-    Validations.of(this).acknowledge(...acceptedFindings(this, props));
   }
 }
 
@@ -120,20 +119,3 @@ const writesDenied = (resources: string[]): PolicyStatement =>
     ].map((action) => `dynamodb:${action}`),
     resources,
   });
-
-function acceptedFindings(scope: Construct, { relayName }: OperatorPoliciesProps): Acknowledgment[] {
-  const account = 'arn:<AWS::Partition>:SERVICE:<AWS::Region>:<AWS::AccountId>';
-  const accepted = {
-    '*': 'AWS knows no resource of these actions, which read quotas and lists of models',
-    [`${account.replace('SERVICE', 'cloudformation')}:stack/${Stack.of(scope).stackName}/*`]:
-      'AWS asks for this very resource where a stack is named and its id is not known',
-    [`${account.replace('SERVICE', 'ssm')}:parameter/relay/${relayName}/*`]:
-      'Operators choose names of secrets',
-    [`${account.replace('SERVICE', 'secretsmanager')}:secret:${relayName}/*`]:
-      'Operators choose names of secrets',
-  };
-  return Object.entries(accepted).map(([resource, reason]) => ({
-    id: `AwsSolutions::AwsSolutions-IAM5[Resource::${resource}]`,
-    reason,
-  }));
-}
