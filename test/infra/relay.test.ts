@@ -238,4 +238,4 @@ test('the app of others, with cdk-nag and CloudFormation’s rules, has no findi
     },
   });
   expect(() => app.synth()).not.toThrow();
-}, 60_000);
+}, 120_000);
