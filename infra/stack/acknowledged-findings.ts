@@ -63,7 +63,7 @@ function channelSecretFindings(stack: Stack, relayName: string): Acknowledgment[
 
 /** Findings about the wildcards of the policies for people. */
 function operatorPolicyFindings(stack: Stack, relayName: string): Acknowledgment[] {
-  const stackResource = `${shownArn(stack, 'cloudformation')}:stack/${stack.stackName}/*`;
+  const stackResource = `${shownArn(stack, 'cloudformation')}:stack/${relayName}/*`;
   const readsLists = 'AWS knows no resource of these actions, which read quotas and lists of models';
   return [
     ...channelSecretFindings(stack, relayName),

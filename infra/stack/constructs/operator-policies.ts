@@ -57,7 +57,7 @@ function statementsOf(stack: Stack, props: OperatorPoliciesProps, access: Policy
     ...access.tables.map((each) => tableStatement(props.tables, each)),
     ...props.tables.keyAccess(),
     ...secrets.map((action) => secretStatement(stack, props.relayName, action)),
-    ...access.account.map((each) => accountStatement(stack, each)),
+    ...access.account.map((each) => accountStatement(stack, props.relayName, each)),
     ...(neverWrites.length === 0
       ? []
       : [writesDenied(neverWrites.map((name) => props.tables.byName[name].tableArn))]),
@@ -93,15 +93,16 @@ const secretsOf = (stack: Stack, relayName: string, service: string): string =>
         arnFormat: ArnFormat.COLON_RESOURCE_NAME,
       });
 
-function accountStatement(stack: Stack, { action, resource }: AccountAction): PolicyStatement {
+function accountStatement(
+  stack: Stack,
+  relayName: string,
+  { action, resource }: AccountAction,
+): PolicyStatement {
   const [service = '', name = ''] = action.split(':');
-  return allow(service, [name], resource === '*' ? resource : accountArn(stack, resource));
-}
-
-function accountArn(stack: Stack, resource: string): string {
-  const [service = '', path = ''] = resource.replace('<stack>', stack.stackName).split(':');
-  const [kind = '', ...name] = path.split('/');
-  return stack.formatArn({ service, resource: kind, resourceName: name.join('/') });
+  if (resource === '*') return allow(service, [name], resource);
+  const [, path = ''] = resource.replace('<stack>', relayName).split(':');
+  const [kind = '', ...names] = path.split('/');
+  return allow(service, [name], stack.formatArn({ service, resource: kind, resourceName: names.join('/') }));
 }
 
 /** Holds against every other policy of the same person. Transactions need the actions of their items. */
