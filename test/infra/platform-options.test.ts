@@ -1,5 +1,7 @@
 /** What each option of a stage changes in the template. */
 import { describe, expect, test } from 'vitest';
+import { checkResources } from '../../infra/local/template/read-template.ts';
+import { optionSets } from './option-sets.ts';
 import { readable, resourcesOf, synthesize, type Template } from './synthesize.ts';
 
 const topicArn = 'arn:aws:sns:eu-central-1:123456789012:ops';
@@ -145,3 +147,11 @@ describe('the option', () => {
     for (const { Replicas } of tables) expect(Replicas).toMatchObject([{ Region: 'eu-central-1' }]);
   });
 });
+
+test.each(Object.entries(optionSets))(
+  'one machine runs the template of a stage with %s',
+  (_name, options) => {
+    const { Resources } = synthesize(options).template;
+    expect(() => checkResources(Resources)).not.toThrow();
+  },
+);
