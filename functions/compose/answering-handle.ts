@@ -7,7 +7,7 @@ import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynam
 import { DynamoLearnedFacts } from '../../shared/adapters/dynamodb/runtime/dynamo-learned-facts.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
 import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
-import { readEnvironment, readSealKeys } from '../../shared/adapters/system/environment.ts';
+import { readEnvironment, readSealKeys, type Environment } from '../../shared/adapters/system/environment.ts';
 import { systemClock } from '../../shared/adapters/system/system-clock.ts';
 import { systemRandom, timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
@@ -22,8 +22,14 @@ import { answerWith } from '../../shared/relay/serving.ts';
 import { laterIdempotency, laterKeyCounters, laterSearch, laterTurnStates } from './later-adapters.ts';
 
 /** @param clock another one only in tests: of an environment that has slept */
-export function answeringHandle(endpoint: Endpoint, clock: Clock = systemClock): HostedHandle {
-  const environment = readEnvironment();
+export const answeringHandle = (endpoint: Endpoint, clock: Clock = systemClock): HostedHandle =>
+  answeringHandles(readEnvironment(), clock)(endpoint);
+
+/** For a host with several endpoints in one process: they share connections, configuration and caches. */
+export function answeringHandles(
+  environment: Environment,
+  clock: Clock = systemClock,
+): (endpoint: Endpoint) => HostedHandle {
   const { aws, concurrencyGiven, local, originSecrets, stack, version } = environment;
   const log = jsonLog(version, requestMetrics(stack));
   const client = documentClient(aws);
@@ -48,6 +54,8 @@ export function answeringHandle(endpoint: Endpoint, clock: Clock = systemClock):
     learned: new DynamoLearnedFacts({ client, clock, stack, view: config.learned }),
     random: systemRandom,
   };
-  const handle = withCors(answerWith(ports, endpoint), config);
-  return { handle, clock, ids: timeSortedIds(clock), log, originSecrets, local };
+  return (endpoint) => {
+    const handle = withCors(answerWith(ports, endpoint), config);
+    return { handle, clock, ids: timeSortedIds(clock), log, originSecrets, local };
+  };
 }

@@ -6,7 +6,7 @@ import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts'
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/dynamo-key-store.ts';
 import { dynamoAccountReader } from '../../shared/adapters/dynamodb/ledger/dynamo-account-reader.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
-import { readEnvironment } from '../../shared/adapters/system/environment.ts';
+import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
 import { systemClock as clock } from '../../shared/adapters/system/system-clock.ts';
 import { timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
@@ -15,8 +15,8 @@ import { catalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
 import { withCors } from '../../shared/relay/http/cors.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 
-export function publicHandle(): HostedHandle {
-  const { aws, local, originSecrets, stack, version } = readEnvironment();
+export function publicHandle(environment: Environment = readEnvironment()): HostedHandle {
+  const { aws, local, originSecrets, stack, version } = environment;
   const log = jsonLog(version);
   const client = documentClient(aws);
   const config = dynamoConfigSource({ client, clock, log, stack });

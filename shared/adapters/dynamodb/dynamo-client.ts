@@ -40,9 +40,13 @@ export function attributesOn(documents: DynamoDBDocumentClient, attempts?: numbe
   });
 }
 
-const clientOf = (aws: AwsAccess, maxAttempts: number, timeouts: Timeouts): DynamoDBClient =>
+function clientOf(aws: AwsAccess, maxAttempts: number, timeouts: Timeouts): DynamoDBClient {
+  const { region, credentials, connectionsMax: maxSockets } = aws;
+  const agents = maxSockets !== undefined && { httpAgent: { maxSockets }, httpsAgent: { maxSockets } };
   // Without throwOnRequestTimeout the SDK prints a warning and keeps waiting.
-  new DynamoDBClient({ ...aws, maxAttempts, requestHandler: { ...timeouts, throwOnRequestTimeout: true } });
+  const requestHandler = { ...timeouts, throwOnRequestTimeout: true, ...agents };
+  return new DynamoDBClient({ region, credentials, maxAttempts, requestHandler });
+}
 
 interface Timeouts {
   connectionTimeout: number;

@@ -22,6 +22,8 @@ export interface RelayRequest {
   rawBody(): string | Uint8Array;
   /** When the host will end the invocation, in epoch milliseconds. */
   hostDeadlineMs: number;
+  /** Aborts when the host has to end before: the call then ends as at its deadline. Absent: it never has to. */
+  hostEnds?: AbortSignal | undefined;
 }
 
 export interface RelayResponse {
