@@ -1,6 +1,6 @@
 /** Connects the relay's ports to this stack's adapters, for every endpoint that answers calls. */
 import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime/dynamo-channel-health.ts';
-import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { tableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/dynamo-key-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
@@ -19,7 +19,13 @@ import { withCors } from '../../shared/relay/http/cors.ts';
 import type { Clock } from '../../shared/relay/ports/clock.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 import { answerWith } from '../../shared/relay/serving.ts';
-import { laterIdempotency, laterKeyCounters, laterSearch, laterTurnStates } from './later-adapters.ts';
+import {
+  laterDocuments,
+  laterIdempotency,
+  laterKeyCounters,
+  laterSearch,
+  laterTurnStates,
+} from './later-adapters.ts';
 
 /** @param clock another one only in tests: of an environment that has slept */
 export const answeringHandle = (endpoint: Endpoint, clock: Clock = systemClock): HostedHandle =>
@@ -32,7 +38,7 @@ export function answeringHandles(
 ): (endpoint: Endpoint) => HostedHandle {
   const { aws, concurrencyGiven, local, originSecrets, stack, version } = environment;
   const log = jsonLog(version, requestMetrics(stack));
-  const client = documentClient(aws);
+  const client = tableClient(aws, laterDocuments(aws));
   const config = dynamoConfigSource({ client, clock, log, stack });
   const secrets = cachedSecretStore({ environment, clock });
   const transport = httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) });

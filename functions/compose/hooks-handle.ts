@@ -1,5 +1,5 @@
 /** Handles what providers of payments report. */
-import { attributesOn, documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { attributesOn, documentClient, tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/ledger/dynamo-payment-store.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
@@ -17,7 +17,7 @@ export function hooksHandle(environment: Environment = readEnvironment()): Hoste
   const log = jsonLog(version);
   const client = documentClient(aws);
   const handle = paymentsHandle({
-    config: dynamoConfigSource({ client, clock, log, stack }),
+    config: dynamoConfigSource({ client: tablesOn(client), clock, log, stack }),
     secrets: cachedSecretStore({ environment, clock }),
     payments: dynamoPaymentStore(attributesOn(client), stack),
     hmac: nodeHmac,

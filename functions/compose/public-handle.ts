@@ -2,7 +2,7 @@
  * Handles the public read endpoints (models, charge, plans, health, the page), the account endpoints, and
  * unknown paths.
  */
-import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { documentClient, tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/dynamo-key-store.ts';
 import { dynamoAccountReader } from '../../shared/adapters/dynamodb/ledger/dynamo-account-reader.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
@@ -18,10 +18,11 @@ import type { HostedHandle } from '../../shared/relay/http/http.ts';
 export function publicHandle(environment: Environment = readEnvironment()): HostedHandle {
   const { aws, local, originSecrets, stack, version } = environment;
   const log = jsonLog(version);
-  const client = documentClient(aws);
+  const documents = documentClient(aws);
+  const client = tablesOn(documents);
   const config = dynamoConfigSource({ client, clock, log, stack });
   const keys = dynamoKeyStore({ client, clock, stack });
-  const accounts = dynamoAccountReader(client, stack);
+  const accounts = dynamoAccountReader(documents, stack);
   const account = accountHandle({ config, keys, accounts, clock, log });
   const handle = withCors(catalogHandle({ config, clock, log, version, account }), config);
   return { handle, clock, ids: timeSortedIds(clock), log, originSecrets, local };

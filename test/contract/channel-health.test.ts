@@ -1,7 +1,7 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { GetCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { documentClient, tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime/dynamo-channel-health.ts';
 import { entryName, imageOf } from '../../shared/adapters/dynamodb/runtime/health-item.ts';
 import type { ChannelHealth, HealthEntry } from '../../shared/relay/ports/stores/channel-health.ts';
@@ -51,7 +51,7 @@ function inDynamo(): Kind {
     environment: async () => {
       const item = await read();
       return new DynamoChannelHealth({
-        client,
+        client: tablesOn(client),
         clock,
         stack: 'relay',
         view: () => ({ item, readAtMs: nowMs - 1 }),

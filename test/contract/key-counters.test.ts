@@ -1,4 +1,4 @@
-import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { documentClient } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/runtime/dynamo-key-counters.ts';
 import { startEmulator } from '../support/emulator.ts';
 import { MemoryKeyCounters } from '../support/memory-key-counters.ts';

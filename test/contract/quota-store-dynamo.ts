@@ -1,5 +1,6 @@
 import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import {
   entryAttribute,
   closeRecordAttribute,
@@ -23,7 +24,7 @@ export async function openDynamoStore(): Promise<OpenedStore & AsyncDisposable &
   const client = emulatorClient(emulator.endpoint);
   return {
     endpoint: emulator.endpoint,
-    store: dynamoQuotaStore(DynamoDBDocumentClient.from(client), 'relay'),
+    store: dynamoQuotaStore(tablesOn(DynamoDBDocumentClient.from(client)), 'relay'),
     async put(item) {
       await client.send(new PutItemCommand({ TableName, Item: attributesOf(item) }));
     },

@@ -3,7 +3,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { Target } from '../../operate/operator-ports.ts';
 import type { AwsAccess } from '../system/environment.ts';
-import { documentsOn } from './dynamo-client.ts';
+import { documentsOn } from './sdk-client.ts';
 
 /** The connection to the tables of a target. */
 export interface Store {

@@ -2,13 +2,13 @@
  * The configuration that a function serves, the cooldowns of candidates and the learned facts, from the table `runtime`
  * in one read. A request must never wait long for a newer configuration while an older one is available.
  */
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { emptySnapshot, snapshotFormat, type Snapshot } from '../../../config/snapshot.ts';
 import { type Clock } from '../../../relay/ports/clock.ts';
 import type { Log } from '../../../relay/ports/telemetry.ts';
 import { firstTryMsMax, StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
 import type { ConfigSource, Pointer } from '../../../relay/ports/stores/config-store.ts';
 import { factsFreshMs } from '../../../relay/ports/stores/learned-facts.ts';
+import type { TableClient } from '../dynamo-client.ts';
 import { learnedId } from './learned-item.ts';
 import {
   cooldownsId,
@@ -36,7 +36,7 @@ const firstPauseMs = 50;
 const pauseMsMax = 400;
 
 export interface ConfigSourceParts {
-  client: DynamoDBDocumentClient;
+  client: TableClient;
   clock: Clock;
   log: Log;
   stack: string;

@@ -14,6 +14,7 @@ import type {
   SnapshotContent,
   SnapshotStore,
 } from '../../../relay/ports/stores/config-store.ts';
+import { tablesOn } from '../sdk-client.ts';
 import {
   getItems,
   pointerId,
@@ -44,7 +45,7 @@ export function dynamoConfigStore(
   stack: string,
   clock: Pick<Clock, 'now'>,
 ): SnapshotStore {
-  const table: RuntimeTable = { client, name: physicalTableName(stack, 'runtime') };
+  const table: RuntimeTable = { client: tablesOn(client), name: physicalTableName(stack, 'runtime') };
   return {
     digest: (canonicalContent) => createHash('sha256').update(canonicalContent).digest('hex'),
     async newest() {

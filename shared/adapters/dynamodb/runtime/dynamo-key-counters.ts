@@ -7,7 +7,8 @@ import type { KeyCounters } from '../../../relay/ports/stores/key-counters.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import type { Attributes } from '../attributes.ts';
 import { budgetChange, budgetCounterId } from '../budget-counter.ts';
-import { attributesOn, quotaCall, type ConditionalReply } from '../dynamo-client.ts';
+import { quotaCall, type ConditionalReply } from '../dynamo-client.ts';
+import { attributesOn } from '../sdk-client.ts';
 
 const minuteSeconds = 60;
 /** A minute's counter is kept a little longer, because clocks of environments differ. */

@@ -18,7 +18,8 @@ export const putItem = async (
   id: string,
   item: RuntimeItem,
 ): Promise<void> => {
-  await storeCall(() => client.send(new PutCommand({ TableName: name, Item: { id, ...item } })));
+  const command = new PutCommand({ TableName: name, Item: { id, ...item } });
+  await storeCall(async () => (await client.documents()).send(command));
 };
 
 /** @param item its `writer` is unique to this write and is stored in the item */
@@ -55,7 +56,7 @@ async function ifHolds(
   write: Omit<PutCommand['input'], 'TableName'>,
 ): Promise<boolean> {
   const command = new PutCommand({ TableName: name, ...write });
-  return (await conditionalCall(() => client.send(command))).done;
+  return (await conditionalCall(async () => (await client.documents()).send(command))).done;
 }
 
 /** @param expires Unix seconds after which DynamoDB removes the item */
@@ -67,5 +68,5 @@ export async function expireItem({ client, name }: RuntimeTable, id: string, exp
     ConditionExpression: isKept,
     ExpressionAttributeValues: { ':expires': expires },
   });
-  await conditionalCall(() => client.send(command));
+  await conditionalCall(async () => (await client.documents()).send(command));
 }

@@ -1,5 +1,5 @@
 import { PutCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { documentClient } from '../../../../shared/adapters/dynamodb/dynamo-client.ts';
+import { documentClient } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
 import type { AwsAccess } from '../../../../shared/adapters/system/environment.ts';
 import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
 
