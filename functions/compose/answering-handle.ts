@@ -19,13 +19,10 @@ import { withCors } from '../../shared/relay/http/cors.ts';
 import type { Clock } from '../../shared/relay/ports/clock.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 import { answerWith } from '../../shared/relay/serving.ts';
-import {
-  laterDocuments,
-  laterIdempotency,
-  laterKeyCounters,
-  laterSearch,
-  laterTurnStates,
-} from './later-adapters.ts';
+import { laterIdempotency, laterKeyCounters, laterSearch, laterTurnStates } from './later-adapters.ts';
+
+/** How long an environment that starts waits for the configuration; its first request waits for the same read. */
+const prepareMsMax = 2_000;
 
 /** @param clock another one only in tests: of an environment that has slept */
 export const answeringHandle = (endpoint: Endpoint, clock: Clock = systemClock): HostedHandle =>
@@ -38,7 +35,7 @@ export function answeringHandles(
 ): (endpoint: Endpoint) => HostedHandle {
   const { aws, concurrencyGiven, local, originSecrets, stack, version } = environment;
   const log = jsonLog(version, requestMetrics(stack));
-  const client = tableClient(aws, laterDocuments(aws));
+  const client = tableClient(aws);
   const config = dynamoConfigSource({ client, clock, log, stack });
   const secrets = cachedSecretStore({ environment, clock });
   const transport = httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) });
@@ -62,6 +59,7 @@ export function answeringHandles(
   };
   return (endpoint) => {
     const handle = withCors(answerWith(ports, endpoint), config);
-    return { handle, clock, ids: timeSortedIds(clock), log, originSecrets, local };
+    const prepare = (): Promise<void> => config.refresh(prepareMsMax);
+    return { handle, prepare, clock, ids: timeSortedIds(clock), log, originSecrets, local };
   };
 }

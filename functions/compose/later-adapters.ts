@@ -1,21 +1,12 @@
 /** Adapters of ports that few calls need: each is loaded by the first call that does. */
-import type { TableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import type { TurnStateStoreParts } from '../../shared/adapters/dynamodb/runtime/dynamo-turn-state-store.ts';
 import type { SearchParts } from '../../shared/adapters/search/search-providers.ts';
-import type { AwsAccess } from '../../shared/adapters/system/environment.ts';
 import type { Clock } from '../../shared/relay/ports/clock.ts';
 import type { SearchSettings } from '../../shared/config/settings/settings.ts';
 import type { SearchProvider } from '../../shared/relay/ports/search-provider.ts';
 import type { IdempotencyStore } from '../../shared/relay/ports/stores/idempotency-store.ts';
 import type { KeyCounters } from '../../shared/relay/ports/stores/key-counters.ts';
 import type { TurnStateStore } from '../../shared/relay/ports/stores/turn-state-store.ts';
-
-export const laterDocuments =
-  (aws: AwsAccess): TableClient['documents'] =>
-  async () => {
-    const { documentClient } = await import('../../shared/adapters/dynamodb/sdk-client.ts');
-    return documentClient(aws);
-  };
 
 export function laterTurnStates(parts: TurnStateStoreParts): TurnStateStore {
   const load = async (): Promise<TurnStateStore> => {
@@ -34,7 +25,7 @@ export function laterKeyCounters({
 }: Pick<TurnStateStoreParts, 'client' | 'stack'>): KeyCounters {
   const load = async (): Promise<KeyCounters> => {
     const file = await import('../../shared/adapters/dynamodb/runtime/dynamo-key-counters.ts');
-    return file.dynamoKeyCounters(await client.documents(), stack);
+    return file.dynamoKeyCounters(client, stack);
   };
   return {
     countCall: async (...call) => (await load()).countCall(...call),
@@ -50,7 +41,7 @@ export function laterIdempotency({
 }: TurnStateStoreParts & { clock: Clock }): IdempotencyStore {
   const load = async (): Promise<IdempotencyStore> => {
     const file = await import('../../shared/adapters/dynamodb/dynamo-idempotency-store.ts');
-    return file.dynamoIdempotencyStore(await client.documents(), clock, stack);
+    return file.dynamoIdempotencyStore(client, clock, stack);
   };
   return {
     claim: async (claim) => (await load()).claim(claim),

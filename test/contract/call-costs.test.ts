@@ -140,7 +140,7 @@ async function costsOf(call: string, kind: Kind) {
   const { client, commands } = metered;
   const documents = DynamoDBDocumentClient.from(client);
   const quotas = dynamoQuotaStore(tablesOn(documents), 'relay');
-  const counters = dynamoKeyCounters(documents, 'relay');
+  const counters = dynamoKeyCounters(tablesOn(documents), 'relay');
   const reservations = new Reservations({ clock, random, log, quotas, counters });
   const ledger = dynamoLedgerStore(client, 'relay');
   const project = ledgerProjector({ clock, random, log, ledger, metrics: { count: () => {} } });

@@ -1,4 +1,4 @@
-import { documentClient } from '../../shared/adapters/dynamodb/sdk-client.ts';
+import { documentClient, tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/runtime/dynamo-key-counters.ts';
 import { startEmulator } from '../support/emulator.ts';
 import { MemoryKeyCounters } from '../support/memory-key-counters.ts';
@@ -15,7 +15,7 @@ keyCountersContract('on DynamoDB', async () => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const client = documentClient(localAccess);
   return {
-    counters: dynamoKeyCounters(client, 'relay'),
+    counters: dynamoKeyCounters(tablesOn(client), 'relay'),
     async [Symbol.asyncDispose]() {
       client.destroy();
       await emulator.stop();

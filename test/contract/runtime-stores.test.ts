@@ -1,6 +1,6 @@
 import { PutItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { documentClient } from '../../shared/adapters/dynamodb/sdk-client.ts';
+import { documentClient, tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoIdempotencyStore } from '../../shared/adapters/dynamodb/dynamo-idempotency-store.ts';
 import type { IdempotencyStore } from '../../shared/relay/ports/stores/idempotency-store.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
@@ -23,7 +23,7 @@ beforeAll(async () => {
   memory = new MemoryIdempotency(clock);
   idempotency = {
     memory,
-    dynamodb: dynamoIdempotencyStore(client, clock, 'relay'),
+    dynamodb: dynamoIdempotencyStore(tablesOn(client), clock, 'relay'),
   };
 });
 afterAll(() => emulator.stop());

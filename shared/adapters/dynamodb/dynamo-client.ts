@@ -1,7 +1,7 @@
 /**
  * Calls of DynamoDB that a client waits for, and the classification of their errors: unreachable, busy, invalid, or
  * condition not met. No file of `shared` but this one and `dynamo-transactions.ts` inspects these errors. Must not import the
- * SDK, which few calls need.
+ * SDK: its layers cost more than a call.
  */
 import type {
   BatchGetItemCommandInput,
@@ -10,10 +10,13 @@ import type {
   GetItemCommandOutput,
   PutItemCommandInput,
   PutItemCommandOutput,
+  TransactGetItemsCommandInput,
+  TransactGetItemsCommandOutput,
+  TransactWriteItemsCommandInput,
+  TransactWriteItemsCommandOutput,
   UpdateItemCommandInput,
   UpdateItemCommandOutput,
 } from '@aws-sdk/client-dynamodb';
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { StoreBusy, StoreUnavailable, tryMsMax } from '../../relay/ports/stores/store-errors.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import { busyNames, NoReply } from '../transport/aws-call-errors.ts';
@@ -21,23 +24,28 @@ import { dynamodb } from '../transport/aws-endpoint.ts';
 import { awsJsonCalls, type AwsCallsParts, type CallOptions } from '../transport/aws-json-call.ts';
 import type { Attributes } from './attributes.ts';
 
-/** The operations of hot paths, with inputs and outputs as the SDK has them. */
+/** The operations of functions that answer, with inputs and outputs as the SDK has them. */
 export interface TableOperations {
-  BatchGetItem: { input: BatchGetItemCommandInput; output: Omit<BatchGetItemCommandOutput, '$metadata'> };
-  GetItem: { input: GetItemCommandInput; output: Omit<GetItemCommandOutput, '$metadata'> };
-  PutItem: { input: PutItemCommandInput; output: Omit<PutItemCommandOutput, '$metadata'> };
-  UpdateItem: { input: UpdateItemCommandInput; output: Omit<UpdateItemCommandOutput, '$metadata'> };
+  BatchGetItem: Operation<BatchGetItemCommandInput, BatchGetItemCommandOutput>;
+  GetItem: Operation<GetItemCommandInput, GetItemCommandOutput>;
+  PutItem: Operation<PutItemCommandInput, PutItemCommandOutput>;
+  TransactGetItems: Operation<TransactGetItemsCommandInput, TransactGetItemsCommandOutput>;
+  TransactWriteItems: Operation<TransactWriteItemsCommandInput, TransactWriteItemsCommandOutput>;
+  UpdateItem: Operation<UpdateItemCommandInput, UpdateItemCommandOutput>;
+}
+
+interface Operation<Input, Output> {
+  input: Input;
+  output: Omit<Output, '$metadata'>;
 }
 
 export interface TableClient {
-  /** Attributes in DynamoDB's wire format, with exact numbers. Inputs hold no bytes. */
+  /** Attributes in DynamoDB's wire format, with exact numbers. */
   call<Name extends keyof TableOperations>(
     operation: Name,
     input: TableOperations[Name]['input'],
     options?: CallOptions,
   ): Promise<TableOperations[Name]['output']>;
-  /** The SDK's client, for what few calls need. */
-  documents(): Promise<DynamoDBDocumentClient>;
 }
 
 /**
@@ -46,22 +54,26 @@ export interface TableClient {
  */
 export const clientTimes = { attempts: 3, connectMsMax: 700, tryMsMax };
 
-/** @param documents opens the SDK's client; called once, by the first call that needs it */
-export function tableClient(
-  aws: AwsAccess,
-  documents: TableClient['documents'],
-  agent?: AwsCallsParts['agent'],
-): TableClient {
-  const calls = awsJsonCalls({ service: dynamodb, aws, ...clientTimes, read: readReply, agent });
-  let opened: Promise<DynamoDBDocumentClient> | undefined;
+/** @param agent another one only in tests: of a network that fails */
+export function tableClient(aws: AwsAccess, agent?: AwsCallsParts['agent']): TableClient {
+  const calls = awsJsonCalls({ service: dynamodb, aws, ...clientTimes, read, write, agent });
   return {
     call: (operation, input, options) => calls.call(operation, input, options) as Promise<never>,
-    documents: () => (opened ??= documents()),
   };
 }
 
+/** Only items that are put hold bytes. */
+const write = (input: object, operation: string): string =>
+  operation === 'PutItem' ? JSON.stringify(input, withoutBytes) : JSON.stringify(input);
+
+function withoutBytes(this: Record<string, unknown>, name: string, value: unknown): unknown {
+  // Where it comes to `value`, a Buffer has become an object.
+  const bytes = this[name];
+  return bytes instanceof Uint8Array ? Buffer.from(bytes).toString('base64') : value;
+}
+
 /** Bytes are strings under `B`, or lists of strings under `BS`; everything else under these names is an object. */
-const readReply = (text: string): unknown =>
+const read = (text: string): unknown =>
   /"BS?"\s*:/.test(text) ? JSON.parse(text, withBytes) : JSON.parse(text);
 
 const withBytes = (name: string, value: unknown): unknown => {

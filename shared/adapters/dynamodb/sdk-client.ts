@@ -1,12 +1,14 @@
 /**
- * The SDK's clients of DynamoDB, for background jobs, operators, and what few calls need. A function that answers must
- * not import it before such a call. The SDK itself reads `AWS_ENDPOINT_URL_DYNAMODB`.
+ * The SDK's clients of DynamoDB, for background jobs and operators. Functions that answer calls must not import it. The
+ * SDK itself reads `AWS_ENDPOINT_URL_DYNAMODB`.
  */
 import {
   BatchGetItemCommand,
   DynamoDBClient,
   GetItemCommand,
   PutItemCommand,
+  TransactGetItemsCommand,
+  TransactWriteItemsCommand,
   UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
@@ -47,7 +49,7 @@ export function attributesOn(documents: DynamoDBDocumentClient, attempts?: numbe
   });
 }
 
-/** The calls of hot paths by the SDK, for jobs that need it for other calls anyway. */
+/** The calls of functions that answer, by the SDK, for jobs that need it for other calls anyway. */
 export function tablesOn(documents: DynamoDBDocumentClient): TableClient {
   const clients = new Map<number, DynamoDBClient>();
   const clientFor = (attempts: number): DynamoDBClient => {
@@ -57,13 +59,16 @@ export function tablesOn(documents: DynamoDBDocumentClient): TableClient {
   };
   return {
     async call(operation, input, { attempts, tryMsMax } = {}) {
-      const client = attempts === undefined ? documents : clientFor(attempts);
+      const client: Sender = attempts === undefined ? documents : clientFor(attempts);
       const command = new (commands[operation] as CommandOf)(input);
       const options = tryMsMax === undefined ? {} : { requestTimeout: tryMsMax };
       return (await client.send(command, options)) as never;
     },
-    documents: async () => documents,
   };
+}
+
+interface Sender {
+  send(command: UpdateItemCommand, options: object): Promise<unknown>;
 }
 
 type CommandOf = new (input: object) => UpdateItemCommand;
@@ -71,6 +76,8 @@ const commands: Record<keyof TableOperations, unknown> = {
   BatchGetItem: BatchGetItemCommand,
   GetItem: GetItemCommand,
   PutItem: PutItemCommand,
+  TransactGetItems: TransactGetItemsCommand,
+  TransactWriteItems: TransactWriteItemsCommand,
   UpdateItem: UpdateItemCommand,
 };
 

@@ -2,7 +2,7 @@
  * What every host needs around a handle: request id, origin check, stop of loops, errors as responses, HEAD. Every response
  * has `x-request-id`. Must never reject, because the host would then have no response to send.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { HostedHandle, RelayRequest, RelayResponse } from '../../relay/http/http.ts';
 import { asRefusal, refusalResponse, refuse, type Refusal } from '../../relay/http/refusal.ts';
 import { hopHeader, loopHeader } from '../../wire/hop-headers.ts';
@@ -94,4 +94,4 @@ export function isFromOrigin(
 }
 
 // timingSafeEqual needs equal lengths, which digests have.
-const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+const digest = (text: string): Buffer => hash('sha256', text, 'buffer');

@@ -25,7 +25,9 @@ export interface AwsCallsParts {
   /** Of one attempt. */
   tryMsMax: number;
   attempts: number;
-  /** Reads the body of a reply; absent: as JSON. */
+  /** Absent: an input is written as JSON. */
+  write?: ((input: object, operation: string) => string) | undefined;
+  /** Absent: the body of a reply is read as JSON. */
   read?: ((text: string) => unknown) | undefined;
   /** Absent: one that keeps connections. */
   agent?: HttpAgent | undefined;
@@ -41,7 +43,15 @@ export interface AwsCalls {
   call(operation: string, input: object, options?: CallOptions): Promise<unknown>;
 }
 
-export function awsJsonCalls({ service, aws, agent, read = JSON.parse, ...times }: AwsCallsParts): AwsCalls {
+export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
+  const {
+    service,
+    aws,
+    agent,
+    read = (text: string): unknown => JSON.parse(text),
+    write = (input: object) => JSON.stringify(input),
+    ...times
+  } = parts;
   const sign = requestSignature(service, aws.region);
   const inForce = credentialsInForce(aws);
   let line: Line | undefined;
@@ -62,7 +72,7 @@ export function awsJsonCalls({ service, aws, agent, read = JSON.parse, ...times 
   return {
     async call(operation, input, { attempts = times.attempts, tryMsMax = times.tryMsMax } = {}) {
       const target = `${service.target}.${operation}`;
-      const body = JSON.stringify(input);
+      const body = write(input, operation);
       let hasCorrected = false;
       for (let tries = 1; ; tries += 1) {
         const assumedMs = offsetMs;

@@ -36,12 +36,8 @@ export function dynamoQuotaStore(client: TableClient, stack: string): QuotaStore
   };
 
   const transactions = async () => {
-    const [documents, { attributesOn }, { quotaTransactions }] = await Promise.all([
-      client.documents(),
-      import('../sdk-client.ts'),
-      import('./quota-transactions.ts'),
-    ]);
-    return quotaTransactions(attributesOn(documents, 1), stack);
+    const { quotaTransactions } = await import('./quota-transactions.ts');
+    return quotaTransactions(client, stack);
   };
 
   return {

@@ -48,8 +48,8 @@ export interface DynamoConfigSource extends ConfigSource {
   readonly cooldowns: () => ItemView;
   /** The item `learned` as last read. */
   readonly learned: () => ItemView;
-  /** Reads now, regardless of the last read's age; waits 300 ms at most. Never rejects. */
-  refresh(): Promise<void>;
+  /** Reads now, regardless of the last read's age; waits no longer than this, by default 300 ms. Never rejects. */
+  refresh(msMax?: number): Promise<void>;
 }
 
 interface Held {
@@ -116,9 +116,9 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
     return failure;
   };
 
-  const joinInTime = async (): Promise<void> => {
+  const joinInTime = async (msMax = waitMsMax): Promise<void> => {
     const reading = join();
-    await joinUntil(reading, reading.startedAt + waitMsMax);
+    await joinUntil(reading, reading.startedAt + msMax);
   };
 
   const renewed = async (ageMsMax: number): Promise<Snapshot> => {

@@ -3,7 +3,6 @@
  * `turn#<hash>#<part>`. The hash is of account and call id. Items are written once and removed by their expiry.
  */
 import { createHash } from 'node:crypto';
-import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type { Clock } from '../../../relay/ports/clock.ts';
 import {
@@ -66,8 +65,7 @@ export function dynamoTurnStateStore({ client, clock, stack }: TurnStateStorePar
 }
 
 async function put({ client, name }: RuntimeTable, item: RuntimeItem): Promise<void> {
-  const command = new PutItemCommand({ TableName: name, Item: marshall(item) });
-  await storeCall(async () => (await client.documents()).send(command));
+  await storeCall(() => client.call('PutItem', { TableName: name, Item: marshall(item) }));
 }
 
 function partId({ account, callId }: TurnKey, part: number): string {
