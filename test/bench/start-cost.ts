@@ -55,7 +55,7 @@ async function measureStart(folder: string): Promise<StartCost> {
 const processIn = (output: string[]): string => /pid (\d+)/.exec(output.join('\n'))?.[1] ?? '';
 
 /** Linux counts it for each thread in nanoseconds; where that is not to be had, NaN. */
-function processorMilliseconds(processId: string): number {
+export function processorMilliseconds(processId: string): number {
   const threads = `/proc/${processId}/task`;
   if (!existsSync(threads)) return Number.NaN;
   const nanoseconds = readdirSync(threads).map((thread) => {

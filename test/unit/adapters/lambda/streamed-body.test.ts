@@ -138,14 +138,15 @@ describe('the body that is written to the runtime', () => {
     const writes: string[] = [];
     const seen = (chunk: unknown): void => void writes.push(String(chunk));
     if (!socket) throw new Error('no connection');
-    const { _writev: all, _write: one } = socket;
+    const all = socket._writev?.bind(socket);
+    const one = socket._write.bind(socket);
     socket._writev = (chunks, done) => {
       seen(chunks.map(({ chunk }) => String(chunk)).join(''));
-      all?.call(socket, chunks, done);
+      all?.(chunks, done);
     };
     socket._write = (chunk, encoding, done) => {
       seen(chunk);
-      one.call(socket, chunk, encoding, done);
+      one(chunk, encoding, done);
     };
     let ended = false;
     async function* said() {
