@@ -36,7 +36,7 @@ export class FaultyWire implements AsyncDisposable {
       this.#fault.push(fault);
       return connect(ownPort(), '127.0.0.1');
     };
-    this.store = dynamoQuotaStore(tableClient(localAccess, this.#agent), 'relay');
+    this.store = dynamoQuotaStore(tableClient(localAccess, { agent: this.#agent }), 'relay');
   }
 
   static async open(endpoint: string): Promise<FaultyWire> {

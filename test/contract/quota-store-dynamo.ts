@@ -26,7 +26,9 @@ type DynamoStore = OpenedStore & AsyncDisposable & { endpoint: string };
 export const openDynamoStore = (): Promise<DynamoStore> => openStore(tablesOn);
 
 /** The same by the client of hot paths, as functions that answer have it. */
-export const openHotStore = (): Promise<DynamoStore> => openStore(() => tableClient(localAccess));
+export const openHotStore = (): Promise<DynamoStore> =>
+  // Two hundred at once take longer than a caller would wait.
+  openStore(() => tableClient(localAccess, { connectMsMax: 30_000, tryMsMax: 30_000 }));
 
 async function openStore(tables: (documents: DynamoDBDocumentClient) => TableClient): Promise<DynamoStore> {
   const emulator = await startEmulator();

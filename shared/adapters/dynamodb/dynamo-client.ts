@@ -54,9 +54,12 @@ export interface TableClient {
  */
 export const clientTimes = { attempts: 3, connectMsMax: 700, tryMsMax };
 
-/** @param agent another one only in tests: of a network that fails */
-export function tableClient(aws: AwsAccess, agent?: AwsCallsParts['agent']): TableClient {
-  const calls = awsJsonCalls({ service: dynamodb, aws, ...clientTimes, read, write, agent });
+/** @param more other connections and time-outs, only in tests: of a network that fails, and of a machine that is slow */
+export function tableClient(
+  aws: AwsAccess,
+  more: Partial<Pick<AwsCallsParts, 'agent' | 'connectMsMax' | 'tryMsMax'>> = {},
+): TableClient {
+  const calls = awsJsonCalls({ service: dynamodb, aws, ...clientTimes, read, write, ...more });
   return {
     call: (operation, input, options) => calls.call(operation, input, options) as Promise<never>,
   };
