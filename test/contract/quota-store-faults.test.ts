@@ -53,6 +53,13 @@ async function begin(available = 100n): Promise<void> {
   });
 }
 
+/** The store is not there, and what the tries may have left is cancelled. */
+async function refused(): Promise<void> {
+  const request = reservationRequest();
+  await expect(reservations.reserve(request)).rejects.toThrow(StoreUnavailable);
+  await reservations.cancelled(request.need.id);
+}
+
 async function end(): Promise<void> {
   if (isOpen) await faulty[Symbol.asyncDispose]();
   isOpen = false;
@@ -121,7 +128,9 @@ const faults = fc.constantFrom<Fault[]>(
 );
 
 async function call(index: number): Promise<'settled' | 'refused'> {
-  const reservation = await reservations.reserve(reservationRequest(`call${index}`)).catch(() => undefined);
+  const request = reservationRequest(`call${index}`);
+  const reservation = await reservations.reserve(request).catch(() => undefined);
+  await reservations.cancelled(request.need.id);
   if (reservation) await settle(reservation);
   return reservation ? 'settled' : 'refused';
 }
@@ -215,7 +224,7 @@ describe.each(Object.entries(clients))('on the client %s', (_, open) => {
       async (fault) => {
         faulty.otherwise = () => fault;
         const before = clock.now();
-        await expect(reservations.reserve(reservationRequest())).rejects.toThrow(StoreUnavailable);
+        await refused();
         expect(clock.now() - before).toBeLessThanOrEqual(1_500);
         expect(faulty.carriedOut).toBe(0);
         expect(await item()).toMatchObject({ available: 100n, open: new Map() });
@@ -225,7 +234,7 @@ describe.each(Object.entries(clients))('on the client %s', (_, open) => {
     test('that meets nothing but lost replies is undone when the store is back, and cannot come true later', async () => {
       const backMs = clock.now() + 1_500;
       faulty.otherwise = () => (clock.now() < backMs ? 'reply lost' : 'none');
-      await expect(reservations.reserve(reservationRequest())).rejects.toThrow(StoreUnavailable);
+      await refused();
       expect(await item()).toMatchObject({ available: 100n, spent: 0n });
       const { need, entry } = reservationRequest();
       const late = entryOf({ ...entry, amount: cost });
@@ -238,7 +247,7 @@ describe.each(Object.entries(clients))('on the client %s', (_, open) => {
 
     test('that gets no connection is known to have done nothing: it leaves no tombstone', async () => {
       faulty.otherwise = () => 'unsent';
-      await expect(reservations.reserve(reservationRequest())).rejects.toThrow(StoreUnavailable);
+      await refused();
       faulty.otherwise = () => 'none';
       expect(await item()).toMatchObject({ available: 100n, spent: 0n, open: new Map(), settled: 0 });
       expect(eventNames()).toEqual([]);
@@ -246,7 +255,7 @@ describe.each(Object.entries(clients))('on the client %s', (_, open) => {
 
     test('of which nothing is known to the end says so, and is swept', async () => {
       faulty.otherwise = () => 'reply lost';
-      await expect(reservations.reserve(reservationRequest())).rejects.toThrow(StoreUnavailable);
+      await refused();
       expect(eventNames()).toContain('reserve_unknown');
       await sweep();
       const { open, available, spent, granted } = await item();

@@ -1,6 +1,6 @@
 /**
  * The least that a correct billed relay on Lambda does: it parses the body, takes money with one conditional write, passes
- * the answer's bytes on, looks for the usage in their end, and books with another write. By hand, with no package.
+ * the answer's bytes on, looks for the usage in their end, and charges it with another write. By hand, with no package.
  */
 import { createHash, createHmac } from 'node:crypto';
 import { Agent, request as sendRequest, type IncomingMessage } from 'node:http';

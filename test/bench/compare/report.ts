@@ -45,9 +45,11 @@ const title = (figure: Figure): string => `${added.has(figure) ? 'added ' : ''}$
 
 export function markdown(rounds: Round[], { machine, date, others }: Conditions): string {
   const table = rows.map((figure) => {
-    const cells = (['pipe', 'floor', 'relay'] as const).map((name) => shown(valuesOf(rounds, name, figure)));
+    const middles = (['pipe', 'floor', 'relay'] as const).map((name) =>
+      shown(valuesOf(rounds, name, figure)),
+    );
     const ratios = (['floor', 'pipe'] as const).map((base) => shown(ratioOf(rounds, base, figure)));
-    return `| ${[title(figure), ...cells, ...ratios].join(' | ')} |`;
+    return `| ${[title(figure), ...middles, ...ratios].join(' | ')} |`;
   });
   return [
     `${rounds.length} rounds on ${date}, ${machine}; other programs used ${number(quantile(others, 0.5))} cores (at most ${number(Math.max(...others))}).`,
