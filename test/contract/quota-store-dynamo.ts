@@ -13,8 +13,8 @@ import { partKey } from '../../shared/adapters/dynamodb/quotas/quota-attributes.
 import type { Attributes } from '../../shared/adapters/dynamodb/attributes.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
-import { tableClient, type TableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
-import { localAccess } from '../unit/adapters/dynamodb/store.ts';
+import type { TableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { hotClient } from '../unit/adapters/dynamodb/store.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import type { OpenedStore } from './quota-store-rig.ts';
 
@@ -26,9 +26,7 @@ type DynamoStore = OpenedStore & AsyncDisposable & { endpoint: string };
 export const openDynamoStore = (): Promise<DynamoStore> => openStore(tablesOn);
 
 /** The same by the client of hot paths, as functions that answer have it. */
-export const openHotStore = (): Promise<DynamoStore> =>
-  // Two hundred at once take longer than a caller would wait.
-  openStore(() => tableClient(localAccess, { connectMsMax: 30_000, tryMsMax: 30_000 }));
+export const openHotStore = (): Promise<DynamoStore> => openStore(hotClient);
 
 async function openStore(tables: (documents: DynamoDBDocumentClient) => TableClient): Promise<DynamoStore> {
   const emulator = await startEmulator();
