@@ -5,7 +5,7 @@ import { buffer, text } from 'node:stream/consumers';
 import { crc32 } from 'node:zlib';
 import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { SignatureV4 } from '@smithy/signature-v4';
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { NoReply, ServiceRefusal } from '../../../../shared/adapters/transport/aws-call-errors.ts';
 import { dynamodb, endpointOf, secretsManager } from '../../../../shared/adapters/transport/aws-endpoint.ts';
 import {
@@ -15,6 +15,7 @@ import {
   type AwsCallsParts,
 } from '../../../../shared/adapters/transport/aws-json-call.ts';
 import { Sha256 } from '../../../../shared/adapters/transport/sha256.ts';
+import { countSocketWrites } from '../../../support/socket-writes.ts';
 
 const region = 'eu-central-1';
 const credentials = { accessKeyId: 'AKID', secretAccessKey: 'secret', sessionToken: 'token' };
@@ -319,21 +320,17 @@ describe('a connection', () => {
   });
 
   test('is kept, and carries a request in one write', async () => {
-    const reads: number[] = [];
-    const endpoint = await listen(
-      createRawServer((socket) => {
-        let count = 0;
-        reads.push(0);
-        const at = reads.length - 1;
-        socket.on('data', () => {
-          reads[at] = count += 1;
-          socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
-        });
-      }),
-    );
+    const connections = new Set<Socket>();
+    const { endpoint } = await serve((request, response) => {
+      connections.add(request.socket);
+      ok(request, response);
+    });
     const calls = callsTo(endpoint);
-    for (let call = 0; call < 3; call += 1) await calls.call('UpdateItem', { text: 'x'.repeat(900) }, once1);
-    expect(reads).toEqual([3]);
+    await calls.call('UpdateItem', {}, once1);
+    const writes = countSocketWrites(Number(new URL(endpoint).port));
+    for (let call = 0; call < 3; call += 1) await calls.call('UpdateItem', { text: 'ü'.repeat(900) }, once1);
+    expect(writes.count).toBe(3);
+    expect(connections.size).toBe(1);
   });
 
   /** Answers once on each connection, and breaks it at the second request. */
@@ -370,13 +367,4 @@ describe('a connection', () => {
     expect(await calls.call('UpdateItem', {}, once1)).toEqual({ done: true });
     expect(broken()).toBe(1);
   });
-});
-
-test('a call makes no error where it succeeds', async () => {
-  const { endpoint } = await serve(ok);
-  const made = vi.spyOn(Error, 'captureStackTrace');
-  const calls = callsTo(endpoint);
-  for (let call = 0; call < 5; call += 1) await calls.call('UpdateItem', {}, once1);
-  expect(made).not.toHaveBeenCalled();
-  made.mockRestore();
 });
