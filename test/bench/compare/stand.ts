@@ -4,7 +4,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { CreateTableCommand, UpdateTableCommand, waitUntilTableExists } from '@aws-sdk/client-dynamodb';
+import { CreateTableCommand, UpdateTableCommand } from '@aws-sdk/client-dynamodb';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { documentsOn } from '../../../shared/adapters/dynamodb/sdk-client.ts';
 import { keyHash } from '../../../shared/tables/key-hash.ts';
@@ -31,48 +31,60 @@ export interface Stand {
 
 export async function startStand(): Promise<Stand> {
   const emulator = await startEmulator();
-  const upstream = await startProgram('upstream.ts', { port: await freePort() });
-  await fillTables(emulator.endpoint, `${upstream.url}/v1`);
-  const environment = {
-    AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
-    AWS_REGION: 'us-east-1',
-    AWS_ACCESS_KEY_ID: 'local',
-    AWS_SECRET_ACCESS_KEY: 'local',
-    RELAY_STACK: 'relay',
-    RELAY_VERSION: 'bench',
-    RELAY_LOCAL: '1',
-    ORIGIN_SECRETS: origin,
-    SEAL_KEYS: '{"1":"seal"}',
-    UPSTREAM_KEY: 'sk-upstream',
-    UPSTREAM: upstream.url,
+  const programs: Program[] = [];
+  const stop = async (): Promise<void> => {
+    await Promise.all(programs.map((program) => program.stop()));
+    await emulator.stop();
   };
-  const publish = `const { handler } = await import('./dist/config/index.mjs'); await handler({}); process.exit(0);`;
-  const run = promisify(execFile);
-  await run(process.execPath, ['--input-type=module', '--eval', publish], { cwd: root, env: environment });
-  const start = async (file: string, parameters: string[] = []): Promise<Program> =>
-    startProgram(file, { port: await freePort(), parameters, environment });
-  const pipe = await start('pipe.ts');
-  const floor = await start('host.ts', [join(import.meta.dirname, 'floor.ts')]);
-  const relay = await start('host.ts', [join(root, 'dist', 'chat', 'index.mjs')]);
-  const programs = [pipe, floor, relay, upstream];
-  return {
-    targets: [
+  const start = async (
+    file: string,
+    parameters: string[] = [],
+    environment: Record<string, string> = {},
+  ): Promise<Program> => {
+    const program = await startProgram(file, { port: await freePort(), parameters, environment });
+    programs.push(program);
+    return program;
+  };
+  try {
+    const upstream = await start('upstream.ts');
+    await fillTables(emulator.endpoint, `${upstream.url}/v1`);
+    const environment = environmentOf(emulator.endpoint, upstream.url);
+    const publish = `const { handler } = await import('./dist/config/index.mjs'); await handler({}); process.exit(0);`;
+    await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', publish], {
+      cwd: root,
+      env: environment,
+    });
+    const pipe = await start('pipe.ts', [], environment);
+    const floor = await start('host.ts', [join(import.meta.dirname, 'floor.ts')], environment);
+    const relay = await start('host.ts', [join(root, 'dist', 'chat', 'index.mjs')], environment);
+    const targets: Target[] = [
       { name: 'direct', url: upstream.url, headers: {} },
       { name: 'pipe', url: pipe.url, headers: {}, program: pipe },
       { name: 'floor', url: floor.url, headers: {}, program: floor },
-      { name: 'relay', url: relay.url, headers: headersOf(key), program: relay },
-    ],
-    async stop() {
-      await Promise.all(programs.map((program) => program.stop()));
-      await emulator.stop();
-    },
-  };
+      { name: 'relay', url: relay.url, headers: relayHeaders, program: relay },
+    ];
+    return { targets, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }
 
-const headersOf = (secret: string): Record<string, string> => ({
-  authorization: `Bearer ${secret}`,
-  'x-relay-origin': origin,
+const environmentOf = (tables: string, upstream: string): Record<string, string> => ({
+  AWS_ENDPOINT_URL_DYNAMODB: tables,
+  AWS_REGION: 'us-east-1',
+  AWS_ACCESS_KEY_ID: 'local',
+  AWS_SECRET_ACCESS_KEY: 'local',
+  RELAY_STACK: 'relay',
+  RELAY_VERSION: 'bench',
+  RELAY_LOCAL: '1',
+  ORIGIN_SECRETS: origin,
+  SEAL_KEYS: '{"1":"seal"}',
+  UPSTREAM_KEY: 'sk-upstream',
+  UPSTREAM: upstream,
 });
+
+const relayHeaders = { authorization: `Bearer ${key}`, 'x-relay-origin': origin };
 
 async function fillTables(endpoint: string, upstream: string): Promise<void> {
   const client = emulatorClient(endpoint);
@@ -91,7 +103,6 @@ async function fillTables(endpoint: string, upstream: string): Promise<void> {
       KeySchema: [{ AttributeName: 'id', KeyType: 'HASH' }],
     }),
   );
-  await waitUntilTableExists({ client, maxWaitTime: 10 }, { TableName: 'floor' });
   const put = (TableName: string, Item: Record<string, unknown>): Promise<unknown> =>
     documents.send(new PutCommand({ TableName, Item }));
   await put('floor', { id: 'account', enabled: true, quota: 1e15, used: 0, models: new Set(['bench']) });
