@@ -3,6 +3,7 @@
  * this the init phase; on both sides of a ratio it is the same Node, the same client and the same way to load.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Environment } from '../../infra/local/lambda/environment.ts';
 
 export interface StartCost {
@@ -16,8 +17,6 @@ const functionEnvironment = {
   RELAY_VERSION: 'size',
   ORIGIN_SECRETS: 'size',
   SEAL_KEYS: '{"1":"size"}',
-  // A start reads the configuration; a store that is not there costs it no time.
-  AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1',
 };
 
 /** Starts the bundle in `folder` once. Throws an Error, with what it printed, when it does not load. */
@@ -30,7 +29,8 @@ async function measureStart(folder: string): Promise<StartCost> {
       name: 'size',
       arn: 'arn:aws:lambda:us-east-1:000000000000:function:size',
       folder,
-      handler: 'index.handler',
+      // Boot and import: what a function prepares before its first call, it would do in that call otherwise.
+      handler: existsSync(join(folder, 'main.mjs')) ? 'main.handler' : 'index.handler',
       environment: functionEnvironment,
       timeoutMs: 30_000,
       memoryMegabytes: 256,
