@@ -70,10 +70,10 @@ export function answeringHandles(
     random: systemRandom,
   };
   const settings = readTracing();
+  const prepare = (): Promise<void> => config.refresh(prepareMsMax);
   return (endpoint) => {
     const handleOf = (given: ChatPorts): Handle => withCors(answerWith(given, endpoint), config);
     const handle = settings ? laterTracing({ settings, ports, handleOf, stack, version }) : handleOf(ports);
-    const prepare = (): Promise<void> => config.refresh(prepareMsMax);
     return { handle, prepare, clock, ids: timeSortedIds(clock), log, originSecrets, local };
   };
 }
