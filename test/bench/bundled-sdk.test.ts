@@ -1,8 +1,12 @@
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import type { Metafile } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildFunctions, metaFile } from '../../infra/build/build-functions.ts';
@@ -12,6 +16,15 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 export const client = new DynamoDBClient({ region: 'eu-west-1' });
 `;
 const built = join(import.meta.dirname, '..', '..', 'dist');
+
+const environment = {
+  AWS_REGION: 'us-east-1',
+  AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1',
+  RELAY_STACK: 'relay',
+  RELAY_VERSION: 'start',
+  ORIGIN_SECRETS: 'start',
+  SEAL_KEYS: '{"1":"seal"}',
+};
 
 let root: string;
 
@@ -67,19 +80,35 @@ describe('a bundle', () => {
 
   test('of chat loads neither web streams nor WebCrypto nor files as promises nor undici at its start', () => {
     const loaded = `process.moduleLoadList.filter((name) => /webstreams|webcrypto|fs\\/promises|undici/.test(name))`;
-    const environment = {
-      AWS_REGION: 'us-east-1',
-      AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1',
-      RELAY_STACK: 'relay',
-      RELAY_VERSION: 'start',
-      ORIGIN_SECRETS: 'start',
-      SEAL_KEYS: '{"1":"seal"}',
-    };
     const bare = execFileSync(
       process.execPath,
       ['--input-type=module', '-e', `console.log(JSON.stringify(${loaded}))`],
       { encoding: 'utf8' },
     );
     expect(evaluate(join(built, 'chat'), loaded, environment)).toEqual(JSON.parse(bare));
+  });
+
+  test.each(['chat', 'responses'])('of %s asks for the configuration before its first call', async (name) => {
+    const asked: unknown[] = [];
+    const server = createServer((request, response) => {
+      asked.push(request.headers['x-amz-target']);
+      request.resume().on('end', () => response.end('{"Responses":{}}'));
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const url = pathToFileURL(join(built, name, 'index.mjs')).href;
+    const code = `globalThis.awslambda = { streamifyResponse: (handler) => handler };
+      console.log(typeof (await import(${JSON.stringify(url)})).handler); process.exit(0);`;
+    const keys = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' };
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code], {
+      env: { ...environment, ...keys, AWS_ENDPOINT_URL_DYNAMODB: `http://127.0.0.1:${port}` },
+    });
+    server.close();
+    expect(stdout).toBe('function\n');
+    expect(asked).toEqual(['DynamoDB_20120810.BatchGetItem']);
+  });
+
+  test('of chat starts also where its store does not answer', () => {
+    expect(evaluate(join(built, 'chat'), 'typeof bundle.handler', environment)).toBe('function');
   });
 });
