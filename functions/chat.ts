@@ -3,4 +3,6 @@ import { streamingHandler } from '../shared/adapters/lambda/streaming-handler.ts
 import { chatEndpoint } from '../shared/endpoints/chat/chat-endpoint.ts';
 import { answeringHandle } from './compose/answering-handle.ts';
 
-export const handler = streamingHandler(answeringHandle(chatEndpoint));
+const hosted = answeringHandle(chatEndpoint);
+export const handler = streamingHandler(hosted);
+export const { prepare } = hosted;

@@ -3,4 +3,6 @@ import { streamingHandler } from '../shared/adapters/lambda/streaming-handler.ts
 import { responsesEndpoint } from '../shared/endpoints/responses/responses-endpoint.ts';
 import { answeringHandle } from './compose/answering-handle.ts';
 
-export const handler = streamingHandler(answeringHandle(responsesEndpoint));
+const hosted = answeringHandle(responsesEndpoint);
+export const handler = streamingHandler(hosted);
+export const { prepare } = hosted;

@@ -1,7 +1,7 @@
 /** Decides what is reported about accounts. */
 import { dynamoAlertAccounts } from '../../shared/adapters/dynamodb/alerts/dynamo-alert-accounts.ts';
 import { dynamoAlertStore } from '../../shared/adapters/dynamodb/alerts/dynamo-alert-store.ts';
-import { backgroundClient, documentsOn } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { backgroundClient, documentsOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { readEnvironment } from '../../shared/adapters/system/environment.ts';
 import { systemClock as clock } from '../../shared/adapters/system/system-clock.ts';
 import { timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';

@@ -1,13 +1,18 @@
 /** Connects the relay's ports to this stack's adapters, for every endpoint that answers calls. */
 import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime/dynamo-channel-health.ts';
-import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { tableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/dynamo-key-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
 import { DynamoLearnedFacts } from '../../shared/adapters/dynamodb/runtime/dynamo-learned-facts.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
 import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
-import { readEnvironment, readSealKeys, readTracing } from '../../shared/adapters/system/environment.ts';
+import {
+  readEnvironment,
+  readSealKeys,
+  readTracing,
+  type Environment,
+} from '../../shared/adapters/system/environment.ts';
 import { systemClock } from '../../shared/adapters/system/system-clock.ts';
 import { systemRandom, timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
@@ -28,12 +33,21 @@ import {
   laterTurnStates,
 } from './later-adapters.ts';
 
+/** How long an environment that starts waits for the configuration; its first request waits for the same read. */
+const prepareMsMax = 2_000;
+
 /** @param clock another one only in tests: of an environment that has slept */
-export function answeringHandle(endpoint: Endpoint, clock: Clock = systemClock): HostedHandle {
-  const environment = readEnvironment();
+export const answeringHandle = (endpoint: Endpoint, clock: Clock = systemClock): HostedHandle =>
+  answeringHandles(readEnvironment(), clock)(endpoint);
+
+/** For a host with several endpoints in one process: they share connections, configuration and caches. */
+export function answeringHandles(
+  environment: Environment,
+  clock: Clock = systemClock,
+): (endpoint: Endpoint) => HostedHandle {
   const { aws, concurrencyGiven, local, originSecrets, stack, version } = environment;
   const log = jsonLog(version, requestMetrics(stack));
-  const client = documentClient(aws);
+  const client = tableClient(aws);
   const config = dynamoConfigSource({ client, clock, log, stack });
   const secrets = cachedSecretStore({ environment, clock });
   const transport = httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) });
@@ -55,8 +69,11 @@ export function answeringHandle(endpoint: Endpoint, clock: Clock = systemClock):
     learned: new DynamoLearnedFacts({ client, clock, stack, view: config.learned }),
     random: systemRandom,
   };
-  const handleOf = (given: ChatPorts): Handle => withCors(answerWith(given, endpoint), config);
   const settings = readTracing();
-  const handle = settings ? laterTracing({ settings, ports, handleOf, stack, version }) : handleOf(ports);
-  return { handle, clock, ids: timeSortedIds(clock), log, originSecrets, local };
+  const prepare = (): Promise<void> => config.refresh(prepareMsMax);
+  return (endpoint) => {
+    const handleOf = (given: ChatPorts): Handle => withCors(answerWith(given, endpoint), config);
+    const handle = settings ? laterTracing({ settings, ports, handleOf, stack, version }) : handleOf(ports);
+    return { handle, prepare, clock, ids: timeSortedIds(clock), log, originSecrets, local };
+  };
 }

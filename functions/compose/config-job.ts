@@ -1,5 +1,5 @@
 /** Publishes the configuration, and marks rows with mistakes. */
-import { backgroundClient, documentsOn } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { backgroundClient, documentsOn, tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoConfigTables } from '../../shared/adapters/dynamodb/dynamo-config-tables.ts';
 import { dynamoRowMarks } from '../../shared/adapters/dynamodb/dynamo-row-marks.ts';
 import { dynamoConfigStore } from '../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
@@ -29,7 +29,7 @@ export function configJob() {
     metrics,
     tables: dynamoConfigTables(client, stack),
     snapshots: dynamoConfigStore(client, stack, clock),
-    learned: dynamoLearnedFactsReader({ client, clock, stack }),
+    learned: dynamoLearnedFactsReader({ client: tablesOn(client), clock, stack }),
     secretCheck: secretCheck({ secrets, clock, local }),
     marks,
     local,

@@ -1,5 +1,5 @@
 /** Applies every grant exactly once: when its row is written, or later if the table stream missed it. */
-import { backgroundClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { backgroundClient } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoGrantStore } from '../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
 import { readEnvironment } from '../../shared/adapters/system/environment.ts';
 import { systemClock } from '../../shared/adapters/system/system-clock.ts';

@@ -1,9 +1,9 @@
 /** Handles what providers of payments report. */
-import { attributesOn, documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { attributesOn, documentClient, tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/ledger/dynamo-payment-store.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
-import { readEnvironment } from '../../shared/adapters/system/environment.ts';
+import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
 import { nodeHmac } from '../../shared/adapters/system/node-hmac.ts';
 import { systemClock as clock } from '../../shared/adapters/system/system-clock.ts';
 import { systemRandom, timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
@@ -12,13 +12,12 @@ import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 import { paymentsHandle } from '../../shared/relay/payments/payments-handle.ts';
 
-export function hooksHandle(): HostedHandle {
-  const environment = readEnvironment();
+export function hooksHandle(environment: Environment = readEnvironment()): HostedHandle {
   const { aws, local, originSecrets, stack, version } = environment;
   const log = jsonLog(version);
   const client = documentClient(aws);
   const handle = paymentsHandle({
-    config: dynamoConfigSource({ client, clock, log, stack }),
+    config: dynamoConfigSource({ client: tablesOn(client), clock, log, stack }),
     secrets: cachedSecretStore({ environment, clock }),
     payments: dynamoPaymentStore(attributesOn(client), stack),
     hmac: nodeHmac,

@@ -1,5 +1,5 @@
 /** Writes the ledger row of every close, checks that the account balances, and registers what is open. */
-import { backgroundClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { backgroundClient } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
 import { dynamoOpenRegistry } from '../../shared/adapters/dynamodb/quotas/dynamo-open-registry.ts';
 import { readEnvironment, readSweepGraceSeconds } from '../../shared/adapters/system/environment.ts';

@@ -1,7 +1,7 @@
 /** Delivers notices about accounts. */
 import { dynamoAlertAccounts } from '../../shared/adapters/dynamodb/alerts/dynamo-alert-accounts.ts';
 import { dynamoNoticeStore } from '../../shared/adapters/dynamodb/alerts/dynamo-notice-store.ts';
-import { backgroundClient, documentsOn } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { backgroundClient, documentsOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { httpsNoticeSender } from '../../shared/adapters/notify/https-notice-sender.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
 import { readAlertAccess, readEnvironment } from '../../shared/adapters/system/environment.ts';

@@ -2,11 +2,10 @@
  * Handles the public read endpoints (models, charge, plans, health, the page), the account endpoints, and
  * unknown paths.
  */
-import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { tableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/dynamo-key-store.ts';
-import { dynamoAccountReader } from '../../shared/adapters/dynamodb/ledger/dynamo-account-reader.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
-import { readEnvironment } from '../../shared/adapters/system/environment.ts';
+import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
 import { systemClock as clock } from '../../shared/adapters/system/system-clock.ts';
 import { timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
@@ -14,14 +13,15 @@ import { accountHandle } from '../../shared/relay/account/account-handle.ts';
 import { catalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
 import { withCors } from '../../shared/relay/http/cors.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
+import { laterAccounts } from './later-accounts.ts';
 
-export function publicHandle(): HostedHandle {
-  const { aws, local, originSecrets, stack, version } = readEnvironment();
+export function publicHandle(environment: Environment = readEnvironment()): HostedHandle {
+  const { aws, local, originSecrets, stack, version } = environment;
   const log = jsonLog(version);
-  const client = documentClient(aws);
+  const client = tableClient(aws);
   const config = dynamoConfigSource({ client, clock, log, stack });
   const keys = dynamoKeyStore({ client, clock, stack });
-  const accounts = dynamoAccountReader(client, stack);
+  const accounts = laterAccounts({ aws, stack });
   const account = accountHandle({ config, keys, accounts, clock, log });
   const handle = withCors(catalogHandle({ config, clock, log, version, account }), config);
   return { handle, clock, ids: timeSortedIds(clock), log, originSecrets, local };

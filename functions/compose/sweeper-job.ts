@@ -1,5 +1,5 @@
 /** Closes reservations whose invocation can no longer be running, and counts the open ones. */
-import { backgroundClient, documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { backgroundClient, documentClient, tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoOpenRegistry } from '../../shared/adapters/dynamodb/quotas/dynamo-open-registry.ts';
 import { dynamoQuotaScan } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-scan.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
@@ -21,7 +21,7 @@ export function sweeperJob(): () => Promise<void> {
       random: systemRandom,
       registry: dynamoOpenRegistry(client, stack),
       scan: dynamoQuotaScan(client, stack),
-      quotas: dynamoQuotaStore(documentClient(aws), stack),
+      quotas: dynamoQuotaStore(tablesOn(documentClient(aws)), stack),
       metrics,
       log: jsonLog(version, requestMetrics(stack)),
     },

@@ -6,7 +6,6 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { build, type BuildOptions, type Metafile } from 'esbuild';
-import { jsonOperations } from './json-operations.ts';
 import { oneFirstFile, type Bundle } from './one-first-file.ts';
 import { startPlugins } from './start-plugins.ts';
 
@@ -78,7 +77,6 @@ async function buildFunction(name: string, folders: BuildFolders): Promise<Built
   });
   const result = await oneFirstFile(split, options);
   refuseDynamicRequire(name, result);
-  refuseUnknownOperations(name, result.metafile);
   const changed = replaceFolder(target, result);
   writeAtomically(metaFile(folders.outputFolder, name), JSON.stringify(stableMeta(result.metafile, target)));
   const bytes = result.outputFiles.reduce((sum, file) => sum + file.contents.byteLength, 0);
@@ -98,18 +96,6 @@ function refuseDynamicRequire(name: string, result: Bundle): void {
         `function ${name}: ${basename(file.path)} holds a CommonJS package that calls require()`,
       );
     }
-  }
-}
-
-/** Fails the build when a function sends a command of the SDK that the bundles cannot write or read. */
-function refuseUnknownOperations(name: string, { outputs }: Metafile): void {
-  const command = /@aws-sdk\/(client-[a-z-]+)\/dist-es\/commands\/(\w+)Command\.js$/;
-  for (const [path, { bytesInOutput }] of Object.values(outputs).flatMap(({ inputs }) =>
-    Object.entries(inputs),
-  )) {
-    const [, client = '', operation = ''] = command.exec(path) ?? [];
-    if (operation !== '' && bytesInOutput > 0 && jsonOperations[client]?.[operation] === undefined)
-      throw new Error(`function ${name}: add ${operation} of ${client} to infra/build/json-operations.ts`);
   }
 }
 

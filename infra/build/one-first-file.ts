@@ -1,7 +1,8 @@
 /**
  * Puts all files that a bundle reads at its start into one. esbuild splits code at each `import()`, so a start read
  * fourteen files, and Node spends longer on finding and linking a file than on reading 5 KB of it. Files that are read
- * later import what they share from the one file.
+ * later import what they share from the one file. A function that has work to do before its first call exports it as
+ * `prepare`: a file before the one awaits it, so that files that are read meanwhile do not wait for each other.
  */
 import { basename } from 'node:path';
 import { build, type BuildOptions, type Metafile, type OutputFile, type Plugin } from 'esbuild';
@@ -16,6 +17,8 @@ type Output = Metafile['outputs'][string];
 type Outputs = Map<string, Output>;
 
 const entry = 'index.mjs';
+/** The one file, where another one awaits `prepare` before it. */
+const behind = 'main.mjs';
 
 /** Returns the bundle with the same names of files, and with the inputs of each in the metafile. */
 export async function oneFirstFile(bundle: Bundle, options: BuildOptions): Promise<Bundle> {
@@ -27,22 +30,60 @@ export async function oneFirstFile(bundle: Bundle, options: BuildOptions): Promi
   const sources = new Map(bundle.outputFiles.map((file) => [basename(file.path), file.text]));
   // A file of the start that is imported by name later, too, passes on what is now in the one file.
   const passedOn = first.filter((name) => name !== entry && isImportedLater(outputs, name));
+  const prepares = outputs.get(entry)?.exports.includes('prepare') ?? false;
+  const oneFile = prepares ? behind : entry;
   const joined = await build({
     ...options,
-    entryPoints: [entry, ...later, ...passedOn],
+    entryPoints: Object.fromEntries(
+      [entry, ...later, ...passedOn].map((name) => [stem(name === entry ? oneFile : name), name]),
+    ),
     entryNames: '[name]',
     splitting: false,
     // A file that is read later would wait for the one file, and that one for it.
     supported: { 'top-level-await': false },
-    plugins: [joining(outputs, { first, sources })],
+    plugins: [joining(outputs, { first, sources, oneFile })],
   });
   if (joined.metafile === undefined || joined.outputFiles === undefined)
     throw new Error('The options of a bundle ask for a metafile and for no files on disk.');
+  const described = describe(joined.metafile, { outputs, first, oneFile });
+  const before = prepares ? await fileBefore(options) : undefined;
   return {
-    outputFiles: joined.outputFiles,
-    metafile: { inputs: bundle.metafile.inputs, outputs: describe(joined.metafile, { outputs, first }) },
+    outputFiles: [...joined.outputFiles, ...(before?.outputFiles ?? [])],
+    metafile: {
+      inputs: bundle.metafile.inputs,
+      outputs: { ...described, ...(before && describeBefore(before.metafile)) },
+    },
   };
 }
+
+const stem = (name: string): string => name.replace(/\.mjs$/, '');
+
+/** Awaits `prepare` at its top, where Lambda still counts a start, and passes the handler on. */
+const fileBefore = (options: BuildOptions) =>
+  build({
+    ...options,
+    splitting: false,
+    metafile: true,
+    write: false,
+    stdin: {
+      contents: `import { handler, prepare } from './${behind}';\nawait prepare();\nexport { handler };`,
+      sourcefile: entry,
+    },
+    entryNames: stem(entry),
+    external: [`./${behind}`],
+  });
+
+const describeBefore = ({ outputs }: Metafile): Metafile['outputs'] =>
+  Object.fromEntries(
+    Object.entries(outputs).map(([path, output]) => [
+      path,
+      {
+        ...output,
+        inputs: {},
+        imports: [{ path: path.replace(entry, behind), kind: 'import-statement' as const }],
+      },
+    ]),
+  );
 
 function readAtStart(outputs: Outputs): string[] {
   const seen = new Set<string>();
@@ -65,12 +106,12 @@ const isImportedLater = (outputs: Outputs, name: string): boolean =>
 
 function joining(
   outputs: Outputs,
-  { first, sources }: { first: string[]; sources: Map<string, string> },
+  { first, sources, oneFile }: { first: string[]; sources: Map<string, string>; oneFile: string },
 ): Plugin {
   const exported = (name: string): string[] => outputs.get(name)?.exports ?? [];
   /** The name in the one file of what `name` exports. */
   const shared = (name: string, each: string): string => `_${first.indexOf(name)}${each}`;
-  const oneFile = first
+  const joinedText = first
     .map((name) => {
       const renamed = exported(name).map((each) => `${each} as ${shared(name, each)}`);
       return name === entry
@@ -80,7 +121,7 @@ function joining(
     .join('\n');
   const passingOn = (name: string): string => {
     const own = exported(name).map((each) => `${shared(name, each)} as ${each}`);
-    return `export { ${own.join(', ')} } from './${entry}';`;
+    return `export { ${own.join(', ')} } from './${oneFile}';`;
   };
   return {
     name: 'one first file',
@@ -98,7 +139,7 @@ function joining(
         const isInOneFile = namespace === 'one-file' || namespace === 'first';
         return { path: name, namespace: isInOneFile ? 'first' : 'passed-on' };
       });
-      plugin.onLoad({ filter: /.*/, namespace: 'one-file' }, () => ({ contents: oneFile }));
+      plugin.onLoad({ filter: /.*/, namespace: 'one-file' }, () => ({ contents: joinedText }));
       plugin.onLoad({ filter: /.*/, namespace: 'passed-on' }, ({ path }) => ({ contents: passingOn(path) }));
       plugin.onLoad({ filter: /.*/, namespace: 'first' }, ({ path }) => ({
         contents: sources.get(path) ?? '',
@@ -113,15 +154,15 @@ function joining(
 /** The one file has the inputs of all that went into it. */
 function describe(
   joined: Metafile,
-  { outputs, first }: { outputs: Outputs; first: string[] },
+  { outputs, first, oneFile }: { outputs: Outputs; first: string[]; oneFile: string },
 ): Metafile['outputs'] {
   const described = Object.entries(joined.outputs).map(([path, output]): [string, Output] => {
-    const name = basename(path);
+    const name = basename(path) === oneFile ? entry : basename(path);
     const parts = name === entry ? first : [name].filter((each) => !first.includes(each));
     const inputs = Object.assign({}, ...parts.map((part) => outputs.get(part)?.inputs)) as Output['inputs'];
     const imports = output.imports.map((item) => {
-      const isOwn = outputs.has(basename(item.path));
-      return isOwn ? { path: path.replace(name, basename(item.path)), kind: item.kind } : item;
+      const isOwn = basename(item.path) === oneFile || outputs.has(basename(item.path));
+      return isOwn ? { path: path.replace(basename(path), basename(item.path)), kind: item.kind } : item;
     });
     return [path, { ...output, inputs, imports }];
   });

@@ -1,5 +1,5 @@
 /** esbuild plugins that put a source text in the place of a package, or of one file of a package. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Plugin } from 'esbuild';
 
@@ -19,30 +19,13 @@ export function replacePackage(name: string, contents: string): Plugin {
 
 /** Replaces one file of a package by the given source text. Fails the build when the file is missing. */
 export function replaceFile(file: string, contents: string): Plugin {
-  return rewriteFile(file, () => contents);
-}
-
-/** Replaces one file of a package by what `rewrite` makes of its source. Fails the build when the file is missing. */
-export function rewriteFile(file: string, rewrite: (source: string) => string): Plugin {
   const path = join(projectFolder, 'node_modules', file);
   return {
     name: `replace ${file}`,
     setup(plugin) {
       if (!existsSync(path)) throw new Error(`${file} is gone: look where its package does that now.`);
       const filter = new RegExp(`${file.replaceAll('.', '\\.').replaceAll('/', '[\\\\/]')}$`);
-      plugin.onLoad({ filter }, () => ({
-        contents: rewrite(readFileSync(path, 'utf8')),
-        resolveDir: dirname(path),
-      }));
+      plugin.onLoad({ filter }, () => ({ contents, resolveDir: dirname(path) }));
     },
   };
 }
-
-/** Replaces a text that must occur once. Throws an Error when the package says it in another way now. */
-export const replaceOnce =
-  (text: string, other: string) =>
-  (source: string): string => {
-    if (source.split(text).length !== 2)
-      throw new Error(`${text} is gone: look how its package does that now.`);
-    return source.replace(text, other);
-  };

@@ -47,7 +47,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
       ({ caller, asked } = checked);
       await checkContents(asked, caller);
       const untilMs = deadlineOf(caller, request, startedMs);
-      deadline = new Deadline(ports.clock, untilMs);
+      deadline = new Deadline(ports.clock, untilMs, request.hostEnds);
       const call: ChatCall = Object.freeze({
         ...caller,
         identity: Object.freeze({
@@ -105,12 +105,14 @@ function deadlineOf({ snapshot }: Caller, request: RelayRequest, startedMs: numb
   return Math.min(ownMs, request.hostDeadlineMs - hostReserveMs);
 }
 
-/** Aborts its signal at a given time unless it is stopped first. */
+/** Aborts its signal at a given time, or when its host ends, unless it is stopped first. */
 class Deadline {
   readonly #abort = new AbortController();
   readonly #stopped = new AbortController();
 
-  constructor(clock: Clock, untilMs: number) {
+  constructor(clock: Clock, untilMs: number, hostEnds: AbortSignal | undefined) {
+    if (hostEnds?.aborted) this.#abort.abort();
+    hostEnds?.addEventListener('abort', () => this.#abort.abort(), { signal: this.#stopped.signal });
     void clock.sleep(Math.max(0, untilMs - clock.now()), this.#stopped.signal).then(() => {
       if (!this.#stopped.signal.aborted) this.#abort.abort();
     });
@@ -121,6 +123,7 @@ class Deadline {
   }
 
   stop(): void {
-    this.#stopped.abort();
+    // Without a reason of ours, each abort makes a DOMException with a stack.
+    this.#stopped.abort('stopped');
   }
 }

@@ -1,45 +1,46 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
-import { SSMClient } from '@aws-sdk/client-ssm';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import type { Metafile } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { buildFunctions } from '../../infra/build/build-functions.ts';
+import { buildFunctions, metaFile } from '../../infra/build/build-functions.ts';
 
 const clientsSource = `
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { executionModeStreamifyResponse } from '@middy/core/StreamifyResponse';
-export const streamed = executionModeStreamifyResponse;
-export async function loadClients() {
-  const { SSMClient } = await import('@aws-sdk/client-ssm');
-  const { SecretsManagerClient } = await import('@aws-sdk/client-secrets-manager');
-  return (region) => [DynamoDBClient, SSMClient, SecretsManagerClient].map((Client) => new Client({ region }));
-}
+export const client = new DynamoDBClient({ region: 'eu-west-1' });
 `;
+const built = join(import.meta.dirname, '..', '..', 'dist');
 
-/** Some of each partition, one that is in no list yet, and one that no pattern knows. */
-const regions = (
-  'us-east-1 eu-central-1 ap-southeast-7 aws-global cn-north-1 cn-northwest-1 us-gov-west-1 eusc-de-east-1 ' +
-  'us-iso-east-1 us-isob-east-1 eu-isoe-west-1 us-isof-south-1 eu-nowhere-9 elsewhere'
-).split(' ');
+const environment = {
+  AWS_REGION: 'us-east-1',
+  AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1',
+  RELAY_STACK: 'relay',
+  RELAY_VERSION: 'start',
+  ORIGIN_SECRETS: 'start',
+  SEAL_KEYS: '{"1":"seal"}',
+};
 
 let root: string;
 
-/** Runs an expression over the bundle's clients in a fresh process. */
-function evaluate(expression: string, environment: Record<string, string> = {}): unknown {
-  const code = `const { loadClients } = await import(${JSON.stringify(join(root, 'dist', 'clients', 'index.mjs'))});
-    const clients = await loadClients();
-    const plain = { UseFIPS: false, UseDualStack: false };
-    const regions = ${JSON.stringify(regions)};
-    console.log(JSON.stringify(await (${expression})));`;
+/** What an expression comes to in a fresh process, after the start of a bundle as `bundle`. */
+function evaluate(bundle: string, expression: string, environment: Record<string, string> = {}): unknown {
+  const url = pathToFileURL(join(bundle, 'index.mjs')).href;
+  const code = `globalThis.awslambda = { streamifyResponse: (handler) => handler };
+    const bundle = await import(${JSON.stringify(url)});
+    console.log('\\n' + JSON.stringify(await (${expression})));
+    process.exit(0);`;
   const keys = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' };
   const output = execFileSync(process.execPath, ['--input-type=module', '-e', code], {
     env: { ...keys, ...environment },
     encoding: 'utf8',
   });
-  return JSON.parse(output);
+  return JSON.parse(output.trim().split('\n').at(-1) ?? '');
 }
 
 beforeAll(async () => {
@@ -53,45 +54,61 @@ afterAll(() => {
   rmSync(root, { recursive: true });
 });
 
-describe('the SDK in a bundle', () => {
-  test('finds the same endpoints in every partition as the whole SDK does', () => {
-    const plain = { UseFIPS: false, UseDualStack: false };
-    const endpoints = regions.map((Region) =>
-      [new DynamoDBClient(), new SSMClient(), new SecretsManagerClient()].map(
-        ({ config }) => config.endpointProvider({ ...plain, Region }).url.href,
-      ),
-    );
-    const bundled = `regions.map((Region) =>
-      clients(Region).map(({ config }) => config.endpointProvider({ ...plain, Region }).url.href))`;
-    expect(evaluate(bundled)).toEqual(endpoints);
-  });
-
-  test('takes a configured endpoint, and refuses a kind of endpoint that it does not know', () => {
-    const configured = `clients('eu-west-1').map(({ config }) =>
-      config.endpointProvider({ ...plain, Region: 'eu-west-1', Endpoint: 'http://127.0.0.1:8000' }).url.href)`;
-    expect(evaluate(configured)).toEqual(Array.from({ length: 3 }, () => 'http://127.0.0.1:8000/'));
-    const call = `clients('us-east-1')[0].config`;
-    const refused = `${call}.useFipsEndpoint().then((UseFIPS) => ${call}.endpointProvider({ ...plain, Region: 'us-east-1', UseFIPS }))
-      .then(() => 'accepted', (error) => error.message)`;
-    expect(evaluate(refused, { AWS_USE_FIPS_ENDPOINT: 'true' })).toContain('FIPS');
-  });
-
-  test('reads no files of ~/.aws, also where they are', () => {
+describe('a bundle', () => {
+  test('with the SDK reads no files of ~/.aws, also where they are', () => {
     mkdirSync(join(root, '.aws'));
     writeFileSync(join(root, '.aws', 'config'), '[default]\nmax_attempts = 9\n');
-    const attempts = `clients('eu-west-1')[0].config.maxAttempts()`;
-    expect(evaluate(attempts, { HOME: root })).not.toBe(9);
+    const attempts = evaluate(join(root, 'dist', 'clients'), 'bundle.client.config.maxAttempts()', {
+      HOME: root,
+    });
+    expect(attempts).not.toBe(9);
   });
 
-  test('loads neither web streams nor WebCrypto nor files as promises at its start', () => {
+  test.each(['chat', 'responses', 'catalog'])('of %s starts without the SDK', (name) => {
+    const { outputs } = JSON.parse(readFileSync(metaFile(built, name), 'utf8')) as Metafile;
+    const { inputs = {} } = outputs['main.mjs'] ?? outputs['index.mjs'] ?? {};
+    const packages = Object.keys(inputs).filter((input) => /node_modules\/(@aws-sdk|@smithy)/.test(input));
+    expect(packages.filter((input) => !input.includes('@aws-sdk/util-dynamodb/'))).toEqual([]);
+    expect(packages).not.toEqual([]);
+  });
+
+  test.each(['chat', 'responses'])('of %s has no SDK but for signing, whatever is called', (name) => {
+    const { outputs } = JSON.parse(readFileSync(metaFile(built, name), 'utf8')) as Metafile;
+    const inputs = Object.values(outputs).flatMap((output) => Object.keys(output.inputs));
+    expect(inputs.filter((input) => /node_modules\/@aws-sdk\/(client|lib)-/.test(input))).toEqual([]);
+  });
+
+  test('of chat loads neither web streams nor WebCrypto nor files as promises nor undici at its start', () => {
     const loaded = `process.moduleLoadList.filter((name) => /webstreams|webcrypto|fs\\/promises|undici/.test(name))`;
     const bare = execFileSync(
       process.execPath,
       ['--input-type=module', '-e', `console.log(JSON.stringify(${loaded}))`],
-      {
-        encoding: 'utf8',
-      },
+      { encoding: 'utf8' },
     );
-    expect(evaluate(`clients('eu-west-1') && ${loaded}`)).toEqual(JSON.parse(bare));
+    expect(evaluate(join(built, 'chat'), loaded, environment)).toEqual(JSON.parse(bare));
+  });
+
+  test.each(['chat', 'responses'])('of %s asks for the configuration before its first call', async (name) => {
+    const asked: unknown[] = [];
+    const server = createServer((request, response) => {
+      asked.push(request.headers['x-amz-target']);
+      request.resume().on('end', () => response.end('{"Responses":{}}'));
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const url = pathToFileURL(join(built, name, 'index.mjs')).href;
+    const code = `globalThis.awslambda = { streamifyResponse: (handler) => handler };
+      console.log(typeof (await import(${JSON.stringify(url)})).handler); process.exit(0);`;
+    const keys = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' };
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code], {
+      env: { ...environment, ...keys, AWS_ENDPOINT_URL_DYNAMODB: `http://127.0.0.1:${port}` },
+    });
+    server.close();
+    expect(stdout).toBe('function\n');
+    expect(asked).toEqual(['DynamoDB_20120810.BatchGetItem']);
+  });
+
+  test('of chat starts also where its store does not answer', () => {
+    expect(evaluate(join(built, 'chat'), 'typeof bundle.handler', environment)).toBe('function');
   });
 });

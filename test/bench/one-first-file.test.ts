@@ -57,8 +57,25 @@ describe('the files of a bundle', () => {
     for (const name of functionNames) {
       const path = metaFile(join(import.meta.dirname, '..', '..', 'dist'), name);
       const metafile = JSON.parse(readFileSync(path, 'utf8')) as Metafile;
-      expect(firstLoadBytes(metafile).first).toBe(metafile.outputs['index.mjs']?.bytes);
+      const { 'index.mjs': index, 'main.mjs': main } = metafile.outputs;
+      // A function that prepares itself has one more, of some words, that awaits it.
+      const one = (main?.bytes ?? 0) + (index?.bytes ?? 0);
+      expect(firstLoadBytes(metafile).first).toBe(one);
+      if (main) expect(index?.bytes).toBeLessThan(100);
     }
+  });
+
+  test('that are read while `prepare` is awaited get what they share from the file behind', async () => {
+    write(
+      'functions/joined.ts',
+      `import { Shared } from '../shared.ts'; let made = [];
+      export const prepare = async () => { new Shared(); made = (await import('../later.ts')).made(); };
+      export const handler = async () => made;`,
+    );
+    await buildFunctions(folders());
+    const url = pathToFileURL(join(root, 'dist', 'joined', 'index.mjs')).href;
+    const { handler } = (await import(`${url}?prepared`)) as { handler: () => Promise<unknown[]> };
+    expect((await handler()).slice(0, 3)).toEqual([2, 'more', 'other']);
   });
 
   test('cannot wait for each other: an await at the top of a module fails the build', async () => {

@@ -3,6 +3,7 @@
  * this the init phase; on both sides of a ratio it is the same Node, the same client and the same way to load.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Environment } from '../../infra/local/lambda/environment.ts';
 
 export interface StartCost {
@@ -28,7 +29,8 @@ async function measureStart(folder: string): Promise<StartCost> {
       name: 'size',
       arn: 'arn:aws:lambda:us-east-1:000000000000:function:size',
       folder,
-      handler: 'index.handler',
+      // Boot and import: what a function prepares before its first call, it would do in that call otherwise.
+      handler: existsSync(join(folder, 'main.mjs')) ? 'main.handler' : 'index.handler',
       environment: functionEnvironment,
       timeoutMs: 30_000,
       memoryMegabytes: 256,
@@ -55,7 +57,7 @@ async function measureStart(folder: string): Promise<StartCost> {
 const processIn = (output: string[]): string => /pid (\d+)/.exec(output.join('\n'))?.[1] ?? '';
 
 /** Linux counts it for each thread in nanoseconds; where that is not to be had, NaN. */
-function processorMilliseconds(processId: string): number {
+export function processorMilliseconds(processId: string): number {
   const threads = `/proc/${processId}/task`;
   if (!existsSync(threads)) return Number.NaN;
   const nanoseconds = readdirSync(threads).map((thread) => {

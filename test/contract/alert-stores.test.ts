@@ -4,7 +4,7 @@ import { dynamoAlertAccounts } from '../../shared/adapters/dynamodb/alerts/dynam
 import { dynamoAlertStore } from '../../shared/adapters/dynamodb/alerts/dynamo-alert-store.ts';
 import { dynamoNoticeStore } from '../../shared/adapters/dynamodb/alerts/dynamo-notice-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
-import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { documentClient, tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { lateRow } from '../../shared/billing/ledger-row.ts';
 import { joinWrite } from '../../shared/billing/parts/gather.ts';
 import type { PartsWrite } from '../../shared/billing/parts/parts-write.ts';
@@ -68,7 +68,7 @@ it('on DynamoDB a balance stays that of the account while it is split, spent in 
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const { client } = countedClient();
   const accounts = dynamoAlertAccounts({ client, clock: new VirtualClock(), stack: 'relay', local: false });
-  const quotas = dynamoQuotaStore(client, 'relay');
+  const quotas = dynamoQuotaStore(tablesOn(client), 'relay');
   const move = async (write: PartsWrite | undefined) => write && quotas.move(write);
   const account = 'busy';
   await putQuota(emulator.endpoint, itemOf(account, { available: 1_000n }));

@@ -2,6 +2,7 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/runtime/dynamo-key-counters.ts';
@@ -138,8 +139,8 @@ const closeRecordOf = (id: string, charge: bigint): CloseRecord => ({
 async function costsOf(call: string, kind: Kind) {
   const { client, commands } = metered;
   const documents = DynamoDBDocumentClient.from(client);
-  const quotas = dynamoQuotaStore(documents, 'relay');
-  const counters = dynamoKeyCounters(documents, 'relay');
+  const quotas = dynamoQuotaStore(tablesOn(documents), 'relay');
+  const counters = dynamoKeyCounters(tablesOn(documents), 'relay');
   const reservations = new Reservations({ clock, random, log, quotas, counters });
   const ledger = dynamoLedgerStore(client, 'relay');
   const project = ledgerProjector({ clock, random, log, ledger, metrics: { count: () => {} } });

@@ -1,7 +1,7 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { GetCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { documentClient } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime/dynamo-channel-health.ts';
 import { entryName, imageOf } from '../../shared/adapters/dynamodb/runtime/health-item.ts';
 import type { ChannelHealth, HealthEntry } from '../../shared/relay/ports/stores/channel-health.ts';
@@ -9,6 +9,7 @@ import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { itemBytes } from '../support/item-bytes.ts';
 import { MemoryHealth, type SharedItem } from '../support/memory-health.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
+import { hotClient } from '../unit/adapters/dynamodb/store.ts';
 
 /** What a store of health promises: the one of unit tests and the real one alike. */
 const clock = new VirtualClock();
@@ -51,7 +52,7 @@ function inDynamo(): Kind {
     environment: async () => {
       const item = await read();
       return new DynamoChannelHealth({
-        client,
+        client: hotClient(),
         clock,
         stack: 'relay',
         view: () => ({ item, readAtMs: nowMs - 1 }),

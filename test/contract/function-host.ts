@@ -9,7 +9,7 @@ import { buildFunctions } from '../../infra/build/build-functions.ts';
 import type { FunctionError } from '../../infra/local/lambda/invocation.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { splitPrelude, type ResponseHead } from '../../infra/local/lambda/prelude.ts';
-import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { documentClient } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
 import { startEmulator } from '../support/emulator.ts';
 

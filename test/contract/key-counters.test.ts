@@ -1,8 +1,7 @@
-import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/runtime/dynamo-key-counters.ts';
 import { startEmulator } from '../support/emulator.ts';
 import { MemoryKeyCounters } from '../support/memory-key-counters.ts';
-import { localAccess } from '../unit/adapters/dynamodb/store.ts';
+import { hotClient } from '../unit/adapters/dynamodb/store.ts';
 import { keyCountersContract } from './key-counters.ts';
 
 keyCountersContract('in memory', async () => ({
@@ -13,11 +12,9 @@ keyCountersContract('in memory', async () => ({
 keyCountersContract('on DynamoDB', async () => {
   const emulator = await startEmulator();
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
-  const client = documentClient(localAccess);
   return {
-    counters: dynamoKeyCounters(client, 'relay'),
+    counters: dynamoKeyCounters(hotClient(), 'relay'),
     async [Symbol.asyncDispose]() {
-      client.destroy();
       await emulator.stop();
     },
   };

@@ -1,7 +1,7 @@
 import { GetCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LearnedFact } from '../../shared/config/learned-fact.ts';
-import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { documentClient, tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import {
   DynamoLearnedFacts,
   dynamoLearnedFactsReader,
@@ -11,7 +11,7 @@ import type { LearnedFacts } from '../../shared/relay/ports/stores/learned-facts
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryLearnedFacts } from '../support/memory-learned-facts.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
-import { localAccess } from '../unit/adapters/dynamodb/store.ts';
+import { hotClient, localAccess } from '../unit/adapters/dynamodb/store.ts';
 
 /** What learned facts promise: the stand-in of unit tests and the real ones alike. */
 const clock = new VirtualClock();
@@ -28,7 +28,7 @@ async function read(): Promise<void> {
 }
 
 const environment = (view: () => ItemView = () => ({ item, readAtMs })): DynamoLearnedFacts =>
-  new DynamoLearnedFacts({ client, clock, stack: 'relay', view });
+  new DynamoLearnedFacts({ client: hotClient(), clock, stack: 'relay', view });
 const factOf = (more: Partial<LearnedFact> = {}): LearnedFact => ({
   fact: 'keeps_state',
   channel: 'main',
@@ -87,7 +87,7 @@ describe('the item of learned facts', () => {
     await environment().learn(fact);
     await read();
     expect(named(environment(), 'told')).toEqual([fact]);
-    const reader = dynamoLearnedFactsReader({ client, clock, stack: 'relay' });
+    const reader = dynamoLearnedFactsReader({ client: tablesOn(client), clock, stack: 'relay' });
     expect(await reader.all()).toContainEqual(fact);
   });
 

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { buildFunctions } from '../../infra/build/build-functions.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { publishConfiguration } from '../../infra/local/publish-configuration.ts';
-import { documentsOn } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { documentsOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { untilPublished } from '../support/published.ts';
 

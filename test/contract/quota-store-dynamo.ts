@@ -1,5 +1,6 @@
 import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import {
   entryAttribute,
   closeRecordAttribute,
@@ -12,18 +13,31 @@ import { partKey } from '../../shared/adapters/dynamodb/quotas/quota-attributes.
 import type { Attributes } from '../../shared/adapters/dynamodb/attributes.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
+import type { TableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { hotClient } from '../unit/adapters/dynamodb/store.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import type { OpenedStore } from './quota-store-rig.ts';
 
 const TableName = 'relay-quotas';
 
-/** The adapter on a DynamoDB emulator of its own. */
-export async function openDynamoStore(): Promise<OpenedStore & AsyncDisposable & { endpoint: string }> {
+type DynamoStore = OpenedStore & AsyncDisposable & { endpoint: string };
+
+/** The adapter on a DynamoDB emulator of its own, by the SDK. */
+export const openDynamoStore = (): Promise<DynamoStore> => openStore(tablesOn);
+
+/** The same by the client of hot paths, as functions that answer have it. */
+export const openHotStore = (): Promise<DynamoStore> => openStore(hotClient);
+
+async function openStore(tables: (documents: DynamoDBDocumentClient) => TableClient): Promise<DynamoStore> {
   const emulator = await startEmulator();
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const client = emulatorClient(emulator.endpoint);
+  const hot = tables(DynamoDBDocumentClient.from(client));
+  // A client finds its endpoint at its first call: other stores of this process have other ones.
+  await hot.call('GetItem', { TableName, Key: partKey({ account: 'nobody' }) });
   return {
     endpoint: emulator.endpoint,
-    store: dynamoQuotaStore(DynamoDBDocumentClient.from(client), 'relay'),
+    store: dynamoQuotaStore(hot, 'relay'),
     async put(item) {
       await client.send(new PutItemCommand({ TableName, Item: attributesOf(item) }));
     },

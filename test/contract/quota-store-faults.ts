@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import type { Clock } from '../../shared/relay/ports/clock.ts';
 import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
@@ -30,7 +31,7 @@ export class FaultyDynamo implements AsyncDisposable {
     this.client = new DynamoDBClient({ endpoint, ...localAccess, maxAttempts: 2 });
     const { requestHandler } = this.client.config;
     this.client.config.requestHandler = this.#around(requestHandler);
-    this.store = dynamoQuotaStore(DynamoDBDocumentClient.from(this.client), 'relay');
+    this.store = dynamoQuotaStore(tablesOn(DynamoDBDocumentClient.from(this.client)), 'relay');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -4,7 +4,7 @@ import { imbalance } from '../../shared/billing/quota-item.ts';
 import type { CloseKind } from '../../shared/billing/quota-item.ts';
 import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
 import { MemoryQuotaStore } from '../support/memory-quota-store.ts';
-import { openDynamoStore } from './quota-store-dynamo.ts';
+import { openHotStore } from './quota-store-dynamo.ts';
 import { closeOf, entryOf, itemOf, minute, reserveOf, slot } from './quota-store-rig.ts';
 
 /** What a reply tells: a store may hold more in its hands. */
@@ -102,10 +102,10 @@ const sequences = fc.array(
   { minLength: 1, maxLength: 20 },
 );
 
-let dynamo: Awaited<ReturnType<typeof openDynamoStore>>;
+let dynamo: Awaited<ReturnType<typeof openHotStore>>;
 
 beforeAll(async () => {
-  dynamo = await openDynamoStore();
+  dynamo = await openHotStore();
 });
 afterAll(() => dynamo[Symbol.asyncDispose]());
 

@@ -1,11 +1,12 @@
 import { PutItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { documentClient } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoIdempotencyStore } from '../../shared/adapters/dynamodb/dynamo-idempotency-store.ts';
 import type { IdempotencyStore } from '../../shared/relay/ports/stores/idempotency-store.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryIdempotency } from '../support/memory-idempotency.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
+import { hotClient } from '../unit/adapters/dynamodb/store.ts';
 
 /** What the stores of the table `runtime` promise: the stand-ins of unit tests and the real ones alike. */
 const clock = new VirtualClock();
@@ -23,7 +24,7 @@ beforeAll(async () => {
   memory = new MemoryIdempotency(clock);
   idempotency = {
     memory,
-    dynamodb: dynamoIdempotencyStore(client, clock, 'relay'),
+    dynamodb: dynamoIdempotencyStore(hotClient(), clock, 'relay'),
   };
 });
 afterAll(() => emulator.stop());

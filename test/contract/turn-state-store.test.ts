@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import { documentClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoTurnStateStore } from '../../shared/adapters/dynamodb/runtime/dynamo-turn-state-store.ts';
 import { startEmulator } from '../support/emulator.ts';
 import { MemoryTurnStateStore } from '../support/memory-turn-state-store.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
-import { countedClient, localAccess } from '../unit/adapters/dynamodb/store.ts';
+import { countedClient, hotClient } from '../unit/adapters/dynamodb/store.ts';
 import { turnStateStoreContract } from './turn-state-store.ts';
 
 const clock = new VirtualClock();
@@ -21,11 +21,9 @@ turnStateStoreContract(
   async () => {
     const emulator = await startEmulator();
     process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
-    const client = documentClient(localAccess);
     return {
-      store: dynamoTurnStateStore({ client, clock, stack: 'relay' }),
+      store: dynamoTurnStateStore({ client: hotClient(), clock, stack: 'relay' }),
       async [Symbol.asyncDispose]() {
-        client.destroy();
         await emulator.stop();
       },
     };
@@ -37,7 +35,7 @@ it('on DynamoDB a turn is one write, and the turns of a call one batch', async (
   const emulator = await startEmulator();
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const { client, calls } = countedClient();
-  const store = dynamoTurnStateStore({ client, clock, stack: 'relay' });
+  const store = dynamoTurnStateStore({ client: tablesOn(client), clock, stack: 'relay' });
   for (const callId of ['one', 'two']) await store.put({ account: 'a', callId }, callId, nowSeconds + 1);
   expect(await store.read('a', ['one', 'two', 'three'])).toHaveProperty('size', 2);
   expect(calls).toEqual(['PutItem relay-runtime', 'PutItem relay-runtime', 'BatchGetItem relay-runtime']);

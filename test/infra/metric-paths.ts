@@ -6,6 +6,7 @@ import {
   type DynamoDBClient,
 } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
+import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
 import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/ledger/dynamo-payment-store.ts';
 import { recordFact } from '../../shared/relay/payments/record-fact.ts';
@@ -218,7 +219,12 @@ async function unknownFormat(client: DynamoDBClient): Promise<void> {
   });
   const own = countedClient();
   const clock = new VirtualClock();
-  const config = dynamoConfigSource({ client: own.client, clock, log: functionLog(), stack: 'relay' });
+  const config = dynamoConfigSource({
+    client: tablesOn(own.client),
+    clock,
+    log: functionLog(),
+    stack: 'relay',
+  });
   await config.refresh();
   own.client.destroy();
 }

@@ -6,6 +6,7 @@ import {
   PutCommand,
   UpdateCommand,
 } from '@aws-sdk/lib-dynamodb';
+import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { openSession } from '../../infra/ops/session/session.ts';
 import { dynamoGrantStore } from '../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
 import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
@@ -41,7 +42,7 @@ export class LedgerRig {
     this.#emulator = emulator;
     this.#client = emulatorClient(emulator.endpoint);
     this.#documents = DynamoDBDocumentClient.from(this.#client);
-    this.quotas = dynamoQuotaStore(this.#documents, 'relay');
+    this.quotas = dynamoQuotaStore(tablesOn(this.#documents), 'relay');
     const clock = { now: () => Date.parse('2026-11-11T12:00:00Z'), sleep: async () => undefined };
     const ports = {
       metrics: { count: () => undefined },

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { documentsOn } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { documentsOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoConfigStore } from '../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
 import { emulatorClient } from './emulator.ts';

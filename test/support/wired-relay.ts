@@ -2,7 +2,7 @@ import { GetItemCommand, UpdateItemCommand, type DynamoDBClient } from '@aws-sdk
 import { answeringHandle } from '../../functions/compose/answering-handle.ts';
 import { startFaultProxy, type FaultProxy } from '../../infra/local/faults/fault-proxy.ts';
 import { startSecretDouble, type SecretDouble } from '../../infra/local/faults/secret-double.ts';
-import { documentsOn } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { documentsOn, tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { partKey, quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
 import { systemClock } from '../../shared/adapters/system/system-clock.ts';
@@ -105,7 +105,7 @@ export class WiredRelay {
   }
 
   async grant(yuan: bigint): Promise<void> {
-    await dynamoQuotaStore(documentsOn(this.direct), 'relay').create('acme');
+    await dynamoQuotaStore(tablesOn(documentsOn(this.direct)), 'relay').create('acme');
     const amount = { N: String(yuan * nanoYuan) };
     await this.direct.send(
       new UpdateItemCommand({

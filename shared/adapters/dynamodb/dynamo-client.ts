@@ -1,53 +1,90 @@
 /**
- * DynamoDB clients and the classification of their errors: unreachable, busy, invalid, or condition not met.
- * No file of `shared` but this one and `dynamo-transactions.ts` inspects these errors. The SDK itself reads `AWS_ENDPOINT_URL_DYNAMODB`.
+ * Calls of DynamoDB that a client waits for, and the classification of their errors: unreachable, busy, invalid, or
+ * condition not met. No file of `shared` but this one and `dynamo-transactions.ts` inspects these errors. Must not import the
+ * SDK: its layers cost more than a call.
  */
-import { ConditionalCheckFailedException, DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import type {
+  BatchGetItemCommandInput,
+  BatchGetItemCommandOutput,
+  GetItemCommandInput,
+  GetItemCommandOutput,
+  PutItemCommandInput,
+  PutItemCommandOutput,
+  TransactGetItemsCommandInput,
+  TransactGetItemsCommandOutput,
+  TransactWriteItemsCommandInput,
+  TransactWriteItemsCommandOutput,
+  UpdateItemCommandInput,
+  UpdateItemCommandOutput,
+} from '@aws-sdk/client-dynamodb';
 import { StoreBusy, StoreUnavailable, tryMsMax } from '../../relay/ports/stores/store-errors.ts';
 import type { AwsAccess } from '../system/environment.ts';
+import { busyNames, NoReply } from '../transport/aws-call-errors.ts';
+import { dynamodb } from '../transport/aws-endpoint.ts';
+import { awsJsonCalls, type AwsCallsParts, type CallOptions } from '../transport/aws-json-call.ts';
 import type { Attributes } from './attributes.ts';
+
+/** The operations of functions that answer, with inputs and outputs as the SDK has them. */
+export interface TableOperations {
+  BatchGetItem: Operation<BatchGetItemCommandInput, BatchGetItemCommandOutput>;
+  GetItem: Operation<GetItemCommandInput, GetItemCommandOutput>;
+  PutItem: Operation<PutItemCommandInput, PutItemCommandOutput>;
+  TransactGetItems: Operation<TransactGetItemsCommandInput, TransactGetItemsCommandOutput>;
+  TransactWriteItems: Operation<TransactWriteItemsCommandInput, TransactWriteItemsCommandOutput>;
+  UpdateItem: Operation<UpdateItemCommandInput, UpdateItemCommandOutput>;
+}
+
+interface Operation<Input, Output> {
+  input: Input;
+  output: Omit<Output, '$metadata'>;
+}
+
+export interface TableClient {
+  /** Attributes in DynamoDB's wire format, with exact numbers. */
+  call<Name extends keyof TableOperations>(
+    operation: Name,
+    input: TableOperations[Name]['input'],
+    options?: CallOptions,
+  ): Promise<TableOperations[Name]['output']>;
+}
 
 /**
  * For requests that a client waits for. Time-outs are short: a healthy read takes less than 10 ms. A store that takes a
  * second is still waited for, and a reserve that got no answer at all is tried once more within its time.
  */
-export const documentClient = (aws: AwsAccess): DynamoDBDocumentClient =>
-  documentsOn(clientOf(aws, 3, { connectionTimeout: 700, requestTimeout: tryMsMax }));
+export const clientTimes = { attempts: 3, connectMsMax: 700, tryMsMax };
 
-/** For background jobs; attributes in DynamoDB's wire format. */
-export const backgroundClient = (aws: AwsAccess): DynamoDBClient =>
-  clientOf(aws, 4, { connectionTimeout: 1000, requestTimeout: 3000 });
-
-/** Uses the same connections; rows as JavaScript values. */
-export const documentsOn = (client: DynamoDBClient): DynamoDBDocumentClient =>
-  DynamoDBDocumentClient.from(client, {
-    marshallOptions: { removeUndefinedValues: true },
-    // By default the SDK throws at a number out of range. `Number` accepts it, and the row's schema then
-    // reports it.
-    unmarshallOptions: { wrapNumbers: Number },
-  });
-
-/** Uses the same connections; attributes in DynamoDB's wire format, with exact numbers. */
-export function attributesOn(documents: DynamoDBDocumentClient, attempts?: number): DynamoDBClient {
-  const { region, credentials, requestHandler, endpoint, maxAttempts } = documents.config;
-  return new DynamoDBClient({
-    region,
-    credentials,
-    requestHandler,
-    maxAttempts: attempts ?? maxAttempts,
-    ...(endpoint && { endpoint }),
-  });
+/** @param more other connections and time-outs, only in tests: of a network that fails, and of a machine that is slow */
+export function tableClient(
+  aws: AwsAccess,
+  more: Partial<Pick<AwsCallsParts, 'agent' | 'connectMsMax' | 'tryMsMax'>> = {},
+): TableClient {
+  const calls = awsJsonCalls({ service: dynamodb, aws, ...clientTimes, read, write, ...more });
+  return {
+    call: (operation, input, options) => calls.call(operation, input, options) as Promise<never>,
+  };
 }
 
-const clientOf = (aws: AwsAccess, maxAttempts: number, timeouts: Timeouts): DynamoDBClient =>
-  // Without throwOnRequestTimeout the SDK prints a warning and keeps waiting.
-  new DynamoDBClient({ ...aws, maxAttempts, requestHandler: { ...timeouts, throwOnRequestTimeout: true } });
+/** Only items that are put hold bytes. */
+const write = (input: object, operation: string): string =>
+  operation === 'PutItem' ? JSON.stringify(input, withoutBytes) : JSON.stringify(input);
 
-interface Timeouts {
-  connectionTimeout: number;
-  requestTimeout: number;
+function withoutBytes(this: Record<string, unknown>, name: string, value: unknown): unknown {
+  // Where it comes to `value`, a Buffer has become an object.
+  const bytes = this[name];
+  return bytes instanceof Uint8Array ? Buffer.from(bytes).toString('base64') : value;
 }
+
+/** Bytes are strings under `B`, or lists of strings under `BS`; everything else under these names is an object. */
+const read = (text: string): unknown =>
+  /"BS?"\s*:/.test(text) ? JSON.parse(text, withBytes) : JSON.parse(text);
+
+const withBytes = (name: string, value: unknown): unknown => {
+  if (name === 'B' && typeof value === 'string') return Buffer.from(value, 'base64');
+  return name === 'BS' && Array.isArray(value)
+    ? value.map((each: unknown) => (typeof each === 'string' ? Buffer.from(each, 'base64') : each))
+    : value;
+};
 
 /** Runs a call to the store. Throws StoreUnavailable, with the cause, when the store does not answer. */
 export async function storeCall<Result>(call: () => Promise<Result>): Promise<Result> {
@@ -74,7 +111,8 @@ export async function conditionalCall<Reply>(call: () => Promise<Reply>): Promis
   try {
     return { done: true, reply: await call() };
   } catch (error) {
-    if (error instanceof ConditionalCheckFailedException) return { done: false, item: error.Item };
+    if (error instanceof Error && error.name === 'ConditionalCheckFailedException')
+      return { done: false, item: (error as { Item?: Attributes }).Item };
     throw storeError(error);
   }
 }
@@ -94,15 +132,6 @@ export async function quotaCall<Reply>(call: () => Promise<Reply>): Promise<Cond
 export const isInvalid = (error: unknown): boolean =>
   error instanceof Error && error.name === 'ValidationException';
 
-/** Errors that the store returns before it changes anything; a retry of the same call may succeed. */
-const busyNames = new Set([
-  'ProvisionedThroughputExceededException',
-  'RequestLimitExceeded',
-  'ThrottlingException',
-  'TransactionConflictException',
-  'TransactionInProgressException',
-]);
-
 export const isBusy = (error: unknown): boolean => error instanceof Error && busyNames.has(error.name);
 
 /** Errno codes of requests that were never written: no address, no connection, no TLS session. */
@@ -115,10 +144,14 @@ const unconnected = 'did not establish a connection';
 const changedNothing = (error: unknown): boolean =>
   isBusy(error) || (error instanceof Error && wasUnsent(error));
 
-const wasUnsent = (error: Error & { code?: unknown; syscall?: unknown }): boolean =>
-  (typeof error.code === 'string' && unsentCodes.test(error.code)) ||
-  (error.code === 'ETIMEDOUT' && error.syscall === 'connect') ||
-  (error.name === 'TimeoutError' && error.message.includes(unconnected));
+function wasUnsent(error: Error & { code?: unknown; syscall?: unknown }): boolean {
+  if (error instanceof NoReply) return !error.sent;
+  return (
+    (typeof error.code === 'string' && unsentCodes.test(error.code)) ||
+    (error.code === 'ETIMEDOUT' && error.syscall === 'connect') ||
+    (error.name === 'TimeoutError' && error.message.includes(unconnected))
+  );
+}
 
 function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

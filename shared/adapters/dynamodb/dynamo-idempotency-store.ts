@@ -8,8 +8,7 @@
  * The sweeper knows no claims. Its close has a ledger row, which is read when a running request has the key.
  */
 import { createHash } from 'node:crypto';
-import { GetItemCommand, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import type { PutItemCommandInput } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type {
   ClaimReply,
@@ -17,7 +16,7 @@ import type {
   IdempotencyStore,
 } from '../../relay/ports/stores/idempotency-store.ts';
 import type { Clock } from '../../relay/ports/clock.ts';
-import { conditionalCall, storeCall } from './dynamo-client.ts';
+import { conditionalCall, storeCall, type TableClient } from './dynamo-client.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import type { Attributes } from './attributes.ts';
 
@@ -29,7 +28,7 @@ const isExpired = '#expires < :now';
 const isFree = '#state = :free';
 const isCrashed = '(#state = :running AND #until < :now)';
 /**
- * Needed because the SDK repeats a write whose reply was lost, and because another request may take the key
+ * Needed because the client repeats a write whose reply was lost, and because another request may take the key
  * after a crash.
  */
 const isOwnClaim = '#request = :request';
@@ -39,11 +38,7 @@ const isClosed = '(#state = :running AND #request = :first)';
 
 const mayClaim = [neverClaimed, isExpired, isFree, isCrashed, isOwnClaim].join(' OR ');
 
-export function dynamoIdempotencyStore(
-  client: DynamoDBDocumentClient,
-  clock: Clock,
-  stack: string,
-): IdempotencyStore {
+export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack: string): IdempotencyStore {
   const TableName = physicalTableName(stack, 'runtime');
 
   /** `closedId`: the request whose claim may be taken, because its call was closed. */
@@ -53,7 +48,7 @@ export function dynamoIdempotencyStore(
     const until = Math.ceil(claim.untilMs / 1000);
     const request = claim.requestId;
     const row = { id: rowId(claim), request, body, state: 'running', until, expires: now + keptSeconds };
-    const command = new PutItemCommand({
+    const input: PutItemCommandInput = {
       TableName,
       Item: marshall(row),
       ConditionExpression: closedId === undefined ? mayClaim : `${mayClaim} OR ${isClosed}`,
@@ -71,8 +66,8 @@ export function dynamoIdempotencyStore(
         ...(closedId !== undefined && { ':first': closedId }),
       }),
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-    });
-    const reply = await conditionalCall(() => client.send(command));
+    };
+    const reply = await conditionalCall(() => client.call('PutItem', input));
     if (reply.done) return { state: 'claimed' };
     const requestId = reply.item?.['request']?.S ?? '';
     if (closedId === undefined && isRunning(reply.item)) {
@@ -85,20 +80,20 @@ export function dynamoIdempotencyStore(
 
   const closeKind = async (account: string, id: string): Promise<string | undefined> => {
     const Key = marshall({ account, id });
-    const command = new GetItemCommand({
+    const input = {
       TableName: physicalTableName(stack, 'ledger'),
       Key,
       ConsistentRead: true,
       ProjectionExpression: 'kind',
-    });
-    const { Item } = await storeCall(() => client.send(command));
+    };
+    const { Item } = await storeCall(() => client.call('GetItem', input));
     return Item?.['kind']?.S;
   };
 
   return {
     claim: (claim) => put(claim),
     async finish(claim, free) {
-      const command = new UpdateItemCommand({
+      const input = {
         TableName,
         Key: marshall({ id: rowId(claim) }),
         UpdateExpression: 'SET #state = :state',
@@ -108,8 +103,8 @@ export function dynamoIdempotencyStore(
           ':state': free ? 'free' : 'completed',
           ':request': claim.requestId,
         }),
-      });
-      await conditionalCall(() => client.send(command));
+      };
+      await conditionalCall(() => client.call('UpdateItem', input));
     },
   };
 }

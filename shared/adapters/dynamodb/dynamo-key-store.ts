@@ -2,14 +2,14 @@
  * Looks up keys of the table `keys` by hash, with the row of their account. Reads are eventually consistent
  * and cached.
  */
-import { GetCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { KeyRow, refusedFor } from '../../config/rows/key-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { Clock } from '../../relay/ports/clock.ts';
 import type { KeyLookup, KeyStore } from '../../relay/ports/stores/key-store.ts';
 import { firstTryMsMax } from '../../relay/ports/stores/store-errors.ts';
-import { storeCall } from './dynamo-client.ts';
+import { storeCall, type TableClient } from './dynamo-client.ts';
 import { partsId } from './account-parts.ts';
 import { ExpiringCache } from '../system/expiring-cache.ts';
 import { keyHash } from '../../tables/key-hash.ts';
@@ -20,8 +20,10 @@ const foundLifetimeMs = 30_000;
 /** Lifetime of a cached refusal. A key that was tried before its creation stays unknown for this long. */
 const refusedLifetimeMs = 5000;
 
+type Row = Record<string, unknown>;
+
 export interface KeyStoreParts {
-  client: DynamoDBDocumentClient;
+  client: TableClient;
   clock: Clock;
   stack: string;
   entriesMax?: number;
@@ -37,10 +39,14 @@ export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
     lifetimeMs: (lookup) => (isUsable(lookup, clock.now()) ? foundLifetimeMs : refusedLifetimeMs),
   });
   let hasRead = false;
-  const send = (command: GetCommand) =>
-    client.send(command, hasRead ? {} : { requestTimeout: firstTryMsMax });
+  const get = async (TableName: string, key: Record<string, string>): Promise<Row | undefined> => {
+    const input = { TableName, Key: marshall(key) };
+    const { Item } = await client.call('GetItem', input, hasRead ? {} : { tryMsMax: firstTryMsMax });
+    // `Number` accepts numbers out of range; the row's schema then reports them.
+    return Item && unmarshall(Item, { wrapNumbers: Number });
+  };
   const read = async (hash: string): Promise<KeyLookup> => {
-    const { Item } = await storeCall(() => send(new GetCommand({ TableName, Key: { hash } })));
+    const Item = await storeCall(() => get(TableName, { hash }));
     if (!Item) return { missing: 'unknown' };
     const reading = readRow(KeyRow, Item);
     if (!('row' in reading)) return { missing: 'invalid_row' };
@@ -51,15 +57,13 @@ export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
   };
   /** Without this number a call starts on the first part of a busy account, which is slow but not wrong. */
   const readParts = async (account: string): Promise<number | undefined> => {
-    const command = new GetCommand({ TableName: runtime, Key: { id: partsId(account) } });
-    const { Item } = await send(command).catch(() => ({ Item: undefined }));
+    const Item = await get(runtime, { id: partsId(account) }).catch(() => undefined);
     const parts: unknown = Item?.['parts'];
     return typeof parts === 'number' ? parts : undefined;
   };
   /** An account without a valid row has no plan; its balance still pays. */
   const readAccount = async (account: string) => {
-    const command = new GetCommand({ TableName: accounts, Key: { account } });
-    const { Item } = await storeCall(() => send(command));
+    const Item = await storeCall(() => get(accounts, { account }));
     const reading = Item && readRow(AccountRow, Item);
     return {
       account: reading && 'row' in reading ? reading.row : undefined,

@@ -1,5 +1,5 @@
 /** Transactions over several items, and what their errors mean. Apart from the client, because few calls need them. */
-import { TransactionCanceledException } from '@aws-sdk/client-dynamodb';
+import type { TransactionCanceledException } from '@aws-sdk/client-dynamodb';
 import { StoreUnavailable } from '../../relay/ports/stores/store-errors.ts';
 import type { Attributes } from './attributes.ts';
 import { isInvalid, storeCall } from './dynamo-client.ts';
@@ -20,7 +20,7 @@ export async function transactionCall(call: () => Promise<unknown>): Promise<Tra
     return { done: true };
   } catch (error) {
     if (isInvalid(error)) return { done: false, conditions: [], refused: [], invalid: true, error };
-    if (!(error instanceof TransactionCanceledException)) throw error;
+    if (!isCanceled(error)) throw error;
     const reasons = error.CancellationReasons ?? [];
     return {
       done: false,
@@ -32,6 +32,10 @@ export async function transactionCall(call: () => Promise<unknown>): Promise<Tra
   }
 }
 
+/** By name: not every client throws the SDK's class. */
+const isCanceled = (error: unknown): error is TransactionCanceledException =>
+  error instanceof Error && error.name === 'TransactionCanceledException';
+
 const readTriesMax = 5;
 
 /** Runs a read of several items as of one moment, again if a write was in its way. */
@@ -40,7 +44,7 @@ export async function readAsOfOneMoment<Result>(read: () => Promise<Result>): Pr
     try {
       return await read();
     } catch (error) {
-      if (!(error instanceof TransactionCanceledException)) throw error;
+      if (!isCanceled(error)) throw error;
       if (tries === readTriesMax)
         throw new StoreUnavailable('The items changed too fast to be read.', { cause: error });
     }

@@ -4,7 +4,7 @@ import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { TableLimits } from '../../operate/aws-account.ts';
 import type { Target } from '../../operate/operator-ports.ts';
 import type { AwsAccess } from '../system/environment.ts';
-import { documentsOn } from './dynamo-client.ts';
+import { documentsOn } from './sdk-client.ts';
 
 /** The connection to the tables of a target. */
 export interface Store {

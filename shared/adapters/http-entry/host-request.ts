@@ -23,6 +23,8 @@ export interface HostRequest {
   body(): string | Uint8Array;
   /** When the host will end the invocation, in epoch milliseconds. */
   deadlineMs: number;
+  /** Aborts when the host has to end before. */
+  ends?: AbortSignal;
 }
 
 /** @param local true on the local stack, whose public address is http */
@@ -45,6 +47,7 @@ export function relayRequest(
     json: () => readJsonBody(decodedBody(() => received.body(), headers['content-encoding'])),
     rawBody: () => received.body(),
     hostDeadlineMs: received.deadlineMs,
+    hostEnds: received.ends,
   };
 }
 

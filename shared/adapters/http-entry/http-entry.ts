@@ -2,14 +2,14 @@
  * What every host needs around a handle: request id, origin check, stop of loops, errors as responses, HEAD. Every response
  * has `x-request-id`. Must never reject, because the host would then have no response to send.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { HostedHandle, RelayRequest, RelayResponse } from '../../relay/http/http.ts';
 import { asRefusal, refusalResponse, refuse, type Refusal } from '../../relay/http/refusal.ts';
 import { hopHeader, loopHeader } from '../../wire/hop-headers.ts';
 import { relayRequest, type HostRequest } from './host-request.ts';
 
 /** The distribution sends the origin secret in this header. */
-const originHeader = 'x-relay-origin';
+export const originHeader = 'x-relay-origin';
 
 /** A chain of relays, each the upstream of the one before, may be as long. */
 const hopsMax = 4;
@@ -38,7 +38,7 @@ async function admit(hosted: HostedHandle, request: RelayRequest): Promise<Relay
   // headers.
   const { [originHeader]: secret, [hopHeader]: passed, ...headers } = request.headers;
   let refusal: Refusal;
-  if (isFromOrigin(secret, hosted.originSecrets)) {
+  if (isFromOrigin(secret, hosted)) {
     const own = hosted.originSecrets.map(hopId);
     const hops = passed === undefined ? [] : (passed.match(/[0-9a-f]{16}/g) ?? []);
     const returns = hops.some((id) => own.includes(id));
@@ -81,13 +81,17 @@ async function withoutBody(response: RelayResponse): Promise<RelayResponse> {
 /**
  * Whether a request came through the distribution, which adds a secret. Compares in constant time and always
  * with every accepted secret, so that the duration reveals nothing. An empty list accepts no request.
+ * @param sent the value of `originHeader`
  */
-function isFromOrigin(sent: string | undefined, accepted: readonly string[]): boolean {
+export function isFromOrigin(
+  sent: string | undefined,
+  { originSecrets }: Pick<HostedHandle, 'originSecrets'>,
+): boolean {
   const given = digest(sent ?? '');
   let matches = 0;
-  for (const secret of accepted) matches += Number(timingSafeEqual(given, digest(secret)));
+  for (const secret of originSecrets) matches += Number(timingSafeEqual(given, digest(secret)));
   return matches > 0 && Boolean(sent);
 }
 
 // timingSafeEqual needs equal lengths, which digests have.
-const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+const digest = (text: string): Buffer => hash('sha256', text, 'buffer');

@@ -14,39 +14,44 @@ export interface RuntimeStream {
   once(event: 'close' | 'finish', listener: () => void): unknown;
 }
 
+type Body = Pick<RelayResponse, 'body' | 'cut' | 'closes' | 'endsHere'>;
+
 /**
  * Resolves when the runtime has everything or the connection is broken, which AWS's client reports itself. One text is on
  * its way at a time, so the source knows what was taken. It is returned early when the connection closes.
  */
 export async function writeBody(
   stream: RuntimeStream,
-  { body, cut, closes }: Pick<RelayResponse, 'body' | 'cut' | 'closes'>,
+  body: Body,
   onFault: (error: unknown) => void,
 ): Promise<void> {
+  const { cut, closes } = body;
   void cut?.then((error) => stream.destroy(error));
-  closes?.(new Promise((resolve) => void stream.once('close', resolve)));
-  if (typeof body !== 'string') {
-    if (!(await writeTexts(stream, body, onFault))) return;
-  } else if (body !== '') {
-    stream.write(body);
-  }
+  const closed = new Promise<void>((resolve) => void stream.once('close', resolve));
+  closes?.(closed);
+  const finished = new Promise<void>((resolve) => void stream.once('finish', resolve));
+  const rest = typeof body.body === 'string' ? body.body : '';
+  const left =
+    typeof body.body === 'string' ? 'open' : await writeTexts(stream, { ...body, body: body.body }, onFault);
   // Broken while the answer was waited for: it says nothing more.
-  if (stream.destroyed) return;
-  await new Promise<void>((resolve) => {
-    stream.once('finish', resolve);
-    stream.once('close', resolve);
+  if (left === 'broken' || stream.destroyed) return;
+  if (left === 'open') {
+    // Status and headers leave with the first write, also with one of nothing.
+    stream.write(rest);
     stream.end();
-  });
+  }
+  await Promise.race([finished, closed]);
 }
 
-/** Whether the body came to its end. */
+/** Whether the body came to its end, and the stream was ended with its last text. */
 async function writeTexts(
   stream: RuntimeStream,
-  body: AsyncIterable<string>,
+  { body, endsHere }: Body & { body: AsyncIterable<string> },
   onFault: (error: unknown) => void,
-): Promise<boolean> {
+): Promise<'broken' | 'open' | 'ended'> {
   const texts = body[Symbol.asyncIterator]();
   let open = true;
+  let ended = false;
   let onTaken: (() => void) | undefined;
   stream.once('close', () => {
     open = false;
@@ -55,21 +60,32 @@ async function writeTexts(
   });
   if (stream.destroyed) {
     void texts.return?.();
-    return false;
+    return 'broken';
   }
   try {
     for (;;) {
       const { done, value } = await texts.next();
-      if (!open) return false;
-      if (done) return true;
+      if (!open) return 'broken';
+      if (done) return ended ? 'ended' : 'open';
+      // The read of the upstream that brought this text may bring the end, too: both leave in one write.
+      await endOfTick();
+      if (!open) return 'broken';
+      ended = endsHere?.() ?? false;
       await new Promise<void>((resolve) => {
         onTaken = resolve;
         stream.write(value, resolve);
+        if (ended) stream.end();
       });
     }
   } catch (error) {
     if (!(error instanceof AnswerCut)) onFault(error);
     stream.destroy(new AnswerCut());
-    return false;
+    return 'broken';
   }
 }
+
+/** Everything that is ready to run has run then. */
+const endOfTick = (): Promise<void> =>
+  new Promise((resolve) => {
+    process.nextTick(resolve);
+  });

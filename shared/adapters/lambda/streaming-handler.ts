@@ -23,8 +23,6 @@ export function streamingHandler(hosted: HostedHandle) {
     const response = await answer(event, context);
     const { status: statusCode, headers } = response;
     const stream = awslambda.HttpResponseStream.from(connection, { statusCode, headers });
-    // Status and headers leave at once.
-    stream.write('');
     const id = headers['x-request-id'] ?? '';
     await writeBody(stream, response, (error) => hosted.log.fault(id, error));
     await response.done;

@@ -4,6 +4,8 @@
  */
 import { SecretUnusable, type UnusableReason } from '../../relay/ports/stores/secret-store.ts';
 import type { Environment } from '../system/environment.ts';
+import { parameterStore, secretsManager } from '../transport/aws-endpoint.ts';
+import { awsJsonCalls } from '../transport/aws-json-call.ts';
 
 /** Permanent errors of both stores, by name. After any other error a retry may succeed. */
 const permanent: Record<string, UnusableReason> = {
@@ -17,7 +19,7 @@ const permanent: Record<string, UnusableReason> = {
   ValidationException: 'malformed',
 };
 
-/** Returns the value. Undefined: the secret holds no text. Throws SecretUnusable, or the SDK's error. */
+/** Returns the value. Undefined: the secret holds no text. Throws SecretUnusable, or the error of the call. */
 export interface AwsSecretReader {
   /** A decrypted parameter of SSM; only under `/relay/<stack>/`. */
   parameter(name: string): Promise<string | undefined>;
@@ -25,34 +27,25 @@ export interface AwsSecretReader {
   managedSecret(name: string): Promise<string | undefined>;
 }
 
-/** Imports each client at the first reference that needs it; most requests need neither. Tries once: its caller repeats. */
+/** Opens a connection at the first reference that needs it. Tries once: its caller repeats. */
 export function awsSecretReader({ aws, stack }: Environment): AwsSecretReader {
-  const settings = { ...aws, maxAttempts: 1, requestHandler: requestLimits };
-  const openParameters = once(async () => {
-    const { GetParameterCommand, SSMClient } = await import('@aws-sdk/client-ssm');
-    const client = new SSMClient(settings);
-    return (Name: string) => client.send(new GetParameterCommand({ Name, WithDecryption: true }));
-  });
-  const openManagedSecrets = once(async () => {
-    const { GetSecretValueCommand, SecretsManagerClient } = await import('@aws-sdk/client-secrets-manager');
-    const client = new SecretsManagerClient(settings);
-    return (SecretId: string) => client.send(new GetSecretValueCommand({ SecretId }));
-  });
+  const parameters = awsJsonCalls({ service: parameterStore, aws, ...limits });
+  const secrets = awsJsonCalls({ service: secretsManager, aws, ...limits });
   return {
-    async parameter(name) {
-      refuseOutside(`/relay/${stack}/`, name);
-      const getParameter = await openParameters();
-      return (await explained(getParameter(name))).Parameter?.Value;
+    async parameter(Name) {
+      refuseOutside(`/relay/${stack}/`, Name);
+      const reply = await explained(parameters.call('GetParameter', { Name, WithDecryption: true }));
+      return (reply as { Parameter?: { Value?: string } }).Parameter?.Value;
     },
-    async managedSecret(name) {
-      refuseOutside(`${stack}/`, name);
-      const getSecret = await openManagedSecrets();
-      return (await explained(getSecret(name))).SecretString;
+    async managedSecret(SecretId) {
+      refuseOutside(`${stack}/`, SecretId);
+      const reply = await explained(secrets.call('GetSecretValue', { SecretId }));
+      return (reply as { SecretString?: string }).SecretString;
     },
   };
 }
 
-const requestLimits = { connectionTimeout: 1000, requestTimeout: 2000, throwOnRequestTimeout: true };
+const limits = { attempts: 1, connectMsMax: 1000, tryMsMax: 2000 };
 
 function refuseOutside(prefix: string, name: string): void {
   if (!name.startsWith(prefix))
@@ -64,8 +57,3 @@ const explained = <Reply>(read: Promise<Reply>): Promise<Reply> =>
     const reason = error instanceof Error ? permanent[error.name] : undefined;
     throw reason ? new SecretUnusable(reason, '', { cause: error }) : error;
   });
-
-function once<Value>(open: () => Promise<Value>): () => Promise<Value> {
-  let opened: Promise<Value> | undefined;
-  return () => (opened ??= open());
-}

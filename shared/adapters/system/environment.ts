@@ -19,16 +19,32 @@ export interface Environment {
   aws: AwsAccess;
 }
 
+export interface AwsCredentials {
+  accessKeyId: string;
+  secretAccessKey: string;
+  sessionToken?: string;
+  expiration?: Date;
+}
+
 /** Lambda sets region and credentials as variables, so no credential provider chain is needed. */
 export interface AwsAccess {
   region: string;
-  credentials: { accessKeyId: string; secretAccessKey: string; sessionToken?: string };
+  /** Of a process that outlives them: returns those in force, and is asked again when they expire. */
+  credentials: AwsCredentials | (() => Promise<AwsCredentials>);
+  /** Connections that one client opens at once. Absent: the SDK's 50, plenty where one call at a time is served. */
+  connectionsMax?: number | undefined;
 }
+
+/** What a host knows of AWS without the variables that Lambda sets. */
+export type HostAccess = Pick<AwsAccess, 'connectionsMax'> & { credentials: () => Promise<AwsCredentials> };
 
 type Variables = Record<string, string | undefined>;
 
-/** Throws an Error that names the first missing variable. */
-export function readEnvironment(variables: Variables = process.env): Environment {
+/**
+ * Throws an Error that names the first missing variable.
+ * @param access of a host that gets its credentials elsewhere
+ */
+export function readEnvironment(variables: Variables = process.env, access?: HostAccess): Environment {
   const originSecrets = variables['ORIGIN_SECRETS'];
   if (originSecrets === undefined) throw missing('ORIGIN_SECRETS');
   return {
@@ -38,7 +54,7 @@ export function readEnvironment(variables: Variables = process.env): Environment
     local: variables['RELAY_LOCAL'] === '1',
     concurrencyGiven: Number(variables['RELAY_CONCURRENCY']) || undefined,
     publicHost: variables['RELAY_PUBLIC_HOST'] || undefined,
-    aws: readAwsAccess(variables),
+    aws: access ? { region: required(variables, 'AWS_REGION'), ...access } : readAwsAccess(variables),
   };
 }
 

@@ -36,7 +36,7 @@ export function httpsUpstreamTransport({ local, resolve, sign }: TransportOption
       const { awsScope: scope } = request;
       if (scope && !sign) throw new TransportError('connect', 'Nothing signs requests here.');
       const headers = scope && sign ? await sign(request, scope) : request.headers;
-      const call = { ...request, url, agent, headers, bytes: Buffer.from(request.body) };
+      const call = { ...request, url, agent, headers };
       try {
         return await sendOnce(call, signal);
       } catch (error) {
@@ -48,10 +48,9 @@ export function httpsUpstreamTransport({ local, resolve, sign }: TransportOption
   };
 }
 
-interface Call extends Pick<UpstreamRequest, 'method' | 'headers' | 'connectTimeoutMs'> {
+interface Call extends Pick<UpstreamRequest, 'method' | 'headers' | 'connectTimeoutMs' | 'body'> {
   url: URL;
   agent: HttpAgent;
-  bytes: Buffer;
 }
 
 async function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply> {
@@ -78,17 +77,18 @@ async function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply>
         body: replyBody(reply, signal),
       });
     });
-    request.end(call.bytes);
+    // As a text it leaves in one write with the head.
+    request.end(call.body);
   });
 }
 
 const givenUp = (): TransportError => new TransportError('aborted', 'The call was given up.');
 
-function open({ method = 'POST', url, agent, bytes, headers }: Call, secure: boolean): ClientRequest {
+function open({ method = 'POST', url, agent, body, headers }: Call, secure: boolean): ClientRequest {
   const options = {
     method,
     agent,
-    headers: { ...headers, 'accept-encoding': 'identity', 'content-length': String(bytes.length) },
+    headers: { ...headers, 'accept-encoding': 'identity', 'content-length': String(Buffer.byteLength(body)) },
   };
   try {
     return secure ? requestOverHttps(url, options) : requestOverHttp(url, options);

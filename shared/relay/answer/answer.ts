@@ -83,7 +83,7 @@ export class Answer {
     } catch (error) {
       this.#fail(asRefusal(error), error);
     } finally {
-      stop.abort();
+      stop.abort('over');
       this.#queue.end();
     }
     const end = this.#end();
@@ -201,7 +201,9 @@ export class Answer {
     const closes = (closed: Promise<void>): void => {
       this.#closed = closed;
     };
-    return { status: 200, headers, body: this.#queue, cut: this.#queue.wasCut, closes, done };
+    const queue = this.#queue;
+    const endsHere = (): boolean => queue.endsHere;
+    return { status: 200, headers, body: queue, endsHere, cut: queue.wasCut, closes, done };
   }
 
   /** A failure that cannot be rendered breaks the connection; the call is closed all the same. */
@@ -270,7 +272,7 @@ export class Answer {
     const happened = event.then(() => true);
     const waited = this.#ports.clock.sleep(waitMs, signal).then(() => false);
     const happens = await Promise.race([happened, waited]);
-    stop.abort();
+    stop.abort('over');
     return happens;
   }
 

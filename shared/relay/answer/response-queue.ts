@@ -56,6 +56,11 @@ export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<strin
     return this.#over;
   }
 
+  /** Nothing follows what was read so far. */
+  get endsHere(): boolean {
+    return this.#ended && this.#queue.length === 0 && !this.#left;
+  }
+
   get full(): boolean {
     return this.#length > this.#lengthMax;
   }

@@ -73,19 +73,19 @@ export class Watchdog {
     if (this.#open && this.#finishedMs === undefined) return;
     if (this.#finishedMs !== undefined) this.#finishedMs = this.#clock.now();
     this.#open = true;
-    this.#rearm.abort();
+    this.#rearm.abort('again');
   }
 
   /** To be called when every choice has its finish reason; only usage is then expected. */
   finished(): void {
     if (this.#finishedMs !== undefined) return;
     this.#finishedMs = this.#clock.now();
-    this.#rearm.abort();
+    this.#rearm.abort('again');
   }
 
   stop(): void {
     this.#stopped = true;
-    this.#rearm.abort();
+    this.#rearm.abort('again');
   }
 
   async #watch(): Promise<void> {
@@ -111,6 +111,6 @@ export class Watchdog {
     if (this.#stopped || this.#abort.signal.aborted) return;
     this.reason = reason;
     this.#abort.abort();
-    this.#rearm.abort();
+    this.#rearm.abort('again');
   }
 }

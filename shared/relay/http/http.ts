@@ -22,6 +22,8 @@ export interface RelayRequest {
   rawBody(): string | Uint8Array;
   /** When the host will end the invocation, in epoch milliseconds. */
   hostDeadlineMs: number;
+  /** Aborts when the host has to end before: the call then ends as at its deadline. Absent: it never has to. */
+  hostEnds?: AbortSignal | undefined;
 }
 
 export interface RelayResponse {
@@ -32,6 +34,8 @@ export interface RelayResponse {
    * where that is impossible the stream throws, and the host breaks the connection.
    */
   body: string | AsyncIterable<string>;
+  /** Whether nothing follows the text that was read last, so that a host can send it together with the end. */
+  endsHere?: () => boolean;
   /**
    * Resolves when the host must break the connection at once, also while it waits for the connection to take something:
    * a client that takes nothing never sees what the stream throws. Never rejects; absent: never.
@@ -52,6 +56,8 @@ export type Handle = (request: RelayRequest) => Promise<RelayResponse>;
 /** A handle with everything that a host needs to serve it; created by `functions/compose`. */
 export interface HostedHandle {
   handle: Handle;
+  /** What the first request would have to wait for, done before there is one. Never rejects. */
+  prepare?: () => Promise<void>;
   clock: Clock;
   ids: Ids;
   log: Log;

@@ -151,7 +151,7 @@ export class Bill {
   /** Settles or releases the reservation. Never throws. To be called once, after the last byte. */
   async close({ outcome, flag, end, answered, serving }: CallEnding): Promise<BillReport> {
     const reservation = this.#reservation;
-    this.#ended.abort();
+    this.#ended.abort('closed');
     if (!reservation) return {};
     const isNothing = costsNothing(outcome);
     const { model, price } = this.#costIf(answered);

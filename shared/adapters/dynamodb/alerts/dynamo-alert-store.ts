@@ -4,6 +4,7 @@ import type { AlertMark, AlertStore } from '../../../relay/ports/alerts/alert-st
 import { physicalTableName } from '../../../tables/table-names.ts';
 import { conditionalCall } from '../dynamo-client.ts';
 import { transactionCall } from '../dynamo-transactions.ts';
+import { tablesOn } from '../sdk-client.ts';
 import { getItems } from '../runtime/runtime-items.ts';
 import { markId, markOf, noticeItem } from './alert-items.ts';
 
@@ -15,7 +16,7 @@ export function dynamoAlertStore(client: DynamoDBDocumentClient, stack: string):
   return {
     async marks(causes) {
       const ids = new Map(causes.map((cause) => [markId(cause), cause]));
-      const items = await getItems({ client, name: TableName }, [...ids.keys()]);
+      const items = await getItems({ client: tablesOn(client), name: TableName }, [...ids.keys()]);
       return new Map([...items].map(([id, item]) => [ids.get(id) ?? '', markOf(item)]));
     },
     async raise({ cause, seen, notice, expires }) {

@@ -3,6 +3,7 @@ import { UpdateCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamod
 import type { NoticeStore } from '../../../relay/ports/alerts/notice-store.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import { conditionalCall } from '../dynamo-client.ts';
+import { tablesOn } from '../sdk-client.ts';
 import { getItems } from '../runtime/runtime-items.ts';
 import { noticeId, noticeOf, waitingId } from './alert-items.ts';
 
@@ -15,7 +16,7 @@ export function dynamoNoticeStore(client: DynamoDBDocumentClient, stack: string)
     conditionalCall(() => client.send(new UpdateCommand({ TableName: name, Key: { id }, ...input })));
   return {
     async find(id) {
-      const item = (await getItems({ client, name }, [noticeId(id)])).get(noticeId(id));
+      const item = (await getItems({ client: tablesOn(client), name }, [noticeId(id)])).get(noticeId(id));
       return item && noticeOf(item);
     },
     async claim(id, tries, dueMs) {
@@ -35,7 +36,7 @@ export function dynamoNoticeStore(client: DynamoDBDocumentClient, stack: string)
       });
     },
     async waiting() {
-      const item = (await getItems({ client, name }, [waitingId])).get(waitingId) ?? {};
+      const item = (await getItems({ client: tablesOn(client), name }, [waitingId])).get(waitingId) ?? {};
       return Object.keys(item).filter((attribute) => attribute !== 'id');
     },
     async await(id) {

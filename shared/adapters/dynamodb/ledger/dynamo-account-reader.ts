@@ -10,7 +10,8 @@ import { grantPrefix } from '../../../billing/grant.ts';
 import { latePrefix } from '../../../billing/ledger-row.ts';
 import { closeRowOf, grantRowOf } from '../ledger-attributes.ts';
 import type { Attributes } from '../attributes.ts';
-import { attributesOn, storeCall } from '../dynamo-client.ts';
+import { storeCall } from '../dynamo-client.ts';
+import { attributesOn } from '../sdk-client.ts';
 import { readWhole } from '../quotas/whole-account.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 

@@ -1,4 +1,5 @@
 /** Reads accounts' items, ledger rows and grants for operators: consistent reads, exact numbers. */
+import { tablesOn } from '../sdk-client.ts';
 import type { WrittenGrant } from '../../../billing/grant.ts';
 import type { LedgerReader, LedgerSelection, Reading } from '../../../operate/ledger-reader.ts';
 import {
@@ -43,7 +44,7 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
   const scan = (table: TableName): AsyncIterable<Attributes[]> =>
     pages(paginateScan({ client }, { ...at(table), ConsistentRead: true }), explained);
   const daily = dynamoDailyReader(store);
-  const quotas = dynamoQuotaStore(store.documents, target.stack);
+  const quotas = dynamoQuotaStore(tablesOn(store.documents), target.stack);
 
   return {
     close: async (write) => explained(quotas.close(write)),

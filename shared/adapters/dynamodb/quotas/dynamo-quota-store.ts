@@ -1,13 +1,11 @@
 /**
- * The store of reservations. Each operation is one conditional write on a part of an account. The SDK must not
+ * The store of reservations. Each operation is one conditional write on a part of an account. The client must not
  * retry: `Reservations` decides which writes are safe to repeat.
  */
-import { PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { refundOf, type PartOfAccount } from '../../../billing/quota-writes.ts';
 import type { QuotaStore, WriteReply } from '../../../relay/ports/stores/quota-store.ts';
 import type { Attributes } from '../attributes.ts';
-import { attributesOn, quotaCall } from '../dynamo-client.ts';
+import { quotaCall, type TableClient } from '../dynamo-client.ts';
 import { partKey } from './quota-attributes.ts';
 import { emptyAttributes, quotaOf } from './quota-attributes.ts';
 import { closeExpression, reserveExpression, type Expression } from './quota-expressions.ts';
@@ -16,21 +14,23 @@ import { physicalTableName } from '../../../tables/table-names.ts';
 const entries = () => import('./entry-expressions.ts');
 const hasNoItem = 'attribute_not_exists(account)';
 
-export function dynamoQuotaStore(documentClient: DynamoDBDocumentClient, stack: string): QuotaStore {
-  const client = attributesOn(documentClient, 1);
+const once = { attempts: 1 };
+
+export function dynamoQuotaStore(client: TableClient, stack: string): QuotaStore {
   const TableName = physicalTableName(stack, 'quotas');
 
   const update = async (
     of: PartOfAccount,
     expression: Expression,
   ): Promise<WriteReply<{ updated: Attributes | undefined }>> => {
-    const command = new UpdateItemCommand({
+    const ReturnValuesOnConditionCheckFailure = 'ALL_OLD';
+    const input = {
       TableName,
       Key: partKey(of),
       ...expression,
-      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-    });
-    const reply = await quotaCall(() => client.send(command));
+      ReturnValuesOnConditionCheckFailure,
+    } as const;
+    const reply = await quotaCall(() => client.call('UpdateItem', input, once));
     if (reply.done) return { done: true, updated: reply.reply.Attributes };
     return { done: false, item: reply.item && quotaOf(reply.item) };
   };
@@ -48,8 +48,8 @@ export function dynamoQuotaStore(documentClient: DynamoDBDocumentClient, stack: 
     close: (write) => update(write, closeExpression(write, refundOf(write))),
     async create(account) {
       const Item = emptyAttributes({ account });
-      const command = new PutItemCommand({ TableName, Item, ConditionExpression: hasNoItem });
-      await quotaCall(() => client.send(command));
+      const input = { TableName, Item, ConditionExpression: hasNoItem };
+      await quotaCall(() => client.call('PutItem', input, once));
     },
     // Few calls need these, so their code is loaded by those.
     tombstone: async (write) => update(write, (await entries()).tombstoneExpression(write)),

@@ -2,14 +2,8 @@
  * What few calls need of the quota store: several parts at once, and the ledger. Loaded by the first call that does.
  * A transaction whose conditions hold for one moment moves money and counts between parts, so sums stay.
  */
-import {
-  BatchGetItemCommand,
-  GetItemCommand,
-  TransactGetItemsCommand,
-  TransactWriteItemsCommand,
-  type DynamoDBClient,
-  type TransactWriteItem,
-} from '@aws-sdk/client-dynamodb';
+import { randomUUID } from 'node:crypto';
+import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type { CloseKind } from '../../../billing/quota-item.ts';
 import type { QuotaStore } from '../../../relay/ports/stores/quota-store.ts';
@@ -18,7 +12,7 @@ import { physicalTableName } from '../../../tables/table-names.ts';
 import type { Attributes } from '../attributes.ts';
 import { countInBudgets } from '../budget-counter.ts';
 import { countInDaily } from '../daily-attributes.ts';
-import { quotaCall } from '../dynamo-client.ts';
+import { quotaCall, type TableClient } from '../dynamo-client.ts';
 import { readAsOfOneMoment, transactionCall } from '../dynamo-transactions.ts';
 import { ledgerAttributes } from '../ledger-attributes.ts';
 import { partsItem } from '../account-parts.ts';
@@ -28,16 +22,20 @@ import { quotaOf } from './quota-attributes.ts';
 
 export type QuotaTransactions = Pick<QuotaStore, 'read' | 'move' | 'chargeLate' | 'closedAs'>;
 
+/** Its caller repeats. */
+const once = { attempts: 1 };
 const isNotInLedger = 'attribute_not_exists(id)';
 
-export function quotaTransactions(client: DynamoDBClient, stack: string): QuotaTransactions {
+export function quotaTransactions(client: TableClient, stack: string): QuotaTransactions {
   const TableName = physicalTableName(stack, 'quotas');
   const ledger = physicalTableName(stack, 'ledger');
 
   /** @returns which of the writes were refused by their conditions; none: all were done */
   const transact = async (TransactItems: TransactWriteItem[]): Promise<number[]> => {
     const reply = await quotaCall(() =>
-      transactionCall(() => client.send(new TransactWriteItemsCommand({ TransactItems }))),
+      transactionCall(() =>
+        client.call('TransactWriteItems', { TransactItems, ClientRequestToken: randomUUID() }, once),
+      ),
     );
     if (!reply.done || reply.reply.done) return [];
     const { conditions, invalid, error } = reply.reply;
@@ -84,12 +82,8 @@ export function quotaTransactions(client: DynamoDBClient, stack: string): QuotaT
       ]);
     },
     async closedAs(account, id) {
-      const command = new GetItemCommand({
-        TableName: ledger,
-        Key: marshall({ account, id }),
-        ConsistentRead: true,
-      });
-      const reply = await quotaCall(() => client.send(command));
+      const input = { TableName: ledger, Key: marshall({ account, id }), ConsistentRead: true };
+      const reply = await quotaCall(() => client.call('GetItem', input, once));
       return reply.done ? (reply.reply.Item?.['kind']?.S as CloseKind | undefined) : undefined;
     },
   };
@@ -97,25 +91,26 @@ export function quotaTransactions(client: DynamoDBClient, stack: string): QuotaT
 
 /** All items as of one moment. */
 async function readExactly(
-  client: DynamoDBClient,
+  client: TableClient,
   TableName: string,
   keys: Attributes[],
 ): Promise<Attributes[]> {
   const TransactItems = keys.map((Key) => ({ Get: { TableName, Key } }));
-  const read = new TransactGetItemsCommand({ TransactItems });
-  const reply = await quotaCall(() => readAsOfOneMoment(() => client.send(read)));
+  const reply = await quotaCall(() =>
+    readAsOfOneMoment(() => client.call('TransactGetItems', { TransactItems }, once)),
+  );
   const { Responses = [] } = reply.done ? reply.reply : {};
   return Responses.flatMap(({ Item }) => (Item ? [Item] : []));
 }
 
 /** At half the price of a consistent read, and a quarter of that of a transaction. */
 async function readRoughly(
-  client: DynamoDBClient,
+  client: TableClient,
   TableName: string,
   keys: Attributes[],
 ): Promise<Attributes[]> {
-  const command = new BatchGetItemCommand({ RequestItems: { [TableName]: { Keys: keys } } });
-  const reply = await quotaCall(() => client.send(command));
+  const input = { RequestItems: { [TableName]: { Keys: keys } } };
+  const reply = await quotaCall(() => client.call('BatchGetItem', input, once));
   const { Responses, UnprocessedKeys } = reply.done ? reply.reply : {};
   // A part that was not read is not a part without money.
   if ((UnprocessedKeys?.[TableName]?.Keys?.length ?? 0) > 0) throw new StoreBusy('not all parts were read');

@@ -2,22 +2,27 @@
  * Health of candidates in one item of the table `runtime`, which every environment reads with its configuration. Must
  * never make a call wait for a read. `health-item.ts` has the item's form; it is loaded when there is an entry.
  */
-import { UpdateItemCommand, type UpdateItemCommandOutput } from '@aws-sdk/client-dynamodb';
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import type { Clock } from '../../../relay/ports/clock.ts';
 import type { ChannelHealth, HealthChange, HealthEntry } from '../../../relay/ports/stores/channel-health.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
-import { conditionalCall, type ConditionalReply } from '../dynamo-client.ts';
+import {
+  conditionalCall,
+  type ConditionalReply,
+  type TableClient,
+  type TableOperations,
+} from '../dynamo-client.ts';
 import type { HealthImage, HealthWrite } from './health-item.ts';
 import { cooldownsId, cooldownsSize, neverRead, type ItemView, type RuntimeItem } from './runtime-items.ts';
+
+type Updated = TableOperations['UpdateItem']['output'];
 
 const triesMax = 3;
 const noEntries: ReadonlyMap<number, HealthEntry> = new Map();
 
 /** The item as last read with the configuration. */
 export interface ChannelHealthParts {
-  client: DynamoDBDocumentClient;
+  client: TableClient;
   clock: Pick<Clock, 'now'>;
   stack: string;
   view: () => ItemView;
@@ -76,10 +81,10 @@ export class DynamoChannelHealth implements ChannelHealth {
     return image;
   }
 
-  async #send(write: HealthWrite): Promise<ConditionalReply<UpdateItemCommandOutput>> {
+  async #send(write: HealthWrite): Promise<ConditionalReply<Updated>> {
     const { updateOf } = await import('./health-update.ts');
     const { update, condition, names, values } = updateOf(write);
-    const command = new UpdateItemCommand({
+    const input = {
       TableName: physicalTableName(this.#parts.stack, 'runtime'),
       Key: marshall({ id: cooldownsId }),
       UpdateExpression: update,
@@ -88,7 +93,7 @@ export class DynamoChannelHealth implements ChannelHealth {
       ExpressionAttributeValues: marshall(values),
       ReturnValues: 'ALL_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-    });
-    return conditionalCall(() => this.#parts.client.send(command));
+    } as const;
+    return conditionalCall(() => this.#parts.client.call('UpdateItem', input));
   }
 }

@@ -2,13 +2,13 @@
  * The configuration that a function serves, the cooldowns of candidates and the learned facts, from the table `runtime`
  * in one read. A request must never wait long for a newer configuration while an older one is available.
  */
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { emptySnapshot, snapshotFormat, type Snapshot } from '../../../config/snapshot.ts';
 import { type Clock } from '../../../relay/ports/clock.ts';
 import type { Log } from '../../../relay/ports/telemetry.ts';
 import { firstTryMsMax, StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
 import type { ConfigSource, Pointer } from '../../../relay/ports/stores/config-store.ts';
 import { factsFreshMs } from '../../../relay/ports/stores/learned-facts.ts';
+import type { TableClient } from '../dynamo-client.ts';
 import { learnedId } from './learned-item.ts';
 import {
   cooldownsId,
@@ -36,7 +36,7 @@ const firstPauseMs = 50;
 const pauseMsMax = 400;
 
 export interface ConfigSourceParts {
-  client: DynamoDBDocumentClient;
+  client: TableClient;
   clock: Clock;
   log: Log;
   stack: string;
@@ -48,8 +48,8 @@ export interface DynamoConfigSource extends ConfigSource {
   readonly cooldowns: () => ItemView;
   /** The item `learned` as last read. */
   readonly learned: () => ItemView;
-  /** Reads now, regardless of the last read's age; waits 300 ms at most. Never rejects. */
-  refresh(): Promise<void>;
+  /** Reads now, regardless of the last read's age; waits no longer than this, by default 300 ms. Never rejects. */
+  refresh(msMax?: number): Promise<void>;
 }
 
 interface Held {
@@ -116,9 +116,9 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
     return failure;
   };
 
-  const joinInTime = async (): Promise<void> => {
+  const joinInTime = async (msMax = waitMsMax): Promise<void> => {
     const reading = join();
-    await joinUntil(reading, reading.startedAt + waitMsMax);
+    await joinUntil(reading, reading.startedAt + msMax);
   };
 
   const renewed = async (ageMsMax: number): Promise<Snapshot> => {

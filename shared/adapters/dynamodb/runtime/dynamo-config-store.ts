@@ -14,6 +14,7 @@ import type {
   SnapshotContent,
   SnapshotStore,
 } from '../../../relay/ports/stores/config-store.ts';
+import { tablesOn } from '../sdk-client.ts';
 import {
   getItems,
   pointerId,
@@ -23,9 +24,8 @@ import {
   rowsPartIds,
   snapshotPartId,
   snapshotPartIds,
-  type RuntimeTable,
 } from './runtime-items.ts';
-import { expireItem, movePointer, putIfAbsent, putItem } from './runtime-writes.ts';
+import { expireItem, movePointer, putIfAbsent, putItem, type WrittenRuntimeTable } from './runtime-writes.ts';
 import { toParts } from './snapshot-parts.ts';
 import { readParts, readSnapshot } from './snapshot-reader.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
@@ -44,7 +44,11 @@ export function dynamoConfigStore(
   stack: string,
   clock: Pick<Clock, 'now'>,
 ): SnapshotStore {
-  const table: RuntimeTable = { client, name: physicalTableName(stack, 'runtime') };
+  const table: WrittenRuntimeTable = {
+    client: tablesOn(client),
+    documents: client,
+    name: physicalTableName(stack, 'runtime'),
+  };
   return {
     digest: (canonicalContent) => createHash('sha256').update(canonicalContent).digest('hex'),
     async newest() {
@@ -74,7 +78,7 @@ interface Publishing {
 }
 
 async function publish(
-  table: RuntimeTable,
+  table: WrittenRuntimeTable,
   clock: Pick<Clock, 'now'>,
   { newest, version, content }: Publishing,
 ): Promise<Publication> {
@@ -104,7 +108,7 @@ async function publish(
 }
 
 /** The versions of the range that have no expiry, newest first. */
-async function keptVersions(table: RuntimeTable, from: number, to: number): Promise<Pointer[]> {
+async function keptVersions(table: WrittenRuntimeTable, from: number, to: number): Promise<Pointer[]> {
   const first = Math.max(1, from);
   const ids = Array.from({ length: Math.max(0, to - first + 1) }, (_, index) =>
     snapshotPartId(to - index, 0),
@@ -119,7 +123,11 @@ async function keptVersions(table: RuntimeTable, from: number, to: number): Prom
 /** All attributes except the bytes. */
 const pointerNames = ['id', 'expires', 'version', 'format', 'parts', 'row_parts', 'digest', 'published_at'];
 
-async function expire(table: RuntimeTable, clock: Pick<Clock, 'now'>, pointer: Pointer): Promise<void> {
+async function expire(
+  table: WrittenRuntimeTable,
+  clock: Pick<Clock, 'now'>,
+  pointer: Pointer,
+): Promise<void> {
   const expires = Math.floor(clock.now() / 1000) + expiryAfterSeconds;
   const [first, ...others] = snapshotPartIds(pointer);
   for (const id of [...others, ...rowsPartIds(pointer)]) await expireItem(table, id, expires);

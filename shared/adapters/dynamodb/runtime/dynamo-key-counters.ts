@@ -1,35 +1,35 @@
 /** Counters of keys in the table `runtime`: `rate#<key>#<minute>` and `budget#<key>#<period>`. */
-import { UpdateItemCommand, type UpdateItemCommandInput } from '@aws-sdk/client-dynamodb';
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import type { UpdateItemCommandInput } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type { BudgetUse } from '../../../billing/budget-use.ts';
 import type { KeyCounters } from '../../../relay/ports/stores/key-counters.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import type { Attributes } from '../attributes.ts';
 import { budgetChange, budgetCounterId } from '../budget-counter.ts';
-import { attributesOn, quotaCall, type ConditionalReply } from '../dynamo-client.ts';
+import { quotaCall, type ConditionalReply, type TableClient } from '../dynamo-client.ts';
 
 const minuteSeconds = 60;
 /** A minute's counter is kept a little longer, because clocks of environments differ. */
 const rateKeptSeconds = 5 * minuteSeconds;
 
-export function dynamoKeyCounters(documentClient: DynamoDBDocumentClient, stack: string): KeyCounters {
-  // One try each: the reserve that needs the count repeats within its own time.
-  const client = attributesOn(documentClient, 1);
+/** The reserve that needs a count repeats within its own time. */
+const once = { attempts: 1 };
+
+export function dynamoKeyCounters(client: TableClient, stack: string): KeyCounters {
   const TableName = physicalTableName(stack, 'runtime');
 
   const update = async (
     id: string,
     write: Omit<UpdateItemCommandInput, 'TableName' | 'Key'>,
   ): Promise<ConditionalReply<Attributes>> => {
-    const command = new UpdateItemCommand({
+    const input: UpdateItemCommandInput = {
       TableName,
       Key: marshall({ id }),
       ReturnValues: 'UPDATED_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
       ...write,
-    });
-    const reply = await quotaCall(() => client.send(command));
+    };
+    const reply = await quotaCall(() => client.call('UpdateItem', input, once));
     return reply.done ? { done: true, reply: reply.reply.Attributes ?? {} } : reply;
   };
 

@@ -2,8 +2,6 @@
  * What answers taught, in one item of the table `runtime` that every environment reads with its configuration. Must
  * never make a call wait for a read.
  */
-import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type { Clock } from '../../../relay/ports/clock.ts';
 import type { LearnedFact, ServedModel } from '../../../config/learned-fact.ts';
@@ -13,7 +11,7 @@ import {
   type LearnedFactsReader,
 } from '../../../relay/ports/stores/learned-facts.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
-import { conditionalCall } from '../dynamo-client.ts';
+import { conditionalCall, type TableClient } from '../dynamo-client.ts';
 import { factName, factsOf, learnedId } from './learned-item.ts';
 import { getItems, type ItemView, type RuntimeItem } from './runtime-items.ts';
 
@@ -24,7 +22,7 @@ const removedAtOnce = 20;
 const settledMax = 2_000;
 
 export interface LearnedFactsParts {
-  client: DynamoDBDocumentClient;
+  client: TableClient;
   clock: Pick<Clock, 'now'>;
   stack: string;
   view: () => ItemView;
@@ -65,15 +63,15 @@ export class DynamoLearnedFacts implements LearnedFacts {
       .slice(0, removedAtOnce)
       .map((one, index) => [`#ended${index}`, factName(one)] as const);
     const removed = ended.map(([placeholder]) => placeholder).join(', ');
-    const command = new UpdateItemCommand({
+    const input = {
       TableName: physicalTableName(this.#parts.stack, 'runtime'),
       Key: marshall({ id: learnedId }),
       UpdateExpression: `SET #fact = :until${removed === '' ? '' : ` REMOVE ${removed}`}`,
       ConditionExpression: isNewer,
       ExpressionAttributeNames: { '#fact': name, ...Object.fromEntries(ended) },
       ExpressionAttributeValues: marshall({ ':until': fact.untilMs }),
-    });
-    await conditionalCall(() => this.#parts.client.send(command));
+    };
+    await conditionalCall(() => this.#parts.client.call('UpdateItem', input));
   }
 
   /** The facts of the item as last read, parsed once. */

@@ -3,8 +3,6 @@
  * `turn#<hash>#<part>`. The hash is of account and call id. Items are written once and removed by their expiry.
  */
 import { createHash } from 'node:crypto';
-import { PutItemCommand } from '@aws-sdk/client-dynamodb';
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type { Clock } from '../../../relay/ports/clock.ts';
 import {
@@ -13,7 +11,7 @@ import {
   type TurnStateStore,
 } from '../../../relay/ports/stores/turn-state-store.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
-import { storeCall } from '../dynamo-client.ts';
+import { storeCall, type TableClient } from '../dynamo-client.ts';
 import { getItems, type RuntimeItem, type RuntimeTable } from './runtime-items.ts';
 
 /** Below DynamoDB's limit of 400 KB for an item, with room for attribute names. */
@@ -23,7 +21,7 @@ const partsMax = 4;
 const idsAtOnce = 50;
 
 export interface TurnStateStoreParts {
-  client: DynamoDBDocumentClient;
+  client: TableClient;
   clock: Pick<Clock, 'now'>;
   stack: string;
 }
@@ -67,8 +65,7 @@ export function dynamoTurnStateStore({ client, clock, stack }: TurnStateStorePar
 }
 
 async function put({ client, name }: RuntimeTable, item: RuntimeItem): Promise<void> {
-  const command = new PutItemCommand({ TableName: name, Item: marshall(item) });
-  await storeCall(() => client.send(command));
+  await storeCall(() => client.call('PutItem', { TableName: name, Item: marshall(item) }));
 }
 
 function partId({ account, callId }: TurnKey, part: number): string {

@@ -3,16 +3,14 @@
  * The snapshot's bytes are in `snapshot#<version>#<part>`, the rows it was compiled from in
  * `rows#<version>#<part>`.
  */
-import { BatchGetItemCommand } from '@aws-sdk/client-dynamodb';
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import type { Pointer } from '../../../relay/ports/stores/config-store.ts';
 import { StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
 import type { Attributes } from '../attributes.ts';
-import { storeCall } from '../dynamo-client.ts';
+import { storeCall, type TableClient } from '../dynamo-client.ts';
 
 export interface RuntimeTable {
-  client: DynamoDBDocumentClient;
+  client: TableClient;
   name: string;
 }
 
@@ -95,15 +93,15 @@ export async function getItems(
   ids: string[],
   { attributes, mayBeOld = false, tryMsMax, found = new Map<string, RuntimeItem>() }: ItemsWanted = {},
 ): Promise<Map<string, RuntimeItem>> {
-  const options = tryMsMax === undefined ? {} : { requestTimeout: tryMsMax };
   for (let start = 0; start < ids.length; start += idsAtOnceMax) {
     let keys: Attributes[] = ids.slice(start, start + idsAtOnceMax).map((id) => marshall({ id }));
     for (let tries = 0; keys.length > 0; tries += 1) {
       if (tries === triesMax) throw new StoreUnavailable('The store did not answer for all items.');
       if (tries > 0) await pause(firstPauseMs * 2 ** tries);
       const wanted = { Keys: keys, ConsistentRead: !mayBeOld, ...projectionOn(attributes) };
-      const command = new BatchGetItemCommand({ RequestItems: { [table]: wanted } });
-      const { Responses, UnprocessedKeys } = await storeCall(() => client.send(command, options));
+      const input = { RequestItems: { [table]: wanted } };
+      const reply = await storeCall(() => client.call('BatchGetItem', input, { tryMsMax }));
+      const { Responses, UnprocessedKeys } = reply;
       for (const item of Responses?.[table] ?? []) found.set(item['id']?.S ?? '', unmarshall(item));
       keys = UnprocessedKeys?.[table]?.Keys ?? [];
     }

@@ -2,10 +2,14 @@
  * Single conditional writes to the table `runtime`; true: the write was done. The SDK repeats a write whose
  * reply was lost, so each condition also accepts the writer's own earlier write.
  */
-import { PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
+import { PutCommand, UpdateCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { Pointer } from '../../../relay/ports/stores/config-store.ts';
 import { conditionalCall, storeCall } from '../dynamo-client.ts';
 import { pointerId, pointerItem, type RuntimeItem, type RuntimeTable } from './runtime-items.ts';
+
+export interface WrittenRuntimeTable extends RuntimeTable {
+  documents: DynamoDBDocumentClient;
+}
 
 const isAbsent = 'attribute_not_exists(id)';
 const isOwnPart = 'writer = :writer';
@@ -14,16 +18,17 @@ const pointsTo = (which: 'from' | 'to'): string =>
 const isKept = 'attribute_exists(id) AND attribute_not_exists(expires)';
 
 export const putItem = async (
-  { client, name }: RuntimeTable,
+  { documents, name }: WrittenRuntimeTable,
   id: string,
   item: RuntimeItem,
 ): Promise<void> => {
-  await storeCall(() => client.send(new PutCommand({ TableName: name, Item: { id, ...item } })));
+  const command = new PutCommand({ TableName: name, Item: { id, ...item } });
+  await storeCall(() => documents.send(command));
 };
 
 /** @param item its `writer` is unique to this write and is stored in the item */
 export const putIfAbsent = (
-  table: RuntimeTable,
+  table: WrittenRuntimeTable,
   id: string,
   item: RuntimeItem & { writer: string },
 ): Promise<boolean> =>
@@ -37,7 +42,11 @@ export const putIfAbsent = (
  * @param from the pointer that must still be stored; undefined: no pointer may be stored
  * @param to the caller must own its version, so that a stored pointer to it is the caller's own write
  */
-export const movePointer = (table: RuntimeTable, from: Pointer | undefined, to: Pointer): Promise<boolean> =>
+export const movePointer = (
+  table: WrittenRuntimeTable,
+  from: Pointer | undefined,
+  to: Pointer,
+): Promise<boolean> =>
   ifHolds(table, {
     Item: { id: pointerId, ...pointerItem(to) },
     ConditionExpression: `${from ? pointsTo('from') : isAbsent} OR ${pointsTo('to')}`,
@@ -51,15 +60,19 @@ const valuesOf = (which: 'from' | 'to', { version, digest }: Pointer): RuntimeIt
 });
 
 async function ifHolds(
-  { client, name }: RuntimeTable,
+  { documents, name }: WrittenRuntimeTable,
   write: Omit<PutCommand['input'], 'TableName'>,
 ): Promise<boolean> {
   const command = new PutCommand({ TableName: name, ...write });
-  return (await conditionalCall(() => client.send(command))).done;
+  return (await conditionalCall(() => documents.send(command))).done;
 }
 
 /** @param expires Unix seconds after which DynamoDB removes the item */
-export async function expireItem({ client, name }: RuntimeTable, id: string, expires: number): Promise<void> {
+export async function expireItem(
+  { documents, name }: WrittenRuntimeTable,
+  id: string,
+  expires: number,
+): Promise<void> {
   const command = new UpdateCommand({
     TableName: name,
     Key: { id },
@@ -67,5 +80,5 @@ export async function expireItem({ client, name }: RuntimeTable, id: string, exp
     ConditionExpression: isKept,
     ExpressionAttributeValues: { ':expires': expires },
   });
-  await conditionalCall(() => client.send(command));
+  await conditionalCall(() => documents.send(command));
 }

@@ -1,6 +1,7 @@
 import type { BatchGetItemCommandInput } from '@aws-sdk/client-dynamodb';
 import { UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoConfigSource } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
@@ -25,7 +26,7 @@ beforeEach(async () => {
   return () => emulator.stop();
 });
 
-const open = () => dynamoConfigSource({ client: store.client, clock, log, stack: 'relay' });
+const open = () => dynamoConfigSource({ client: tablesOn(store.client), clock, log, stack: 'relay' });
 
 /** Writes channels that serve these models, the first with the highest priority, and publishes them. */
 async function publish(...models: string[]): Promise<void> {
@@ -263,7 +264,7 @@ describe('the published configuration', () => {
   });
 
   test('is unavailable at a cold start when the table is missing, and the log has the reason', async () => {
-    const config = dynamoConfigSource({ client: store.client, clock, log, stack: 'other' });
+    const config = dynamoConfigSource({ client: tablesOn(store.client), clock, log, stack: 'other' });
     await expect(config.current()).rejects.toBeInstanceOf(StoreUnavailable);
     expect(log.faults).toMatchObject([{ error: { name: 'ResourceNotFoundException' } }]);
   });

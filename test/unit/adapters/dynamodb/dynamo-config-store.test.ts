@@ -1,5 +1,6 @@
 import { DeleteCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
 import { getItems } from '../../../../shared/adapters/dynamodb/runtime/runtime-items.ts';
 import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
 import { emptyRows } from '../../../../shared/config/config-rows.ts';
@@ -55,7 +56,7 @@ function openWithLostReply(id: string) {
 }
 
 const expiresOf = async (...ids: string[]) => {
-  const items = await getItems({ client: store.client, name: 'relay-runtime' }, ids);
+  const items = await getItems({ client: tablesOn(store.client), name: 'relay-runtime' }, ids);
   return ids.map((id) => items.get(id)?.['expires']);
 };
 

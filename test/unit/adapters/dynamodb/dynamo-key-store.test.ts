@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
 import { keyHash } from '../../../../shared/tables/key-hash.ts';
 import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/dynamo-key-store.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
@@ -20,7 +21,7 @@ beforeEach(() => {
   clock = steeredClock();
 });
 
-const open = () => dynamoKeyStore({ client: store.client, clock, stack: 'relay' });
+const open = () => dynamoKeyStore({ client: tablesOn(store.client), clock, stack: 'relay' });
 const rowOf = (secretKey: string, more: Record<string, unknown> = {}) => ({
   hash: keyHash(secretKey),
   account: 'acme',

@@ -1,5 +1,6 @@
 import { PutCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { documentClient } from '../../../../shared/adapters/dynamodb/dynamo-client.ts';
+import { documentClient } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
+import { tableClient, type TableClient } from '../../../../shared/adapters/dynamodb/dynamo-client.ts';
 import type { AwsAccess } from '../../../../shared/adapters/system/environment.ts';
 import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
 
@@ -7,6 +8,10 @@ export const localAccess: AwsAccess = {
   region: 'us-east-1',
   credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
 };
+
+/** The client of functions that answer; a hundred calls at once may take longer than a caller would wait. */
+export const hotClient = (): TableClient =>
+  tableClient(localAccess, { connectMsMax: 30_000, tryMsMax: 30_000 });
 
 export interface CountedClient {
   client: DynamoDBDocumentClient;

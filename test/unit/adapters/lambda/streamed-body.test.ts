@@ -132,6 +132,39 @@ describe('the body that is written to the runtime', () => {
     expect(asked).toBe(1000);
   });
 
+  test('has its last text and its end in one write to the connection', async () => {
+    const { stream } = await open();
+    const socket = stream.socket;
+    const writes: string[] = [];
+    const seen = (chunk: unknown): void => void writes.push(String(chunk));
+    if (!socket) throw new Error('no connection');
+    const all = socket._writev?.bind(socket);
+    const one = socket._write.bind(socket);
+    socket._writev = (chunks, done) => {
+      seen(chunks.map(({ chunk }) => String(chunk)).join(''));
+      all?.(chunks, done);
+    };
+    socket._write = (chunk, encoding, done) => {
+      seen(chunk);
+      one(chunk, encoding, done);
+    };
+    let ended = false;
+    async function* said() {
+      yield 'first';
+      yield 'last';
+      await Promise.resolve();
+    }
+    const body = said();
+    const next = body.next.bind(body);
+    body.next = async () => {
+      const read = await next();
+      ended = read.value === 'last';
+      return read;
+    };
+    await writeBody(stream, { body, endsHere: () => ended }, unexpected);
+    expect(writes).toEqual(['5\r\nfirst\r\n', '4\r\nlast\r\n0\r\n\r\n']);
+  });
+
   test('is left to its source when the connection broke before there was an answer', async () => {
     const { stream } = await open();
     const closed = new Promise((resolve) => stream.once('close', resolve));

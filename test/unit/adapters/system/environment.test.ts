@@ -28,7 +28,14 @@ describe('the environment', () => {
 
   test('passes a session token on', () => {
     const { aws } = readEnvironment({ ...complete, AWS_SESSION_TOKEN: 'token' });
-    expect(aws.credentials.sessionToken).toBe('token');
+    expect(aws.credentials).toMatchObject({ sessionToken: 'token' });
+  });
+
+  test('leaves credentials to a host that gets them elsewhere', () => {
+    const { AWS_ACCESS_KEY_ID: _id, AWS_SECRET_ACCESS_KEY: _secret, ...others } = complete;
+    const credentials = () => Promise.resolve({ accessKeyId: 'id', secretAccessKey: 'secret' });
+    const { aws } = readEnvironment(others, { credentials, connectionsMax: 7 });
+    expect(aws).toEqual({ region: 'eu-central-1', credentials, connectionsMax: 7 });
   });
 
   test.each(Object.keys(complete))('names %s when it is missing', (name) => {

@@ -7,6 +7,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
 import type { UpstreamReply, UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
+import { countSocketWrites } from '../../../support/socket-writes.ts';
 import { selfSigned } from './self-signed.ts';
 
 const never = new AbortController().signal;
@@ -44,6 +45,15 @@ describe('a request', () => {
     const transport = httpsUpstreamTransport({ local: true });
     expect(await read(await transport.send(post(url), never))).toBe('POST');
     expect(await read(await transport.send(post(url, { method: 'GET', body: '' }), never))).toBe('GET');
+  });
+
+  test('leaves in one write to its connection', async () => {
+    const url = await serve((request, response) => void request.resume().on('end', () => response.end('ok')));
+    const transport = httpsUpstreamTransport({ local: true });
+    await read(await transport.send(post(url), never));
+    const writes = countSocketWrites(Number(new URL(url).port));
+    await read(await transport.send(post(url, { body: '{"a":"ü"}'.repeat(2_000) }), never));
+    expect(writes.count).toBe(1);
   });
 
   test('carries the caller’s headers and body, a length, and asks for no compression', async () => {

@@ -1,3 +1,4 @@
+import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
 import { PutItemCommand, type AttributeValue } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
@@ -69,7 +70,7 @@ export class AccountRig {
     });
     const handle = accountHandle({
       config: { current, notOlderThan: current },
-      keys: dynamoKeyStore({ client: this.#tables, clock, stack: 'relay' }),
+      keys: dynamoKeyStore({ client: tablesOn(this.#tables), clock, stack: 'relay' }),
       accounts: dynamoAccountReader(this.#tables, 'relay'),
       clock,
       log: { request: (entry) => this.logged.push(entry), event: () => undefined, fault: () => undefined },

@@ -1,5 +1,6 @@
 import { UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
 import {
   getItems,
   snapshotPartIds,
@@ -98,7 +99,7 @@ describe('a compile', () => {
     const pointer = await compiler.compile();
     expect(pointer.parts).toBeGreaterThan(1);
     expect((await served()).models).toEqual(ids);
-    const parts = await getItems({ client: compiler.store.client, name: 'relay-runtime' }, [
+    const parts = await getItems({ client: tablesOn(compiler.store.client), name: 'relay-runtime' }, [
       ...snapshotPartIds(pointer),
       ...rowsPartIds(pointer),
     ]);

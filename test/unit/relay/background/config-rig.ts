@@ -1,4 +1,5 @@
 import { DeleteCommand, GetCommand } from '@aws-sdk/lib-dynamodb';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
 import { configPublisher } from '../../../../shared/relay/background/config-publisher.ts';
 import { dynamoConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-config-tables.ts';
 import type { Pointer, SnapshotStore } from '../../../../shared/relay/ports/stores/config-store.ts';
@@ -58,7 +59,7 @@ export function startCompiler(options: CompilerOptions = {}): Compiler {
     },
     local: options.local ?? false,
     snapshots,
-    learned: dynamoLearnedFactsReader({ client: store.client, clock, stack: 'relay' }),
+    learned: dynamoLearnedFactsReader({ client: tablesOn(store.client), clock, stack: 'relay' }),
     tables: {
       async rows() {
         const rows = await dynamoConfigTables(store.client, 'relay').rows();

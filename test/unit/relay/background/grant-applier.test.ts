@@ -1,6 +1,7 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { imbalance } from '../../../../shared/billing/quota-item.ts';
 import { FaultyDynamo, type Fault } from '../../../contract/quota-store-faults.ts';
@@ -46,7 +47,7 @@ describe('a grant', () => {
   test('makes the item of a new account so that every kind of call can be reserved', async () => {
     await rig.put(account, 'first', { amount: '1' });
     await rig.run();
-    const quotas = dynamoQuotaStore(DynamoDBDocumentClient.from(rig.client), 'relay');
+    const quotas = dynamoQuotaStore(tablesOn(DynamoDBDocumentClient.from(rig.client)), 'relay');
     const rate = { minute, max: 1, tokens: 1, starts: true };
     const wish = { amount: yuan, slot: slot(1), place: { key, max: 1 }, rate };
     expect(await quotas.reserve(reserveOf(account, wish))).toMatchObject({ done: true });

@@ -1,6 +1,7 @@
 import { GetItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/ledger/dynamo-account-reader.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import { readWhole } from '../../../../shared/adapters/dynamodb/quotas/whole-account.ts';
@@ -14,7 +15,7 @@ let quotas: QuotaStore;
 
 beforeAll(async () => {
   rig = await GrantRig.open();
-  quotas = dynamoQuotaStore(DynamoDBDocumentClient.from(rig.client), 'relay');
+  quotas = dynamoQuotaStore(tablesOn(DynamoDBDocumentClient.from(rig.client)), 'relay');
 });
 afterAll(() => rig[Symbol.asyncDispose]());
 

@@ -2,6 +2,7 @@ import { PutItemCommand, QueryCommand, type DynamoDBClient } from '@aws-sdk/clie
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoLedgerStore } from '../../../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
 import {
@@ -44,7 +45,7 @@ let accounts = 0;
 beforeAll(async () => {
   emulator = await startEmulator();
   client = emulatorClient(emulator.endpoint);
-  quotas = dynamoQuotaStore(DynamoDBDocumentClient.from(client), 'relay');
+  quotas = dynamoQuotaStore(tablesOn(DynamoDBDocumentClient.from(client)), 'relay');
   stream = await openStream(emulator.endpoint, 'relay-quotas');
 });
 afterAll(async () => {

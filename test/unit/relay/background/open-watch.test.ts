@@ -2,6 +2,7 @@
 import { PutItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoOpenRegistry } from '../../../../shared/adapters/dynamodb/quotas/dynamo-open-registry.ts';
 import { dynamoQuotaScan } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-scan.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
@@ -65,7 +66,7 @@ afterAll(async () => emulator.stop());
 const pass = (seconds: number): void => void (clock.nowMs += seconds * 1000);
 const seconds = (): number => clock.now() / 1000;
 
-const quotas = () => dynamoQuotaStore(DynamoDBDocumentClient.from(client), 'relay');
+const quotas = () => dynamoQuotaStore(tablesOn(DynamoDBDocumentClient.from(client)), 'relay');
 function sweep(more: { quotas?: ReturnType<typeof quotas> } = {}) {
   const ports = { clock, random: { next: () => 0.5 }, registry, scan, quotas: quotas(), ...more };
   return sweeper({ ...ports, metrics: countedMetrics(), log: recordedLog() }, graceSeconds)();

@@ -1,6 +1,7 @@
 import { GetItemCommand, PutItemCommand, ScanCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
 import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
 import { dynamoQuotaScan } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-scan.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
@@ -43,7 +44,7 @@ beforeEach(() => {
 });
 
 const storeOn = (own: DynamoDBClient): QuotaStore =>
-  dynamoQuotaStore(DynamoDBDocumentClient.from(own), 'relay');
+  dynamoQuotaStore(tablesOn(DynamoDBDocumentClient.from(own)), 'relay');
 
 function sweep(quotas: Pick<QuotaStore, 'close'> = storeOn(client)): Promise<SweepResult> {
   const scan = dynamoQuotaScan(client, 'relay');

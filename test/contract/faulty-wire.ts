@@ -1,0 +1,68 @@
+import { Agent, createServer, request as sendRequest, type IncomingMessage, type Server } from 'node:http';
+import { once } from 'node:events';
+import { connect, type AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { tableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
+import { localAccess } from '../unit/adapters/dynamodb/store.ts';
+import type { Fault } from './quota-store-faults.ts';
+
+/** The quota store on the client of hot paths, with a network that fails on demand: real refusals of real connections. */
+export class FaultyWire implements AsyncDisposable {
+  readonly store: QuotaStore;
+  faults: Fault[] = [];
+  otherwise: () => Fault = () => 'none';
+  carriedOut = 0;
+  requests = 0;
+  readonly #server: Server;
+  readonly #agent: Agent;
+  /** Of the next connection; a connection takes one request. */
+  #fault: Fault[] = [];
+
+  private constructor(endpoint: string) {
+    this.#server = createServer((request, response) => {
+      void this.#serve(endpoint, request).then((reply) => {
+        if (reply === undefined) response.destroy();
+        else response.writeHead(reply.status, reply.headers).end(reply.body);
+      });
+    });
+    const ownPort = (): number => (this.#server.address() as AddressInfo).port;
+    this.#agent = new Agent();
+    this.#agent.createConnection = () => {
+      this.requests += 1;
+      const fault = this.faults.shift() ?? this.otherwise();
+      if (fault === 'unsent') return connect(1, '127.0.0.1');
+      this.#fault.push(fault);
+      return connect(ownPort(), '127.0.0.1');
+    };
+    this.store = dynamoQuotaStore(tableClient(localAccess, { agent: this.#agent }), 'relay');
+  }
+
+  static async open(endpoint: string): Promise<FaultyWire> {
+    process.env['AWS_ENDPOINT_URL_DYNAMODB'] = endpoint;
+    const wire = new FaultyWire(endpoint);
+    await once(wire.#server.listen(0, '127.0.0.1'), 'listening');
+    return wire;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#agent.destroy();
+    this.#server.close().closeAllConnections();
+  }
+
+  /** Undefined: the reply is lost. */
+  async #serve(endpoint: string, request: IncomingMessage) {
+    const body = await buffer(request);
+    const fault = this.#fault.shift() ?? 'none';
+    if (fault !== 'none' && fault !== 'reply lost') {
+      const text = JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${fault}`, message: fault });
+      return { status: 400, headers: {}, body: Buffer.from(text) };
+    }
+    const sent = sendRequest(endpoint, { method: 'POST', headers: request.headers }).end(body);
+    const [reply] = (await once(sent, 'response')) as [IncomingMessage];
+    const whole = { status: reply.statusCode ?? 0, headers: reply.headers, body: await buffer(reply) };
+    this.carriedOut += 1;
+    return fault === 'reply lost' ? undefined : whole;
+  }
+}

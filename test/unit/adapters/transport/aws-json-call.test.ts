@@ -1,0 +1,370 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createRawServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { buffer, text } from 'node:stream/consumers';
+import { crc32 } from 'node:zlib';
+import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { SignatureV4 } from '@smithy/signature-v4';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { NoReply, ServiceRefusal } from '../../../../shared/adapters/transport/aws-call-errors.ts';
+import { dynamodb, endpointOf, secretsManager } from '../../../../shared/adapters/transport/aws-endpoint.ts';
+import {
+  awsJsonCalls,
+  requestSignature,
+  type AwsCalls,
+  type AwsCallsParts,
+} from '../../../../shared/adapters/transport/aws-json-call.ts';
+import { Sha256 } from '../../../../shared/adapters/transport/sha256.ts';
+import { countSocketWrites } from '../../../support/socket-writes.ts';
+
+const region = 'eu-central-1';
+const credentials = { accessKeyId: 'AKID', secretAccessKey: 'secret', sessionToken: 'token' };
+
+async function listen(server: Server): Promise<string> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => sockets.add(socket));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const callsTo = (endpoint: string, more: Partial<AwsCallsParts> = {}): AwsCalls => {
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = endpoint;
+  return awsJsonCalls({
+    service: dynamodb,
+    aws: { region, credentials },
+    connectMsMax: 500,
+    tryMsMax: 5_000,
+    attempts: 3,
+    ...more,
+  });
+};
+
+/** Answers each request with the next listener, and all later ones with the last. */
+async function serve(
+  ...listeners: RequestListener[]
+): Promise<{ endpoint: string; seen: IncomingMessage[] }> {
+  const seen: IncomingMessage[] = [];
+  const endpoint = await listen(
+    createServer((request, response) => {
+      const answer = listeners[Math.min(seen.length, listeners.length - 1)];
+      seen.push(request);
+      void buffer(request).then(() => answer?.(request, response));
+    }),
+  );
+  return { endpoint, seen };
+}
+
+const ok: RequestListener = (_, response) => void response.end('{"done":true}');
+const refusing =
+  (name: string, status = 400, headers: Record<string, string> = {}): RequestListener =>
+  (_, response) =>
+    void response.writeHead(status, headers).end(JSON.stringify({ __type: `com.amazonaws#${name}` }));
+const once1 = { attempts: 1 };
+const failureOf = (call: Promise<unknown>): Promise<Error> =>
+  call.then(
+    () => expect.fail('it was done'),
+    (error: unknown) => error as Error,
+  );
+
+beforeEach(() => {
+  delete process.env['AWS_ENDPOINT_URL'];
+});
+
+/** The same numbers for each run. */
+function numbers(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+const pieces = [
+  'a',
+  'Z',
+  '9',
+  '-',
+  '_',
+  '/',
+  '+',
+  '=',
+  ' ',
+  'ä',
+  '漢',
+  '\u{1F600}',
+  '"',
+  '\\',
+  '\n',
+  '%',
+  '*',
+];
+
+describe('a signed request', () => {
+  test('has the signature of the SDK for 1,000 inputs, with and without a session token', async () => {
+    const next = numbers(13);
+    const word = (length: number, of = pieces): string =>
+      Array.from({ length }, () => of[Math.floor(next() * of.length)]).join('');
+    for (let index = 0; index < 1_000; index += 1) {
+      const keys = {
+        accessKeyId: `AK${index}`,
+        secretAccessKey: word(40, pieces.slice(0, 8)),
+        ...(next() < 0.7 && { sessionToken: word(1 + Math.floor(next() * 900), pieces.slice(0, 8)) }),
+      };
+      const service = next() < 0.5 ? dynamodb : secretsManager;
+      const where = ['us-east-1', 'cn-north-1', region][index % 3] ?? region;
+      const path = next() < 0.8 ? '/' : `/${encodeURIComponent(word(6))}/(x)'!*~/`;
+      const body = JSON.stringify({ [word(5)]: word(Math.floor(next() * 400)) });
+      const atMs = Math.floor(next() * 4e12);
+      const host = next() < 0.5 ? 'dynamodb.eu-central-1.amazonaws.com' : '127.0.0.1:8000';
+      const target = `${service.target}.UpdateItem`;
+      const list = requestSignature(service, where)({ host, path, target, body, credentials: keys, atMs });
+      const ours = Object.fromEntries(
+        Array.from({ length: list.length / 2 }, (_, at) => [list[2 * at] ?? '', list[2 * at + 1] ?? '']),
+      );
+      const signer = new SignatureV4({
+        service: service.name,
+        region: where,
+        credentials: keys,
+        sha256: Sha256,
+        applyChecksum: false,
+      });
+      const signed = await signer.sign(
+        {
+          method: 'POST',
+          protocol: 'https:',
+          hostname: host,
+          path,
+          query: {},
+          headers: { host, 'content-type': service.contentType, 'x-amz-target': target },
+          body,
+        },
+        { signingDate: new Date(atMs) },
+      );
+      expect(ours).toEqual({ ...signed.headers, 'content-length': String(Buffer.byteLength(body)) });
+    }
+  });
+
+  test('has the body that the SDK sends', async () => {
+    const bodies: string[] = [];
+    const endpoint = await listen(
+      createServer((request, response) => {
+        void text(request).then((body) => {
+          bodies.push(body);
+          response.end('{}');
+        });
+      }),
+    );
+    const input = {
+      TableName: 'relay-quotas',
+      Key: { account: { S: 'ä "quoted" \u{1F600}' } },
+      UpdateExpression: 'SET #a = :0',
+      ConditionExpression: undefined,
+      ExpressionAttributeNames: { '#a': 'a' },
+      ExpressionAttributeValues: {
+        ':0': { L: [{ N: '1' }, { SS: ['x'] }, { M: { inner: { BOOL: false } } }] },
+      },
+      ReturnValues: 'ALL_NEW' as const,
+    };
+    await callsTo(endpoint).call('UpdateItem', input);
+    const client = new DynamoDBClient({ region, endpoint, credentials });
+    await client.send(new UpdateItemCommand(input));
+    client.destroy();
+    expect(JSON.parse(bodies[0] ?? '')).toEqual(JSON.parse(bodies[1] ?? ''));
+    expect(bodies[0]?.length).toBe(bodies[1]?.length);
+  });
+
+  test('is signed by the credentials that are in force', async () => {
+    const { endpoint, seen } = await serve(ok);
+    const given = [
+      { ...credentials, accessKeyId: 'first', expiration: new Date(Date.now() + 60_000) },
+      { ...credentials, accessKeyId: 'second', expiration: new Date(Date.now() + 3_600_000) },
+    ];
+    let asked = 0;
+    const calls = callsTo(endpoint, {
+      aws: { region, credentials: async () => given[asked++] ?? credentials },
+    });
+    for (let call = 0; call < 3; call += 1) await calls.call('GetItem', {});
+    const ids = seen.map(({ headers }) => /Credential=(\w+)/.exec(headers.authorization ?? '')?.[1]);
+    // The first ones expire within minutes, so the next call asks again.
+    expect(ids).toEqual(['first', 'second', 'second']);
+    expect(asked).toBe(2);
+  });
+
+  test('takes the service’s clock after one refusal, and asks no second time', async () => {
+    const ahead = new Date(Date.now() + 3_600_000).toUTCString();
+    const skewed = refusing('InvalidSignatureException', 400, { date: ahead });
+    const { endpoint, seen } = await serve(skewed, ok);
+    const calls = callsTo(endpoint);
+    expect(await calls.call('UpdateItem', {}, once1)).toEqual({ done: true });
+    await calls.call('UpdateItem', {}, once1);
+    const hours = seen.map(({ headers }) => String(headers['x-amz-date']).slice(9, 11));
+    expect(hours[1]).not.toBe(hours[0]);
+    expect(hours[2]).toBe(hours[1]);
+  });
+
+  test('whose signature is refused without a difference of clocks, or again, is not repeated', async () => {
+    const right = await serve(refusing('InvalidSignatureException'));
+    expect(await failureOf(callsTo(right.endpoint).call('GetItem', {}))).toBeInstanceOf(ServiceRefusal);
+    expect(right.seen).toHaveLength(1);
+    let behindMs = 0;
+    const wandering = await serve((request, response) => {
+      behindMs += 3_600_000;
+      const date = new Date(Date.now() - behindMs).toUTCString();
+      refusing('SignatureDoesNotMatch', 403, { date })(request, response);
+    });
+    expect(await failureOf(callsTo(wandering.endpoint).call('GetItem', {}))).toBeInstanceOf(ServiceRefusal);
+    expect(wandering.seen).toHaveLength(2);
+  });
+});
+
+describe('an endpoint', () => {
+  test.each(['us-east-1', 'eu-central-1', 'cn-north-1', 'us-gov-west-1', 'us-iso-east-1', 'us-isob-east-1'])(
+    'of %s is the one of the SDK',
+    (name) => {
+      delete process.env['AWS_ENDPOINT_URL_DYNAMODB'];
+      const { endpointProvider } = new DynamoDBClient({ region: name }).config;
+      const { url } = endpointProvider({ Region: name, UseFIPS: false, UseDualStack: false });
+      expect(endpointOf(dynamodb, name, {}).href).toBe(url.href);
+    },
+  );
+
+  test('is the variable’s, that of the service before that of all; FIPS is refused', () => {
+    const all = { AWS_ENDPOINT_URL: 'http://127.0.0.1:1/all' };
+    const own = { ...all, AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:2' };
+    expect(endpointOf(dynamodb, region, all).href).toBe('http://127.0.0.1:1/all');
+    expect(endpointOf(dynamodb, region, own).href).toBe('http://127.0.0.1:2/');
+    expect(() => endpointOf(dynamodb, region, { AWS_USE_FIPS_ENDPOINT: 'true' })).toThrow('FIPS');
+  });
+});
+
+const withChecksum =
+  (checksum: (bytes: Buffer) => number): RequestListener =>
+  (_, response: ServerResponse) => {
+    const bytes = Buffer.from('{"done":true}');
+    response.writeHead(200, { 'x-amz-crc32': String(checksum(bytes)) }).end(bytes);
+  };
+
+describe('a reply', () => {
+  test('whose checksum is wrong is no reply: asked for again, or, after one attempt, of unknown outcome', async () => {
+    const wrong = withChecksum((bytes) => crc32(bytes) ^ 1);
+    const { endpoint, seen } = await serve(wrong, withChecksum(crc32));
+    expect(await callsTo(endpoint).call('GetItem', {})).toEqual({ done: true });
+    expect(seen).toHaveLength(2);
+    const again = await serve(wrong);
+    const failure = await failureOf(callsTo(again.endpoint).call('UpdateItem', {}, once1));
+    expect(failure).toMatchObject({ name: 'NoReply', code: 'EBADCHECKSUM', sent: true });
+    expect(again.seen).toHaveLength(1);
+  });
+
+  test.each<[string, RequestListener]>([
+    [
+      'ends in the middle',
+      (_, response) => void response.writeHead(200, { 'content-length': '99' }).write('{"a'),
+    ],
+    ['is no JSON', (_, response) => void response.end('<html>')],
+  ])('that %s is of unknown outcome', async (what, answer) => {
+    const { endpoint } = await serve((request, response) => {
+      answer(request, response);
+      if (what !== 'is no JSON') setImmediate(() => request.socket.destroy());
+    });
+    expect(await failureOf(callsTo(endpoint).call('UpdateItem', {}, once1))).toMatchObject({
+      name: 'NoReply',
+      sent: true,
+    });
+  });
+
+  test('with a page of something between has its status', async () => {
+    const { endpoint } = await serve((_, response) => void response.writeHead(503).end('<html>busy</html>'));
+    expect(await failureOf(callsTo(endpoint).call('UpdateItem', {}, once1))).toMatchObject({
+      name: 'Unknown',
+      $metadata: { httpStatusCode: 503 },
+    });
+  });
+
+  test.each([
+    ['ProvisionedThroughputExceededException', 400, 3],
+    ['RequestLimitExceeded', 400, 3],
+    ['ThrottlingException', 400, 3],
+    ['TransactionConflictException', 400, 3],
+    ['InternalServerError', 500, 3],
+    ['ConditionalCheckFailedException', 400, 1],
+    ['ValidationException', 400, 1],
+    ['ExpiredTokenException', 400, 1],
+  ])('%s with status %i is asked for %i times', async (name, status, times) => {
+    const { endpoint, seen } = await serve(refusing(name, status));
+    expect(await failureOf(callsTo(endpoint).call('GetItem', {}))).toMatchObject({ name });
+    expect(seen).toHaveLength(times);
+  });
+});
+
+describe('a connection', () => {
+  test('that cannot be made was never used: the call is known to have done nothing', async () => {
+    const failure = await failureOf(callsTo('http://127.0.0.1:1').call('UpdateItem', {}, once1));
+    expect(failure).toMatchObject({ name: 'NoReply', code: 'ECONNREFUSED', sent: false });
+  });
+
+  test('whose handshake does not end in time was never used either', async () => {
+    const mute = await listen(createRawServer(() => {}));
+    const calls = callsTo(mute.replace('http:', 'https:'), { connectMsMax: 50 });
+    expect(await failureOf(calls.call('UpdateItem', {}, once1))).toMatchObject({ sent: false });
+  });
+
+  test('on which nothing comes back in time leaves the outcome unknown', async () => {
+    const { endpoint } = await serve(() => {});
+    const failure = await failureOf(callsTo(endpoint, { tryMsMax: 50 }).call('UpdateItem', {}, once1));
+    expect(failure).toMatchObject({ name: 'NoReply', code: 'ETIMEDOUT', sent: true });
+  });
+
+  test('is kept, and carries a request in one write', async () => {
+    const connections = new Set<Socket>();
+    const { endpoint } = await serve((request, response) => {
+      connections.add(request.socket);
+      ok(request, response);
+    });
+    const calls = callsTo(endpoint);
+    await calls.call('UpdateItem', {}, once1);
+    const writes = countSocketWrites(Number(new URL(endpoint).port));
+    for (let call = 0; call < 3; call += 1) await calls.call('UpdateItem', { text: 'ü'.repeat(900) }, once1);
+    expect(writes.count).toBe(3);
+    expect(connections.size).toBe(1);
+  });
+
+  /** Answers once on each connection, and breaks it at the second request. */
+  const breaking = async () => {
+    const used = new WeakSet<Socket>();
+    let broken = 0;
+    const { endpoint, seen } = await serve((request, response) => {
+      if (!used.has(request.socket)) {
+        used.add(request.socket);
+        ok(request, response);
+      } else {
+        broken += 1;
+        request.socket.resetAndDestroy();
+      }
+    });
+    return { endpoint, seen, broken: () => broken };
+  };
+
+  test('that was kept too long is replaced: a read is repeated', async () => {
+    const { endpoint, broken } = await breaking();
+    const calls = callsTo(endpoint);
+    await calls.call('GetItem', {});
+    expect(await calls.call('GetItem', {})).toEqual({ done: true });
+    expect(broken()).toBe(1);
+  });
+
+  test('that was kept too long leaves the outcome of a write unknown, and the next one has a new connection', async () => {
+    const { endpoint, broken } = await breaking();
+    const calls = callsTo(endpoint);
+    await Promise.all([calls.call('GetItem', {}), calls.call('GetItem', {})]);
+    const failure = await failureOf(calls.call('UpdateItem', {}, once1));
+    expect(failure).toBeInstanceOf(NoReply);
+    expect(failure).toMatchObject({ sent: true, wasKept: true });
+    expect(await calls.call('UpdateItem', {}, once1)).toEqual({ done: true });
+    expect(broken()).toBe(1);
+  });
+});
