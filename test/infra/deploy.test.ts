@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
-import { LoopbackAws } from './loopback-aws.ts';
+import { LoopbackAws } from './loopback/aws.ts';
 
 const projectFolder = resolve(import.meta.dirname, '..', '..');
 const notCopied = new Set(['node_modules', 'dist', 'cdk.out', '.git', '.relay', 'coverage']);
@@ -88,7 +88,7 @@ test('cdk deploy builds, synthesizes and uploads everything from a checkout that
   expect(exitCode).toBe(0);
   expect(aws.calls.filter((call) => call.startsWith('undefined'))).toEqual([]);
 
-  const stack = aws.stacks.byName.get('relay');
+  const stack = aws.stacks.named('relay');
   expect(stack?.status).toBe('CREATE_COMPLETE');
   const resources = Object.values(stack?.template?.Resources ?? {});
   const functions = resources.filter((resource) => resource.Type === 'AWS::Lambda::Function');

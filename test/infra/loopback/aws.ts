@@ -4,15 +4,18 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { CloudFormationStacks } from './loopback-cloudformation.ts';
-import { answerXml, refuse, type QueryCall } from './loopback-xml.ts';
-
-const account = '000000000000';
+import { Account, emptyAccount as account } from './account.ts';
+import { ResourceSchemas } from './schemas.ts';
+import { CloudFormationStacks } from './stacks.ts';
+import { answerXml, refuse, type QueryCall } from './xml.ts';
 
 export class LoopbackAws {
   /** Uploaded objects by the last part of their key. */
   readonly objects = new Map<string, Buffer>();
-  readonly stacks = new CloudFormationStacks(account, (key) => this.objects.get(key)?.toString('utf8'));
+  readonly account = new Account();
+  readonly stacks = new CloudFormationStacks(this.account, new ResourceSchemas(), (key) =>
+    this.objects.get(key)?.toString('utf8'),
+  );
   /** One line per call, in order: `cloudformation CreateChangeSet`. */
   readonly calls: string[] = [];
   readonly #server: Server;
@@ -42,13 +45,14 @@ export class LoopbackAws {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
     const body = Buffer.concat(parts);
-    const service = /Credential=[^/]+\/\d+\/[^/]+\/([^/]+)\//.exec(request.headers.authorization ?? '')?.[1];
+    const scope = /Credential=[^/]+\/\d+\/([^/]+)\/([^/]+)\//.exec(request.headers.authorization ?? '');
+    const [, region = '', service] = scope ?? [];
     const parameters = new URLSearchParams(body.toString('utf8'));
     const action = parameters.get('Action') ?? '';
     this.calls.push(`${service} ${action || `${request.method} ${request.url}`}`);
     if (service === 's3') return this.#objectStore(request, response, body);
     if (service === 'ssm') return bootstrapVersion(response);
-    const call: QueryCall = { action, parameters, response };
+    const call: QueryCall = { action, parameters, region, response };
     if (service === 'sts') return identity(call);
     if (service === 'cloudformation') return this.stacks.answer(call);
     return refuse(response, 'NotImplemented', `${service} ${action}`, 501);
