@@ -216,6 +216,18 @@ export const ruleRows: RuleRow[] = [
     change: nothing,
   },
   {
+    rule: 'import-stream',
+    what: 'the import of a restored table whose stream is not on yet',
+    says: 'with stream off, not NEW_AND_OLD_IMAGES',
+    importExisting: true,
+    account: (account, _stacks, template) => {
+      const copy = structuredClone(template);
+      delete propertiesOf(copy, table)['StreamSpecification'];
+      leftBehind(account, copy, table);
+    },
+    change: nothing,
+  },
+  {
     rule: 'custom-name-replaced',
     what: 'other keys of a table, which would replace it with its data',
     says: 'cannot update a stack when a custom-named resource requires replacing. Rename relay-',

@@ -1,28 +1,37 @@
 /**
- * As much of AWS on a loopback port as one `cdk deploy` needs: STS, SSM, S3 and CloudFormation. It keeps what was
- * uploaded and the template that was executed, and refuses every call that it does not know.
+ * As much of AWS on a loopback port as deploying and using a relay needs: STS, SSM, S3, CloudFormation, and DynamoDB by an
+ * emulator. It keeps what was uploaded and what stands in the account, and refuses every call that it does not know.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { Account, emptyAccount as account } from './account.ts';
 import { ResourceSchemas } from './schemas.ts';
+import { SecretStore } from './secret-store.ts';
 import { CloudFormationStacks } from './stacks.ts';
+import type { EmulatedTables } from './tables.ts';
 import { answerXml, refuse, type QueryCall } from './xml.ts';
 
 export class LoopbackAws {
   /** Uploaded objects by the last part of their key. */
   readonly objects = new Map<string, Buffer>();
   readonly account = new Account();
+  readonly secrets = new SecretStore(this.account);
   readonly stacks = new CloudFormationStacks(this.account, new ResourceSchemas(), (key) =>
     this.objects.get(key)?.toString('utf8'),
   );
   /** One line per call, in order: `cloudformation CreateChangeSet`. */
   readonly calls: string[] = [];
   readonly #server: Server;
+  readonly #tables: EmulatedTables | undefined;
 
-  constructor() {
+  /** @param tables where the tables of stacks are made, and rows are read and written */
+  constructor(tables?: EmulatedTables) {
+    this.#tables = tables;
     this.#server = createServer((request, response) => {
-      void this.#serve(request, response);
+      this.#serve(request, response).catch((error: unknown) => {
+        refuse(response, 'InternalFailure', String(error), 500);
+      });
     });
   }
 
@@ -42,44 +51,54 @@ export class LoopbackAws {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const parts: Buffer[] = [];
-    for await (const part of request) parts.push(part as Buffer);
-    const body = Buffer.concat(parts);
+    const body = await buffer(request);
     const scope = /Credential=[^/]+\/\d+\/([^/]+)\/([^/]+)\//.exec(request.headers.authorization ?? '');
     const [, region = '', service] = scope ?? [];
-    const parameters = new URLSearchParams(body.toString('utf8'));
-    const action = parameters.get('Action') ?? '';
+    const target = String(request.headers['x-amz-target'] ?? '');
+    const parameters = new URLSearchParams(target === '' ? body.toString('utf8') : '');
+    const action = parameters.get('Action') ?? target;
     this.calls.push(`${service} ${action || `${request.method} ${request.url}`}`);
     if (service === 's3') return this.#objectStore(request, response, body);
-    if (service === 'ssm') return bootstrapVersion(response);
+    if (service === 'dynamodb' && this.#tables)
+      return forward(request, response, body, this.#tables.endpoint);
+    if (service === 'ssm') {
+      const [status, answer] = this.secrets.answer(target, JSON.parse(body.toString('utf8')) as object);
+      response
+        .writeHead(status, { 'content-type': 'application/x-amz-json-1.1' })
+        .end(JSON.stringify(answer));
+      return;
+    }
     const call: QueryCall = { action, parameters, region, response };
     if (service === 'sts') return identity(call);
-    if (service === 'cloudformation') return this.stacks.answer(call);
-    return refuse(response, 'NotImplemented', `${service} ${action}`, 501);
+    if (service !== 'cloudformation') return refuse(response, 'NotImplemented', `${service} ${action}`, 501);
+    await this.stacks.answer(call, async () => this.#tables?.follow(this.account.standing));
   }
 
   #objectStore(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
     const url = new URL(request.url ?? '/', 'http://loopback');
+    const key = url.pathname.split('/').at(-1) ?? '';
     if (request.method === 'PUT') {
       const chunked = request.headers['content-encoding']?.includes('aws-chunked') ?? false;
-      this.objects.set(url.pathname.split('/').at(-1) ?? '', chunked ? joinChunks(body) : body);
+      this.objects.set(key, chunked ? joinChunks(body) : body);
       response.writeHead(200, { etag: '"loopback"' }).end();
       return;
     }
-    const answer = bucketAnswers.find(([query]) => url.searchParams.has(query))?.[1];
+    const answer = url.searchParams.has('list-type')
+      ? listed(this.objects.has(String(url.searchParams.get('prefix')?.split('/').at(-1))))
+      : bucketAnswers.find(([query]) => url.searchParams.has(query))?.[1];
     response.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'application/xml' }).end(answer);
   }
 }
+
+/** Whether an asset is there already: then it is not uploaded again. */
+const listed = (isThere: boolean): string =>
+  `<ListBucketResult><KeyCount>${isThere ? 1 : 0}</KeyCount><IsTruncated>false</IsTruncated></ListBucketResult>`;
 
 const bucketAnswers = [
   ['location', '<LocationConstraint xmlns="http://s3.amazonaws.com/doc/2006-03-01/"/>'],
   [
     'encryption',
     '<ServerSideEncryptionConfiguration><Rule><ApplyServerSideEncryptionByDefault><SSEAlgorithm>AES256</SSEAlgorithm></ApplyServerSideEncryptionByDefault></Rule></ServerSideEncryptionConfiguration>',
-  ],
-  [
-    'list-type',
-    '<ListBucketResult><KeyCount>0</KeyCount><IsTruncated>false</IsTruncated></ListBucketResult>',
   ],
 ] as const;
 
@@ -95,11 +114,26 @@ function joinChunks(body: Buffer): Buffer {
   }
 }
 
-/** The account counts as bootstrapped by a recent CDK. */
-function bootstrapVersion(response: ServerResponse): void {
-  const parameter = { Name: '/cdk-bootstrap/hnb659fds/version', Type: 'String', Value: '30' };
-  response.writeHead(200, { 'content-type': 'application/x-amz-json-1.1' });
-  response.end(JSON.stringify({ Parameter: parameter }));
+async function forward(
+  request: IncomingMessage,
+  response: ServerResponse,
+  body: Buffer,
+  endpoint: string,
+): Promise<void> {
+  const { authorization = '', 'x-amz-target': target = '' } = request.headers;
+  const headers = {
+    authorization,
+    'x-amz-target': String(target),
+    'content-type': 'application/x-amz-json-1.0',
+  };
+  const reply = await fetch(endpoint, { method: 'POST', headers, body: new Uint8Array(body) });
+  const answer = Buffer.from(await reply.arrayBuffer());
+  const checksum = reply.headers.get('x-amz-crc32');
+  response.writeHead(reply.status, {
+    'content-type': 'application/x-amz-json-1.0',
+    ...(checksum !== null && { 'x-amz-crc32': checksum }),
+  });
+  response.end(answer);
 }
 
 function identity(call: QueryCall): void {

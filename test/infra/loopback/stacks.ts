@@ -2,7 +2,9 @@
  * CloudFormation's side of deployments through change sets: plans, checks and carries out, rolls back, deletes, imports.
  * What it makes stands in the account that all regions share.
  */
+import { createRequire } from 'node:module';
 import type { Account } from './account.ts';
+import { withoutConditions } from './conditions.ts';
 import {
   carryOut,
   deleteAll,
@@ -15,6 +17,13 @@ import { resolveTemplate, type ResolvedStack } from './resolve-template.ts';
 import type { ResourceSchemas } from './schemas.ts';
 import type { DeployedTemplate } from './template.ts';
 import { answerXml, refuse, type QueryCall, type Xml } from './xml.ts';
+
+export interface PlanOptions {
+  region?: string;
+  importExisting?: boolean;
+  /** Values of the template's parameters. */
+  parameters?: ReadonlyMap<string, string>;
+}
 
 interface ChangeSet {
   id: string;
@@ -53,6 +62,11 @@ interface StackEvent {
   at: string;
 }
 
+/** The parser of aws-cdk-lib: the bootstrap template is not JSON. */
+const yaml = createRequire(createRequire(import.meta.url).resolve('aws-cdk-lib/package.json'))('yaml') as {
+  parse(text: string): unknown;
+};
+
 export class CloudFormationStacks {
   /** By region and name: `us-east-1 relay`; also those that were deleted, by id. */
   readonly #stacks = new Map<string, LoopbackStack>();
@@ -78,7 +92,8 @@ export class CloudFormationStacks {
     return found?.status === 'DELETE_COMPLETE' ? undefined : found;
   }
 
-  answer(call: QueryCall): void {
+  /** @param changed is awaited after what stands in the account may have changed */
+  async answer(call: QueryCall, changed: () => Promise<void>): Promise<void> {
     const { action, parameters, response, region } = call;
     const given = parameters.get('StackName') ?? '';
     const name = given.startsWith('arn:') ? (given.split('/')[1] ?? '') : given;
@@ -92,6 +107,7 @@ export class CloudFormationStacks {
         return refuse(response, 'ValidationError', `Stack with id ${name} does not exist`);
       const result = this.#stackAnswer(action, stack, parameters);
       if (result === undefined) return refuse(response, 'NotImplemented', `cloudformation ${action}`, 501);
+      if (action === 'ExecuteChangeSet' || action === 'DeleteStack') await changed();
       return answerXml(call, result);
     } catch (error) {
       return refuse(response, 'ValidationError', (error as Error).message);
@@ -102,11 +118,15 @@ export class CloudFormationStacks {
   plan(
     name: string,
     template: DeployedTemplate,
-    { region = 'us-east-1', importExisting = false }: { region?: string; importExisting?: boolean } = {},
+    {
+      region = 'us-east-1',
+      importExisting = false,
+      parameters = new Map<string, string>(),
+    }: PlanOptions = {},
   ): LoopbackStack {
     const stack = this.named(name, region) ?? this.#newStack(name, region);
     const place = { account: this.#account.id, region, stack: name, stackId: stack.id };
-    const resolved = resolveTemplate(template, place);
+    const resolved = resolveTemplate(withoutConditions(template, parameters), place);
     const deployment: Deployment = {
       account: this.#account,
       schemas: this.#schemas,
@@ -163,7 +183,13 @@ export class CloudFormationStacks {
 
   #createChangeSet(name: string, { parameters, region }: QueryCall): Xml {
     const importExisting = parameters.get('ImportExistingResources') === 'true';
-    const stack = this.plan(name, this.#template(parameters), { region, importExisting });
+    const given = [...parameters.keys()].flatMap((key): [string, string][] => {
+      const [, number] = /^Parameters\.member\.(\d+)\.ParameterKey$/.exec(key) ?? [];
+      const value = parameters.get(`Parameters.member.${number}.ParameterValue`);
+      return number === undefined || value === null ? [] : [[parameters.get(key) ?? '', value]];
+    });
+    const options = { region, importExisting, parameters: new Map(given) };
+    const stack = this.plan(name, this.#template(parameters), options);
     const { changeSet } = stack;
     if (changeSet === undefined) throw new Error('no change set');
     changeSet.name = parameters.get('ChangeSetName') ?? changeSet.name;
@@ -204,7 +230,7 @@ export class CloudFormationStacks {
     const key = url === null ? undefined : new URL(url).pathname.split('/').at(-1);
     const text = parameters.get('TemplateBody') ?? this.#readObject(key ?? '');
     if (text === undefined) throw new Error(`S3 error: The specified key does not exist: ${key}`);
-    return JSON.parse(text) as DeployedTemplate;
+    return (text.startsWith('{') ? JSON.parse(text) : yaml.parse(text)) as DeployedTemplate;
   }
 
   #arn(kind: string, region: string, name: string): string {

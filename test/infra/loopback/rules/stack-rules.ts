@@ -1,6 +1,6 @@
 /** Rules of CloudFormation itself: names, imports, replacements, exports. */
 import { namedBy } from '../names.ts';
-import { documentation, type ServiceRule } from './rule.ts';
+import { documentation, recordOf, type ServiceRule } from './rule.ts';
 
 const cloudFormation = `${documentation}AWSCloudFormation/latest/`;
 
@@ -53,6 +53,18 @@ export const stackRules: ServiceRule[] = [
       const keys = JSON.stringify(account.taken(resource)?.properties['KeySchema']);
       if (keys === JSON.stringify(resource.properties['KeySchema'])) return undefined;
       return `${resource.physicalId} is imported with other keys than it has: nothing compares them, and every read fails`;
+    },
+  },
+  {
+    id: 'import-stream',
+    types: ['AWS::DynamoDB::GlobalTable', 'AWS::DynamoDB::Table'],
+    kind: 'refused',
+    source: `${documentation}amazondynamodb/latest/developerguide/PointInTimeRecovery.Tutorial.html`,
+    check(resource, { account, action }) {
+      const { StreamViewType: wanted } = recordOf(resource.properties['StreamSpecification']);
+      const { StreamViewType: found } = recordOf(account.taken(resource)?.properties['StreamSpecification']);
+      if (action !== 'Import' || wanted === found) return undefined;
+      return `Attribute 'StreamArn' does not exist: ${resource.physicalId} is imported as it is, with stream ${String(found ?? 'off')}, not ${String(wanted)}`;
     },
   },
   {

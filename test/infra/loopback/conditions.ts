@@ -1,0 +1,74 @@
+/** Takes conditions, parameters and `Fn::If` out of a template, as CloudFormation does before it looks at resources. */
+import type { DeployedTemplate } from './template.ts';
+
+type Json = Record<string, unknown>;
+
+/** @param given values of parameters, from the change set */
+export function withoutConditions(
+  template: DeployedTemplate,
+  given: ReadonlyMap<string, string>,
+): DeployedTemplate {
+  const {
+    Conditions = {},
+    Parameters = {},
+    ...others
+  } = template as DeployedTemplate & {
+    Conditions?: Record<string, unknown>;
+  };
+  const parameters = Object.fromEntries(
+    Object.entries(Parameters).map(([name, parameter]) => [
+      name,
+      { ...parameter, Default: given.get(name) ?? parameter.Default },
+    ]),
+  );
+  const decide = (value: unknown): boolean => {
+    const [[name, inner] = ['', undefined]] = Object.entries(value as Json);
+    const list = inner as unknown[];
+    switch (name) {
+      case 'Condition':
+        return decide(Conditions[String(inner)]);
+      case 'Fn::Equals':
+        return text(list[0]) === text(list[1]);
+      case 'Fn::Not':
+        return !decide(list[0]);
+      case 'Fn::And':
+        return list.every(decide);
+      case 'Fn::Or':
+        return list.some(decide);
+      default:
+        throw new Error(`Template format error: condition ${name} is not known`);
+    }
+  };
+  const text = (value: unknown): string => {
+    if (typeof value !== 'object' || value === null) return String(value);
+    const [[name, inner] = ['', undefined]] = Object.entries(value as Json);
+    if (name === 'Ref') return String(parameters[String(inner)]?.Default ?? '');
+    const [separator, items] = inner as [string, unknown];
+    const list = (items as Json)['Ref'] === undefined ? (items as unknown[]).map(text) : [text(items)];
+    return list.join(separator);
+  };
+  const strip = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(strip);
+    if (typeof value !== 'object' || value === null) return value;
+    const chosen = (value as Json)['Fn::If'];
+    if (chosen !== undefined) {
+      const [condition, yes, no] = chosen as [string, unknown, unknown];
+      return strip(decide(Conditions[condition]) ? yes : no);
+    }
+    return Object.fromEntries(Object.entries(value as Json).map(([key, inner]) => [key, strip(inner)]));
+  };
+  const holds = ([, { Condition }]: [string, { Condition?: string }]): boolean =>
+    Condition === undefined || decide(Conditions[Condition]);
+  const kept = <Part extends object>(parts: Record<string, Part> = {}): Record<string, Part> =>
+    Object.fromEntries(
+      Object.entries(parts)
+        .filter(holds)
+        .map(([id, part]) => [id, strip(part) as Part]),
+    );
+  return {
+    ...others,
+    Parameters: parameters,
+    Resources: kept(template.Resources),
+    Outputs: kept(template.Outputs),
+  };
+}
