@@ -1,6 +1,6 @@
 /** The commands of docs/deploy.md for AWS's own command line: run against a stand-in of it, and compared with the schemas. */
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -31,6 +31,7 @@ async function callsOf(script: string): Promise<string[]> {
 }
 
 const schemas: Record<string, TableSchema> = tableSchemas;
+const allTables = tableNames.toSorted();
 const argument = (call: string, name: string): string | undefined =>
   new RegExp(`--${name} (\\S+)`).exec(call)?.[1];
 const tableOf = (call: string): string =>
@@ -41,12 +42,17 @@ describe('a restore as the page has it', () => {
     const [restore = ''] = scripts;
     const calls = await callsOf(restore);
     const restores = calls.filter((call) => call.includes('restore-table-to-point-in-time'));
-    expect(restores.map(tableOf)).toEqual(tableNames);
-    expect(restores.map((call) => argument(call, 'source-table-name'))).toEqual(
-      tableNames.map((name) => `relay-${name}`),
+    expect(restores.map(tableOf).toSorted()).toEqual(allTables);
+    expect(restores.map((call) => argument(call, 'source-table-name')).toSorted()).toEqual(
+      allTables.map((name) => `relay-${name}`),
     );
     expect(new Set(restores.map((call) => argument(call, 'restore-date-time'))).size).toBe(1);
-    expect(calls.filter((call) => call.startsWith('dynamodb wait')).map(tableOf)).toEqual(tableNames);
+    expect(
+      calls
+        .filter((call) => call.startsWith('dynamodb wait'))
+        .map(tableOf)
+        .toSorted(),
+    ).toEqual(allTables);
   });
 
   it('turns on the streams, the expiry, the recovery and the protection that the stack’s tables have', async () => {
@@ -65,15 +71,21 @@ describe('a restore as the page has it', () => {
     expect(setting('time-to-live-specification', /AttributeName=(\w+)/)).toEqual(wanted(({ ttl }) => ttl));
     const protectedTables = calls
       .filter((call) => call.includes('--deletion-protection-enabled'))
-      .map(tableOf);
-    expect(protectedTables).toEqual(tableNames);
+      .map(tableOf)
+      .toSorted();
+    expect(protectedTables).toEqual(allTables);
     expect(setting('point-in-time-recovery-specification', /Enabled=(\w+)/)).toEqual(wanted(() => 'true'));
   });
 
   it('ends a drill with the deletion of the copies alone', async () => {
     const calls = await callsOf(scripts[2] ?? '');
     expect(scripts).toHaveLength(3);
-    expect(calls.filter((call) => call.includes('delete-table')).map(tableOf)).toEqual(tableNames);
+    expect(
+      calls
+        .filter((call) => call.includes('delete-table'))
+        .map(tableOf)
+        .toSorted(),
+    ).toEqual(allTables);
     expect(calls.every((call) => call.includes('--table-name relay-back-'))).toBe(true);
   });
 });
@@ -84,6 +96,13 @@ const models: Record<string, string> = {
   ssm: '@aws-sdk/client-ssm',
   secretsmanager: '@aws-sdk/client-secrets-manager',
 };
+
+/** The shapes of what a service takes. */
+function typesOf(name: string): string {
+  const folder = join(root, 'node_modules', name, 'dist-types', 'models');
+  const files = readdirSync(folder).filter((file) => /^models_\d+\.d\.ts$/.test(file));
+  return files.map((file) => readFileSync(join(folder, file), 'utf8')).join('\n');
+}
 
 /** `--restore-date-time` is the member `RestoreDateTime`; members are compared without case, as `SSEDescription` is one. */
 const memberOf = (option: string): string => option.replaceAll('-', '').toLowerCase();
@@ -108,10 +127,7 @@ describe('each command of AWS that the pages give', () => {
     const operation = verb.replaceAll(/(?:^|-)([a-z])/g, (_, letter: string) => letter.toUpperCase());
     const client = (await import(name)) as Record<string, unknown>;
     expect(client).toHaveProperty(`${operation}Command`);
-    const types = readFileSync(
-      join(root, 'node_modules', name, 'dist-types', 'models', 'models_0.d.ts'),
-      'utf8',
-    );
+    const types = typesOf(name);
     const shape =
       new RegExp(`export interface ${operation}(?:Input|Request) \\{([^]*?)\\n\\}`).exec(types)?.[1] ?? '';
     const members = [...shape.matchAll(/^ {4}(\w+)\??:/gm)].map(([, member = '']) => member.toLowerCase());

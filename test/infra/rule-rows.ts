@@ -134,6 +134,31 @@ const permission = (template: DeployedTemplate, action: string): string =>
 
 export const ruleRows: RuleRow[] = [
   {
+    rule: 'table-name',
+    what: 'a table name of 256 characters',
+    says: 'AWS::DynamoDB::GlobalTable cannot be named xxx',
+    change: (template) => {
+      propertiesOf(template, table)['TableName'] = 'x'.repeat(256);
+    },
+  },
+  {
+    rule: 'dashboard-name',
+    what: 'a dashboard name with a blank',
+    says: 'AWS::CloudWatch::Dashboard cannot be named my relay',
+    change: (template) => {
+      propertiesOf(template, 'CloudWatch::Dashboard')['DashboardName'] = 'my relay';
+    },
+  },
+  {
+    rule: 'managed-policy-name',
+    what: 'a managed policy name of 129 characters',
+    says: 'AWS::IAM::ManagedPolicy cannot be named xxx',
+    change: (template) =>
+      add(template, 'A', 'IAM::ManagedPolicy', {
+        Properties: { ManagedPolicyName: 'x'.repeat(129), PolicyDocument: documentOf(1) },
+      }),
+  },
+  {
     rule: 'name-taken',
     what: 'tables of a deployment that failed, without --import-existing-resources',
     says: "Resource of type 'AWS::DynamoDB::GlobalTable' with identifier 'relay-",
@@ -438,7 +463,7 @@ export const ruleRows: RuleRow[] = [
     says: '6 filters, at most 5',
     change: (template) => {
       propertiesOf(template, 'Lambda::EventSourceMapping')['FilterCriteria'] = {
-        Filters: Array.from({ length: 6 }, () => ({ Pattern: '{"eventName":["INSERT"]}' })),
+        Filters: Array.from({ length: 6 }, (_, index) => ({ Pattern: `{"eventName":["${index}"]}` })),
       };
     },
   },

@@ -51,7 +51,6 @@ const changed = (change: (template: DeployedTemplate) => void, from = whole): De
 describe('CloudFormation’s double', () => {
   it.each([
     ['all options', options, 'us-east-1'],
-    ['no options', {}, 'us-east-1'],
     ['all options elsewhere', options, 'eu-central-1'],
     ['a disposable stage', { stage: 'try', disposable: true }, 'us-east-1'],
   ])('takes the relay’s own template with %s', (_what, context, region) => {

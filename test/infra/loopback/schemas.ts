@@ -25,7 +25,8 @@ interface ValidationPackage {
 
 /** What CloudFormation's engine says of each property that is set and can be set only once. */
 const createOnlyRule = 'I9001';
-/** A name that the template gives is a matter of taste there. */
+/** A value that is none of those that a property has. The engine only warns of it, CloudFormation refuses it. */
+const enumerationRule = 'W3030';
 const grave = new Set(['FATAL', 'ERROR']);
 
 interface Found {
@@ -90,7 +91,8 @@ export class ResourceSchemas {
       const about = found[Number(entity?.logicalId.slice(1))];
       const path = propertyPath.replace(/^Properties\./, '');
       if (ruleId === createOnlyRule) about?.createOnly.push(path);
-      else if (grave.has(severity)) about?.errors.push(`Properties validation failed: #/${path}: ${message}`);
+      else if (grave.has(severity) || ruleId === enumerationRule)
+        about?.errors.push(`Properties validation failed: #/${path}: ${message}`);
     }
     for (const [index, [, key]] of fresh.entries())
       this.#known.set(key, found[index] ?? { errors: [], createOnly: [] });

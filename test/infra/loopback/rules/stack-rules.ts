@@ -4,7 +4,42 @@ import { documentation, recordOf, type ServiceRule } from './rule.ts';
 
 const cloudFormation = `${documentation}AWSCloudFormation/latest/`;
 
+/** Names of which the published schema says no form. */
+const nameForms: [id: string, types: string[], form: RegExp, source: string][] = [
+  [
+    'dashboard-name',
+    ['AWS::CloudWatch::Dashboard'],
+    /^[A-Za-z0-9_-]{1,255}$/,
+    'AmazonCloudWatch/latest/APIReference/API_PutDashboard.html',
+  ],
+  [
+    'table-name',
+    ['AWS::DynamoDB::GlobalTable', 'AWS::DynamoDB::Table'],
+    /^[A-Za-z0-9_.-]{3,255}$/,
+    'amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html',
+  ],
+  [
+    'managed-policy-name',
+    ['AWS::IAM::ManagedPolicy'],
+    /^[\w+=,.@-]{1,128}$/,
+    'IAM/latest/UserGuide/reference_iam-quotas.html',
+  ],
+];
+
+const nameRules = nameForms.map(([id, types, form, source]): ServiceRule => ({
+  id,
+  types,
+  kind: 'refused',
+  source: `${documentation}${source}`,
+  check({ type, properties }) {
+    const name = namedBy(type, properties);
+    if (name === undefined || form.test(String(name))) return undefined;
+    return `ValidationError: ${type} cannot be named ${String(name)}: ${String(form)}`;
+  },
+}));
+
 export const stackRules: ServiceRule[] = [
+  ...nameRules,
   {
     id: 'name-taken',
     types: ['*'],
