@@ -58,8 +58,11 @@ export class Relay extends Construct {
   readonly functions: RelayFunctions;
   readonly distribution: RelayDistribution;
   readonly alarms: Alarms;
+  readonly dashboard: Dashboard;
+  readonly savedQueries: SavedQueries;
   /** What clients set as base_url. */
   readonly baseUrl: string;
+  readonly baseUrlOutput: CfnOutput;
 
   constructor(scope: Construct, id: string, props: RelayProps = {}) {
     super(scope, id);
@@ -94,11 +97,14 @@ export class Relay extends Construct {
       ...(alarmEmail !== undefined && { email: alarmEmail }),
     });
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
-    new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
-    new SavedQueries(this, 'SavedQueries', { relayName, functions });
+    this.dashboard = new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
+    this.savedQueries = new SavedQueries(this, 'SavedQueries', { relayName, functions });
 
     this.baseUrl = `https://${distribution.host}/v1`;
-    new CfnOutput(this, 'BaseUrl', { description: 'What clients set as base_url', value: this.baseUrl });
+    this.baseUrlOutput = new CfnOutput(this, 'BaseUrl', {
+      description: 'What clients set as base_url',
+      value: this.baseUrl,
+    });
     acknowledgeFindings({ relayName, functions, originSecrets, sealKeys, distribution, triggers });
     this.tables = tables;
     this.functions = functions;

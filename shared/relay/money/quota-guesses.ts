@@ -20,7 +20,7 @@ interface Guess {
   item: QuotaItem;
   /** When the counts of plan slots and the rate minutes were seen. */
   countsMs: number;
-  /** The sums of the account when it refused a call for money. */
+  /** The sums of the account when it refused a call. */
   refused?: { seenMs: number; item: QuotaItem } | undefined;
 }
 
@@ -45,7 +45,7 @@ export class QuotaGuesses {
     return { ...guessed(account), parts: guess.item.parts };
   }
 
-  /** The sums of an account that refused a call for money a moment ago. */
+  /** The sums of an account that refused a call a moment ago. */
   refusalOf(account: string): QuotaItem | undefined {
     const refused = this.#guesses.get(account)?.refused;
     return refused && this.#isYounger(refused.seenMs, refusedMs) ? refused.item : undefined;
@@ -66,13 +66,13 @@ export class QuotaGuesses {
     this.#keep({ ...guessed(sums.account), parts, plan: new Map(sums.plan), rate: minutesOf(sums) });
   }
 
-  /** Remembers the sums that refused a call for money. */
+  /** Remembers the sums that refused a call. */
   sawRefusal(sums: QuotaItem): void {
     const guess = this.#guesses.get(sums.account);
     if (guess) guess.refused = { seenMs: this.#clock.now(), item: sums };
   }
 
-  /** Money came back, and forgets the count of a slot that was released. */
+  /** Money and a place came back. Forgets the refusal, and the count of a slot that was released. */
   closed(account: string, releasedSlot: string): void {
     const guess = this.#guesses.get(account);
     if (!guess) return;
