@@ -1,34 +1,133 @@
-/** The stack of this repository: one relay, made from the options of a deployment. */
-import { Stack, type StackProps } from 'aws-cdk-lib';
+/** The stack of this repository: one relay, made from the options of a stage. */
+import { CfnOutput, Stack, type StackProps } from 'aws-cdk-lib';
 import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
+import { Key } from 'aws-cdk-lib/aws-kms';
+import { HostedZone } from 'aws-cdk-lib/aws-route53';
+import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
-import type { StackOptions } from './options/stack-options.ts';
-import { packageVersion, Relay } from './relay.ts';
+import { EdgeAlarms } from './edge/edge-alarms.ts';
+import { edgeRegion } from './edge/relay-edge.ts';
+import { WebAcl } from './edge/web-acl.ts';
+import { modelArns } from './options/bedrock-models.ts';
+import type { StageOptions } from './options/option-table.ts';
+import { publishedOptions, writeOutputs } from './options/published-options.ts';
+import { valueOf } from './options/read-options.ts';
+import { packageVersion, Relay, type RelayDomain, type RelayProps } from './relay.ts';
 
 export interface RelayStackProps extends StackProps {
-  options: StackOptions;
+  stackName: string;
+  options: StageOptions;
   /** The build's output: one folder per function. */
-  bundlesFolder?: string;
+  bundlesFolder?: string | undefined;
+  /** Of the ACL that another stack made for this one. */
+  webAclArn?: string | undefined;
 }
 
 export class RelayStack extends Stack {
   readonly relay: Relay;
+  /** What the next deployment and the stacks at the edge read. */
+  readonly outputs: readonly CfnOutput[];
+  /** Undefined: not asked for, or in a stack of its own. */
+  readonly edgeAlarms?: EdgeAlarms;
 
-  constructor(scope: Construct, { options, bundlesFolder, ...props }: RelayStackProps) {
-    const { stackName, domain, ...others } = options;
+  constructor(scope: Construct, { stackName, options, bundlesFolder, webAclArn, ...props }: RelayStackProps) {
+    const { region } = options;
     const description = `OpenAI-compatible LLM relay ${packageVersion()}`;
-    super(scope, stackName, { stackName, description, ...props });
+    super(scope, stackName, {
+      stackName,
+      description,
+      ...(region !== undefined && { env: { region } }),
+      ...props,
+    });
+    const ownAclArn = webAclArn ?? webAclOf(this, stackName, options);
     // CDK leaves this id out of logical ids: those of stacks from before the construct stay as they are.
     this.relay = new Relay(this, 'Default', {
       name: stackName,
-      ...others,
-      ...(domain && {
-        domain: {
-          name: domain.name,
-          certificate: Certificate.fromCertificateArn(this, 'Certificate', domain.certificateArn),
-        },
-      }),
+      ...relayProps(this, options),
+      ...(ownAclArn !== undefined && { webAclArn: ownAclArn }),
       ...(bundlesFolder !== undefined && { bundlesFolder }),
     });
+    const { distributionId } = this.relay.distribution;
+    if (options.edgeAlarms && region === edgeRegion)
+      this.edgeAlarms = new EdgeAlarms(this, 'EdgeAlarms', {
+        distributionId,
+        topic: topicOf(this, 'EdgeTopic', options.edgeAlarms) ?? this.relay.alarmTopic,
+      });
+    const published = writeOutputs(publishedOptions(options)).map(([name, value]) =>
+      this.output(name, 'Options that differ from their defaults', value),
+    );
+    this.outputs = [...published, this.output('DistributionId', 'The distribution', distributionId)];
+  }
+
+  private output(name: string, description: string, value: string): CfnOutput {
+    return new CfnOutput(this, name, { description, value });
   }
 }
+
+/** The ACL that is given, or one that is made where CloudFront's are. */
+function webAclOf(stack: RelayStack, relayName: string, options: StageOptions): string | undefined {
+  const { region, webAcl } = options;
+  const requestsPerMinute = valueOf(options, 'webAclRequestsPerMinute');
+  if (typeof webAcl === 'string') return webAcl;
+  if (!webAcl || region !== edgeRegion) return undefined;
+  return new WebAcl(stack, 'WebAcl', { relayName, region, requestsPerMinute }).arn;
+}
+
+/** @param given an ARN, or a switch */
+const topicOf = (stack: Stack, id: string, given: string | boolean | undefined) =>
+  typeof given === 'string' ? Topic.fromTopicArn(stack, id, given) : undefined;
+
+/** Options as the props of the construct: names of AWS's things become the things. */
+function relayProps(stack: Stack, options: StageOptions): RelayProps {
+  const domain = domainOf(stack, options);
+  const { alarmTopicArn, encryptionKeyArn, bedrockModels, budget, limits, logRetentionDays, tracing } =
+    options;
+  const { disposable, alarms, alarmEmail, alertSender, originSecrets, sealKeys, reservedConcurrency } =
+    options;
+  const alarmTopic = topicOf(stack, 'AlarmTopic', alarmTopicArn);
+  return defined({
+    disposable,
+    alarms,
+    alarmEmail,
+    alertSender,
+    originSecrets,
+    sealKeys,
+    reservedConcurrency,
+    tracing,
+    domain,
+    alarmTopic,
+    memory: options.memory,
+    defaultLimits: limits,
+    logRetention: logRetentionDays,
+    bedrockModels: bedrockModels && modelArns(bedrockModels),
+    encryptionKey:
+      encryptionKeyArn === undefined ? undefined : Key.fromKeyArn(stack, 'EncryptionKey', encryptionKeyArn),
+    budget: budget && withReceiver(budget, alarmEmail),
+  });
+}
+
+type Budget = NonNullable<StageOptions['budget']>;
+
+const withReceiver = (budget: Budget, alarmEmail: string | undefined): Budget =>
+  budget.email === undefined && budget.topicArn === undefined ? { ...budget, email: alarmEmail } : budget;
+
+function domainOf(
+  stack: Stack,
+  { domain: name, certificateArn, hostedZone }: StageOptions,
+): RelayDomain | undefined {
+  if (name === undefined || certificateArn === undefined) return undefined;
+  const certificate = Certificate.fromCertificateArn(stack, 'Certificate', certificateArn);
+  if (hostedZone === undefined) return { name, certificate };
+  const { id: hostedZoneId, name: zoneName } = hostedZone;
+  return {
+    name,
+    certificate,
+    hostedZone: HostedZone.fromHostedZoneAttributes(stack, 'HostedZone', { hostedZoneId, zoneName }),
+  };
+}
+
+/** Without the entries that are undefined: an absent prop has its default. */
+const defined = <Props extends object>(
+  props: Props,
+): { [Name in keyof Props]?: Exclude<Props[Name], undefined> } =>
+  Object.fromEntries(Object.entries(props).filter(([, value]) => value !== undefined)) as Props;

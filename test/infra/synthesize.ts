@@ -21,10 +21,15 @@ export interface Template {
 export interface Synthesis {
   stackName: string;
   template: Template;
+  /** By name: the stacks beside it, in us-east-1. */
+  edge: Record<string, Template>;
 }
 
-/** Validation takes most of the time: one test has it on. */
-export function synthesize(context: Record<string, unknown> = {}, validate = false): Synthesis {
+/**
+ * The stack of a stage, undefined for the default one, with these options. Validation takes most of the time: one test
+ * has it on.
+ */
+export function synthesize({ stage, ...options }: Record<string, unknown> = {}, validate = false): Synthesis {
   const folder = mkdtempSync(join(tmpdir(), 'relay-synthesis-'));
   try {
     const bundlesFolder = join(folder, 'dist');
@@ -32,9 +37,17 @@ export function synthesize(context: Record<string, unknown> = {}, validate = fal
       mkdirSync(join(bundlesFolder, name), { recursive: true });
       writeFileSync(join(bundlesFolder, name, 'index.mjs'), `export const handler = '${name}';\n`);
     }
-    const { app, stack } = createApp({ outputFolder: join(folder, 'out'), bundlesFolder, context, validate });
-    const artifact = app.synth().getStackArtifact(stack.artifactId);
-    return { stackName: artifact.stackName, template: artifact.template as Template };
+    const outputFolder = join(folder, 'out');
+    const context = stage === undefined ? {} : { stage };
+    const { app, stack, edge } = createApp({ outputFolder, bundlesFolder, context, options, validate });
+    const assembly = app.synth();
+    const templateOf = ({ artifactId }: { artifactId: string }): Template =>
+      assembly.getStackArtifact(artifactId).template as Template;
+    return {
+      stackName: stack.stackName,
+      template: templateOf(stack),
+      edge: Object.fromEntries(edge.map((each) => [each.stackName, templateOf(each)])),
+    };
   } finally {
     rmSync(folder, { recursive: true });
   }

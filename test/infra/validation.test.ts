@@ -1,23 +1,25 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { optionSets } from './option-sets.ts';
 import { synthesize } from './synthesize.ts';
+
+let printed: string[];
+
+beforeEach(() => {
+  printed = [];
+  const record = (text: string | Uint8Array): boolean => printed.push(String(text)) > 0;
+  vi.spyOn(process.stderr, 'write').mockImplementation(record);
+  vi.spyOn(console, 'error').mockImplementation(record);
+  vi.spyOn(console, 'warn').mockImplementation(record);
+});
 
 afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test('the stack with everything in it has no finding by CloudFormation’s rules or cdk-nag, nor a warning', () => {
-  const printed: string[] = [];
-  const record = (text: string | Uint8Array): boolean => printed.push(String(text)) > 0;
-  vi.spyOn(process.stderr, 'write').mockImplementation(record);
-  vi.spyOn(console, 'error').mockImplementation(record);
-  vi.spyOn(console, 'warn').mockImplementation(record);
-  const context = {
-    alarmEmail: 'ops@example.com',
-    domain: 'api.example.com',
-    certificateArn: 'arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012',
-    originSecrets: [1, 2],
-  };
-  expect(() => synthesize(context, true)).not.toThrow();
-  expect(() => synthesize({}, true)).not.toThrow();
-  expect(printed).toEqual([]);
-});
+test.each(Object.entries(optionSets))(
+  'a stack with %s has no finding by CloudFormation’s rules or cdk-nag, nor a warning',
+  (_name, options) => {
+    expect(() => synthesize(options, true)).not.toThrow();
+    expect(printed).toEqual([]);
+  },
+);
