@@ -69,6 +69,8 @@ export class DeployRig {
         AWS_SECRET_ACCESS_KEY: 'loopback',
         AWS_EC2_METADATA_DISABLED: 'true',
         npm_config_update_notifier: 'false',
+        // CloudFormation's rules and cdk-nag take most of the time of a synthesis, and have a test of their own.
+        CDK_VALIDATION: 'false',
         ...variables,
       },
     });

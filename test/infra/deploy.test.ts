@@ -20,8 +20,6 @@ const [bootstrap = '', deploy = '', init = '', prices = '', curl = '', ...furthe
 const tablesOf = (stack: string) => tableNames.map((name) => `${stack}-${name}`).toSorted();
 /** Nobody is there to answer what CDK asks about permissions. */
 const unattended = '--require-approval never';
-/** One synthesis is checked by CloudFormation's rules and cdk-nag: that takes most of its time. */
-const unchecked = { CDK_VALIDATION: 'false' };
 
 let rig: DeployRig;
 
@@ -84,7 +82,7 @@ test('the page and the README give the same commands', () => {
 test('bootstrap prepares an empty account', async () => {
   expect(rig.aws.account.standing).toEqual([]);
   expect(existsSync(join(rig.folder, 'dist'))).toBe(false);
-  const { exitCode, output } = await rig.run(bootstrap, unchecked);
+  const { exitCode, output } = await rig.run(bootstrap);
   expect(output).toContain('bootstrapped');
   expect(exitCode).toBe(0);
   expect(standing('IAM::Role', 'CDKToolkit')).toHaveLength(5);
@@ -92,7 +90,7 @@ test('bootstrap prepares an empty account', async () => {
 
 test('a first deployment that fails keeps the tables and names what failed', async () => {
   rig.aws.stacks.broken.set('Dashboard7A714131', 'CloudWatch is not itself today');
-  const { exitCode, output } = await rig.run(`${deploy} ${unattended}`, unchecked);
+  const { exitCode, output } = await rig.run(`${deploy} ${unattended}`);
   expect(output).toContain('CloudWatch is not itself today');
   expect(exitCode).toBe(1);
   expect(stackNamed('relay').status).toBe('ROLLBACK_COMPLETE');
@@ -165,7 +163,7 @@ test('init and the line that it prints give an answer that is paid', async () =>
 
 test('a second deployment without a change does nothing', async () => {
   const before = rig.aws.calls.length;
-  const { exitCode, output } = await rig.run(`npm run deploy -- ${unattended}`, unchecked);
+  const { exitCode, output } = await rig.run(`npm run deploy -- ${unattended}`);
   expect(output).toContain('no changes');
   expect(exitCode).toBe(0);
   expect(rig.aws.calls.slice(before)).not.toContain('cloudformation ExecuteChangeSet');
@@ -174,7 +172,7 @@ test('a second deployment without a change does nothing', async () => {
 test('an option is added, and the first step of a rotation is taken, in one deployment', async () => {
   const before = originSecrets();
   rig.options('relay.json', { alarmEmail: 'ops@example.com', originSecrets: [1, 2] });
-  const { exitCode, output } = await rig.run(`npm run deploy -- ${unattended}`, unchecked);
+  const { exitCode, output } = await rig.run(`npm run deploy -- ${unattended}`);
   expect(output).toContain('alarmEmail: new');
   expect(exitCode).toBe(0);
   expect(standing('SNS::Topic')).toHaveLength(1);
@@ -196,10 +194,7 @@ test('an option that the file no longer has is refused by name, before anything 
 test('an accepted drop goes, and the last step of the rotation leaves the new secret alone', async () => {
   const between = originSecrets();
   rig.options('relay.json', { originSecrets: [2] });
-  const { exitCode, output } = await rig.run(
-    `npm run deploy -- --accept-drop alarmEmail ${unattended}`,
-    unchecked,
-  );
+  const { exitCode, output } = await rig.run(`npm run deploy -- --accept-drop alarmEmail ${unattended}`);
   expect(output).toContain('alarmEmail: dropped, as accepted');
   expect(exitCode).toBe(0);
   expect(standing('SNS::Topic')).toEqual([]);
@@ -210,13 +205,10 @@ test('an accepted drop goes, and the last step of the rotation leaves the new se
 
 test('a disposable stage is deployed beside it, and leaves nothing when it is destroyed', async () => {
   rig.options('relay.try.json', { disposable: true });
-  const made = await rig.run(
-    `npm run deploy -- --stage try --import-existing-resources ${unattended}`,
-    unchecked,
-  );
+  const made = await rig.run(`npm run deploy -- --stage try --import-existing-resources ${unattended}`);
   expect(made.output).toContain('relay-try.BaseUrl');
   expect(await rig.tables.names()).toEqual([...tablesOf('relay'), ...tablesOf('relay-try')].toSorted());
-  const gone = await rig.run('npx cdk destroy -c stage=try --force', unchecked);
+  const gone = await rig.run('npx cdk destroy -c stage=try --force');
   expect(gone.exitCode).toBe(0);
   expect(rig.aws.account.standing.filter(({ stack }) => stack === 'relay-try')).toEqual([]);
   expect(await rig.tables.names()).toEqual(tablesOf('relay'));

@@ -3,17 +3,26 @@ import type { DeployedTemplate } from './template.ts';
 
 type Json = Record<string, unknown>;
 
-/** @param given values of parameters, from the change set */
+export interface TemplateContext {
+  /** Values of parameters, from the change set. */
+  parameters: ReadonlyMap<string, string>;
+  region: string;
+  /** An output of another stack, also of another region. Undefined: there is none. */
+  stackOutput: (of: { StackName: string; Region: string; OutputName: string }) => string | undefined;
+}
+
 export function withoutConditions(
   template: DeployedTemplate,
-  given: ReadonlyMap<string, string>,
+  { parameters: given, region, stackOutput }: TemplateContext,
 ): DeployedTemplate {
   const {
     Conditions = {},
+    Mappings = {},
     Parameters = {},
     ...others
   } = template as DeployedTemplate & {
     Conditions?: Record<string, unknown>;
+    Mappings?: Record<string, Record<string, Json>>;
   };
   const parameters = Object.fromEntries(
     Object.entries(Parameters).map(([name, parameter]) => [
@@ -42,7 +51,8 @@ export function withoutConditions(
   const text = (value: unknown): string => {
     if (typeof value !== 'object' || value === null) return String(value);
     const [[name, inner] = ['', undefined]] = Object.entries(value as Json);
-    if (name === 'Ref') return String(parameters[String(inner)]?.Default ?? '');
+    const pseudo: Record<string, string> = { 'AWS::Partition': 'aws', 'AWS::Region': region };
+    if (name === 'Ref') return pseudo[String(inner)] ?? String(parameters[String(inner)]?.Default ?? '');
     const [separator, items] = inner as [string, unknown];
     const list = (items as Json)['Ref'] === undefined ? (items as unknown[]).map(text) : [text(items)];
     return list.join(separator);
@@ -50,6 +60,18 @@ export function withoutConditions(
   const strip = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(strip);
     if (typeof value !== 'object' || value === null) return value;
+    const found = (value as Json)['Fn::FindInMap'];
+    if (found !== undefined) {
+      const [map = '', first = '', second = ''] = (found as unknown[]).map(text);
+      return Mappings[map]?.[first]?.[second];
+    }
+    const output = (value as Json)['Fn::GetStackOutput'] as Parameters<typeof stackOutput>[0] | undefined;
+    if (output !== undefined) {
+      const known = stackOutput(output);
+      if (known === undefined)
+        throw new Error(`Stack ${output.StackName} in ${output.Region} has no output ${output.OutputName}`);
+      return known;
+    }
     const chosen = (value as Json)['Fn::If'];
     if (chosen !== undefined) {
       const [condition, yes, no] = chosen as [string, unknown, unknown];

@@ -35,7 +35,11 @@ const global =
 
 /** Types without a line here have an id that AWS chooses and an ARN of the common form. */
 const kinds: Record<string, Kind> = {
-  'AWS::Budgets::Budget': { name: 'Budget.BudgetName', unique: 'account' },
+  'AWS::Budgets::Budget': {
+    name: 'Budget.BudgetName',
+    unique: 'account',
+    arn: global('budgets', 'budget/'),
+  },
   'AWS::CloudFront::CachePolicy': { name: 'CachePolicyConfig.Name', unique: 'account' },
   'AWS::CloudFront::Distribution': {
     arn: global('cloudfront', 'distribution/'),
@@ -94,6 +98,10 @@ const kinds: Record<string, Kind> = {
     longest: 63,
     unique: 'world',
     arn: ({ name }) => `arn:aws:s3:::${name}`,
+    attributes: ({ name, region }) => ({
+      DomainName: `${name}.s3.amazonaws.com`,
+      RegionalDomainName: `${name}.s3.${region}.amazonaws.com`,
+    }),
   },
   'AWS::SNS::Topic': {
     name: 'TopicName',
@@ -111,6 +119,7 @@ const kinds: Record<string, Kind> = {
   },
   'AWS::WAFv2::WebACL': {
     name: 'Name',
+    longest: 128,
     arn: (identity) => `${within('wafv2', 'global/webacl/')(identity)}/0a1b2c3d-0000-4000-8000-000000000000`,
   },
 };

@@ -4,7 +4,7 @@
  */
 import { createRequire } from 'node:module';
 import type { Account } from './account.ts';
-import { withoutConditions } from './conditions.ts';
+import { withoutConditions, type TemplateContext } from './conditions.ts';
 import {
   carryOut,
   deleteAll,
@@ -126,7 +126,10 @@ export class CloudFormationStacks {
   ): LoopbackStack {
     const stack = this.named(name, region) ?? this.#newStack(name, region);
     const place = { account: this.#account.id, region, stack: name, stackId: stack.id };
-    const resolved = resolveTemplate(withoutConditions(template, parameters), place);
+    const stackOutput: TemplateContext['stackOutput'] = ({ StackName, Region, OutputName }) =>
+      this.named(StackName, Region)?.outputs.find(({ key }) => key === OutputName)?.value;
+    const plain = withoutConditions(template, { parameters, region, stackOutput });
+    const resolved = resolveTemplate(plain, place);
     const deployment: Deployment = {
       account: this.#account,
       schemas: this.#schemas,
