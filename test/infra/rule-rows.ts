@@ -1,5 +1,6 @@
 /** What each rule of a service refuses: the change of the relay's own template, and words of the reason. */
 import type { Account } from './loopback/account.ts';
+import { withoutConditions } from './loopback/conditions.ts';
 import { resolveTemplate } from './loopback/resolve-template.ts';
 import type { CloudFormationStacks } from './loopback/stacks.ts';
 import type { DeployedTemplate, TemplateResource } from './loopback/template.ts';
@@ -51,7 +52,9 @@ const nothing = (): void => undefined;
 /** The resources of a deployment that failed or was removed: they are there, and nobody's. */
 function leftBehind(account: Account, template: DeployedTemplate, type: string): void {
   const place = { account: account.id, region: 'us-east-1', stack: 'relay', stackId: 'gone' };
-  for (const resource of resolveTemplate(template, place).resources.values())
+  const context = { parameters: new Map(), region: place.region, stackOutput: () => undefined };
+  const plain = withoutConditions(template, context);
+  for (const resource of resolveTemplate(plain, place).resources.values())
     if (resource.type === `AWS::${type}`) account.put(resource, undefined);
 }
 
@@ -445,7 +448,7 @@ export const ruleRows: RuleRow[] = [
     says: 'its alias goes on with the old code',
     earlier: (template) => shifted(template),
     change: (template) => {
-      propertiesOf(template, lambda, 'Functionschat')['MemorySize'] = 512;
+      propertiesOf(template, lambda, 'Functionschat')['MemorySize'] = 1_024;
     },
   },
   {
