@@ -120,12 +120,11 @@ async function forward(
   body: Buffer,
   endpoint: string,
 ): Promise<void> {
-  const { authorization = '', 'x-amz-target': target = '' } = request.headers;
-  const headers = {
-    authorization,
-    'x-amz-target': String(target),
-    'content-type': 'application/x-amz-json-1.0',
-  };
+  const signed = Object.entries(request.headers).filter(([name]) => /^(authorization|x-amz-.*)$/.test(name));
+  const headers = Object.fromEntries([...signed, ['content-type', 'application/x-amz-json-1.0']]) as Record<
+    string,
+    string
+  >;
   const reply = await fetch(endpoint, { method: 'POST', headers, body: new Uint8Array(body) });
   const answer = Buffer.from(await reply.arrayBuffer());
   const checksum = reply.headers.get('x-amz-crc32');

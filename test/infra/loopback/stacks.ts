@@ -45,6 +45,8 @@ export interface LoopbackStack {
   createdAt: string;
   isProtected: boolean;
   outputs: ResolvedStack['outputs'];
+  /** Name and value. */
+  parameters: [string, string][];
   /** Set once a change set was executed. */
   template?: DeployedTemplate;
   changeSet?: ChangeSet;
@@ -105,6 +107,8 @@ export class CloudFormationStacks {
         : this.named(name, region);
       if (stack === undefined)
         return refuse(response, 'ValidationError', `Stack with id ${name} does not exist`);
+      if (action === 'DescribeChangeSet' && stack.changeSet === undefined)
+        return refuse(response, 'ChangeSetNotFound', 'ChangeSet [cdk] does not exist', 404);
       const result = this.#stackAnswer(action, stack, parameters);
       if (result === undefined) return refuse(response, 'NotImplemented', `cloudformation ${action}`, 501);
       if (action === 'ExecuteChangeSet' || action === 'DeleteStack') await changed();
@@ -138,6 +142,10 @@ export class CloudFormationStacks {
       importExisting,
       broken: this.broken,
     };
+    stack.parameters = Object.entries(plain.Parameters ?? {}).map(([key, { Default }]) => [
+      key,
+      String(Default ?? ''),
+    ]);
     const plan = planChanges(resolved.resources, deployment);
     const refusal = this.#refusalOf({ template, resolved, plan, stack });
     stack.changeSet = {
@@ -180,6 +188,7 @@ export class CloudFormationStacks {
       createdAt: new Date().toISOString(),
       isProtected: false,
       outputs: [],
+      parameters: [],
       events: [],
     };
   }
@@ -321,6 +330,7 @@ function describeStack(stack: LoopbackStack): Xml {
     StackStatus: stack.status,
     ...(stack.reason !== undefined && { StackStatusReason: stack.reason }),
     EnableTerminationProtection: String(stack.isProtected),
+    Parameters: stack.parameters.map(([key, value]) => ({ ParameterKey: key, ParameterValue: value })),
     Outputs: stack.outputs.map(({ key, value }) => ({ OutputKey: key, OutputValue: value })),
   };
 }
