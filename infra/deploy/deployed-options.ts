@@ -1,7 +1,8 @@
 /** Reads with which options a stack was deployed. */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { AwsAccess } from '../../shared/adapters/system/environment.ts';
-import { describeStack, StackRefusal } from '../../shared/adapters/transport/describe-stack.ts';
+import { describeStack } from '../../shared/adapters/transport/describe-stack.ts';
+import { unreadable } from './unreadable-stack.ts';
 import { readOutputs, type PublishedOptions } from '../stack/options/published-options.ts';
 
 export interface Place {
@@ -31,7 +32,7 @@ export async function readDeployed(place: Place, environment: NodeJS.ProcessEnv)
   const aws = await access(place, environment);
   const { region } = aws;
   const stack = await describeStack(place.stackName, aws, environment).catch((error: unknown) => {
-    throw explained(error, `stack ${place.stackName} in ${region}`);
+    throw unreadable(error, `stack ${place.stackName} in ${region}`);
   });
   if (stack === undefined || neverUp.has(stack.status)) return { region, state: 'absent' };
   const options = readOutputs(stack.outputs);
@@ -53,21 +54,4 @@ async function access({ region, profile }: Place, environment: NodeJS.ProcessEnv
     });
   });
   return { region: await config.region().catch(() => 'us-east-1'), credentials };
-}
-
-const withoutPermission =
-  'these credentials may not call cloudformation:DescribeStacks, without which nobody notices a dropped option. ' +
-  'Allow it, or compare by hand and run npx cdk deploy';
-
-function explained(error: unknown, what: string): Error {
-  const cause = { cause: error };
-  if (!(error instanceof StackRefusal)) {
-    const { message, code } = ((error as Error).cause ?? error) as { message: string; code?: string };
-    return new Error(`${what} could not be read: CloudFormation does not answer (${code ?? message})`, cause);
-  }
-  const isForbidden = /AccessDenied|UnauthorizedOperation/.test(error.code);
-  return new Error(
-    `${what} could not be read: ${isForbidden ? withoutPermission : `${error.code}: ${error.message}`}`,
-    cause,
-  );
 }

@@ -1,14 +1,13 @@
-/** Creates the CDK app of one stage: the relay, and what is beside it at the edge. The caller synthesizes it. */
+/** Creates the CDK app of one stage. The caller synthesizes it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { App, Validations, type Stack } from 'aws-cdk-lib';
+import { App, Validations } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { refuseOptionsInContext, stageIn } from './options/context-options.ts';
-import { RelayEdge, RelayEdgeAlarms, edgeRegion } from './edge/relay-edge.ts';
-import { readOptions, valueOf } from './options/read-options.ts';
+import { readOptions } from './options/read-options.ts';
 import { readStageFile } from './options/stage-file.ts';
 import { regionProblem } from './options/streaming-regions.ts';
-import { RelayStack, type RelayStackProps } from './relay-stack.ts';
+import { addStacks, type CreatedStacks } from './add-stacks.ts';
 
 const projectFolder = join(import.meta.dirname, '..', '..');
 
@@ -27,15 +26,8 @@ export interface AppSettings {
   validate?: boolean;
 }
 
-export interface CreatedApp {
-  app: App;
-  stack: RelayStack;
-  /** The stacks beside it, in us-east-1. */
-  edge: readonly Stack[];
-}
-
 /** Throws an Error for people to read when the stage or one of its options is invalid. */
-export function createApp(settings: AppSettings): CreatedApp {
+export function createApp(settings: AppSettings): CreatedStacks & { app: App } {
   const validate = settings.validate ?? true;
   const app = new App({
     outdir: settings.outputFolder,
@@ -52,31 +44,9 @@ export function createApp(settings: AppSettings): CreatedApp {
       : readOptions(stage, settings.options);
   const problem = options.region === undefined ? regionProblem(settings.region ?? '') : undefined;
   if (problem !== undefined) throw new Error(`AWS_REGION: ${problem}`);
-  const stacks = createStacks(app, { ...stage, options, bundlesFolder: settings.bundlesFolder });
+  const stacks = addStacks(app, { ...stage, options, bundlesFolder: settings.bundlesFolder });
   if (validate) Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   return { app, ...stacks };
-}
-
-type StackParts = Pick<RelayStackProps, 'stackName' | 'options' | 'bundlesFolder'>;
-
-/** The relay, after the ACL that its distribution names, and before the alarms that name its distribution. */
-function createStacks(app: App, { stackName, options, bundlesFolder }: StackParts): Omit<CreatedApp, 'app'> {
-  const { region = '', webAcl, edgeAlarms, alarmEmail } = options;
-  const isElsewhere = region !== edgeRegion;
-  const place = { relayName: stackName, region };
-  const requestsPerMinute = valueOf(options, 'webAclRequestsPerMinute');
-  const before =
-    webAcl === true && isElsewhere ? new RelayEdge(app, { ...place, requestsPerMinute }) : undefined;
-  const stack = new RelayStack(app, { stackName, options, bundlesFolder, webAclArn: before?.webAclArn });
-  if (before) stack.addDependency(before);
-  if (!edgeAlarms || !isElsewhere) return { stack, edge: before ? [before] : [] };
-  const after = new RelayEdgeAlarms(app, {
-    ...place,
-    relayStackName: stackName,
-    ...(typeof edgeAlarms === 'string' ? { topicArn: edgeAlarms } : { email: alarmEmail }),
-  });
-  after.addDependency(stack);
-  return { stack, edge: [...(before ? [before] : []), after] };
 }
 
 function featureFlags(): Record<string, unknown> {

@@ -27,10 +27,16 @@ export class RelayName extends Construct {
 
   private isSame(other: unknown): boolean {
     if (!(other instanceof RelayName) || other.value !== this.value) return false;
-    const [here, there] = [Stack.of(this), Stack.of(other)];
+    const [here, there] = [deployedWith(this), deployedWith(other)];
     if (here === there) return true;
     // A stack without account and region may be deployed anywhere.
     const places = [here.account, here.region, there.account, there.region];
     return !places.some(Token.isUnresolved) && here.environment === there.environment;
   }
+}
+
+/** A nested stack goes where its parent goes. */
+function deployedWith(construct: Construct): Stack {
+  const stack = Stack.of(construct);
+  return stack.nestedStackParent ? deployedWith(stack.nestedStackParent) : stack;
 }

@@ -15,7 +15,6 @@ import type { IFunction, IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
 import type { CfnQueryDefinition, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
-import type { TableName } from '../../shared/tables/table-names.ts';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
 import { Alarms } from './observe/alarms.ts';
 import { allowBedrockModels } from './constructs/bedrock-access.ts';
@@ -23,7 +22,7 @@ import { allowNotices } from './constructs/notice-access.ts';
 import { Budget, type RelayBudget } from './observe/budget.ts';
 import { Dashboard } from './observe/dashboard.ts';
 import { RelayDistribution, type RelayDomain } from './constructs/distribution.ts';
-import type { FunctionName } from './constructs/function-descriptions.ts';
+import type { FunctionName, PublicFunctionName } from './constructs/function-descriptions.ts';
 import { RelayFunctions, type FunctionOptions, type RelayTracing } from './constructs/relay-functions.ts';
 import { OriginSecrets } from './constructs/origin-secrets.ts';
 import { SealKeys } from './constructs/seal-keys.ts';
@@ -54,7 +53,7 @@ export interface RelayProps {
    */
   alarmTopic?: ITopic;
   /**
-   * A key in the relay's account and region that encrypts the tables, and that the functions may use through DynamoDB alone.
+   * A key in the relay's region that encrypts the tables, and that the functions may use through DynamoDB alone.
    * A key that is lost or disabled is a relay that is lost. Default: the key that AWS manages for DynamoDB.
    */
   encryptionKey?: IKey;
@@ -97,13 +96,13 @@ export class Relay extends Construct {
   /** The only public way to the functions. */
   readonly distribution: Distribution;
   /** By what they hold, without the relay's name: `tables.keys`. docs/tables.md says who writes which. */
-  readonly tables: Readonly<Record<TableName, ITable>>;
+  readonly tables: Readonly<Record<keyof RelayTables['byName'], ITable>>;
   readonly functions: Readonly<Record<FunctionName, IFunction>>;
   /**
    * Of the functions that the distribution leads to. A request that does not come through it gets a 403, so these are for
    * health checks and firewalls, not for clients.
    */
-  readonly functionUrls: Readonly<Partial<Record<FunctionName, IFunctionUrl>>>;
+  readonly functionUrls: Readonly<Record<PublicFunctionName, IFunctionUrl>>;
   /** Where alarms go: the given topic, or the one that mails them. Undefined: nowhere. */
   readonly alarmTopic: ITopic | undefined;
   readonly alarms: readonly IAlarm[];

@@ -78,7 +78,7 @@ test.each([
   [[{ profile: profileOf('us'), regions: ['everywhere'] }], /wanted the regions/],
   [[{ profile: profileOf('us'), regions: 'us-east-1' }], /wanted the regions/],
   [[{ profile: modelIn('us-east-1'), regions: ['us-east-1'] }], /ARN of an inference profile/],
-  [[{ profile: profileOf('us'), region: ['us-east-1'] }], /ARN of an inference profile/],
+  [[{ profile: profileOf('us'), region: ['us-east-1'] }], /bedrockModels\[0\]\.region: not /],
 ])('%j is refused: %s', (bedrockModels, message) => {
   expect(() => synthesize({ bedrockModels })).toThrow(message);
 });
@@ -87,7 +87,7 @@ test.each(['*', 'arn:aws:bedrock:*::foundation-model/x', `${model}*`, 'openai.gp
   '%j is refused',
   (bedrockModels) => {
     expect(() => synthesize({ bedrockModels: [bedrockModels] })).toThrow(
-      /bedrockModels\[0\]: found .*wanted ARNs of Bedrock/,
+      /bedrockModels\[0\]: found .*wanted (ARNs of Bedrock|the ARN of an inference profile)/,
     );
     expect(() => synthesize({ bedrockModels })).toThrow(/bedrockModels: found .*wanted ARNs of Bedrock/);
   },

@@ -6,7 +6,7 @@ import { withoutConditions } from './loopback/conditions.ts';
 import { resolveTemplate } from './loopback/resolve-template.ts';
 import { allows } from './loopback/rules/policies.ts';
 import type { Resource } from './loopback/template.ts';
-import { everyOption } from './every-option.ts';
+import { optionSets } from './option-sets.ts';
 import { synthesize } from './synthesize.ts';
 
 /**
@@ -85,7 +85,7 @@ function targetOf(action: string, { type, properties, arn }: Resource): string {
 let resources: Resource[];
 
 beforeAll(() => {
-  resources = [{ stage: 'test', disposable: true }, everyOption].flatMap((options) => {
+  resources = Object.values(optionSets).flatMap((options) => {
     const { stackName, template, edge } = synthesize(options);
     return Object.entries({ ...edge, [stackName]: template }).flatMap(([stack, each]) => {
       const context = { parameters: new Map(), region: 'us-east-1', stackOutput: () => 'an output' };

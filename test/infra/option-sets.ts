@@ -14,6 +14,7 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     memory: { sweeper: 128 },
   },
   'a domain and a mail address': {
+    stage: 'mail',
     domain: 'api.example.com',
     certificateArn,
     alarmEmail: 'ops@example.com',
@@ -36,7 +37,7 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     memory: { chat: 512, responses: 512 },
     limits: { account_rpm: 600, account_concurrency: 20 },
     logRetentionDays: 90,
-    tracing: { endpoint: 'https://otel.example.com', headersSecret: 'secretsmanager:relay-prod/otel' },
+    tracing: { endpoint: 'https://otel.example.com', headersSecret: 'relay-prod/otel', share: 0.5 },
     bedrockModels: ['arn:aws:bedrock:us-east-1::foundation-model/openai.gpt-oss-120b-1:0'],
     budget: {
       monthlyUsd: 2000,
@@ -54,6 +55,7 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     encryptionKeyArn: keyIn('eu-central-1'),
   },
   'an ACL and a topic that exist, without a region': {
+    stage: 'given',
     webAcl: `arn:aws:wafv2:us-east-1:${account}:global/webacl/company/12345678-1234-1234-1234-123456789012`,
     alarmTopicArn: `arn:aws:sns:ap-northeast-1:${account}:ops`,
     encryptionKeyArn: keyIn('ap-northeast-1'),

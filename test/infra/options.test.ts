@@ -126,8 +126,12 @@ describe('options', () => {
     [{ tracing: { endpoint: 'http://otel.example.com' } }, /tracing\.endpoint: .*wanted an https address/],
     [{ tracing: { endpoint: 'https://user:key@otel.example.com' } }, /wanted an https address without user/],
     [
-      { tracing: { endpoint: 'https://otel.example.com', headersSecret: 'ssm:/relay/other/otel' } },
-      /tracing\.headersSecret: wanted a name that the functions may read: ssm:\/relay\/relay\//,
+      { tracing: { endpoint: 'https://otel.example.com', headersSecret: 'x-key: 1' } },
+      /tracing\.headersSecret: .*wanted the name of a secret/,
+    ],
+    [
+      { tracing: { endpoint: 'https://otel.example.com', share: 2 } },
+      /tracing\.share: found 2, wanted a number/,
     ],
     [{ webAcl: true }, /webAcl: needs region beside it/],
     [{ edgeAlarms: true }, /edgeAlarms: needs region beside it/],

@@ -1,5 +1,7 @@
 /** What each option of a stage changes in the template. */
 import { describe, expect, test } from 'vitest';
+import { checkResources } from '../../infra/local/template/read-template.ts';
+import { optionSets } from './option-sets.ts';
 import { readable, resourcesOf, synthesize, type Template } from './synthesize.ts';
 
 const topicArn = 'arn:aws:sns:eu-central-1:123456789012:ops';
@@ -50,16 +52,16 @@ describe('the option', () => {
     expect(ofFunctions(template, variable('RELAY_LIMITS'))).toEqual({ config: JSON.stringify(limits) });
   });
 
-  test('tracing tells the functions that answer where spans go, and the name of the secret, never a header', () => {
-    const headersSecret = 'secretsmanager:relay/otel';
+  test('tracing tells the functions that answer where traces go; the headers come from a secret, at deployment', () => {
     const { template } = synthesize({
-      tracing: { endpoint: 'https://otel.example.com:4318', headersSecret },
+      tracing: { endpoint: 'https://otel.example.com:4318', headersSecret: 'otel', share: 0.1 },
     });
-    const answering = (value: string) => ({ chat: value, responses: value });
+    const answering = (value: unknown) => ({ chat: value, responses: value });
     const endpoints = ofFunctions(template, variable('OTEL_EXPORTER_OTLP_ENDPOINT'));
     expect(endpoints).toEqual(answering('https://otel.example.com:4318'));
-    const headers = ofFunctions(template, variable('OTEL_EXPORTER_OTLP_HEADERS_SECRET'));
-    expect(headers).toEqual(answering(headersSecret));
+    const headers = ofFunctions(template, variable('OTEL_EXPORTER_OTLP_HEADERS'));
+    expect(headers).toEqual(answering('{{resolve:secretsmanager:otel:SecretString:::}}'));
+    expect(ofFunctions(template, variable('OTEL_TRACES_SAMPLER_ARG'))).toEqual(answering('0.1'));
   });
 
   test('alarms off leaves no alarm and no widget of them, and the topic of notices', () => {
@@ -87,11 +89,15 @@ describe('the option', () => {
       .flatMap(({ PolicyDocument }) => (PolicyDocument as { Statement: Record<string, unknown>[] }).Statement)
       .filter(({ Action }) => [Action].flat().some((action) => String(action).startsWith('kms:')));
     expect(statements).toHaveLength(policies.length);
-    for (const statement of statements)
-      expect(statement).toMatchObject({
-        Resource: keyArn,
-        Condition: { StringEquals: { 'kms:ViaService': 'dynamodb.eu-central-1.amazonaws.com' } },
-      });
+    for (const { Resource, Condition } of statements) {
+      const { 'kms:ViaService': service, ...others } = (Condition as Record<string, object>)[
+        'StringEquals'
+      ] as {
+        'kms:ViaService': unknown;
+      };
+      expect([Resource, others]).toEqual([keyArn, {}]);
+      expect(readable(service)).toMatch(/^dynamodb\.eu-central-1\./);
+    }
   });
 
   test('hostedZone leads the domain to the distribution', () => {
@@ -135,7 +141,17 @@ describe('the option', () => {
 
   test('region is that of the stack, whatever the environment says', () => {
     const { template } = synthesize({ region: 'eu-central-1' });
-    expect(JSON.stringify(template)).not.toContain('AWS::Region');
-    expect(JSON.stringify(template)).toContain('eu-central-1');
+    const tables = resourcesOf(template, 'AWS::DynamoDB::GlobalTable').map(
+      ([, { Properties }]) => Properties,
+    );
+    for (const { Replicas } of tables) expect(Replicas).toMatchObject([{ Region: 'eu-central-1' }]);
   });
 });
+
+test.each(Object.entries(optionSets))(
+  'one machine runs the template of a stage with %s',
+  (_name, options) => {
+    const { Resources } = synthesize(options).template;
+    expect(() => checkResources(Resources)).not.toThrow();
+  },
+);

@@ -32,11 +32,7 @@ export interface Synthesis {
 export function synthesize({ stage, ...options }: Record<string, unknown> = {}, validate = false): Synthesis {
   const folder = mkdtempSync(join(tmpdir(), 'relay-synthesis-'));
   try {
-    const bundlesFolder = join(folder, 'dist');
-    for (const name of functionNames) {
-      mkdirSync(join(bundlesFolder, name), { recursive: true });
-      writeFileSync(join(bundlesFolder, name, 'index.mjs'), `export const handler = '${name}';\n`);
-    }
+    const bundlesFolder = emptyBundles(join(folder, 'dist'));
     const outputFolder = join(folder, 'out');
     const context = stage === undefined ? {} : { stage };
     const { app, stack, edge } = createApp({ outputFolder, bundlesFolder, context, options, validate });
@@ -51,6 +47,15 @@ export function synthesize({ stage, ...options }: Record<string, unknown> = {}, 
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+/** Returns the folder, with a bundle for every function that holds nothing. */
+export function emptyBundles(folder: string): string {
+  for (const name of functionNames) {
+    mkdirSync(join(folder, name), { recursive: true });
+    writeFileSync(join(folder, name, 'index.mjs'), `export const handler = '${name}';\n`);
+  }
+  return folder;
 }
 
 /** Logical id and resource of all of one type, in template order. */

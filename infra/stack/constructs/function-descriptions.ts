@@ -212,6 +212,11 @@ const descriptions = {
 
 export type FunctionName = keyof typeof descriptions;
 
+/** Those that the distribution leads to. */
+export type PublicFunctionName = {
+  [Name in FunctionName]: (typeof descriptions)[Name] extends { url: string } ? Name : never;
+}[FunctionName];
+
 export const functionDescriptions: Record<FunctionName, FunctionDescription> = descriptions;
 
 export const functionNames = Object.keys(descriptions) as FunctionName[];

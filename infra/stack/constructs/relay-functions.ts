@@ -1,18 +1,26 @@
 /** All functions of the relay, made from their descriptions. */
 import { join } from 'node:path';
+import { SecretValue } from 'aws-cdk-lib';
 import type { FunctionUrl, IFunction, IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
-import { functionDescriptions, functionNames, type FunctionName } from './function-descriptions.ts';
+import {
+  functionDescriptions,
+  functionNames,
+  type FunctionName,
+  type PublicFunctionName,
+} from './function-descriptions.ts';
 import { RelayFunction } from './relay-function.ts';
 import type { RelayTables } from './relay-tables.ts';
 
-/** Where spans of requests go. */
+/** Where traces of calls go; docs/observability.md says what is in them. */
 export interface RelayTracing {
-  /** The base address of an OTLP receiver over HTTPS; spans go to its `/v1/traces`. */
+  /** The base address of an OTLP receiver over HTTPS; `/v1/traces` is added. */
   endpoint: string;
-  /** A reference under the relay's own prefix to headers as `name=value,name=value`. Default: none are sent. */
+  /** The name of a secret in Secrets Manager with headers: `name=value,name=value`. Default: none are sent. */
   headersSecret?: string | undefined;
+  /** The share of calls that are traced, from 0 to 1. Default: 1. */
+  share?: number | undefined;
 }
 
 /** In what functions differ between deployments. */
@@ -70,7 +78,7 @@ export class RelayFunctions extends Construct {
             ORIGIN_SECRETS: originSecrets(name),
             ...(functionDescriptions[name].sealsState && { SEAL_KEYS: props.sealKeys }),
             ...(functionDescriptions[name].boundsHeap && { NODE_OPTIONS: heapBounds(memoryOf(name)) }),
-            ...(functionDescriptions[name].answersCalls && tracingVariables(props.tracing)),
+            ...(functionDescriptions[name].answersCalls && props.tracing && tracingVariables(props.tracing)),
             ...(name === 'config' &&
               props.publicHost !== undefined && { RELAY_PUBLIC_HOST: props.publicHost }),
             ...(name === 'config' &&
@@ -103,8 +111,9 @@ export class RelayFunctions extends Construct {
     return Object.fromEntries(entries) as Record<FunctionName, IFunction>;
   }
 
-  urls(): Partial<Record<FunctionName, IFunctionUrl>> {
-    return Object.fromEntries([...this.byName].flatMap(([name, { url }]) => (url ? [[name, url]] : [])));
+  urls(): Record<PublicFunctionName, IFunctionUrl> {
+    const entries = [...this.byName].flatMap(([name, { url }]) => (url ? [[name, url]] : []));
+    return Object.fromEntries(entries) as Record<PublicFunctionName, IFunctionUrl>;
   }
 
   /** Returns the Function URL of a function that a route uses. */
@@ -122,13 +131,11 @@ export class RelayFunctions extends Construct {
 const heapBounds = (megabytes: number): string =>
   `--max-old-space-size=${Math.floor(megabytes / 2)} --max-semi-space-size=4`;
 
-/** The names that exporters of OpenTelemetry know; headers are secret, so theirs is a reference. */
-const tracingVariables = (tracing: RelayTracing | undefined): Record<string, string> =>
-  tracing === undefined
-    ? {}
-    : {
-        OTEL_EXPORTER_OTLP_ENDPOINT: tracing.endpoint,
-        ...(tracing.headersSecret !== undefined && {
-          OTEL_EXPORTER_OTLP_HEADERS_SECRET: tracing.headersSecret,
-        }),
-      };
+/** The names that exporters of OpenTelemetry know. CloudFormation puts the headers in when it deploys. */
+const tracingVariables = ({ endpoint, headersSecret, share }: RelayTracing): Record<string, string> => ({
+  OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+  ...(headersSecret !== undefined && {
+    OTEL_EXPORTER_OTLP_HEADERS: SecretValue.secretsManager(headersSecret).unsafeUnwrap(),
+  }),
+  ...(share !== undefined && { OTEL_TRACES_SAMPLER_ARG: String(share) }),
+});

@@ -60,12 +60,13 @@ export class RelayTables extends Construct {
   /** What a role needs beside its actions on a table: the use of the key, through DynamoDB alone. */
   keyAccess(): PolicyStatement[] {
     if (this.key === undefined) return [];
+    const { region, urlSuffix } = Stack.of(this);
     const actions = ['Decrypt', 'DescribeKey', 'Encrypt', 'GenerateDataKey', 'ReEncryptFrom', 'ReEncryptTo'];
     return [
       new PolicyStatement({
         actions: actions.map((action) => `kms:${action}`),
         resources: [this.key.keyArn],
-        conditions: { StringEquals: { 'kms:ViaService': `dynamodb.${Stack.of(this).region}.amazonaws.com` } },
+        conditions: { StringEquals: { 'kms:ViaService': `dynamodb.${region}.${urlSuffix}` } },
       }),
     ];
   }

@@ -26,6 +26,13 @@ const refusal = {
   },
 };
 
+const measured = (metricName: string): CfnWebACL.VisibilityConfigProperty => ({
+  cloudWatchMetricsEnabled: true,
+  // Samples hold headers of requests, and so keys.
+  sampledRequestsEnabled: false,
+  metricName,
+});
+
 export class WebAcl extends Construct {
   readonly arn: string;
 
@@ -34,12 +41,6 @@ export class WebAcl extends Construct {
     const { relayName, region, requestsPerMinute } = props;
     if (Stack.of(this).region !== 'us-east-1')
       throw new Error('a web ACL of CloudFront is made in us-east-1 alone: give RelayEdge a stack there');
-    const measured = (metricName: string): CfnWebACL.VisibilityConfigProperty => ({
-      cloudWatchMetricsEnabled: true,
-      // Samples hold headers of requests, and so keys.
-      sampledRequestsEnabled: false,
-      metricName,
-    });
     const acl = new CfnWebACL(this, 'Acl', {
       name: `${relayName}-${region}`,
       description: `Limits what one address can ask of ${relayName} in ${region}`,

@@ -1,14 +1,13 @@
 /** Rules about several options together. */
 import { regionOf } from './option-kinds.ts';
 import type { OptionName, StageOptions } from './option-table.ts';
-import type { Stage } from './stage.ts';
 
 export interface FieldProblem {
   field: string;
   problem: string;
 }
 
-type Check = (options: StageOptions, stage: Stage) => FieldProblem | undefined | false;
+type Check = (options: StageOptions) => FieldProblem | undefined | false;
 
 const needs =
   (field: OptionName, needed: OptionName): Check =>
@@ -35,7 +34,7 @@ const edgeIsKnown =
   (field: 'webAcl' | 'edgeAlarms'): Check =>
   (options) =>
     options[field] === true || (field === 'edgeAlarms' && typeof options[field] === 'string')
-      ? needs(field, 'region')(options, { stackName: '', file: '' })
+      ? needs(field, 'region')(options)
       : undefined;
 
 const checks: readonly Check[] = [
@@ -71,18 +70,7 @@ const checks: readonly Check[] = [
       field: 'limits.account_concurrency',
       problem: `more than reservedConcurrency, which is ${reservedConcurrency}, so it would limit nobody`,
     },
-  ({ tracing }, { stackName }) => {
-    const prefixes = [`ssm:/relay/${stackName}/`, `secretsmanager:${stackName}/`];
-    const { headersSecret } = tracing ?? {};
-    return (
-      headersSecret !== undefined &&
-      !prefixes.some((prefix) => headersSecret.startsWith(prefix)) && {
-        field: 'tracing.headersSecret',
-        problem: `wanted a name that the functions may read: ${prefixes.join('... or ')}...`,
-      }
-    );
-  },
 ];
 
-export const optionChecks = (options: StageOptions, stage: Stage): FieldProblem[] =>
-  checks.flatMap((check) => check(options, stage) || []);
+export const optionChecks = (options: StageOptions): FieldProblem[] =>
+  checks.flatMap((check) => check(options) || []);

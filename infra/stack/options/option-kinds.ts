@@ -25,8 +25,16 @@ export const email = text(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'an e-mail address');
 const accountPart = String.raw`\d{12}`;
 const regionPart = '[a-z]{2,4}(?:-[a-z]+)+-[0-9]{1,2}';
 
-/** An ARN of the service, in any region or in one. */
-export const arn = (service: string, resource: string, wanted: string, region = regionPart) =>
+interface Arn {
+  service: string;
+  /** A pattern. */
+  resource: string;
+  /** Absent: every one. */
+  region?: string;
+  wanted: string;
+}
+
+export const arn = ({ service, resource, region = regionPart, wanted }: Arn) =>
   text(new RegExp(`^arn:aws:${service}:${region}:${accountPart}:${resource}$`), wanted);
 
 /** The region in an ARN. */

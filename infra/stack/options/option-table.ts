@@ -39,7 +39,7 @@ const sender = text(
 );
 
 const topicName = '[A-Za-z0-9_-]{1,256}';
-const topicArn = arn('sns', topicName, 'the ARN of a standard SNS topic');
+const topicArn = arn({ service: 'sns', resource: topicName, wanted: 'the ARN of a standard SNS topic' });
 
 const megabytes = z.optional(count(128, 10_240));
 const memory = Object.fromEntries(functionNames.map((name) => [name, megabytes])) as Record<
@@ -52,6 +52,7 @@ const retentionDays = [
   1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
 ];
 
+const wantedShare = 'a number from 0 to 1';
 const webAclWanted =
   'true, or the ARN of a WAF ACL for CloudFront (arn:aws:wafv2:us-east-1:...:global/webacl/...)';
 const edgeTopicWanted = 'true, or the ARN of an SNS topic in us-east-1';
@@ -64,12 +65,12 @@ export const optionTable = {
   disposable: option(flag, 'for trials: tables are not protected and are deleted with the stack', false),
   domain: option(hostName, 'your host name; needs certificateArn'),
   certificateArn: option(
-    arn(
-      'acm',
-      'certificate/[0-9a-f-]+',
-      'the ARN of an ACM certificate in us-east-1, the one region CloudFront reads certificates from',
-      'us-east-1',
-    ),
+    arn({
+      service: 'acm',
+      resource: 'certificate/[0-9a-f-]+',
+      wanted: 'the ARN of an ACM certificate in us-east-1, the one region CloudFront reads certificates from',
+      region: 'us-east-1',
+    }),
     'the certificate of the domain, in us-east-1 whatever the region of the stack',
   ),
   hostedZone: option(
@@ -87,7 +88,10 @@ export const optionTable = {
   alarmEmail: option(email, 'receives alarms and alerts through a topic of the stack'),
   alarmTopicArn: option(topicArn, 'an existing topic of the same region, in place of one of the stack'),
   edgeAlarms: option(
-    z.union([flag, arn('sns', topicName, edgeTopicWanted, 'us-east-1')], edgeTopicWanted),
+    z.union(
+      [flag, arn({ service: 'sns', resource: topicName, wanted: edgeTopicWanted, region: 'us-east-1' })],
+      edgeTopicWanted,
+    ),
     'an alarm on the 5xx answers of CloudFront, in us-east-1; true reports to alarmEmail',
     false,
   ),
@@ -120,18 +124,22 @@ export const optionTable = {
         /^https:\/\/[a-z0-9.-]+(:\d{1,5})?(\/[\w./~-]*)?$/i,
         'an https address without user, query or fragment',
       ),
-      headersSecret: z.optional(
-        text(
-          /^(ssm:\/|secretsmanager:)[\w./-]+$/,
-          'a reference: ssm:/relay/<stack>/... or secretsmanager:<stack>/...',
-        ),
-      ),
+      headersSecret: z.optional(text(/^[\w/+=.@-]{1,512}$/, 'the name of a secret in Secrets Manager')),
+      share: z.optional(z.number(wantedShare).check(z.gte(0, wantedShare), z.lte(1, wantedShare))),
     }),
-    'the OTLP receiver that gets spans of requests, and the secret with the headers for it',
+    'the OTLP receiver of traces, the secret with headers for it, and the share of calls that is traced',
   ),
   webAcl: option(
     z.union(
-      [flag, arn('wafv2', 'global/webacl/[A-Za-z0-9_-]{1,128}/[0-9a-f-]{36}', webAclWanted, 'us-east-1')],
+      [
+        flag,
+        arn({
+          service: 'wafv2',
+          resource: 'global/webacl/[A-Za-z0-9_-]{1,128}/[0-9a-f-]{36}',
+          wanted: webAclWanted,
+          region: 'us-east-1',
+        }),
+      ],
       webAclWanted,
     ),
     'a web ACL in front of the distribution: true makes one that limits what one address may ask',
@@ -143,7 +151,7 @@ export const optionTable = {
     600,
   ),
   encryptionKeyArn: option(
-    arn('kms', 'key/([0-9a-f-]{36}|mrk-[0-9a-f]{32})', 'the ARN of a KMS key'),
+    arn({ service: 'kms', resource: 'key/([0-9a-f-]{36}|mrk-[0-9a-f]{32})', wanted: 'the ARN of a KMS key' }),
     'a key of yours, in the region of the stage, that encrypts the tables',
   ),
   compute: option(

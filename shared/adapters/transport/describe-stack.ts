@@ -2,6 +2,7 @@
 import { systemClock } from '../system/system-clock.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import { requestSigner } from './request-signer.ts';
+import { textOf } from './xml-text.ts';
 
 const timeoutMs = 10_000;
 
@@ -65,19 +66,3 @@ const outputsIn = (xml: string): Map<string, string> =>
       return name === undefined || value === undefined ? [] : [[name, value] as const];
     }),
   );
-
-function textOf(xml: string, element: string): string | undefined {
-  const [, content] = new RegExp(`<${element}>([^<]*)</${element}>`).exec(xml) ?? [];
-  return content?.replaceAll(
-    /&(#x?[0-9a-f]+|[a-z]+);/gi,
-    (whole, name: string) => characterOf(name) ?? whole,
-  );
-}
-
-const named: Readonly<Record<string, string>> = { amp: '&', apos: "'", gt: '>', lt: '<', quot: '"' };
-
-function characterOf(name: string): string | undefined {
-  if (!name.startsWith('#')) return named[name];
-  const code = Number(name.startsWith('#x') ? `0${name.slice(1)}` : name.slice(1));
-  return code <= 0x10_ff_ff ? String.fromCodePoint(code) : undefined;
-}

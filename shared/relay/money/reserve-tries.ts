@@ -176,7 +176,7 @@ export class ReserveTries implements ReserveUnderWay {
 
   /** The refusal of the sums of the account, which is remembered unless it is the key's own. */
   refusal(refusal: ReserveRefusal, whole: QuotaItem): Refusal {
-    if (isOfAccount(refusal)) this.guesses.sawRefusal(whole);
+    if (isOfAccount(refusal)) this.guesses.sawRefusal(whole, refusal.reason === 'open_entries');
     if (refusal.reason === 'budget') refusal.isShared = this.hold?.isShared === true;
     return this.request.refused(refusal, whole);
   }

@@ -118,6 +118,19 @@ export class CloudFormationStacks {
     }
   }
 
+  forget(): void {
+    this.#stacks.clear();
+  }
+
+  /** A stack without resources, as somebody else left it. */
+  stands(name: string, outputs: Record<string, string>, status = 'UPDATE_COMPLETE'): void {
+    const stack = this.#newStack(name, 'us-east-1');
+    stack.status = status;
+    stack.template = { Resources: {} };
+    stack.outputs = Object.entries(outputs).map(([key, value]) => ({ key, value }));
+    this.#stacks.set(`us-east-1 ${name}`, stack);
+  }
+
   /** Plans a change set, as the tests of rules do without a server. */
   plan(
     name: string,
