@@ -87,10 +87,10 @@ let resources: Resource[];
 beforeAll(() => {
   resources = Object.values(optionSets).flatMap((options) => {
     const { stackName, template, edge } = synthesize(options);
-    return Object.entries({ ...edge, [stackName]: template }).flatMap(([stack, each]) => {
+    return Object.entries(Object.assign(edge, { [stackName]: template })).flatMap(([stack, each]) => {
       const context = { parameters: new Map(), region: 'us-east-1', stackOutput: () => 'an output' };
       const place = { account: '000000000000', region: 'us-east-1', stack, stackId: stack };
-      return [...resolveTemplate(withoutConditions(each, context), place).resources.values()];
+      return Array.from(resolveTemplate(withoutConditions(each, context), place).resources.values());
     });
   });
 });

@@ -2,6 +2,7 @@
 import type { Account } from './loopback/account.ts';
 import { withoutConditions } from './loopback/conditions.ts';
 import { resolveTemplate } from './loopback/resolve-template.ts';
+import { listOf } from './loopback/rules/rule.ts';
 import type { CloudFormationStacks } from './loopback/stacks.ts';
 import type { DeployedTemplate, TemplateResource } from './loopback/template.ts';
 
@@ -12,13 +13,24 @@ export interface RuleRow {
   region?: string;
   importExisting?: boolean;
   /** What is there before the first deployment. */
-  account?(account: Account, stacks: CloudFormationStacks, template: DeployedTemplate): void;
+  account?: (account: Account, stacks: CloudFormationStacks, template: DeployedTemplate) => void;
   /** An earlier deployment of the template with this change. Absent: the stack is new. */
-  earlier?(template: DeployedTemplate): void;
-  change(template: DeployedTemplate): void;
+  earlier?: (template: DeployedTemplate) => void;
+  change: (template: DeployedTemplate) => void;
 }
 
-type Properties = Record<string, any>;
+type Properties = Record<string, unknown>;
+
+/** Sets what stands at a path such as `Replicas.0.Region`. */
+function set(target: unknown, path: string, value: unknown): void {
+  const keys = path.split('.');
+  const last = keys.pop() ?? '';
+  const holder = keys.reduce((inner, key) => (inner as Properties)[key], target) as Properties;
+  holder[last] = value;
+}
+
+const firstKey = ({ KeySchema }: Properties): string =>
+  (KeySchema as { AttributeName: string }[])[0]?.AttributeName ?? '';
 
 export function find(template: DeployedTemplate, type: string, part = ''): [string, TemplateResource] {
   const found = Object.entries(template.Resources).find(
@@ -189,7 +201,7 @@ export const ruleRows: RuleRow[] = [
     account: (_account, stacks, template) => {
       const copy = structuredClone(template);
       propertiesOf(copy, 'CloudWatch::Dashboard')['DashboardName'] = 'one-for-all';
-      propertiesOf(copy, distribution)['DistributionConfig'].Aliases = [];
+      set(distributionOf(copy), 'Aliases', []);
       stacks.execute(stacks.plan('relay', copy));
     },
     change: (template) => {
@@ -238,7 +250,7 @@ export const ruleRows: RuleRow[] = [
     importExisting: true,
     account: (account, _stacks, template) => {
       const copy = structuredClone(template);
-      propertiesOf(copy, table)['KeySchema'][0].AttributeName = 'old';
+      set(propertiesOf(copy, table), 'KeySchema.0.AttributeName', 'old');
       leftBehind(account, copy, table);
     },
     change: nothing,
@@ -262,7 +274,7 @@ export const ruleRows: RuleRow[] = [
     earlier: nothing,
     change: (template) => {
       const properties = propertiesOf(template, table);
-      const old = properties['KeySchema'][0].AttributeName as string;
+      const old = firstKey(properties);
       Object.assign(
         properties,
         JSON.parse(
@@ -276,10 +288,9 @@ export const ruleRows: RuleRow[] = [
     what: 'a table that declares an attribute no key has',
     says: 'AttributeDefinitions differ: extra',
     change: (template) => {
-      propertiesOf(template, table)['AttributeDefinitions'].push({
-        AttributeName: 'extra',
-        AttributeType: 'S',
-      });
+      const properties = propertiesOf(template, table);
+      const extra = { AttributeName: 'extra', AttributeType: 'S' };
+      set(properties, 'AttributeDefinitions', [properties['AttributeDefinitions'], extra].flat());
     },
   },
   {
@@ -291,11 +302,11 @@ export const ruleRows: RuleRow[] = [
       const properties = propertiesOf(template, table);
       const index = (name: string) => ({
         IndexName: name,
-        KeySchema: [{ AttributeName: properties['KeySchema'][0].AttributeName as string, KeyType: 'HASH' }],
+        KeySchema: [{ AttributeName: firstKey(properties), KeyType: 'HASH' }],
         Projection: { ProjectionType: 'KEYS_ONLY' },
       });
       properties['GlobalSecondaryIndexes'] = [
-        ...(properties['GlobalSecondaryIndexes'] ?? []),
+        ...listOf(properties['GlobalSecondaryIndexes']),
         index('one'),
         index('two'),
       ];
@@ -306,7 +317,7 @@ export const ruleRows: RuleRow[] = [
     what: 'a table without a replica in its own region',
     says: 'Replicas must have the region of the stack, us-east-1: eu-west-1',
     change: (template) => {
-      propertiesOf(template, table)['Replicas'][0].Region = 'eu-west-1';
+      set(propertiesOf(template, table), 'Replicas.0.Region', 'eu-west-1');
     },
   },
   {
@@ -333,8 +344,8 @@ export const ruleRows: RuleRow[] = [
     what: 'a trust policy of more than 2,048 characters',
     says: 'ACLSizePerRole: 2048',
     change: (template) => {
-      const trusted = propertiesOf(template, 'IAM::Role')['AssumeRolePolicyDocument'] as Properties;
-      trusted['Statement'][0].Condition = { StringEquals: { 'aws:SourceArn': 'x'.repeat(2_000) } };
+      const condition = { StringEquals: { 'aws:SourceArn': 'x'.repeat(2_000) } };
+      set(propertiesOf(template, 'IAM::Role'), 'AssumeRolePolicyDocument.Statement.0.Condition', condition);
     },
   },
   {
@@ -372,7 +383,7 @@ export const ruleRows: RuleRow[] = [
     what: 'variables of more than 4 KB, values of secrets included',
     says: 'exceeded the 4KB limit',
     change: (template) => {
-      propertiesOf(template, lambda)['Environment'].Variables.MORE = 'x'.repeat(4_000);
+      set(propertiesOf(template, lambda), 'Environment.Variables.MORE', 'x'.repeat(4_000));
     },
   },
   {
@@ -380,7 +391,7 @@ export const ruleRows: RuleRow[] = [
     what: 'a variable that Lambda sets',
     says: 'Reserved keys used in this request: AWS_REGION',
     change: (template) => {
-      propertiesOf(template, lambda)['Environment'].Variables.AWS_REGION = 'us-east-1';
+      set(propertiesOf(template, lambda), 'Environment.Variables.AWS_REGION', 'us-east-1');
     },
   },
   {
@@ -528,8 +539,11 @@ export const ruleRows: RuleRow[] = [
     what: 'a certificate of another region',
     says: "isn't in us-east-1 region",
     change: (template) => {
-      distributionOf(template)['ViewerCertificate'].AcmCertificateArn =
-        'arn:aws:acm:eu-central-1:123456789012:certificate/12345678-1234-1234-1234-123456789012';
+      set(
+        distributionOf(template),
+        'ViewerCertificate.AcmCertificateArn',
+        'arn:aws:acm:eu-central-1:123456789012:certificate/12345678-1234-1234-1234-123456789012',
+      );
     },
   },
   {
@@ -552,7 +566,7 @@ export const ruleRows: RuleRow[] = [
     what: 'a read time-out over 120 seconds',
     says: '180 s; 1 to 120',
     change: (template) => {
-      distributionOf(template)['Origins'][0].CustomOriginConfig.OriginReadTimeout = 180;
+      set(distributionOf(template), 'Origins.0.CustomOriginConfig.OriginReadTimeout', 180);
     },
   },
   {
@@ -560,7 +574,7 @@ export const ruleRows: RuleRow[] = [
     what: 'a header to origins that CloudFront sets itself',
     says: 'the custom header X-Amz-Relay is one that CloudFront does not add',
     change: (template) => {
-      distributionOf(template)['Origins'][0].OriginCustomHeaders[0].HeaderName = 'X-Amz-Relay';
+      set(distributionOf(template), 'Origins.0.OriginCustomHeaders.0.HeaderName', 'X-Amz-Relay');
     },
   },
   {

@@ -5,7 +5,7 @@ import { find, propertiesOf } from './rule-rows.ts';
 export interface SchemaRow {
   what: string;
   says: string;
-  change(template: DeployedTemplate): void;
+  change: (template: DeployedTemplate) => void;
 }
 
 export const schemaRows: SchemaRow[] = [

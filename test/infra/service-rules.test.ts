@@ -4,7 +4,7 @@ import { Account } from './loopback/account.ts';
 import { serviceRules } from './loopback/rules/service-rules.ts';
 import { ResourceSchemas } from './loopback/schemas.ts';
 import { CloudFormationStacks, type LoopbackStack } from './loopback/stacks.ts';
-import type { DeployedTemplate, TemplateResource } from './loopback/template.ts';
+import { textOf, type DeployedTemplate, type TemplateResource } from './loopback/template.ts';
 import { optionSets } from './option-sets.ts';
 import { ruleRows, type RuleRow } from './rule-rows.ts';
 import { schemaRows } from './schema-rows.ts';
@@ -53,7 +53,7 @@ describe('CloudFormation’s double', () => {
     const after = Object.entries(edge).filter(([name]) => isOfAlarms(name));
     const inOrder = [...before, [stackName, template] as const, ...after];
     for (const [name, each] of inOrder) {
-      const region = name === stackName ? String(given['region'] ?? 'us-east-1') : 'us-east-1';
+      const region = name === stackName ? textOf(given['region'] ?? 'us-east-1') : 'us-east-1';
       const stack = stacks.plan(name, each, { region });
       stacks.execute(stack);
       expect(stack.failure).toBeUndefined();
@@ -115,7 +115,8 @@ describe('CloudFormation’s double', () => {
           resource.Properties = { ...resource.Properties, MemorySize: 512 };
     });
     expect(deploy(stacks, template).status).toBe('UPDATE_ROLLBACK_COMPLETE');
-    const byId = (list: typeof before) => list.map(({ id, properties }) => [id, properties]).toSorted();
+    const byId = (list: typeof before) =>
+      Object.fromEntries(list.map(({ id, properties }) => [id, properties]));
     expect(byId(account.standing)).toEqual(byId(before));
   });
 });

@@ -1,5 +1,5 @@
 /** Takes conditions, parameters and `Fn::If` out of a template, as CloudFormation does before it looks at resources. */
-import type { DeployedTemplate } from './template.ts';
+import { textOf, type DeployedTemplate } from './template.ts';
 
 type Json = Record<string, unknown>;
 
@@ -52,7 +52,7 @@ export function withoutConditions(
     if (typeof value !== 'object' || value === null) return String(value);
     const [[name, inner] = ['', undefined]] = Object.entries(value as Json);
     const pseudo: Record<string, string> = { 'AWS::Partition': 'aws', 'AWS::Region': region };
-    if (name === 'Ref') return pseudo[String(inner)] ?? String(parameters[String(inner)]?.Default ?? '');
+    if (name === 'Ref') return pseudo[String(inner)] ?? textOf(parameters[String(inner)]?.Default ?? '');
     const [separator, items] = inner as [string, unknown];
     const list = (items as Json)['Ref'] === undefined ? (items as unknown[]).map(text) : [text(items)];
     return list.join(separator);

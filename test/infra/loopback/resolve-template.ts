@@ -11,7 +11,7 @@ import {
   type Identity,
   type Place,
 } from './names.ts';
-import type { DeployedTemplate, Resource, TemplateResource } from './template.ts';
+import { textOf, type DeployedTemplate, type Resource, type TemplateResource } from './template.ts';
 
 export interface StackPlace extends Place {
   stack: string;
@@ -19,9 +19,15 @@ export interface StackPlace extends Place {
   stackId: string;
 }
 
+export interface Output {
+  key: string;
+  value: string;
+  exportName?: string;
+}
+
 export interface ResolvedStack {
   resources: ReadonlyMap<string, Resource>;
-  outputs: { key: string; value: string; exportName?: string }[];
+  outputs: Output[];
 }
 
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -51,7 +57,7 @@ export function resolveTemplate(template: DeployedTemplate, place: StackPlace): 
     if (known !== undefined) return known;
     const { Type: type, Properties = {} } = templateResource(id);
     const given = resolve(namedBy(type, Properties));
-    const name = given === undefined ? madeName(type, { stack, id, salt: stackId }) : String(given);
+    const name = given === undefined ? madeName(type, { stack, id, salt: stackId }) : textOf(given);
     const made: Identity = { account, region, type, name };
     identities.set(id, made);
     return made;
@@ -118,11 +124,10 @@ export function resolveTemplate(template: DeployedTemplate, place: StackPlace): 
     };
   };
   const resources = new Map(Object.keys(template.Resources).map((id) => [id, toResource(id)]));
-  const outputs = Object.entries(template.Outputs ?? {}).map(([key, { Value, Export }]) => ({
-    key,
-    value: String(resolve(Value)),
-    ...(Export && { exportName: String(resolve(Export.Name)) }),
-  }));
+  const outputs = Object.entries(template.Outputs ?? {}).map(([key, { Value, Export }]): Output => {
+    const value = String(resolve(Value));
+    return Export ? { key, value, exportName: String(resolve(Export.Name)) } : { key, value };
+  });
   return { resources, outputs };
 }
 
@@ -141,6 +146,6 @@ function mentions(value: unknown): string[] {
     if (key !== 'Fn::Sub') return mentions(inner);
     const [text, values] = Array.isArray(inner) ? (inner as [string, unknown]) : [String(inner), {}];
     const names = [...text.matchAll(/\$\{([^!}.][^}.]*)/g)].map(([, name = '']) => name);
-    return [...names, ...mentions(values)];
+    return names.concat(mentions(values));
   });
 }

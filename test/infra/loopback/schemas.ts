@@ -5,6 +5,9 @@
 import { createRequire } from 'node:module';
 import type { Resource } from './template.ts';
 
+/** A dependency of aws-cdk-lib, not of this repository. */
+const validator = '@aws/cloudformation-validate';
+
 interface Diagnostic {
   ruleId: string;
   severity: string;
@@ -49,7 +52,7 @@ export class ResourceSchemas {
 
   constructor() {
     const require = createRequire(createRequire(import.meta.url).resolve('aws-cdk-lib/package.json'));
-    this.#package = require('@aws/cloudformation-validate') as ValidationPackage;
+    this.#package = require(validator) as ValidationPackage;
     this.#validator = new this.#package.SchemaValidator();
   }
 

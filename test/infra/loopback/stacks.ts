@@ -15,7 +15,7 @@ import {
 } from './provision.ts';
 import { resolveTemplate, type ResolvedStack } from './resolve-template.ts';
 import type { ResourceSchemas } from './schemas.ts';
-import type { DeployedTemplate } from './template.ts';
+import { textOf, type DeployedTemplate } from './template.ts';
 import { answerXml, refuse, type QueryCall, type Xml } from './xml.ts';
 
 export interface PlanOptions {
@@ -157,7 +157,7 @@ export class CloudFormationStacks {
     };
     stack.parameters = Object.entries(plain.Parameters ?? {}).map(([key, { Default }]) => [
       key,
-      String(Default ?? ''),
+      textOf(Default ?? ''),
     ]);
     const plan = planChanges(resolved.resources, deployment);
     const refusal = this.#refusalOf({ template, resolved, plan, stack });

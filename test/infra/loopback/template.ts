@@ -15,6 +15,10 @@ export interface TemplateResource {
   UpdatePolicy?: Record<string, unknown>;
 }
 
+/** A value as the text that AWS would be sent. */
+export const textOf = (value: unknown): string =>
+  typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+
 /** What a change set does with a resource. */
 export type Action = 'Add' | 'Import' | 'Modify' | 'Replace' | 'Remove';
 

@@ -1,4 +1,5 @@
 /** Rules of CloudFront and of the firewall before it. */
+import { textOf } from '../template.ts';
 import { documentation, listOf, recordOf, type ServiceRule } from './rule.ts';
 
 const cloudFront = `${documentation}AmazonCloudFront/latest/DeveloperGuide/`;
@@ -34,10 +35,10 @@ export const edgeRules: ServiceRule[] = [
       if (
         acl === undefined ||
         acl === '' ||
-        /^arn:aws:wafv2:us-east-1:\d{12}:global\/webacl\//.test(String(acl))
+        /^arn:aws:wafv2:us-east-1:\d{12}:global\/webacl\//.test(textOf(acl))
       )
         return undefined;
-      return `InvalidWebACLId: ${String(acl)} is no web ACL of scope CLOUDFRONT`;
+      return `InvalidWebACLId: ${textOf(acl)} is no web ACL of scope CLOUDFRONT`;
     },
   },
   {
@@ -47,7 +48,7 @@ export const edgeRules: ServiceRule[] = [
     source: `${cloudFront}cnames-and-https-requirements.html`,
     check({ properties }) {
       const arn = recordOf(configOf(properties)['ViewerCertificate'])['AcmCertificateArn'];
-      if (arn === undefined || String(arn).startsWith(`arn:aws:acm:${edgeRegion}:`)) return undefined;
+      if (arn === undefined || textOf(arn).startsWith(`arn:aws:acm:${edgeRegion}:`)) return undefined;
       return `InvalidViewerCertificate: The specified SSL certificate doesn't exist, isn't in ${edgeRegion} region, isn't valid, or doesn't include a valid certificate chain.`;
     },
   },

@@ -1,5 +1,5 @@
 /** Rules of Lambda: capacity, environment, addresses, versions, event sources. */
-import type { Resource } from '../template.ts';
+import { textOf, type Resource } from '../template.ts';
 import {
   documentation,
   listOf,
@@ -34,7 +34,7 @@ function functionOf(reference: unknown, { resources }: RuleContext): Resource | 
 
 /** `live` of `arn:...:function:name:live`, or of the property. */
 const qualifierOf = (reference: unknown, qualifier?: unknown): string | undefined =>
-  qualifier === undefined ? /:function:[^:]+:([^:]+)$/.exec(String(reference))?.[1] : String(qualifier);
+  qualifier === undefined ? /:function:[^:]+:([^:]+)$/.exec(String(reference))?.[1] : textOf(qualifier);
 
 export const lambdaRules: ServiceRule[] = [
   {
@@ -218,7 +218,7 @@ export const lambdaRules: ServiceRule[] = [
       const bucket = recordOf(recordOf(DestinationConfig)['OnFailure'])['Destination'];
       if (String(bucket).startsWith('arn:aws:s3:')) wanted.push(['s3:PutObject', `${String(bucket)}/x`]);
       const missing = wanted.find(
-        ([action, on]) => !policies.some(({ allows }) => allows(action, String(on))),
+        ([action, on]) => !policies.some((policy) => policy.allows(action, String(on))),
       );
       if (missing === undefined) return undefined;
       return `InvalidParameterValueException: Cannot access stream ${String(EventSourceArn)}. Please ensure the role can perform ${missing[0]} before the mapping is made.`;

@@ -1,5 +1,5 @@
 /** Rules of alarms, dashboards, topics, budgets and traffic shifting. */
-import type { Resource } from '../template.ts';
+import { textOf, type Resource } from '../template.ts';
 import {
   documentation,
   listOf,
@@ -27,9 +27,11 @@ interface Metric {
 function metricsOf({ properties }: Resource): Metric[] {
   const inner = listOf(properties['Metrics']).map((query) => {
     const { Metric, Period } = recordOf(query['MetricStat']);
-    return { ...(Metric as Metric | undefined), Period: Number(Period ?? query['Period'] ?? 0) };
+    return Object.assign({}, Metric as Metric | undefined, {
+      Period: Number(Period ?? query['Period'] ?? 0),
+    }) as Metric;
   });
-  return [properties as Metric, ...inner];
+  return [properties, ...inner];
 }
 
 function isEdgeMetric({ Namespace = '', Dimensions = [] }: Metric): boolean {
@@ -63,7 +65,7 @@ export const observeRules: ServiceRule[] = [
     source: `${cloudWatch}monitoring/AlarmThatSendsEmail.html`,
     check(alarm) {
       const periods = Number(alarm.properties['EvaluationPeriods'] ?? 1);
-      const period = Math.max(...metricsOf(alarm).map(({ Period }) => Number(Period ?? 0)));
+      const period = Math.max(...metricsOf(alarm).map(({ Period }) => Period ?? 0));
       const most = period >= 3_600 ? weekSeconds : daySeconds;
       if (periods * period <= most) return undefined;
       return `ValidationError: Metrics cannot be checked across more than a ${most === daySeconds ? 'day' : 'week'} (EvaluationPeriods * Period must be <= ${most}).`;
@@ -158,7 +160,7 @@ export const observeRules: ServiceRule[] = [
         ({ physicalId }) => physicalId === update['ApplicationName'],
       );
       const isOfLambda = application?.properties['ComputePlatform'] === 'Lambda';
-      const config = String(group?.properties['DeploymentConfigName'] ?? '');
+      const config = textOf(group?.properties['DeploymentConfigName'] ?? '');
       const isLambdaConfig = !config.startsWith('CodeDeployDefault.') || config.includes('.Lambda');
       if (group && isOfLambda && isLambdaConfig && waitingFor(context, alias, group.id)) return undefined;
       return `CodeDeploy: no deployment group ${String(update['DeploymentGroupName'])} of a Lambda application with a Lambda configuration (${config || 'none'}) stands before the alias`;

@@ -1,4 +1,5 @@
 /** Rules of CloudFormation itself: names, imports, replacements, exports. */
+import { textOf } from '../template.ts';
 import { namedBy } from '../names.ts';
 import { documentation, recordOf, type ServiceRule } from './rule.ts';
 
@@ -33,8 +34,8 @@ const nameRules = nameForms.map(([id, types, form, source]): ServiceRule => ({
   source: `${documentation}${source}`,
   check({ type, properties }) {
     const name = namedBy(type, properties);
-    if (name === undefined || form.test(String(name))) return undefined;
-    return `ValidationError: ${type} cannot be named ${String(name)}: ${String(form)}`;
+    if (name === undefined || form.test(textOf(name))) return undefined;
+    return `ValidationError: ${type} cannot be named ${textOf(name)}: ${String(form)}`;
   },
 }));
 
@@ -61,7 +62,7 @@ export const stackRules: ServiceRule[] = [
     source: `${cloudFormation}TemplateReference/aws-properties-name.html`,
     check(resource, { resources }) {
       if (!resource.isNamed) return undefined;
-      const [first] = [...resources.values()].filter(
+      const first = [...resources.values()].find(
         (other) => other.type === resource.type && other.physicalId === resource.physicalId,
       );
       if (first === undefined || first.id === resource.id) return undefined;
@@ -99,7 +100,7 @@ export const stackRules: ServiceRule[] = [
       const { StreamViewType: wanted } = recordOf(resource.properties['StreamSpecification']);
       const { StreamViewType: found } = recordOf(account.taken(resource)?.properties['StreamSpecification']);
       if (action !== 'Import' || wanted === found) return undefined;
-      return `Attribute 'StreamArn' does not exist: ${resource.physicalId} is imported as it is, with stream ${String(found ?? 'off')}, not ${String(wanted)}`;
+      return `Attribute 'StreamArn' does not exist: ${resource.physicalId} is imported as it is, with stream ${textOf(found ?? 'off')}, not ${textOf(wanted)}`;
     },
   },
   {
