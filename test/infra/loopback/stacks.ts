@@ -64,6 +64,8 @@ interface StackEvent {
   at: string;
 }
 
+const anywhere = '*';
+
 /** The parser of aws-cdk-lib: the bootstrap template is not JSON. */
 const yaml = createRequire(createRequire(import.meta.url).resolve('aws-cdk-lib/package.json'))('yaml') as {
   parse(text: string): unknown;
@@ -90,7 +92,7 @@ export class CloudFormationStacks {
   }
 
   named(name: string, region = 'us-east-1'): LoopbackStack | undefined {
-    const found = this.#stacks.get(`${region} ${name}`);
+    const found = this.#stacks.get(`${region} ${name}`) ?? this.#stacks.get(`${anywhere} ${name}`);
     return found?.status === 'DELETE_COMPLETE' ? undefined : found;
   }
 
@@ -122,13 +124,13 @@ export class CloudFormationStacks {
     this.#stacks.clear();
   }
 
-  /** A stack without resources, as somebody else left it. */
+  /** A stack without resources, as somebody else left it, found in whatever region it is looked for. */
   stands(name: string, outputs: Record<string, string>, status = 'UPDATE_COMPLETE'): void {
     const stack = this.#newStack(name, 'us-east-1');
     stack.status = status;
     stack.template = { Resources: {} };
     stack.outputs = Object.entries(outputs).map(([key, value]) => ({ key, value }));
-    this.#stacks.set(`us-east-1 ${name}`, stack);
+    this.#stacks.set(`${anywhere} ${name}`, stack);
   }
 
   /** Plans a change set, as the tests of rules do without a server. */
