@@ -59,7 +59,7 @@ export class DeployRig {
     const child = spawn('sh', ['-c', line], {
       cwd: this.folder,
       stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: 400_000,
+      timeout: 170_000,
       env: {
         PATH: pathOfTerminal(),
         HOME: this.folder,

@@ -21,6 +21,8 @@ const tablesOf = (stack: string) => tableNames.map((name) => `${stack}-${name}`)
 /** Nobody is there to answer what CDK asks about permissions. */
 const unattended = '--require-approval never';
 
+vi.setConfig({ testTimeout: 180_000 });
+
 let rig: DeployRig;
 
 beforeAll(async () => {
@@ -168,7 +170,7 @@ test('a second deployment without a change does nothing', async () => {
   expect(rig.aws.calls.slice(before)).not.toContain('cloudformation ExecuteChangeSet');
 });
 
-test('an option is added, and the first step of a rotation is taken, in one deployment', async () => {
+test('an option is added, and the first half of a rotation is done, in one deployment', async () => {
   const before = originSecrets();
   rig.options('relay.json', { alarmEmail: 'ops@example.com', originSecrets: [1, 2] });
   const { exitCode, output } = await rig.run(`npm run deploy -- ${unattended}`);
@@ -190,7 +192,7 @@ test('an option that the file no longer has is refused by name, before anything 
   expect(rig.aws.calls.slice(before)).toEqual(['cloudformation DescribeStacks']);
 });
 
-test('an accepted drop goes, and the last step of the rotation leaves the new secret alone', async () => {
+test('an accepted drop goes, and the second half of the rotation leaves the new secret alone', async () => {
   const between = originSecrets();
   rig.options('relay.json', { originSecrets: [2] });
   const { exitCode, output } = await rig.run(`npm run deploy -- --accept-drop alarmEmail ${unattended}`);

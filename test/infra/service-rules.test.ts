@@ -4,7 +4,13 @@ import { Account } from './loopback/account.ts';
 import { serviceRules } from './loopback/rules/service-rules.ts';
 import { ResourceSchemas } from './loopback/schemas.ts';
 import { CloudFormationStacks, type LoopbackStack } from './loopback/stacks.ts';
-import { textOf, type DeployedTemplate, type TemplateResource } from './loopback/template.ts';
+import {
+  textOf,
+  waitsFor,
+  type DeployedTemplate,
+  type Resource,
+  type TemplateResource,
+} from './loopback/template.ts';
 import { optionSets } from './option-sets.ts';
 import { ruleRows, type RuleRow } from './rule-rows.ts';
 import { schemaRows } from './schema-rows.ts';
@@ -104,6 +110,22 @@ describe('CloudFormation’s double', () => {
     expect(kept.length).toBeGreaterThan(11);
     expect(kept.every(({ id }) => retained(whole.Resources[id] ?? { Type: '' }))).toBe(true);
     expect(account.ownedBy(stack.id)).toEqual([]);
+  });
+
+  it('gives CloudFront a new origin secret after every function that must accept it', () => {
+    const { stacks } = emptied();
+    const { changeSet } = stacks.plan('relay', whole);
+    const resources = changeSet?.resolved.resources ?? new Map<string, Resource>();
+    const all = [...resources.values()];
+    const accepting = all.filter(
+      ({ properties }) =>
+        JSON.stringify(properties).includes('"ORIGIN_SECRETS":"') &&
+        !JSON.stringify(properties).includes('"ORIGIN_SECRETS":""'),
+    );
+    const distribution = all.find(({ type }) => type === 'AWS::CloudFront::Distribution');
+    expect(accepting).toHaveLength(4);
+    for (const { id } of accepting)
+      expect(distribution && waitsFor(resources, distribution, id), id).toBe(true);
   });
 
   it('brings a failed update back to what stood before', () => {
