@@ -124,8 +124,8 @@ describe('CloudFormation’s double', () => {
     );
     const distribution = all.find(({ type }) => type === 'AWS::CloudFront::Distribution');
     expect(accepting).toHaveLength(4);
-    for (const { id } of accepting)
-      expect(distribution && waitsFor(resources, distribution, id), id).toBe(true);
+    const early = accepting.filter(({ id }) => !distribution || !waitsFor(resources, distribution, id));
+    expect(early.map(({ id }) => id)).toEqual([]);
   });
 
   it('brings a failed update back to what stood before', () => {
