@@ -24,8 +24,8 @@ import { laterIdempotency, laterKeyCounters, laterSearch, laterTurnStates } from
 /** @param clock another one only in tests: of an environment that has slept */
 export function answeringHandle(endpoint: Endpoint, clock: Clock = systemClock): HostedHandle {
   const environment = readEnvironment();
-  const { aws, concurrencyGiven, local, originSecrets, stack, version } = environment;
-  const log = jsonLog(version, requestMetrics(stack));
+  const { aws, concurrencyGiven, functionVersion, local, originSecrets, stack, version } = environment;
+  const log = jsonLog(version, requestMetrics(stack, `${endpoint.name}:${functionVersion}`));
   const client = documentClient(aws);
   const config = dynamoConfigSource({ client, clock, log, stack });
   const secrets = cachedSecretStore({ environment, clock });

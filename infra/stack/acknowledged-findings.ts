@@ -1,10 +1,10 @@
 /** Accepted cdk-nag findings, each with the reason. A finding that is not listed here fails the synthesis. */
 import { CfnElement, Stack, Validations, type Acknowledgment } from 'aws-cdk-lib';
-import type { Bucket } from 'aws-cdk-lib/aws-s3';
 import type { IConstruct } from 'constructs';
 import { functionDescriptions } from './constructs/function-descriptions.ts';
 import type { RelayFunctions } from './constructs/relay-functions.ts';
 import type { Triggers } from './constructs/triggers.ts';
+import type { TrafficShift } from './rollout/traffic-shift.ts';
 
 export interface AcknowledgedConstructs {
   relayName: string;
@@ -13,6 +13,7 @@ export interface AcknowledgedConstructs {
   sealKeys: IConstruct;
   distribution: IConstruct;
   triggers: Triggers;
+  shift?: TrafficShift;
 }
 
 const rotatedByDeploying = (option: string): Acknowledgment => ({
@@ -61,13 +62,25 @@ function channelSecretFindings(relayName: string): Acknowledgment[] {
   }));
 }
 
+/** Findings about the wildcards of CodeDeploy's roles. */
+const shiftFindings = (lambda: IConstruct): Acknowledgment[] => [
+  {
+    id: 'AwsSolutions::AwsSolutions-IAM5[Resource::*]',
+    reason: 'CodeDeploy asks for the states of alarms by name, and only reads them',
+  },
+  {
+    id: `AwsSolutions::AwsSolutions-IAM5[Resource::<${logicalIdOf(lambda)}.Arn>:*]`,
+    reason: 'Versions and aliases of one function',
+  },
+];
+
 /** The finding about the wildcard for object names, which the event source mapping chooses. */
-const failureObjectsFinding = (failures: Bucket): Acknowledgment => ({
+const failureObjectsFinding = (failures: IConstruct): Acknowledgment => ({
   id: `AwsSolutions::AwsSolutions-IAM5[Resource::<${logicalIdOf(failures)}.Arn>/*]`,
   reason: 'One bucket that holds nothing else, and only PutObject',
 });
 
-function logicalIdOf(construct: Bucket): string {
+function logicalIdOf(construct: IConstruct): string {
   const { defaultChild } = construct.node;
   if (!CfnElement.isCfnElement(defaultChild)) throw new Error(`${construct.node.path} is not one resource`);
   return Stack.of(construct).getLogicalId(defaultChild);
@@ -80,6 +93,8 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   Validations.of(constructs.distribution).acknowledge(...edgeFindings);
   const { failures } = constructs.triggers;
   Validations.of(failures).acknowledge(failuresAreFewAndRead);
+  for (const { role, lambda } of constructs.shift?.roles ?? [])
+    Validations.of(role).acknowledge(...shiftFindings(lambda));
   for (const [name, relayFunction] of constructs.functions.byName) {
     if (functionDescriptions[name].streams?.some((stream) => stream.keepsFailures))
       Validations.of(relayFunction).acknowledge(failureObjectsFinding(failures));

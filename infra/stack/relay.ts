@@ -16,6 +16,12 @@ import { RelayDistribution } from './constructs/distribution.ts';
 import { RelayFunctions } from './constructs/relay-functions.ts';
 import { OriginSecrets } from './constructs/origin-secrets.ts';
 import { SealKeys } from './constructs/seal-keys.ts';
+import type { Objectives } from './observe/objective-alarms.ts';
+import { versionAlarmId } from './observe/version-alarms.ts';
+import { canaryAlarm } from './observe/request-alarms.ts';
+import { Canary, type CanarySettings } from './rollout/canary.ts';
+import { TrafficShift } from './rollout/traffic-shift.ts';
+import { countCallsByVersion } from './rollout/version-metrics.ts';
 import { SavedQueries } from './observe/saved-queries.ts';
 import { RelayTables } from './constructs/relay-tables.ts';
 import { Triggers } from './constructs/triggers.ts';
@@ -29,6 +35,20 @@ export interface RelayProps {
   domain?: RelayDomain;
   /** Receives what alarms say. Default: alarms tell nobody. */
   alarmEmail?: string;
+  /** Receives alarms that must wake somebody, apart from the others. Default: `alarmEmail` receives all. */
+  pageEmail?: string;
+  /** What the alarms hold the relay to. Default: 99.5 % availability; 95 % of answers begin within 10 s. */
+  objectives?: Objectives;
+  /**
+   * A deployment shifts calls to the new versions in ten steps of a minute, and back when they fail. Default: true. False: at
+   * once, for a fix that cannot wait.
+   */
+  shifting?: boolean;
+  /**
+   * A scheduled call through the public address, with a key that is stored beside the secrets of channels. Default: none. It
+   * costs the tokens of its calls, and with the default of every five minutes some 0.50 dollars a month on AWS.
+   */
+  canary?: CanarySettings;
   /** The address that mail to customers comes from: an identity that SES has verified. Default: none is sent. */
   alertSender?: string;
   /** Numbers of the origin secrets, oldest first. CloudFront sends the last; functions accept all. Default: `[1]`. */
@@ -64,6 +84,7 @@ export class Relay extends Construct {
   constructor(scope: Construct, id: string, props: RelayProps = {}) {
     super(scope, id);
     const { name: relayName = 'relay', disposable = false, domain, alarmEmail, alertSender } = props;
+    const bundlesFolder = props.bundlesFolder ?? join(packageFolder, 'dist');
     const tables = new RelayTables(this, 'Tables', { relayName, disposable });
     const originSecrets = new OriginSecrets(this, 'Origin', { numbers: props.originSecrets ?? [1] });
     const sealKeys = new SealKeys(this, 'SealKeys', { numbers: props.sealKeys ?? [1] });
@@ -75,7 +96,7 @@ export class Relay extends Construct {
       sealKeys: sealKeys.variable,
       publicHost: domain?.name,
       reservedConcurrency: props.reservedConcurrency,
-      bundlesFolder: props.bundlesFolder ?? join(packageFolder, 'dist'),
+      bundlesFolder,
     });
     allowBedrockModels(functions, props.bedrockModels ?? []);
     const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
@@ -87,19 +108,38 @@ export class Relay extends Construct {
       sentOriginSecret: originSecrets.sent,
       ...(domain && { domain }),
     });
+    const { objectives = {}, pageEmail, shifting = true } = props;
     const alarms = new Alarms(this, 'Alarms', {
       relayName,
       functions,
       triggers,
+      objectives,
+      shifting,
       ...(alarmEmail !== undefined && { email: alarmEmail }),
+      ...(pageEmail !== undefined && { pageEmail }),
     });
+    countCallsByVersion(functions);
+    const shift =
+      shifting &&
+      new TrafficShift(this, 'Shift', { functions, alarmOf: (name) => alarms.get(versionAlarmId(name)) });
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
+    this.baseUrl = `https://${distribution.host}/v1`;
+    if (props.canary) {
+      new Canary(this, 'Canary', {
+        ...props.canary,
+        relayName,
+        version: packageVersion(),
+        tables,
+        baseUrl: this.baseUrl,
+        bundlesFolder,
+      });
+      alarms.add(canaryAlarm(relayName));
+    }
     new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
     new SavedQueries(this, 'SavedQueries', { relayName, functions });
 
-    this.baseUrl = `https://${distribution.host}/v1`;
     new CfnOutput(this, 'BaseUrl', { description: 'What clients set as base_url', value: this.baseUrl });
-    acknowledgeFindings({ relayName, functions, originSecrets, sealKeys, distribution, triggers });
+    acknowledgeFindings({ relayName, functions, originSecrets, sealKeys, distribution, triggers, ...(shift && { shift }) });
     this.tables = tables;
     this.functions = functions;
     this.distribution = distribution;

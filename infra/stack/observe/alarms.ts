@@ -11,42 +11,54 @@ import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Construct } from 'constructs';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { Triggers } from '../constructs/triggers.ts';
-import {
-  configAlarms,
-  functionAlarms,
-  moneyAlarms,
-  streamAlarms,
-  type AlarmDefinition,
-} from './function-alarms.ts';
-import { requestAlarms, tableAlarms } from './request-alarms.ts';
+import type { AlarmDefinition, Severity } from './alarm-definition.ts';
+import { functionAlarms } from './function-alarms.ts';
+import { objectiveAlarms, type Objectives } from './objective-alarms.ts';
+import { relayAlarms } from './request-alarms.ts';
+import { versionAlarms } from './version-alarms.ts';
 
 export interface AlarmsProps {
   relayName: string;
   functions: RelayFunctions;
   triggers: Triggers;
+  objectives: Objectives;
+  /** New versions are watched while they get traffic step by step. */
+  shifting: boolean;
   email?: string;
+  /** Receives pages alone. Absent: `email` receives them too. */
+  pageEmail?: string;
 }
 
 export class Alarms extends Construct {
+  /** Receives all alarms, or tickets alone where pages have a topic of their own. */
   readonly topic?: Topic;
-  readonly all: Alarm[];
+  readonly all: Alarm[] = [];
+  readonly #pageTopic?: Topic;
+  readonly #byId = new Map<string, Alarm>();
 
   constructor(scope: Construct, id: string, props: AlarmsProps) {
     super(scope, id);
-    if (props.email !== undefined) this.topic = this.alarmTopic(props.email);
-    const ofFunctions = [...props.functions.byName].flatMap(([name, relayFunction]) => {
-      const mappings = props.triggers.mappings.filter((mapping) => mapping.function === name);
-      return functionAlarms(name, relayFunction).concat(streamAlarms(name, relayFunction, mappings));
-    });
-    const ofStack = [requestAlarms, moneyAlarms, configAlarms, tableAlarms].flatMap((alarmsOf) =>
-      alarmsOf(props.relayName),
-    );
-    this.all = [...ofFunctions, ...ofStack].map((definition) => this.alarm(definition));
+    const { relayName, functions, triggers, objectives } = props;
+    if (props.email !== undefined) this.topic = this.alarmTopic('Topic', props.email);
+    if (props.pageEmail !== undefined) this.#pageTopic = this.alarmTopic('PageTopic', props.pageEmail);
+    const definitions = [
+      ...objectiveAlarms({ relayName, functions, objectives }),
+      ...relayAlarms(relayName),
+      ...functionAlarms(functions, triggers.mappings),
+      ...(props.shifting ? versionAlarms(relayName, functions) : []),
+    ];
+    for (const definition of definitions) this.add(definition);
   }
 
-  private alarm(definition: AlarmDefinition): Alarm {
+  get(id: string): Alarm {
+    const found = this.#byId.get(id);
+    if (found === undefined) throw new Error(`no alarm ${id}`);
+    return found;
+  }
+
+  add(definition: AlarmDefinition): void {
     const alarm = new Alarm(this, definition.id, {
-      alarmDescription: definition.description,
+      alarmDescription: `[${definition.severity}] ${definition.description}`,
       metric: definition.metric,
       threshold: definition.threshold,
       comparisonOperator:
@@ -56,12 +68,18 @@ export class Alarms extends Construct {
       evaluationPeriods: definition.periods ?? 1,
       treatMissingData: missingData(definition),
     });
-    if (this.topic) alarm.addAlarmAction(new SnsAction(this.topic));
-    return alarm;
+    const topic = this.topicOf(definition.severity);
+    if (topic) alarm.addAlarmAction(new SnsAction(topic));
+    this.#byId.set(definition.id, alarm);
+    this.all.push(alarm);
   }
 
-  private alarmTopic(email: string): Topic {
-    const topic = new Topic(this, 'Topic', { enforceSSL: true });
+  private topicOf(severity: Severity): Topic | undefined {
+    return (severity === 'page' ? this.#pageTopic : undefined) ?? this.topic;
+  }
+
+  private alarmTopic(id: string, email: string): Topic {
+    const topic = new Topic(this, id, { enforceSSL: true });
     topic.addSubscription(new EmailSubscription(email));
     // A topic policy replaces SNS's default policy, under which the account's alarms may publish.
     topic.addToResourcePolicy(

@@ -20,9 +20,10 @@ export function readText(node: Node, key: string, { pattern, wanted }: TextRule)
   return found;
 }
 
-export function readSwitch(node: Node, key: string): boolean {
+export function readSwitch(node: Node, key: string, usual = false): boolean {
   const found: unknown = node.tryGetContext(key);
-  if (found === undefined || found === null || found === false || found === 'false') return false;
+  if (found === undefined || found === null) return usual;
+  if (found === false || found === 'false') return false;
   if (found === true || found === 'true') return true;
   return refuse(key, found, 'true or false');
 }
@@ -34,4 +35,15 @@ export function readCount(node: Node, key: string, most: number): number | undef
   const count = typeof found === 'string' && /^\d+$/.test(found) ? Number(found) : found;
   const isCount = typeof count === 'number' && Number.isInteger(count) && count >= 1 && count <= most;
   return isCount ? count : refuse(key, found, `a whole number from 1 to ${most}`);
+}
+
+/** An object, or its JSON text as the CLI passes it; undefined: neither, or no value. */
+export function readObject(node: Node, key: string): object | undefined {
+  const found: unknown = node.tryGetContext(key);
+  try {
+    const value: unknown = typeof found === 'string' ? JSON.parse(found) : found;
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }

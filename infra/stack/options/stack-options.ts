@@ -4,6 +4,8 @@
  */
 import type { Node } from 'constructs';
 import { readBedrockModels } from './bedrock-models.ts';
+import { readCanary, type CanaryOption } from './canary.ts';
+import { readObjectives } from './objectives.ts';
 import { readCount, readSwitch, readText, type TextRule } from './context.ts';
 import { readOriginSecrets, readSealKeys } from './secret-numbers.ts';
 
@@ -15,6 +17,13 @@ export interface StackOptions {
   /** The public host name and its certificate, which must be in us-east-1 for CloudFront. */
   domain?: { name: string; certificateArn: string };
   alarmEmail?: string;
+  /** Receives alarms that must wake somebody. Absent: `alarmEmail` receives them too. */
+  pageEmail?: string;
+  objectives: ReturnType<typeof readObjectives>;
+  /** A scheduled call with a key of its own. Absent: none is made. */
+  canary?: CanaryOption;
+  /** A deployment shifts calls to new versions step by step. */
+  shifting: boolean;
   /** The address that mail to customers comes from: an identity that SES has verified. Absent: none is sent. */
   alertSender?: string;
   /** Numbers of the origin secrets, oldest first. CloudFront sends the last; functions accept all. */
@@ -57,6 +66,8 @@ export function readStackOptions(node: Node): StackOptions {
   const stage = readText(node, 'stage', stageRule);
   const domain = readDomain(node);
   const alarmEmail = readText(node, 'alarmEmail', emailRule);
+  const canary = readCanary(node);
+  const pageEmail = readText(node, 'pageEmail', emailRule);
   const alertSender = readText(node, 'alertSender', senderRule);
   const reservedConcurrency = readCount(node, 'reservedConcurrency', 100_000);
   return {
@@ -65,8 +76,12 @@ export function readStackOptions(node: Node): StackOptions {
     originSecrets: readOriginSecrets(node),
     sealKeys: readSealKeys(node),
     bedrockModels: readBedrockModels(node),
+    objectives: readObjectives(node),
+    shifting: readSwitch(node, 'shifting', true),
     ...(domain && { domain }),
     ...(alarmEmail !== undefined && { alarmEmail }),
+    ...(canary && { canary }),
+    ...(pageEmail !== undefined && { pageEmail }),
     ...(alertSender !== undefined && { alertSender }),
     ...(reservedConcurrency !== undefined && { reservedConcurrency }),
   };

@@ -8,6 +8,8 @@ export interface Environment {
   stack: string;
   /** The version that `/health` reports. */
   version: string;
+  /** The number of the function's version that runs, as Lambda tells it; `$LATEST` where it is called without one. */
+  functionVersion?: string;
   /** Accepted values of `x-relay-origin`; an empty list refuses every request. */
   originSecrets: string[];
   /** On the local stack only: loopback http endpoints and `env:` secrets are allowed. */
@@ -34,6 +36,7 @@ export function readEnvironment(variables: Variables = process.env): Environment
   return {
     stack: required(variables, 'RELAY_STACK'),
     version: required(variables, 'RELAY_VERSION'),
+    functionVersion: variables['AWS_LAMBDA_FUNCTION_VERSION'] ?? '$LATEST',
     originSecrets: originSecrets.split(',').flatMap((secret) => secret.trim() || []),
     local: variables['RELAY_LOCAL'] === '1',
     concurrencyGiven: Number(variables['RELAY_CONCURRENCY']) || undefined,
@@ -61,6 +64,13 @@ export interface AlertAccess {
 export const readAlertAccess = (variables: Variables = process.env): AlertAccess => ({
   topic: variables['ALERT_TOPIC'] || undefined,
   sender: variables['ALERT_SENDER'] || undefined,
+});
+
+/** What the scheduled call needs: only the function `canary` has these variables. */
+export const readCanary = (variables: Variables = process.env) => ({
+  baseUrl: required(variables, 'CANARY_URL'),
+  model: required(variables, 'CANARY_MODEL'),
+  key: required(variables, 'CANARY_KEY'),
 });
 
 /** A key that seals state for clients. */

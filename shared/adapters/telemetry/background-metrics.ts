@@ -1,15 +1,16 @@
 /**
  * Writes counts of the background jobs as CloudWatch metrics, by stack: one log line (EMF) for each count.
  */
-import type { Metrics, SweepMetrics } from '../../relay/ports/telemetry.ts';
+import type { CanaryMetrics, Metrics, SweepMetrics } from '../../relay/ports/telemetry.ts';
 import { countsLine } from './embedded-metric.ts';
 
-export function backgroundMetrics(stack: string): Metrics & SweepMetrics {
+export function backgroundMetrics(stack: string): Metrics & SweepMetrics & CanaryMetrics {
   const publish = (counts: Record<string, number>): void => {
     process.stdout.write(countsLine(stack, counts));
   };
   return {
     count: (name) => publish({ [name]: 1 }),
     swept: ({ open, expired }) => publish({ OpenReservations: open, ExpiredReservations: expired }),
+    called: ({ ok }) => publish({ CanarySuccesses: Number(ok) }),
   };
 }
