@@ -39,6 +39,7 @@ export function answeringHandle(endpoint: Endpoint, clock: Clock = systemClock):
     transport,
     searchProvider: laterSearch({ transport, secrets }),
     concurrencyGiven,
+    oneItemPerAccount: environment.oneItemPerAccount,
     quotas: dynamoQuotaStore(client, stack),
     counters: laterKeyCounters({ client, stack }),
     health: new DynamoChannelHealth({ client, clock, stack, view: config.cooldowns }),

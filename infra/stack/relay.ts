@@ -60,6 +60,11 @@ export interface RelayProps {
    * what the AWS account has.
    */
   reservedConcurrency?: number;
+  /**
+   * Busy accounts stay one item. For the deployment that follows one of version 0.1, whose functions do not know parts and run
+   * beside the new ones for minutes, or again after a rollback. Default: false.
+   */
+  oneItemPerAccount?: boolean;
   /** ARNs of the Bedrock models that channels may call with the functions' own role. Default: none. */
   bedrockModels?: readonly string[];
   /** The build's output, one folder a function. Default: the one of this package. */
@@ -96,6 +101,7 @@ export class Relay extends Construct {
       sealKeys: sealKeys.variable,
       publicHost: domain?.name,
       reservedConcurrency: props.reservedConcurrency,
+      oneItemPerAccount: props.oneItemPerAccount,
       bundlesFolder,
     });
     allowBedrockModels(functions, props.bedrockModels ?? []);

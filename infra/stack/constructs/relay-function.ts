@@ -1,6 +1,6 @@
 /** One function with its log group, its role and, where described, its public Function URL. */
 import { existsSync } from 'node:fs';
-import { ArnFormat, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { Annotations, ArnFormat, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import { Role, ServicePrincipal, type PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import {
   Alias,
@@ -81,6 +81,10 @@ export class RelayFunction extends Construct {
       // The URL of stacks from before the alias stays for one release: answers that began there end, and edge
       // locations that still have the old origin are answered. To be removed in 0.3.
       this.lambda.addFunctionUrl(url);
+      Annotations.of(this.lambda).acknowledgeWarning(
+        '@aws-cdk/aws-lambda:addPermissionsToVersionOrAlias',
+        'The alias has permissions of its own; those of the function are for its former URL',
+      );
     }
   }
 }

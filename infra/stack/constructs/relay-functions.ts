@@ -16,6 +16,8 @@ export interface RelayFunctionsProps {
   publicHost: string | undefined;
   /** Of each function that answers calls. Undefined: none is reserved. */
   reservedConcurrency: number | undefined;
+  /** Busy accounts are not split: the deployment follows one of a version that does not know parts. */
+  oneItemPerAccount?: boolean | undefined;
   /** The value of `SEAL_KEYS` of functions that answer calls. */
   sealKeys: string;
   /** The build's output: one folder per function. */
@@ -50,6 +52,8 @@ export class RelayFunctions extends Construct {
             ...nodeOptions(functionDescriptions[name]),
             ...(name === 'config' &&
               props.publicHost !== undefined && { RELAY_PUBLIC_HOST: props.publicHost }),
+            ...(props.oneItemPerAccount &&
+              functionDescriptions[name].answersCalls && { ONE_ITEM_PER_ACCOUNT: '1' }),
             ...(reserves(name) && { RELAY_CONCURRENCY: String(reservedConcurrency) }),
           },
           reservedConcurrency: reserves(name) ? reservedConcurrency : undefined,

@@ -43,7 +43,7 @@ export class Alarms extends Construct {
     if (props.pageEmail !== undefined) this.#pageTopic = this.alarmTopic('PageTopic', props.pageEmail);
     const definitions = [
       ...objectiveAlarms({ relayName, functions, objectives }),
-      ...relayAlarms(relayName),
+      ...relayAlarms(relayName, triggers.mappings),
       ...functionAlarms(functions, triggers.mappings),
       ...(props.shifting ? versionAlarms(relayName, functions) : []),
     ];

@@ -2,21 +2,23 @@
 import { Duration } from 'aws-cdk-lib';
 import { MathExpression, Metric, Stats, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import { physicalTableName, type TableName } from '../../../shared/tables/table-names.ts';
+import type { StreamMapping } from '../constructs/triggers.ts';
 import type { AlarmDefinition } from './alarm-definition.ts';
+import { combined, givenUp } from './function-alarms.ts';
 import { relayMetric } from './relay-metric.ts';
 
 const period = Duration.minutes(5);
 
 /** `shared/adapters/telemetry/embedded-metric.ts` says which events count in the first two. */
-export function relayAlarms(relayName: string): AlarmDefinition[] {
+export function relayAlarms(relayName: string, mappings: readonly StreamMapping[]): AlarmDefinition[] {
   const metric = (name: string, statistic: string): Metric => relayMetric(relayName, name, statistic);
   return [
     {
       id: 'MoneyWrong',
       severity: 'page',
       description:
-        'An account does not balance, a charge was lost, or an item of money cannot be read: query Events that need a person names it',
-      metric: metric('MoneyWrong', Stats.SUM),
+        'An account does not balance, a charge was lost, an item of money cannot be read, or records of a stream were given up: query Events that need a person names it, the bucket of stream failures has the records',
+      metric: combined('SUM', { wrong: metric('MoneyWrong', Stats.SUM), ...givenUp(mappings) }),
       threshold: 1,
     },
     {
@@ -62,14 +64,9 @@ export function relayAlarms(relayName: string): AlarmDefinition[] {
       description:
         'Ten times within five minutes the state of a turn was lost, or an upstream reported counts that cannot be true: look for turn_state_lost, and run the query Implausible usage by channel',
       // A single throttled write harms one turn of one conversation; an estimate may be wrong about a single odd text.
-      metric: new MathExpression({
-        expression: 'MAX([FILL(turnsLost, 0), FILL(implausible, 0)])',
-        usingMetrics: {
-          turnsLost: metric('TurnStateLost', Stats.SUM),
-          implausible: metric('ImplausibleUsage', Stats.SUM),
-        },
-        label: 'lost turns or implausible counts',
-        period,
+      metric: combined('MAX', {
+        turnsLost: metric('TurnStateLost', Stats.SUM),
+        implausible: metric('ImplausibleUsage', Stats.SUM),
       }),
       threshold: 10,
     },
@@ -104,18 +101,12 @@ function tableAlarm(relayName: string): AlarmDefinition {
       events.map((event) => [`${name}${event[0]}`, throttles(relayName, name as TableName, event)]),
     ),
   );
-  const filled = Object.keys(metrics).map((id) => `FILL(${id}, 0)`);
   return {
     id: 'TableThrottles',
     severity: 'ticket',
     description:
       'DynamoDB throttled a table: one account has too many requests at once, or traffic doubled at once; the graph Throttled calls of tables says which',
-    metric: new MathExpression({
-      expression: `SUM([${filled.join(', ')}])`,
-      usingMetrics: metrics,
-      label: 'throttled calls',
-      period,
-    }),
+    metric: combined('SUM', metrics),
     threshold: 10,
   };
 }

@@ -20,6 +20,8 @@ export interface StackOptions {
   /** Receives alarms that must wake somebody. Absent: `alarmEmail` receives them too. */
   pageEmail?: string;
   objectives: ReturnType<typeof readObjectives>;
+  /** Busy accounts stay one item, for the deployment that follows one of version 0.1. */
+  oneItemPerAccount: boolean;
   /** A scheduled call with a key of its own. Absent: none is made. */
   canary?: CanaryOption;
   /** A deployment shifts calls to new versions step by step. */
@@ -76,6 +78,7 @@ export function readStackOptions(node: Node): StackOptions {
     originSecrets: readOriginSecrets(node),
     sealKeys: readSealKeys(node),
     bedrockModels: readBedrockModels(node),
+    oneItemPerAccount: readSwitch(node, 'oneItemPerAccount'),
     objectives: readObjectives(node),
     shifting: readSwitch(node, 'shifting', true),
     ...(domain && { domain }),

@@ -16,6 +16,8 @@ export interface Environment {
   local: boolean;
   /** How many calls at once the deployment reserved for each function that answers calls. Undefined: it reserved none. */
   concurrencyGiven?: number | undefined;
+  /** The deployment follows one without parts of accounts, whose functions run beside these for a while. */
+  oneItemPerAccount?: boolean;
   /** The public host, if the deployment knows it: one with a domain of its own. */
   publicHost?: string | undefined;
   aws: AwsAccess;
@@ -40,6 +42,7 @@ export function readEnvironment(variables: Variables = process.env): Environment
     originSecrets: originSecrets.split(',').flatMap((secret) => secret.trim() || []),
     local: variables['RELAY_LOCAL'] === '1',
     concurrencyGiven: Number(variables['RELAY_CONCURRENCY']) || undefined,
+    oneItemPerAccount: variables['ONE_ITEM_PER_ACCOUNT'] === '1',
     publicHost: variables['RELAY_PUBLIC_HOST'] || undefined,
     aws: readAwsAccess(variables),
   };
