@@ -145,7 +145,15 @@ export class Relay extends Construct {
     new SavedQueries(this, 'SavedQueries', { relayName, functions });
 
     new CfnOutput(this, 'BaseUrl', { description: 'What clients set as base_url', value: this.baseUrl });
-    acknowledgeFindings({ relayName, functions, originSecrets, sealKeys, distribution, triggers, ...(shift && { shift }) });
+    acknowledgeFindings({
+      relayName,
+      functions,
+      originSecrets,
+      sealKeys,
+      distribution,
+      triggers,
+      ...(shift && { shift }),
+    });
     this.tables = tables;
     this.functions = functions;
     this.distribution = distribution;

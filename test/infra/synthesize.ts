@@ -28,7 +28,7 @@ export function synthesize(context: Record<string, unknown> = {}, validate = fal
   const folder = mkdtempSync(join(tmpdir(), 'relay-synthesis-'));
   try {
     const bundlesFolder = join(folder, 'dist');
-    for (const name of functionNames) {
+    for (const name of [...functionNames, 'canary']) {
       mkdirSync(join(bundlesFolder, name), { recursive: true });
       writeFileSync(join(bundlesFolder, name, 'index.mjs'), `export const handler = '${name}';\n`);
     }

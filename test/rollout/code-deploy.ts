@@ -25,7 +25,8 @@ export function planOf(template: Template, aliasId: string): DeploymentPlan {
   const groups = new Map(resourcesOf(template, 'AWS::CodeDeploy::DeploymentGroup'));
   const group = groups.get(update.DeploymentGroupName.Ref)?.Properties as unknown as Group;
   const { AlarmConfiguration, AutoRollbackConfiguration, DeploymentConfigName } = group;
-  if (!AlarmConfiguration.Enabled || !AutoRollbackConfiguration.Enabled) throw new Error('nothing is rolled back');
+  if (!AlarmConfiguration.Enabled || !AutoRollbackConfiguration.Enabled)
+    throw new Error('nothing is rolled back');
   if (!AutoRollbackConfiguration.Events.includes('DEPLOYMENT_STOP_ON_ALARM'))
     throw new Error('an alarm rolls nothing back');
   const [, percent, minutes] =

@@ -28,9 +28,13 @@ function waitsFor(template: Template, id: string): string[] {
     | (Omit<Resource, 'DependsOn'> & { DependsOn?: string | string[]; UpdatePolicy?: unknown })
     | undefined;
   const text = JSON.stringify([resource?.Properties, resource?.UpdatePolicy]);
-  const references = [...text.matchAll(/"Ref":"(\w+)"|"Fn::GetAtt":\["(\w+)"/g)].map(([, ref, att]) => ref ?? att);
+  const references = [...text.matchAll(/"Ref":"(\w+)"|"Fn::GetAtt":\["(\w+)"/g)].map(
+    ([, ref, att]) => ref ?? att,
+  );
   const named = [references, resource?.DependsOn ?? []].flat(2);
-  return [...new Set(named)].filter((name) => name !== undefined && name !== id && name in template.Resources) as string[];
+  return [...new Set(named)].filter(
+    (name) => name !== undefined && name !== id && name in template.Resources,
+  ) as string[];
 }
 
 const replaced = (before: Resource, after: Resource): boolean =>

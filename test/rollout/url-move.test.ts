@@ -37,7 +37,9 @@ interface Origin {
 
 function originsOf(template: Template): Origin[] {
   const [[, distribution] = []] = resourcesOf(template, 'AWS::CloudFront::Distribution');
-  const { Origins } = distribution?.Properties['DistributionConfig'] as { Origins: { DomainName: unknown }[] };
+  const { Origins } = distribution?.Properties['DistributionConfig'] as {
+    Origins: { DomainName: unknown }[];
+  };
   return Origins.map(({ DomainName }) => ({
     url: /"Fn::GetAtt":\["(\w+)","FunctionUrl"\]/.exec(JSON.stringify(DomainName))?.[1] ?? '',
     template,
@@ -54,7 +56,8 @@ function answers(present: Present, { url, template }: Origin): boolean {
   const { Qualifier } = resource?.Properties ?? {};
   const alias = resourcesOf(template, 'AWS::Lambda::Alias').find(
     ([, { Properties }]) =>
-      JSON.stringify(Properties['FunctionName']).includes(`"${functionId}"`) && Properties['Name'] === Qualifier,
+      JSON.stringify(Properties['FunctionName']).includes(`"${functionId}"`) &&
+      Properties['Name'] === Qualifier,
   )?.[0];
   if (Qualifier !== undefined && (alias === undefined || !present.has(alias))) return false;
   const permitted = resourcesOf(template, 'AWS::Lambda::Permission').filter(([id, { Properties }]) => {
@@ -66,7 +69,9 @@ function answers(present: Present, { url, template }: Origin): boolean {
 }
 
 /** Types whose coming or going may make a URL answer no more. */
-const ofUrls = new Set(['Url', 'Permission', 'Alias', 'Version', 'Function'].map((type) => `AWS::Lambda::${type}`));
+const ofUrls = new Set(
+  ['Url', 'Permission', 'Alias', 'Version', 'Function'].map((type) => `AWS::Lambda::${type}`),
+);
 
 /** Follows an update, step by step. Edge locations may use the old and the new origin from an update's begin on. */
 function lostIn(from: Template, to: Template, steps: Step[]): string[] {

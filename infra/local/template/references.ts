@@ -79,8 +79,7 @@ export function createReferences(template: Template): LocalReferences {
       if (known !== undefined) return known;
       const { Type } = resourceOf(id);
       if (name === 'Arn') return arn(id);
-      if (Type === 'AWS::Lambda::Url' && name === 'FunctionUrl')
-        return `https://${functionUrlHost(id)}/`;
+      if (Type === 'AWS::Lambda::Url' && name === 'FunctionUrl') return `https://${functionUrlHost(id)}/`;
       if (Type in ignoredTypes) return `local-${id}-${name}`;
       throw new StartError(`unknown attribute ${name} of ${Type} (${id})`);
     },

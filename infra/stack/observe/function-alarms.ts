@@ -59,10 +59,18 @@ export function functionAlarms(
       description:
         'Functions catalog or payments answered with many 5xx: can DynamoDB and the secrets of payments be reached?',
       // Those of chat and responses are failures, and the objective of availability counts them.
-      metric: combined('SUM', of('Url5xxCount', answering.filter((name) => !isAnswering(name)))),
+      metric: combined(
+        'SUM',
+        of(
+          'Url5xxCount',
+          answering.filter((name) => !isAnswering(name)),
+        ),
+      ),
       threshold: 20,
     },
-    streamsBehind(of('IteratorAge', [...new Set(mappings.map((mapping) => mapping.function))], Stats.MAXIMUM)),
+    streamsBehind(
+      of('IteratorAge', [...new Set(mappings.map((mapping) => mapping.function))], Stats.MAXIMUM),
+    ),
   ];
 }
 

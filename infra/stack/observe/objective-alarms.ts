@@ -47,9 +47,10 @@ const period = (metric: Metric, window: Duration): Metric => metric.with({ perio
 function availability({ relayName, functions, objectives }: ObjectiveParts, of: Window): AlarmDefinition {
   const { availabilityPercent = 99.5 } = objectives;
   const { severity, window, burnRate, callsMin } = of;
-  // A call whose function dies writes no line.
+  // A call whose function dies writes no line. Each such call makes a ticket anyway: FunctionErrors.
+  const dying = severity === 'page' ? (['chat', 'responses'] as const) : [];
   const died = Object.fromEntries(
-    (['chat', 'responses'] as const).map((name) => [
+    dying.map((name) => [
       `${name}Died`,
       functions.get(name).lambda.metricErrors({ period: window, statistic: Stats.SUM }),
     ]),

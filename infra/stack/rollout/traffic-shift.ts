@@ -52,7 +52,9 @@ export class TrafficShift extends Construct {
 
   /** One for each function: they wait for each other, and a common role would wait for all and be waited for by all. */
   #role(name: FunctionName, lambda: IFunction): Role {
-    const role = new Role(this, `${name}Role`, { assumedBy: new ServicePrincipal('codedeploy.amazonaws.com') });
+    const role = new Role(this, `${name}Role`, {
+      assumedBy: new ServicePrincipal('codedeploy.amazonaws.com'),
+    });
     const actions = ['GetAlias', 'UpdateAlias', 'GetProvisionedConcurrencyConfig'];
     role.addToPolicy(allow('lambda', actions, lambda.functionArn, `${lambda.functionArn}:*`));
     role.addToPolicy(allow('cloudwatch', ['DescribeAlarms'], '*'));
