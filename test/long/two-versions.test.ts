@@ -266,7 +266,8 @@ describe.each(formers)('$name beside this one', (former) => {
       try {
         await ready(beside);
         const { calls, bad } = await load(beside, seconds * 1000);
-        expect(bad.slice(0, 5), beside.alarming.slice(0, 5).join('\n')).toEqual([]);
+        // What the functions wrote about them says why.
+        expect(bad.slice(0, 5).concat(bad.length > 0 ? beside.alarming.slice(0, 5) : [])).toEqual([]);
         expect(calls).toBeGreaterThan(seconds);
         for (const version of ['1', '2'])
           expect(beside.invocations.get(`chat Invocations ${version}`)).toBeGreaterThan(calls / 3);

@@ -111,7 +111,7 @@ export class CloudWatch {
     const { Metrics } = this.#resolve(properties) as { Metrics?: Query[] };
     if (Metrics === undefined) {
       const { Statistic, Period } = properties;
-      const metric = this.#resolve(properties) as unknown as Metric;
+      const metric = this.#resolve(properties) as Metric;
       return this.#statistic(metric, { Period: Number(Period), Stat: String(Statistic) });
     }
     const named = (id: string): Value => {

@@ -37,12 +37,12 @@ let alias: WeightedFunction;
 let cloudWatch: CloudWatch;
 /** Versions whose function failed, for each failure. */
 let errors: string[] = [];
-/** Invocations whose end is not seen yet: neither their line nor their error. */
-let underWay = 0;
+/** `underWay`: invocations whose end is not seen yet, neither their line nor their error. */
+const seen = { underWay: 0 };
 let changed = Promise.withResolvers<void>();
 
 function ended(): void {
-  underWay -= 1;
+  seen.underWay -= 1;
   changed.resolve();
   changed = Promise.withResolvers<void>();
 }
@@ -58,7 +58,7 @@ function log(line: string): void {
 function count(metric: 'Invocations' | 'Errors', version: string): void {
   const dimensions = { FunctionName: functionId, Resource: `${functionId}:live`, ExecutedVersion: version };
   cloudWatch.put(keyOf('AWS/Lambda', metric, dimensions), 1);
-  if (metric === 'Invocations') underWay += 1;
+  if (metric === 'Invocations') seen.underWay += 1;
   else {
     errors.push(version);
     ended();
@@ -112,7 +112,7 @@ async function minuteOfCalls(special: string[] = []): Promise<void> {
     for (let next = contents.shift(); next !== undefined; next = contents.shift()) await call(next);
   };
   await Promise.all(Array.from({ length: callsAtOnce }, caller));
-  while (underWay > 0) await changed.promise;
+  while (seen.underWay > 0) await changed.promise;
 }
 
 interface Rollout {

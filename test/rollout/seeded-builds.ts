@@ -22,7 +22,7 @@ export const seeds = {
   'error chunk after the 200': {
     file: 'shared/endpoints/chat/render.ts',
     find: '      const finish = held;\n      held = undefined;\n      if (chunk.usage) {',
-    // Of three answers one, so that a ratio has to be told from a single error.
+    // Of three answers one, so that it takes a ratio to notice.
     replace: `      if (chunk.usage && requestId.charCodeAt(25) % 3 === 0) throw new TypeError('seeded');
       const finish = held;\n      held = undefined;\n      if (chunk.usage) {`,
   },

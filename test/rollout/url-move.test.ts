@@ -37,7 +37,8 @@ interface Origin {
 
 function originsOf(template: Template): Origin[] {
   const [[, distribution] = []] = resourcesOf(template, 'AWS::CloudFront::Distribution');
-  const { Origins } = distribution?.Properties['DistributionConfig'] as {
+  if (distribution === undefined) throw new Error('no distribution');
+  const { Origins } = distribution.Properties['DistributionConfig'] as {
     Origins: { DomainName: unknown }[];
   };
   return Origins.map(({ DomainName }) => ({
@@ -84,7 +85,7 @@ function lostIn(from: Template, to: Template, steps: Step[]): string[] {
   look('at first');
   for (const { kind, id, of } of steps) {
     if (to.Resources[id]?.Type === 'AWS::CloudFront::Distribution') {
-      used = [...used, ...originsOf(to)];
+      used = used.concat(originsOf(to));
       look(`${kind} ${id}`);
       // CloudFormation waits until the distribution is deployed everywhere.
       used = originsOf(to);

@@ -37,14 +37,14 @@ export function functionAlarms(
       some.map((name) => [name, functions.get(name).lambda.metric(metricName, { period, statistic })]),
     );
   return [
-    {
-      id: 'FunctionErrors',
+    ...chunksOf(names, metricsMax).map((some, index): AlarmDefinition => ({
+      id: `FunctionErrors${index === 0 ? '' : index + 1}`,
       severity: 'ticket',
       description:
         'A function crashed or timed out: the graph Errors of functions says which, its log group why',
-      metric: combined('SUM', of('Errors', names)),
+      metric: combined('SUM', of('Errors', some)),
       threshold: 1,
-    },
+    })),
     {
       id: 'FunctionThrottles',
       severity: 'ticket',
@@ -73,6 +73,12 @@ export function functionAlarms(
     ),
   ];
 }
+
+/** So many metrics one alarm of CloudWatch can have. */
+const metricsMax = 10;
+
+const chunksOf = <T>(list: readonly T[], length: number): T[][] =>
+  list.length === 0 ? [] : [list.slice(0, length), ...chunksOf(list.slice(length), length)];
 
 const isAnswering = (name: FunctionName): boolean => name === 'chat' || name === 'responses';
 

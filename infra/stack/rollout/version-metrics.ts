@@ -1,6 +1,5 @@
 /**
- * What a version of a function did, told apart from the version beside it: calls and failures as the relay's log lines tell
- * them, and Lambda's own errors, for a version that dies before it writes a line.
+ * What a version of a function did, apart from the version beside it: calls and failures by the relay's log lines, and Lambda's own errors, for a version that dies before it writes a line.
  */
 import { Duration } from 'aws-cdk-lib';
 import { Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
