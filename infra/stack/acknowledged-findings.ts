@@ -1,10 +1,10 @@
 /** Accepted cdk-nag findings, each with the reason. A finding that is not listed here fails the synthesis. */
-import { CfnElement, Stack, Validations, type Acknowledgment } from 'aws-cdk-lib';
+import { CfnElement, Stack, Token, Validations, type Acknowledgment } from 'aws-cdk-lib';
 import type { IConstruct } from 'constructs';
 import { functionDescriptions } from './constructs/function-descriptions.ts';
 import type { RelayFunctions } from './constructs/relay-functions.ts';
 import type { Triggers } from './constructs/triggers.ts';
-import type { TrafficShift } from './rollout/traffic-shift.ts';
+import type { Rollout } from './rollout/rollout.ts';
 
 export interface AcknowledgedConstructs {
   relayName: string;
@@ -13,7 +13,7 @@ export interface AcknowledgedConstructs {
   sealKeys: IConstruct;
   distribution: IConstruct;
   triggers: Triggers;
-  shift?: TrafficShift;
+  rollout: Rollout;
 }
 
 const rotatedByDeploying = (option: string): Acknowledgment => ({
@@ -49,11 +49,10 @@ const failuresAreFewAndRead: Acknowledgment = {
 };
 
 /** Findings about the wildcards that let functions read channel secrets, whose names operators choose. */
-function channelSecretFindings(relayName: string): Acknowledgment[] {
-  const account = 'arn:<AWS::Partition>:SERVICE:<AWS::Region>:<AWS::AccountId>';
+function channelSecretFindings(stack: Stack, relayName: string): Acknowledgment[] {
   const resources = [
-    `${account.replace('SERVICE', 'ssm')}:parameter/relay/${relayName}/*`,
-    `${account.replace('SERVICE', 'secretsmanager')}:secret:${relayName}/*`,
+    `${shownArn(stack, 'ssm')}:parameter/relay/${relayName}/*`,
+    `${shownArn(stack, 'secretsmanager')}:secret:${relayName}/*`,
   ];
   return resources.map((resource) => ({
     id: `AwsSolutions::AwsSolutions-IAM5[Resource::${resource}]`,
@@ -74,6 +73,14 @@ const shiftFindings = (lambda: IConstruct): Acknowledgment[] => [
   },
 ];
 
+/** The start of an ARN of the stack's place as findings show it: what is open has its name in angle brackets. */
+function shownArn({ partition, region, account }: Stack, service: string): string {
+  const place = [shown(region, 'Region'), shown(account, 'AccountId')].join(':');
+  return `arn:${shown(partition, 'Partition')}:${service}:${place}`;
+}
+
+const shown = (value: string, name: string): string => (Token.isUnresolved(value) ? `<AWS::${name}>` : value);
+
 /** The finding about the wildcard for object names, which the event source mapping chooses. */
 const failureObjectsFinding = (failures: IConstruct): Acknowledgment => ({
   id: `AwsSolutions::AwsSolutions-IAM5[Resource::<${logicalIdOf(failures)}.Arn>/*]`,
@@ -93,12 +100,18 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   Validations.of(constructs.distribution).acknowledge(...edgeFindings);
   const { failures } = constructs.triggers;
   Validations.of(failures).acknowledge(failuresAreFewAndRead);
-  for (const { role, lambda } of constructs.shift?.roles ?? [])
+  const { shift, canary } = constructs.rollout;
+  for (const { role, lambda } of shift?.roles ?? [])
     Validations.of(role).acknowledge(...shiftFindings(lambda));
+  if (canary)
+    Validations.of(canary.function).acknowledge(
+      ...channelSecretFindings(Stack.of(canary), constructs.relayName),
+    );
   for (const [name, relayFunction] of constructs.functions.byName) {
     if (functionDescriptions[name].streams?.some((stream) => stream.keepsFailures))
       Validations.of(relayFunction).acknowledge(failureObjectsFinding(failures));
     if (!functionDescriptions[name].readsChannelSecrets) continue;
-    Validations.of(relayFunction).acknowledge(...channelSecretFindings(constructs.relayName));
+    const stack = Stack.of(relayFunction);
+    Validations.of(relayFunction).acknowledge(...channelSecretFindings(stack, constructs.relayName));
   }
 }

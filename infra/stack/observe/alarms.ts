@@ -1,12 +1,11 @@
 /**
- * The stack's alarms and the topic that mails them. Without a mail address the alarms still exist, for the
- * console and other tools.
+ * The relay's alarms and the topic that they go to: a given one, or one that mails. Without either the alarms still exist,
+ * for the console and other tools.
  */
-import { Stack } from 'aws-cdk-lib';
+import { Stack, Token } from 'aws-cdk-lib';
 import { Alarm, ComparisonOperator, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
-import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
-import { Topic } from 'aws-cdk-lib/aws-sns';
+import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Construct } from 'constructs';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
@@ -14,40 +13,49 @@ import type { Triggers } from '../constructs/triggers.ts';
 import type { AlarmDefinition, Severity } from './alarm-definition.ts';
 import { functionAlarms } from './function-alarms.ts';
 import { objectiveAlarms, type Objectives } from './objective-alarms.ts';
-import { relayAlarms } from './request-alarms.ts';
 import { versionAlarms } from './version-alarms.ts';
+import { alarmTopic } from './alarm-topic.ts';
+import { relayAlarms } from './request-alarms.ts';
 
 export interface AlarmsProps {
   relayName: string;
   functions: RelayFunctions;
   triggers: Triggers;
+  email?: string | undefined;
+  /** Its policy lets CloudWatch publish. Absent: one is made when there is an address. */
+  topic?: ITopic | undefined;
+  /** Receives pages alone. Absent: they go where tickets go. */
+  pageEmail?: string | undefined;
   objectives: Objectives;
   /** New versions are watched while they get traffic step by step. */
   shifting: boolean;
-  email?: string;
-  /** Receives pages alone. Absent: `email` receives them too. */
-  pageEmail?: string;
+  /** False: there is a topic for notices, but no alarm except those that `shifting` needs. */
+  on: boolean;
 }
 
 export class Alarms extends Construct {
-  /** Receives all alarms, or tickets alone where pages have a topic of their own. */
-  readonly topic?: Topic;
+  readonly topic?: ITopic;
   readonly all: Alarm[] = [];
-  readonly #pageTopic?: Topic;
+  readonly #pageTopic?: ITopic;
   readonly #byId = new Map<string, Alarm>();
 
   constructor(scope: Construct, id: string, props: AlarmsProps) {
     super(scope, id);
-    const { relayName, functions, triggers, objectives } = props;
-    if (props.email !== undefined) this.topic = this.alarmTopic('Topic', props.email);
-    if (props.pageEmail !== undefined) this.#pageTopic = this.alarmTopic('PageTopic', props.pageEmail);
-    const definitions = [
+    const { relayName, functions, triggers, objectives, pageEmail } = props;
+    const topic = props.topic ?? (props.email === undefined ? undefined : alarmTopic(this, 'Topic'));
+    if (topic) this.topic = this.usable(topic);
+    if (props.email !== undefined) topic?.addSubscription(new EmailSubscription(props.email));
+    if (pageEmail !== undefined) {
+      this.#pageTopic = alarmTopic(this, 'PageTopic');
+      this.#pageTopic.addSubscription(new EmailSubscription(pageEmail));
+    }
+    const ofRelay = [
       ...objectiveAlarms({ relayName, functions, objectives }),
       ...relayAlarms(relayName, triggers.mappings),
       ...functionAlarms(functions, triggers.mappings),
-      ...(props.shifting ? versionAlarms(relayName, functions) : []),
     ];
-    for (const definition of definitions) this.add(definition);
+    if (props.on) for (const definition of ofRelay) this.add(definition);
+    if (props.shifting) for (const definition of versionAlarms(relayName, functions)) this.add(definition);
   }
 
   get(id: string): Alarm {
@@ -74,22 +82,16 @@ export class Alarms extends Construct {
     this.all.push(alarm);
   }
 
-  private topicOf(severity: Severity): Topic | undefined {
+  private topicOf(severity: Severity): ITopic | undefined {
     return (severity === 'page' ? this.#pageTopic : undefined) ?? this.topic;
   }
 
-  private alarmTopic(id: string, email: string): Topic {
-    const topic = new Topic(this, id, { enforceSSL: true });
-    topic.addSubscription(new EmailSubscription(email));
-    // A topic policy replaces SNS's default policy, under which the account's alarms may publish.
-    topic.addToResourcePolicy(
-      new PolicyStatement({
-        principals: [new ServicePrincipal('cloudwatch.amazonaws.com')],
-        actions: ['sns:Publish'],
-        resources: [topic.topicArn],
-        conditions: { StringEquals: { 'aws:SourceAccount': Stack.of(this).account } },
-      }),
-    );
+  /** Alarms stay silent, without an error, where their topic is in another region or keeps an order. */
+  private usable(topic: ITopic): ITopic {
+    const [here, there] = [Stack.of(this).region, topic.env.region];
+    const isElsewhere = here !== there && !Token.isUnresolved(here) && !Token.isUnresolved(there);
+    if (isElsewhere || topic.fifo)
+      throw new Error(`alarmTopic: alarms in ${here} need a standard topic there, not ${topic.topicArn}`);
     return topic;
   }
 }

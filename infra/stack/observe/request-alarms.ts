@@ -49,24 +49,20 @@ export function relayAlarms(relayName: string, mappings: readonly StreamMapping[
       staysUntilMeasured: true,
     },
     {
-      id: 'ConfigFormatUnknown',
-      severity: 'ticket',
-      description:
-        'A function serves an old configuration, as it does not know the form of the newest: deploy the version that wrote it',
-      metric: metric('ConfigFormatUnknown', Stats.SUM),
-      threshold: 1,
-      // Both versions may run during a deployment.
-      periods: 2,
-    },
-    {
       id: 'Oddities',
       severity: 'ticket',
       description:
-        'Ten times within five minutes the state of a turn was lost, or an upstream reported counts that cannot be true: look for turn_state_lost, and run the query Implausible usage by channel',
+        'Ten times within five minutes the state of a turn was lost, or an upstream reported counts that cannot be true, or a function did not know the form of the configuration: look for turn_state_lost and config_format_unknown, run the query Implausible usage by channel',
       // A single throttled write harms one turn of one conversation; an estimate may be wrong about a single odd text.
-      metric: combined('MAX', {
-        turnsLost: metric('TurnStateLost', Stats.SUM),
-        implausible: metric('ImplausibleUsage', Stats.SUM),
+      metric: new MathExpression({
+        expression: 'MAX([FILL(turnsLost, 0), FILL(implausible, 0), 10 * FILL(unknownFormat, 0)])',
+        usingMetrics: {
+          turnsLost: metric('TurnStateLost', Stats.SUM),
+          implausible: metric('ImplausibleUsage', Stats.SUM),
+          unknownFormat: metric('ConfigFormatUnknown', Stats.SUM),
+        },
+        label: 'lost turns, implausible counts, configurations that are not read',
+        period,
       }),
       threshold: 10,
     },

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Duration } from 'aws-cdk-lib';
 import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
 import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
+import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import { RelayFunction } from '../constructs/relay-function.ts';
 import type { RelayTables } from '../constructs/relay-tables.ts';
@@ -48,6 +49,8 @@ export class Canary extends Construct {
         CANARY_MODEL: model,
         CANARY_KEY: key,
       },
+      memoryMegabytes: 128,
+      logRetention: RetentionDays.ONE_MONTH,
       reservedConcurrency: undefined,
       relayName,
       tables,

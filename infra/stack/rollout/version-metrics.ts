@@ -4,7 +4,7 @@
 import { Duration } from 'aws-cdk-lib';
 import { Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Alias } from 'aws-cdk-lib/aws-lambda';
-import { FilterPattern, MetricFilter } from 'aws-cdk-lib/aws-logs';
+import { FilterPattern } from 'aws-cdk-lib/aws-logs';
 import { functionDescriptions, type FunctionName } from '../constructs/function-descriptions.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 
@@ -24,9 +24,9 @@ const patterns = {
 export function countCallsByVersion(functions: RelayFunctions): void {
   for (const [name, relayFunction] of functions.byName) {
     if (functionDescriptions[name].answersCalls !== true) continue;
+    const { logGroup } = relayFunction.lambda;
     for (const [metricName, pattern] of Object.entries(patterns))
-      new MetricFilter(relayFunction, metricName, {
-        logGroup: relayFunction.lambda.logGroup,
+      logGroup.addMetricFilter(metricName, {
         filterPattern: FilterPattern.literal(pattern),
         metricNamespace: namespace,
         metricName,
