@@ -30,7 +30,6 @@ import { SavedQueries } from './observe/saved-queries.ts';
 import { RelayTables } from './constructs/relay-tables.ts';
 import { Triggers } from './constructs/triggers.ts';
 import type { Objectives } from './observe/objective-alarms.ts';
-import { canaryAlarm } from './observe/request-alarms.ts';
 import { versionAlarmId } from './observe/version-alarms.ts';
 import type { CanarySettings } from './rollout/canary.ts';
 import { Rollout } from './rollout/rollout.ts';
@@ -145,12 +144,11 @@ export class Relay extends Construct {
     const { value: relayName } = new RelayName(this, 'Name', props.name ?? 'relay');
     const { shifting = true, bundlesFolder = join(packageFolder, 'dist') } = props;
     const tables = new RelayTables(this, 'Tables', { relayName, disposable, encryptionKey });
+    const common = { relayName, version: packageVersion(), tables, bundlesFolder };
     const originSecrets = new OriginSecrets(this, 'Origin', { numbers: props.originSecrets ?? [1] });
     const sealKeys = new SealKeys(this, 'SealKeys', { numbers: props.sealKeys ?? [1] });
     const functions = new RelayFunctions(this, 'Functions', {
-      relayName,
-      version: packageVersion(),
-      tables,
+      ...common,
       acceptedOriginSecrets: originSecrets.accepted,
       sealKeys: sealKeys.variable,
       publicHost: domain?.name,
@@ -160,7 +158,6 @@ export class Relay extends Construct {
       tracing: props.tracing,
       defaultLimits: props.defaultLimits,
       oneItemPerAccount: props.oneItemPerAccount,
-      bundlesFolder,
     });
     allowBedrockModels(functions, props.bedrockModels ?? []);
     const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
@@ -182,20 +179,13 @@ export class Relay extends Construct {
       pageEmail: props.pageEmail,
       objectives: props.objectives ?? {},
       shifting,
+      canary: props.canary !== undefined,
       on: props.alarms ?? true,
     });
     this.baseUrl = `https://${distribution.host}/v1`;
-    const rollout = new Rollout(this, {
-      relayName,
-      version: packageVersion(),
-      tables,
-      functions,
-      baseUrl: this.baseUrl,
-      bundlesFolder,
-      canary: props.canary,
-      alarmOf: shifting ? (name) => alarms.get(versionAlarmId(name)) : undefined,
-    });
-    if (props.canary && (props.alarms ?? true)) alarms.add(canaryAlarm(relayName));
+    const { baseUrl } = this;
+    const alarmOf = shifting ? (name: FunctionName) => alarms.get(versionAlarmId(name)) : undefined;
+    const rollout = new Rollout(this, { ...common, functions, baseUrl, canary: props.canary, alarmOf });
     if (props.budget) this.budget = new Budget(this, 'Budget', { relayName, ...props.budget }).budget;
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
     const dashboard = new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });

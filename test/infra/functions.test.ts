@@ -158,10 +158,10 @@ describe('functions', () => {
   });
 
   test('move all calls at once, and look at no version alone, with shifting off', () => {
-    const { template: own } = synthesize({ shifting: 'false' });
+    const { template: own } = synthesize({ shifting: false });
     expect(resourcesOf(own, 'AWS::CodeDeploy::DeploymentGroup')).toEqual([]);
     expect(JSON.stringify(own)).not.toContain('CodeDeployLambdaAliasUpdate');
-    expect(resourcesOf(own, 'AWS::CloudWatch::Alarm')).toHaveLength(15);
+    expect(resourcesOf(own, 'AWS::CloudWatch::Alarm')).toHaveLength(14);
     expect(resourcesOf(own, 'AWS::Lambda::Alias')).toHaveLength(4);
   });
 });

@@ -15,7 +15,7 @@ import { functionAlarms } from './function-alarms.ts';
 import { objectiveAlarms, type Objectives } from './objective-alarms.ts';
 import { versionAlarms } from './version-alarms.ts';
 import { alarmTopic } from './alarm-topic.ts';
-import { relayAlarms } from './request-alarms.ts';
+import { canaryAlarm, relayAlarms } from './request-alarms.ts';
 
 export interface AlarmsProps {
   relayName: string;
@@ -29,6 +29,8 @@ export interface AlarmsProps {
   objectives: Objectives;
   /** New versions are watched while they get traffic step by step. */
   shifting: boolean;
+  /** There is a scheduled call. */
+  canary: boolean;
   /** False: there is a topic for notices, but no alarm except those that `shifting` needs. */
   on: boolean;
 }
@@ -53,6 +55,7 @@ export class Alarms extends Construct {
       ...objectiveAlarms({ relayName, functions, objectives }),
       ...relayAlarms(relayName, triggers.mappings),
       ...functionAlarms(functions, triggers.mappings),
+      ...(props.canary ? [canaryAlarm(relayName)] : []),
     ];
     if (props.on) for (const definition of ofRelay) this.add(definition);
     if (props.shifting) for (const definition of versionAlarms(relayName, functions)) this.add(definition);
@@ -64,7 +67,7 @@ export class Alarms extends Construct {
     return found;
   }
 
-  add(definition: AlarmDefinition): void {
+  private add(definition: AlarmDefinition): void {
     const alarm = new Alarm(this, definition.id, {
       alarmDescription: `[${definition.severity}] ${definition.description}`,
       metric: definition.metric,
