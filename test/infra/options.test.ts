@@ -156,6 +156,7 @@ describe('options', () => {
     ],
     [{ compute: 'web' }, /compute: found "web", wanted "event"; "web" is reserved/],
     [[], /relay\.json: wanted one JSON object of options/],
+    [{ constructor: 1 }, /constructor: not an option/],
   ])('%j is refused with a message that says what is wanted', (content, message) => {
     expect(() => readOptions(relay, content)).toThrow(message);
   });
