@@ -97,6 +97,7 @@ describe('the line of a request', () => {
       'Requests',
       'Failures',
       'InternalErrors',
+      'NeedsAPerson',
     ]);
     expect(await outcomesOf({ end: 'completed', status: 200, usage_estimated: true })).toEqual([
       'Requests',
@@ -189,6 +190,7 @@ test('the background jobs of money and configuration write each count as a metri
     ['UnpricedModels', 4],
     ['BadRows', 1],
     ['ConfigCompileFailed', 1],
+    ['NeedsAPerson', 1],
     // For their alarms; what else is 0 is no metric to pay for.
     ['OpenReservations', 0],
     ['BadRows', 0],
