@@ -45,13 +45,15 @@ export function answeringHandles(
   environment: Environment,
   clock: Clock = systemClock,
 ): (endpoint: Endpoint) => HostedHandle {
-  const { aws, concurrencyGiven, local, originSecrets, stack, version } = environment;
-  const log = jsonLog(version, requestMetrics(stack));
+  const { aws, concurrencyGiven, functionVersion, local, originSecrets, stack, version } = environment;
+  const logOf = (name?: string) =>
+    jsonLog(version, requestMetrics(stack, name && `${name}:${functionVersion}`));
+  const log = logOf();
   const client = tableClient(aws);
   const config = dynamoConfigSource({ client, clock, log, stack });
   const secrets = cachedSecretStore({ environment, clock });
   const transport = httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) });
-  const ports = {
+  const shared = {
     clock,
     log,
     config,
@@ -60,6 +62,7 @@ export function answeringHandles(
     transport,
     searchProvider: laterSearch({ transport, secrets }),
     concurrencyGiven,
+    oneItemPerAccount: environment.oneItemPerAccount,
     quotas: dynamoQuotaStore(client, stack),
     counters: laterKeyCounters({ client, stack }),
     health: new DynamoChannelHealth({ client, clock, stack, view: config.cooldowns }),
@@ -72,6 +75,8 @@ export function answeringHandles(
   const settings = readTracing();
   const prepare = (): Promise<void> => config.refresh(prepareMsMax);
   return (endpoint) => {
+    const log = logOf(endpoint.name);
+    const ports = { ...shared, log };
     const handleOf = (given: ChatPorts): Handle => withCors(answerWith(given, endpoint), config);
     const handle = settings ? laterTracing({ settings, ports, handleOf, stack, version }) : handleOf(ports);
     return { handle, prepare, clock, ids: timeSortedIds(clock), log, originSecrets, local };

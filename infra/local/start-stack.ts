@@ -9,6 +9,7 @@ import { readBehaviours, type DistributionConfig } from './distribution/behaviou
 import { createDistribution } from './distribution/distribution.ts';
 import { explainingTakenPort } from './host/free-port.ts';
 import type { Log } from './host/log.ts';
+import type { LocalFunction } from './lambda/local-function.ts';
 import type { LocalOptions } from './host/local-options.ts';
 import { demoGrantApplied, demoKey, seedDemo, seedRealChannel } from './demo/seed.ts';
 import { StartError } from './host/start-error.ts';
@@ -25,6 +26,8 @@ const localStackName = 'relay';
 export interface StackSettings extends LocalOptions {
   /** Maximum number of processes per function that has a URL. */
   environmentsMax: number;
+  /** What runs in place of a function: another version, or two at once. Default: the function of the template. */
+  inPlaceOf?: (live: LocalFunction) => LocalFunction;
 }
 
 export interface RunningStack {
@@ -69,7 +72,9 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
       AWS_ENDPOINT_URL_SECRETS_MANAGER: secretsEndpoint,
     }),
   };
-  const functions = buildFunctions(references, { environment, localEnvironment, environmentsMax }, log);
+  const { inPlaceOf = (live) => live } = settings;
+  const live = buildFunctions(references, { environment, localEnvironment, environmentsMax }, log);
+  const functions = new Map([...live].map(([id, target]) => [id, inPlaceOf(target)]));
   started.defer(async () => {
     await Promise.all([...functions.values()].map((target) => target.close()));
   });

@@ -1,10 +1,10 @@
 /** Accepted cdk-nag findings, each with the reason. A finding that is not listed here fails the synthesis. */
 import { CfnElement, Stack, Token, Validations, type Acknowledgment } from 'aws-cdk-lib';
-import type { Bucket } from 'aws-cdk-lib/aws-s3';
 import type { IConstruct } from 'constructs';
 import { functionDescriptions } from './constructs/function-descriptions.ts';
 import type { RelayFunctions } from './constructs/relay-functions.ts';
 import type { Triggers } from './constructs/triggers.ts';
+import type { Rollout } from './rollout/rollout.ts';
 
 export interface AcknowledgedConstructs {
   relayName: string;
@@ -14,6 +14,7 @@ export interface AcknowledgedConstructs {
   distribution: IConstruct;
   operatorPolicies: IConstruct;
   triggers: Triggers;
+  rollout: Rollout;
 }
 
 const rotatedByDeploying = (option: string): Acknowledgment => ({
@@ -75,6 +76,18 @@ function operatorPolicyFindings(stack: Stack, relayName: string): Acknowledgment
   ];
 }
 
+/** Findings about the wildcards of CodeDeploy's roles. */
+const shiftFindings = (lambda: IConstruct): Acknowledgment[] => [
+  {
+    id: 'AwsSolutions::AwsSolutions-IAM5[Resource::*]',
+    reason: 'CodeDeploy asks for the states of alarms by name, and only reads them',
+  },
+  {
+    id: `AwsSolutions::AwsSolutions-IAM5[Resource::<${logicalIdOf(lambda)}.Arn>:*]`,
+    reason: 'Versions and aliases of one function',
+  },
+];
+
 /** The start of an ARN of the stack's place as findings show it: what is open has its name in angle brackets. */
 function shownArn({ partition, region, account }: Stack, service: string): string {
   const place = [shown(region, 'Region'), shown(account, 'AccountId')].join(':');
@@ -84,12 +97,12 @@ function shownArn({ partition, region, account }: Stack, service: string): strin
 const shown = (value: string, name: string): string => (Token.isUnresolved(value) ? `<AWS::${name}>` : value);
 
 /** The finding about the wildcard for object names, which the event source mapping chooses. */
-const failureObjectsFinding = (failures: Bucket): Acknowledgment => ({
+const failureObjectsFinding = (failures: IConstruct): Acknowledgment => ({
   id: `AwsSolutions::AwsSolutions-IAM5[Resource::<${logicalIdOf(failures)}.Arn>/*]`,
   reason: 'One bucket that holds nothing else, and only PutObject',
 });
 
-function logicalIdOf(construct: Bucket): string {
+function logicalIdOf(construct: IConstruct): string {
   const { defaultChild } = construct.node;
   if (!CfnElement.isCfnElement(defaultChild)) throw new Error(`${construct.node.path} is not one resource`);
   return Stack.of(construct).getLogicalId(defaultChild);
@@ -106,6 +119,13 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   );
   const { failures } = constructs.triggers;
   Validations.of(failures).acknowledge(failuresAreFewAndRead);
+  const { shift, canary } = constructs.rollout;
+  for (const { role, lambda } of shift?.roles ?? [])
+    Validations.of(role).acknowledge(...shiftFindings(lambda));
+  if (canary)
+    Validations.of(canary.function).acknowledge(
+      ...channelSecretFindings(Stack.of(canary), constructs.relayName),
+    );
   for (const [name, relayFunction] of constructs.functions.byName) {
     if (functionDescriptions[name].streams?.some((stream) => stream.keepsFailures))
       Validations.of(relayFunction).acknowledge(failureObjectsFinding(failures));

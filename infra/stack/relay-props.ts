@@ -32,6 +32,11 @@ export function relayProps(stack: Stack, options: StageOptions): RelayProps {
     domain,
     alarmTopic,
     memory: options.memory,
+    pageEmail: options.pageEmail,
+    objectives: options.objectives,
+    canary: options.canary,
+    shifting: options.shifting,
+    oneItemPerAccount: options.oneItemPerAccount,
     defaultLimits: limits,
     logRetention: Object.values(RetentionDays).find(
       (days): days is RetentionDays => days === logRetentionDays,

@@ -34,7 +34,7 @@ beforeAll(() => {
 /** `chat` or `catalog`: the function whose URL the behaviour leads to. */
 function target(behaviour: Behaviour): string | undefined {
   const origin = distribution.Origins.find((candidate) => candidate.Id === behaviour.TargetOriginId);
-  return /Functions([a-z]+)FunctionFunctionUrl/.exec(JSON.stringify(origin?.DomainName))?.[1];
+  return /Functions([a-z]+)LiveFunctionUrl/.exec(JSON.stringify(origin?.DomainName))?.[1];
 }
 
 describe('the distribution', () => {

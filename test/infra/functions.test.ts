@@ -81,7 +81,8 @@ describe('functions', () => {
 
   test('that no request reaches have no URL and know no origin secret', () => {
     const reached = resourcesOf(template, 'AWS::Lambda::Url').map(([id]) => id);
-    expect(reached).toHaveLength(4);
+    // One of the alias, and for one release that of the function itself.
+    expect(reached).toHaveLength(8);
     for (const name of ['config', 'ledger', 'grants', 'sweeper']) {
       const { Environment } = only('AWS::Lambda::Function', `Functions${name}Function`);
       expect(Environment).toMatchObject({ Variables: { ORIGIN_SECRETS: '' } });
@@ -126,20 +127,42 @@ describe('functions', () => {
     expect(JSON.stringify(template)).not.toContain('RELAY_LOCAL');
   });
 
-  test('each have alarms for crashes and refused environments, and for server errors where they answer', () => {
-    const watched = resourcesOf(template, 'AWS::CloudWatch::Alarm').flatMap(([, { Properties }]) => {
-      const [dimension] = (Properties.Dimensions ?? []) as { Name: string; Value: unknown }[];
-      if (dimension?.Name !== 'FunctionName' || Properties.MetricName === 'IteratorAge') return [];
-      return `${readable(dimension.Value).replace(/^<Functions([a-z]+)Function.*$/, '$1')} ${String(Properties.MetricName)}`;
-    });
-    expect(watched.toSorted()).toEqual(
-      [
-        ...functionNames.flatMap((name) => [`${name} Errors`, `${name} Throttles`]),
-        'chat Url5xxCount',
-        'responses Url5xxCount',
-        'catalog Url5xxCount',
-        'payments Url5xxCount',
-      ].toSorted(),
-    );
+  test('are all watched for crashes, those with a URL for refused environments', () => {
+    const watched = (id: string, metric: string): string[] => {
+      const [, alarm] =
+        resourcesOf(template, 'AWS::CloudWatch::Alarm').find(([name]) => name.startsWith(`Alarms${id}`)) ??
+        [];
+      const queries = alarm?.Properties.Metrics as {
+        MetricStat?: { Metric: { MetricName: string; Dimensions: { Value: unknown }[] } };
+      }[];
+      return queries.flatMap(({ MetricStat }) =>
+        MetricStat?.Metric.MetricName === metric
+          ? readable(MetricStat.Metric.Dimensions[0]?.Value).replace(/^<Functions([a-z]+)Function.*$/, '$1')
+          : [],
+      );
+    };
+    expect(watched('FunctionErrors', 'Errors').toSorted()).toEqual(functionNames.toSorted());
+    const withUrl = ['chat', 'responses', 'catalog', 'payments'];
+    expect(watched('FunctionThrottles', 'Throttles')).toEqual(withUrl);
+    expect(watched('ServerErrors', 'Url5xxCount')).toEqual(['catalog', 'payments']);
+  });
+
+  test('with a URL have it on their alias, and keep versions that lose their traffic', () => {
+    for (const name of ['chat', 'responses', 'catalog', 'payments']) {
+      expect(only('AWS::Lambda::Url', `Functions${name}Live`)).toMatchObject({ Qualifier: 'live' });
+      const [, version] =
+        resourcesOf(template, 'AWS::Lambda::Version').find(([id]) => id.startsWith(`Functions${name}F`)) ??
+        [];
+      expect(version).toMatchObject({ DeletionPolicy: 'Retain' });
+    }
+    expect(resourcesOf(template, 'AWS::Lambda::Alias')).toHaveLength(4);
+  });
+
+  test('move all calls at once, and look at no version alone, with shifting off', () => {
+    const { template: own } = synthesize({ shifting: false });
+    expect(resourcesOf(own, 'AWS::CodeDeploy::DeploymentGroup')).toEqual([]);
+    expect(JSON.stringify(own)).not.toContain('CodeDeployLambdaAliasUpdate');
+    expect(resourcesOf(own, 'AWS::CloudWatch::Alarm')).toHaveLength(14);
+    expect(resourcesOf(own, 'AWS::Lambda::Alias')).toHaveLength(4);
   });
 });

@@ -232,14 +232,33 @@ describe('a function may do only what its description says', () => {
     ({ template } = synthesize({ stage: 'test' }));
   });
 
-  test('no role has a managed policy, an inline policy or another principal than Lambda', () => {
-    const roles = resourcesOf(template, 'AWS::IAM::Role').map(([, role]) => role.Properties);
-    expect(roles).toHaveLength(functionNames.length);
-    for (const role of roles) {
+  test('no role has a managed policy, an inline policy or another principal than Lambda, or CodeDeploy for shifts', () => {
+    const roles = resourcesOf(template, 'AWS::IAM::Role');
+    const ofShifts = roles.filter(([id]) => id.startsWith('Shift'));
+    expect(ofShifts).toHaveLength(4);
+    expect(roles).toHaveLength(functionNames.length + ofShifts.length);
+    for (const [id, { Properties: role }] of roles) {
+      const Service = id.startsWith('Shift') ? 'codedeploy.amazonaws.com' : 'lambda.amazonaws.com';
       expect(Object.keys(role)).toEqual(['AssumeRolePolicyDocument']);
       expect(role.AssumeRolePolicyDocument).toMatchObject({
-        Statement: [{ Action: 'sts:AssumeRole', Principal: { Service: 'lambda.amazonaws.com' } }],
+        Statement: [{ Action: 'sts:AssumeRole', Principal: { Service } }],
       });
+    }
+  });
+
+  test('CodeDeploy may move the alias of the one function that it deploys', () => {
+    const policies = resourcesOf(template, 'AWS::IAM::Policy').filter(([id]) => id.startsWith('Shift'));
+    for (const [id, { Properties }] of policies) {
+      const name = /^Shift([a-z]+)Role/.exec(id)?.[1];
+      const { Statement } = Properties.PolicyDocument as {
+        Statement: { Action: unknown; Resource: unknown }[];
+      };
+      expect(Statement.map(({ Action }) => Action)).toEqual([
+        ['lambda:GetAlias', 'lambda:GetProvisionedConcurrencyConfig', 'lambda:UpdateAlias'],
+        'cloudwatch:DescribeAlarms',
+      ]);
+      const functions = [...JSON.stringify(Statement[0]?.Resource).matchAll(/Functions([a-z]+)Function/g)];
+      expect(functions.map(([, found]) => found)).toEqual([name, name]);
     }
   });
 });

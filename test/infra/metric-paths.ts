@@ -40,6 +40,9 @@ export function setFunctionEnvironment(endpoint: string): void {
 export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unknown>> = {
   Requests: failedRequest,
   Failures: failedRequest,
+  Refusals: refusedRequest,
+  FirstContentMs: slowRequest,
+  CanarySuccesses: async () => backgroundMetrics('relay').called({ ok: true }),
   InternalErrors: bug,
   SettleLost: () => unreachableStore('close'),
   ReserveUnknown: () => unreachableStore('reserve', 'tombstone', 'close'),
@@ -153,8 +156,21 @@ export async function answeredRequest(): Promise<void> {
   relog(rig);
 }
 
+async function slowRequest(): Promise<void> {
+  const rig = new BillingRig().upstream({ steps: [50, ...hello] }).granted(yuan);
+  await rig.call();
+  relog(rig);
+}
+
 async function failedRequest(): Promise<void> {
   const rig = new BillingRig().upstream({ status: 500 }).granted(yuan);
+  await rig.call();
+  relog(rig);
+}
+
+/** Nobody has granted the account anything. */
+async function refusedRequest(): Promise<void> {
+  const rig = new BillingRig().upstream({ steps: hello });
   await rig.call();
   relog(rig);
 }

@@ -51,7 +51,7 @@ export function synthesize({ stage, ...options }: Record<string, unknown> = {}, 
 
 /** Returns the folder, with a bundle for every function that holds nothing. */
 export function emptyBundles(folder: string): string {
-  for (const name of functionNames) {
+  for (const name of [...functionNames, 'canary']) {
     mkdirSync(join(folder, name), { recursive: true });
     writeFileSync(join(folder, name, 'index.mjs'), `export const handler = '${name}';\n`);
   }

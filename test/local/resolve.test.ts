@@ -47,7 +47,7 @@ describe('a template value resolves', () => {
     [
       'the host name of a Function URL as CDK takes it apart',
       { 'Fn::Select': [2, { 'Fn::Split': ['/', { 'Fn::GetAtt': ['ChatUrl', 'FunctionUrl'] }] }] },
-      'chat.lambda-url.us-east-1.on.aws',
+      'chaturl.lambda-url.us-east-1.on.aws',
     ],
     [
       'a substitution',

@@ -43,8 +43,14 @@ export class ReservationsRig {
   readonly store = new RoughQuotaStore(this.memory, this.clock);
   readonly events: { name: string; fields: Record<string, unknown> }[] = [];
   readonly counters = new MemoryKeyCounters();
-  readonly reservations = this.otherReservations();
+  readonly reservations: Reservations;
+  readonly #oneItemPerAccount: boolean;
   #ids = 0;
+
+  constructor({ oneItemPerAccount = false } = {}) {
+    this.#oneItemPerAccount = oneItemPerAccount;
+    this.reservations = this.otherReservations();
+  }
 
   /** The reservations of another environment: the same store, but nothing seen yet. */
   otherReservations(): Reservations {
@@ -53,6 +59,7 @@ export class ReservationsRig {
       random: { next: () => 0.5 },
       quotas: this.store,
       counters: this.counters,
+      oneItemPerAccount: this.#oneItemPerAccount,
       log: {
         request: () => {},
         fault: () => {},

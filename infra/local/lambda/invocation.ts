@@ -32,6 +32,8 @@ export interface FunctionSettings {
   /** Short name for log lines: `chat`. */
   name: string;
   arn: string;
+  /** Number of the version that its environments run. Default: `$LATEST`. */
+  version?: string;
   /** Folder that contains the handler's file. */
   folder: string;
   handler: string;

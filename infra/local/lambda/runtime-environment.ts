@@ -21,7 +21,7 @@ export function runtimeEnvironment(
     AWS_LAMBDA_INITIALIZATION_TYPE: 'on-demand',
     ...settings.environment,
     AWS_LAMBDA_FUNCTION_NAME: settings.name,
-    AWS_LAMBDA_FUNCTION_VERSION: '$LATEST',
+    AWS_LAMBDA_FUNCTION_VERSION: settings.version ?? '$LATEST',
     AWS_LAMBDA_FUNCTION_MEMORY_SIZE: String(settings.memoryMegabytes),
     AWS_LAMBDA_LOG_GROUP_NAME: `/aws/lambda/${settings.name}`,
     AWS_LAMBDA_LOG_STREAM_NAME: label,

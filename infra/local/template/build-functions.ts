@@ -60,7 +60,12 @@ function functionSettings(
   const properties = references.resolve(runnable(template.resources[id]?.Properties)) as FunctionProperties;
   const asset = template.asset(properties.Code.S3Key);
   const variables = Object.entries(properties.Environment?.Variables ?? {});
+  const hasVersion = resourcesOf(template, 'AWS::Lambda::Version').some(
+    ([, version]) => functionOf(version.Properties?.['FunctionName']) === id,
+  );
   return {
+    // The first that is published. A URL of the function itself, which AWS would serve from $LATEST, has it here too.
+    version: hasVersion ? '1' : '$LATEST',
     name: properties.FunctionName ?? shortName(asset.displayName) ?? id,
     arn: String(references.attribute(id, 'Arn')),
     folder: asset.folder,
@@ -96,10 +101,10 @@ export function buildFunctionUrls(
   functions: ReadonlyMap<string, LocalFunction>,
 ): Map<string, FunctionUrl> {
   return new Map(
-    resourcesOf(template, 'AWS::Lambda::Url').map(([, { Properties = {} }]) => {
+    resourcesOf(template, 'AWS::Lambda::Url').map(([urlId, { Properties = {} }]) => {
       const id = functionOf(Properties['TargetFunctionArn']);
       const mode = (Properties['InvokeMode'] ?? 'BUFFERED') as InvokeMode;
-      const host = functionUrlHost(id);
+      const host = functionUrlHost(urlId);
       return [host, functionUrl(functionNamed(functions, id), mode, host)];
     }),
   );

@@ -34,8 +34,9 @@ export interface LocalReferences extends References {
   setAttribute(logicalId: string, name: string, value: string): void;
 }
 
-export const functionUrlHost = (functionId: string): string =>
-  `${functionId.toLowerCase()}.lambda-url.${localRegion}.on.aws`;
+/** A function may have several URLs, each with its own host. */
+export const functionUrlHost = (urlId: string): string =>
+  `${urlId.toLowerCase()}.lambda-url.${localRegion}.on.aws`;
 
 export function createReferences(template: Template): LocalReferences {
   const attributes = new Map<string, string>();
@@ -76,10 +77,9 @@ export function createReferences(template: Template): LocalReferences {
     attribute(id, name) {
       const known = attributes.get(`${id}.${name}`);
       if (known !== undefined) return known;
-      const { Type, Properties } = resourceOf(id);
+      const { Type } = resourceOf(id);
       if (name === 'Arn') return arn(id);
-      if (Type === 'AWS::Lambda::Url' && name === 'FunctionUrl')
-        return `https://${functionUrlHost(functionOf(Properties?.['TargetFunctionArn']))}/`;
+      if (Type === 'AWS::Lambda::Url' && name === 'FunctionUrl') return `https://${functionUrlHost(id)}/`;
       if (Type in ignoredTypes) return `local-${id}-${name}`;
       throw new StartError(`unknown attribute ${name} of ${Type} (${id})`);
     },

@@ -7,6 +7,7 @@ export const runTypes = [
   'AWS::DynamoDB::Table',
   'AWS::SecretsManager::Secret',
   'AWS::Lambda::Function',
+  'AWS::Lambda::Version',
   'AWS::Lambda::Url',
   'AWS::Lambda::EventSourceMapping',
   'AWS::CloudFront::Distribution',
@@ -17,6 +18,7 @@ export const runTypes = [
 export type RunType = (typeof runTypes)[number];
 
 const noPermissionChecks = 'the emulators check no permissions';
+const nothingToShift = 'one template has one version of each function, so nothing is shifted';
 const noAlarmsLocally = 'alarms and dashboards have no local counterpart';
 
 /** Type -> reason why the local stack ignores it. */
@@ -28,6 +30,10 @@ export const ignoredTypes: Record<string, string> = {
   'AWS::SNS::TopicPolicy': noPermissionChecks,
   'AWS::SQS::QueuePolicy': noPermissionChecks,
   'AWS::S3::BucketPolicy': noPermissionChecks,
+  'AWS::Lambda::Alias': nothingToShift,
+  'AWS::CodeDeploy::Application': nothingToShift,
+  'AWS::CodeDeploy::DeploymentGroup': nothingToShift,
+  'AWS::Logs::MetricFilter': 'the log is not kept, so there is nothing to count',
   'AWS::Logs::LogGroup': 'output of the functions goes to stderr',
   'AWS::CloudWatch::Alarm': noAlarmsLocally,
   'AWS::CloudWatch::CompositeAlarm': noAlarmsLocally,

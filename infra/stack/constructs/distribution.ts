@@ -88,6 +88,9 @@ export class RelayDistribution extends Construct {
         minimumProtocolVersion: SecurityPolicyProtocol.TLS_V1_2_2021,
       }),
     });
+    // An origin without its permission answers 403, and CloudFormation would make both at the same time.
+    for (const { live } of props.functions.byName.values())
+      if (live !== undefined) this.distribution.node.addDependency(live);
     this.host = props.domain?.name ?? this.distribution.distributionDomainName;
     const { name, hostedZone } = props.domain ?? {};
     this.records = name === undefined || hostedZone === undefined ? [] : this.recordsIn(hostedZone, name);

@@ -1,8 +1,9 @@
 /** One function with its log group, its role and, where described, its public Function URL. */
 import { existsSync } from 'node:fs';
-import { ArnFormat, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { Annotations, ArnFormat, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import { Role, ServicePrincipal, type PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import {
+  Alias,
   Architecture,
   Code,
   Function as LambdaFunction,
@@ -20,6 +21,8 @@ import { allow } from './allow.ts';
 import type { FunctionDescription } from './function-descriptions.ts';
 import type { RelayTables } from './relay-tables.ts';
 
+const liveAlias = 'live';
+
 export interface RelayFunctionProps {
   description: FunctionDescription;
   /** The folder that holds `index.mjs`. */
@@ -35,6 +38,8 @@ export interface RelayFunctionProps {
 
 export class RelayFunction extends Construct {
   readonly lambda: LambdaFunction;
+  /** What the URL calls: the version that a deployment has shifted its calls to. Only with a URL. */
+  readonly live?: Alias;
   readonly url?: FunctionUrl;
 
   constructor(scope: Construct, id: string, props: RelayFunctionProps) {
@@ -65,6 +70,8 @@ export class RelayFunction extends Construct {
       systemLogLevelV2: SystemLogLevel.WARN,
       logGroup,
       role,
+      // A version that has lost its traffic still ends answers of up to 15 minutes, and is what one rolls back to.
+      currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN },
     });
     role.addToPolicy(allow('logs', ['CreateLogStream', 'PutLogEvents'], logGroup.logGroupArn));
     for (const statement of tableGrants(props)) role.addToPolicy(statement);
@@ -72,12 +79,18 @@ export class RelayFunction extends Construct {
       for (const statement of secretGrants(Stack.of(this), props.relayName)) role.addToPolicy(statement);
     }
     if (description.url !== undefined) {
-      this.url = this.lambda.addFunctionUrl({
-        // IAM needs a body hash from the client, which no OpenAI SDK sends. The origin secret protects the
-        // URL instead.
-        authType: FunctionUrlAuthType.NONE,
-        invokeMode: InvokeMode[description.url],
-      });
+      // IAM needs a body hash from the client, which no OpenAI SDK sends. The origin secret protects the
+      // URL instead.
+      const url = { authType: FunctionUrlAuthType.NONE, invokeMode: InvokeMode[description.url] };
+      this.live = new Alias(this, 'Live', { aliasName: liveAlias, version: this.lambda.currentVersion });
+      this.url = this.live.addFunctionUrl(url);
+      // The URL of stacks from before the alias stays for one release: answers that began there end, and edge
+      // locations that still have the old origin are answered. To be removed in 0.3.
+      this.lambda.addFunctionUrl(url);
+      Annotations.of(this.lambda).acknowledgeWarning(
+        '@aws-cdk/aws-lambda:addPermissionsToVersionOrAlias',
+        'The alias has permissions of its own; those of the function are for its former URL',
+      );
     }
   }
 }

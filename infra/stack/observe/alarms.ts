@@ -10,15 +10,12 @@ import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Construct } from 'constructs';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { Triggers } from '../constructs/triggers.ts';
-import {
-  configAlarms,
-  functionAlarms,
-  moneyAlarms,
-  streamAlarms,
-  type AlarmDefinition,
-} from './function-alarms.ts';
+import type { AlarmDefinition, Severity } from './alarm-definition.ts';
+import { functionAlarms } from './function-alarms.ts';
+import { objectiveAlarms, type Objectives } from './objective-alarms.ts';
+import { versionAlarms } from './version-alarms.ts';
 import { alarmTopic } from './alarm-topic.ts';
-import { requestAlarms, tableAlarms } from './request-alarms.ts';
+import { canaryAlarm, relayAlarms } from './request-alarms.ts';
 
 export interface AlarmsProps {
   relayName: string;
@@ -27,33 +24,52 @@ export interface AlarmsProps {
   email?: string | undefined;
   /** Its policy lets CloudWatch publish. Absent: one is made when there is an address. */
   topic?: ITopic | undefined;
-  /** False: there is a topic for notices, but no alarm. */
+  /** Receives pages alone. Absent: they go where tickets go. */
+  pageEmail?: string | undefined;
+  objectives: Objectives;
+  /** New versions are watched while they get traffic step by step. */
+  shifting: boolean;
+  /** There is a scheduled call. */
+  canary: boolean;
+  /** False: there is a topic for notices, but no alarm except those that `shifting` needs. */
   on: boolean;
 }
 
 export class Alarms extends Construct {
   readonly topic?: ITopic;
-  readonly all: Alarm[];
+  readonly all: Alarm[] = [];
+  readonly #pageTopic?: ITopic;
+  readonly #byId = new Map<string, Alarm>();
 
   constructor(scope: Construct, id: string, props: AlarmsProps) {
     super(scope, id);
+    const { relayName, functions, triggers, objectives, pageEmail } = props;
     const topic = props.topic ?? (props.email === undefined ? undefined : alarmTopic(this, 'Topic'));
     if (topic) this.topic = this.usable(topic);
     if (props.email !== undefined) topic?.addSubscription(new EmailSubscription(props.email));
-    const ofFunctions = [...props.functions.byName].flatMap(([name, relayFunction]) => {
-      const mappings = props.triggers.mappings.filter((mapping) => mapping.function === name);
-      return functionAlarms(name, relayFunction).concat(streamAlarms(name, relayFunction, mappings));
-    });
-    const ofStack = [requestAlarms, moneyAlarms, configAlarms, tableAlarms].flatMap((alarmsOf) =>
-      alarmsOf(props.relayName),
-    );
-    const definitions = props.on ? [...ofFunctions, ...ofStack] : [];
-    this.all = definitions.map((definition) => this.alarm(definition));
+    if (pageEmail !== undefined) {
+      this.#pageTopic = alarmTopic(this, 'PageTopic');
+      this.#pageTopic.addSubscription(new EmailSubscription(pageEmail));
+    }
+    const ofRelay = [
+      ...objectiveAlarms({ relayName, functions, objectives }),
+      ...relayAlarms(relayName, triggers.mappings),
+      ...functionAlarms(functions, triggers.mappings),
+      ...(props.canary ? [canaryAlarm(relayName)] : []),
+    ];
+    if (props.on) for (const definition of ofRelay) this.add(definition);
+    if (props.shifting) for (const definition of versionAlarms(relayName, functions)) this.add(definition);
   }
 
-  private alarm(definition: AlarmDefinition): Alarm {
+  get(id: string): Alarm {
+    const found = this.#byId.get(id);
+    if (found === undefined) throw new Error(`no alarm ${id}`);
+    return found;
+  }
+
+  private add(definition: AlarmDefinition): void {
     const alarm = new Alarm(this, definition.id, {
-      alarmDescription: definition.description,
+      alarmDescription: `[${definition.severity}] ${definition.description}`,
       metric: definition.metric,
       threshold: definition.threshold,
       comparisonOperator:
@@ -63,8 +79,14 @@ export class Alarms extends Construct {
       evaluationPeriods: definition.periods ?? 1,
       treatMissingData: missingData(definition),
     });
-    if (this.topic) alarm.addAlarmAction(new SnsAction(this.topic));
-    return alarm;
+    const topic = this.topicOf(definition.severity);
+    if (topic) alarm.addAlarmAction(new SnsAction(topic));
+    this.#byId.set(definition.id, alarm);
+    this.all.push(alarm);
+  }
+
+  private topicOf(severity: Severity): ITopic | undefined {
+    return (severity === 'page' ? this.#pageTopic : undefined) ?? this.topic;
   }
 
   /** Alarms stay silent, without an error, where their topic is in another region or keeps an order. */

@@ -1,122 +1,108 @@
-/** Alarm definitions for functions, streams, money and configuration: a metric and its threshold. */
+/**
+ * Alarm definitions for functions and the streams that they read. Each sums or compares one metric of several functions,
+ * since one alarm costs as much attention as another; the dashboard shows which function it is.
+ */
 import { Duration } from 'aws-cdk-lib';
-import { Metric, Stats, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
-import { relayMetric } from './relay-metric.ts';
-import type { RelayFunction } from '../constructs/relay-function.ts';
+import { MathExpression, Metric, Stats, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
+import type { FunctionName } from '../constructs/function-descriptions.ts';
+import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { StreamMapping } from '../constructs/triggers.ts';
-
-export interface AlarmDefinition {
-  id: string;
-  description: string;
-  metric: IMetric;
-  /** The value per five minutes that triggers the alarm. */
-  threshold: number;
-  /** `below`: values under the threshold and missing data trigger. Absent: values at or above it trigger. */
-  triggers?: 'below';
-  /** Number of consecutive five-minute periods that must trigger. Default: 1. */
-  periods?: number;
-  /** True: missing data keeps the alarm's state. For metrics that are measured only occasionally. */
-  staysUntilMeasured?: boolean;
-}
+import type { AlarmDefinition } from './alarm-definition.ts';
 
 const period = Duration.minutes(5);
 const iteratorAgeMax = Duration.minutes(5);
 
-export function functionAlarms(name: string, relayFunction: RelayFunction): AlarmDefinition[] {
-  const { lambda } = relayFunction;
-  const serverErrors = {
-    id: `${name}ServerErrors`,
-    description: `Function ${name} answered with many 5xx: upstreams or tables cannot be reached`,
-    metric: lambda.metric('Url5xxCount', { period, statistic: Stats.SUM }),
-    threshold: 20,
-  };
-  return [
-    {
-      id: `${name}Errors`,
-      description: `Function ${name} crashed or timed out: its log group says why`,
-      metric: lambda.metricErrors({ period, statistic: Stats.SUM }),
-      threshold: 1,
-    },
-    {
-      id: `${name}Throttles`,
-      description: `Function ${name} was refused an environment: the account's concurrency is used up`,
-      metric: lambda.metricThrottles({ period, statistic: Stats.SUM }),
-      threshold: 1,
-    },
-    ...(relayFunction.url === undefined ? [] : [serverErrors]),
-  ];
+/** Names must begin with a small letter, as those of functions do. */
+export type ByName = Record<string, IMetric>;
+
+/** A metric without any value is left out. */
+export function combined(how: 'SUM' | 'MAX', metrics: ByName): MathExpression {
+  const filled = Object.keys(metrics).map((id) => `FILL(${id}, 0)`);
+  return new MathExpression({
+    expression: `${how}([${filled.join(', ')}])`,
+    usingMetrics: metrics,
+    label: how,
+    period,
+  });
 }
 
-/** Alarms for streams that are read late and for records that failed all retries. */
-export function streamAlarms(
-  name: string,
-  { lambda }: RelayFunction,
+export function functionAlarms(
+  functions: RelayFunctions,
   mappings: readonly StreamMapping[],
 ): AlarmDefinition[] {
-  if (mappings.length === 0) return [];
+  const names = [...functions.byName.keys()];
+  const answering = names.filter((name) => functions.get(name).url !== undefined);
+  const of = (metricName: string, some: readonly FunctionName[], statistic: string = Stats.SUM): ByName =>
+    Object.fromEntries(
+      some.map((name) => [name, functions.get(name).lambda.metric(metricName, { period, statistic })]),
+    );
   return [
-    {
-      id: `${name}IteratorAge`,
-      description: `Function ${name} is behind its stream by minutes: its log group says what fails`,
-      metric: lambda.metric('IteratorAge', { period, statistic: Stats.MAXIMUM }),
-      threshold: iteratorAgeMax.toMilliseconds(),
-    },
-    ...mappings
-      .filter(({ stream }) => stream.keepsFailures)
-      .map(({ mapping }) => ({
-        id: `${name}GivenUp`,
-        description: `Records of the stream of function ${name} were given up: they are in the bucket of stream failures`,
-        metric: new Metric({
-          namespace: 'AWS/Lambda',
-          metricName: 'OnFailureDestinationDeliveredEventCount',
-          dimensionsMap: { EventSourceMappingUUID: mapping.eventSourceMappingId },
-          period,
-          statistic: Stats.SUM,
-        }),
-        threshold: 1,
-      })),
-  ];
-}
-
-/** Metrics that `shared/relay/ports/stores/ledger-store.ts` names. */
-const moneyMetrics = {
-  ConservationBroken:
-    'An account does not balance: look for conservation_broken in the log of function ledger',
-  LedgerPoisoned: 'A record of quotas cannot be read, so a ledger row is missing: look for ledger_poisoned',
-  GrantPoisoned: 'A grant can never be applied: look for grant_poisoned in the log of function grants',
-  ReservationPoisoned:
-    'The open reservations of an account cannot be read: look for reservation_poisoned in the log of function sweeper',
-  AlertUndelivered:
-    'A notice about an account was given up: look for alert_undelivered in the log of function notify, and for alert_poisoned in that of alerts',
-  PaymentParked:
-    'A payment came in that no account was granted: npm run ops -- payment list --parked says why, payment assign grants it',
-};
-
-export function moneyAlarms(relayName: string): AlarmDefinition[] {
-  return Object.entries(moneyMetrics).map(([name, description]) => ({
-    id: name,
-    description,
-    metric: relayMetric(relayName, name, Stats.SUM),
-    threshold: 1,
-  }));
-}
-
-/** Alarms for the metrics that `shared/adapters/telemetry/config-metrics.ts` names. */
-export function configAlarms(relayName: string): AlarmDefinition[] {
-  return [
-    {
-      id: 'BadRows',
-      description: 'Rows have mistakes and are not used as they are: each says so in its attribute _problem',
-      metric: relayMetric(relayName, 'BadRows', Stats.MAXIMUM),
-      threshold: 1,
-      staysUntilMeasured: true,
-    },
-    {
-      id: 'ConfigCompileFailed',
+    ...chunksOf(names, metricsMax).map((some, index): AlarmDefinition => ({
+      id: `FunctionErrors${index === 0 ? '' : index + 1}`,
+      severity: 'ticket',
       description:
-        'The configuration could not be published, so edits are not live: the log of function config says why',
-      metric: relayMetric(relayName, 'ConfigCompileFailed', Stats.SUM),
+        'A function crashed or timed out: the graph Errors of functions says which, its log group why',
+      metric: combined('SUM', of('Errors', some)),
+      threshold: 1,
+    })),
+    {
+      id: 'FunctionThrottles',
+      severity: 'ticket',
+      description: "A function was refused an environment: the account's concurrency is used up",
+      // Those without a URL are called again by Lambda itself; where that is not enough they are late, which has an alarm.
+      metric: combined('SUM', of('Throttles', answering)),
       threshold: 1,
     },
+    {
+      id: 'ServerErrors',
+      severity: 'ticket',
+      description:
+        'Functions catalog or payments answered with many 5xx: can DynamoDB and the secrets of payments be reached?',
+      // Those of chat and responses are failures, and the objective of availability counts them.
+      metric: combined(
+        'SUM',
+        of(
+          'Url5xxCount',
+          answering.filter((name) => !isAnswering(name)),
+        ),
+      ),
+      threshold: 20,
+    },
+    streamsBehind(
+      of('IteratorAge', [...new Set(mappings.map((mapping) => mapping.function))], Stats.MAXIMUM),
+    ),
   ];
+}
+
+/** So many metrics one alarm of CloudWatch can have. */
+const metricsMax = 10;
+
+const chunksOf = <T>(list: readonly T[], length: number): T[][] =>
+  list.length === 0 ? [] : [list.slice(0, length), ...chunksOf(list.slice(length), length)];
+
+const isAnswering = (name: FunctionName): boolean => name === 'chat' || name === 'responses';
+
+const streamsBehind = (ages: ByName): AlarmDefinition => ({
+  id: 'StreamsBehind',
+  severity: 'ticket',
+  description:
+    'A function is behind its stream by minutes: the graph Age of streams says which, its log group what fails',
+  metric: combined('MAX', ages),
+  threshold: iteratorAgeMax.toMilliseconds(),
+});
+
+/** By reader of the stream. */
+export function givenUp(mappings: readonly StreamMapping[]): ByName {
+  const kept = mappings.filter(({ stream }) => stream.keepsFailures);
+  const delivered = kept.map(({ function: name, mapping }) => [
+    `${name}GivenUp`,
+    new Metric({
+      namespace: 'AWS/Lambda',
+      metricName: 'OnFailureDestinationDeliveredEventCount',
+      dimensionsMap: { EventSourceMappingUUID: mapping.eventSourceMappingId },
+      period,
+      statistic: Stats.SUM,
+    }),
+  ]);
+  return Object.fromEntries(delivered) as ByName;
 }

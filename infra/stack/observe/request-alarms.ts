@@ -1,125 +1,129 @@
-/** Alarm definitions for requests and tables. */
+/** Alarm definitions for what the relay itself reports, and for its tables. */
 import { Duration } from 'aws-cdk-lib';
 import { MathExpression, Metric, Stats, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import { physicalTableName, type TableName } from '../../../shared/tables/table-names.ts';
+import type { StreamMapping } from '../constructs/triggers.ts';
+import type { AlarmDefinition } from './alarm-definition.ts';
+import { combined, givenUp } from './function-alarms.ts';
 import { relayMetric } from './relay-metric.ts';
-import type { AlarmDefinition } from './function-alarms.ts';
 
 const period = Duration.minutes(5);
 
-/** With fewer requests the ratio is meaningless: one failure in two requests is not an outage. */
-const requestsMin = 20;
-const failurePercentMax = 10;
-
-/** Failures as a percentage of requests; 0 below the minimum of requests. */
-export function failurePercent(relayName: string): IMetric {
-  return new MathExpression({
-    expression: `IF(requests >= ${requestsMin}, 100 * FILL(failures, 0) / requests, 0)`,
-    usingMetrics: {
-      requests: relayMetric(relayName, 'Requests', Stats.SUM),
-      failures: relayMetric(relayName, 'Failures', Stats.SUM),
-    },
-    label: 'failures in a hundred requests',
-    period,
-  });
-}
-
-/** Metrics of `shared/adapters/telemetry/request-metrics.ts` whose first occurrence triggers an alarm. */
-const oneIsTooMany = {
-  InternalErrors:
-    'A bug of the relay ended a request: look for fault in the logs of functions chat and responses',
-  SettleLost:
-    'A charge could not be written: look for settle_lost, and replay the lines with npm run ops -- audit --repair',
-  ReserveUnknown:
-    'It is not known whether a reservation was applied: look for reserve_unknown; function sweeper closes it if it was',
-  ChargedAboveReserve:
-    'A call cost more than was reserved for it, so a balance may be below zero: look for charged_above_reserve, whose line names the channel',
-  SweepFailed:
-    'An expired reservation could not be closed: look for sweep_failed in the log of function sweeper, which tries again each minute',
-};
-
-export function requestAlarms(relayName: string): AlarmDefinition[] {
+/** `shared/adapters/telemetry/embedded-metric.ts` says which events count in the first two. */
+export function relayAlarms(relayName: string, mappings: readonly StreamMapping[]): AlarmDefinition[] {
+  const metric = (name: string, statistic: string): Metric => relayMetric(relayName, name, statistic);
   return [
     {
-      id: 'FailureRatio',
+      id: 'MoneyWrong',
+      severity: 'page',
       description:
-        'Of a hundred requests ten or more fail: the dashboard says on which channels, ops channel list how they are',
-      metric: failurePercent(relayName),
-      threshold: failurePercentMax,
-    },
-    ...Object.entries(oneIsTooMany).map(([name, description]) => ({
-      id: name,
-      description,
-      metric: relayMetric(relayName, name, Stats.SUM),
+        'An account does not balance, a charge was lost, an item of money cannot be read, or records of a stream were given up: query Events that need a person names it, the bucket of stream failures has the records',
+      metric: combined('SUM', { wrong: metric('MoneyWrong', Stats.SUM), ...givenUp(mappings) }),
       threshold: 1,
-    })),
+    },
     {
-      id: 'ConfigFormatUnknown',
+      id: 'NeedsAPerson',
+      severity: 'ticket',
       description:
-        'A function serves an old configuration, as it does not know the form of the newest: deploy the version that wrote it',
-      metric: relayMetric(relayName, 'ConfigFormatUnknown', Stats.SUM),
+        'Something happened that the relay cannot mend by itself: query Events that need a person, or Faults, names it',
+      metric: metric('NeedsAPerson', Stats.SUM),
       threshold: 1,
-      // Both versions may run during a deployment.
-      periods: 2,
-    },
-    {
-      id: 'TurnStateLost',
-      description:
-        'The state of ten turns was lost, so agents may be refused or reason anew: look for turn_state_lost in the logs of functions chat and responses',
-      metric: relayMetric(relayName, 'TurnStateLost', Stats.SUM),
-      // A single throttled write harms one turn of one conversation.
-      threshold: 10,
-    },
-    {
-      id: 'ImplausibleUsage',
-      description:
-        'Upstreams reported counts that cannot be true, ten times or more, and estimates were charged: query Implausible usage by channel names channels and reasons',
-      metric: relayMetric(relayName, 'ImplausibleUsage', Stats.SUM),
-      // An estimate may be wrong about a single odd text.
-      threshold: 10,
     },
     {
       id: 'SweeperStopped',
+      severity: 'page',
       description:
         'Function sweeper did not end a run for ten minutes, so balances stay held: its schedule is off, or its log says why',
       // A failed run writes no metric, so this counts the successful runs.
-      metric: relayMetric(relayName, 'OpenReservations', Stats.SAMPLE_COUNT),
+      metric: metric('OpenReservations', Stats.SAMPLE_COUNT),
       threshold: 1,
       triggers: 'below',
       periods: 2,
     },
+    {
+      id: 'BadRows',
+      severity: 'ticket',
+      description: 'Rows have mistakes and are not used as they are: each says so in its attribute _problem',
+      metric: metric('BadRows', Stats.MAXIMUM),
+      threshold: 1,
+      staysUntilMeasured: true,
+    },
+    {
+      id: 'Oddities',
+      severity: 'ticket',
+      description:
+        'Ten times within five minutes the state of a turn was lost, or an upstream reported counts that cannot be true, or a function did not know the form of the configuration: look for turn_state_lost and config_format_unknown, run the query Implausible usage by channel',
+      // A single throttled write harms one turn of one conversation; an estimate may be wrong about a single odd text.
+      metric: new MathExpression({
+        expression: 'MAX([FILL(turnsLost, 0), FILL(implausible, 0), 10 * FILL(unknownFormat, 0)])',
+        usingMetrics: {
+          turnsLost: metric('TurnStateLost', Stats.SUM),
+          implausible: metric('ImplausibleUsage', Stats.SUM),
+          unknownFormat: metric('ConfigFormatUnknown', Stats.SUM),
+        },
+        label: 'lost turns, implausible counts, configurations that are not read',
+        period,
+      }),
+      threshold: 10,
+    },
+    tableAlarm(relayName),
   ];
 }
 
-/** Tables that a request waits for, or whose rows record money. */
-const tablesWithAlarm = ['keys', 'accounts', 'quotas', 'ledger', 'runtime'] as const satisfies TableName[];
+/** The scheduled call writes 1 for an answer and 0 for none; if it does not run at all, it writes nothing. */
+export const canaryAlarm = (relayName: string): AlarmDefinition => ({
+  id: 'CanaryFailed',
+  severity: 'page',
+  description:
+    'The scheduled call was not answered for a quarter of an hour: the log of function canary says what failed',
+  metric: relayMetric(relayName, 'CanarySuccesses', Stats.SUM).with({ period: Duration.minutes(15) }),
+  threshold: 1,
+  triggers: 'below',
+});
+
+/** What requests do to tables that they wait for, or whose rows record money. */
+const watched = {
+  keys: ['ReadThrottleEvents'],
+  accounts: ['ReadThrottleEvents'],
+  quotas: ['ReadThrottleEvents', 'WriteThrottleEvents'],
+  ledger: ['ReadThrottleEvents', 'WriteThrottleEvents'],
+  runtime: ['ReadThrottleEvents', 'WriteThrottleEvents'],
+} as const satisfies Partial<Record<TableName, string[]>>;
 
 /** On-demand tables throttle when one item is written too often, or when traffic doubles within minutes. */
-export function tableAlarms(relayName: string): AlarmDefinition[] {
-  return tablesWithAlarm.map((name) => ({
-    id: `${name}TableThrottles`,
-    description: `DynamoDB throttled table ${name}: one account has too many requests at once, or traffic doubled at once`,
-    metric: tableThrottles(relayName, name),
+function tableAlarm(relayName: string): AlarmDefinition {
+  const metrics = Object.fromEntries(
+    Object.entries(watched).flatMap(([name, events]) =>
+      events.map((event) => [`${name}${event[0]}`, throttles(relayName, name as TableName, event)]),
+    ),
+  );
+  return {
+    id: 'TableThrottles',
+    severity: 'ticket',
+    description:
+      'DynamoDB throttled a table: one account has too many requests at once, or traffic doubled at once; the graph Throttled calls of tables says which',
+    metric: combined('SUM', metrics),
     threshold: 10,
-  }));
+  };
 }
+
+const throttles = (relayName: string, name: TableName, metricName: string): Metric =>
+  new Metric({
+    namespace: 'AWS/DynamoDB',
+    metricName,
+    dimensionsMap: { TableName: physicalTableName(relayName, name) },
+    statistic: Stats.SUM,
+    period,
+  });
 
 /** Throttled reads and writes of a table. */
 export function tableThrottles(relayName: string, name: TableName): IMetric {
-  const events = (metricName: string): Metric =>
-    new Metric({
-      namespace: 'AWS/DynamoDB',
-      metricName,
-      dimensionsMap: { TableName: physicalTableName(relayName, name) },
-      statistic: Stats.SUM,
-      period,
-    });
   return new MathExpression({
     expression: `FILL(${name}Reads, 0) + FILL(${name}Writes, 0)`,
     // Names must be unique in a graph of several tables.
     usingMetrics: {
-      [`${name}Reads`]: events('ReadThrottleEvents'),
-      [`${name}Writes`]: events('WriteThrottleEvents'),
+      [`${name}Reads`]: throttles(relayName, name, 'ReadThrottleEvents'),
+      [`${name}Writes`]: throttles(relayName, name, 'WriteThrottleEvents'),
     },
     label: name,
     period,

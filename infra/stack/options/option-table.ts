@@ -52,6 +52,11 @@ const retentionDays = [
   1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
 ];
 
+/** Below it the budget of an hour is larger than all that can fail, and a page would never come. */
+const leastPercent = 94;
+const wantedPercent = `a number from ${leastPercent} to below 100`;
+const percent = z.number(wantedPercent).check(z.gte(leastPercent, wantedPercent), z.lt(100, wantedPercent));
+
 const wantedShare = 'a number from 0 to 1';
 const webAclWanted =
   'true, or the ARN of a WAF ACL for CloudFront (arn:aws:wafv2:us-east-1:...:global/webacl/...)';
@@ -86,6 +91,36 @@ export const optionTable = {
     true,
   ),
   alarmEmail: option(email, 'receives alarms and alerts through a topic of the stack'),
+  pageEmail: option(email, 'receives the alarms that must wake somebody, apart from the others'),
+  objectives: option(
+    fields({
+      availabilityPercent: z.optional(percent),
+      firstContentPercent: z.optional(percent),
+      firstContentSeconds: z.optional(count(1, 600)),
+    }),
+    'what the alarms hold the relay to; 99.5, 95 and 10 unless given',
+  ),
+  canary: option(
+    fields({
+      model: text(/^[A-Za-z0-9._:/@-]{1,128}$/, 'the public name of a model'),
+      key: text(
+        /^(ssm:\/relay\/[\w.-]+(\/[\w.-]+)+|secretsmanager:[\w+=.@-]+(\/[\w+=.@-]+)+)$/,
+        'the reference of a key: ssm:/relay/<stack>/<name> or secretsmanager:<stack>/<name>',
+      ),
+      everyMinutes: z.optional(count(2, 10)),
+    }),
+    'a scheduled call through the public address, with a key of its own',
+  ),
+  shifting: option(
+    flag,
+    'a deployment shifts calls to new versions step by step, and back when they fail',
+    true,
+  ),
+  oneItemPerAccount: option(
+    flag,
+    'busy accounts are not split: for the first deployment after version 0.1, and until it stays',
+    false,
+  ),
   alarmTopicArn: option(topicArn, 'an existing topic of the same region, in place of one of the stack'),
   edgeAlarms: option(
     z.union(

@@ -8,12 +8,16 @@ export interface Environment {
   stack: string;
   /** The version that `/health` reports. */
   version: string;
+  /** The number of the function's version that runs, as Lambda tells it; `$LATEST` where it is called without one. */
+  functionVersion?: string;
   /** Accepted values of `x-relay-origin`; an empty list refuses every request. */
   originSecrets: string[];
   /** On the local stack only: loopback http endpoints and `env:` secrets are allowed. */
   local: boolean;
   /** How many calls at once the deployment reserved for each function that answers calls. Undefined: it reserved none. */
   concurrencyGiven?: number | undefined;
+  /** The deployment follows one without parts of accounts, whose functions run beside these for a while. */
+  oneItemPerAccount?: boolean;
   /** The public host, if the deployment knows it: one with a domain of its own. */
   publicHost?: string | undefined;
   aws: AwsAccess;
@@ -50,9 +54,11 @@ export function readEnvironment(variables: Variables = process.env, access?: Hos
   return {
     stack: required(variables, 'RELAY_STACK'),
     version: required(variables, 'RELAY_VERSION'),
+    functionVersion: variables['AWS_LAMBDA_FUNCTION_VERSION'] ?? '$LATEST',
     originSecrets: originSecrets.split(',').flatMap((secret) => secret.trim() || []),
     local: variables['RELAY_LOCAL'] === '1',
     concurrencyGiven: Number(variables['RELAY_CONCURRENCY']) || undefined,
+    oneItemPerAccount: variables['ONE_ITEM_PER_ACCOUNT'] === '1',
     publicHost: variables['RELAY_PUBLIC_HOST'] || undefined,
     aws: access ? { region: required(variables, 'AWS_REGION'), ...access } : readAwsAccess(variables),
   };
@@ -83,6 +89,12 @@ export const readAlertAccess = (variables: Variables = process.env): AlertAccess
   sender: variables['ALERT_SENDER'] || undefined,
 });
 
+/** What the scheduled call needs: only the function `canary` has these variables. */
+export const readCanary = (variables: Variables = process.env) => ({
+  baseUrl: required(variables, 'CANARY_URL'),
+  model: required(variables, 'CANARY_MODEL'),
+  key: required(variables, 'CANARY_KEY'),
+});
 /** Where traces of calls go. */
 export interface TracingSettings {
   /** The address that takes OTLP over HTTP as JSON. */

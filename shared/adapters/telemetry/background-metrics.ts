@@ -1,10 +1,10 @@
 /**
  * Writes counts of the background jobs as CloudWatch metrics, by stack: one log line (EMF) for each count.
  */
-import type { Metrics, SweepMetrics } from '../../relay/ports/telemetry.ts';
+import type { CanaryMetrics, Metrics, SweepMetrics } from '../../relay/ports/telemetry.ts';
 import { countsLine } from './embedded-metric.ts';
 
-export function backgroundMetrics(stack: string): Metrics & SweepMetrics {
+export function backgroundMetrics(stack: string): Metrics & SweepMetrics & CanaryMetrics {
   const publish = (counts: Record<string, number>): void => {
     process.stdout.write(countsLine(stack, counts));
   };
@@ -13,5 +13,6 @@ export function backgroundMetrics(stack: string): Metrics & SweepMetrics {
     // `OpenReservations` says also that the sweeper ran. What is otherwise 0 is not written: see request-metrics.
     swept: ({ open, expired }) =>
       publish({ OpenReservations: open, ...(expired > 0 && { ExpiredReservations: expired }) }),
+    called: ({ ok }) => publish({ CanarySuccesses: Number(ok) }),
   };
 }

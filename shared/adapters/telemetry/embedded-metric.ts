@@ -32,8 +32,28 @@ export function embedded(atMs: number, groups: readonly MetricGroup[]): object {
   };
 }
 
+/** Counts that the alarms MoneyWrong and NeedsAPerson look at, added to each count of such an event. */
+const attention: Record<string, string> = {
+  ...of('MoneyWrong', 'ConservationBroken SettleLost LedgerPoisoned GrantPoisoned ReservationPoisoned'),
+  ...of(
+    'NeedsAPerson',
+    'InternalErrors ReserveUnknown ChargedAboveReserve SweepFailed AlertUndelivered PaymentParked ConfigCompileFailed',
+  ),
+};
+
+function of(alarm: string, names: string): Record<string, string> {
+  return Object.fromEntries(names.split(' ').map((name) => [name, alarm]));
+}
+
+/** The counts, and what their alarms count. */
+export function withAttention(counts: Record<string, number>): Record<string, number> {
+  const asked = Object.keys(counts).flatMap((name) => (counts[name] ? (attention[name] ?? []) : []));
+  return { ...counts, ...Object.fromEntries(asked.map((alarm) => [alarm, 1])) };
+}
+
 /** A line that holds only counts of the stack, for functions that serve no requests. */
-export function countsLine(stack: string, counts: Record<string, number>): string {
+export function countsLine(stack: string, counted: Record<string, number>): string {
+  const counts = withAttention(counted);
   const units = Object.fromEntries(Object.keys(counts).map((name) => [name, 'Count' as const]));
   const _aws = embedded(Date.now(), [{ dimensions: [['stack']], metrics: units }]);
   return `${JSON.stringify({ stack, ...counts, _aws })}\n`;

@@ -3,7 +3,7 @@
  * values. Accounts, keys and models have many values and stay fields for queries.
  */
 import type { RequestLog } from '../../relay/ports/telemetry.ts';
-import { embedded, type MetricGroup, type MetricUnit } from './embedded-metric.ts';
+import { embedded, withAttention, type MetricGroup, type MetricUnit } from './embedded-metric.ts';
 import type { LineMetrics } from './json-log.ts';
 
 /**
@@ -27,20 +27,24 @@ const eventMetrics = new Map([
   ['charged_above_reserve', 'ChargedAboveReserve'],
 ]);
 
-export function requestMetrics(stack: string): LineMetrics {
+/**
+ * @param build the function and its version: `chat:12`. Metric filters count by it, so that a deployment can be given up
+ */
+export function requestMetrics(stack: string, build?: string): LineMetrics {
   return {
     ofRequest: (entry, atMs) => {
       const outcome = outcomeOf(entry);
       const channel = entry.channel ?? 'none';
-      const numbers = numbersOf(entry, outcome);
+      const numbers = withAttention(numbersOf(entry, outcome));
       const _aws = embedded(atMs, groupsOf(numbers));
-      return { ...fieldsOf(entry), stack, channel, outcome, ...numbers, _aws };
+      return { ...fieldsOf(entry), stack, build, channel, outcome, ...numbers, _aws };
     },
     ofEvent: (name, atMs) => {
       const metric = eventMetrics.get(name);
       if (metric === undefined) return {};
-      const _aws = embedded(atMs, [{ dimensions: [['stack']], metrics: { [metric]: 'Count' } }]);
-      return { stack, [metric]: 1, _aws };
+      const counts = withAttention({ [metric]: 1 });
+      const metrics = Object.fromEntries(Object.keys(counts).map((each) => [each, 'Count' as const]));
+      return { stack, build, ...counts, _aws: embedded(atMs, [{ dimensions: [['stack']], metrics }]) };
     },
   };
 }

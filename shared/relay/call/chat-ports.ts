@@ -34,4 +34,6 @@ export interface ChatPorts {
   log: Log;
   /** See ChatCall. */
   concurrencyGiven?: number | undefined;
+  /** See ReservationsPorts. */
+  oneItemPerAccount?: boolean | undefined;
 }

@@ -82,6 +82,11 @@ export interface Metrics {
   count(name: MetricName): void;
 }
 
+export interface CanaryMetrics {
+  /** Counts whether the scheduled call was answered. */
+  called(result: { ok: boolean }): void;
+}
+
 /** The result of a sweep: reservations still open after it, and reservations that it closed. */
 export interface SweepResult {
   open: number;

@@ -97,6 +97,7 @@ describe('the line of a request', () => {
       'Requests',
       'Failures',
       'InternalErrors',
+      'NeedsAPerson',
     ]);
     expect(await outcomesOf({ end: 'completed', status: 200, usage_estimated: true })).toEqual([
       'Requests',
@@ -152,6 +153,7 @@ test('an event that needs a person is a metric too, and any other is a line', as
   expect(JSON.parse(lost)).toMatchObject({ level: 'WARN', message: 'settle_lost', charge_nano: '5' });
   expect(metricsOf(lost)).toMatchObject([
     { name: 'SettleLost', value: 1, unit: 'Count', dimensions: { stack: 'relay-beta' } },
+    { name: 'MoneyWrong', value: 1, dimensions: { stack: 'relay-beta' } },
   ]);
   expect(metricsOf(late)).toEqual([]);
 });
@@ -181,12 +183,14 @@ test('the background jobs of money and configuration write each count as a metri
   const values = lines.flatMap(metricsOf);
   expect(values.map(({ name, value }) => [name, value])).toEqual([
     ['ConservationBroken', 1],
+    ['MoneyWrong', 1],
     ['OpenReservations', 3],
     ['ExpiredReservations', 1],
     ['BadRows', 2],
     ['UnpricedModels', 4],
     ['BadRows', 1],
     ['ConfigCompileFailed', 1],
+    ['NeedsAPerson', 1],
     // For their alarms; what else is 0 is no metric to pay for.
     ['OpenReservations', 0],
     ['BadRows', 0],

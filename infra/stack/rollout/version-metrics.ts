@@ -1,0 +1,69 @@
+/**
+ * What a version of a function did, apart from the version beside it: calls and failures by the relay's log lines, and Lambda's own errors, for a version that dies before it writes a line.
+ */
+import { Duration } from 'aws-cdk-lib';
+import { Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
+import type { Alias } from 'aws-cdk-lib/aws-lambda';
+import { FilterPattern } from 'aws-cdk-lib/aws-logs';
+import { functionDescriptions, type FunctionName } from '../constructs/function-descriptions.ts';
+import type { RelayFunctions } from '../constructs/relay-functions.ts';
+
+const namespace = 'relay';
+const period = Duration.minutes(5);
+
+/**
+ * Lines of a function that answers calls. Refused calls do not count, or a hostile caller could hide a bad version among
+ * them. A call whose answer was whole and whose charge was lost has failed.
+ */
+const patterns = {
+  VersionCalls: '{ ($.message = "request") && ($.outcome != "refused") }',
+  VersionFailures: '{ ($.outcome = "failed") || ($.message = "settle_lost") }',
+};
+
+/** Makes metrics of the lines that are written anyway: metrics in the lines themselves would be paid with each call. */
+export function countCallsByVersion(functions: RelayFunctions): void {
+  for (const [name, relayFunction] of functions.byName) {
+    if (functionDescriptions[name].answersCalls !== true) continue;
+    const { logGroup } = relayFunction.lambda;
+    for (const [metricName, pattern] of Object.entries(patterns))
+      logGroup.addMetricFilter(metricName, {
+        filterPattern: FilterPattern.literal(pattern),
+        metricNamespace: namespace,
+        metricName,
+        metricValue: '1',
+        dimensions: { stack: '$.stack', build: '$.build' },
+      });
+  }
+}
+
+export interface VersionOf {
+  relayName: string;
+  name: FunctionName;
+  live: Alias;
+}
+
+/** Of the newest version, while it shares the alias with the one before. */
+export function versionMetrics({ relayName, name, live }: VersionOf): Record<string, Metric> {
+  const { version } = live.version;
+  const common = { period, statistic: Stats.SUM };
+  const ofLambda = (metricName: string): Metric =>
+    live.lambda.metric(metricName, {
+      ...common,
+      dimensionsMap: {
+        FunctionName: live.lambda.functionName,
+        Resource: `${live.lambda.functionName}:${live.aliasName}`,
+        ExecutedVersion: version,
+      },
+    });
+  const errors = ofLambda('Errors');
+  if (functionDescriptions[name].answersCalls !== true)
+    return { errors, invocations: ofLambda('Invocations') };
+  const ofLines = (metricName: string): Metric =>
+    new Metric({
+      namespace,
+      metricName,
+      dimensionsMap: { stack: relayName, build: `${name}:${version}` },
+      ...common,
+    });
+  return { errors, calls: ofLines('VersionCalls'), failures: ofLines('VersionFailures') };
+}

@@ -1,0 +1,100 @@
+/**
+ * The scheduled call: does what a customer's first call does, through the public address, and says whether it was
+ * answered. Must never throw: what it finds is a figure, and an error of its own would look like one of the relay's.
+ */
+import type { Clock } from '../ports/clock.ts';
+import type { SecretStore } from '../ports/stores/secret-store.ts';
+import type { UpstreamTransport } from '../ports/upstream-transport.ts';
+
+export interface CanarySettings {
+  /** With `/v1`. */
+  baseUrl: string;
+  model: string;
+  /** Reference of the key: `ssm:/relay/<stack>/canary`. */
+  key: string;
+}
+
+export interface CanaryParts {
+  transport: UpstreamTransport;
+  secrets: Pick<SecretStore, 'read'>;
+  clock: Pick<Clock, 'now'>;
+  /** Of each of the two requests. */
+  deadline: () => AbortSignal;
+}
+
+/** `reason` is one word of ours, never text of an answer. */
+export type CanaryResult = { ok: true; durationMs: number } | { ok: false; reason: string };
+
+const connectTimeoutMs = 5_000;
+/** An answer of a few tokens, and a list of a thousand models. */
+const bytesMax = 1_000_000;
+
+export function canary(parts: CanaryParts, settings: CanarySettings): () => Promise<CanaryResult> {
+  return async () => {
+    const startedAtMs = parts.clock.now();
+    try {
+      const key = await parts.secrets.read(settings.key).catch(() => undefined);
+      if (key === undefined) return { ok: false, reason: 'no_key' };
+      const reason = (await modelsFault(parts, settings, key)) ?? (await answerFault(parts, settings, key));
+      if (reason !== undefined) return { ok: false, reason };
+      return { ok: true, durationMs: parts.clock.now() - startedAtMs };
+    } catch {
+      return { ok: false, reason: 'connection' };
+    }
+  };
+}
+
+async function modelsFault(
+  parts: CanaryParts,
+  { baseUrl, model }: CanarySettings,
+  key: string,
+): Promise<string | undefined> {
+  const { status, text } = await exchange(parts, { method: 'GET', url: `${baseUrl}/models`, key, body: '' });
+  if (status !== 200) return `models_status_${status}`;
+  return text.includes(JSON.stringify(model)) ? undefined : 'model_not_listed';
+}
+
+async function answerFault(
+  parts: CanaryParts,
+  { baseUrl, model }: CanarySettings,
+  key: string,
+): Promise<string | undefined> {
+  const body = JSON.stringify({
+    model,
+    messages: [{ role: 'user', content: 'Say OK.' }],
+    max_tokens: 16,
+    stream: true,
+  });
+  const { status, text } = await exchange(parts, {
+    method: 'POST',
+    url: `${baseUrl}/chat/completions`,
+    key,
+    body,
+  });
+  if (status !== 200) return `answer_status_${status}`;
+  if (text.includes('"error":{')) return 'answer_failed';
+  return text.includes('data: [DONE]') ? undefined : 'answer_cut';
+}
+
+interface Exchange {
+  method: 'GET' | 'POST';
+  url: string;
+  key: string;
+  body: string;
+}
+
+async function exchange({ transport, deadline }: CanaryParts, { method, url, key, body }: Exchange) {
+  const headers = {
+    authorization: `Bearer ${key}`,
+    'user-agent': 'relay-canary',
+    ...(method === 'POST' && { 'content-type': 'application/json' }),
+  };
+  const reply = await transport.send({ method, url, headers, body, connectTimeoutMs }, deadline());
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const bytes of reply.body) {
+    text += decoder.decode(bytes, { stream: true });
+    if (text.length > bytesMax) break;
+  }
+  return { status: reply.status, text };
+}

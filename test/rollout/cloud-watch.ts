@@ -1,0 +1,172 @@
+/**
+ * A double of CloudWatch for one template: keeps what log lines and Lambda report, by virtual minute, and says what state
+ * an alarm of the template is in. Metrics come from the lines alone: embedded ones, and those that metric filters count.
+ */
+import { createResolver, type Resolve } from '../../infra/local/template/resolve.ts';
+import { resourcesOf, type Resource, type Template } from '../infra/synthesize.ts';
+import { metricsOf } from '../support/embedded-metrics.ts';
+import { evaluate, type Value } from './metric-math.ts';
+
+interface Metric {
+  Namespace: string;
+  MetricName: string;
+  Dimensions?: { Name: string; Value: string }[];
+}
+
+interface Query {
+  Id: string;
+  Expression?: string;
+  MetricStat?: { Metric: Metric; Period: number; Stat: string };
+  Period?: number;
+  ReturnData?: boolean;
+}
+
+interface Point {
+  minute: number;
+  value: number;
+}
+
+interface MetricFilter {
+  FilterPattern: string;
+  LogGroupName: string;
+  MetricTransformations: {
+    MetricNamespace: string;
+    MetricName: string;
+    MetricValue: string;
+    Dimensions?: { Key: string; Value: string }[];
+  }[];
+}
+
+export interface CloudWatchParts {
+  template: Template;
+  /** The number that each version gets when it is published, by logical id. */
+  versionOf: (logicalId: string) => string;
+}
+
+export class CloudWatch {
+  /** Whole minutes of the deployment, counted by the test. */
+  minute = 0;
+  readonly #template: Template;
+  readonly #resolve: Resolve;
+  readonly #filters: MetricFilter[];
+  readonly #points = new Map<string, Point[]>();
+
+  constructor({ template, versionOf }: CloudWatchParts) {
+    this.#template = template;
+    this.#resolve = createResolver({
+      ref: (id) => id,
+      attribute: (id, name) => (name === 'Version' ? versionOf(id) : `${id}.${name}`),
+      secret: () => '',
+    });
+    this.#filters = resourcesOf(template, 'AWS::Logs::MetricFilter').map(
+      ([, { Properties }]) => this.#resolve(Properties) as MetricFilter,
+    );
+  }
+
+  /** A line of a function, whose log group has this logical id. */
+  line(logGroup: string, text: string): void {
+    const line = parsed(text);
+    if (line === undefined) return;
+    for (const { namespace, name, dimensions, value } of metricsOf(text))
+      this.put(keyOf(namespace, name, dimensions), value);
+    for (const { FilterPattern, LogGroupName, MetricTransformations } of this.#filters) {
+      if (LogGroupName !== logGroup || !matches(FilterPattern, line)) continue;
+      for (const { MetricNamespace, MetricName, MetricValue, Dimensions = [] } of MetricTransformations) {
+        const dimensions = Dimensions.map(({ Key, Value: path }) => [Key, line[path.slice('$.'.length)]]);
+        // As CloudWatch: without all of its dimensions there is no metric.
+        if (dimensions.some(([, value]) => value === undefined)) continue;
+        const key = keyOf(MetricNamespace, MetricName, Object.fromEntries(dimensions));
+        this.put(key, Number(MetricValue));
+      }
+    }
+  }
+
+  put(key: string, value: number): void {
+    const points = this.#points.get(key) ?? [];
+    points.push({ minute: this.minute, value });
+    this.#points.set(key, points);
+  }
+
+  /** Whether the alarm is in the state ALARM now. */
+  triggers(alarmId: string): boolean {
+    const alarm = this.#template.Resources[alarmId];
+    if (alarm?.Type !== 'AWS::CloudWatch::Alarm') throw new Error(`no alarm ${alarmId}`);
+    const results = new Set([true, false].map((fills) => this.#inAlarm(alarm.Properties, fills)));
+    // What is not known of FILL must not matter.
+    if (results.size > 1) throw new Error(`${alarmId} depends on how FILL treats a metric without data`);
+    return results.has(true);
+  }
+
+  #inAlarm(properties: Resource['Properties'], fillsUnknown: boolean): boolean {
+    const value = this.value(properties, fillsUnknown);
+    const { Threshold, ComparisonOperator, TreatMissingData } = properties;
+    if (value === undefined) return TreatMissingData === 'breaching';
+    return ComparisonOperator === 'LessThanThreshold'
+      ? value < Number(Threshold)
+      : value >= Number(Threshold);
+  }
+
+  /** What the alarm compares with its threshold. */
+  value(properties: Resource['Properties'], fillsUnknown = true): Value {
+    const { Metrics } = this.#resolve(properties) as { Metrics?: Query[] };
+    if (Metrics === undefined) {
+      const { Statistic, Period } = properties;
+      const metric = this.#resolve(properties) as Metric;
+      return this.#statistic(metric, { Period: Number(Period), Stat: String(Statistic) });
+    }
+    const named = (id: string): Value => {
+      const query = Metrics.find(({ Id }) => Id === id);
+      if (query?.MetricStat) return this.#statistic(query.MetricStat.Metric, query.MetricStat);
+      if (query?.Expression === undefined) throw new Error(`no metric ${id}`);
+      return evaluate(query.Expression, named, fillsUnknown);
+    };
+    const shown = Metrics.find(({ ReturnData }) => ReturnData !== false);
+    return named(shown?.Id ?? '');
+  }
+
+  #statistic(
+    { Namespace, MetricName, Dimensions = [] }: Metric,
+    { Period, Stat }: { Period: number; Stat: string },
+  ): Value {
+    const dimensions = Object.fromEntries(Dimensions.map(({ Name, Value: value }) => [Name, value]));
+    const first = this.minute - Period / 60;
+    const values = (this.#points.get(keyOf(Namespace, MetricName, dimensions)) ?? []).flatMap(
+      ({ minute, value }) => (minute > first ? value : []),
+    );
+    if (values.length === 0) return undefined;
+    if (Stat === 'SampleCount') return values.length;
+    if (Stat === 'Sum') return values.reduce((sum, value) => sum + value, 0);
+    if (Stat === 'Maximum') return Math.max(...values);
+    const rank = /^PR\(:(\d+)\)$/.exec(Stat)?.[1];
+    if (rank === undefined) throw new Error(`not known: ${Stat}`);
+    return (100 * values.filter((value) => value <= Number(rank)).length) / values.length;
+  }
+}
+
+export const keyOf = (namespace: string, name: string, dimensions: Record<string, unknown>): string =>
+  JSON.stringify([namespace, name, Object.entries(dimensions).toSorted(([a], [b]) => (a < b ? -1 : 1))]);
+
+type Line = Record<string, unknown>;
+
+function parsed(text: string): Line | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Line) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `{ ($.a = "b") && ($.c != "d") }`: one comparison, or several with the same word between them. */
+function matches(pattern: string, line: Line): boolean {
+  const inner = /^\{ (.*) \}$/.exec(pattern)?.[1];
+  if (inner === undefined) throw new Error(`not known: ${pattern}`);
+  const any = inner.includes(' || ');
+  const results = inner.split(any ? ' || ' : ' && ').map((part) => {
+    const [, member, operator, wanted] = /^\(?\$\.(\w+) (=|!=) "([^"]*)"\)?$/.exec(part) ?? [];
+    if (member === undefined) throw new Error(`not known: ${part}`);
+    // A member that is absent matches neither.
+    return line[member] !== undefined && (line[member] === wanted) === (operator === '=');
+  });
+  return any ? results.some(Boolean) : results.every(Boolean);
+}

@@ -1,0 +1,183 @@
+/**
+ * Deployments of the function `chat` on the local stack: real processes of two bundles behind one alias. What they write is
+ * what a double of CloudWatch counts; its alarms and the steps of the deployment are those of the synthesized template.
+ */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startStack, type RunningStack } from '../../infra/local/start-stack.ts';
+import { resourcesOf, type Template } from '../infra/synthesize.ts';
+import { CloudWatch, keyOf } from './cloud-watch.ts';
+import { deploy, planOf } from './code-deploy.ts';
+import { seededBuilds, type Seed } from './seeded-builds.ts';
+import { WeightedFunction } from './weighted-function.ts';
+
+const templateFolder = path.resolve(import.meta.dirname, '../../cdk.out');
+const callsAtOnce = 6;
+const callsEachMinute = 20;
+
+const template = JSON.parse(
+  readFileSync(path.join(templateFolder, 'relay.template.json'), 'utf8'),
+) as Template;
+
+/** The logical id of the function's resource of this type. */
+function idOf(type: string, start: string): string {
+  const found = resourcesOf(template, type).filter(([id]) => id.startsWith(start));
+  expect(found).toHaveLength(1);
+  return found[0]?.[0] ?? '';
+}
+
+const logGroup = idOf('AWS::Logs::LogGroup', 'FunctionschatLogs');
+const functionId = idOf('AWS::Lambda::Function', 'FunctionschatFunction');
+const plan = planOf(template, idOf('AWS::Lambda::Alias', 'FunctionschatLive'));
+
+const builds = seededBuilds();
+let stack: RunningStack;
+let alias: WeightedFunction;
+let cloudWatch: CloudWatch;
+/** Versions whose function failed, for each failure. */
+let errors: string[] = [];
+/** `underWay`: invocations whose end is not seen yet, neither their line nor their error. */
+const seen = { underWay: 0 };
+let changed = Promise.withResolvers<void>();
+
+function ended(): void {
+  seen.underWay -= 1;
+  changed.resolve();
+  changed = Promise.withResolvers<void>();
+}
+
+function log(line: string): void {
+  const text = /^\[chat\] (\{.*)$/.exec(line)?.[1];
+  if (text === undefined) return;
+  cloudWatch.line(logGroup, text);
+  if (text.includes('"message":"request"')) ended();
+}
+
+/** As Lambda tells CloudWatch of an alias with two versions. */
+function count(metric: 'Invocations' | 'Errors', version: string): void {
+  const dimensions = { FunctionName: functionId, Resource: `${functionId}:live`, ExecutedVersion: version };
+  cloudWatch.put(keyOf('AWS/Lambda', metric, dimensions), 1);
+  if (metric === 'Invocations') seen.underWay += 1;
+  else {
+    errors.push(version);
+    ended();
+  }
+}
+
+beforeAll(async () => {
+  cloudWatch = new CloudWatch({ template, versionOf: () => '0' });
+  stack = await startStack(
+    {
+      port: 0,
+      dynamodbPort: 0,
+      dataFolder: undefined,
+      templateFolder,
+      seed: 'demo',
+      upstreamKey: false,
+      functionEnvironment: {},
+      environmentsMax: 3,
+      inPlaceOf: (live) => {
+        if (live.settings.name !== 'chat') return live;
+        alias = new WeightedFunction({ live: live.settings, log, count });
+        return alias;
+      },
+    },
+    log,
+  );
+}, 60_000);
+
+afterAll(async () => {
+  await stack.close();
+  builds.remove();
+});
+
+async function call(content: string): Promise<void> {
+  const body = { model: 'demo-chat', messages: [{ role: 'user', content }], max_tokens: 2, stream: true };
+  try {
+    const reply = await fetch(`${stack.origin}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${stack.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    await reply.text();
+  } catch {
+    // An answer that was cut: what it means is for the alarm to say.
+  }
+}
+
+async function minuteOfCalls(special: string[] = []): Promise<void> {
+  const contents = [...special, ...Array.from({ length: callsEachMinute }, () => 'Hello!')];
+  const caller = async (): Promise<void> => {
+    for (let next = contents.shift(); next !== undefined; next = contents.shift()) await call(next);
+  };
+  await Promise.all(Array.from({ length: callsAtOnce }, caller));
+  while (seen.underWay > 0) await changed.promise;
+}
+
+interface Rollout {
+  seed: Seed;
+  /** Calls of the minute with this number, before the usual ones. */
+  special?: Record<number, string[]>;
+}
+
+async function roll({ seed, special = {} }: Rollout) {
+  const folder = await builds.build(seed);
+  const version = await alias.publish(folder);
+  const own = new CloudWatch({
+    template,
+    versionOf: (id) => (id.startsWith('FunctionschatFunctionCurrentVersion') ? version : '0'),
+  });
+  cloudWatch = own;
+  const { status, minutes } = await deploy({
+    plan,
+    alias,
+    triggers: (alarm) => own.triggers(alarm),
+    minute: async (minute) => {
+      own.minute = minute;
+      await minuteOfCalls(special[minute]);
+    },
+  });
+  const [alarm = ''] = plan.alarms;
+  return { status, minutes, failurePercent: own.value(template.Resources[alarm]?.Properties ?? {}) };
+}
+
+describe('a deployment', () => {
+  test('is given up by the alarm of its own version alone, over ten minutes', () => {
+    expect(plan.alarms).toEqual([idOf('AWS::CloudWatch::Alarm', 'AlarmschatNewVersion')]);
+    expect(plan.weights).toEqual([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]);
+  });
+
+  test('of a build that crashes at boot is rolled back, though no line tells of it', async () => {
+    const { status, minutes } = await roll({ seed: 'crash at boot' });
+    expect(status).toBe('RolledBack');
+    // Nothing but failures was seen.
+    expect(minutes).toBeLessThanOrEqual(2);
+    expect(alias.weight).toBe(0);
+  }, 120_000);
+
+  test('of a build that fails after the 200 is rolled back once there are calls enough for a ratio', async () => {
+    const { status, minutes, failurePercent } = await roll({ seed: 'error chunk after the 200' });
+    expect(status).toBe('RolledBack');
+    // 6 + 8 + 10 + 12 + 14: the first five minutes that have fifty of its calls.
+    expect(minutes).toBe(7);
+    expect(failurePercent).toBeGreaterThanOrEqual(10);
+    expect(failurePercent).toBeLessThan(80);
+  }, 120_000);
+
+  test('of a build whose settles are refused is rolled back, though every answer is whole', async () => {
+    const { status, minutes } = await roll({ seed: 'settle refused' });
+    expect(status).toBe('RolledBack');
+    expect(minutes).toBeLessThanOrEqual(2);
+  }, 120_000);
+
+  test('of a healthy build with one call that ran out of memory goes through', async () => {
+    // Each version gets one of the two; the one before has no mistake.
+    const special = { 5: ['exhaust the memory', 'exhaust the memory'] };
+    errors = [];
+    const { status, minutes } = await roll({ seed: 'out of memory once', special });
+    expect({ status, minutes }).toEqual({ status: 'Succeeded', minutes: 10 });
+    expect(alias.weight).toBe(1);
+    expect(errors).toHaveLength(1);
+  }, 120_000);
+});

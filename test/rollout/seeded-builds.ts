@@ -1,0 +1,80 @@
+/** Builds of the function `chat` from a copy of the sources with a mistake in it. */
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { buildFunctions } from '../../infra/build/build-functions.ts';
+
+const root = path.join(import.meta.dirname, '..', '..');
+
+interface Change {
+  file: string;
+  find: string;
+  replace: string;
+}
+
+/** What is wrong with each build. */
+export const seeds = {
+  'crash at boot': {
+    file: 'functions/chat.ts',
+    find: 'export const handler',
+    replace: "throw new Error('seeded: does not start');\nexport const handler",
+  },
+  'error chunk after the 200': {
+    file: 'shared/endpoints/chat/render.ts',
+    find: '      const finish = held;\n      held = undefined;\n      if (chunk.usage) {',
+    // Of three answers one, so that it takes a ratio to notice.
+    replace: `      if (chunk.usage && requestId.charCodeAt(25) % 3 === 0) throw new TypeError('seeded');
+      const finish = held;\n      held = undefined;\n      if (chunk.usage) {`,
+  },
+  'settle refused': {
+    file: 'shared/adapters/dynamodb/quotas/dynamo-quota-store.ts',
+    find: 'update(write, closeExpression(write, refundOf(write)))',
+    replace: "update(write, { ...closeExpression(write, refundOf(write)), UpdateExpression: 'SET' })",
+  },
+  /** Healthy, but for one call that is too large for the memory. */
+  'out of memory once': {
+    file: 'shared/adapters/lambda/function-url-request.ts',
+    find: "  const { body = '', isBase64Encoded } = event;",
+    replace: `  const { body = '', isBase64Encoded } = event;
+  const kept: unknown[] = [];
+  while (body.includes('exhaust the memory')) kept.push(Array.from({ length: 100_000 }, () => ({})));`,
+  },
+} as const satisfies Record<string, Change>;
+
+export type Seed = keyof typeof seeds;
+
+export interface SeededBuilds {
+  /** Folder of the bundle. */
+  build(seed: Seed): Promise<string>;
+  remove(): void;
+}
+
+/** One copy, changed and built for one seed after the other. */
+export function seededBuilds(): SeededBuilds {
+  const folder = mkdtempSync(path.join(tmpdir(), 'relay-seeded-'));
+  for (const name of ['shared', 'functions', 'package.json', 'tsconfig.json'])
+    cpSync(path.join(root, name), path.join(folder, name), { recursive: true });
+  symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'));
+  for (const name of readdirSync(path.join(folder, 'functions')))
+    if (name.endsWith('.ts') && name !== 'chat.ts') rmSync(path.join(folder, 'functions', name));
+  return {
+    async build(seed) {
+      const { file, find, replace } = seeds[seed];
+      const name = path.join(folder, file);
+      const before = readFileSync(name, 'utf8');
+      if (before.split(find).length !== 2) throw new Error(`${file} does not hold this once: ${find}`);
+      writeFileSync(
+        name,
+        before.replace(find, () => replace),
+      );
+      const outputFolder = path.join(folder, 'dist', seed.replaceAll(' ', '-'));
+      try {
+        await buildFunctions({ functionsFolder: path.join(folder, 'functions'), outputFolder });
+      } finally {
+        writeFileSync(name, before);
+      }
+      return path.join(outputFolder, 'chat');
+    },
+    remove: () => rmSync(folder, { recursive: true }),
+  };
+}

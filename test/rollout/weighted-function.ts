@@ -1,0 +1,84 @@
+/** An alias with two versions, as Lambda calls them: each call goes to one, by weight; Lambda counts calls and errors. */
+import { randomUUID } from 'node:crypto';
+import type { FunctionSettings, Responder } from '../../infra/local/lambda/invocation.ts';
+import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
+import type { Log } from '../../infra/local/host/log.ts';
+
+/** Lambda's own metrics, of the version with this number. */
+export type Count = (metric: 'Invocations' | 'Errors', version: string) => void;
+
+export interface AliasParts {
+  live: FunctionSettings;
+  log: Log;
+  count?: Count;
+}
+
+export class WeightedFunction extends LocalFunction {
+  /** Share of the calls that the candidate gets, from 0 to 1. */
+  weight = 0;
+  readonly #log: Log;
+  readonly #count: Count;
+  readonly #current: LocalFunction;
+  #candidate: LocalFunction;
+  #published = 1;
+  #due = 0;
+
+  constructor({ live, log, count = () => {} }: AliasParts) {
+    super(live, log);
+    this.#log = log;
+    this.#count = count;
+    this.#current = new LocalFunction({ ...live, version: '1' }, log);
+    this.#candidate = this.#current;
+  }
+
+  /** Publishes a bundle as the next version, which gets no calls yet. Returns its number. */
+  async publish(folder: string, environment: Record<string, string> = {}): Promise<string> {
+    if (this.#candidate !== this.#current) await this.#candidate.close();
+    this.#published += 1;
+    const version = String(this.#published);
+    const { settings } = this.#current;
+    const variables = { ...settings.environment, ...environment };
+    this.#candidate = new LocalFunction({ ...settings, folder, version, environment: variables }, this.#log);
+    return version;
+  }
+
+  /** Not by chance: a share of a tenth is each tenth call. */
+  override invoke(event: unknown, responder: Responder, id: string = randomUUID()): void {
+    this.#due += this.weight;
+    const isCandidate = this.#due >= 1 - 1e-9;
+    if (isCandidate) this.#due -= 1;
+    const target = isCandidate ? this.#candidate : this.#current;
+    const { version = '' } = target.settings;
+    this.#count('Invocations', version);
+    target.invoke(
+      event,
+      counting(responder, () => this.#count('Errors', version)),
+      id,
+    );
+  }
+
+  override async close(): Promise<void> {
+    await Promise.all([super.close(), this.#current.close(), this.#candidate.close()]);
+  }
+}
+
+/** An error is an invocation that the function or its process failed, also after the answer began. */
+const counting = (responder: Responder, error: () => void): Responder => ({
+  failed(problem) {
+    error();
+    responder.failed(problem);
+  },
+  buffered: (payload) => responder.buffered(payload),
+  streaming(body, contentType, over) {
+    let failed = false;
+    const once = (): void => {
+      if (!failed) error();
+      failed = true;
+    };
+    body.once('error', once);
+    body.once('end', () => {
+      if (body.trailers['lambda-runtime-function-error-type'] !== undefined) once();
+    });
+    responder.streaming(body, contentType, over);
+  },
+});
