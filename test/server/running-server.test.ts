@@ -1,0 +1,237 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { forgetPeak, peakMegabytes } from '../hardening/process-memory.ts';
+import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { keyOf, MoneyReader, rowsOfAccount, until, type Row, type TableRow } from '../local/money-reader.ts';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { chunk, usageChunk } from '../support/upstream-frames.ts';
+
+/** `RELAY_COMPUTE=web npm start`: distribution, one server process for all calls, the functions behind the tables. */
+const streams = 128;
+const accounts = Array.from({ length: 16 }, (_, at) => `many-${at}`);
+const bodies = 100;
+const megabytesMax = 1500;
+
+let upstream: ScriptedUpstream;
+let sink: Server;
+let sunk: { count: number; all: PromiseWithResolvers<void> };
+let stack: WatchedStack;
+let shortLived: WatchedStack;
+
+const channel = (id: string, models: string[], endpoint: string): TableRow => [
+  'channels',
+  { id, endpoint, models, state: true },
+];
+const charge: TableRow = [
+  'charges',
+  { id: 10, type: 'token-billing', models: ['metered'], input: 1, output: 2 },
+];
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  sunk = { count: 0, all: Promise.withResolvers() };
+  // Keeps nothing of what it is sent, and answers when all have sent everything.
+  sink = createServer((request, response) => {
+    request.resume().once('end', () => {
+      sunk.count += 1;
+      if (sunk.count === bodies) sunk.all.resolve();
+      const frames = [chunk({ role: 'assistant', content: 'ok' }), chunk({}, 'stop'), usageChunk(), '[DONE]'];
+      const texts = frames.map((frame) => (typeof frame === 'string' ? frame : JSON.stringify(frame)));
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      void sunk.all.promise.then(() => response.end(texts.map((each) => `data: ${each}\n\n`).join('')));
+    });
+  });
+  await once(sink.listen(0, '127.0.0.1'), 'listening');
+  const { port } = sink.address() as AddressInfo;
+  const start = (variables: Record<string, string>, rows: TableRow[]): Promise<WatchedStack> =>
+    startWatchedStack({
+      environmentsMax: 2,
+      functionEnvironment: { RELAY_COMPUTE: 'web', RELAY_SWEEP_GRACE: '0', ...variables },
+      rows: [channel('scripted', ['metered', 'plain'], upstream.endpoint), charge, ...rows],
+    });
+  [stack, shortLived] = await Promise.all([
+    start({ RELAY_DRAIN_SECONDS: '1' }, [
+      channel('sink', ['sink'], `http://127.0.0.1:${port}/v1`),
+      ...[...accounts, 'leaving'].flatMap((account) => rowsOfAccount(account, 1000)),
+    ]),
+    start({}, [
+      ['settings', { name: 'limits', value: { request_seconds: 2 } }],
+      ...rowsOfAccount('killed', 1000),
+    ]),
+  ]);
+  await until(async () => (await new MoneyReader(stack).accounts()).size >= accounts.length + 1);
+  await until(async () => (await new MoneyReader(shortLived).accounts()).has('killed'));
+});
+afterAll(async () => {
+  await Promise.all([stack?.stop(), shortLived?.stop()]);
+  await upstream?.close();
+  sink?.close();
+  sink?.closeAllConnections();
+});
+
+const serverPid = (of: WatchedStack): number => of.processes('server').at(-1) ?? 0;
+
+const post = (of: WatchedStack, account: string, body: object): Promise<Response> =>
+  of.post(
+    { model: 'metered', stream: true, ...body },
+    { headers: { authorization: `Bearer ${keyOf(account)}` } },
+  );
+
+const saying = (content: string) => ({ messages: [{ role: 'user', content }] });
+const saidIn = (body: Record<string, unknown>): string =>
+  (body['messages'] as { content: string }[]).at(-1)?.content ?? '';
+
+/** The text of an answer, of its error too. */
+function contentOf(text: string): string {
+  const parts = [...text.matchAll(/^data: (\{.*\})$/gm)].map(
+    ([, json]) =>
+      JSON.parse(String(json)) as { choices?: { delta: { content?: string } }[]; error?: { code: string } },
+  );
+  return parts.map(({ choices, error }) => error?.code ?? choices?.[0]?.delta.content ?? '').join('');
+}
+
+/** Each call has a text and counts of its own, so that whatever two of them share is seen. */
+const wordsOf = (mark: string): string[] => Array.from({ length: 20 }, (_, at) => `${mark}/${at} `);
+const usageOf = (at: number) => ({
+  prompt_tokens: 1000 + at,
+  completion_tokens: 500 + at,
+  total_tokens: 1500 + 2 * at,
+});
+
+describe('one server process', () => {
+  test(`serves ${streams} streams at once, each whole and its own, and bills each once`, async () => {
+    let arrived = 0;
+    const all = Promise.withResolvers<void>();
+    upstream.script(async ({ body }, reply) => {
+      const mark = saidIn(body);
+      const [first = '', ...others] = wordsOf(mark);
+      await reply.data(chunk({ role: 'assistant', content: first }));
+      arrived += 1;
+      if (arrived === streams) all.resolve();
+      await all.promise;
+      for (const word of others) await reply.data(chunk({ content: word }));
+      await reply.data(chunk({}, 'stop'), usageChunk(usageOf(Number(mark.slice(1)))), '[DONE]');
+      reply.end();
+    });
+    const answers = await Promise.all(
+      Array.from({ length: streams }, async (_, at) => {
+        const account = accounts[at % accounts.length] ?? '';
+        const response = await post(stack, account, saying(`m${at}`));
+        const id = response.headers.get('x-request-id') ?? '';
+        return { at, account, id, text: await response.text() };
+      }),
+    );
+    for (const { at, text } of answers) {
+      expect(contentOf(text)).toBe(wordsOf(`m${at}`).join(''));
+      expect(text.trimEnd()).toMatch(/data: \[DONE\]$/);
+    }
+    const reader = new MoneyReader(stack);
+    for (const account of accounts) {
+      const own = answers.filter((answer) => answer.account === account);
+      const rows = await reader.ledger(account, own.length);
+      const byId = (a: Row, b: Row): number => String(a['id']).localeCompare(String(b['id']));
+      expect(rows.toSorted(byId)).toMatchObject(
+        own
+          .map(({ at, id }) => ({
+            id,
+            kind: 'settled',
+            prompt_tokens: 1000 + at,
+            completion_tokens: 500 + at,
+            charge: (1000 + at + 2 * (500 + at)) / 1000,
+          }))
+          .toSorted(byId),
+      );
+    }
+    expect(stack.processes('server')).toHaveLength(1);
+    expect(stack.processes('chat')).toHaveLength(0);
+  });
+
+  test(`keeps ${bodies} bodies of 4 MB at once within ${megabytesMax} MB, and serves all`, async () => {
+    const pid = serverPid(stack);
+    forgetPeak(pid);
+    const form = '{"model":"sink","stream":true,"messages":[{"role":"user","content":"*"}]}';
+    const body = Buffer.from(form.replace('*', 'x'.repeat(4 * 1024 * 1024 - form.length)));
+    const statuses = await Promise.all(
+      Array.from({ length: bodies }, async () => {
+        const response = await stack.post(body);
+        return contentOf(await response.text());
+      }),
+    );
+    expect(new Set(statuses)).toEqual(new Set(['ok']));
+    const peak = peakMegabytes(pid);
+    console.log(`peak of the server: ${Math.round(peak)} MB`);
+    expect(peak).toBeLessThan(megabytesMax);
+  });
+
+  test('told to end lets answers run, ends the others in the protocol, and loses no settle', async () => {
+    const pid = serverPid(stack);
+    const go = Promise.withResolvers<void>();
+    let arrived = 0;
+    upstream.script(async ({ body }, reply) => {
+      await reply.data(chunk({ role: 'assistant', content: 'first ' }));
+      arrived += 1;
+      if (saidIn(body) === 'hang') return reply.hang();
+      await go.promise;
+      await reply.data(chunk({ content: 'last' }), chunk({}, 'stop'), usageChunk(usageOf(0)), '[DONE]');
+      reply.end();
+    });
+    const kinds = ['hang', 'end'].flatMap((kind) => Array.from({ length: 10 }, () => kind));
+    const texts = kinds.map(async (kind) => {
+      const response = await post(stack, 'leaving', saying(kind));
+      return contentOf(await response.text());
+    });
+    await until(async () => arrived === kinds.length);
+    process.kill(pid, 'SIGTERM');
+    await until(async () => stack.lines.some((line) => line.includes('server_ending')));
+    go.resolve();
+    const said = await Promise.all(texts);
+    expect(said.slice(10)).toEqual(Array.from({ length: 10 }, () => 'first last'));
+    expect(said.slice(0, 10)).toEqual(Array.from({ length: 10 }, () => 'first upstream_timeout'));
+    await until(async () => stack.lines.some((line) => line.includes(`pid ${pid} ended (0)`)));
+    expect(stack.lines.find((line) => line.includes('server_ended'))).toContain('"unsettled":0');
+    const rows = await new MoneyReader(stack).ledger('leaving', kinds.length);
+    expect(rows.map((row) => row['kind'])).toEqual(kinds.map(() => 'settled'));
+    expect((await new MoneyReader(stack).account('leaving')).open).toBe(0);
+
+    upstream.script(async (_call, reply) => {
+      await reply.data(
+        chunk({ role: 'assistant', content: 'again' }),
+        chunk({}, 'stop'),
+        usageChunk(),
+        '[DONE]',
+      );
+      reply.end();
+    });
+    await until(async () => serverPid(stack) !== pid);
+    const next = await post(stack, 'leaving', saying('hi'));
+    expect(contentOf(await next.text())).toBe('again');
+  });
+
+  test('killed in mid-flight leaves its calls to the sweeper, which settles each once', async () => {
+    const calls = 8;
+    let arrived = 0;
+    upstream.script(async (_call, reply) => {
+      await reply.data(chunk({ role: 'assistant', content: 'half an' }));
+      arrived += 1;
+      await reply.hang();
+    });
+    const answers = await Promise.all(
+      Array.from({ length: calls }, () => post(shortLived, 'killed', saying('hi'))),
+    );
+    await until(async () => arrived === calls);
+    process.kill(serverPid(shortLived), 'SIGKILL');
+    await Promise.all(answers.map((answer) => expect(answer.text()).rejects.toThrow(/terminated/)));
+    const reader = new MoneyReader(shortLived);
+    await until(async () => {
+      await shortLived.runSchedules();
+      return (await reader.account('killed')).open === 0;
+    });
+    const rows = await reader.ledger('killed', calls);
+    expect(rows.map((row) => row['kind'])).toEqual(Array.from({ length: calls }, () => 'expired'));
+    const { available, spent } = await reader.account('killed');
+    expect(available + spent).toBe(1000e9);
+    expect(spent).toBe(rows.reduce((sum, row) => sum + Math.round(Number(row['charge']) * 1e9), 0));
+  });
+});
