@@ -79,6 +79,7 @@ export const printers: Record<string, string> = {
   'infra/bootstrap/': 'a tool',
   'infra/build/': 'a tool',
   'infra/local/': 'a tool, and the output of functions on the local stack',
+  'infra/server/main.ts': 'why the server cannot start',
   'infra/stack/app.ts': 'why the stack cannot be made',
   'shared/adapters/telemetry/': 'the log of a function is what it prints',
 };
