@@ -7,7 +7,7 @@ import type { RelayFunctions } from './constructs/relay-functions.ts';
 import type { Triggers } from './constructs/triggers.ts';
 
 export interface AcknowledgedConstructs {
-  stackName: string;
+  relayName: string;
   functions: RelayFunctions;
   originSecrets: IConstruct;
   sealKeys: IConstruct;
@@ -48,11 +48,11 @@ const failuresAreFewAndRead: Acknowledgment = {
 };
 
 /** Findings about the wildcards that let functions read channel secrets, whose names operators choose. */
-function channelSecretFindings(stackName: string): Acknowledgment[] {
+function channelSecretFindings(relayName: string): Acknowledgment[] {
   const account = 'arn:<AWS::Partition>:SERVICE:<AWS::Region>:<AWS::AccountId>';
   const resources = [
-    `${account.replace('SERVICE', 'ssm')}:parameter/relay/${stackName}/*`,
-    `${account.replace('SERVICE', 'secretsmanager')}:secret:${stackName}/*`,
+    `${account.replace('SERVICE', 'ssm')}:parameter/relay/${relayName}/*`,
+    `${account.replace('SERVICE', 'secretsmanager')}:secret:${relayName}/*`,
   ];
   return resources.map((resource) => ({
     id: `AwsSolutions::AwsSolutions-IAM5[Resource::${resource}]`,
@@ -84,6 +84,6 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
     if (functionDescriptions[name].streams?.some((stream) => stream.keepsFailures))
       Validations.of(relayFunction).acknowledge(failureObjectsFinding(failures));
     if (!functionDescriptions[name].readsChannelSecrets) continue;
-    Validations.of(relayFunction).acknowledge(...channelSecretFindings(constructs.stackName));
+    Validations.of(relayFunction).acknowledge(...channelSecretFindings(constructs.relayName));
   }
 }

@@ -25,22 +25,21 @@ export function createApp(settings: AppSettings): { app: App; stack: RelayStack 
   const app = new App({
     outdir: settings.outputFolder,
     // The CLI passes the context of cdk.json itself. Without the CLI this line supplies its feature flags.
-    context: { ...readJson('cdk.json').context, ...settings.context },
+    context: { ...featureFlags(), ...settings.context },
     analyticsReporting: false,
     builtinCloudFormationValidation: validate,
   });
   const stack = new RelayStack(app, {
     options: readStackOptions(app.node),
-    version: String(readJson('package.json').version),
-    bundlesFolder: settings.bundlesFolder ?? join(projectFolder, 'dist'),
+    ...(settings.bundlesFolder !== undefined && { bundlesFolder: settings.bundlesFolder }),
   });
   if (validate) Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   return { app, stack };
 }
 
-function readJson(name: string): { context?: Record<string, unknown>; version?: string } {
-  return JSON.parse(readFileSync(join(projectFolder, name), 'utf8')) as {
-    context?: Record<string, unknown>;
-    version?: string;
+function featureFlags(): Record<string, unknown> {
+  const { context } = JSON.parse(readFileSync(join(projectFolder, 'cdk.json'), 'utf8')) as {
+    context: Record<string, unknown>;
   };
+  return context;
 }

@@ -86,7 +86,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
           refusal,
         }),
       );
-      return refusalResponse(refusal, request.id);
+      return { ...refusalResponse(refusal, request.id), done: own.reservations.cancelled(request.id) };
     }
   };
 }

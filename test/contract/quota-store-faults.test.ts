@@ -47,6 +47,13 @@ async function begin(available = 100n): Promise<void> {
   });
 }
 
+/** The store is not there, and what the tries may have left is cancelled. */
+async function refused(): Promise<void> {
+  const request = reservationRequest();
+  await expect(reservations.reserve(request)).rejects.toThrow(StoreUnavailable);
+  await reservations.cancelled(request.need.id);
+}
+
 function reservationRequest(id = 'call'): ReservationRequest {
   const need = {
     id,
@@ -172,7 +179,7 @@ describe('a reserve', () => {
     async (fault) => {
       faulty.otherwise = () => fault;
       const before = clock.now();
-      await expect(reservations.reserve(reservationRequest())).rejects.toThrow(StoreUnavailable);
+      await refused();
       expect(clock.now() - before).toBeLessThanOrEqual(1_500);
       expect(faulty.carriedOut).toBe(0);
       expect(await item()).toMatchObject({ available: 100n, open: new Map() });
@@ -182,7 +189,7 @@ describe('a reserve', () => {
   test('that meets nothing but lost replies is undone when the store is back, and cannot come true later', async () => {
     const backMs = clock.now() + 1_500;
     faulty.otherwise = () => (clock.now() < backMs ? 'reply lost' : 'none');
-    await expect(reservations.reserve(reservationRequest())).rejects.toThrow(StoreUnavailable);
+    await refused();
     expect(await item()).toMatchObject({ available: 100n, spent: 0n });
     const { need, entry } = reservationRequest();
     const late = entryOf({ ...entry, amount: cost });
@@ -193,7 +200,7 @@ describe('a reserve', () => {
 
   test('that gets no connection is known to have done nothing: it leaves no tombstone', async () => {
     faulty.otherwise = () => 'unsent';
-    await expect(reservations.reserve(reservationRequest())).rejects.toThrow(StoreUnavailable);
+    await refused();
     faulty.otherwise = () => 'none';
     expect(await item()).toMatchObject({ available: 100n, spent: 0n, open: new Map(), settled: 0 });
     expect(eventNames()).toEqual([]);
@@ -201,7 +208,7 @@ describe('a reserve', () => {
 
   test('of which nothing is known to the end says so, and is swept', async () => {
     faulty.otherwise = () => 'reply lost';
-    await expect(reservations.reserve(reservationRequest())).rejects.toThrow(StoreUnavailable);
+    await refused();
     expect(eventNames()).toContain('reserve_unknown');
     await sweep();
     const { open, available, spent, granted } = await item();
@@ -219,7 +226,9 @@ const faults = fc.constantFrom<Fault[]>(
 );
 
 async function call(index: number): Promise<'settled' | 'refused'> {
-  const reservation = await reservations.reserve(reservationRequest(`call${index}`)).catch(() => undefined);
+  const request = reservationRequest(`call${index}`);
+  const reservation = await reservations.reserve(request).catch(() => undefined);
+  await reservations.cancelled(request.need.id);
   if (reservation) await settle(reservation);
   return reservation ? 'settled' : 'refused';
 }

@@ -52,6 +52,7 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
     const charges = mutation?.charges?.([...call.charges]) ?? call.charges;
     bill = await Bill.open(reservations, environment, { ...call, charges });
   } catch (error) {
+    await reservations.cancelled(id);
     const { status } = asRefusal(error);
     hold(status === 429 || status === 503, `${id} was refused with ${status}: ${String(error)}`);
     // What a try held of the budget whose outcome is unknown stays held.

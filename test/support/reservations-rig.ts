@@ -95,11 +95,17 @@ export class ReservationsRig {
     };
   }
 
+  /** What a refused one may have left is cancelled when it rejects. */
   reserve(
     need: Partial<ReserveNeed> | ReservationRequest = {},
     reservations = this.reservations,
   ): Promise<Reservation> {
-    return this.clock.run(reservations.reserve('need' in need ? need : this.reservationRequest(need)));
+    const request = 'need' in need ? need : this.reservationRequest(need);
+    const reserved = reservations.reserve(request).catch(async (error: unknown) => {
+      await reservations.cancelled(request.need.id);
+      throw error;
+    });
+    return this.clock.run(reserved);
   }
 
   close(

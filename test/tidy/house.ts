@@ -48,7 +48,7 @@ export const typeNameHolders: Record<string, string> = {
   'shared/upstreams/dialects/messages/messages-dialect.ts': 'the header `anthropic-version` is the protocol',
   'infra/stack/options/bedrock-models.ts': 'the option bedrockModels, which is public',
   'infra/stack/options/stack-options.ts': 'the option bedrockModels, which is public',
-  'infra/stack/relay-stack.ts': 'the option bedrockModels, which is public',
+  'infra/stack/relay.ts': 'the option bedrockModels, which is public',
 };
 
 /** Where a channel type's name may stand inside a longer text alone. */

@@ -3,7 +3,7 @@ import { allow } from './allow.ts';
 import { functionDescriptions } from './function-descriptions.ts';
 import type { RelayFunctions } from './relay-functions.ts';
 
-export function allowBedrockModels(functions: RelayFunctions, modelArns: string[]): void {
+export function allowBedrockModels(functions: RelayFunctions, modelArns: readonly string[]): void {
   if (modelArns.length === 0) return;
   for (const [name, { lambda }] of functions.byName) {
     if (functionDescriptions[name].url !== 'RESPONSE_STREAM') continue;

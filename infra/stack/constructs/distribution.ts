@@ -1,6 +1,6 @@
 /** The only public address: a CloudFront distribution that sends each path to its function. */
 import { Duration } from 'aws-cdk-lib';
-import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
+import type { ICertificate } from 'aws-cdk-lib/aws-certificatemanager';
 import {
   AllowedMethods,
   CacheCookieBehavior,
@@ -23,15 +23,14 @@ import { FunctionUrlOrigin } from 'aws-cdk-lib/aws-cloudfront-origins';
 import { Construct } from 'constructs';
 import type { FunctionName } from './function-descriptions.ts';
 import type { RelayFunctions } from './relay-functions.ts';
-import type { StackOptions } from '../options/stack-options.ts';
 import { originSecretHeader } from './origin-secrets.ts';
 import { defaultFunction, routes } from './routes.ts';
 
 export interface RelayDistributionProps {
-  stackName: string;
+  relayName: string;
   functions: RelayFunctions;
   sentOriginSecret: string;
-  domain?: StackOptions['domain'];
+  domain?: { name: string; certificate: ICertificate };
 }
 
 /**
@@ -57,7 +56,7 @@ export class RelayDistribution extends Construct {
     super(scope, id);
     const behaviour = this.behaviours(props);
     this.distribution = new Distribution(this, 'Distribution', {
-      comment: `${props.stackName}: OpenAI-compatible relay`,
+      comment: `${props.relayName}: OpenAI-compatible relay`,
       httpVersion: HttpVersion.HTTP2_AND_3,
       errorResponses: uncachedErrors(),
       defaultBehavior: behaviour(defaultFunction, false),
@@ -66,7 +65,7 @@ export class RelayDistribution extends Construct {
       ),
       ...(props.domain && {
         domainNames: [props.domain.name],
-        certificate: Certificate.fromCertificateArn(this, 'Certificate', props.domain.certificateArn),
+        certificate: props.domain.certificate,
         // The minimum can be set only for our own certificate; CloudFront fixes it for its default
         // certificate.
         minimumProtocolVersion: SecurityPolicyProtocol.TLS_V1_2_2021,
@@ -78,7 +77,7 @@ export class RelayDistribution extends Construct {
   private behaviours(
     props: RelayDistributionProps,
   ): (name: FunctionName, cached: boolean) => BehaviorOptions {
-    const cacheForSeconds = this.shortCachePolicy(props.stackName);
+    const cacheForSeconds = this.shortCachePolicy(props.relayName);
     const keepHost = new EdgeFunction(this, 'KeepHost', {
       code: FunctionCode.fromInline(hostFunction),
       runtime: FunctionRuntime.JS_2_0,
@@ -109,9 +108,9 @@ export class RelayDistribution extends Construct {
     });
   }
 
-  private shortCachePolicy(stackName: string): CachePolicy {
+  private shortCachePolicy(relayName: string): CachePolicy {
     return new CachePolicy(this, 'FewSeconds', {
-      comment: `${stackName}: lists that are the same for everybody`,
+      comment: `${relayName}: lists that are the same for everybody`,
       minTtl: Duration.seconds(0),
       defaultTtl: Duration.seconds(5),
       maxTtl: Duration.seconds(5),

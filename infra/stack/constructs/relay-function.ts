@@ -26,7 +26,7 @@ export interface RelayFunctionProps {
   environment: Record<string, string>;
   /** Undefined: the function shares what the AWS account has. */
   reservedConcurrency: number | undefined;
-  stackName: string;
+  relayName: string;
   tables: RelayTables;
 }
 
@@ -63,7 +63,7 @@ export class RelayFunction extends Construct {
     role.addToPolicy(allow('logs', ['CreateLogStream', 'PutLogEvents'], logGroup.logGroupArn));
     for (const statement of tableGrants(props)) role.addToPolicy(statement);
     if (description.readsChannelSecrets) {
-      for (const statement of secretGrants(Stack.of(this), props.stackName)) role.addToPolicy(statement);
+      for (const statement of secretGrants(Stack.of(this), props.relayName)) role.addToPolicy(statement);
     }
     if (description.url !== undefined) {
       this.url = this.lambda.addFunctionUrl({
@@ -83,16 +83,16 @@ function tableGrants(props: RelayFunctionProps): PolicyStatement[] {
   });
 }
 
-function secretGrants(stack: Stack, stackName: string): PolicyStatement[] {
+function secretGrants(stack: Stack, relayName: string): PolicyStatement[] {
   const parameters = stack.formatArn({
     service: 'ssm',
     resource: 'parameter',
-    resourceName: `relay/${stackName}/*`,
+    resourceName: `relay/${relayName}/*`,
   });
   const secrets = stack.formatArn({
     service: 'secretsmanager',
     resource: 'secret',
-    resourceName: `${stackName}/*`,
+    resourceName: `${relayName}/*`,
     arnFormat: ArnFormat.COLON_RESOURCE_NAME,
   });
   return [allow('ssm', ['GetParameter'], parameters), allow('secretsmanager', ['GetSecretValue'], secrets)];

@@ -7,7 +7,7 @@ import { RelayFunction } from './relay-function.ts';
 import type { RelayTables } from './relay-tables.ts';
 
 export interface RelayFunctionsProps {
-  stackName: string;
+  relayName: string;
   version: string;
   tables: RelayTables;
   /** Comma-separated values of the origin header that functions accept. */
@@ -28,7 +28,7 @@ export class RelayFunctions extends Construct {
   constructor(scope: Construct, id: string, props: RelayFunctionsProps) {
     super(scope, id);
     const environment = {
-      RELAY_STACK: props.stackName,
+      RELAY_STACK: props.relayName,
       RELAY_VERSION: props.version,
     };
     // A function without a URL checks no origin secret and gets none.
@@ -53,7 +53,7 @@ export class RelayFunctions extends Construct {
             ...(reserves(name) && { RELAY_CONCURRENCY: String(reservedConcurrency) }),
           },
           reservedConcurrency: reserves(name) ? reservedConcurrency : undefined,
-          stackName: props.stackName,
+          relayName: props.relayName,
           tables: props.tables,
         }),
       ]),

@@ -20,7 +20,7 @@ import {
 import { physicalTableName, type TableName } from '../../../shared/tables/table-names.ts';
 
 export interface RelayTablesProps {
-  stackName: string;
+  relayName: string;
   disposable: boolean;
 }
 
@@ -43,7 +43,7 @@ export class RelayTables extends Construct {
 
 function tableProps(name: TableName, schema: TableSchema, props: RelayTablesProps): TablePropsV2 {
   return {
-    tableName: physicalTableName(props.stackName, name),
+    tableName: physicalTableName(props.relayName, name),
     partitionKey: attribute(schema.partitionKey),
     ...(schema.sortKey && { sortKey: attribute(schema.sortKey) }),
     ...(schema.ttl !== undefined && { timeToLiveAttribute: schema.ttl }),

@@ -21,7 +21,7 @@ import {
 import { requestAlarms, tableAlarms } from './request-alarms.ts';
 
 export interface AlarmsProps {
-  stackName: string;
+  relayName: string;
   functions: RelayFunctions;
   triggers: Triggers;
   email?: string;
@@ -39,7 +39,7 @@ export class Alarms extends Construct {
       return functionAlarms(name, relayFunction).concat(streamAlarms(name, relayFunction, mappings));
     });
     const ofStack = [requestAlarms, moneyAlarms, configAlarms, tableAlarms].flatMap((alarmsOf) =>
-      alarmsOf(props.stackName),
+      alarmsOf(props.relayName),
     );
     this.all = [...ofFunctions, ...ofStack].map((definition) => this.alarm(definition));
   }

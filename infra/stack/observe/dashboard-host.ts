@@ -10,7 +10,7 @@ import { tableThrottles } from './request-alarms.ts';
 const period = Duration.minutes(1);
 
 export function hostWidgets(
-  stackName: string,
+  relayName: string,
   functions: RelayFunctions,
   streamReaders: readonly FunctionName[],
 ): IWidget[][] {
@@ -26,7 +26,7 @@ export function hostWidgets(
       graph({
         title: 'Throttled calls of tables',
         width: 8,
-        left: tableNames.map((name) => tableThrottles(stackName, name)),
+        left: tableNames.map((name) => tableThrottles(relayName, name)),
       }),
       graph({
         title: 'Age of streams (ms)',

@@ -28,9 +28,9 @@ const outcomes = {
 export type MinuteMetric = (name: string, statistic: string, label: string) => IMetric;
 
 export const minuteMetrics =
-  (stackName: string): MinuteMetric =>
+  (relayName: string): MinuteMetric =>
   (name, statistic, label) =>
-    relayMetric(stackName, name, statistic).with({ label, period: minute });
+    relayMetric(relayName, name, statistic).with({ label, period: minute });
 
 export const graph = (props: GraphWidgetProps): IWidget =>
   new GraphWidget({ height: 6, leftYAxis: { min: 0, showUnits: false }, ...props });
@@ -54,12 +54,12 @@ export const totalWidgets = (metric: MinuteMetric): IWidget[] => [
   total('Time to first content', metric('FirstContentMs', Stats.percentile(50), 'ms, p50')),
 ];
 
-export const outcomeWidgets = (metric: MinuteMetric, stackName: string): IWidget[] => [
+export const outcomeWidgets = (metric: MinuteMetric, relayName: string): IWidget[] => [
   graph({
     title: 'Requests by outcome',
     width: 12,
     left: Object.entries(outcomes).map(([outcome, color]) =>
-      requestsThat(stackName, outcome).with({ color }),
+      requestsThat(relayName, outcome).with({ color }),
     ),
     stacked: true,
   }),
@@ -74,8 +74,8 @@ export const outcomeWidgets = (metric: MinuteMetric, stackName: string): IWidget
   }),
 ];
 
-export function channelWidgets(stackName: string): IWidget[] {
-  const firstContent = (statistic: string) => [ofEachChannel(stackName, 'FirstContentMs', statistic)];
+export function channelWidgets(relayName: string): IWidget[] {
+  const firstContent = (statistic: string) => [ofEachChannel(relayName, 'FirstContentMs', statistic)];
   return [
     graph({ title: 'Time to first content by channel, p50 (ms)', width: 8, left: firstContent('p50') }),
     graph({ title: 'Time to first content by channel, p95 (ms)', width: 8, left: firstContent('p95') }),

@@ -20,7 +20,7 @@ import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { Triggers } from '../constructs/triggers.ts';
 
 export interface DashboardProps {
-  stackName: string;
+  relayName: string;
   functions: RelayFunctions;
   triggers: Triggers;
   alarms: Alarms;
@@ -29,22 +29,22 @@ export interface DashboardProps {
 export class Dashboard extends Construct {
   readonly page: CloudWatchDashboard;
 
-  constructor(scope: Construct, id: string, { stackName, functions, triggers, alarms }: DashboardProps) {
+  constructor(scope: Construct, id: string, { relayName, functions, triggers, alarms }: DashboardProps) {
     super(scope, id);
     const streamReaders = [...new Set(triggers.mappings.map((mapping) => mapping.function))];
     const states = new AlarmStatusWidget({ title: 'Alarms', alarms: alarms.all, width: 24, height: 4 });
-    const metric = minuteMetrics(stackName);
+    const metric = minuteMetrics(relayName);
     const rows: IWidget[][] = [
       totalWidgets(metric),
-      outcomeWidgets(metric, stackName),
-      channelWidgets(stackName),
+      outcomeWidgets(metric, relayName),
+      channelWidgets(relayName),
       earningWidgets(metric),
       reservationWidgets(metric),
-      ...hostWidgets(stackName, functions, streamReaders),
+      ...hostWidgets(relayName, functions, streamReaders),
       [states],
     ];
     this.page = new CloudWatchDashboard(this, 'Dashboard', {
-      dashboardName: stackName,
+      dashboardName: relayName,
       defaultInterval: Duration.hours(3),
       widgets: rows,
     });

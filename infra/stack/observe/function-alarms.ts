@@ -92,22 +92,22 @@ const moneyMetrics = {
     'A payment came in that no account was granted: npm run ops -- payment list --parked says why, payment assign grants it',
 };
 
-export function moneyAlarms(stackName: string): AlarmDefinition[] {
+export function moneyAlarms(relayName: string): AlarmDefinition[] {
   return Object.entries(moneyMetrics).map(([name, description]) => ({
     id: name,
     description,
-    metric: relayMetric(stackName, name, Stats.SUM),
+    metric: relayMetric(relayName, name, Stats.SUM),
     threshold: 1,
   }));
 }
 
 /** Alarms for the metrics that `shared/adapters/telemetry/config-metrics.ts` names. */
-export function configAlarms(stackName: string): AlarmDefinition[] {
+export function configAlarms(relayName: string): AlarmDefinition[] {
   return [
     {
       id: 'BadRows',
       description: 'Rows have mistakes and are not used as they are: each says so in its attribute _problem',
-      metric: relayMetric(stackName, 'BadRows', Stats.MAXIMUM),
+      metric: relayMetric(relayName, 'BadRows', Stats.MAXIMUM),
       threshold: 1,
       staysUntilMeasured: true,
     },
@@ -115,7 +115,7 @@ export function configAlarms(stackName: string): AlarmDefinition[] {
       id: 'ConfigCompileFailed',
       description:
         'The configuration could not be published, so edits are not live: the log of function config says why',
-      metric: relayMetric(stackName, 'ConfigCompileFailed', Stats.SUM),
+      metric: relayMetric(relayName, 'ConfigCompileFailed', Stats.SUM),
       threshold: 1,
     },
   ];

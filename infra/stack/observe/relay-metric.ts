@@ -5,11 +5,11 @@ import { Duration } from 'aws-cdk-lib';
 import { MathExpression, Metric, SearchExpression } from 'aws-cdk-lib/aws-cloudwatch';
 
 /** A metric of the whole stack. The statistic has CloudWatch's name: `Sum`, `p95`. */
-export const relayMetric = (stackName: string, metricName: string, statistic: string): Metric =>
+export const relayMetric = (relayName: string, metricName: string, statistic: string): Metric =>
   new Metric({
     namespace: 'relay',
     metricName,
-    dimensionsMap: { stack: stackName },
+    dimensionsMap: { stack: relayName },
     statistic,
     period: Duration.minutes(5),
   });
@@ -18,8 +18,8 @@ export const relayMetric = (stackName: string, metricName: string, statistic: st
  * One line per channel. Channels are table rows, so the template cannot list them and CloudWatch searches for
  * them. Alarms cannot use a search.
  */
-export function ofEachChannel(stackName: string, metricName: string, statistic: string): SearchExpression {
-  const search = `{relay,stack,channel} MetricName="${metricName}" stack="${stackName}"`;
+export function ofEachChannel(relayName: string, metricName: string, statistic: string): SearchExpression {
+  const search = `{relay,stack,channel} MetricName="${metricName}" stack="${relayName}"`;
   return new SearchExpression({
     expression: `SEARCH('${search}', '${statistic}')`,
     label: '',
@@ -28,8 +28,8 @@ export function ofEachChannel(stackName: string, metricName: string, statistic: 
 }
 
 /** Number of requests of all channels with this outcome. */
-export function requestsThat(stackName: string, outcome: string): MathExpression {
-  const search = `{relay,stack,channel,outcome} MetricName="Requests" stack="${stackName}" outcome="${outcome}"`;
+export function requestsThat(relayName: string, outcome: string): MathExpression {
+  const search = `{relay,stack,channel,outcome} MetricName="Requests" stack="${relayName}" outcome="${outcome}"`;
   return new MathExpression({
     expression: `SUM(SEARCH('${search}', 'Sum'))`,
     usingMetrics: {},

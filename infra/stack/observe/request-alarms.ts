@@ -12,12 +12,12 @@ const requestsMin = 20;
 const failurePercentMax = 10;
 
 /** Failures as a percentage of requests; 0 below the minimum of requests. */
-export function failurePercent(stackName: string): IMetric {
+export function failurePercent(relayName: string): IMetric {
   return new MathExpression({
     expression: `IF(requests >= ${requestsMin}, 100 * failures / requests, 0)`,
     usingMetrics: {
-      requests: relayMetric(stackName, 'Requests', Stats.SUM),
-      failures: relayMetric(stackName, 'Failures', Stats.SUM),
+      requests: relayMetric(relayName, 'Requests', Stats.SUM),
+      failures: relayMetric(relayName, 'Failures', Stats.SUM),
     },
     label: 'failures in a hundred requests',
     period,
@@ -38,26 +38,26 @@ const oneIsTooMany = {
     'An expired reservation could not be closed: look for sweep_failed in the log of function sweeper, which tries again each minute',
 };
 
-export function requestAlarms(stackName: string): AlarmDefinition[] {
+export function requestAlarms(relayName: string): AlarmDefinition[] {
   return [
     {
       id: 'FailureRatio',
       description:
         'Of a hundred requests ten or more fail: the dashboard says on which channels, ops channel list how they are',
-      metric: failurePercent(stackName),
+      metric: failurePercent(relayName),
       threshold: failurePercentMax,
     },
     ...Object.entries(oneIsTooMany).map(([name, description]) => ({
       id: name,
       description,
-      metric: relayMetric(stackName, name, Stats.SUM),
+      metric: relayMetric(relayName, name, Stats.SUM),
       threshold: 1,
     })),
     {
       id: 'ConfigFormatUnknown',
       description:
         'A function serves an old configuration, as it does not know the form of the newest: deploy the version that wrote it',
-      metric: relayMetric(stackName, 'ConfigFormatUnknown', Stats.SUM),
+      metric: relayMetric(relayName, 'ConfigFormatUnknown', Stats.SUM),
       threshold: 1,
       // Both versions may run during a deployment.
       periods: 2,
@@ -66,7 +66,7 @@ export function requestAlarms(stackName: string): AlarmDefinition[] {
       id: 'TurnStateLost',
       description:
         'The state of ten turns was lost, so agents may be refused or reason anew: look for turn_state_lost in the logs of functions chat and responses',
-      metric: relayMetric(stackName, 'TurnStateLost', Stats.SUM),
+      metric: relayMetric(relayName, 'TurnStateLost', Stats.SUM),
       // A single throttled write harms one turn of one conversation.
       threshold: 10,
     },
@@ -74,7 +74,7 @@ export function requestAlarms(stackName: string): AlarmDefinition[] {
       id: 'ImplausibleUsage',
       description:
         'Upstreams reported counts that cannot be true, ten times or more, and estimates were charged: query Implausible usage by channel names channels and reasons',
-      metric: relayMetric(stackName, 'ImplausibleUsage', Stats.SUM),
+      metric: relayMetric(relayName, 'ImplausibleUsage', Stats.SUM),
       // An estimate may be wrong about a single odd text.
       threshold: 10,
     },
@@ -83,7 +83,7 @@ export function requestAlarms(stackName: string): AlarmDefinition[] {
       description:
         'Function sweeper did not end a run for ten minutes, so balances stay held: its schedule is off, or its log says why',
       // A failed run writes no metric, so this counts the successful runs.
-      metric: relayMetric(stackName, 'OpenReservations', Stats.SAMPLE_COUNT),
+      metric: relayMetric(relayName, 'OpenReservations', Stats.SAMPLE_COUNT),
       threshold: 1,
       triggers: 'below',
       periods: 2,
@@ -95,22 +95,22 @@ export function requestAlarms(stackName: string): AlarmDefinition[] {
 const tablesWithAlarm = ['keys', 'accounts', 'quotas', 'ledger', 'runtime'] as const satisfies TableName[];
 
 /** On-demand tables throttle when one item is written too often, or when traffic doubles within minutes. */
-export function tableAlarms(stackName: string): AlarmDefinition[] {
+export function tableAlarms(relayName: string): AlarmDefinition[] {
   return tablesWithAlarm.map((name) => ({
     id: `${name}TableThrottles`,
     description: `DynamoDB throttled table ${name}: one account has too many requests at once, or traffic doubled at once`,
-    metric: tableThrottles(stackName, name),
+    metric: tableThrottles(relayName, name),
     threshold: 10,
   }));
 }
 
 /** Throttled reads and writes of a table. */
-export function tableThrottles(stackName: string, name: TableName): IMetric {
+export function tableThrottles(relayName: string, name: TableName): IMetric {
   const events = (metricName: string): Metric =>
     new Metric({
       namespace: 'AWS/DynamoDB',
       metricName,
-      dimensionsMap: { TableName: physicalTableName(stackName, name) },
+      dimensionsMap: { TableName: physicalTableName(relayName, name) },
       statistic: Stats.SUM,
       period,
     });

@@ -145,14 +145,14 @@ export const savedQueries: Record<string, SavedQuery> = {
 const answering = ['chat', 'responses'] as const satisfies FunctionName[];
 
 export interface SavedQueriesProps {
-  stackName: string;
+  relayName: string;
   functions: RelayFunctions;
 }
 
 export class SavedQueries extends Construct {
   readonly all: CfnQueryDefinition[];
 
-  constructor(scope: Construct, id: string, { stackName, functions }: SavedQueriesProps) {
+  constructor(scope: Construct, id: string, { relayName, functions }: SavedQueriesProps) {
     super(scope, id);
     this.all = Object.entries(savedQueries).map(([key, { name, parameters = {}, of = answering, lines }]) => {
       const asked = Object.entries(parameters).map(([parameter, description]) => ({
@@ -160,7 +160,7 @@ export class SavedQueries extends Construct {
         description,
       }));
       return new CfnQueryDefinition(this, key, {
-        name: `${stackName}/${name}`,
+        name: `${relayName}/${name}`,
         queryString: lines.join('\n| '),
         logGroupNames: of.map((reader) => functions.get(reader).lambda.logGroup.logGroupName),
         ...(asked.length > 0 && { parameters: asked }),

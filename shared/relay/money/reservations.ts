@@ -17,6 +17,8 @@ const lateSettleBudgetMs = 4_000;
 /** A settle may be repeated for minutes. */
 const settlePauseMsMax = 1_000;
 const renewBudgetMs = 30_000;
+/** Of ending tries of a reserve that may still be applied, beside a known one. */
+const guardBudgetMs = 1_500;
 
 /** Reserves before the upstream is called and settles after the end. */
 export class Reservations {
@@ -24,6 +26,8 @@ export class Reservations {
   readonly #guesses: QuotaGuesses;
   /** Accounts of which a settle is repeated because the store is throttled. Reserves of these wait. */
   readonly #settling = new Map<string, number>();
+  /** By request id: reserves that were refused, and whose tries may still be applied. */
+  readonly #cancelling = new Map<string, Promise<void>>();
 
   constructor(ports: ReservationsPorts) {
     this.#ports = ports;
@@ -31,29 +35,30 @@ export class Reservations {
   }
 
   /**
-   * Throws a Refusal, or StoreUnavailable when the store does not answer. Nothing then stays reserved, unless
-   * the event `reserve_unknown` is logged.
+   * Throws a Refusal, or StoreUnavailable when the store does not answer. Nothing then stays reserved, once `cancelled`
+   * resolves, unless the event `reserve_unknown` is logged.
    */
   async reserve(request: ReservationRequest): Promise<Reservation> {
-    const { account, need, entry } = request;
+    const { account } = request;
     const mustWait = (): boolean => this.#settling.has(account);
     const tries = new ReserveTries({ ports: this.#ports, guesses: this.#guesses, request, mustWait });
     try {
       const reservation = await tries.run();
       return { ...reservation, besides: this.#splitIfBusy(reservation, tries) };
     } catch (error) {
-      const triesInFlight = tries.backoff.unknowns;
-      const nothingOpened = await this.#guard({
-        account,
-        part: tries.part,
-        id: need.id,
-        entry,
-        triesInFlight,
-      });
-      // Of a try that may have expired by now, the projector gives the budget back.
-      if (nothingOpened && (triesInFlight === 0 || !tries.isOver)) await tries.hold?.release();
+      const work = this.#cancel(tries);
+      // The caller does not wait for a store that does not answer.
+      if (tries.isPinned) this.#cancelling.set(request.need.id, work);
+      else await work;
       throw error;
     }
+  }
+
+  /** Resolves when what a refused reserve may have left is cancelled, or never will be. To be asked once. Never rejects. */
+  async cancelled(requestId: string): Promise<void> {
+    const work = this.#cancelling.get(requestId);
+    this.#cancelling.delete(requestId);
+    await work;
   }
 
   /** Renews the lease of a reservation until the signal aborts. Never throws. */
@@ -103,7 +108,7 @@ export class Reservations {
       this.#ports.log.fault(id, error);
       return;
     }
-    await this.#guard(reservation);
+    await this.#guard(reservation, guardBudgetMs);
     await this.#tidy(reservation);
     await reservation.besides;
   }
@@ -158,11 +163,23 @@ export class Reservations {
     }
   }
 
+  /** The sweeper closes what was not cancelled by the end of its lease, and charges its input. */
+  async #cancel({ request, backoff, part, hold, endMs }: ReserveTries): Promise<void> {
+    const { clock, log } = this.#ports;
+    const { account, need, entry } = request;
+    const triesInFlight = backoff.unknowns;
+    const reserve = { account, part, id: need.id, entry, triesInFlight };
+    const nothingOpened = await this.#guard(reserve, Math.max(guardBudgetMs, endMs - clock.now() - tryMsMax));
+    // Of a try that may have expired by now, the projector gives the budget back.
+    if (!nothingOpened || (triesInFlight > 0 && clock.now() >= endMs)) return;
+    await hold?.release().catch((error: unknown) => log.fault(need.id, error));
+  }
+
   /** Ends the tries of a reserve that may still be applied. Returns whether none was and none will be. */
-  async #guard(reserve: GuardedReserve): Promise<boolean> {
+  async #guard(reserve: GuardedReserve, budgetMs: number): Promise<boolean> {
     if (reserve.triesInFlight === 0) return true;
     const { guard } = await import('./guard.ts');
-    return guard(this.#ports, reserve);
+    return guard(this.#ports, reserve, budgetMs);
   }
 }
 

@@ -62,7 +62,8 @@ export class ReserveTries implements ReserveUnderWay {
   /** Of everything else: it leaves nothing behind that would have to be guarded. */
   readonly reads: Backoff;
   readonly #mustWait: () => boolean;
-  readonly #endMs: number;
+  /** When an entry that may have been applied ends, in epoch milliseconds. */
+  readonly endMs: number;
   /** The part of the last try. */
   part = 0;
   /** The sums of the account, if one part refused the call. */
@@ -81,7 +82,7 @@ export class ReserveTries implements ReserveUnderWay {
     this.#mustWait = mustWait;
     this.backoff = new Backoff(ports, reserveBudgetMs);
     this.reads = new Backoff(ports, reserveBudgetMs);
-    this.#endMs = Math.min(ports.clock.now() + leaseMs, request.deadlineMs);
+    this.endMs = Math.min(ports.clock.now() + leaseMs, request.deadlineMs);
   }
 
   /** A try may still be applied to `part`, so the next ones stay there. */
@@ -91,7 +92,7 @@ export class ReserveTries implements ReserveUnderWay {
 
   /** A try that was applied may have expired, so there must be no more. */
   get isOver(): boolean {
-    return this.ports.clock.now() >= this.#endMs;
+    return this.ports.clock.now() >= this.endMs;
   }
 
   /** On several parts. */

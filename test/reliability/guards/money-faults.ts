@@ -115,6 +115,14 @@ export const moneyFaults: readonly Removal[] = [
     name: 'is cancelled by a tombstone that holds its id against a late arrival',
   },
   {
+    rows: ['F5'],
+    file: 'shared/relay/money/reservations.ts',
+    find: 'Math.max(guardBudgetMs, endMs - clock.now() - tryMsMax)',
+    replace: 'guardBudgetMs',
+    test: 'test/unit/relay/money/reservations-reserve.test.ts',
+    name: 'whose cancel gets no answer either refuses at once, and goes on to be cancelled',
+  },
+  {
     rows: ['F6'],
     file: 'shared/relay/answer/response-queue.ts',
     find: '    if (this.#left || this.#ended) return;\n',

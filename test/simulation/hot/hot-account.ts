@@ -136,8 +136,9 @@ export class HotAccount {
     this.#readKey(host);
     const request = this.#request(host.parts);
     const startMs = clock.now();
-    const reservation = await host.reservations.reserve(request).catch((error: unknown) => {
+    const reservation = await host.reservations.reserve(request).catch(async (error: unknown) => {
       this.#refusal(error, clock.now() - startMs);
+      await host.reservations.cancelled(request.need.id);
       return undefined;
     });
     if (!reservation) return void this.#idle.push(host);
