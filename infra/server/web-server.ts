@@ -23,6 +23,8 @@ const requestMsMax = 900_000;
 const arrivalMsMax = 120_000;
 /** Longer than load balancers and distributions keep idle connections, so that none sends on a closing one. */
 const keepAliveMs = 75_000;
+/** Load balancers and distributions keep many that are idle. */
+const connectionsPerRequest = 16;
 /** After running answers were ended: for their last words to reach the client, and then for their bills. */
 const lastWordsMs = 2_000;
 const settleMs = 4_000;
@@ -47,7 +49,7 @@ export class WebServer {
     this.#parts = parts;
     this.#budget = new ByteBudget(parts.options.bodyBytesMax);
     this.#server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: arrivalMsMax });
-    this.#server.maxConnections = 2 * parts.options.requestsMax;
+    this.#server.maxConnections = connectionsPerRequest * parts.options.requestsMax;
     // A client that ends its side after the request still reads the answer. Node has the switch, but no type for it.
     Object.assign(this.#server, { httpAllowHalfOpen: true });
     this.#server.on('request', (request, response) => this.#inFlight.add(this.#serve(request, response)));
@@ -110,7 +112,7 @@ export class WebServer {
     { hosted, claim }: { hosted: HostedHandle; claim: Claim },
   ): Promise<void> {
     const turnAway = (why: TurnedAway): Promise<void> =>
-      send(response, turnedAway(hosted, why), { closes: this.#isEnding || why === 'too_large' });
+      send(response, turnedAway(hosted, why), { closes: this.#isEnding });
     if (this.#isEnding) return turnAway('ending');
     if (this.#inFlight.count >= this.#parts.options.requestsMax) return turnAway('requests_at_once');
     const body = await this.#bodyOf(request, { hosted, claim });

@@ -265,18 +265,32 @@ describe('an answer', () => {
 });
 
 describe('a server that ends', () => {
-  test('takes no new connection, refuses what comes on old ones, and lets answers run', async () => {
+  test('takes no new connection and lets answers run', async () => {
     const go = Promise.withResolvers<void>();
     const stand = await serving(() => Promise.resolve({ body: words(2, go.promise) }));
     const answer = await open(stand);
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    onTestFinished(() => agent.destroy());
-    const other = await open(stand, { agent });
     const ended = stand.server.end(20_000);
     await expect(open(stand)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
     go.resolve();
     expect(await text(answer)).toBe('word 0;word 1;');
-    expect(await text(other)).toBe('word 0;word 1;');
+    expect(await ended).toBe(0);
+  });
+
+  test('refuses what still comes on a connection, and closes it', async () => {
+    const go = Promise.withResolvers<void>();
+    const stand = await serving(() => Promise.resolve({ body: words(1, go.promise) }));
+    const socket = connect(stand.port);
+    const raw = `POST /v1/responses HTTP/1.1\r\nhost: a\r\nx-relay-origin: ${secret}\r\ncontent-length: 2\r\n\r\n{}`;
+    socket.write(raw);
+    const all = text(socket);
+    await expect.poll(() => stand.server.count).toBe(1);
+    const ended = stand.server.end(20_000);
+    socket.write(raw);
+    await expect.poll(() => stand.lines.length).toBe(1);
+    go.resolve();
+    const [, first, second] = (await all).split('HTTP/1.1 ');
+    expect(first).toMatch(/^200 .*word 0;.*\r\n0\r\n\r\n$/s);
+    expect(second).toMatch(/^503 .*retry-after: 1.*connection: close.*This server is going away/s);
     expect(await ended).toBe(0);
   });
 
