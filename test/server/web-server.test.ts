@@ -222,20 +222,14 @@ describe('an answer', () => {
   test('of a client that has left is given up by its reader, not by the relay', async () => {
     const left = Promise.withResolvers<void>();
     const settled = Promise.withResolvers<void>();
-    const never = new Promise<void>(() => undefined);
-    const body: AsyncIterable<string> = {
-      [Symbol.asyncIterator]: () => ({
-        next: async () => {
-          await never;
-          return { done: true, value: undefined };
-        },
-        return: async () => {
-          left.resolve();
-          return { done: true, value: undefined };
-        },
-      }),
-    };
-    const stand = await serving(() => Promise.resolve({ body, done: settled.promise }));
+    async function* endless() {
+      try {
+        for (;;) yield await new Promise<string>((resolve) => setImmediate(resolve, 'word '));
+      } finally {
+        left.resolve();
+      }
+    }
+    const stand = await serving(() => Promise.resolve({ body: endless(), done: settled.promise }));
     const answer = await open(stand);
     answer.destroy();
     await left.promise;
