@@ -5,6 +5,7 @@ import type { IConstruct } from 'constructs';
 import { functionDescriptions } from './constructs/function-descriptions.ts';
 import type { RelayFunctions } from './constructs/relay-functions.ts';
 import type { Triggers } from './constructs/triggers.ts';
+import type { RelayWebFunction } from './constructs/web-function.ts';
 
 export interface AcknowledgedConstructs {
   relayName: string;
@@ -13,6 +14,8 @@ export interface AcknowledgedConstructs {
   sealKeys: IConstruct;
   distribution: IConstruct;
   triggers: Triggers;
+  /** Absent: functions answer. */
+  server?: RelayWebFunction | undefined;
 }
 
 const rotatedByDeploying = (option: string): Acknowledgment => ({
@@ -86,4 +89,6 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
     if (!functionDescriptions[name].readsChannelSecrets) continue;
     Validations.of(relayFunction).acknowledge(...channelSecretFindings(constructs.relayName));
   }
+  if (constructs.server)
+    Validations.of(constructs.server).acknowledge(...channelSecretFindings(constructs.relayName));
 }

@@ -19,6 +19,7 @@ import { SealKeys } from './constructs/seal-keys.ts';
 import { SavedQueries } from './observe/saved-queries.ts';
 import { RelayTables } from './constructs/relay-tables.ts';
 import { Triggers } from './constructs/triggers.ts';
+import { RelayWebFunction } from './constructs/web-function.ts';
 
 export interface RelayProps {
   /** The first part of all names: of tables, metrics, secrets. Lower case, at most 27 characters. Default: `relay`. */
@@ -42,6 +43,11 @@ export interface RelayProps {
   reservedConcurrency?: number;
   /** ARNs of the Bedrock models that channels may call with the functions' own role. Default: none. */
   bedrockModels?: readonly string[];
+  /**
+   * What answers requests: `event`, a Lambda function for each group of endpoints, behind Function URLs; or `web`, one HTTP
+   * server as a Lambda Web Function. `web` is experimental: docs/server.md says what is not known. Default: `event`.
+   */
+  compute?: 'event' | 'web';
   /** The build's output, one folder a function. Default: the one of this package. */
   bundlesFolder?: string;
 }
@@ -70,17 +76,19 @@ export class Relay extends Construct {
     const tables = new RelayTables(this, 'Tables', { relayName, disposable });
     const originSecrets = new OriginSecrets(this, 'Origin', { numbers: props.originSecrets ?? [1] });
     const sealKeys = new SealKeys(this, 'SealKeys', { numbers: props.sealKeys ?? [1] });
-    const functions = new RelayFunctions(this, 'Functions', {
+    const answering = {
       relayName,
       version: packageVersion(),
-      tables,
       acceptedOriginSecrets: originSecrets.accepted,
       sealKeys: sealKeys.variable,
       publicHost: domain?.name,
-      reservedConcurrency: props.reservedConcurrency,
       bundlesFolder: props.bundlesFolder ?? join(packageFolder, 'dist'),
-    });
-    allowBedrockModels(functions, props.bedrockModels ?? []);
+    };
+    const { reservedConcurrency } = props;
+    const functions = new RelayFunctions(this, 'Functions', { ...answering, tables, reservedConcurrency });
+    const server =
+      props.compute === 'web' ? new RelayWebFunction(this, 'Server', { ...answering, functions }) : undefined;
+    allowBedrockModels(functions, props.bedrockModels ?? [], server);
     const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
     // The logical id is derived from this id. A new id would replace the deployed distribution, so the old
     // one stays.
@@ -88,6 +96,7 @@ export class Relay extends Construct {
       relayName,
       functions,
       sentOriginSecret: originSecrets.sent,
+      serverHost: server?.host,
       ...(domain && { domain }),
     });
     const alarms = new Alarms(this, 'Alarms', {
@@ -105,7 +114,7 @@ export class Relay extends Construct {
       description: 'What clients set as base_url',
       value: this.baseUrl,
     });
-    acknowledgeFindings({ relayName, functions, originSecrets, sealKeys, distribution, triggers });
+    acknowledgeFindings({ relayName, functions, originSecrets, sealKeys, distribution, triggers, server });
     this.tables = tables;
     this.functions = functions;
     this.distribution = distribution;

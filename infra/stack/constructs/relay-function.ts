@@ -32,6 +32,8 @@ export interface RelayFunctionProps {
 
 export class RelayFunction extends Construct {
   readonly lambda: LambdaFunction;
+  /** What it may do with tables and secrets. */
+  readonly statements: readonly PolicyStatement[];
   readonly url?: FunctionUrl;
 
   constructor(scope: Construct, id: string, props: RelayFunctionProps) {
@@ -61,10 +63,11 @@ export class RelayFunction extends Construct {
       role,
     });
     role.addToPolicy(allow('logs', ['CreateLogStream', 'PutLogEvents'], logGroup.logGroupArn));
-    for (const statement of tableGrants(props)) role.addToPolicy(statement);
-    if (description.readsChannelSecrets) {
-      for (const statement of secretGrants(Stack.of(this), props.relayName)) role.addToPolicy(statement);
-    }
+    this.statements = [
+      ...tableGrants(props),
+      ...(description.readsChannelSecrets ? secretGrants(Stack.of(this), props.relayName) : []),
+    ];
+    for (const statement of this.statements) role.addToPolicy(statement);
     if (description.url !== undefined) {
       this.url = this.lambda.addFunctionUrl({
         // IAM needs a body hash from the client, which no OpenAI SDK sends. The origin secret protects the

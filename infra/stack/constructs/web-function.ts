@@ -3,6 +3,7 @@
  * docs/server.md says what is not known of it.
  */
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import { Role, ServicePrincipal, type PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import {
@@ -14,14 +15,15 @@ import {
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import { allow } from './allow.ts';
+import { functionDescriptions } from './function-descriptions.ts';
+import type { RelayFunctions, RelayFunctionsProps } from './relay-functions.ts';
 
-export interface RelayWebFunctionProps {
-  relayName: string;
-  /** The folder that holds the server's `index.mjs`. */
-  bundleFolder: string;
-  environment: Record<string, string>;
-  /** What the functions in whose place it is are allowed. */
-  statements: readonly PolicyStatement[];
+export interface RelayWebFunctionProps extends Pick<
+  RelayFunctionsProps,
+  'relayName' | 'version' | 'acceptedOriginSecrets' | 'sealKeys' | 'publicHost' | 'bundlesFolder'
+> {
+  /** It may do what those in whose place it is may. */
+  functions: RelayFunctions;
 }
 
 /** The most that an environment takes. Each has 2 GB, whatever is asked for. */
@@ -35,18 +37,18 @@ export class RelayWebFunction extends Construct {
 
   constructor(scope: Construct, id: string, props: RelayWebFunctionProps) {
     super(scope, id);
-    if (!existsSync(props.bundleFolder))
-      throw new Error(`no bundle of the server in ${props.bundleFolder}: npm run build makes it`);
+    const folder = join(props.bundlesFolder, 'server');
+    if (!existsSync(folder)) throw new Error(`no bundle of the server in ${folder}: npm run build makes it`);
     const logGroup = new LogGroup(this, 'Logs', {
       retention: RetentionDays.ONE_MONTH,
       removalPolicy: RemovalPolicy.DESTROY,
     });
     this.role = new Role(this, 'Role', { assumedBy: new ServicePrincipal('lambda.amazonaws.com') });
     this.role.addToPolicy(allow('logs', ['CreateLogStream', 'PutLogEvents'], logGroup.logGroupArn));
-    for (const statement of props.statements) this.role.addToPolicy(statement);
+    for (const statement of statementsOf(props.functions)) this.role.addToPolicy(statement);
     const webFunction = new WebFunction(this, 'WebFunction', {
       webFunctionName: `${props.relayName}-web`,
-      code: WebFunctionCode.fromAssetToManagedBucket(props.bundleFolder),
+      code: WebFunctionCode.fromAssetToManagedBucket(folder),
       entryPoint: 'index.mjs',
       runtime: WebFunctionRuntime.NODEJS_24_X,
       // As of Function URLs: the origin secret protects it.
@@ -54,7 +56,11 @@ export class RelayWebFunction extends Construct {
       timeout: Duration.seconds(timeoutSeconds),
       maxConcurrencyPerEnvironment: requestsPerEnvironment,
       environment: {
-        ...props.environment,
+        RELAY_STACK: props.relayName,
+        RELAY_VERSION: props.version,
+        ORIGIN_SECRETS: props.acceptedOriginSecrets,
+        SEAL_KEYS: props.sealKeys,
+        ...(props.publicHost !== undefined && { RELAY_PUBLIC_HOST: props.publicHost }),
         RELAY_REQUESTS_MAX: String(requestsPerEnvironment),
         // An environment is removed a second after its signal.
         RELAY_DRAIN_SECONDS: '0',
@@ -65,3 +71,8 @@ export class RelayWebFunction extends Construct {
     this.host = webFunction.endpoint.domainName;
   }
 }
+
+const statementsOf = (functions: RelayFunctions): PolicyStatement[] =>
+  [...functions.byName].flatMap(([name, { statements }]) =>
+    functionDescriptions[name].url === undefined ? [] : statements,
+  );
