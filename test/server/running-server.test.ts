@@ -22,7 +22,7 @@ let stack: WatchedStack;
 
 const channel = (id: string, models: string[], endpoint: string): TableRow => [
   'channels',
-  { id, endpoint, models, state: true },
+  { id, endpoint, models, state: true, idle_seconds: 900, first_content_seconds: 900 },
 ];
 const charge: TableRow = [
   'charges',
@@ -54,14 +54,14 @@ const start = async (
 beforeAll(async () => {
   upstream = await startScriptedUpstream();
   sunk = { count: 0, all: Promise.withResolvers() };
-  // Keeps nothing of what it is sent, and answers when all have sent everything.
+  // Keeps nothing of what it is sent, and ends its answers when all have sent everything.
   sink = createServer((request, response) => {
     request.resume().once('end', () => {
       sunk.count += 1;
       if (sunk.count === bodies) sunk.all.resolve();
-      const ok = framesOf(chunk({ role: 'assistant', content: 'ok' }), chunk({}, 'stop'), usageChunk());
       response.writeHead(200, { 'content-type': 'text/event-stream' });
-      void sunk.all.promise.then(() => response.end(ok));
+      response.write(`data: ${JSON.stringify(chunk({ role: 'assistant', content: 'ok' }))}\n\n`);
+      void sunk.all.promise.then(() => response.end(framesOf(chunk({}, 'stop'), usageChunk())));
     });
   });
   await once(sink.listen(0, '127.0.0.1'), 'listening');
@@ -172,6 +172,7 @@ describe('one server process', { timeout: 300_000 }, () => {
     const statuses = await Promise.all(
       Array.from({ length: bodies }, async () => {
         const response = await stack.post(body);
+        expect(response.status).toBe(200);
         return contentOf(await response.text());
       }),
     );
