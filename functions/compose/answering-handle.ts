@@ -7,7 +7,12 @@ import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynam
 import { DynamoLearnedFacts } from '../../shared/adapters/dynamodb/runtime/dynamo-learned-facts.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
 import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
-import { readEnvironment, readSealKeys, type Environment } from '../../shared/adapters/system/environment.ts';
+import {
+  readEnvironment,
+  readSealKeys,
+  readTracing,
+  type Environment,
+} from '../../shared/adapters/system/environment.ts';
 import { systemClock } from '../../shared/adapters/system/system-clock.ts';
 import { systemRandom, timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
@@ -17,9 +22,16 @@ import { requestSigner } from '../../shared/adapters/transport/request-signer.ts
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { withCors } from '../../shared/relay/http/cors.ts';
 import type { Clock } from '../../shared/relay/ports/clock.ts';
-import type { HostedHandle } from '../../shared/relay/http/http.ts';
+import type { ChatPorts } from '../../shared/relay/call/chat-ports.ts';
+import type { Handle, HostedHandle } from '../../shared/relay/http/http.ts';
 import { answerWith } from '../../shared/relay/serving.ts';
-import { laterIdempotency, laterKeyCounters, laterSearch, laterTurnStates } from './later-adapters.ts';
+import {
+  laterIdempotency,
+  laterKeyCounters,
+  laterSearch,
+  laterTracing,
+  laterTurnStates,
+} from './later-adapters.ts';
 
 /** @param clock another one only in tests: of an environment that has slept */
 export const answeringHandle = (endpoint: Endpoint, clock: Clock = systemClock): HostedHandle =>
@@ -54,8 +66,10 @@ export function answeringHandles(
     learned: new DynamoLearnedFacts({ client, clock, stack, view: config.learned }),
     random: systemRandom,
   };
+  const settings = readTracing();
   return (endpoint) => {
-    const handle = withCors(answerWith(ports, endpoint), config);
+    const handleOf = (given: ChatPorts): Handle => withCors(answerWith(given, endpoint), config);
+    const handle = settings ? laterTracing({ settings, ports, handleOf, stack, version }) : handleOf(ports);
     return { handle, clock, ids: timeSortedIds(clock), log, originSecrets, local };
   };
 }

@@ -1,6 +1,8 @@
 /** Adapters of ports that few calls need: each is loaded by the first call that does. */
 import type { TurnStateStoreParts } from '../../shared/adapters/dynamodb/runtime/dynamo-turn-state-store.ts';
 import type { SearchParts } from '../../shared/adapters/search/search-providers.ts';
+import type { TracingParts } from '../../shared/adapters/tracing/traced-handle.ts';
+import type { Handle } from '../../shared/relay/http/http.ts';
 import type { Clock } from '../../shared/relay/ports/clock.ts';
 import type { SearchSettings } from '../../shared/config/settings/settings.ts';
 import type { SearchProvider } from '../../shared/relay/ports/search-provider.ts';
@@ -47,6 +49,16 @@ export function laterIdempotency({
     claim: async (claim) => (await load()).claim(claim),
     finish: async (...ended) => (await load()).finish(...ended),
   };
+}
+
+/** The first call composes the handle, around ports that note what they do. */
+export function laterTracing(parts: TracingParts): Handle {
+  let traced: Promise<Handle> | undefined;
+  const load = async (): Promise<Handle> => {
+    const { tracedHandle } = await import('../../shared/adapters/tracing/traced-handle.ts');
+    return tracedHandle(parts);
+  };
+  return async (request) => (await (traced ??= load()))(request);
 }
 
 export const laterSearch =

@@ -160,6 +160,10 @@ const outputRate = ({ price, estimate }: ModelCost): bigint =>
 
 export const isRefusal = (plan: Payment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;
 
+/** What the whole account is short of, whichever of its keys calls. */
+export const isOfAccount = ({ reason }: ReserveRefusal): boolean =>
+  reason !== 'concurrency' && reason !== 'rate' && reason !== 'budget';
+
 /** What the balance is short of. */
 export const isForMoney = (
   refusal: ReserveRefusal,

@@ -260,4 +260,4 @@ const [role = '', ...more] = process.argv.slice(2);
 if (role === 'upstream') await serve();
 else if (role === 'attack') await attack(more[0] ?? '');
 else if (role === 'benign') await benign(more[0] ?? '', Number(more[1]));
-else await measure(Number(role || 30), Number(more[0] ?? 2), Number(more[1] ?? 3));
+else await measure(Number(role || 30), Number(more[0] ?? 2), Number(more[1] ?? 4));

@@ -79,6 +79,51 @@ export const readAlertAccess = (variables: Variables = process.env): AlertAccess
   sender: variables['ALERT_SENDER'] || undefined,
 });
 
+/** Where traces of calls go. */
+export interface TracingSettings {
+  /** The address that takes OTLP over HTTP as JSON. */
+  url: string;
+  headers: Record<string, string>;
+  /** The name that traces have; undefined: the stack's. */
+  service: string | undefined;
+  /** The share of calls that are traced, from 0 to 1. */
+  ratio: number;
+}
+
+/**
+ * OpenTelemetry's own variables, which an operator may know. Undefined: nothing is traced. A ratio that is no number
+ * traces all.
+ */
+export function readTracing(variables: Variables = process.env): TracingSettings | undefined {
+  const base = variables['OTEL_EXPORTER_OTLP_ENDPOINT']?.replace(/\/+$/, '');
+  const url = variables['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] || (base && `${base}/v1/traces`);
+  if (!url || !URL.canParse(url)) return undefined;
+  const given = Number(variables['OTEL_TRACES_SAMPLER_ARG'] || 1);
+  return {
+    url,
+    headers: headersIn(variables['OTEL_EXPORTER_OTLP_HEADERS'] ?? ''),
+    service: variables['OTEL_SERVICE_NAME'] || undefined,
+    ratio: Number.isNaN(given) ? 1 : given,
+  };
+}
+
+/** `name=value` pairs, separated by commas, values percent-encoded. */
+const headersIn = (text: string): Record<string, string> =>
+  Object.fromEntries(
+    text.split(',').flatMap((pair) => {
+      const [, name = '', value = ''] = /^\s*([\w-]+)\s*=\s*([\x21-\x7e]*)\s*$/.exec(pair) ?? [];
+      return name === '' ? [] : [[name, decoded(value)]];
+    }),
+  );
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** A key that seals state for clients. */
 export interface SealKey {
   /** Stands in every seal. */

@@ -91,6 +91,6 @@ export interface ReserveUnderWay {
   guessOn(): QuotaItem;
   /** The need without plan slots that are full in the sum of the parts. */
   roomyNeed(item: Pick<QuotaItem, 'parts'>): ReserveNeed;
-  /** The refusal of the sums of the account, which is remembered if it is for money. */
+  /** The refusal of the sums of the account, which is remembered unless it is the key's own. */
   refusal(refusal: ReserveRefusal, whole: QuotaItem): Refusal;
 }

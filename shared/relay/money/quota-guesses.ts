@@ -20,8 +20,8 @@ interface Guess {
   item: QuotaItem;
   /** When the counts of plan slots and the rate minutes were seen. */
   countsMs: number;
-  /** The sums of the account when it refused a call for money. */
-  refused?: { seenMs: number; item: QuotaItem } | undefined;
+  /** The sums of the account when it refused a call. `holds`: the next calls are refused by them. */
+  refused?: { seenMs: number; item: QuotaItem; holds: boolean } | undefined;
 }
 
 /**
@@ -45,10 +45,10 @@ export class QuotaGuesses {
     return { ...guessed(account), parts: guess.item.parts };
   }
 
-  /** The sums of an account that refused a call for money a moment ago. */
+  /** The sums of an account that refused a call a moment ago. */
   refusalOf(account: string): QuotaItem | undefined {
     const refused = this.#guesses.get(account)?.refused;
-    return refused && this.#isYounger(refused.seenMs, refusedMs) ? refused.item : undefined;
+    return refused?.holds && this.#isYounger(refused.seenMs, refusedMs) ? refused.item : undefined;
   }
 
   /** Remembers a part as the store returned it. The counts of one part of several tell nothing of the sums. */
@@ -66,13 +66,20 @@ export class QuotaGuesses {
     this.#keep({ ...guessed(sums.account), parts, plan: new Map(sums.plan), rate: minutesOf(sums) });
   }
 
-  /** Remembers the sums that refused a call for money. */
-  sawRefusal(sums: QuotaItem): void {
+  /**
+   * Remembers the sums that refused a call.
+   * @param passing a place was missing. A client has its answer a moment before its place is free, so the first such
+   * refusal says little; a second one within its time says that the account is at its limit.
+   */
+  sawRefusal(sums: QuotaItem, passing: boolean): void {
     const guess = this.#guesses.get(sums.account);
-    if (guess) guess.refused = { seenMs: this.#clock.now(), item: sums };
+    if (!guess) return;
+    const { refused } = guess;
+    const holds = !passing || (refused !== undefined && this.#isYounger(refused.seenMs, refusedMs));
+    guess.refused = { seenMs: this.#clock.now(), item: sums, holds };
   }
 
-  /** Money came back, and forgets the count of a slot that was released. */
+  /** Money and a place came back. Forgets the refusal, and the count of a slot that was released. */
   closed(account: string, releasedSlot: string): void {
     const guess = this.#guesses.get(account);
     if (!guess) return;
@@ -85,8 +92,9 @@ export class QuotaGuesses {
   }
 
   #keep(item: QuotaItem, countsMs = this.#clock.now()): void {
+    const refused = this.#guesses.get(item.account)?.refused;
     this.#guesses.delete(item.account);
-    this.#guesses.set(item.account, { seenMs: this.#clock.now(), item, countsMs });
+    this.#guesses.set(item.account, { seenMs: this.#clock.now(), item, countsMs, refused });
     const oldest = this.#guesses.keys().next();
     if (this.#guesses.size > accountsMax && !oldest.done) this.#guesses.delete(oldest.value);
   }

@@ -6,7 +6,7 @@ import { accountRate, emptyQuota, type QuotaItem } from '../../billing/quota-ite
 import type { ReserveWrite } from '../../billing/quota-writes.ts';
 import { needOn, pickPart, roomySlots } from '../../billing/parts/shares.ts';
 import {
-  isForMoney,
+  isOfAccount,
   isRefusal,
   planReserve,
   type Payment,
@@ -140,12 +140,12 @@ export class ReserveTries implements ReserveUnderWay {
     return parts === 1 ? need : { ...need, slots: roomySlots(need.slots, this.guesses.of(account).plan) };
   }
 
-  /** What was refused for money a moment ago is refused again without a write. */
+  /** What the account was short of a moment ago is refused again without a write. */
   #refuseAgain(): void {
     const { account, need } = this.request;
     const sums = this.guesses.refusalOf(account);
     const again = sums && planReserve(need, sums);
-    if (sums && again && isRefusal(again) && isForMoney(again)) throw this.request.refused(again, sums);
+    if (sums && again && isRefusal(again) && isOfAccount(again)) throw this.request.refused(again, sums);
   }
 
   /** Counts the call in its key's minute, if that has a limit. */
@@ -174,9 +174,9 @@ export class ReserveTries implements ReserveUnderWay {
     return { ...sums, plan, part: pickPart(need, sums, this.ports.random.next()) };
   }
 
-  /** The refusal of the sums of the account, which is remembered if it is for money. */
+  /** The refusal of the sums of the account, which is remembered unless it is the key's own. */
   refusal(refusal: ReserveRefusal, whole: QuotaItem): Refusal {
-    if (isForMoney(refusal)) this.guesses.sawRefusal(whole);
+    if (isOfAccount(refusal)) this.guesses.sawRefusal(whole, refusal.reason === 'open_entries');
     if (refusal.reason === 'budget') refusal.isShared = this.hold?.isShared === true;
     return this.request.refused(refusal, whole);
   }

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { readEnvironment, readSealKeys } from '../../../../shared/adapters/system/environment.ts';
+import {
+  readEnvironment,
+  readSealKeys,
+  readTracing,
+} from '../../../../shared/adapters/system/environment.ts';
 
 const complete = {
   RELAY_STACK: 'relay-beta',
@@ -76,5 +80,45 @@ describe('the environment', () => {
     ['0', false],
   ])('RELAY_LOCAL=%s makes local %s', (value, local) => {
     expect(readEnvironment({ ...complete, RELAY_LOCAL: value }).local).toBe(local);
+  });
+});
+
+describe('where traces go', () => {
+  test('is nowhere unless an address says so', () => {
+    expect(readTracing({})).toBeUndefined();
+    expect(readTracing({ OTEL_EXPORTER_OTLP_ENDPOINT: '' })).toBeUndefined();
+    expect(readTracing({ OTEL_EXPORTER_OTLP_ENDPOINT: 'no address' })).toBeUndefined();
+  });
+
+  test.each([
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otlp.example.com' }, 'https://otlp.example.com/v1/traces'],
+    [
+      { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otlp.example.com/otlp/' },
+      'https://otlp.example.com/otlp/v1/traces',
+    ],
+    [
+      {
+        OTEL_EXPORTER_OTLP_ENDPOINT: 'https://a.example',
+        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://b.example/t',
+      },
+      'https://b.example/t',
+    ],
+  ])('is an address in the form of OpenTelemetry: %o', (variables, url) => {
+    expect(readTracing(variables)).toEqual({ url, headers: {}, service: undefined, ratio: 1 });
+  });
+
+  test('has headers, a name and a share', () => {
+    expect(
+      readTracing({
+        OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otlp.example.com',
+        OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Basic%20abc=, x-odd=50%, broken',
+        OTEL_SERVICE_NAME: 'gateway',
+        OTEL_TRACES_SAMPLER_ARG: '0.25',
+      }),
+    ).toMatchObject({
+      headers: { authorization: 'Basic abc=', 'x-odd': '50%' },
+      service: 'gateway',
+      ratio: 0.25,
+    });
   });
 });

@@ -117,3 +117,56 @@ it.each([2, 16, 64])(
     expect(40 + split.taken + joined.taken + again.taken).toBeLessThanOrEqual(60);
   },
 );
+
+describe('an account that was refused by its limit of', () => {
+  const own: [string, Partial<ReserveNeed>, string][] = [
+    ['calls at once', { accountConcurrency: 1 }, 'refused: open_entries'],
+    ['calls a minute', { accountRpm: 1 }, 'refused: account_rpm'],
+    ['tokens a minute', { accountTpm: 1 }, 'refused: account_tpm'],
+  ];
+  it.each(own)('%s is refused again for a second without a write', async (_of, need, message) => {
+    const rig = await rigOf(1);
+    await rig.reserve(need);
+    // A place may be free again in a moment, so one refusal for it is not enough.
+    for (let refused = 0; refused < 2; refused += 1)
+      await expect(rig.reserve(need)).rejects.toMatchObject({ message });
+    const sent = rig.store.sent.length;
+    await expect(rig.reserve(need)).rejects.toMatchObject({ message });
+    expect(rig.store.sent.length).toBe(sent);
+    await rig.clock.run(rig.clock.sleep(1_000));
+    await expect(rig.reserve(need)).rejects.toMatchObject({ message });
+    expect(rig.store.sent.length).toBeGreaterThan(sent);
+  });
+
+  it('calls at once is asked again when a call of it ended in this environment', async () => {
+    const rig = await rigOf(1);
+    const need = { accountConcurrency: 1 };
+    const reservation = await rig.reserve(need);
+    await expect(rig.reserve(need)).rejects.toMatchObject({ message: 'refused: open_entries' });
+    await rig.close(reservation, 10n);
+    await rig.close(await rig.reserve(need), 10n);
+  });
+
+  it('calls at once, once, is asked again: its client had the answer a moment before the place was free', async () => {
+    const rig = await rigOf(1);
+    const need = { accountConcurrency: 1 };
+    const reservation = await rig.reserve(need);
+    await expect(rig.reserve(need)).rejects.toMatchObject({ message: 'refused: open_entries' });
+    const elsewhere = { id: reservation.id, kind: 'settled', charge: 10n, at: 0 } as const;
+    const { account, part, id, entry } = reservation;
+    await rig.clock.run(
+      rig.memory.close({ account, part, id, entry, releaseSlot: false, closeRecord: elsewhere }),
+    );
+    await rig.close(await rig.reserve(need), 10n);
+  });
+
+  it('a key alone is asked each time: other keys of the account have places of their own', async () => {
+    const rig = await rigOf(1);
+    const need = { maxConcurrency: 1 };
+    await rig.reserve(need);
+    await expect(rig.reserve(need)).rejects.toMatchObject({ message: 'refused: concurrency' });
+    const sent = rig.store.sent.length;
+    await expect(rig.reserve(need)).rejects.toMatchObject({ message: 'refused: concurrency' });
+    expect(rig.store.sent.length).toBeGreaterThan(sent);
+  });
+});
