@@ -13,12 +13,15 @@ import { readBody } from './request-body.ts';
 import { send } from './send-answer.ts';
 import type { ServerOptions } from './server-options.ts';
 import { turnedAway, type TurnedAway } from './turned-away.ts';
+import { Turns } from './turns.ts';
 
 /** Probes need no origin secret here, and nothing of the tables: a store that is away is no reason to restart. */
 export const healthPath = '/server/health';
 
 /** As long as a function may run, so that the setting `request_seconds` means the same on every host. */
 const requestMsMax = 900_000;
+/** Of a body that takes some milliseconds to parse. */
+const largeBytes = 128 * 1024;
 /** For a whole request to arrive. */
 const arrivalMsMax = 120_000;
 /** Longer than load balancers and distributions keep idle connections, so that none sends on a closing one. */
@@ -42,6 +45,7 @@ export class WebServer {
   readonly #server: Server;
   readonly #budget: ByteBudget;
   readonly #inFlight = new InFlight();
+  readonly #turns = new Turns();
   readonly #ends = new AbortController();
   #isEnding = false;
 
@@ -118,6 +122,7 @@ export class WebServer {
     const body = await this.#bodyOf(request, { hosted, claim });
     if (body === 'gone') return void response.destroy();
     if (typeof body === 'string') return turnAway(body);
+    if (body.length > largeBytes) await this.#turns.next();
     const answer = await answerRequest(hosted, () =>
       hostRequest(request, {
         body,

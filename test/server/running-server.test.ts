@@ -81,14 +81,16 @@ afterAll(async () => {
 const serverPid = (of: WatchedStack): number => of.processes('server').at(-1) ?? 0;
 
 /** A call of a client that tries again where it is asked to: nothing was charged then. */
-async function post(of: WatchedStack, account: string, body: object): Promise<Response> {
+async function send(of: WatchedStack, key: string, body: object | Buffer<ArrayBuffer>): Promise<Response> {
   for (;;) {
-    const headers = { authorization: `Bearer ${keyOf(account)}` };
-    const response = await of.post({ model: 'metered', stream: true, ...body }, { headers });
+    const response = await of.post(body, { headers: { authorization: `Bearer ${key}` } });
     if (response.status !== 503) return response;
+    expect(response.headers.get('retry-after')).not.toBeNull();
     await response.text();
   }
 }
+const post = (of: WatchedStack, account: string, body: object): Promise<Response> =>
+  send(of, keyOf(account), { model: 'metered', stream: true, ...body });
 
 /** In one write: the relay waits for counts that come after the end of the text, but not for long. */
 const framesOf = (...frames: object[]): string =>
@@ -171,7 +173,7 @@ describe('one server process', { timeout: 300_000 }, () => {
     const body = Buffer.from(form.replace('*', 'x'.repeat(4 * 1024 * 1024 - form.length)));
     const statuses = await Promise.all(
       Array.from({ length: bodies }, async () => {
-        const response = await stack.post(body);
+        const response = await send(stack, stack.key, body);
         expect(response.status).toBe(200);
         return contentOf(await response.text());
       }),
