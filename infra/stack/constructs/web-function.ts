@@ -62,6 +62,7 @@ export class RelayWebFunction extends Construct {
         SEAL_KEYS: props.sealKeys,
         ...(props.publicHost !== undefined && { RELAY_PUBLIC_HOST: props.publicHost }),
         RELAY_REQUESTS_MAX: String(requestsPerEnvironment),
+        RELAY_BODY_MEGABYTES: '256',
         // An environment is removed a second after its signal.
         RELAY_DRAIN_SECONDS: '0',
       },
