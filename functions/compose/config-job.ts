@@ -6,7 +6,7 @@ import { dynamoConfigStore } from '../../shared/adapters/dynamodb/runtime/dynamo
 import { dynamoLearnedFactsReader } from '../../shared/adapters/dynamodb/runtime/dynamo-learned-facts.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
 import { secretCheck } from '../../shared/adapters/secrets/secret-check.ts';
-import { readEnvironment } from '../../shared/adapters/system/environment.ts';
+import { readDefaultLimits, readEnvironment } from '../../shared/adapters/system/environment.ts';
 import { systemClock as clock } from '../../shared/adapters/system/system-clock.ts';
 import { systemRandom } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { configMetrics } from '../../shared/adapters/telemetry/config-metrics.ts';
@@ -34,6 +34,7 @@ export function configJob() {
     marks,
     local,
     ownHost: publicHost,
+    defaultLimits: readDefaultLimits(),
   });
   return { stack, publish, markRows: rowMarker({ marks, metrics, local }) };
 }

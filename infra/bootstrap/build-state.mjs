@@ -17,10 +17,11 @@ const inputs = [
   'package.json',
   'package-lock.json',
   'cdk.json',
+  'relay.json',
   'tsconfig.json',
 ];
-/** Folders inside `infra` that the build does not read: the local stack and the operators' tool. */
-const notInputs = new Set(['infra/local', 'infra/ops']);
+/** Folders inside `infra` that the build does not read: the local stack, the operators' tool, the deployment. */
+const notInputs = new Set(['infra/local', 'infra/ops', 'infra/deploy']);
 
 /** Lists every input file below a folder, in a fixed order. */
 function filesOf(name) {

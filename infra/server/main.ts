@@ -27,6 +27,8 @@ function compose(environment: Environment): (path: string) => ReturnType<typeof 
 }
 
 async function start(): Promise<void> {
+  // The reader of the log may go: calls that run are billed all the same.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   const options = readServerOptions(process.env);
   // Without it each process would seal the state of turns with a key of its own, which no other opens.
   if (!process.env['SEAL_KEYS']) throw new Error('SEAL_KEYS is missing; docs/server.md says where it is');

@@ -1,5 +1,5 @@
 /** Accepted cdk-nag findings, each with the reason. A finding that is not listed here fails the synthesis. */
-import { CfnElement, Stack, Validations, type Acknowledgment } from 'aws-cdk-lib';
+import { CfnElement, Stack, Token, Validations, type Acknowledgment } from 'aws-cdk-lib';
 import type { Bucket } from 'aws-cdk-lib/aws-s3';
 import type { IConstruct } from 'constructs';
 import { functionDescriptions } from './constructs/function-descriptions.ts';
@@ -51,11 +51,10 @@ const failuresAreFewAndRead: Acknowledgment = {
 };
 
 /** Findings about the wildcards that let functions read channel secrets, whose names operators choose. */
-function channelSecretFindings(relayName: string): Acknowledgment[] {
-  const account = 'arn:<AWS::Partition>:SERVICE:<AWS::Region>:<AWS::AccountId>';
+function channelSecretFindings(stack: Stack, relayName: string): Acknowledgment[] {
   const resources = [
-    `${account.replace('SERVICE', 'ssm')}:parameter/relay/${relayName}/*`,
-    `${account.replace('SERVICE', 'secretsmanager')}:secret:${relayName}/*`,
+    `${shownArn(stack, 'ssm')}:parameter/relay/${relayName}/*`,
+    `${shownArn(stack, 'secretsmanager')}:secret:${relayName}/*`,
   ];
   return resources.map((resource) => ({
     id: `AwsSolutions::AwsSolutions-IAM5[Resource::${resource}]`,
@@ -63,6 +62,14 @@ function channelSecretFindings(relayName: string): Acknowledgment[] {
       "Operators add channels with secrets of their own; only names under this stack's prefix can be read",
   }));
 }
+
+/** The start of an ARN of the stack's place as findings show it: what is open has its name in angle brackets. */
+function shownArn({ partition, region, account }: Stack, service: string): string {
+  const place = [shown(region, 'Region'), shown(account, 'AccountId')].join(':');
+  return `arn:${shown(partition, 'Partition')}:${service}:${place}`;
+}
+
+const shown = (value: string, name: string): string => (Token.isUnresolved(value) ? `<AWS::${name}>` : value);
 
 /** The finding about the wildcard for object names, which the event source mapping chooses. */
 const failureObjectsFinding = (failures: Bucket): Acknowledgment => ({
@@ -87,7 +94,8 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
     if (functionDescriptions[name].streams?.some((stream) => stream.keepsFailures))
       Validations.of(relayFunction).acknowledge(failureObjectsFinding(failures));
     if (!functionDescriptions[name].readsChannelSecrets) continue;
-    Validations.of(relayFunction).acknowledge(...channelSecretFindings(constructs.relayName));
+    const stack = Stack.of(relayFunction);
+    Validations.of(relayFunction).acknowledge(...channelSecretFindings(stack, constructs.relayName));
   }
   if (constructs.server)
     Validations.of(constructs.server).acknowledge(...channelSecretFindings(constructs.relayName));

@@ -6,6 +6,7 @@ import { createApp } from './create-app.ts';
 try {
   const { app } = createApp({
     outputFolder: process.env.CDK_OUTDIR ?? 'cdk.out',
+    region: process.env.CDK_DEFAULT_REGION,
     validate: process.env.CDK_VALIDATION !== 'false',
   });
   app.synth();

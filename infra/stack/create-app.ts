@@ -1,10 +1,13 @@
-/** Creates the CDK app with its single relay stack. The caller synthesizes it. */
+/** Creates the CDK app of one stage. The caller synthesizes it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { App, Validations } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
-import { readStackOptions } from './options/stack-options.ts';
-import { RelayStack } from './relay-stack.ts';
+import { refuseOptionsInContext, stageIn } from './options/context-options.ts';
+import { readOptions } from './options/read-options.ts';
+import { readStageFile } from './options/stage-file.ts';
+import { regionProblem } from './options/streaming-regions.ts';
+import { addStacks, type CreatedStacks } from './add-stacks.ts';
 
 const projectFolder = join(import.meta.dirname, '..', '..');
 
@@ -15,12 +18,16 @@ export interface AppSettings {
   bundlesFolder?: string;
   /** Overrides `cdk.json`; context values of the CLI override both. */
   context?: Record<string, unknown>;
+  /** What the stage's file says. Default: the file is read. */
+  options?: unknown;
+  /** The region of the environment, for a stage whose file names none. */
+  region?: string | undefined;
   /** Runs CloudFormation's rules and cdk-nag, which take most of the time of a synthesis. Default: true. */
   validate?: boolean;
 }
 
-/** Throws an Error for people to read when a context value is invalid. */
-export function createApp(settings: AppSettings): { app: App; stack: RelayStack } {
+/** Throws an Error for people to read when the stage or one of its options is invalid. */
+export function createApp(settings: AppSettings): CreatedStacks & { app: App } {
   const validate = settings.validate ?? true;
   const app = new App({
     outdir: settings.outputFolder,
@@ -29,12 +36,17 @@ export function createApp(settings: AppSettings): { app: App; stack: RelayStack 
     analyticsReporting: false,
     builtinCloudFormationValidation: validate,
   });
-  const stack = new RelayStack(app, {
-    options: readStackOptions(app.node),
-    ...(settings.bundlesFolder !== undefined && { bundlesFolder: settings.bundlesFolder }),
-  });
+  const stage = stageIn(app.node);
+  refuseOptionsInContext(app.node, stage);
+  const options =
+    settings.options === undefined
+      ? readStageFile(projectFolder, stage)
+      : readOptions(stage, settings.options);
+  const problem = options.region === undefined ? regionProblem(settings.region ?? '') : undefined;
+  if (problem !== undefined) throw new Error(`AWS_REGION: ${problem}`);
+  const stacks = addStacks(app, { ...stage, options, bundlesFolder: settings.bundlesFolder });
   if (validate) Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
-  return { app, stack };
+  return { app, ...stacks };
 }
 
 function featureFlags(): Record<string, unknown> {

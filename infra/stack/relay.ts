@@ -5,31 +5,59 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CfnOutput } from 'aws-cdk-lib';
-import type { ICertificate } from 'aws-cdk-lib/aws-certificatemanager';
+import type { CfnBudget } from 'aws-cdk-lib/aws-budgets';
+import type { Distribution } from 'aws-cdk-lib/aws-cloudfront';
+import { Stats, type Dashboard as DashboardPage, type IAlarm } from 'aws-cdk-lib/aws-cloudwatch';
+import type { Metric, MetricOptions } from 'aws-cdk-lib/aws-cloudwatch';
+import type { ITable } from 'aws-cdk-lib/aws-dynamodb';
+import type { IKey } from 'aws-cdk-lib/aws-kms';
+import type { IFunction, IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
+import type { CfnQueryDefinition, RetentionDays } from 'aws-cdk-lib/aws-logs';
+import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
 import { Alarms } from './observe/alarms.ts';
 import { allowBedrockModels } from './constructs/bedrock-access.ts';
 import { allowNotices } from './constructs/notice-access.ts';
+import { Budget, type RelayBudget } from './observe/budget.ts';
 import { Dashboard } from './observe/dashboard.ts';
-import { RelayDistribution } from './constructs/distribution.ts';
-import { RelayFunctions } from './constructs/relay-functions.ts';
+import { RelayDistribution, type RelayDomain } from './constructs/distribution.ts';
+import type { FunctionName, PublicFunctionName } from './constructs/function-descriptions.ts';
+import { RelayFunctions, type FunctionOptions, type RelayTracing } from './constructs/relay-functions.ts';
 import { OriginSecrets } from './constructs/origin-secrets.ts';
 import { SealKeys } from './constructs/seal-keys.ts';
 import { SavedQueries } from './observe/saved-queries.ts';
 import { RelayTables } from './constructs/relay-tables.ts';
 import { Triggers } from './constructs/triggers.ts';
 import { RelayWebFunction } from './constructs/web-function.ts';
+import { relayMetric } from './observe/relay-metric.ts';
+import { RelayName } from './relay-name.ts';
+
+export type { RelayBudget, RelayDomain, RelayTracing };
 
 export interface RelayProps {
-  /** The first part of all names: of tables, metrics, secrets. Lower case, at most 27 characters. Default: `relay`. */
+  /**
+   * The first part of all names: of tables, metrics, secrets. Lower case, at most 27 characters, and no two relays of one
+   * account and region have the same. Another name makes other, empty tables. Default: `relay`.
+   */
   name?: string;
   /** For trials: tables have no deletion protection and are deleted with the stack. Default: false. */
   disposable?: boolean;
-  /** The public host name, and its certificate in us-east-1, the one region CloudFront reads certificates from. */
+  /** The public host name, its certificate, and the zone that leads to it. Default: the name that CloudFront makes. */
   domain?: RelayDomain;
-  /** Receives what alarms say. Default: alarms tell nobody. */
+  /** Receives what alarms say, and notices about accounts. Default: alarms tell nobody. */
   alarmEmail?: string;
+  /**
+   * An existing standard topic in the relay's region that alarms and notices about accounts go to. Its policy must let
+   * `cloudwatch.amazonaws.com` publish, and so must the policy of its key, if it has one. Default: one is made when there is an
+   * `alarmEmail`, which otherwise subscribes to this one.
+   */
+  alarmTopic?: ITopic;
+  /**
+   * A key in the relay's region that encrypts the tables, and that the functions may use through DynamoDB alone.
+   * A key that is lost or disabled is a relay that is lost. Default: the key that AWS manages for DynamoDB.
+   */
+  encryptionKey?: IKey;
   /** The address that mail to customers comes from: an identity that SES has verified. Default: none is sent. */
   alertSender?: string;
   /** Numbers of the origin secrets, oldest first. CloudFront sends the last; functions accept all. Default: `[1]`. */
@@ -41,6 +69,20 @@ export interface RelayProps {
    * what the AWS account has.
    */
   reservedConcurrency?: number;
+  /** Megabytes by function. Default: 256 for each; docs/options.md says what was measured. */
+  memory?: FunctionOptions['memory'];
+  /** How long log groups keep lines. Default: a month. */
+  logRetention?: RetentionDays;
+  /** Where spans of requests go. Default: none are made. */
+  tracing?: RelayTracing;
+  /** What the setting `limits` says while it has no row: its value, as in docs/tables.md. Default: none. */
+  defaultLimits?: FunctionOptions['defaultLimits'];
+  /** False: no alarm is made; a topic still gets notices about accounts. Default: true. */
+  alarms?: boolean;
+  /** The ARN of a WAF ACL for CloudFront, so of us-east-1. Default: no request is refused before the functions. */
+  webAclArn?: string;
+  /** Reports what the AWS account costs. Default: no budget. */
+  budget?: RelayBudget;
   /** ARNs of the Bedrock models that channels may call with the functions' own role. Default: none. */
   bedrockModels?: readonly string[];
   /**
@@ -52,28 +94,38 @@ export interface RelayProps {
   bundlesFolder?: string;
 }
 
-export interface RelayDomain {
-  name: string;
-  certificate: ICertificate;
-}
-
 const packageFolder = join(import.meta.dirname, '..', '..');
 
 export class Relay extends Construct {
-  readonly tables: RelayTables;
-  readonly functions: RelayFunctions;
-  readonly distribution: RelayDistribution;
-  readonly alarms: Alarms;
-  readonly dashboard: Dashboard;
-  readonly savedQueries: SavedQueries;
-  /** What clients set as base_url. */
+  /** What clients set as base_url: `https://api.example.com/v1`. */
   readonly baseUrl: string;
+  /** The only public way to the functions. */
+  readonly distribution: Distribution;
+  /** By what they hold, without the relay's name: `tables.keys`. docs/tables.md says who writes which. */
+  readonly tables: Readonly<Record<keyof RelayTables['byName'], ITable>>;
+  readonly functions: Readonly<Record<FunctionName, IFunction>>;
+  /**
+   * Of the functions that the distribution leads to. A request that does not come through it gets a 403, so these are for
+   * health checks and firewalls, not for clients.
+   */
+  readonly functionUrls: Readonly<Record<PublicFunctionName, IFunctionUrl>>;
+  /** Where alarms go: the given topic, or the one that mails them. Undefined: nowhere. */
+  readonly alarmTopic: ITopic | undefined;
+  readonly alarms: readonly IAlarm[];
+  readonly dashboard: DashboardPage;
+  /** Queries of Logs Insights, in the folder with the relay's name. */
+  readonly savedQueries: readonly CfnQueryDefinition[];
+  /** The stack's output with the base URL, to export it or to name it otherwise. */
   readonly baseUrlOutput: CfnOutput;
+  /** Undefined: none was asked for. */
+  readonly budget?: CfnBudget;
+  private readonly relayName: string;
 
   constructor(scope: Construct, id: string, props: RelayProps = {}) {
     super(scope, id);
-    const { name: relayName = 'relay', disposable = false, domain, alarmEmail, alertSender } = props;
-    const tables = new RelayTables(this, 'Tables', { relayName, disposable });
+    const { disposable = false, domain, alertSender, encryptionKey } = props;
+    const { value: relayName } = new RelayName(this, 'Name', props.name ?? 'relay');
+    const tables = new RelayTables(this, 'Tables', { relayName, disposable, encryptionKey });
     const originSecrets = new OriginSecrets(this, 'Origin', { numbers: props.originSecrets ?? [1] });
     const sealKeys = new SealKeys(this, 'SealKeys', { numbers: props.sealKeys ?? [1] });
     const answering = {
@@ -82,6 +134,10 @@ export class Relay extends Construct {
       acceptedOriginSecrets: originSecrets.accepted,
       sealKeys: sealKeys.variable,
       publicHost: domain?.name,
+      memory: props.memory,
+      logRetention: props.logRetention,
+      tracing: props.tracing,
+      defaultLimits: props.defaultLimits,
       bundlesFolder: props.bundlesFolder ?? join(packageFolder, 'dist'),
     };
     const { reservedConcurrency } = props;
@@ -97,17 +153,21 @@ export class Relay extends Construct {
       functions,
       sentOriginSecret: originSecrets.sent,
       serverHost: server?.host,
+      webAclArn: props.webAclArn,
       ...(domain && { domain }),
     });
     const alarms = new Alarms(this, 'Alarms', {
       relayName,
       functions,
       triggers,
-      ...(alarmEmail !== undefined && { email: alarmEmail }),
+      email: props.alarmEmail,
+      topic: props.alarmTopic,
+      on: props.alarms ?? true,
     });
+    if (props.budget) this.budget = new Budget(this, 'Budget', { relayName, ...props.budget }).budget;
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
-    this.dashboard = new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
-    this.savedQueries = new SavedQueries(this, 'SavedQueries', { relayName, functions });
+    const dashboard = new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
+    const queries = new SavedQueries(this, 'SavedQueries', { relayName, functions });
 
     this.baseUrl = `https://${distribution.host}/v1`;
     this.baseUrlOutput = new CfnOutput(this, 'BaseUrl', {
@@ -115,10 +175,48 @@ export class Relay extends Construct {
       value: this.baseUrl,
     });
     acknowledgeFindings({ relayName, functions, originSecrets, sealKeys, distribution, triggers, server });
-    this.tables = tables;
-    this.functions = functions;
-    this.distribution = distribution;
-    this.alarms = alarms;
+    this.relayName = relayName;
+    this.distribution = distribution.distribution;
+    this.tables = tables.byName;
+    this.functions = functions.lambdas();
+    this.functionUrls = functions.urls();
+    this.alarmTopic = alarms.topic;
+    this.alarms = alarms.all;
+    this.dashboard = dashboard.page;
+    this.savedQueries = queries.all;
+  }
+
+  /**
+   * A metric of the whole relay by its name in docs/observability.md, such as `PromptTokens`.
+   * Default: the sum of five minutes.
+   */
+  metric(metricName: string, options: MetricOptions = {}): Metric {
+    return relayMetric(this.relayName, metricName, Stats.SUM).with(options).attachTo(this);
+  }
+
+  /** Requests that were answered, whatever the answer. Default: the sum of five minutes. */
+  metricRequests(options?: MetricOptions): Metric {
+    return this.metric('Requests', options);
+  }
+
+  /** Requests that the relay or every upstream failed. Default: the sum of five minutes. */
+  metricFailures(options?: MetricOptions): Metric {
+    return this.metric('Failures', options);
+  }
+
+  /** Milliseconds from a request to the first word of its answer. Default: the median of five minutes. */
+  metricTimeToFirstContent(options?: MetricOptions): Metric {
+    return this.metric('FirstContentMs', { statistic: Stats.percentile(50), ...options });
+  }
+
+  /** What customers were charged, in yuan. Default: the sum of five minutes. */
+  metricCharged(options?: MetricOptions): Metric {
+    return this.metric('ChargeYuan', options);
+  }
+
+  /** Reservations of calls under way or crashed. Default: the most of five minutes. */
+  metricOpenReservations(options?: MetricOptions): Metric {
+    return this.metric('OpenReservations', { statistic: Stats.MAXIMUM, ...options });
   }
 }
 

@@ -26,21 +26,18 @@ function bedrockGrants(context: Record<string, unknown>): string[] {
   });
 }
 
-test('without models in the context, no function may call Bedrock', () => {
+test('without models in the options, no function may call Bedrock', () => {
   expect(bedrockGrants({})).toEqual([]);
-  expect(bedrockGrants({ bedrockModels: '' })).toEqual([]);
+  expect(bedrockGrants({ bedrockModels: [] })).toEqual([]);
 });
 
-test.each([
-  ['as the CLI passes them', `${model}, ${profile}`],
-  ['as a list', [model, profile]],
-])('the two functions that answer may call the named models alone, %s', (_how, bedrockModels) => {
+test('the two functions that answer may call the named models alone', () => {
   const grants = ['chat', 'responses'].flatMap((name) =>
     ['bedrock:InvokeModel', 'bedrock:InvokeModelWithResponseStream'].flatMap((action) =>
       [profile, model].map((arn) => `${name} ${action} ${arn}`),
     ),
   );
-  expect(bedrockGrants({ bedrockModels })).toEqual(grants);
+  expect(bedrockGrants({ bedrockModels: [model, profile] })).toEqual(grants);
 });
 
 const claude = 'anthropic.claude-opus-5-5-v1:0';
@@ -76,12 +73,12 @@ test('a global profile allows its model in the region of the call, and without a
 });
 
 test.each([
-  [profileOf('us'), /wanted also the ARNs of anthropic\.claude-opus-5-5-v1:0 in every region/],
+  [[profileOf('us')], /wanted also the ARNs of anthropic\.claude-opus-5-5-v1:0 in every region/],
   [[{ profile: profileOf('us') }], /wanted the regions that the profile routes to/],
   [[{ profile: profileOf('us'), regions: ['everywhere'] }], /wanted the regions/],
   [[{ profile: profileOf('us'), regions: 'us-east-1' }], /wanted the regions/],
   [[{ profile: modelIn('us-east-1'), regions: ['us-east-1'] }], /ARN of an inference profile/],
-  [[{ profile: profileOf('us'), region: ['us-east-1'] }], /ARN of an inference profile/],
+  [[{ profile: profileOf('us'), region: ['us-east-1'] }], /bedrockModels\[0\]\.region: not /],
 ])('%j is refused: %s', (bedrockModels, message) => {
   expect(() => synthesize({ bedrockModels })).toThrow(message);
 });
@@ -89,8 +86,9 @@ test.each([
 test.each(['*', 'arn:aws:bedrock:*::foundation-model/x', `${model}*`, 'openai.gpt-oss-120b-1:0', { model }])(
   '%j is refused',
   (bedrockModels) => {
-    expect(() => synthesize({ bedrockModels })).toThrow(
-      /context bedrockModels: found .*wanted ARNs of Bedrock/,
+    expect(() => synthesize({ bedrockModels: [bedrockModels] })).toThrow(
+      /bedrockModels\[0\]: found .*wanted (ARNs of Bedrock|the ARN of an inference profile)/,
     );
+    expect(() => synthesize({ bedrockModels })).toThrow(/bedrockModels: found .*wanted ARNs of Bedrock/);
   },
 );

@@ -52,11 +52,11 @@ function drawnBy({ properties }: Widget): string[] {
 }
 
 describe('the dashboard', () => {
-  test('is one page with the stack’s name', () => {
-    const names = resourcesOf(template, 'AWS::CloudWatch::Dashboard').map(
-      ([, { Properties }]) => Properties.DashboardName,
+  test('is one page with the stack’s name, and its region, as an account has the name once', () => {
+    const names = resourcesOf(template, 'AWS::CloudWatch::Dashboard').map(([, { Properties }]) =>
+      readable(Properties.DashboardName),
     );
-    expect(names).toEqual(['relay']);
+    expect(names).toEqual(['relay-<AWS::Region>']);
   });
 
   test('draws nothing that the relay does not write', () => {

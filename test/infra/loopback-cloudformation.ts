@@ -111,9 +111,12 @@ function describeStack(stack: LoopbackStack): Xml {
     StackName: stack.name,
     CreationTime: stack.createdAt,
     StackStatus: stack.status,
-    Outputs: outputs.map(([key, output]) => ({ OutputKey: key, OutputValue: JSON.stringify(output.Value) })),
+    Outputs: outputs.map(([key, output]) => ({ OutputKey: key, OutputValue: textOf(output.Value) })),
   };
 }
+
+/** Intrinsics are not resolved. */
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
 function describeChangeSet(stack: LoopbackStack): Xml {
   const { id = '', name = '', template } = stack.changeSet ?? {};

@@ -21,23 +21,41 @@ export interface Template {
 export interface Synthesis {
   stackName: string;
   template: Template;
+  /** By name: the stacks beside it, in us-east-1. */
+  edge: Record<string, Template>;
 }
 
-/** Validation takes most of the time: one test has it on. */
-export function synthesize(context: Record<string, unknown> = {}, validate = false): Synthesis {
+/**
+ * The stack of a stage, undefined for the default one, with these options. Validation takes most of the time: one test
+ * has it on.
+ */
+export function synthesize({ stage, ...options }: Record<string, unknown> = {}, validate = false): Synthesis {
   const folder = mkdtempSync(join(tmpdir(), 'relay-synthesis-'));
   try {
-    const bundlesFolder = join(folder, 'dist');
-    for (const name of functionNames) {
-      mkdirSync(join(bundlesFolder, name), { recursive: true });
-      writeFileSync(join(bundlesFolder, name, 'index.mjs'), `export const handler = '${name}';\n`);
-    }
-    const { app, stack } = createApp({ outputFolder: join(folder, 'out'), bundlesFolder, context, validate });
-    const artifact = app.synth().getStackArtifact(stack.artifactId);
-    return { stackName: artifact.stackName, template: artifact.template as Template };
+    const bundlesFolder = emptyBundles(join(folder, 'dist'));
+    const outputFolder = join(folder, 'out');
+    const context = stage === undefined ? {} : { stage };
+    const { app, stack, edge } = createApp({ outputFolder, bundlesFolder, context, options, validate });
+    const assembly = app.synth();
+    const templateOf = ({ artifactId }: { artifactId: string }): Template =>
+      assembly.getStackArtifact(artifactId).template as Template;
+    return {
+      stackName: stack.stackName,
+      template: templateOf(stack),
+      edge: Object.fromEntries(edge.map((each) => [each.stackName, templateOf(each)])),
+    };
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+/** Returns the folder, with a bundle for every function that holds nothing. */
+export function emptyBundles(folder: string): string {
+  for (const name of functionNames) {
+    mkdirSync(join(folder, name), { recursive: true });
+    writeFileSync(join(folder, name, 'index.mjs'), `export const handler = '${name}';\n`);
+  }
+  return folder;
 }
 
 /** Logical id and resource of all of one type, in template order. */

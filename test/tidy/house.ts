@@ -47,7 +47,8 @@ export const typeNameHolders: Record<string, string> = {
   'infra/stack/constructs/bedrock-access.ts': 'the service in IAM actions',
   'shared/upstreams/dialects/messages/messages-dialect.ts': 'the header `anthropic-version` is the protocol',
   'infra/stack/options/bedrock-models.ts': 'the option bedrockModels, which is public',
-  'infra/stack/options/stack-options.ts': 'the option bedrockModels, which is public',
+  'infra/stack/options/option-table.ts': 'the option bedrockModels, which is public',
+  'infra/stack/relay-props.ts': 'the option bedrockModels, which is public',
   'infra/stack/relay.ts': 'the option bedrockModels, which is public',
 };
 
@@ -79,6 +80,7 @@ export const printers: Record<string, string> = {
   'infra/bootstrap/': 'a tool',
   'infra/build/': 'a tool',
   'infra/local/': 'a tool, and the output of functions on the local stack',
+  'infra/deploy/main.ts': 'what a deployment changes, and why it is refused',
   'infra/server/main.ts': 'why the server cannot start',
   'infra/stack/app.ts': 'why the stack cannot be made',
   'shared/adapters/telemetry/': 'the log of a function is what it prints',

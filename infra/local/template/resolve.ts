@@ -10,7 +10,14 @@ export interface References {
 
 export type Resolve = (value: unknown) => unknown;
 
-export const intrinsicNames: string[] = ['Fn::GetAtt', 'Fn::Join', 'Fn::Select', 'Fn::Split', 'Fn::Sub'];
+export const intrinsicNames: string[] = [
+  'Fn::GetAtt',
+  'Fn::GetStackOutput',
+  'Fn::Join',
+  'Fn::Select',
+  'Fn::Split',
+  'Fn::Sub',
+];
 
 // The id may be an ARN with colons; the parts after SecretString contain none.
 const dynamicReference = /\{\{resolve:([\w-]+):(.*?)\}\}/g;
@@ -75,6 +82,11 @@ export function createResolver(references: References): Resolve {
       case 'Fn::Split': {
         const [separator, text] = argument as [string, unknown];
         return String(resolve(text)).split(separator);
+      }
+      case 'Fn::GetStackOutput': {
+        // Of a stack at the edge, which one machine does not have: a name that leads nowhere.
+        const { StackName, OutputName } = argument as Record<string, unknown>;
+        return `${String(resolve(StackName))}.${String(resolve(OutputName))}`;
       }
       default:
         throw new StartError(`unknown intrinsic function ${name}`);

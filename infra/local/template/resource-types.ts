@@ -42,6 +42,8 @@ export const ignoredTypes: Record<string, string> = {
   'AWS::CloudFront::CachePolicy': 'the emulated distribution caches nothing',
   'AWS::CloudFront::OriginRequestPolicy': 'the emulated distribution forwards everything but the host',
   'AWS::CloudFront::Function': 'the emulated distribution sets x-forwarded-host itself',
+  'AWS::Route53::RecordSet': 'one machine has no public name',
+  'AWS::Budgets::Budget': 'one machine costs nothing',
   'AWS::WAFv2::WebACL': 'the loopback interface needs no firewall',
   'AWS::CDK::Metadata': 'describes the template itself',
 };

@@ -1,5 +1,5 @@
 /** The only public address: a CloudFront distribution that sends each path to its function. */
-import { Duration } from 'aws-cdk-lib';
+import { Duration, Stack, Token } from 'aws-cdk-lib';
 import type { ICertificate } from 'aws-cdk-lib/aws-certificatemanager';
 import {
   AllowedMethods,
@@ -21,11 +21,23 @@ import {
   type ErrorResponse,
 } from 'aws-cdk-lib/aws-cloudfront';
 import { FunctionUrlOrigin, HttpOrigin, type HttpOriginProps } from 'aws-cdk-lib/aws-cloudfront-origins';
+import { AaaaRecord, ARecord, RecordTarget, type IHostedZone, type RecordSet } from 'aws-cdk-lib/aws-route53';
+import { CloudFrontTarget } from 'aws-cdk-lib/aws-route53-targets';
 import { Construct } from 'constructs';
 import type { FunctionName } from './function-descriptions.ts';
 import type { RelayFunctions } from './relay-functions.ts';
 import { originSecretHeader } from './origin-secrets.ts';
 import { defaultFunction, routes } from './routes.ts';
+
+/** The public host name, in place of the one that CloudFront makes. */
+export interface RelayDomain {
+  /** `api.example.com`. */
+  name: string;
+  /** Covers the name. Made in us-east-1, the one region that CloudFront reads certificates from. */
+  certificate: ICertificate;
+  /** Gets the records (A and AAAA) that lead to the distribution. Default: you make them. */
+  hostedZone?: IHostedZone;
+}
 
 export interface RelayDistributionProps {
   relayName: string;
@@ -33,7 +45,9 @@ export interface RelayDistributionProps {
   sentOriginSecret: string;
   /** Answers all paths in the place of the functions. Absent: they do. */
   serverHost?: string | undefined;
-  domain?: { name: string; certificate: ICertificate };
+  domain?: RelayDomain;
+  /** Of an ACL that WAF has for CloudFront. */
+  webAclArn?: string | undefined;
 }
 
 /**
@@ -54,6 +68,8 @@ export class RelayDistribution extends Construct {
   readonly distribution: Distribution;
   /** The public host name. */
   readonly host: string;
+  /** What leads from the name to the distribution. */
+  readonly records: readonly RecordSet[];
 
   constructor(scope: Construct, id: string, props: RelayDistributionProps) {
     super(scope, id);
@@ -66,6 +82,7 @@ export class RelayDistribution extends Construct {
       additionalBehaviors: Object.fromEntries(
         routes.map((route) => [route.path, behaviour(route.function, route.cached)]),
       ),
+      ...(props.webAclArn !== undefined && { webAclId: props.webAclArn }),
       ...(props.domain && {
         domainNames: [props.domain.name],
         certificate: props.domain.certificate,
@@ -75,6 +92,18 @@ export class RelayDistribution extends Construct {
       }),
     });
     this.host = props.domain?.name ?? this.distribution.distributionDomainName;
+    const { name, hostedZone } = props.domain ?? {};
+    this.records = name === undefined || hostedZone === undefined ? [] : this.recordsIn(hostedZone, name);
+  }
+
+  private recordsIn(zone: IHostedZone, name: string): RecordSet[] {
+    const zoneName = zone.zoneName.replace(/\.$/, '');
+    // CDK would add the zone's name to one that is not in it, and make a record that nobody asks for.
+    if (!Token.isUnresolved(zoneName) && name !== zoneName && !name.endsWith(`.${zoneName}`))
+      throw new Error(`domain ${name} is not in the hosted zone ${zoneName}`);
+    const target = RecordTarget.fromAlias(new CloudFrontTarget(this.distribution));
+    const record = { zone, recordName: `${name}.`, target };
+    return [new ARecord(this, 'Address', record), new AaaaRecord(this, 'AddressIpv6', record)];
   }
 
   private behaviours(
@@ -82,6 +111,7 @@ export class RelayDistribution extends Construct {
   ): (name: FunctionName, cached: boolean) => BehaviorOptions {
     const cacheForSeconds = this.shortCachePolicy(props.relayName);
     const keepHost = new EdgeFunction(this, 'KeepHost', {
+      functionName: accountWide(this, props.relayName, 'keep-host'),
       code: FunctionCode.fromInline(hostFunction),
       runtime: FunctionRuntime.JS_2_0,
       comment: 'Sets x-forwarded-host',
@@ -114,6 +144,7 @@ export class RelayDistribution extends Construct {
 
   private shortCachePolicy(relayName: string): CachePolicy {
     return new CachePolicy(this, 'FewSeconds', {
+      cachePolicyName: accountWide(this, relayName, 'few-seconds'),
       comment: `${relayName}: lists that are the same for everybody`,
       minTtl: Duration.seconds(0),
       defaultTtl: Duration.seconds(5),
@@ -125,6 +156,13 @@ export class RelayDistribution extends Construct {
     });
   }
 }
+
+/**
+ * A name that CloudFront wants to be unique in the account, over all regions. The name that CDK makes comes from the path of
+ * the construct, which is the same for all stages of an app that makes them one by one.
+ */
+const accountWide = (scope: Construct, relayName: string, purpose: string): string =>
+  `${relayName}-${Stack.of(scope).region}-${purpose}`;
 
 /** Without this, CloudFront caches errors for 10 s for all callers, even on paths without caching. */
 function uncachedErrors(): ErrorResponse[] {

@@ -20,8 +20,8 @@ export interface FunctionDescription {
   readsChannelSecrets: boolean;
   /** Gets the keys that seal the state of turns. Absent: it gets none. */
   sealsState?: boolean;
-  /** Options of Node. Absent: Lambda's. */
-  nodeOptions?: string;
+  /** Bounds the heap of Node by the function's memory. Absent: Lambda's options. */
+  boundsHeap?: boolean;
   /** Answers calls, so the option `reservedConcurrency` is for it. */
   answersCalls?: boolean;
 }
@@ -73,9 +73,7 @@ const answering = {
   },
   readsChannelSecrets: true,
   sealsState: true,
-  // Half of the memory for the heap, and small first generations of it: by default the collector lets garbage grow to
-  // the memory of the function before it works, and the buffers of a fast answer come on top.
-  nodeOptions: '--max-old-space-size=128 --max-semi-space-size=4',
+  boundsHeap: true,
   answersCalls: true,
 } as const satisfies Omit<FunctionDescription, 'purpose'>;
 
@@ -213,6 +211,11 @@ const descriptions = {
 } as const satisfies Record<string, FunctionDescription>;
 
 export type FunctionName = keyof typeof descriptions;
+
+/** Those that the distribution leads to. */
+export type PublicFunctionName = {
+  [Name in FunctionName]: (typeof descriptions)[Name] extends { url: string } ? Name : never;
+}[FunctionName];
 
 export const functionDescriptions: Record<FunctionName, FunctionDescription> = descriptions;
 

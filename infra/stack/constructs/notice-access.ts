@@ -1,12 +1,12 @@
 /** Lets the function `notify` publish to the stack's topic and send mail, each only where the deployment has it. */
 import { Stack } from 'aws-cdk-lib';
-import type { Topic } from 'aws-cdk-lib/aws-sns';
+import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { allow } from './allow.ts';
 import type { RelayFunctions } from './relay-functions.ts';
 
 export interface NoticeAccess {
-  topic?: Topic | undefined;
+  topic?: ITopic | undefined;
   /** The verified address of mail to customers. */
   sender?: string | undefined;
 }
@@ -16,6 +16,8 @@ export function allowNotices(functions: RelayFunctions, { topic, sender }: Notic
   if (topic) {
     lambda.addEnvironment('ALERT_TOPIC', topic.topicArn);
     lambda.addToRolePolicy(allow('sns', ['Publish'], topic.topicArn));
+    const key = topic.masterKey?.keyArn;
+    if (key !== undefined) lambda.addToRolePolicy(allow('kms', ['Decrypt', 'GenerateDataKey'], key));
   }
   if (sender !== undefined) {
     lambda.addEnvironment('ALERT_SENDER', sender);

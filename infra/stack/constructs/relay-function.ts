@@ -12,7 +12,7 @@ import {
   Runtime,
   type FunctionUrl,
 } from 'aws-cdk-lib/aws-lambda';
-import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
+import { LogGroup, type RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import { tableNames } from '../../../shared/tables/table-schemas.ts';
 import { allow } from './allow.ts';
@@ -24,6 +24,8 @@ export interface RelayFunctionProps {
   /** The folder that holds `index.mjs`. */
   bundleFolder: string;
   environment: Record<string, string>;
+  memoryMegabytes: number;
+  logRetention: RetentionDays;
   /** Undefined: the function shares what the AWS account has. */
   reservedConcurrency: number | undefined;
   relayName: string;
@@ -43,7 +45,7 @@ export class RelayFunction extends Construct {
       throw new Error(`no bundle of function ${id} in ${props.bundleFolder}: npm run build makes it`);
     }
     const logGroup = new LogGroup(this, 'Logs', {
-      retention: RetentionDays.ONE_MONTH,
+      retention: props.logRetention,
       removalPolicy: RemovalPolicy.DESTROY,
     });
     // CDK's default role has a managed policy that lets a function write to every log group.
@@ -55,7 +57,7 @@ export class RelayFunction extends Construct {
       handler: 'index.handler',
       code: Code.fromAsset(props.bundleFolder),
       timeout: Duration.seconds(description.timeoutSeconds),
-      memorySize: description.memoryMegabytes,
+      memorySize: props.memoryMegabytes,
       environment: props.environment,
       reservedConcurrentExecutions: props.reservedConcurrency,
       loggingFormat: LoggingFormat.JSON,
@@ -80,10 +82,11 @@ export class RelayFunction extends Construct {
 }
 
 function tableGrants(props: RelayFunctionProps): PolicyStatement[] {
-  return tableNames.flatMap((name) => {
+  const statements = tableNames.flatMap((name) => {
     const actions = props.description.tables[name] ?? [];
     return actions.length === 0 ? [] : allow('dynamodb', actions, props.tables.byName[name].tableArn);
   });
+  return [...statements, ...props.tables.keyAccess()];
 }
 
 function secretGrants(stack: Stack, relayName: string): PolicyStatement[] {

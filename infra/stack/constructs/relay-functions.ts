@@ -1,12 +1,40 @@
 /** All functions of the relay, made from their descriptions. */
 import { join } from 'node:path';
-import type { FunctionUrl } from 'aws-cdk-lib/aws-lambda';
+import { SecretValue } from 'aws-cdk-lib';
+import type { FunctionUrl, IFunction, IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
+import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
-import { functionDescriptions, functionNames, type FunctionName } from './function-descriptions.ts';
+import {
+  functionDescriptions,
+  functionNames,
+  type FunctionName,
+  type PublicFunctionName,
+} from './function-descriptions.ts';
 import { RelayFunction } from './relay-function.ts';
 import type { RelayTables } from './relay-tables.ts';
 
-export interface RelayFunctionsProps {
+/** Where traces of calls go; docs/observability.md says what is in them. */
+export interface RelayTracing {
+  /** The base address of an OTLP receiver over HTTPS; `/v1/traces` is added. */
+  endpoint: string;
+  /** The name of a secret in Secrets Manager with headers: `name=value,name=value`. Default: none are sent. */
+  headersSecret?: string | undefined;
+  /** The share of calls that are traced, from 0 to 1. Default: 1. */
+  share?: number | undefined;
+}
+
+/** In what functions differ between deployments. */
+export interface FunctionOptions {
+  /** Megabytes by function. Absent: as its description says. */
+  memory?: Readonly<Partial<Record<FunctionName, number | undefined>>> | undefined;
+  /** Absent: a month. */
+  logRetention?: RetentionDays | undefined;
+  tracing?: RelayTracing | undefined;
+  /** The value of the setting `limits` while it has no row. */
+  defaultLimits?: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface RelayFunctionsProps extends FunctionOptions {
   relayName: string;
   version: string;
   tables: RelayTables;
@@ -37,6 +65,8 @@ export class RelayFunctions extends Construct {
     const { reservedConcurrency } = props;
     const reserves = (name: FunctionName): boolean =>
       reservedConcurrency !== undefined && functionDescriptions[name].answersCalls === true;
+    const memoryOf = (name: FunctionName): number =>
+      props.memory?.[name] ?? functionDescriptions[name].memoryMegabytes;
     this.byName = new Map(
       functionNames.map((name) => [
         name,
@@ -47,11 +77,16 @@ export class RelayFunctions extends Construct {
             ...environment,
             ORIGIN_SECRETS: originSecrets(name),
             ...(functionDescriptions[name].sealsState && { SEAL_KEYS: props.sealKeys }),
-            ...nodeOptions(functionDescriptions[name]),
+            ...(functionDescriptions[name].boundsHeap && { NODE_OPTIONS: heapBounds(memoryOf(name)) }),
+            ...(functionDescriptions[name].answersCalls && props.tracing && tracingVariables(props.tracing)),
             ...(name === 'config' &&
               props.publicHost !== undefined && { RELAY_PUBLIC_HOST: props.publicHost }),
+            ...(name === 'config' &&
+              props.defaultLimits && { RELAY_LIMITS: JSON.stringify(props.defaultLimits) }),
             ...(reserves(name) && { RELAY_CONCURRENCY: String(reservedConcurrency) }),
           },
+          memoryMegabytes: memoryOf(name),
+          logRetention: props.logRetention ?? RetentionDays.ONE_MONTH,
           reservedConcurrency: reserves(name) ? reservedConcurrency : undefined,
           relayName: props.relayName,
           tables: props.tables,
@@ -71,6 +106,16 @@ export class RelayFunctions extends Construct {
     return found;
   }
 
+  lambdas(): Record<FunctionName, IFunction> {
+    const entries = [...this.byName].map(([name, { lambda }]) => [name, lambda]);
+    return Object.fromEntries(entries) as Record<FunctionName, IFunction>;
+  }
+
+  urls(): Record<PublicFunctionName, IFunctionUrl> {
+    const entries = [...this.byName].flatMap(([name, { url }]) => (url ? [[name, url]] : []));
+    return Object.fromEntries(entries) as Record<PublicFunctionName, IFunctionUrl>;
+  }
+
   /** Returns the Function URL of a function that a route uses. */
   url(name: FunctionName): FunctionUrl {
     const { url } = this.get(name);
@@ -79,5 +124,22 @@ export class RelayFunctions extends Construct {
   }
 }
 
-const nodeOptions = ({ nodeOptions: options }: { nodeOptions?: string }): Record<string, string> =>
-  options === undefined ? {} : { NODE_OPTIONS: options };
+/**
+ * Half of the memory for the heap, and small first generations of it: by default the collector lets garbage grow to the
+ * memory of the function before it works, and the buffers of a fast answer come on top.
+ */
+const heapBounds = (megabytes: number): string =>
+  `--max-old-space-size=${Math.floor(megabytes / 2)} --max-semi-space-size=4`;
+
+/** The names that exporters of OpenTelemetry know. CloudFormation puts the headers in when it deploys. */
+export const tracingVariables = ({
+  endpoint,
+  headersSecret,
+  share,
+}: RelayTracing): Record<string, string> => ({
+  OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+  ...(headersSecret !== undefined && {
+    OTEL_EXPORTER_OTLP_HEADERS: SecretValue.secretsManager(headersSecret).unsafeUnwrap(),
+  }),
+  ...(share !== undefined && { OTEL_TRACES_SAMPLER_ARG: String(share) }),
+});

@@ -1,8 +1,9 @@
 /** Every table of the schema module as an on-demand DynamoDB table. */
-import { RemovalPolicy } from 'aws-cdk-lib';
+import { RemovalPolicy, Stack, Token } from 'aws-cdk-lib';
 import {
   AttributeType,
   Billing,
+  CfnGlobalTable,
   ProjectionType,
   StreamViewType,
   TableEncryptionV2,
@@ -10,6 +11,8 @@ import {
   type Attribute,
   type TablePropsV2,
 } from 'aws-cdk-lib/aws-dynamodb';
+import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import type { IKey } from 'aws-cdk-lib/aws-kms';
 import { Construct } from 'constructs';
 import {
   tableSchemas,
@@ -22,16 +25,50 @@ import { physicalTableName, type TableName } from '../../../shared/tables/table-
 export interface RelayTablesProps {
   relayName: string;
   disposable: boolean;
+  /** Absent: the key that AWS manages for DynamoDB. */
+  encryptionKey?: IKey | undefined;
 }
 
 export class RelayTables extends Construct {
   readonly byName: Readonly<Record<TableName, TableV2>>;
+  private readonly key: IKey | undefined;
 
   constructor(scope: Construct, id: string, props: RelayTablesProps) {
     super(scope, id);
-    this.byName = Object.fromEntries(
-      tableNames.map((name) => [name, new TableV2(this, name, tableProps(name, tableSchemas[name], props))]),
-    ) as Record<TableName, TableV2>;
+    this.byName = Object.fromEntries(tableNames.map((name) => [name, this.table(name, props)])) as Record<
+      TableName,
+      TableV2
+    >;
+    this.key = props.encryptionKey;
+  }
+
+  private table(name: TableName, props: RelayTablesProps): TableV2 {
+    const { encryptionKey: key } = props;
+    // CDK cannot write the key of a table into a stack whose region is open, so it is written here.
+    const isOpen = Token.isUnresolved(Stack.of(this).region);
+    const encryption =
+      key && !isOpen ? TableEncryptionV2.customerManagedKey(key) : TableEncryptionV2.awsManagedKey();
+    const table = new TableV2(this, name, { ...tableProps(name, tableSchemas[name], props), encryption });
+    if (key === undefined || !isOpen) return table;
+    const { defaultChild } = table.node;
+    if (!(defaultChild instanceof CfnGlobalTable)) throw new Error(`${table.node.path} is not one resource`);
+    defaultChild.addPropertyOverride('Replicas.0.SSESpecification.KMSMasterKeyId', key.keyArn);
+    // What CDK sets itself where it knows the key, so that grants of the table cover it.
+    return Object.assign(table, { encryptionKey: key });
+  }
+
+  /** What a role needs beside its actions on a table: the use of the key, through DynamoDB alone. */
+  keyAccess(): PolicyStatement[] {
+    if (this.key === undefined) return [];
+    const { region, urlSuffix } = Stack.of(this);
+    const actions = ['Decrypt', 'DescribeKey', 'Encrypt', 'GenerateDataKey', 'ReEncryptFrom', 'ReEncryptTo'];
+    return [
+      new PolicyStatement({
+        actions: actions.map((action) => `kms:${action}`),
+        resources: [this.key.keyArn],
+        conditions: { StringEquals: { 'kms:ViaService': `dynamodb.${region}.${urlSuffix}` } },
+      }),
+    ];
   }
 
   streamArn(name: TableName): string {
@@ -54,7 +91,6 @@ function tableProps(name: TableName, schema: TableSchema, props: RelayTablesProp
       projectionType: ProjectionType.KEYS_ONLY,
     })),
     billing: Billing.onDemand(),
-    encryption: TableEncryptionV2.awsManagedKey(),
     pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
     deletionProtection: !props.disposable,
     // RETAIN also applies when the first deployment fails; repeat that one with --import-existing-resources.

@@ -16,11 +16,18 @@ import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import { allow } from './allow.ts';
 import { functionDescriptions } from './function-descriptions.ts';
-import type { RelayFunctions, RelayFunctionsProps } from './relay-functions.ts';
+import { tracingVariables, type RelayFunctions, type RelayFunctionsProps } from './relay-functions.ts';
 
 export interface RelayWebFunctionProps extends Pick<
   RelayFunctionsProps,
-  'relayName' | 'version' | 'acceptedOriginSecrets' | 'sealKeys' | 'publicHost' | 'bundlesFolder'
+  | 'relayName'
+  | 'version'
+  | 'acceptedOriginSecrets'
+  | 'sealKeys'
+  | 'publicHost'
+  | 'bundlesFolder'
+  | 'logRetention'
+  | 'tracing'
 > {
   /** It may do what those in whose place it is may. */
   functions: RelayFunctions;
@@ -40,7 +47,7 @@ export class RelayWebFunction extends Construct {
     const folder = join(props.bundlesFolder, 'server');
     if (!existsSync(folder)) throw new Error(`no bundle of the server in ${folder}: npm run build makes it`);
     const logGroup = new LogGroup(this, 'Logs', {
-      retention: RetentionDays.ONE_MONTH,
+      retention: props.logRetention ?? RetentionDays.ONE_MONTH,
       removalPolicy: RemovalPolicy.DESTROY,
     });
     this.role = new Role(this, 'Role', { assumedBy: new ServicePrincipal('lambda.amazonaws.com') });
@@ -61,6 +68,7 @@ export class RelayWebFunction extends Construct {
         ORIGIN_SECRETS: props.acceptedOriginSecrets,
         SEAL_KEYS: props.sealKeys,
         ...(props.publicHost !== undefined && { RELAY_PUBLIC_HOST: props.publicHost }),
+        ...(props.tracing && tracingVariables(props.tracing)),
         RELAY_REQUESTS_MAX: String(requestsPerEnvironment),
         RELAY_BODY_MEGABYTES: '256',
         // An environment is removed a second after its signal.

@@ -1,12 +1,11 @@
 /**
- * The stack's alarms and the topic that mails them. Without a mail address the alarms still exist, for the
- * console and other tools.
+ * The relay's alarms and the topic that they go to: a given one, or one that mails. Without either the alarms still exist,
+ * for the console and other tools.
  */
-import { Stack } from 'aws-cdk-lib';
+import { Stack, Token } from 'aws-cdk-lib';
 import { Alarm, ComparisonOperator, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
-import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
-import { Topic } from 'aws-cdk-lib/aws-sns';
+import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Construct } from 'constructs';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
@@ -18,22 +17,29 @@ import {
   streamAlarms,
   type AlarmDefinition,
 } from './function-alarms.ts';
+import { alarmTopic } from './alarm-topic.ts';
 import { requestAlarms, tableAlarms } from './request-alarms.ts';
 
 export interface AlarmsProps {
   relayName: string;
   functions: RelayFunctions;
   triggers: Triggers;
-  email?: string;
+  email?: string | undefined;
+  /** Its policy lets CloudWatch publish. Absent: one is made when there is an address. */
+  topic?: ITopic | undefined;
+  /** False: there is a topic for notices, but no alarm. */
+  on: boolean;
 }
 
 export class Alarms extends Construct {
-  readonly topic?: Topic;
+  readonly topic?: ITopic;
   readonly all: Alarm[];
 
   constructor(scope: Construct, id: string, props: AlarmsProps) {
     super(scope, id);
-    if (props.email !== undefined) this.topic = this.alarmTopic(props.email);
+    const topic = props.topic ?? (props.email === undefined ? undefined : alarmTopic(this, 'Topic'));
+    if (topic) this.topic = this.usable(topic);
+    if (props.email !== undefined) topic?.addSubscription(new EmailSubscription(props.email));
     const ofFunctions = [...props.functions.byName].flatMap(([name, relayFunction]) => {
       const mappings = props.triggers.mappings.filter((mapping) => mapping.function === name);
       return functionAlarms(name, relayFunction).concat(streamAlarms(name, relayFunction, mappings));
@@ -41,7 +47,8 @@ export class Alarms extends Construct {
     const ofStack = [requestAlarms, moneyAlarms, configAlarms, tableAlarms].flatMap((alarmsOf) =>
       alarmsOf(props.relayName),
     );
-    this.all = [...ofFunctions, ...ofStack].map((definition) => this.alarm(definition));
+    const definitions = props.on ? [...ofFunctions, ...ofStack] : [];
+    this.all = definitions.map((definition) => this.alarm(definition));
   }
 
   private alarm(definition: AlarmDefinition): Alarm {
@@ -60,18 +67,12 @@ export class Alarms extends Construct {
     return alarm;
   }
 
-  private alarmTopic(email: string): Topic {
-    const topic = new Topic(this, 'Topic', { enforceSSL: true });
-    topic.addSubscription(new EmailSubscription(email));
-    // A topic policy replaces SNS's default policy, under which the account's alarms may publish.
-    topic.addToResourcePolicy(
-      new PolicyStatement({
-        principals: [new ServicePrincipal('cloudwatch.amazonaws.com')],
-        actions: ['sns:Publish'],
-        resources: [topic.topicArn],
-        conditions: { StringEquals: { 'aws:SourceAccount': Stack.of(this).account } },
-      }),
-    );
+  /** Alarms stay silent, without an error, where their topic is in another region or keeps an order. */
+  private usable(topic: ITopic): ITopic {
+    const [here, there] = [Stack.of(this).region, topic.env.region];
+    const isElsewhere = here !== there && !Token.isUnresolved(here) && !Token.isUnresolved(there);
+    if (isElsewhere || topic.fifo)
+      throw new Error(`alarmTopic: alarms in ${here} need a standard topic there, not ${topic.topicArn}`);
     return topic;
   }
 }

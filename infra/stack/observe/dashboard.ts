@@ -1,5 +1,5 @@
 /** The CloudWatch dashboard: requests, revenue, reservations, functions, tables and alarm states. */
-import { Duration } from 'aws-cdk-lib';
+import { Duration, Stack } from 'aws-cdk-lib';
 import {
   AlarmStatusWidget,
   Dashboard as CloudWatchDashboard,
@@ -41,10 +41,11 @@ export class Dashboard extends Construct {
       earningWidgets(metric),
       reservationWidgets(metric),
       ...hostWidgets(relayName, functions, streamReaders),
-      [states],
+      ...(alarms.all.length > 0 ? [[states]] : []),
     ];
     this.page = new CloudWatchDashboard(this, 'Dashboard', {
-      dashboardName: relayName,
+      // Dashboards of all regions of an account are in one list.
+      dashboardName: `${relayName}-${Stack.of(this).region}`,
       defaultInterval: Duration.hours(3),
       widgets: rows,
     });

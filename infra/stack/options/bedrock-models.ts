@@ -1,8 +1,6 @@
 /** The option `bedrockModels`: which models of Bedrock the answering functions may call. */
-import type { Node } from 'constructs';
-import { refuse } from './context.ts';
+import * as z from 'zod/mini';
 
-const option = 'bedrockModels';
 const region = /^[a-z]{2,3}(-[a-z]+)+-\d{1,2}$/;
 
 /**
@@ -18,55 +16,68 @@ const profilePattern =
 
 const wantedModels =
   'ARNs of Bedrock models without wildcards, such as arn:aws:bedrock:us-west-2::foundation-model/openai.gpt-oss-120b-1:0, or {profile, regions}';
+const wantedProfile =
+  'the ARN of an inference profile, such as arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-...';
+const wantedRegions =
+  'the regions that the profile routes to, such as ["us-east-1", "us-west-2"] (aws bedrock get-inference-profile lists them)';
 
-/**
- * Reads a list, or comma-separated text from the CLI. An item is an ARN, or in `cdk.json` also a profile with the regions
- * that it routes to, which stands for the ARNs of the profile and of its model in each of them.
- */
-export function readBedrockModels(node: Node): string[] {
-  const found: unknown = node.tryGetContext(option) ?? [];
-  const items: unknown[] = typeof found === 'string' ? found.split(',') : [found].flat();
-  const arns = items.filter((item) => item !== '').flatMap(readItem);
-  for (const arn of arns) checkProfile(arn, arns);
-  return [...new Set(arns)];
+const Profile = z.strictObject(
+  {
+    profile: z.string(wantedProfile).check(z.regex(profilePattern, wantedProfile)),
+    regions: z.optional(
+      z.array(z.string(wantedRegions).check(z.regex(region, wantedRegions)), wantedRegions),
+    ),
+  },
+  wantedModels,
+);
+type Profile = z.infer<typeof Profile>;
+type Item = string | Profile;
+
+const isProfile = (item: unknown): item is object => typeof item === 'object' && item !== null;
+
+/** A list of ARNs, and of profiles with the regions that they route to. */
+export const BedrockModels = z
+  .array(
+    // Not a plain union, which would say of a profile with a wrong region only that it fits neither.
+    z.union([z.string(wantedModels).check(z.regex(modelPattern, wantedModels)), Profile], {
+      error: ({ input }) => (isProfile(input) ? problemIn(input) : wantedModels),
+    }),
+    wantedModels,
+  )
+  .check(({ value, issues }) => {
+    for (const [index, item] of value.entries()) {
+      const message = itemProblem(item, value);
+      if (message !== undefined) issues.push({ code: 'custom', message, input: item, path: [index] });
+    }
+  });
+
+const problemIn = (item: object): string =>
+  z.safeParse(Profile, item).error?.issues[0]?.message ?? wantedModels;
+
+function itemProblem(item: Item, all: readonly Item[]): string | undefined {
+  if (typeof item !== 'string') {
+    const isGlobal = profilePattern.exec(item.profile)?.[3] === 'global';
+    return isGlobal || (item.regions ?? []).length > 0 ? undefined : wantedRegions;
+  }
+  // A profile without its model answers every call with a 403.
+  const [profile, , , , model] = profilePattern.exec(item) ?? [];
+  const arns = modelArns(all);
+  if (profile === undefined || arns.some((other) => other.endsWith(`:foundation-model/${model}`)))
+    return undefined;
+  return `also the ARNs of ${model} in every region that the profile routes to, or {profile, regions}`;
 }
 
-function readItem(item: unknown): string[] {
-  if (typeof item === 'object' && item !== null && 'profile' in item) return readProfile(item);
-  const arn = typeof item === 'string' ? item.trim() : item;
-  return typeof arn === 'string' && modelPattern.test(arn) ? [arn] : refuse(option, arn, wantedModels);
-}
+/** The ARNs that the items stand for: a profile for itself and its model in each of its regions. */
+export const modelArns = (items: readonly Item[]): string[] => [
+  ...new Set(items.flatMap((item) => (typeof item === 'string' ? [item] : profileArns(item)))),
+];
 
-function readProfile(item: { profile: unknown; regions?: unknown }): string[] {
-  const { profile, regions = [], ...others } = item;
-  const [arn, partition, source, geography, model] = profilePattern.exec(String(profile)) ?? [];
-  if (arn === undefined || source === undefined || Object.keys(others).length > 0)
-    return refuse(
-      option,
-      item,
-      '{profile, regions} with the ARN of an inference profile, such as arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-...',
-    );
-  const isGlobal = geography === 'global';
-  const named = Array.isArray(regions) && regions.every((name) => region.test(String(name))) ? regions : [];
-  if (named.length === 0 && !(isGlobal && Array.isArray(regions) && regions.length === 0))
-    return refuse(
-      option,
-      item,
-      'the regions that the profile routes to, such as ["us-east-1", "us-west-2"] (aws bedrock get-inference-profile lists them)',
-    );
+function profileArns({ profile, regions = [] }: Profile): string[] {
+  const [, partition, source = '', geography, model] = profilePattern.exec(profile) ?? [];
   // AWS asks for the model of a global profile in the region of the call, and once without a region.
-  const places = new Set<string>([source, ...(isGlobal ? [''] : []), ...(named as string[])]);
-  const models = [...places].map((place) => `arn:${partition}:bedrock:${place}::foundation-model/${model}`);
-  return [arn, ...models];
-}
-
-/** A profile without its model answers every call with a 403. */
-function checkProfile(arn: string, arns: string[]): void {
-  const [profile, , , , model] = profilePattern.exec(arn) ?? [];
-  if (profile === undefined || arns.some((other) => other.endsWith(`:foundation-model/${model}`))) return;
-  refuse(
-    option,
-    arn,
-    `also the ARNs of ${model} in every region that the profile routes to, or {profile, regions}`,
-  );
+  const places = new Set([source, ...(geography === 'global' ? [''] : []), ...regions]);
+  return [
+    profile,
+    ...[...places].map((place) => `arn:${partition}:bedrock:${place}::foundation-model/${model}`),
+  ];
 }

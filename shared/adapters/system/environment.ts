@@ -67,6 +67,10 @@ export function readSweepGraceSeconds(variables: Variables = process.env): numbe
   return /^\d{1,6}$/.test(text) ? Number(text) : 120;
 }
 
+/** The value of the setting `limits` while it has no row: `RELAY_LIMITS`, JSON. Undefined: the deployment gives none. */
+export const readDefaultLimits = (variables: Variables = process.env): unknown =>
+  parsed(variables['RELAY_LIMITS'] ?? '');
+
 /** What the stack offers for alerts: the ARN of a topic, and the verified address of mail to customers. */
 export interface AlertAccess {
   topic?: string | undefined;

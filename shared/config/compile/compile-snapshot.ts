@@ -6,7 +6,7 @@ import type { LearnedFact } from '../learned-fact.ts';
 import { channelReader } from './read-channel.ts';
 import { readCharge } from './read-charge.ts';
 import { readPlan } from './read-plan.ts';
-import { settingReader } from './read-setting.ts';
+import { readSetting, settingReader } from './read-setting.ts';
 import { readTable } from './read-table.ts';
 import { storedChannel } from './stored-channel.ts';
 import { defaultSettings, type Settings } from '../settings/settings.ts';
@@ -18,6 +18,8 @@ export interface CompileOptions {
   local: boolean;
   /** The relay's public host, to which no channel may lead. Absent: it is not known. */
   ownHost?: string | undefined;
+  /** The value of the setting `limits` while it has no row, from the deployment. Absent: as in `defaultSettings`. */
+  defaultLimits?: unknown;
   /** Unix seconds. */
   publishedAt: number;
   /** The rows of the newest snapshot, which are the last good versions of bad rows. */
@@ -50,7 +52,11 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
   const enabled = channels.rows
     .filter((channel) => channel.state)
     .toSorted((a, b) => b.priority - a.priority || compareCodeUnits(a.id, b.id));
-  const written: Settings = Object.assign(structuredClone(defaultSettings), ...settings.rows);
+  const written: Settings = Object.assign(
+    structuredClone(defaultSettings),
+    deploymentSettings(options),
+    ...settings.rows,
+  );
   const { aliases } = written;
   const snapshot: Snapshot = {
     publishedAt: options.publishedAt,
@@ -76,4 +82,11 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
       warnings,
     ),
   };
+}
+
+/** Settings of the deployment. Their form was checked when the stack was made; one that is wrong is not used. */
+function deploymentSettings({ defaultLimits }: CompileOptions): Partial<Settings> {
+  if (defaultLimits === undefined) return {};
+  const reading = readSetting({ name: 'limits', value: defaultLimits });
+  return 'row' in reading ? reading.row : {};
 }

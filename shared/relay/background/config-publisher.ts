@@ -39,6 +39,8 @@ export interface ConfigPublisherPorts {
   local: boolean;
   /** The relay's public host. Undefined: it is not known before a request comes in. */
   ownHost?: string | undefined;
+  /** Of the deployment, while the setting has no row. */
+  defaultLimits?: CompileOptions['defaultLimits'];
 }
 
 const attemptsMax = 10;
@@ -77,8 +79,14 @@ async function publishNew(ports: ConfigPublisherPorts): Promise<Published> {
     const before = newest && (await readNewest(ports, newest));
     const raw = await ports.tables.rows();
     const publishedAt = Math.floor(clock.now() / 1000);
-    const { local, ownHost } = ports;
-    const options = { local, ownHost, publishedAt, ...(before?.rows && { earlier: before.rows }) };
+    const { local, ownHost, defaultLimits } = ports;
+    const options = {
+      local,
+      ownHost,
+      defaultLimits,
+      publishedAt,
+      ...(before?.rows && { earlier: before.rows }),
+    };
     const compiled = compileSnapshot(raw, options);
     const digest = snapshots.digest(canonicalContent(compiled.snapshot, compiled.rows));
     if (newest && before?.intact && newest.digest === digest) {

@@ -159,3 +159,30 @@ describe('a switch that cannot be read', () => {
     expect(results[1]?.problem).toMatch(/^name: not a setting; the settings are relay_closed, /);
   });
 });
+
+describe('limits of the deployment', () => {
+  const defaultLimits = { account_rpm: 60, request_seconds: 300 };
+
+  it('hold while the setting has no row, beside the defaults of what they leave out', () => {
+    const { snapshot, results } = compile({}, { defaultLimits });
+    expect(snapshot.settings.limits).toMatchObject({
+      ...defaultSettings.limits,
+      accountRpm: 60,
+      requestSeconds: 300,
+    });
+    // There is no row that could be marked.
+    expect(results).toEqual([]);
+  });
+
+  it('are replaced whole by the row', () => {
+    const settings = [{ name: 'limits', value: { account_tpm: 1000 } }];
+    const { limits } = compile({ settings }, { defaultLimits }).snapshot.settings;
+    expect(limits).toMatchObject({ accountTpm: 1000, requestSeconds: defaultSettings.limits.requestSeconds });
+    expect(limits.accountRpm).toBeUndefined();
+  });
+
+  it('hold while the row cannot be read', () => {
+    const settings = [{ name: 'limits', value: { request_seconds: 5000 } }];
+    expect(compile({ settings }, { defaultLimits }).snapshot.settings.limits.accountRpm).toBe(60);
+  });
+});

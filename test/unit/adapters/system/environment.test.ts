@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
+  readDefaultLimits,
   readEnvironment,
   readSealKeys,
   readTracing,
@@ -120,5 +121,12 @@ describe('where traces go', () => {
       service: 'gateway',
       ratio: 0.25,
     });
+  });
+});
+
+describe('limits of the deployment', () => {
+  test('are JSON, and none without the variable', () => {
+    expect(readDefaultLimits({ RELAY_LIMITS: '{"account_rpm":60}' })).toEqual({ account_rpm: 60 });
+    expect(readDefaultLimits({})).toBeUndefined();
   });
 });

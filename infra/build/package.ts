@@ -1,0 +1,134 @@
+/**
+ * Makes the package that other CDK apps install: the construct as JavaScript with its types, and the bundles of its functions.
+ * Its package.json is made here, because the repository's own lists what the build and the tests need.
+ *
+ *     npm run package [-- --name @acme/relay]
+ */
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+
+const projectFolder = resolve(import.meta.dirname, '..', '..');
+
+/** What apps may import, and the file that has it. Everything else of the package is out of their reach. */
+const entries = { '.': 'infra/stack/relay' };
+
+export interface PackageSettings {
+  /** Receives the tarball. */
+  outputFolder: string;
+  /** The build's output: one folder per function. Default: `dist`. */
+  bundlesFolder?: string;
+  /** A name of your own, to publish it in a registry of your own. Default: the repository's, which cannot be published. */
+  name?: string | undefined;
+}
+
+export interface PackedPackage {
+  tarball: string;
+  bytes: number;
+  unpackedBytes: number;
+  files: string[];
+}
+
+export function makePackage(settings: PackageSettings): PackedPackage {
+  const bundlesFolder = settings.bundlesFolder ?? join(projectFolder, 'dist');
+  const folder = mkdtempSync(join(tmpdir(), 'relay-package-'));
+  try {
+    compile(folder);
+    copyBundles(bundlesFolder, join(folder, 'dist'));
+    writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest(settings.name), null, 2)}\n`);
+    cpSync(join(projectFolder, 'LICENSE'), join(folder, 'LICENSE'));
+    writeFileSync(join(folder, 'README.md'), readme());
+    return pack(folder, settings.outputFolder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Compiles the entries with what they import, and nothing else. The package has the folders of the repository. */
+function compile(folder: string): void {
+  const config = join(folder, 'tsconfig.json');
+  const options = {
+    noEmit: false,
+    declaration: true,
+    rewriteRelativeImportExtensions: true,
+    rootDir: projectFolder,
+    outDir: folder,
+    typeRoots: [join(projectFolder, 'node_modules', '@types')],
+  };
+  const files = Object.values(entries).map((file) => join(projectFolder, `${file}.ts`));
+  const extended = join(projectFolder, 'tsconfig.json');
+  writeFileSync(config, JSON.stringify({ extends: extended, compilerOptions: options, files, include: [] }));
+  run(join(projectFolder, 'node_modules', '.bin', 'tsc'), ['-p', config]);
+  rmSync(config);
+  for (const file of filesBelow(folder).filter((name) => name.endsWith('.d.ts'))) {
+    const types = readFileSync(join(folder, file), 'utf8');
+    // The compiler rewrites the imports of JavaScript alone.
+    writeFileSync(
+      join(folder, file),
+      types.replaceAll(/((?:from |import\()["']\.[^"']*)\.ts(["'])/g, '$1.js$2'),
+    );
+  }
+}
+
+function copyBundles(from: string, to: string): void {
+  const bundles = existsSync(from)
+    ? readdirSync(from).filter((name) => existsSync(join(from, name, 'index.mjs')))
+    : [];
+  if (bundles.length === 0) throw new Error(`no bundles in ${from}: npm run build makes them`);
+  for (const name of bundles) cpSync(join(from, name), join(to, name), { recursive: true });
+}
+
+function manifest(name: string | undefined): object {
+  const { devDependencies: tested, ...own } = JSON.parse(read('package.json')) as Record<string, string> & {
+    devDependencies: Record<string, string>;
+  };
+  const exported = Object.entries(entries).map(([entry, file]) => [
+    entry,
+    { types: `./${file}.d.ts`, default: `./${file}.js` },
+  ]);
+  return {
+    name: name ?? own['name'],
+    version: own['version'],
+    description: own['description'],
+    license: own['license'],
+    // The public registry knows another package of this name.
+    ...(name === undefined && { private: true }),
+    type: 'module',
+    exports: Object.fromEntries(exported) as object,
+    engines: { node: '>=20.19' },
+    peerDependencies: Object.fromEntries(
+      ['aws-cdk-lib', 'constructs'].map((peer) => [peer, `^${tested[peer]}`]),
+    ) as object,
+  };
+}
+
+/** The page for those who import the construct. Its links lead to pages that are not in the package. */
+const readme = (): string => read('docs/construct.md').replaceAll(/\[([^\]]+)\]\((?!https:)[^)]+\)/g, '$1');
+
+function pack(folder: string, outputFolder: string): PackedPackage {
+  const parameters = ['pack', '--json', '--ignore-scripts', '--pack-destination', resolve(outputFolder)];
+  const [packed] = JSON.parse(run('npm', parameters, folder)) as [
+    { filename: string; size: number; unpackedSize: number; files: { path: string }[] },
+  ];
+  return {
+    tarball: join(resolve(outputFolder), packed.filename),
+    bytes: packed.size,
+    unpackedBytes: packed.unpackedSize,
+    files: packed.files.map(({ path }) => path),
+  };
+}
+
+const run = (command: string, parameters: string[], cwd = projectFolder): string =>
+  execFileSync(command, parameters, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+
+const read = (file: string): string => readFileSync(join(projectFolder, file), 'utf8');
+
+const filesBelow = (folder: string): string[] => readdirSync(folder, { recursive: true, encoding: 'utf8' });
+
+if (import.meta.main) {
+  const { values } = parseArgs({ options: { name: { type: 'string' } } });
+  const { tarball, bytes, files } = makePackage({ outputFolder: projectFolder, name: values.name });
+  console.log(`${tarball}: ${Math.round(bytes / 1000)} KB, ${files.length} files`);
+}

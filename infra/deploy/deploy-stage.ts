@@ -1,0 +1,99 @@
+/** Deploys a stage with the options of its file, after a comparison with those that the deployed stack publishes. */
+import { publishedOptions, type PublishedOptions } from '../stack/options/published-options.ts';
+import { readStageFile } from '../stack/options/stage-file.ts';
+import { stageNamed, type Stage } from '../stack/options/stage.ts';
+import { compareOptions } from './compare-options.ts';
+import { readDeployArguments, type DeployArguments } from './deploy-arguments.ts';
+import { readDeployed, type Deployed } from './deployed-options.ts';
+
+export interface DeployPorts {
+  /** Holds the files of stages. */
+  folder: string;
+  environment: NodeJS.ProcessEnv;
+  print: (line: string) => void;
+  /** Runs `cdk` with these arguments. Resolves with its exit code. */
+  cdk: (args: readonly string[]) => Promise<number>;
+}
+
+/** Stands for all options of a stack that does not publish them. */
+const unpublished = 'unpublished';
+
+/** Resolves with an exit code. Throws an Error for people to read. */
+export async function deployStage(args: readonly string[], ports: DeployPorts): Promise<number> {
+  const given = readDeployArguments(args);
+  const { forCdk, profile, region, stage: name } = given;
+  const stage = stageNamed(name);
+  const options = readStageFile(ports.folder, stage);
+  const place = { stackName: stage.stackName, region: options.region ?? region, profile };
+  const deployed = await readDeployed(place, ports.environment);
+  const { lines, refusal } = compare({ given, stage, deployed, wanted: publishedOptions(options) });
+  for (const line of [...lines, ...refusal]) ports.print(line);
+  if (refusal.length > 0) return 1;
+  const context = name === undefined ? [] : ['--context', `stage=${name}`];
+  return ports.cdk(['deploy', ...context, ...allStacks(options, forCdk), ...forCdk]);
+}
+
+/** With stacks at the edge CDK wants to know which are meant. */
+function allStacks(
+  { webAcl, edgeAlarms }: { webAcl?: unknown; edgeAlarms?: unknown },
+  forCdk: readonly string[],
+): string[] {
+  const hasMore = webAcl === true || Boolean(edgeAlarms);
+  return hasMore && !forCdk.some((arg) => arg === '--all' || /^(-e|--exclusively)$/.test(arg))
+    ? ['--all']
+    : [];
+}
+
+interface Compared {
+  given: DeployArguments;
+  stage: Stage;
+  deployed: Deployed;
+  wanted: PublishedOptions;
+}
+
+interface Said {
+  /** What is compared with what. */
+  lines: string[];
+  /** Why it may not be deployed; none: it may. */
+  refusal: string[];
+}
+
+function compare({ given, stage, deployed, wanted }: Compared): Said {
+  const { file, stackName } = stage;
+  const place = `stack ${stackName} in ${deployed.region}`;
+  const names = Object.keys(wanted);
+  const lines = [`${file}: ${names.length === 0 ? 'no options' : `options ${names.join(', ')}`}`];
+  if (deployed.state === 'absent')
+    return {
+      lines: [...lines, `${place} does not exist yet: there is nothing to compare with`],
+      refusal: [],
+    };
+  if (deployed.state === unpublished) {
+    const isAccepted = given.acceptedDrops.includes(unpublished);
+    const said = `${place} was deployed by a version that published no options`;
+    return {
+      lines: [...lines, isAccepted ? `${said}: not compared, as accepted` : said],
+      refusal: isAccepted
+        ? []
+        : [
+            `refused: options of the stack may be missing in ${file}. Write into it what the last deployment got`,
+            `(its -c name=value, the context of cdk.json), then repeat this once with --accept-drop ${unpublished}`,
+          ],
+    };
+  }
+  const { differences, refused } = compareOptions(deployed.options, wanted, given.acceptedDrops);
+  return {
+    lines: [
+      ...lines,
+      `${place} ${differences.length === 0 ? 'has the same options' : 'differs:'}`,
+      ...differences.map((line) => `  ${line}`),
+    ],
+    refusal:
+      refused.length === 0
+        ? []
+        : [
+            `refused: this deployment would drop ${refused.join(', ')}.`,
+            `Write ${refused.length === 1 ? 'it' : 'them'} into ${file}, or add ${refused.map((name) => `--accept-drop ${name}`).join(' ')}`,
+          ],
+  };
+}

@@ -1,0 +1,70 @@
+/**
+ * What a relay needs in us-east-1 while it runs elsewhere, made only when asked for. Two stacks, as the distribution needs the
+ * web ACL before it is made, and an alarm needs the distribution after. Stacks of two regions meet through
+ * `Fn::GetStackOutput`: no export, no custom resource, and CloudFormation reads the value when it deploys the reader.
+ */
+import { CfnOutput, Fn, Stack } from 'aws-cdk-lib';
+import { Topic } from 'aws-cdk-lib/aws-sns';
+import type { Construct } from 'constructs';
+import { EdgeAlarms } from './edge-alarms.ts';
+import { WebAcl } from './web-acl.ts';
+
+export const edgeRegion = 'us-east-1';
+
+export interface RelayEdgeProps {
+  relayName: string;
+  /** Where the relay is. */
+  region: string;
+}
+
+/** With the relay's region, as relays of several regions have their edges in one. */
+const edgeStackName = ({ relayName, region }: RelayEdgeProps, part = 'edge'): string =>
+  `${relayName}-${part}-${region}`;
+
+const stackProps = (stackName: string, description: string) => ({
+  stackName,
+  description,
+  env: { region: edgeRegion },
+});
+
+export class RelayEdge extends Stack {
+  readonly webAcl: WebAcl;
+  /** For the relay's stack, in its region. */
+  readonly webAclArn: string;
+  readonly webAclArnOutput: CfnOutput;
+
+  constructor(scope: Construct, props: RelayEdgeProps & { requestsPerMinute: number }) {
+    const name = edgeStackName(props);
+    super(scope, name, stackProps(name, `The web ACL of ${props.relayName} in ${props.region}`));
+    this.webAcl = new WebAcl(this, 'WebAcl', props);
+    this.webAclArnOutput = new CfnOutput(this, 'WebAclArn', {
+      description: 'The web ACL of the distribution',
+      value: this.webAcl.arn,
+    });
+    this.webAclArn = Fn.getStackOutput(name, 'WebAclArn', edgeRegion);
+  }
+}
+
+export class RelayEdgeAlarms extends Stack {
+  readonly alarms: EdgeAlarms;
+
+  constructor(
+    scope: Construct,
+    props: RelayEdgeProps & {
+      relayStackName: string;
+      email?: string | undefined;
+      topicArn?: string | undefined;
+    },
+  ) {
+    const name = edgeStackName(props, 'edge-alarms');
+    super(
+      scope,
+      name,
+      stackProps(name, `Alarms on the distribution of ${props.relayName} in ${props.region}`),
+    );
+    const distributionId = Fn.getStackOutput(props.relayStackName, 'DistributionId', props.region);
+    const topic =
+      props.topicArn === undefined ? undefined : Topic.fromTopicArn(this, 'Topic', props.topicArn);
+    this.alarms = new EdgeAlarms(this, 'Alarms', { distributionId, email: props.email, topic });
+  }
+}

@@ -1,0 +1,49 @@
+/** A monthly budget of the AWS account, as costs by stack need tags that an account must switch on first. */
+import { Stack } from 'aws-cdk-lib';
+import { CfnBudget } from 'aws-cdk-lib/aws-budgets';
+import { Construct } from 'constructs';
+
+export interface RelayBudget {
+  /** US dollars a month, of the whole account. */
+  monthlyUsd: number;
+  /** Receives a mail at 80 %, at 100 %, and when a month is expected to go beyond. */
+  email?: string | undefined;
+  /** The ARN of a topic whose policy lets `budgets.amazonaws.com` publish. */
+  topicArn?: string | undefined;
+}
+
+export interface BudgetProps extends RelayBudget {
+  relayName: string;
+}
+
+const thresholds = [
+  { notificationType: 'ACTUAL', threshold: 80 },
+  { notificationType: 'ACTUAL', threshold: 100 },
+  { notificationType: 'FORECASTED', threshold: 100 },
+];
+
+export class Budget extends Construct {
+  readonly budget: CfnBudget;
+
+  constructor(scope: Construct, id: string, { relayName, monthlyUsd, email, topicArn }: BudgetProps) {
+    super(scope, id);
+    const subscribers = [
+      ...(email === undefined ? [] : [{ subscriptionType: 'EMAIL', address: email }]),
+      ...(topicArn === undefined ? [] : [{ subscriptionType: 'SNS', address: topicArn }]),
+    ];
+    if (subscribers.length === 0) throw new Error('budget: nobody would hear of it, give email or topicArn');
+    this.budget = new CfnBudget(this, 'Budget', {
+      budget: {
+        // Budgets of all regions of an account are in one list.
+        budgetName: `${relayName}-${Stack.of(this).region}`,
+        budgetType: 'COST',
+        timeUnit: 'MONTHLY',
+        budgetLimit: { amount: monthlyUsd, unit: 'USD' },
+      },
+      notificationsWithSubscribers: thresholds.map((threshold) => ({
+        notification: { ...threshold, comparisonOperator: 'GREATER_THAN', thresholdType: 'PERCENTAGE' },
+        subscribers,
+      })),
+    });
+  }
+}

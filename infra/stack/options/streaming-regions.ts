@@ -1,0 +1,29 @@
+/**
+ * Regions in which a relay cannot run. Source: AWS Lambda Developer Guide, "Creating and managing Lambda function URLs",
+ * the note on regions without Function URLs, read in November 2026. Answers stream through Function URLs alone.
+ */
+const withoutFunctionUrls: ReadonlySet<string> = new Set([
+  'ap-east-2',
+  'ap-south-2',
+  'ap-southeast-4',
+  'ap-southeast-5',
+  'ap-southeast-6',
+  'ap-southeast-7',
+  'ca-west-1',
+  'eu-central-2',
+  'eu-south-2',
+  'il-central-1',
+  'me-central-1',
+]);
+
+/** Regions outside the partition `aws`, for which the template is not written. */
+const otherPartition = /^(cn|us-gov|us-iso[a-z]?|eu-isoe|eusc)-/;
+
+/** Why a relay cannot run in a region; undefined: it can. */
+export function regionProblem(region: string): string | undefined {
+  if (otherPartition.test(region))
+    return `${region} is outside the partition aws, which this stack is written for`;
+  return withoutFunctionUrls.has(region)
+    ? `Lambda has no Function URLs in ${region}, so answers cannot stream there (AWS Lambda Developer Guide, November 2026)`
+    : undefined;
+}

@@ -1,0 +1,124 @@
+/**
+ * A CDK app of somebody else: a folder apart from the repository, the package installed from its tarball, and CDK and the compiler
+ * beside it. No registry can be reached.
+ */
+import { spawn } from 'node:child_process';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { makePackage, type PackedPackage } from '../../infra/build/package.ts';
+import { root } from '../docs/pages.ts';
+import type { Template } from './synthesize.ts';
+
+const modules = path.join(root, 'node_modules');
+
+export interface SynthesizedStack {
+  /** `beta-models-us-east-1`. */
+  name: string;
+  region: string;
+  template: Template;
+  /** Folders and files that a deployment uploads. */
+  assets: string[];
+}
+
+export class AdopterApp {
+  readonly folder = mkdtempSync(path.join(tmpdir(), 'relay-adopter-'));
+  readonly packed: PackedPackage = makePackage({ outputFolder: this.folder });
+
+  /** Installs the tarball as npm does, then puts the peers beside it, as the app of an adopter has them. */
+  async install(): Promise<void> {
+    this.write('package.json', JSON.stringify({ name: 'adopter', private: true, type: 'module' }));
+    const parameters = ['install', '--offline', '--legacy-peer-deps', this.packed.tarball];
+    await this.run('npm', parameters);
+    for (const name of ['aws-cdk-lib', 'constructs', 'typescript'])
+      symlinkSync(path.join(modules, name), path.join(this.folder, 'node_modules', name));
+  }
+
+  write(name: string, text: string): void {
+    mkdirSync(path.dirname(path.join(this.folder, name)), { recursive: true });
+    writeFileSync(path.join(this.folder, name), text);
+  }
+
+  read(name: string): string {
+    return readFileSync(path.join(this.folder, name), 'utf8');
+  }
+
+  /** Runs node, npm, or a tool of the repository's `node_modules/.bin`. Returns the output, throws it after a failure. */
+  async run(command: string, parameters: string[]): Promise<string> {
+    const child = spawn(command, parameters, {
+      cwd: this.folder,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: 170_000,
+      env: {
+        PATH: [path.dirname(process.execPath), path.join(modules, '.bin'), process.env['PATH']].join(
+          path.delimiter,
+        ),
+        HOME: this.folder,
+        AWS_EC2_METADATA_DISABLED: 'true',
+        CDK_DISABLE_CLI_TELEMETRY: 'true',
+        npm_config_registry: 'http://127.0.0.1:9',
+        npm_config_update_notifier: 'false',
+      },
+    });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        output += text;
+      });
+    const exitCode = await new Promise<number | null>((ended, reject) => {
+      child.on('error', reject).on('close', ended);
+    });
+    if (exitCode !== 0) throw new Error(`${command} ${parameters.join(' ')}: ${exitCode}\n${output}`);
+    return output;
+  }
+
+  /** Every stack of a synthesized app, those of its stages too. */
+  stacks(outputFolder: string): SynthesizedStack[] {
+    const files = readdirSync(path.join(this.folder, outputFolder), { recursive: true, encoding: 'utf8' });
+    return files
+      .filter((file) => path.basename(file) === 'manifest.json')
+      .flatMap((file) => this.stacksOf(path.join(outputFolder, path.dirname(file))));
+  }
+
+  private stacksOf(assembly: string): SynthesizedStack[] {
+    const { artifacts } = this.json(assembly, 'manifest.json') as {
+      artifacts: Record<string, StackArtifact>;
+    };
+    return Object.values(artifacts)
+      .filter(({ type }) => type === 'aws:cloudformation:stack')
+      .map(({ environment, properties }) => {
+        const template = this.json(assembly, properties.templateFile) as Template;
+        const manifest = properties.templateFile.replace('.template.json', '.assets.json');
+        const { files } = this.json(assembly, manifest) as { files: Record<string, Asset> };
+        const assets = Object.values(files).map(({ source }) => path.join(assembly, source.path));
+        const region = String(environment.split('/').at(-1));
+        return { name: properties.stackName, region, template, assets };
+      });
+  }
+
+  private json(...parts: string[]): unknown {
+    return JSON.parse(this.read(path.join(...parts)));
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true });
+  }
+}
+
+interface StackArtifact {
+  type: string;
+  environment: string;
+  properties: { templateFile: string; stackName: string };
+}
+
+interface Asset {
+  source: { path: string };
+}

@@ -1,0 +1,208 @@
+/** `npm run deploy` up to the call of CDK, against CloudFormation on a loopback port. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { deployStage } from '../../infra/deploy/deploy-stage.ts';
+import { LoopbackAws } from './loopback-aws.ts';
+import type { LoopbackStack } from './loopback-cloudformation.ts';
+import { refuse } from './loopback-xml.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'relay-deploy-stage-'));
+const aws = new LoopbackAws();
+let endpoint: string;
+
+beforeAll(async () => {
+  endpoint = await aws.listen();
+  vi.stubEnv('AWS_ACCESS_KEY_ID', 'AKIALOOPBACK');
+  vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'loopback');
+  vi.stubEnv('AWS_PROFILE', undefined);
+});
+
+beforeEach(() => {
+  aws.stacks.byName.clear();
+});
+
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await aws.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** @param outputs undefined: of a version that published no options */
+function deployed(name: string, outputs: Record<string, string> = {}, status = 'UPDATE_COMPLETE'): void {
+  const Outputs = Object.fromEntries(Object.entries(outputs).map(([key, Value]) => [key, { Value }]));
+  aws.stacks.byName.set(name, {
+    id: `arn:aws:cloudformation:us-east-1:000000000000:stack/${name}/1`,
+    name,
+    status: status as LoopbackStack['status'],
+    createdAt: new Date().toISOString(),
+    template: { Resources: {}, Outputs },
+  });
+}
+
+const publishes = (name: string, options: object): void => {
+  deployed(name, { Options: JSON.stringify(options) });
+};
+
+const write = (file: string, options: object): void => {
+  writeFileSync(join(folder, file), JSON.stringify(options));
+};
+
+async function run(...args: string[]) {
+  return runAt(endpoint, args);
+}
+
+async function runAt(address: string, args: string[]) {
+  const printed: string[] = [];
+  const cdkCalls: (readonly string[])[] = [];
+  const exitCode = await deployStage(args, {
+    folder,
+    environment: { AWS_ENDPOINT_URL: address, AWS_REGION: 'us-west-2' },
+    print: (line) => printed.push(line),
+    cdk: async (cdkArgs) => {
+      cdkCalls.push(cdkArgs);
+      return Promise.resolve(0);
+    },
+  });
+  return { exitCode, said: printed.join('\n'), cdkCalls };
+}
+
+describe('npm run deploy', () => {
+  test('of a stack that does not exist deploys the options of the file, with arguments passed on', async () => {
+    write('relay.json', { alarmEmail: 'ops@example.com' });
+    const { exitCode, said, cdkCalls } = await run(
+      '--import-existing-resources',
+      '--require-approval',
+      'never',
+    );
+    expect(exitCode).toBe(0);
+    expect(said).toBe(
+      'relay.json: options alarmEmail\nstack relay in us-west-2 does not exist yet: there is nothing to compare with',
+    );
+    expect(cdkCalls).toEqual([['deploy', '--import-existing-resources', '--require-approval', 'never']]);
+  });
+
+  test('of a stack whose first deployment failed is a first one too', async () => {
+    write('relay.json', {});
+    deployed('relay', {}, 'ROLLBACK_COMPLETE');
+    expect((await run()).cdkCalls).toHaveLength(1);
+  });
+
+  test('without a change says so', async () => {
+    write('relay.test.json', { memory: { chat: 512 }, region: 'eu-central-1' });
+    publishes('relay-test', { region: 'eu-central-1', 'memory.chat': 512 });
+    const { said, cdkCalls } = await run('--stage', 'test');
+    expect(said).toContain('stack relay-test in eu-central-1 has the same options');
+    expect(cdkCalls).toEqual([['deploy', '--context', 'stage=test']]);
+  });
+
+  test('refuses by name to drop an option, before CDK runs, and says what else changes', async () => {
+    write('relay.test.json', { sealKeys: [1, 2], alarmEmail: 'ops@example.com' });
+    publishes('relay-test', { domain: 'llm.example.com', sealKeys: [1, 2, 3], 'memory.chat': 512 });
+    const { exitCode, said, cdkCalls } = await run('--stage=test');
+    expect(exitCode).toBe(1);
+    expect(cdkCalls).toEqual([]);
+    expect(said).toBe(
+      [
+        'relay.test.json: options alarmEmail, sealKeys',
+        'stack relay-test in us-west-2 differs:',
+        '  alarmEmail: new, "ops@example.com"',
+        '  sealKeys: [1,2,3] becomes [1,2]',
+        '  domain: would be dropped, the stack has "llm.example.com"',
+        '  memory.chat: would be dropped, the stack has 512',
+        'refused: this deployment would drop domain, memory.chat.',
+        'Write them into relay.test.json, or add --accept-drop domain --accept-drop memory.chat',
+      ].join('\n'),
+    );
+  });
+
+  test('drops what is accepted, option by option or a map whole', async () => {
+    write('relay.test.json', {});
+    publishes('relay-test', { domain: 'llm.example.com', 'memory.chat': 512 });
+    const half = await run('--stage', 'test', '--accept-drop', 'memory');
+    expect(half.said).toContain('refused: this deployment would drop domain.');
+    expect(half.cdkCalls).toEqual([]);
+    const { said, cdkCalls } = await run(
+      '--stage',
+      'test',
+      '--accept-drop',
+      'memory',
+      '--accept-drop=domain',
+    );
+    expect(said).toContain('domain: dropped, as accepted');
+    expect(cdkCalls).toEqual([['deploy', '--context', 'stage=test']]);
+  });
+
+  test('refuses to overwrite a stack that published no options, until somebody has compared by hand', async () => {
+    write('relay.json', {});
+    deployed('relay', { BaseUrl: 'https://llm.example.com/v1' });
+    const { exitCode, said, cdkCalls } = await run();
+    expect([exitCode, cdkCalls]).toEqual([1, []]);
+    expect(said).toContain('was deployed by a version that published no options');
+    expect((await run('--accept-drop', 'unpublished')).cdkCalls).toHaveLength(1);
+  });
+
+  test('deploys the stacks at the edge too, unless stacks are chosen', async () => {
+    write('relay.eu.json', { region: 'eu-central-1', webAcl: true });
+    expect((await run('--stage', 'eu')).cdkCalls).toEqual([['deploy', '--context', 'stage=eu', '--all']]);
+    expect((await run('--stage', 'eu', '--exclusively', 'relay-eu')).cdkCalls).toEqual([
+      ['deploy', '--context', 'stage=eu', '--exclusively', 'relay-eu'],
+    ]);
+  });
+
+  test('of a stage without a file, or with a mistake in it, calls neither AWS nor CDK', async () => {
+    const calls = aws.calls.length;
+    await expect(run('--stage', 'nowhere')).rejects.toThrow(/relay\.nowhere\.json does not exist/);
+    write('relay.bad.json', { domian: 'x' });
+    await expect(run('--stage', 'bad')).rejects.toThrow(/domian: not an option; did you mean domain\?/);
+    expect(aws.calls).toHaveLength(calls);
+  });
+
+  test.each([
+    [['--stage'], /--stage needs a value/],
+    [['--stage', 'a', '--stage', 'b'], /--stage is given twice/],
+    [['-c', 'stage=prod'], /the stage is given as --stage/],
+    [['--context=stage=prod'], /the stage is given as --stage/],
+    [['--accept-drop', '--all'], /--accept-drop needs a value/],
+  ])('%j is refused', async (args, message) => {
+    await expect(run(...args)).rejects.toThrow(message);
+  });
+});
+
+describe('a stack that cannot be read', () => {
+  let server: Server;
+  let forbidden: string;
+
+  beforeAll(async () => {
+    server = createServer((_request, response) => {
+      refuse(
+        response,
+        'AccessDenied',
+        'User is not authorized to perform cloudformation:DescribeStacks',
+        403,
+      );
+    });
+    await new Promise<void>((resolve) => {
+      server.listen(0, '127.0.0.1', resolve);
+    });
+    forbidden = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    write('relay.json', {});
+  });
+
+  test('for want of permission stops the deployment and names the permission', async () => {
+    await expect(runAt(forbidden, [])).rejects.toThrow(
+      /stack relay in us-west-2 could not be read: these credentials may not call cloudformation:DescribeStacks/,
+    );
+  });
+
+  test('as nobody answers stops the deployment', async () => {
+    await new Promise((resolve) => {
+      server.close(resolve);
+      server.closeAllConnections();
+    });
+    await expect(runAt(forbidden, [])).rejects.toThrow(/CloudFormation does not answer \(ECONNREFUSED\)/);
+  });
+});

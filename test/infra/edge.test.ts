@@ -1,0 +1,141 @@
+/** The web ACL and what else CloudFront has in us-east-1 alone. */
+import { describe, expect, test } from 'vitest';
+import { resourcesOf, synthesize, type Template } from './synthesize.ts';
+
+const givenAcl =
+  'arn:aws:wafv2:us-east-1:123456789012:global/webacl/company/12345678-1234-1234-1234-123456789012';
+
+function only(template: Template | undefined, type: string): Record<string, unknown> {
+  const found = template === undefined ? [] : resourcesOf(template, type);
+  expect(found).toHaveLength(1);
+  return found[0]?.[1].Properties ?? {};
+}
+
+const aclOf = (template: Template): unknown =>
+  (only(template, 'AWS::CloudFront::Distribution').DistributionConfig as Record<string, unknown>).WebACLId;
+
+describe('the web ACL', () => {
+  test('refuses an address that asks too often with a 429 in the form of the API, before any function runs', () => {
+    const { template } = synthesize({ region: 'us-east-1', webAcl: true });
+    const Properties = only(template, 'AWS::WAFv2::WebACL');
+    const [[id] = []] = resourcesOf(template, 'AWS::WAFv2::WebACL');
+    expect(aclOf(template)).toEqual({ 'Fn::GetAtt': [id, 'Arn'] });
+    expect(Properties).toMatchObject({ Scope: 'CLOUDFRONT', DefaultAction: { Allow: {} } });
+    const rules = Properties['Rules'] as Record<string, unknown>[];
+    expect(rules).toHaveLength(1);
+    expect(rules[0]).toMatchObject({
+      Statement: { RateBasedStatement: { AggregateKeyType: 'IP', Limit: 600, EvaluationWindowSec: 60 } },
+      Action: {
+        Block: {
+          CustomResponse: { ResponseCode: 429, ResponseHeaders: [{ Name: 'retry-after', Value: '60' }] },
+        },
+      },
+    });
+    const { tooMany } = Properties['CustomResponseBodies'] as Record<string, Record<string, string>>;
+    expect(tooMany?.['ContentType']).toBe('APPLICATION_JSON');
+    expect(JSON.parse(String(tooMany?.['Content']))).toEqual({
+      error: {
+        message: expect.stringContaining('60 seconds') as string,
+        type: 'rate_limit_error',
+        param: null,
+        code: 'rate_limit_exceeded',
+      },
+    });
+  });
+
+  test('keeps no samples of requests, whose headers hold keys', () => {
+    const { template } = synthesize({ region: 'us-east-1', webAcl: true });
+    const written = JSON.stringify(only(template, 'AWS::WAFv2::WebACL'));
+    expect(written.match(/"SampledRequestsEnabled":false/g)).toHaveLength(2);
+  });
+
+  test('lets through what webAclRequestsPerMinute says', () => {
+    const { template } = synthesize({ region: 'us-east-1', webAcl: true, webAclRequestsPerMinute: 90 });
+    expect(JSON.stringify(only(template, 'AWS::WAFv2::WebACL'))).toContain('"Limit":90');
+  });
+
+  test('is in a stack of its own beside a relay elsewhere, which reads its ARN without a custom resource', () => {
+    const { template, edge } = synthesize({ stage: 'prod', region: 'eu-central-1', webAcl: true });
+    const name = 'relay-prod-edge-eu-central-1';
+    expect(Object.keys(edge)).toEqual([name]);
+    expect(only(edge[name], 'AWS::WAFv2::WebACL')).toMatchObject({ Name: 'relay-prod-eu-central-1' });
+    expect(aclOf(template)).toEqual({
+      'Fn::GetStackOutput': { StackName: name, OutputName: 'WebAclArn', Region: 'us-east-1' },
+    });
+    expect(edge[name]?.Outputs).toHaveProperty('WebAclArn');
+    const types = [template, edge[name]].flatMap((each) => Object.values(each?.Resources ?? {}));
+    expect(types.filter(({ Type }) => /^(Custom::|AWS::CloudFormation::)/.test(Type))).toEqual([]);
+    expect(resourcesOf(template, 'AWS::WAFv2::WebACL')).toEqual([]);
+  });
+
+  test('may be one that exists', () => {
+    const { template, edge } = synthesize({ webAcl: givenAcl });
+    expect(aclOf(template)).toBe(givenAcl);
+    expect(edge).toEqual({});
+  });
+
+  test('costs money, so there is none without the option', () => {
+    const { template, edge } = synthesize({ region: 'eu-central-1' });
+    expect(aclOf(template)).toBeUndefined();
+    expect(edge).toEqual({});
+  });
+});
+
+describe('the alarm on the edge', () => {
+  const measured = {
+    Namespace: 'AWS/CloudFront',
+    MetricName: '5xxErrorRate',
+    TreatMissingData: 'notBreaching',
+  };
+
+  test('is in a stack of us-east-1 after a relay elsewhere, and reads the name of its distribution', () => {
+    const { template, edge } = synthesize({
+      region: 'eu-central-1',
+      edgeAlarms: true,
+      alarmEmail: 'ops@example.com',
+    });
+    expect(template.Outputs).toHaveProperty('DistributionId');
+    const stack = edge['relay-edge-alarms-eu-central-1'];
+    expect(only(stack, 'AWS::CloudWatch::Alarm')).toMatchObject({
+      ...measured,
+      AlarmActions: [{ Ref: expect.stringMatching(/^AlarmsTopic/) as string }],
+      Dimensions: [
+        {
+          Name: 'DistributionId',
+          Value: {
+            'Fn::GetStackOutput': {
+              StackName: 'relay',
+              OutputName: 'DistributionId',
+              Region: 'eu-central-1',
+            },
+          },
+        },
+        { Name: 'Region', Value: 'Global' },
+      ],
+    });
+    expect(only(stack, 'AWS::SNS::Subscription')).toMatchObject({ Endpoint: 'ops@example.com' });
+  });
+
+  test('is in the stack of a relay in us-east-1, with its topic', () => {
+    const { template, edge } = synthesize({
+      region: 'us-east-1',
+      edgeAlarms: true,
+      alarmEmail: 'ops@example.com',
+    });
+    expect(edge).toEqual({});
+    const alarms = resourcesOf(template, 'AWS::CloudWatch::Alarm').filter(
+      ([, { Properties }]) => Properties['MetricName'] === '5xxErrorRate',
+    );
+    expect(alarms).toHaveLength(1);
+    const [[topicId] = []] = resourcesOf(template, 'AWS::SNS::Topic');
+    expect(alarms[0]?.[1].Properties).toMatchObject({ ...measured, AlarmActions: [{ Ref: topicId }] });
+  });
+
+  test('reports to a topic of us-east-1 that is given', () => {
+    const edgeAlarms = 'arn:aws:sns:us-east-1:123456789012:ops';
+    const { edge } = synthesize({ region: 'eu-central-1', edgeAlarms });
+    expect(only(edge['relay-edge-alarms-eu-central-1'], 'AWS::CloudWatch::Alarm')).toMatchObject({
+      AlarmActions: [edgeAlarms],
+    });
+  });
+});

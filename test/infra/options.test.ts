@@ -1,0 +1,279 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { createApp } from '../../infra/stack/create-app.ts';
+import { optionsSchema } from '../../infra/stack/options/options-schema.ts';
+import { publishedOptions, readOutputs, writeOutputs } from '../../infra/stack/options/published-options.ts';
+import { readOptions } from '../../infra/stack/options/read-options.ts';
+import { readStageFile } from '../../infra/stack/options/stage-file.ts';
+import { stageNamed } from '../../infra/stack/options/stage.ts';
+import { readable, resourcesOf, synthesize } from './synthesize.ts';
+
+const relay = stageNamed(undefined);
+const keyArn = 'arn:aws:kms:us-east-1:123456789012:key/12345678-1234-1234-1234-123456789012';
+const certificateArn = 'arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012';
+
+/** The secrets of one option, by a part of their ids. */
+function secretIds(option: 'originSecrets' | 'sealKeys', numbers: number[]): string[] {
+  const secrets = resourcesOf(synthesize({ [option]: numbers }).template, 'AWS::SecretsManager::Secret');
+  const part = { originSecrets: 'Origin', sealKeys: 'SealKeys' }[option];
+  return secrets.map(([id]) => id).filter((id) => id.startsWith(part));
+}
+
+describe('options', () => {
+  test('without any, the stack is relay and its base URL is that of the distribution', () => {
+    const { stackName, template } = synthesize();
+    expect(stackName).toBe('relay');
+    expect(readable(template.Outputs.BaseUrl?.Value)).toMatch(
+      /^https:\/\/<FrontDoorDistribution\w+\.DomainName>\/v1$/,
+    );
+    const [[, distribution] = []] = resourcesOf(template, 'AWS::CloudFront::Distribution');
+    expect(distribution?.Properties.DistributionConfig).not.toHaveProperty('Aliases');
+    const [[, alarm] = []] = resourcesOf(template, 'AWS::CloudWatch::Alarm');
+    expect(alarm?.Properties).not.toHaveProperty('AlarmActions');
+    expect(resourcesOf(template, 'AWS::SNS::Topic')).toEqual([]);
+    expect(resourcesOf(template, 'AWS::SecretsManager::Secret')).toHaveLength(2);
+  });
+
+  test('stage, disposable, domain and alarmEmail change the stack', () => {
+    const { stackName, template } = synthesize({
+      stage: 'try-1',
+      disposable: true,
+      domain: 'api.example.com',
+      certificateArn,
+      alarmEmail: 'ops@example.com',
+      originSecrets: [3],
+    });
+    expect(stackName).toBe('relay-try-1');
+    expect(template.Outputs.BaseUrl?.Value).toBe('https://api.example.com/v1');
+
+    const tables = resourcesOf(template, 'AWS::DynamoDB::GlobalTable').map(([, table]) => table);
+    for (const table of tables) {
+      expect(table.Properties.TableName).toMatch(/^relay-try-1-/);
+      expect(table.DeletionPolicy).toBe('Delete');
+      expect(table.Properties.Replicas).toMatchObject([{ DeletionProtectionEnabled: false }]);
+    }
+
+    const [[, distribution] = []] = resourcesOf(template, 'AWS::CloudFront::Distribution');
+    expect(distribution?.Properties.DistributionConfig).toMatchObject({
+      Aliases: ['api.example.com'],
+      ViewerCertificate: { AcmCertificateArn: certificateArn, MinimumProtocolVersion: 'TLSv1.2_2021' },
+    });
+
+    const [[topicId] = []] = resourcesOf(template, 'AWS::SNS::Topic');
+    const subscriptions = resourcesOf(template, 'AWS::SNS::Subscription').map(([, item]) => item.Properties);
+    expect(subscriptions).toMatchObject([{ Protocol: 'email', Endpoint: 'ops@example.com' }]);
+    const alarms = resourcesOf(template, 'AWS::CloudWatch::Alarm').map(([, alarm]) => alarm.Properties);
+    expect(alarms.length).toBeGreaterThan(0);
+    for (const alarm of alarms) expect(alarm.AlarmActions).toEqual([{ Ref: topicId }]);
+    // A topic with a policy of its own accepts alarms only when the policy says so.
+    const [[, policy] = []] = resourcesOf(template, 'AWS::SNS::TopicPolicy');
+    expect(policy?.Properties.PolicyDocument).toMatchObject({
+      Statement: expect.arrayContaining([
+        expect.objectContaining({
+          Effect: 'Allow',
+          Action: 'sns:Publish',
+          Principal: { Service: 'cloudwatch.amazonaws.com' },
+        }),
+      ]),
+    });
+
+    const secrets = resourcesOf(template, 'AWS::SecretsManager::Secret');
+    expect(secrets).toHaveLength(2);
+    expect(secrets[0]?.[1].Properties.GenerateSecretString).toEqual({
+      ExcludePunctuation: true,
+      PasswordLength: 48,
+    });
+  });
+
+  test.each(['originSecrets', 'sealKeys'] as const)(
+    'each number in %s is a secret of its own, whose identity no other number changes',
+    (option) => {
+      const [first, second] = secretIds(option, [1, 2]);
+      expect(second).toBeDefined();
+      expect(secretIds(option, [1])).toEqual([first]);
+      expect(secretIds(option, [2])).toEqual([second]);
+    },
+  );
+
+  test.each([
+    [{ domain: 'api.example.com' }, /domain: needs certificateArn beside it/],
+    [{ certificateArn }, /certificateArn: needs domain beside it/],
+    [
+      { domain: 'api.example.com', certificateArn: certificateArn.replace('us-east-1', 'eu-west-1') },
+      /certificateArn: found ".*", wanted the ARN of an ACM certificate in us-east-1/,
+    ],
+    [{ domain: 'https://api.example.com', certificateArn }, /domain: .*wanted a lower-case host name/],
+    [{ disposable: 'yes' }, /disposable: found "yes", wanted true or false/],
+    [{ alarmEmail: 'nobody' }, /alarmEmail: .*wanted an e-mail address/],
+    [{ originSecrets: [] }, /originSecrets: .*wanted a list of 1 to 3 different whole numbers/],
+    [{ originSecrets: [1, 1] }, /originSecrets/],
+    [{ originSecrets: 'one' }, /originSecrets/],
+    [{ sealKeys: [] }, /sealKeys: .*wanted a list of 1 to 10 different whole numbers/],
+    [{ sealKeys: [2, 1] }, /sealKeys: found \[2,1\], wanted ascending numbers/],
+    [{ reservedConcurrency: 0 }, /reservedConcurrency: found 0, wanted a whole number from 1 to 100000/],
+    [{ reservedConcurrency: '40' }, /reservedConcurrency: found "40"/],
+    [{ memory: { chat: 64 } }, /memory\.chat: found 64, wanted a whole number from 128 to 10240/],
+    [{ memory: { chta: 512 } }, /memory\.chta: not an option; did you mean chat\?/],
+    [{ memory: 512 }, /memory: found 512, wanted a map \{chat, /],
+    [{ logRetentionDays: 31 }, /logRetentionDays: found 31, wanted one of 1, 3, 5/],
+    [{ limits: { account_rpm: 0 } }, /limits\.account_rpm: found 0/],
+    [
+      { limits: { account_concurrency: 50 }, reservedConcurrency: 40 },
+      /limits\.account_concurrency: more than reservedConcurrency, which is 40/,
+    ],
+    [{ tracing: { endpoint: 'http://otel.example.com' } }, /tracing\.endpoint: .*wanted an https address/],
+    [{ tracing: { endpoint: 'https://user:key@otel.example.com' } }, /wanted an https address without user/],
+    [
+      { tracing: { endpoint: 'https://otel.example.com', headersSecret: 'x-key: 1' } },
+      /tracing\.headersSecret: .*wanted the name of a secret/,
+    ],
+    [
+      { tracing: { endpoint: 'https://otel.example.com', share: 2 } },
+      /tracing\.share: found 2, wanted a number/,
+    ],
+    [{ webAcl: true }, /webAcl: needs region beside it/],
+    [{ edgeAlarms: true }, /edgeAlarms: needs region beside it/],
+    [
+      { webAcl: 'arn:aws:wafv2:eu-west-1:1:x' },
+      /webAcl: .*wanted true, or the ARN of a WAF ACL for CloudFront/,
+    ],
+    [{ webAclRequestsPerMinute: 100 }, /webAclRequestsPerMinute: .*needs webAcl true beside it/],
+    [
+      { region: 'eu-central-1', alarmTopicArn: 'arn:aws:sns:eu-west-1:123456789012:ops' },
+      /alarmTopicArn: is in eu-west-1, wanted one in eu-central-1/,
+    ],
+    [
+      { region: 'eu-central-1', encryptionKeyArn: keyArn },
+      /encryptionKeyArn: is in us-east-1, wanted one in eu-central-1/,
+    ],
+    [{ budget: { monthlyUsd: 100 } }, /budget: nobody would hear of it/],
+    [{ budget: { email: 'ops@example.com' } }, /budget\.monthlyUsd: found nothing, wanted a whole number/],
+    [
+      { hostedZone: { id: 'Z012345678', name: 'example.org' }, domain: 'api.example.com', certificateArn },
+      /hostedZone\.name: the domain api\.example\.com is not in the zone example\.org/,
+    ],
+    [{ compute: 'server' }, /compute: found "server", wanted "event", or "web"/],
+    [[], /relay\.json: wanted one JSON object of options/],
+  ])('%j is refused with a message that says what is wanted', (content, message) => {
+    expect(() => readOptions(relay, content)).toThrow(message);
+  });
+
+  test('a file with several mistakes is refused once, with all of them by the names of their fields', () => {
+    const content = {
+      $schema: './relay.schema.json',
+      domian: 'api.example.com',
+      certificate: certificateArn,
+      reservedConcurrency: 0,
+      memory: { chat: 1 },
+      vpc: { id: 'vpc-1' },
+    };
+    expect(() => readOptions(relay, content)).toThrow(
+      [
+        'relay.json has 5 problems:',
+        '  domian: not an option; did you mean domain?',
+        '  certificate: not an option; did you mean certificateArn?',
+        '  reservedConcurrency: found 0, wanted a whole number from 1 to 100000',
+        '  memory.chat: found 1, wanted a whole number from 128 to 10240',
+        '  vpc: refused: Function URLs do not stream from functions in a VPC, so the relay has none; upstreams inside one are reached through a public name',
+      ].join('\n'),
+    );
+  });
+
+  test.each(['ap-southeast-4', 'eu-central-2', 'cn-north-1'])(
+    'region %s, where answers cannot stream, is refused by name, of the file and of the environment',
+    (region) => {
+      expect(() => readOptions(relay, { region })).toThrow(
+        new RegExp(`region: found "${region}".*${region}`),
+      );
+      const app = { outputFolder: tmpdir(), options: {}, region };
+      expect(() => createApp(app)).toThrow(new RegExp(`AWS_REGION: .*${region}`));
+    },
+  );
+});
+
+describe('the file of a stage', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'relay-options-'));
+  afterAll(() => {
+    rmSync(folder, { recursive: true });
+  });
+
+  test('is relay.json, or relay.<stage>.json, and nothing else is read', () => {
+    writeFileSync(join(folder, 'relay.json'), '{"sealKeys": [1, 2]}');
+    writeFileSync(join(folder, 'relay.test.json'), '{"sealKeys": [3]}');
+    expect(readStageFile(folder, stageNamed(undefined))).toEqual({ sealKeys: [1, 2] });
+    expect(readStageFile(folder, stageNamed('test'))).toEqual({ sealKeys: [3] });
+  });
+
+  test('that is missing or no JSON is refused by its name', () => {
+    expect(() => readStageFile(folder, stageNamed('prod'))).toThrow(
+      /relay\.prod\.json does not exist: the options of stack relay-prod/,
+    );
+    writeFileSync(join(folder, 'relay.half.json'), '{"domain":');
+    expect(() => readStageFile(folder, stageNamed('half'))).toThrow(/relay\.half\.json is not JSON/);
+  });
+
+  test.each(['Prod', '1a', 'a'.repeat(22), '../x', 'schema', 'edge-eu-west-1', ''])(
+    '%j is no name of a stage, so no file is read',
+    (stage) => {
+      expect(() => stageNamed(stage)).toThrow(/stage: found .*wanted a lower-case name/);
+    },
+  );
+
+  test('of the default stage is committed, has no option, and names the schema', () => {
+    expect(JSON.parse(readFileSync('relay.json', 'utf8'))).toEqual({ $schema: './relay.schema.json' });
+  });
+
+  test('has the schema that the reader has: node test/scripts/options-schema.ts writes it', () => {
+    expect(JSON.parse(readFileSync('relay.schema.json', 'utf8'))).toEqual(optionsSchema());
+  });
+});
+
+describe('an option in the context', () => {
+  test('is refused with the lines for the file of the stage, because the next deployment would forget it', () => {
+    const context = {
+      stage: 'test',
+      alarmEmail: 'ops@example.com',
+      originSecrets: '[1,2]',
+      disposable: true,
+    };
+    expect(() => createApp({ outputFolder: tmpdir(), context, options: {} })).toThrow(
+      [
+        'the next deployment would forget them. Write into relay.test.json:',
+        '  "disposable": true,',
+        '  "alarmEmail": "ops@example.com",',
+        '  "originSecrets": [1,2]',
+      ].join('\n'),
+    );
+  });
+});
+
+describe('the published options', () => {
+  const optionsOf = (content: Record<string, unknown>) => publishedOptions(readOptions(relay, content));
+
+  test('are those that differ from their defaults, a map field by field', () => {
+    expect(
+      optionsOf({ alarms: true, originSecrets: [1], memory: { chat: 512 }, sealKeys: [1, 2], webAcl: false }),
+    ).toEqual({ 'memory.chat': 512, sealKeys: [1, 2] });
+  });
+
+  test('come back from the outputs of a stack however long they are, and none from one that has no such output', () => {
+    const published = { alarmEmail: 'ä'.repeat(2500) };
+    const outputs = writeOutputs(published);
+    expect(outputs.map(([name, value]) => [name, value.length])).toEqual([
+      ['Options', 1000],
+      ['Options2', 1000],
+      ['Options3', 517],
+    ]);
+    expect(readOutputs(new Map(outputs.toReversed()))).toEqual(published);
+    expect(readOutputs(new Map(writeOutputs({})))).toEqual({});
+    expect(readOutputs(new Map([['BaseUrl', 'https://api.example.com/v1']]))).toBeUndefined();
+  });
+
+  test('are an output of the stack', () => {
+    const { template } = synthesize({ alarmEmail: 'ops@example.com' });
+    expect(template.Outputs.Options?.Value).toBe('{"alarmEmail":"ops@example.com"}');
+    expect(synthesize().template.Outputs.Options?.Value).toBe('{}');
+  });
+});

@@ -1,0 +1,223 @@
+/** The package in the hands of others: installed from its tarball, type-checked and synthesized without a build of ours. */
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
+import { fencesOf } from '../docs/pages.ts';
+import { AdopterApp, type SynthesizedStack } from './adopter.ts';
+import { takenNames } from './physical-names.ts';
+import { resourcesOf, type Resource } from './synthesize.ts';
+
+const [tenLines = '', platform = ''] = fencesOf('docs/construct.md')
+  .filter(({ language }) => language === 'ts')
+  .map(({ code }) => code);
+
+/** CloudFormation's rules take most of the time of a synthesis. The ten lines run with them. */
+const withoutRules = '{ builtinCloudFormationValidation: false }';
+
+/** CommonJS, as `cdk init` makes apps. */
+const common = `const { App, Stack } = require('aws-cdk-lib');
+const { Relay } = require('relay');
+new Relay(new Stack(new App({ outdir: 'common.out', ...${withoutRules} }), 'Models'), 'Relay').node.root.synth();
+`;
+
+const strict = {
+  target: 'es2022',
+  // The types of CDK itself name `Disposable`.
+  lib: ['es2023', 'esnext.disposable'],
+  module: 'nodenext',
+  moduleResolution: 'nodenext',
+  strict: true,
+  noUncheckedIndexedAccess: true,
+  noEmit: true,
+  types: [],
+};
+
+let app: AdopterApp;
+
+beforeAll(async () => {
+  app = new AdopterApp();
+  await app.install();
+  app.write('ten-lines.ts', tenLines);
+  app.write('platform.ts', platform.replace('new App()', `new App(${withoutRules})`));
+  app.write('common.cjs', common);
+  app.write(
+    'common.cts',
+    `import { Relay, type RelayProps } from 'relay';\nexport const props: RelayProps = {};\nexport { Relay };\n`,
+  );
+}, 180_000);
+
+afterAll(() => app?.remove());
+
+describe('the tarball', () => {
+  test('holds the construct with its types and the bundles, in less than 1.5 MB, and nothing else', () => {
+    const { bytes, files } = app.packed;
+    const others = files.filter(
+      (file) =>
+        !/^(infra\/stack|infra\/ops\/access|shared)\/[\w/-]+\.(js|d\.ts)$/.test(file) &&
+        !/^dist\/[a-z]+\/[\w-]+\.mjs$/.test(file),
+    );
+    expect(others.toSorted()).toEqual(['LICENSE', 'README.md', 'package.json']);
+    for (const name of functionNames) expect(files).toContain(`dist/${name}/index.mjs`);
+    // What makes this repository's own app, reads its files or runs it.
+    expect(files.filter((file) => /stack\/(app|create-app)|\/(test|local|adapters)\//.test(file))).toEqual(
+      [],
+    );
+    expect(bytes).toBeLessThan(1_500_000);
+  });
+
+  test('brings no package along and asks for CDK as a peer', () => {
+    const manifest = JSON.parse(app.read('node_modules/relay/package.json')) as Record<string, unknown>;
+    expect(Object.keys(manifest['peerDependencies'] as object)).toEqual(['aws-cdk-lib', 'constructs']);
+    for (const member of ['dependencies', 'devDependencies', 'optionalDependencies', 'scripts', 'bin'])
+      expect(manifest).not.toHaveProperty(member);
+    // The public registry has another package of this name.
+    expect(manifest).toMatchObject({ name: 'relay', private: true });
+  });
+
+  test('imports nothing but CDK, constructs and Node', () => {
+    const code = app.packed.files
+      .filter((file) => /\.(js|d\.ts)$/.test(file))
+      .map((file) => app.read(`node_modules/relay/${file}`))
+      .join('\n');
+    const found = code.matchAll(/\b(?:from |import\()['"]([^'"]+)['"]/g);
+    const imported = Array.from(found, ([, name]) => String(name));
+    expect(
+      imported.filter((name) => !/^(aws-cdk-lib(\/|$)|constructs$|node:|\.\.?\/[\w./-]+\.js$)/.test(name)),
+    ).toEqual([]);
+    expect(imported.length).toBeGreaterThan(50);
+  });
+});
+
+describe('an app that has the package', { timeout: 180_000 }, () => {
+  test.each([true, false])(
+    'compiles strictly, ES module and CommonJS (skipLibCheck: %s)',
+    async (skipLibCheck) => {
+      app.write(
+        'tsconfig.json',
+        JSON.stringify({
+          compilerOptions: { ...strict, skipLibCheck },
+          files: ['ten-lines.ts', 'platform.ts', 'common.cts'],
+        }),
+      );
+      expect(await app.run('tsc', ['-p', '.'])).toBe('');
+    },
+  );
+
+  test('does not compile where a prop is wrong', async () => {
+    app.write('wrong.ts', tenLines.replace('alarmEmail:', 'alarmMail:'));
+    app.write(
+      'tsconfig.json',
+      JSON.stringify({ compilerOptions: { ...strict, skipLibCheck: true }, files: ['wrong.ts'] }),
+    );
+    await expect(app.run('tsc', ['-p', '.'])).rejects.toThrow(
+      "'alarmMail' does not exist in type 'RelayProps'",
+    );
+  });
+
+  test('is synthesized in ten lines, as an ES module and as CommonJS', async () => {
+    await Promise.all([
+      app.run('cdk', ['synth', '--quiet', '--app', 'node ten-lines.ts', '--output', 'ten-lines.out']),
+      app.run('node', ['common.cjs']),
+    ]);
+    expect(app.stacks('ten-lines.out')).toHaveLength(1);
+    expect(app.stacks('common.out')).toHaveLength(1);
+  });
+});
+
+describe('the app of a platform team', () => {
+  let stacks: SynthesizedStack[];
+  let models: SynthesizedStack[];
+  const all = (type: string): Resource[] =>
+    stacks.flatMap(({ template }) => resourcesOf(template, type).map(([, resource]) => resource));
+
+  beforeAll(async () => {
+    await app.run('cdk', ['synth', '--quiet', '--app', 'node platform.ts', '--output', 'platform.out']);
+    stacks = app.stacks('platform.out');
+    models = stacks.filter(({ name }) => name.includes('models'));
+  }, 180_000);
+
+  test('has two relays in each of its stacks', () => {
+    expect(models.map(({ name }) => name).toSorted()).toEqual([
+      'beta-models-eu-central-1',
+      'beta-models-us-east-1',
+      'live-models-eu-central-1',
+      'live-models-us-east-1',
+    ]);
+    for (const { template } of models) {
+      expect(resourcesOf(template, 'AWS::CloudFront::Distribution')).toHaveLength(2);
+      const baseUrls = Object.keys(template.Outputs).filter((id) => id.includes('BaseUrl'));
+      expect(baseUrls).toHaveLength(2);
+    }
+  });
+
+  test('takes no name twice in an account or region, over stages, regions and relays', () => {
+    const taken = stacks.flatMap(({ region, template }) => takenNames(template.Resources, region));
+    expect(taken.filter((name, index) => taken.indexOf(name) !== index)).toEqual([]);
+    for (const type of [
+      'GlobalTable us-east-1',
+      'GlobalTable eu-central-1',
+      'Dashboard account',
+      'CachePolicy account',
+      'CloudFront::Function account',
+      'QueryDefinition us-east-1',
+      'RecordSet account',
+    ])
+      expect(taken.filter((name) => name.includes(type)).length, `names of ${type}`).toBeGreaterThanOrEqual(
+        2,
+      );
+  });
+
+  test('puts its boundary on every role and its bucket under every function', () => {
+    expect(all('AWS::IAM::Role').length).toBeGreaterThan(80);
+    for (const { Properties } of all('AWS::IAM::Role'))
+      expect(JSON.stringify(Properties['PermissionsBoundary'])).toContain('policy/acme-boundary');
+    for (const { Properties } of models.flatMap(({ template }) =>
+      resourcesOf(template, 'AWS::Lambda::Function').map(([, each]) => each),
+    ))
+      expect(JSON.stringify(Properties['Code'])).toMatch(/acme-assets-/);
+  });
+
+  test('uploads bundles that are whole', () => {
+    const folders = new Set(
+      models.flatMap(({ assets }) => assets.filter((asset) => !asset.endsWith('.json'))),
+    );
+    const bundles = [...folders].filter((folder) => existsSync(path.join(app.folder, folder, 'index.mjs')));
+    expect(bundles.length).toBeGreaterThanOrEqual(functionNames.length);
+  });
+
+  test('sends every alarm to its topic, in the region of the alarm', () => {
+    for (const { region, template } of models) {
+      const receivers = resourcesOf(template, 'AWS::CloudWatch::Alarm').map(([, { Properties }]) =>
+        JSON.stringify(Properties['AlarmActions'] ?? 'nobody'),
+      );
+      expect(new Set(receivers)).toEqual(
+        new Set([`["arn:aws:sns:${region}:123456789012:alarms"]`, '"nobody"']),
+      );
+      expect(resourcesOf(template, 'AWS::SNS::Topic')).toEqual([]);
+    }
+  });
+
+  test('leads its name to the distribution, for both versions of IP, in the zone that exists', () => {
+    const records = all('AWS::Route53::RecordSet').map(({ Properties }) => Properties);
+    expect(records).toHaveLength(8);
+    const ofOne = records.filter(({ Name }) => Name === 'live.eu-central-1.api.example.com.');
+    expect(ofOne.map(({ Type }) => String(Type)).toSorted()).toEqual(['A', 'AAAA']);
+    for (const record of ofOne)
+      expect(record).toMatchObject({
+        HostedZoneId: 'Z0123456789ABCDEFGHIJ',
+        AliasTarget: { DNSName: expect.anything() },
+      });
+  });
+
+  test('reads a ledger from another stack, and opens it with the key', () => {
+    const policies = stacks
+      .filter(({ name }) => name.includes('reports'))
+      .map(({ template }) => JSON.stringify(resourcesOf(template, 'AWS::IAM::Policy')));
+    expect(policies).toHaveLength(4);
+    for (const policy of policies) {
+      expect(policy).toContain('dynamodb:Query');
+      expect(policy).toContain('kms:Decrypt');
+    }
+  });
+});

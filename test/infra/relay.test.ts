@@ -1,0 +1,241 @@
+/** The construct as others use it: what it shows, takes and refuses. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { App, CfnOutput, NestedStack, Stack, Validations, type Environment } from 'aws-cdk-lib';
+import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
+import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Key } from 'aws-cdk-lib/aws-kms';
+import { HostedZone, type IHostedZone } from 'aws-cdk-lib/aws-route53';
+import { Topic } from 'aws-cdk-lib/aws-sns';
+import { AwsSolutionsChecks } from 'cdk-nag';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Relay, type RelayProps } from '../../infra/stack/relay.ts';
+import { tableNames } from '../../shared/tables/table-schemas.ts';
+import { emptyBundles, readable, resourcesOf, type Template } from './synthesize.ts';
+
+const here = { account: '123456789012', region: 'eu-central-1' };
+const keyArn = 'arn:aws:kms:eu-central-1:123456789012:key/0b9c7b4e';
+const topicArn = 'arn:aws:sns:eu-central-1:123456789012:alarms';
+const certificateArn = 'arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012';
+
+let folder: string;
+let bundlesFolder: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'relay-construct-'));
+  bundlesFolder = emptyBundles(join(folder, 'dist'));
+});
+
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const newApp = (validate = false): App =>
+  new App({ outdir: mkdtempSync(join(folder, 'out-')), builtinCloudFormationValidation: validate });
+
+const newStack = (app = newApp(), env: Environment = here, id = 'Models'): Stack =>
+  new Stack(app, id, { env });
+
+const newRelay = (stack: Stack, props: RelayProps = {}, id = 'Relay'): Relay =>
+  new Relay(stack, id, { bundlesFolder, ...props });
+
+function templateOf(stack: Stack): Template {
+  const app = stack.node.root as App;
+  return app.synth().getStackArtifact(stack.artifactId).template as Template;
+}
+
+const policiesOf = (template: Template, start: string): string =>
+  JSON.stringify(resourcesOf(template, 'AWS::IAM::Policy').filter(([id]) => id.startsWith(start)));
+
+describe('a relay shows', () => {
+  test('its URLs, tables, functions, alarms and their topic', () => {
+    const stack = newStack();
+    const relay = newRelay(stack, { name: 'models', alarmEmail: 'ops@example.com' });
+    expect(Object.keys(relay.tables)).toEqual(tableNames);
+    expect(Object.keys(relay.functionUrls)).toEqual(['chat', 'responses', 'catalog', 'payments']);
+    expect(Object.keys(relay.functions)).toEqual(expect.arrayContaining(['chat', 'ledger', 'notify']));
+    const resolve = (value: unknown): string => readable(stack.resolve(value));
+    expect(resolve(relay.tables.keys.tableName)).toMatch(/^<RelayTableskeys\w+>$/);
+    expect(resolve(relay.baseUrl)).toMatch(/^https:\/\/<Relay\w*Distribution\w+.DomainName>\/v1$/);
+    expect(resolve(relay.alarmTopic?.topicArn)).toMatch(/^<RelayAlarmsTopic\w+>$/);
+    expect(relay.alarms.length).toBeGreaterThan(5);
+    expect(newRelay(newStack()).alarmTopic).toBeUndefined();
+  });
+
+  test('metrics of its own name, where it is', () => {
+    const relay = newRelay(newStack(), { name: 'models' });
+    const { metricStat } = relay.metricFailures().toMetricConfig();
+    expect(metricStat).toMatchObject({
+      namespace: 'relay',
+      metricName: 'Failures',
+      dimensions: [{ name: 'stack', value: 'models' }],
+      statistic: 'Sum',
+    });
+    expect(relay.metricTimeToFirstContent().statistic).toBe('p50');
+    expect(relay.metricTimeToFirstContent({ statistic: 'p99' }).statistic).toBe('p99');
+    expect(relay.metric('PromptTokens', { label: 'tokens' })).toMatchObject({
+      metricName: 'PromptTokens',
+      label: 'tokens',
+    });
+    expect(relay.metricRequests()).toMatchObject(here);
+  });
+});
+
+describe('a name', () => {
+  test.each(['Relay', '1relay', 'a'.repeat(28), 'my_relay', ''])('%j is refused', (name) => {
+    expect(() => newRelay(newStack(), { name })).toThrow(/name is .*, wanted a lower-case letter/);
+  });
+
+  test('is refused to a second relay of the stack, or of another one in the same place', () => {
+    const app = newApp();
+    newRelay(newStack(app), { name: 'models' });
+    expect(() => newRelay(newStack(app, here, 'Other'), { name: 'models' })).toThrow(
+      'Other/Relay and Models/Relay are both named models in one account and region',
+    );
+    const stack = newStack(newApp(), {});
+    newRelay(stack);
+    expect(() => newRelay(stack, {}, 'Second')).toThrow('are both named relay');
+    expect(() => newRelay(new NestedStack(stack, 'Nested'))).toThrow('are both named relay');
+  });
+
+  test('may be that of a relay in another region or account, or in stacks that are deployed anywhere', () => {
+    const app = newApp();
+    newRelay(newStack(app));
+    newRelay(newStack(app, { ...here, region: 'us-east-1' }, 'OtherRegion'));
+    newRelay(newStack(app, { ...here, account: '999999999999' }, 'OtherAccount'));
+    newRelay(newStack(app, {}, 'Anywhere'));
+    expect(() => newRelay(newStack(app, {}, 'AnywhereElse'))).not.toThrow();
+  });
+
+  test('carries the region where the account has it once, also where the region is open', () => {
+    const stack = newStack(newApp(), {});
+    newRelay(stack);
+    const template = templateOf(stack);
+    const [[, dashboard] = []] = resourcesOf(template, 'AWS::CloudWatch::Dashboard');
+    expect(readable(dashboard?.Properties['DashboardName'])).toBe('relay-<AWS::Region>');
+    const [[, edgeFunction] = []] = resourcesOf(template, 'AWS::CloudFront::Function');
+    expect(readable(edgeFunction?.Properties['Name'])).toBe('relay-<AWS::Region>-keep-host');
+    const [[, policy] = []] = resourcesOf(template, 'AWS::CloudFront::CachePolicy');
+    const { Name } = (policy?.Properties['CachePolicyConfig'] ?? {}) as { Name?: unknown };
+    expect(readable(Name)).toBe('relay-<AWS::Region>-few-seconds');
+  });
+});
+
+test('a relay in a nested stack is whole, and its parent can use it', () => {
+  const stack = newStack(newApp(), {});
+  const nested = new NestedStack(stack, 'Nested');
+  const relay = newRelay(nested);
+  const output = new CfnOutput(stack, 'Address', { value: relay.baseUrl });
+  const template = templateOf(stack);
+  expect(readable(template.Outputs[output.node.id]?.Value)).toMatch(/^https:\/\/<\w+.Outputs.\w+>\/v1$/);
+  expect(relay.metricFailures().toMetricConfig().metricStat?.dimensions).toEqual([
+    { name: 'stack', value: 'relay' },
+  ]);
+});
+
+describe('a hosted zone', () => {
+  const domainIn = (stack: Stack, hostedZone: IHostedZone) => ({
+    name: 'api.example.com',
+    certificate: Certificate.fromCertificateArn(stack, 'Certificate', certificateArn),
+    hostedZone,
+  });
+
+  test.each(['other.org', 'ample.com'])('%s that does not hold the name is refused', (zoneName) => {
+    const stack = newStack();
+    const zone = HostedZone.fromHostedZoneAttributes(stack, 'Zone', { hostedZoneId: 'Z1', zoneName });
+    expect(() => newRelay(stack, { domain: domainIn(stack, zone) })).toThrow(
+      `domain api.example.com is not in the hosted zone ${zoneName}`,
+    );
+  });
+
+  test.each(['example.com', 'api.example.com'])('%s gets both records of the name', (zoneName) => {
+    const stack = newStack();
+    const zone = HostedZone.fromHostedZoneAttributes(stack, 'Zone', { hostedZoneId: 'Z1', zoneName });
+    newRelay(stack, { domain: domainIn(stack, zone) });
+    const records = resourcesOf(templateOf(stack), 'AWS::Route53::RecordSet').map(
+      ([, each]) => each.Properties,
+    );
+    expect(records.map(({ Name, Type }) => [Name, Type])).toEqual([
+      ['api.example.com.', 'A'],
+      ['api.example.com.', 'AAAA'],
+    ]);
+  });
+});
+
+describe('a given topic', () => {
+  test.each([
+    ['of another region', topicArn.replace('eu-central-1', 'us-east-1')],
+    ['that keeps an order', `${topicArn}.fifo`],
+  ])('%s is refused, as alarms would stay silent', (_, arn) => {
+    const stack = newStack();
+    expect(() => newRelay(stack, { alarmTopic: Topic.fromTopicArn(stack, 'Topic', arn) })).toThrow(
+      'alarmTopic: alarms in eu-central-1 need a standard topic there',
+    );
+  });
+
+  test('gets alarms, notices and the address', () => {
+    const stack = newStack();
+    const alarmTopic = Topic.fromTopicAttributes(stack, 'Topic', { topicArn, keyArn });
+    newRelay(stack, { alarmTopic, alarmEmail: 'ops@example.com' });
+    const template = templateOf(stack);
+    for (const [, { Properties }] of resourcesOf(template, 'AWS::CloudWatch::Alarm'))
+      expect(Properties['AlarmActions']).toEqual([topicArn]);
+    expect(resourcesOf(template, 'AWS::SNS::Topic')).toEqual([]);
+    expect(resourcesOf(template, 'AWS::SNS::Subscription').map(([, each]) => each.Properties)).toMatchObject([
+      { TopicArn: topicArn, Endpoint: 'ops@example.com' },
+    ]);
+    const notify = policiesOf(template, 'RelayFunctionsnotify');
+    expect(notify).toContain(`{"Action":"sns:Publish","Effect":"Allow","Resource":"${topicArn}"}`);
+    expect(notify).toContain('"Action":["kms:Decrypt","kms:GenerateDataKey"]');
+  });
+});
+
+describe.each([
+  ['in a region', here],
+  ['in a region that is open', {}],
+])('a key for the tables, %s,', (_, env) => {
+  test('is on every table and open to the roles that need it, through DynamoDB alone', () => {
+    const stack = newStack(newApp(), env);
+    const relay = newRelay(stack, { encryptionKey: Key.fromKeyArn(stack, 'Key', keyArn) });
+    const reader = new Role(stack, 'Reader', { assumedBy: new ServicePrincipal('glue.amazonaws.com') });
+    relay.tables.ledger.grantReadData(reader);
+    const template = templateOf(stack);
+    for (const [id, { Properties }] of resourcesOf(template, 'AWS::DynamoDB::GlobalTable')) {
+      expect(Properties['SSESpecification'], `table ${id}`).toEqual({ SSEEnabled: true, SSEType: 'KMS' });
+      expect(Properties['Replicas'], `table ${id}`).toMatchObject([
+        { SSESpecification: { KMSMasterKeyId: keyArn } },
+      ]);
+    }
+    for (const name of Object.keys(relay.functions)) {
+      const policy = policiesOf(template, `RelayFunctions${name}Role`);
+      expect(policy, `policy of ${name}`).toMatch(
+        /kms:Decrypt.*"kms:ViaService"|"kms:ViaService".*kms:Decrypt/,
+      );
+      expect(policy, `policy of ${name}`).not.toMatch(
+        /kms:(\*|CreateGrant|ScheduleKeyDeletion|PutKeyPolicy)/,
+      );
+    }
+    expect(policiesOf(template, 'Reader')).toContain('kms:Decrypt');
+  });
+});
+
+test('the app of others, with cdk-nag and CloudFormation’s rules, has no finding in a relay with everything', () => {
+  const app = newApp(true);
+  Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
+  const stack = newStack(app);
+  const zone = HostedZone.fromHostedZoneAttributes(stack, 'Zone', {
+    hostedZoneId: 'Z1',
+    zoneName: 'example.com',
+  });
+  newRelay(stack, {
+    alarmTopic: Topic.fromTopicArn(stack, 'Topic', topicArn),
+    alarmEmail: 'ops@example.com',
+    alertSender: 'relay@example.com',
+    encryptionKey: Key.fromKeyArn(stack, 'Key', keyArn),
+    domain: {
+      name: 'api.example.com',
+      certificate: Certificate.fromCertificateArn(stack, 'Certificate', certificateArn),
+      hostedZone: zone,
+    },
+  });
+  expect(() => app.synth()).not.toThrow();
+}, 120_000);
