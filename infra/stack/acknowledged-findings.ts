@@ -97,6 +97,6 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
     const stack = Stack.of(relayFunction);
     Validations.of(relayFunction).acknowledge(...channelSecretFindings(stack, constructs.relayName));
   }
-  if (constructs.server)
-    Validations.of(constructs.server).acknowledge(...channelSecretFindings(constructs.relayName));
+  const { relayName, server } = constructs;
+  if (server) Validations.of(server).acknowledge(...channelSecretFindings(Stack.of(server), relayName));
 }
