@@ -9,7 +9,7 @@ import type { LocalFunction } from './lambda/local-function.ts';
 
 const entry = path.resolve(import.meta.dirname, '../../dist/server/index.mjs');
 /** The same heap as in the example of docs/server.md. */
-const heapMegabytes = 1024;
+const heapMegabytes = 1100;
 const restartAfterMs = 200;
 
 export interface ServerProcess {

@@ -2,9 +2,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { HostRequest } from '../../shared/adapters/http-entry/host-request.ts';
 
-export type HostFacts = Required<Pick<HostRequest, 'host' | 'deadlineMs' | 'ends'>> & { body: Uint8Array };
+export type HostFacts = Required<Pick<HostRequest, 'host' | 'deadlineMs' | 'ends' | 'body'>>;
 
-export function hostRequest(request: IncomingMessage, { body, ...host }: HostFacts): HostRequest {
+export function hostRequest(request: IncomingMessage, host: HostFacts): HostRequest {
   const target = request.url ?? '/';
   const mark = target.indexOf('?');
   return {
@@ -15,6 +15,5 @@ export function hostRequest(request: IncomingMessage, { body, ...host }: HostFac
     headers: Object.fromEntries(
       Object.entries(request.headers).map(([name, value]) => [name, value?.toString()]),
     ),
-    body: () => body,
   };
 }

@@ -6,14 +6,14 @@ import type { RelayResponse } from '../../shared/relay/http/http.ts';
 export interface Sending {
   /** The connection takes no further request. */
   closes: boolean;
-  onFault?: (error: unknown) => void;
+  onFault: (error: unknown) => void;
 }
 
 /** Resolves when the connection has everything, or is broken. Status and headers leave at once. */
 export async function send(
   response: ServerResponse,
   answer: RelayResponse,
-  { closes, onFault = () => undefined }: Sending,
+  { closes, onFault }: Sending,
 ): Promise<void> {
   const { body, headers, status } = answer;
   const isWhole = typeof body === 'string' && body !== '';

@@ -1,5 +1,6 @@
 /** The variables that only the server has; those of every function are read by `readEnvironment`. */
 import { isIP } from 'node:net';
+import { getHeapStatistics } from 'node:v8';
 
 export interface ServerOptions {
   host: string;
@@ -14,16 +15,23 @@ export interface ServerOptions {
 }
 
 const megabyte = 1024 * 1024;
+/**
+ * While a call runs, its body is in the heap twice, as it was read and as it was sent. One character beyond Latin makes a
+ * text of bytes twice as large.
+ */
+const heapShare = 5;
 /** As Lambda gives it to a Web Function. */
 const lambdaAddress = 'AWS_LAMBDA_HTTP_ENDPOINT';
 
 /** Throws an Error that names the variable and what it may be. */
 export function readServerOptions(variables: NodeJS.ProcessEnv): ServerOptions {
+  const { heap_size_limit: heapBytes } = getHeapStatistics();
+  const usual = Math.max(8, Math.floor(heapBytes / heapShare / megabyte));
   return {
     ...readAddress(variables),
     // A body of the largest size and one that is compressed fit at once.
     bodyBytesMax:
-      readCount(variables, 'RELAY_BODY_MEGABYTES', { usual: 512, least: 8, most: 1_000_000 }) * megabyte,
+      readCount(variables, 'RELAY_BODY_MEGABYTES', { usual, least: 8, most: 1_000_000 }) * megabyte,
     requestsMax: readCount(variables, 'RELAY_REQUESTS_MAX', { usual: 256, most: 100_000 }),
     drainMs: readCount(variables, 'RELAY_DRAIN_SECONDS', { usual: 20, least: 0, most: 900 }) * 1000,
   };

@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { answerRequest, isFromOrigin, originHeader } from '../../shared/adapters/http-entry/http-entry.ts';
-import type { HostedHandle } from '../../shared/relay/http/http.ts';
+import type { HostedHandle, RelayResponse } from '../../shared/relay/http/http.ts';
 import { ByteBudget, type Claim } from './byte-budget.ts';
 import { InFlight } from './in-flight.ts';
 import { hostRequest } from './received-request.ts';
@@ -115,28 +115,37 @@ export class WebServer {
     response: ServerResponse,
     { hosted, claim }: { hosted: HostedHandle; claim: Claim },
   ): Promise<void> {
-    const turnAway = (why: TurnedAway): Promise<void> =>
-      send(response, turnedAway(hosted, why), { closes: this.#isEnding });
-    if (this.#isEnding) return turnAway('ending');
-    if (this.#inFlight.count >= this.#parts.options.requestsMax) return turnAway('requests_at_once');
+    const answer = await this.#answerTo(request, { hosted, claim });
+    if (answer === 'gone') return void response.destroy();
+    const id = answer.headers['x-request-id'] ?? '';
+    const onFault = (error: unknown): void => hosted.log.fault(id, error);
+    await send(response, answer, { closes: this.#isEnding, onFault });
+    await answer.done;
+  }
+
+  async #answerTo(
+    request: IncomingMessage,
+    { hosted, claim }: { hosted: HostedHandle; claim: Claim },
+  ): Promise<RelayResponse | 'gone'> {
+    if (this.#isEnding) return turnedAway(hosted, 'ending');
+    if (this.#inFlight.count >= this.#parts.options.requestsMax)
+      return turnedAway(hosted, 'requests_at_once');
     const body = await this.#bodyOf(request, { hosted, claim });
-    if (body === 'gone') return void response.destroy();
-    if (typeof body === 'string') return turnAway(body);
+    if (body === 'gone') return body;
+    if (typeof body === 'string') return turnedAway(hosted, body);
     if (body.length > largeBytes) await this.#turns.next();
+    const held = { body };
     const answer = await answerRequest(hosted, () =>
       hostRequest(request, {
-        body,
+        body: () => held.body,
         host: this.#parts.publicHost ?? this.#ownAddress(),
         deadlineMs: hosted.clock.now() + requestMsMax,
         ends: this.#ends.signal,
       }),
     );
-    const id = answer.headers['x-request-id'] ?? '';
-    await send(response, answer, {
-      closes: this.#isEnding,
-      onFault: (error) => hosted.log.fault(id, error),
-    });
-    await answer.done;
+    // The relay has read it, and refers to the request as long as the answer runs.
+    held.body = Buffer.alloc(0);
+    return answer;
   }
 
   /** Strangers, who are refused, hold no memory: without the origin secret no body is kept. */

@@ -67,7 +67,7 @@ beforeAll(async () => {
   await once(sink.listen(0, '127.0.0.1'), 'listening');
   const { port } = sink.address() as AddressInfo;
   stack = await start(
-    { RELAY_DRAIN_SECONDS: '1' },
+    { RELAY_DRAIN_SECONDS: '1', RELAY_BODY_MEGABYTES: '512' },
     { names: [...accounts, 'leaving'], rows: [channel('sink', ['sink'], `http://127.0.0.1:${port}/v1`)] },
   );
 }, 120_000);

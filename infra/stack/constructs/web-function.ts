@@ -70,7 +70,6 @@ export class RelayWebFunction extends Construct {
         ...(props.publicHost !== undefined && { RELAY_PUBLIC_HOST: props.publicHost }),
         ...(props.tracing && tracingVariables(props.tracing)),
         RELAY_REQUESTS_MAX: String(requestsPerEnvironment),
-        RELAY_BODY_MEGABYTES: '256',
         // An environment is removed a second after its signal.
         RELAY_DRAIN_SECONDS: '0',
       },
