@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util';
 const projectFolder = resolve(import.meta.dirname, '..', '..');
 
 /** What apps may import, and the file that has it. Everything else of the package is out of their reach. */
-const entries = { '.': 'infra/stack/relay' };
+const entries = { '.': 'infra/stack/relay', './edge': 'infra/stack/edge/relay-edge' };
 
 export interface PackageSettings {
   /** Receives the tarball. */

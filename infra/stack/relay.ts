@@ -15,6 +15,7 @@ import type { IFunction, IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
 import type { CfnQueryDefinition, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
+import type { TableName } from '../../shared/tables/table-names.ts';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
 import { Alarms } from './observe/alarms.ts';
 import { allowBedrockModels } from './constructs/bedrock-access.ts';
@@ -102,7 +103,7 @@ export class Relay extends Construct {
   /** The only public way to the functions. */
   readonly distribution: Distribution;
   /** By what they hold, without the relay's name: `tables.keys`. docs/tables.md says who writes which. */
-  readonly tables: Readonly<Record<keyof RelayTables['byName'], ITable>>;
+  readonly tables: Readonly<Record<TableName, ITable>>;
   readonly functions: Readonly<Record<FunctionName, IFunction>>;
   /**
    * Of the functions that the distribution leads to. A request that does not come through it gets a 403, so these are for

@@ -8,7 +8,7 @@ import { readPage } from './pages.ts';
 const page = readPage('docs/options.md');
 const rows = page
   .split('\n')
-  .filter((line) => /^\| `/.test(line))
+  .filter((line) => line.startsWith('| `'))
   .map((line) => line.split('|').map((part) => part.trim()));
 
 describe('docs/options.md', () => {

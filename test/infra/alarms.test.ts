@@ -75,7 +75,7 @@ describe('an alarm', () => {
     const alarm = alarmOn('Failures');
     const parts = alarm?.Metrics as { Expression?: string; ReturnData?: boolean }[];
     const shown = parts.find(({ ReturnData }) => ReturnData !== false);
-    expect(shown?.Expression).toBe('IF(requests >= 20, 100 * failures / requests, 0)');
+    expect(shown?.Expression).toBe('IF(requests >= 20, 100 * FILL(failures, 0) / requests, 0)');
     expect(alarm).toMatchObject({ Threshold: 10, ComparisonOperator: 'GreaterThanOrEqualToThreshold' });
   });
 

@@ -25,6 +25,7 @@ beforeAll(async () => {
       'ReserveUnknown',
       'ImplausibleUsage',
       'ChargedAboveReserve',
+      'InternalErrors',
     ])
       await metricPaths[name]?.(undefined as never);
     const reservations = backgroundMetrics('relay');
@@ -92,6 +93,24 @@ describe('the dashboard', () => {
     const text = JSON.stringify(widgets.find(({ properties }) => properties.title === 'Requests by outcome'));
     const counted = [...text.matchAll(/outcome=\\+"(\w+)\\+"/g)].map(([, outcome]) => outcome);
     expect(counted).toEqual(outcomes);
+  });
+
+  test('draws at most 50 metrics by name, as AWS asks of a dashboard that is free', () => {
+    const drawn = new Set<string>();
+    for (const { properties } of widgets)
+      for (const entry of properties.metrics ?? [])
+        if (typeof entry[0] === 'string')
+          drawn.add(JSON.stringify(entry.filter((part) => typeof part === 'string')));
+    expect(drawn.size).toBeGreaterThan(30);
+    expect(drawn.size).toBeLessThanOrEqual(50);
+  });
+
+  test('reads tokens from the lines of requests, where they are', () => {
+    const tokens = widgets.find(({ properties }) => properties.title === 'Tokens');
+    const { query = '' } = (tokens?.properties ?? {}) as { query?: string };
+    for (const [, field] of query.matchAll(/sum\((\w+)\)/g)) expect(members).toContain(field);
+    expect(query).toContain('sum(prompt_tokens)');
+    expect(query).toContain('message = "request"');
   });
 
   test('shows the state of every alarm', () => {

@@ -1,17 +1,22 @@
 /** The deployed bundle of a function that answers: its lines are what CloudWatch reads. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { perCall } from '../../shared/operate/cost/call-amounts.ts';
 import { keyHash } from '../../shared/tables/key-hash.ts';
 import { startFunctions, type FunctionHost } from '../contract/function-host.ts';
 import { metricsOf } from '../support/embedded-metrics.ts';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { textStream } from '../support/upstream-scripts.ts';
 import { urlEvent } from '../unit/adapters/lambda/url-event.ts';
 
 let host: FunctionHost;
+let upstream: ScriptedUpstream;
 
 beforeAll(async () => {
-  host = await startFunctions();
+  [host, upstream] = await Promise.all([startFunctions(), startScriptedUpstream()]);
   await host.put('keys', { hash: keyHash('sk-metrics'), account: 'acme', hint: 'sk-...ics' });
+  await host.put('channels', { id: 'open', endpoint: upstream.endpoint, models: ['plain'], state: true });
 });
-afterAll(() => host.stop());
+afterAll(() => Promise.all([host.stop(), upstream.close()]));
 
 const messages = [{ role: 'user', content: 'Hello!' }];
 
@@ -45,4 +50,15 @@ test('a request to a function is counted on the line that it writes anyway', asy
     { dimensions: { stack: 'relay' }, value: 1 },
     { dimensions: { stack: 'relay', channel: 'closed', outcome: 'failed' }, value: 1 },
   ]);
+});
+
+test('a success writes one line of at most 900 bytes, and a failure one of at most 3,000', async () => {
+  upstream.script(textStream('Hello there.'));
+  await lineOf('plain');
+  const before = host.lines.length;
+  const line = await lineOf('plain');
+  expect(JSON.parse(line)).toMatchObject({ outcome: 'completed', channel: 'open' });
+  expect(host.lines.slice(before).filter((text) => text.includes('"level"'))).toHaveLength(1);
+  expect(Buffer.byteLength(`${line}\n`)).toBeLessThanOrEqual(perCall.logBytes);
+  expect(Buffer.byteLength(`${await lineOf('demo')}\n`)).toBeLessThanOrEqual(perCall.failureLogBytes);
 });

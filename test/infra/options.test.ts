@@ -156,6 +156,7 @@ describe('options', () => {
     ],
     [{ compute: 'server' }, /compute: found "server", wanted "event", or "web"/],
     [[], /relay\.json: wanted one JSON object of options/],
+    [{ constructor: 1 }, /constructor: not an option/],
   ])('%j is refused with a message that says what is wanted', (content, message) => {
     expect(() => readOptions(relay, content)).toThrow(message);
   });

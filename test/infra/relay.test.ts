@@ -218,6 +218,18 @@ describe.each([
   });
 });
 
+test('a key of another region is refused, and so is a certificate that CloudFront cannot read', () => {
+  const stack = newStack();
+  const encryptionKey = Key.fromKeyArn(stack, 'Key', keyArn.replace('eu-central-1', 'us-east-1'));
+  expect(() => newRelay(stack, { encryptionKey })).toThrow(
+    'encryptionKey: tables in eu-central-1 need a key there',
+  );
+  const elsewhere = certificateArn.replace('us-east-1', 'eu-central-1');
+  const certificate = Certificate.fromCertificateArn(stack, 'Certificate', elsewhere);
+  const domain = { name: 'api.example.com', certificate };
+  expect(() => newRelay(newStack(), { domain })).toThrow('must be in the us-east-1 region');
+});
+
 test('the app of others, with cdk-nag and CloudFormation’s rules, has no finding in a relay with everything', () => {
   const app = newApp(true);
   Validations.of(app).addPlugins(new AwsSolutionsChecks(app));

@@ -1,3 +1,4 @@
+import { streamReaders } from '../../shared/operate/cost/background-amounts.ts';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { noticePrefix } from '../../shared/adapters/dynamodb/alerts/alert-items.ts';
 import { metricNames } from '../../shared/relay/ports/telemetry.ts';
@@ -95,11 +96,15 @@ describe('the streams', () => {
   });
 
   test('of balances gather their records for some seconds', () => {
-    const mapping = propertiesOf('AWS::Lambda::EventSourceMapping').find(
-      ({ FunctionName }) => functionOf(FunctionName) === 'alerts',
+    const [ledger, alerts] = ['ledger', 'alerts'].map((name) =>
+      propertiesOf('AWS::Lambda::EventSourceMapping').find(
+        ({ FunctionName }) => functionOf(FunctionName) === name,
+      ),
     );
-    expect(mapping).toMatchObject({ MaximumBatchingWindowInSeconds: 5 });
-    expect(mapping).not.toHaveProperty('DestinationConfig');
+    const gathered = { MaximumBatchingWindowInSeconds: streamReaders.gathersSeconds };
+    expect(ledger).toMatchObject({ ...gathered, BatchSize: streamReaders.recordsAtOnce });
+    expect(alerts).toMatchObject({ ...gathered, BatchSize: streamReaders.recordsAtOnce });
+    expect(alerts).not.toHaveProperty('DestinationConfig');
   });
 
   test('that are behind, and records that were given up, trigger an alarm', () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { runOps } from './run-ops.ts';
 
 const read = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8');
-const pages = ['README.md', 'docs/tables.md', 'docs/operate.md', 'docs/billing.md'];
+const pages = ['README.md', 'docs/tables.md', 'docs/operate.md', 'docs/billing.md', 'docs/cost.md'];
 
 /** `npm run ops -- key list --stack relay` becomes its words; `...` stands for any command. */
 const documented = pages
@@ -12,7 +12,7 @@ const documented = pages
   .filter((command) => !command.endsWith('...') && !command.startsWith('-'));
 
 /** Commands without a group. */
-const lone = new Set(['request', 'audit', 'check', 'init']);
+const lone = new Set(['request', 'audit', 'check', 'init', 'cost']);
 
 /** The words that name the command. */
 function commandOf(line: string): string {

@@ -227,6 +227,28 @@ describe('what else is wrong', () => {
     expect(found({ deaths: [dead] })).toEqual(['death: a process of chat (pid 7) died by itself']);
   });
 
+  it('calls without an id are given the rows so that each row finds one that fits', () => {
+    const cut = (number: number): CallSeen => ({
+      ...whole,
+      number,
+      requestId: undefined,
+      end: 'left',
+      text: '',
+    });
+    const long: Attempt = { ...answer, call: 2, reported: { input: 10, output: 20 } };
+    const calls = [cut(1), cut(2)];
+    const released = { ...settledRow, id: 'r1', kind: 'released', charge: 0 };
+    const settled = { ...settledRow, id: 'r2', charge: yuan(50_000) };
+    const tables = {
+      quotas: [quota({ available: 1e9 - 50_000, spent: 50_000 })],
+      ledger: [released, settled],
+      daily: [day({ calls: 2, charged: yuan(50_000) })],
+    };
+    // The free row fits both calls, the other one the second alone.
+    expect(found({ calls: calls.toReversed(), attempts: [failed, long], tables })).toEqual([]);
+    expect(found({ calls, attempts: [failed, long], tables })).toEqual([]);
+  });
+
   it("a Retry-After that is not the upstream's", () => {
     const limited: Attempt = {
       ...failed,

@@ -11,7 +11,7 @@ export interface MetricValue {
 interface Directive {
   Namespace: string;
   Dimensions: string[][];
-  Metrics: { Name: string; Unit: string }[];
+  Metrics: { Name: string; Unit?: string }[];
 }
 
 interface EmbeddedLine {
@@ -30,7 +30,7 @@ export function metricsOf(line: string): MetricValue[] {
   return CloudWatchMetrics.flatMap((directive) =>
     directive.Dimensions.flatMap((names) => {
       const dimensions = Object.fromEntries(names.map((name) => [name, dimensionOf(members, name)]));
-      return directive.Metrics.map(({ Name, Unit }) => {
+      return directive.Metrics.map(({ Name, Unit = 'None' }) => {
         if (!units.has(Unit)) throw new Error(`${Name} has unit ${Unit}`);
         const value = members[Name];
         if (typeof value !== 'number' || !Number.isFinite(value))

@@ -4,6 +4,7 @@ import { addChannelCommands } from './channel-commands.ts';
 import { addAccountCommands } from './account-commands.ts';
 import { addChargeCommands } from './charge-commands.ts';
 import { addConfigCommands } from './config-commands.ts';
+import { addCostCommand } from './cost/cost-command.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
 import { addInitCommand } from './init-command.ts';
 import { addKeyCommands } from './key-commands.ts';
@@ -42,6 +43,7 @@ const commandGroups = [
   addLedgerCommands,
   addConfigCommands,
   addSecretCommands,
+  addCostCommand,
 ];
 
 function createProgram({ output, errors }: ProcessContext, context: CommandContext): Command {

@@ -135,7 +135,17 @@ const descriptions = {
     timeoutSeconds: 60,
     memoryMegabytes: 256,
     // Retries for 12 hours, so that rows are late but not lost while DynamoDB is unavailable.
-    streams: [{ table: 'quotas', recordsAtOnce: 100, retries: 100, maxAgeHours: 12, keepsFailures: true }],
+    streams: [
+      {
+        table: 'quotas',
+        recordsAtOnce: 100,
+        // The sums of a batch are written once for all its calls, and a row may be some seconds late.
+        gathersSeconds: 5,
+        retries: 100,
+        maxAgeHours: 12,
+        keepsFailures: true,
+      },
+    ],
     // In `runtime`: the counters of budgets.
     tables: { ledger: ['PutItem'], daily: ['UpdateItem'], runtime: ['UpdateItem'] },
     readsChannelSecrets: false,

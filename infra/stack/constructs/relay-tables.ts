@@ -35,6 +35,7 @@ export class RelayTables extends Construct {
 
   constructor(scope: Construct, id: string, props: RelayTablesProps) {
     super(scope, id);
+    if (props.encryptionKey) refuseElsewhere(Stack.of(this).region, props.encryptionKey);
     this.byName = Object.fromEntries(tableNames.map((name) => [name, this.table(name, props)])) as Record<
       TableName,
       TableV2
@@ -76,6 +77,12 @@ export class RelayTables extends Construct {
     if (arn === undefined) throw new Error(`table ${name} has no stream`);
     return arn;
   }
+}
+
+function refuseElsewhere(region: string, key: IKey): void {
+  const isOpen = Token.isUnresolved(region) || Token.isUnresolved(key.env.region);
+  if (!isOpen && key.env.region !== region)
+    throw new Error(`encryptionKey: tables in ${region} need a key there, not ${key.keyArn}`);
 }
 
 function tableProps(name: TableName, schema: TableSchema, props: RelayTablesProps): TablePropsV2 {

@@ -2,6 +2,9 @@
 import { Duration } from 'aws-cdk-lib';
 import {
   GraphWidget,
+  LogQueryVisualizationType,
+  LogQueryWidget,
+  MathExpression,
   SingleValueWidget,
   Stats,
   type GraphWidgetProps,
@@ -83,17 +86,34 @@ export function channelWidgets(relayName: string): IWidget[] {
   ];
 }
 
-export const earningWidgets = (metric: MinuteMetric): IWidget[] => [
+export const earningWidgets = (metric: MinuteMetric, logGroupNames: string[]): IWidget[] => [
   graph({ title: 'Revenue (yuan)', width: 8, left: [metric('ChargeYuan', Stats.SUM, 'charged')] }),
-  graph({
+  new LogQueryWidget({
     title: 'Tokens',
     width: 8,
-    left: [metric('PromptTokens', Stats.SUM, 'prompt'), metric('CompletionTokens', Stats.SUM, 'completion')],
+    height: 6,
+    view: LogQueryVisualizationType.LINE,
+    logGroupNames,
+    queryLines: [
+      'filter message = "request"',
+      'stats sum(prompt_tokens) as prompt, sum(completion_tokens) as completion by bin(5m)',
+    ],
   }),
   graph({
     title: 'Share of answers with estimated usage',
     width: 8,
-    left: [metric('EstimatedUsage', Stats.AVERAGE, 'estimated')],
+    left: [
+      new MathExpression({
+        expression: 'FILL(estimated, 0) / answers',
+        usingMetrics: {
+          estimated: metric('EstimatedUsage', Stats.SUM, 'answers'),
+          // Each call that came to an upstream has a charge, if only of 0.
+          answers: metric('ChargeYuan', Stats.SAMPLE_COUNT, 'answers'),
+        },
+        label: 'estimated',
+        period: minute,
+      }),
+    ],
     leftYAxis: { min: 0, max: 1, showUnits: false },
   }),
 ];
@@ -115,7 +135,6 @@ export const reservationWidgets = (metric: MinuteMetric): IWidget[] => [
       metric('SettleLost', Stats.SUM, 'settle lost'),
       metric('ReserveUnknown', Stats.SUM, 'reserve unknown'),
       metric('ChargedAboveReserve', Stats.SUM, 'charged above reserve'),
-      metric('ImplausibleUsage', Stats.SUM, 'implausible usage'),
       ...['LedgerPoisoned', 'GrantPoisoned', 'ReservationPoisoned'].map((name) =>
         metric(name, Stats.SUM, name.replace('Poisoned', ' unreadable').toLowerCase()),
       ),

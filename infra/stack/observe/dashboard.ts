@@ -16,8 +16,12 @@ import {
   totalWidgets,
 } from './dashboard-relay.ts';
 import { hostWidgets } from './dashboard-host.ts';
+import type { FunctionName } from '../constructs/function-descriptions.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { Triggers } from '../constructs/triggers.ts';
+
+/** Lines of requests are in their logs. */
+const answering = ['chat', 'responses'] as const satisfies FunctionName[];
 
 export interface DashboardProps {
   relayName: string;
@@ -38,7 +42,10 @@ export class Dashboard extends Construct {
       totalWidgets(metric),
       outcomeWidgets(metric, relayName),
       channelWidgets(relayName),
-      earningWidgets(metric),
+      earningWidgets(
+        metric,
+        answering.map((name) => functions.get(name).lambda.logGroup.logGroupName),
+      ),
       reservationWidgets(metric),
       ...hostWidgets(relayName, functions, streamReaders),
       ...(alarms.all.length > 0 ? [[states]] : []),

@@ -14,7 +14,7 @@ const failurePercentMax = 10;
 /** Failures as a percentage of requests; 0 below the minimum of requests. */
 export function failurePercent(relayName: string): IMetric {
   return new MathExpression({
-    expression: `IF(requests >= ${requestsMin}, 100 * failures / requests, 0)`,
+    expression: `IF(requests >= ${requestsMin}, 100 * FILL(failures, 0) / requests, 0)`,
     usingMetrics: {
       requests: relayMetric(relayName, 'Requests', Stats.SUM),
       failures: relayMetric(relayName, 'Failures', Stats.SUM),

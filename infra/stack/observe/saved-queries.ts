@@ -15,7 +15,7 @@ interface SavedQuery {
 
 const fields =
   'fields @timestamp, request_id, account, key_hint, model, channel, outcome, status, code, reason, ' +
-  'first_content_ms, duration_ms, prompt_tokens, completion_tokens, charge';
+  'FirstContentMs, duration_ms, prompt_tokens, completion_tokens, ChargeYuan';
 const newestFirst = 'sort @timestamp desc';
 const isRequest = 'filter message = "request"';
 
@@ -54,19 +54,14 @@ export const savedQueries: Record<string, SavedQuery> = {
     name: 'Use by model',
     lines: [
       `${isRequest} and ispresent(model)`,
-      'stats count(*) as requests, sum(Failures) as failures, avg(EstimatedUsage) as estimated, ' +
-        'pct(first_content_ms, 50) as p50, pct(first_content_ms, 95) as p95, sum(ChargeYuan) as yuan by model',
+      'stats count(*) as requests, sum(Failures) as failures, sum(EstimatedUsage) / count(*) as estimated, ' +
+        'pct(FirstContentMs, 50) as p50, pct(FirstContentMs, 95) as p95, sum(ChargeYuan) as yuan by model',
       'sort requests desc',
     ],
   },
   SlowestFirstContent: {
     name: 'Slowest first content',
-    lines: [
-      fields,
-      `${isRequest} and ispresent(first_content_ms)`,
-      'sort first_content_ms desc',
-      'limit 100',
-    ],
+    lines: [fields, `${isRequest} and ispresent(FirstContentMs)`, 'sort FirstContentMs desc', 'limit 100'],
   },
   FailuresByChannel: {
     name: 'Failures by channel',

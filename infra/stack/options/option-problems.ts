@@ -2,12 +2,12 @@
 import * as z from 'zod/mini';
 import { nearestName } from './nearest-name.ts';
 import type { FieldProblem } from './option-checks.ts';
-import { optionNames, options, refusedFields } from './option-table.ts';
+import { optionNamed, optionNames, refusedFields } from './option-table.ts';
 
 const shownCharactersMax = 100;
 
 export function fieldProblems(name: string, value: unknown): FieldProblem[] {
-  const option = options[name];
+  const option = optionNamed(name);
   if (option === undefined)
     return [
       { field: name, problem: unknownProblem(name, optionNames, 'an option; docs/options.md lists them') },
@@ -40,7 +40,7 @@ function unknownProblem(name: string, names: readonly string[], wanted: string):
 
 /** The fields of an option that is a map. */
 function fieldsOf(name: string): string[] {
-  const { schema } = options[name] ?? {};
+  const { schema } = optionNamed(name) ?? {};
   return schema instanceof z.ZodMiniObject ? Object.keys(schema._zod.def.shape) : [];
 }
 

@@ -168,7 +168,9 @@ export type StageOptions = { [Name in OptionName]?: z.input<(typeof optionTable)
 
 export const optionNames = Object.keys(optionTable) as OptionName[];
 
-export const options: Readonly<Record<string, Option>> = optionTable;
+/** Undefined: there is no option of this name. */
+export const optionNamed = (name: string): Option | undefined =>
+  Object.hasOwn(optionTable, name) ? optionTable[name as OptionName] : undefined;
 
 /** Fields that a reader of other stacks may look for, and why there is none. */
 export const refusedFields: ReadonlyMap<string, string> = new Map([

@@ -1,14 +1,14 @@
 /** The JSON schema beside the files of stages, for editors. The reader checks more than a schema can say. */
 import * as z from 'zod/mini';
-import { options } from './option-table.ts';
+import { optionNamed, optionNames } from './option-table.ts';
 
 export function optionsSchema(): object {
-  const properties = Object.entries(options).map(([name, { schema, what, default: standard }]) => {
-    const { $schema: _, ...rules } = z.toJSONSchema(schema, { io: 'input' });
-    return [
-      name,
-      { description: what, ...(standard !== undefined && { default: standard }), ...rules },
-    ] as const;
+  const properties = optionNames.flatMap((name) => {
+    const option = optionNamed(name);
+    if (option === undefined) return [];
+    const { $schema: _, ...rules } = z.toJSONSchema(option.schema, { io: 'input' });
+    const standard = option.default === undefined ? {} : { default: option.default };
+    return [[name, { description: option.what, ...standard, ...rules }] as const];
   });
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',

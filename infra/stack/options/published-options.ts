@@ -1,6 +1,6 @@
 /** Options as the deployed stack publishes them, so that the next deployment cannot forget one. */
 import { isDeepStrictEqual } from 'node:util';
-import { optionNames, options, type StageOptions } from './option-table.ts';
+import { optionNamed, optionNames, type StageOptions } from './option-table.ts';
 
 /** Name to value: what differs from a stack without options. A field of a map stands for itself: `memory.chat`. */
 export type PublishedOptions = Record<string, unknown>;
@@ -13,7 +13,7 @@ const outputName = /^Options(\d*)$/;
 export function publishedOptions(given: StageOptions): PublishedOptions {
   const named = optionNames.flatMap((name): [string, unknown][] => {
     const value: unknown = given[name];
-    if (value === undefined || isDeepStrictEqual(value, options[name]?.default)) return [];
+    if (value === undefined || isDeepStrictEqual(value, optionNamed(name)?.default)) return [];
     return isMap(value)
       ? Object.entries(value).map(([field, each]) => [`${name}.${field}`, each])
       : [[name, value]];

@@ -2,7 +2,7 @@
 import * as z from 'zod/mini';
 import { optionChecks } from './option-checks.ts';
 import { fieldProblems } from './option-problems.ts';
-import { options, type OptionName, type StageOptions } from './option-table.ts';
+import { optionNamed, type OptionName, type StageOptions } from './option-table.ts';
 import type { Stage } from './stage.ts';
 
 /**
@@ -30,7 +30,7 @@ export function valueOf<Name extends OptionName>(
   given: StageOptions,
   name: Name,
 ): NonNullable<StageOptions[Name]> {
-  const value = given[name] ?? (options[name]?.default as StageOptions[Name]);
+  const value = given[name] ?? (optionNamed(name)?.default as StageOptions[Name]);
   if (value === undefined) throw new Error(`option ${name} has no default`);
   return value;
 }

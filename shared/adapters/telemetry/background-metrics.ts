@@ -10,6 +10,8 @@ export function backgroundMetrics(stack: string): Metrics & SweepMetrics {
   };
   return {
     count: (name) => publish({ [name]: 1 }),
-    swept: ({ open, expired }) => publish({ OpenReservations: open, ExpiredReservations: expired }),
+    // `OpenReservations` says also that the sweeper ran. What is otherwise 0 is not written: see request-metrics.
+    swept: ({ open, expired }) =>
+      publish({ OpenReservations: open, ...(expired > 0 && { ExpiredReservations: expired }) }),
   };
 }

@@ -7,8 +7,13 @@ export function configMetrics(stack: string): ConfigMetrics {
     process.stdout.write(countsLine(stack, counts));
   };
   return {
+    // `BadRows` ends its alarm with 0. What is otherwise 0 is not written: see request-metrics.
     compiled: ({ badRows, warnedRows, unpricedModels }) =>
-      publish({ BadRows: badRows, WarnedRows: warnedRows, UnpricedModels: unpricedModels }),
+      publish({
+        BadRows: badRows,
+        ...(warnedRows > 0 && { WarnedRows: warnedRows }),
+        ...(unpricedModels > 0 && { UnpricedModels: unpricedModels }),
+      }),
     badRows: (BadRows) => publish({ BadRows }),
     failed: () => publish({ ConfigCompileFailed: 1 }),
   };

@@ -6,11 +6,13 @@
 
 export type MetricUnit = 'Count' | 'Milliseconds' | 'None';
 
+/** Metrics of a line that have the same dimensions. */
 export interface MetricGroup {
   /**
-   * Names of the line's members that hold dimension values. AWS bills each combination of values as a metric.
+   * Sets of names of the line's members that hold dimension values. Each metric is counted once for each set,
+   * and AWS bills each combination of values as a metric.
    */
-  dimensions: string[];
+  dimensions: readonly (readonly string[])[];
   /** Names of the line's members that hold the numbers. */
   metrics: Record<string, MetricUnit>;
 }
@@ -18,13 +20,14 @@ export interface MetricGroup {
 const namespace = 'relay';
 
 /** The member `_aws` of a line written at `atMs` (epoch milliseconds). */
-export function embedded(atMs: number, groups: MetricGroup[]): object {
+export function embedded(atMs: number, groups: readonly MetricGroup[]): object {
   return {
     Timestamp: atMs,
     CloudWatchMetrics: groups.map(({ dimensions, metrics }) => ({
       Namespace: namespace,
-      Dimensions: [dimensions],
-      Metrics: Object.entries(metrics).map(([Name, Unit]) => ({ Name, Unit })),
+      Dimensions: dimensions,
+      // No unit means `None`.
+      Metrics: Object.entries(metrics).map(([Name, Unit]) => (Unit === 'None' ? { Name } : { Name, Unit })),
     })),
   };
 }
@@ -32,6 +35,6 @@ export function embedded(atMs: number, groups: MetricGroup[]): object {
 /** A line that holds only counts of the stack, for functions that serve no requests. */
 export function countsLine(stack: string, counts: Record<string, number>): string {
   const units = Object.fromEntries(Object.keys(counts).map((name) => [name, 'Count' as const]));
-  const _aws = embedded(Date.now(), [{ dimensions: ['stack'], metrics: units }]);
+  const _aws = embedded(Date.now(), [{ dimensions: [['stack']], metrics: units }]);
   return `${JSON.stringify({ stack, ...counts, _aws })}\n`;
 }

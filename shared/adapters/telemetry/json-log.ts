@@ -4,44 +4,34 @@
  */
 import type { Log, RequestLog } from '../../relay/ports/telemetry.ts';
 
-/** Adds the members that make a log line also a metric. Times in epoch milliseconds. */
+/** Makes a log line also a metric. Times in epoch milliseconds. */
 export interface LineMetrics {
+  /** The members of a request's line, its time and the metrics included. */
   ofRequest(entry: RequestLog, atMs: number): object;
+  /** What is added to an event's line. */
   ofEvent(name: string, atMs: number): object;
 }
 
 export function jsonLog(version: string, metrics?: LineMetrics): Log {
-  const write = ({ level, message, atMs = Date.now() }: LineHead, fields: object): void => {
-    const line = {
-      level,
-      message,
-      timestamp: new Date(atMs).toISOString(),
-      service: 'relay',
-      version,
-      ...fields,
-    };
-    process.stdout.write(`${JSON.stringify(line, writable)}\n`);
+  const write = (level: string, message: string, fields: object): void => {
+    process.stdout.write(`${JSON.stringify({ level, message, version, ...fields }, writable)}\n`);
   };
   return {
     request: (entry) => {
       const atMs = Date.now();
-      write({ level: 'INFO', message: 'request', atMs }, { ...entry, ...metrics?.ofRequest(entry, atMs) });
+      write('INFO', 'request', metrics ? metrics.ofRequest(entry, atMs) : { ...origin(atMs), ...entry });
     },
     event: (name, fields) => {
       const atMs = Date.now();
-      write({ level: 'WARN', message: name, atMs }, { ...fields, ...metrics?.ofEvent(name, atMs) });
+      write('WARN', name, { ...origin(atMs), ...fields, ...metrics?.ofEvent(name, atMs) });
     },
     fault: (requestId, error) =>
-      write({ level: 'ERROR', message: 'fault' }, { request_id: requestId, ...describeFault(error) }),
+      write('ERROR', 'fault', { ...origin(Date.now()), request_id: requestId, ...describeFault(error) }),
   };
 }
 
-interface LineHead {
-  level: string;
-  message: string;
-  /** Epoch milliseconds; absent: now. */
-  atMs?: number;
-}
+/** For whoever reads lines elsewhere: CloudWatch has both of its own. */
+const origin = (atMs: number): object => ({ timestamp: new Date(atMs).toISOString(), service: 'relay' });
 
 /** Amounts are bigints, at which JSON.stringify throws. */
 const writable = (_name: string, value: unknown): unknown =>
@@ -55,15 +45,21 @@ export interface FaultDescription {
   cause?: FaultDescription;
 }
 
-/** The parts of an error that may be logged: name, code and frames. */
+/** Frames of an error and of each of its causes. A frame of a bundle has some 60 characters. */
+const framesMax = 8;
+const causeFramesMax = 2;
+const frameCharactersMax = 120;
+
+/** The parts of an error that may be logged: name, code and the first frames; some 2 KB at most. */
 export function describeFault(error: unknown, depth = 0): FaultDescription {
   if (!(error instanceof Error)) return { error: typeof error };
   const { name, message, stack, cause } = error;
   const code = 'code' in error ? wordOf(error.code) : undefined;
+  const frames = stack === undefined ? undefined : framesOf(stack, message);
   return {
     error: wordOf(name) ?? 'Error',
     ...(code !== undefined && { code }),
-    ...(stack !== undefined && { stack: framesOf(stack, message) }),
+    ...(frames && { stack: frames.slice(0, depth === 0 ? framesMax : causeFramesMax) }),
     ...(cause !== undefined && depth < 3 && { cause: describeFault(cause, depth + 1) }),
   };
 }
@@ -77,5 +73,6 @@ function framesOf(stack: string, message: string): string[] {
   const rest = message === '' ? stack : stack.replaceAll(message, '');
   return rest
     .split('\n')
-    .flatMap((line) => (/^\s+at .*(:\d+:\d+|<anonymous>|native)\)?$/.test(line) ? line.trim() : []));
+    .filter((line) => /^\s+at .*(:\d+:\d+|<anonymous>|native)\)?$/.test(line))
+    .map((line) => line.trim().slice(-frameCharactersMax));
 }

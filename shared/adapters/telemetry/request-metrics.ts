@@ -3,7 +3,7 @@
  * values. Accounts, keys and models have many values and stay fields for queries.
  */
 import type { RequestLog } from '../../relay/ports/telemetry.ts';
-import { embedded, type MetricGroup } from './embedded-metric.ts';
+import { embedded, type MetricGroup, type MetricUnit } from './embedded-metric.ts';
 import type { LineMetrics } from './json-log.ts';
 
 /**
@@ -34,14 +34,30 @@ export function requestMetrics(stack: string): LineMetrics {
       const channel = entry.channel ?? 'none';
       const numbers = numbersOf(entry, outcome);
       const _aws = embedded(atMs, groupsOf(numbers));
-      return { stack, channel, outcome, ...numbers, _aws };
+      return { ...fieldsOf(entry), stack, channel, outcome, ...numbers, _aws };
     },
     ofEvent: (name, atMs) => {
       const metric = eventMetrics.get(name);
       if (metric === undefined) return {};
-      const _aws = embedded(atMs, [{ dimensions: ['stack'], metrics: { [metric]: 'Count' } }]);
+      const _aws = embedded(atMs, [{ dimensions: [['stack']], metrics: { [metric]: 'Count' } }]);
       return { stack, [metric]: 1, _aws };
     },
+  };
+}
+
+/**
+ * What the line says of the request beside its metrics. CloudWatch bills each byte, so nothing is said twice: numbers that
+ * are metrics, and what an answer without incident always has, are left out.
+ */
+function fieldsOf(entry: RequestLog): Partial<RequestLog> {
+  const { first_content_ms: _first, charge: _charge, end, attempts = [], upstream_status, ...fields } = entry;
+  const [only, ...others] = attempts;
+  const isPlain = only?.outcome === 'answered' && others.length === 0;
+  return {
+    ...fields,
+    ...(end !== 'completed' && { end }),
+    ...(!isPlain && attempts.length > 0 && { attempts }),
+    ...(upstream_status !== 200 && { upstream_status }),
   };
 }
 
@@ -51,44 +67,44 @@ export function outcomeOf({ end, status, code = '', reason = '' }: RequestLog): 
   return status >= 500 || failureCodes.has(code) ? 'failed' : 'refused';
 }
 
-/** Includes zeros, because a rate is the average of ones and zeros. */
+/**
+ * A count of zero is not written, because each byte and each metric with a value costs: whoever draws a share divides by
+ * `Requests` and fills what is missing with 0.
+ */
 function numbersOf(entry: RequestLog, outcome: Outcome): Record<string, number> {
-  const { attempts = [], charge, completion_tokens, duration_ms, first_content_ms, prompt_tokens } = entry;
+  const { attempts = [], charge, first_content_ms } = entry;
   const failed = attempts.filter((attempt) => attempt.outcome.startsWith('upstream_'));
   return {
     Requests: 1,
-    Failures: Number(outcome === 'failed' || outcome === 'limited'),
-    Refusals: Number(outcome === 'refused'),
-    InternalErrors: Number(entry.code === 'internal'),
-    FailedAttempts: failed.length,
-    DurationMs: duration_ms,
+    ...((outcome === 'failed' || outcome === 'limited') && { Failures: 1 }),
+    ...(outcome === 'refused' && { Refusals: 1 }),
+    ...(entry.code === 'internal' && { InternalErrors: 1 }),
+    ...(failed.length > 0 && { FailedAttempts: failed.length }),
     ...(first_content_ms !== undefined && { FirstContentMs: first_content_ms }),
     ...(charge !== undefined && { ChargeYuan: Number(charge) }),
-    ...(prompt_tokens !== undefined && { PromptTokens: prompt_tokens }),
-    ...(completion_tokens !== undefined && { CompletionTokens: completion_tokens }),
-    ...(entry.usage_estimated !== undefined && { EstimatedUsage: Number(entry.usage_estimated) }),
+    ...(entry.usage_estimated && { EstimatedUsage: 1 }),
     ...(entry.usage_implausible && { ImplausibleUsage: 1 }),
   };
 }
 
-const units = { DurationMs: 'Milliseconds', FirstContentMs: 'Milliseconds', ChargeYuan: 'None' } as const;
+const units: Record<string, MetricUnit> = { FirstContentMs: 'Milliseconds', ChargeYuan: 'None' };
 
-const unitOf = (name: string): MetricGroup['metrics'][string] => units[name as keyof typeof units] ?? 'Count';
+const ofStack = [['stack']];
+// Not split by outcome, because percentiles of several metrics cannot be combined.
+const ofChannel = [['stack'], ['stack', 'channel']];
 
+/** The dimensions of metrics that have more than the stack. */
+const dimensionsOf: Record<string, readonly (readonly string[])[]> = {
+  Requests: [['stack'], ['stack', 'channel', 'outcome']],
+  FirstContentMs: ofChannel,
+  ImplausibleUsage: ofChannel,
+};
+
+/** One group for all metrics with the same dimensions, because each group repeats them. */
 function groupsOf(numbers: Record<string, number>): MetricGroup[] {
-  const groups: MetricGroup[] = [
-    {
-      dimensions: ['stack'],
-      metrics: Object.fromEntries(Object.keys(numbers).map((name) => [name, unitOf(name)])),
-    },
-    { dimensions: ['stack', 'channel', 'outcome'], metrics: { Requests: 'Count' } },
-  ];
-  // Not split by outcome, because percentiles of several metrics cannot be combined.
-  const ofChannel = ['FirstContentMs', 'ImplausibleUsage'].filter((name) => name in numbers);
-  if (ofChannel.length > 0)
-    groups.push({
-      dimensions: ['stack', 'channel'],
-      metrics: Object.fromEntries(ofChannel.map((name) => [name, unitOf(name)])),
-    });
-  return groups;
+  const byDimensions = Map.groupBy(Object.keys(numbers), (name) => dimensionsOf[name] ?? ofStack);
+  return [...byDimensions].map(([dimensions, names]) => ({
+    dimensions,
+    metrics: Object.fromEntries(names.map((name) => [name, units[name] ?? 'Count'])),
+  }));
 }

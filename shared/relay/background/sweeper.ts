@@ -34,8 +34,11 @@ const closeBudgetMs = 2_000;
 const passEverySeconds = 60 * 60;
 /** Pages of one sweep, so that the sweep of a large table ends within its time. */
 const passPagesMax = 20;
-/** Registrations that were made while a sweep ran may be earlier than it. */
-const overlapSeconds = 10;
+/**
+ * How far a sweep reads back behind the one before. A sweeper whose clock was two minutes ahead has taken registrations before
+ * their time, while others still count on them; and some are made while a sweep runs.
+ */
+const overlapSeconds = 130;
 
 /**
  * Returns a function that runs one sweep: of what is registered, and of some pages of the table while a pass over

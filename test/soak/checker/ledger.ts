@@ -57,19 +57,23 @@ export function ledgerFindings({ calls, tables }: Observations, around: Circumst
     const wrong = wrongRow(call, known, around);
     if (wrong) say('charge', `${name} ${wrong}`);
   }
-  // Several calls may fit a row; one that reached its upstream has to have one.
-  for (const [key, some] of unnamed)
-    unnamed.set(
-      key,
-      some.toSorted((a, b) => around.attemptsOf(b).length - around.attemptsOf(a).length),
-    );
-  for (const left of rows.values()) matchUnnamed(left, unnamed, around, say);
-  for (const call of [...unnamed.values()].flat())
-    if (around.attemptsOf(call).length > 0)
+  const leftByKey = Map.groupBy(rows.values(), ({ row }) => String(row['key']));
+  for (const key of new Set([...unnamed.keys(), ...leftByKey.keys()])) {
+    const left = leftByKey.get(key) ?? [];
+    const some = unnamed.get(key) ?? [];
+    const reached = (call: CallSeen): boolean => around.attemptsOf(call).length > 0;
+    const pairs = matched(left, some, {
+      fits: (each, call) => wrongRow(call, each, around) === undefined,
+      needsRow: reached,
+    });
+    const without = some.filter((call) => !pairs.calls.has(call));
+    for (const each of pairs.rowsLeft) sayOfRow(each, without.shift(), around, say);
+    for (const call of without.filter(reached))
       say(
         'lost',
         `call ${call.number} (${call.fault}, ${call.end}) reached its upstream, but has no ledger row`,
       );
+  }
   return findings;
 }
 
@@ -89,23 +93,52 @@ function wrongRow(call: CallSeen, { row, charge }: CallRows, around: Circumstanc
   return `is ${kind} for ${charge} at ${String(row['price'])}; wanted: ${wanted.join(', or ') || 'no row'}`;
 }
 
-/** A client that never got a header does not know its request's id: its key says whose the row is. */
-function matchUnnamed(
+interface Matching {
+  fits: (row: CallRows, call: CallSeen) => boolean;
+  needsRow: (call: CallSeen) => boolean;
+}
+
+/**
+ * A client that never got a header does not know its request's id: its key says whose the row is. Several calls may fit
+ * a row, so pairs are exchanged along augmenting paths: first until the calls that must have a row have one, then for
+ * the rows that are left.
+ */
+function matched(rows: readonly CallRows[], calls: readonly CallSeen[], { fits, needsRow }: Matching) {
+  const rowOf = new Map<CallSeen, CallRows>();
+  const callOf = new Map<CallRows, CallSeen>();
+  const pair = (row: CallRows, call: CallSeen): boolean => {
+    rowOf.set(call, row);
+    callOf.set(row, call);
+    return true;
+  };
+  const findRow = (call: CallSeen, seen: Set<CallRows>): boolean =>
+    rows.some((row) => {
+      if (seen.has(row) || !fits(row, call)) return false;
+      seen.add(row);
+      const other = callOf.get(row);
+      return (!other || findRow(other, seen)) && pair(row, call);
+    });
+  const findCall = (row: CallRows, seen: Set<CallSeen>): boolean =>
+    calls.some((call) => {
+      if (seen.has(call) || !fits(row, call)) return false;
+      seen.add(call);
+      const other = rowOf.get(call);
+      return (!other || findCall(other, seen)) && pair(row, call);
+    });
+  for (const call of calls.filter(needsRow)) findRow(call, new Set());
+  for (const row of rows) if (!callOf.has(row)) findCall(row, new Set());
+  return { calls: rowOf, rowsLeft: rows.filter((row) => !callOf.has(row)) };
+}
+
+/** Of a row that fits no call. @param call one that has none */
+function sayOfRow(
   left: CallRows,
-  unnamed: Map<string, CallSeen[]>,
+  call: CallSeen | undefined,
   around: Circumstances,
   say: (rule: string, what: string) => void,
 ): void {
   const { row } = left;
-  const candidates = unnamed.get(String(row['key'])) ?? [];
-  const found = candidates.findIndex((call) => wrongRow(call, left, around) === undefined);
-  const at = found >= 0 ? found : 0;
-  const [call] = candidates.splice(at, 1);
   const name = `the row ${String(row['id'])} (${String(row['kind'])}, ${left.charge})`;
-  if (!call) say('doubled', `${name} is of no call`);
-  else if (found < 0)
-    say(
-      'charge',
-      `${name}: call ${call.number} (${call.fault}, ${call.end}) ${wrongRow(call, left, around)}`,
-    );
+  if (!call) return say('doubled', `${name} is of no call`);
+  say('charge', `${name}: call ${call.number} (${call.fault}, ${call.end}) ${wrongRow(call, left, around)}`);
 }

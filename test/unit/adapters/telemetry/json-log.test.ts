@@ -60,4 +60,16 @@ describe('what is logged of an error', () => {
     first.cause = new Error('second', { cause: first });
     expect(JSON.stringify(describeFault(first)).match(/"error"/g)).toHaveLength(4);
   });
+
+  test('is bounded, however long its frames are: the place in the file stays', () => {
+    const error = new Error('x');
+    error.stack = Array.from(
+      { length: 50 },
+      (_, at) => `    at ${'f'.repeat(500)} (file:///a.mjs:1:${at})`,
+    ).join('\n');
+    error.cause = Object.assign(new Error('y'), { stack: error.stack });
+    const described = JSON.stringify(describeFault(error));
+    expect(described.length).toBeLessThan(2_000);
+    expect(described).toContain('(file:///a.mjs:1:7)');
+  });
 });

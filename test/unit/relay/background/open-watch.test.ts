@@ -99,6 +99,18 @@ describe('a sweep', () => {
     expect(pages).toEqual([]);
   });
 
+  it('whose clock is ahead loses nothing that was registered for a time that it had passed', async () => {
+    await watch([await put('busy', openUntil(now + lease))]);
+    const aheadSeconds = 120;
+    pass(lease + graceSeconds + 30);
+    // Takes the registration early, with the entry. The watch counts on it still.
+    expect(await sweep()).toEqual({ open: 0, expired: 1 });
+    pass(-aheadSeconds);
+    await watch([await put('busy', openUntil(now + lease + 1))]);
+    pass(aheadSeconds);
+    expect(await sweep()).toEqual({ open: 0, expired: 1 });
+  });
+
   it('looks again at what was renewed when it should end then', async () => {
     await watch([await put('long', openUntil(now + lease))]);
     await put('long', openUntil(now + 3 * lease));
