@@ -2,6 +2,7 @@
 import { CfnElement, Stack, Token, Validations, type Acknowledgment } from 'aws-cdk-lib';
 import type { Bucket } from 'aws-cdk-lib/aws-s3';
 import type { IConstruct } from 'constructs';
+import { acknowledgeCodeCopy } from './code-copy-findings.ts';
 import { functionDescriptions } from './constructs/function-descriptions.ts';
 import type { RelayFunctions } from './constructs/relay-functions.ts';
 import type { Triggers } from './constructs/triggers.ts';
@@ -83,6 +84,11 @@ function logicalIdOf(construct: Bucket): string {
   return Stack.of(construct).getLogicalId(defaultChild);
 }
 
+const publicEndpoint: Acknowledgment = {
+  id: 'Annotation::@aws-cdk/aws-lambda:webFunctionPublicEndpoint',
+  reason: 'The server refuses every request without the origin secret, as functions behind Function URLs do',
+};
+
 /** Acknowledges the accepted findings on their constructs. */
 export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   Validations.of(constructs.originSecrets).acknowledge(rotatedByDeploying('originSecrets'));
@@ -98,5 +104,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
     Validations.of(relayFunction).acknowledge(...channelSecretFindings(stack, constructs.relayName));
   }
   const { relayName, server } = constructs;
-  if (server) Validations.of(server).acknowledge(...channelSecretFindings(Stack.of(server), relayName));
+  if (!server) return;
+  Validations.of(server).acknowledge(...channelSecretFindings(Stack.of(server), relayName), publicEndpoint);
+  acknowledgeCodeCopy(Stack.of(server));
 }
