@@ -4,7 +4,7 @@ import { getHeapStatistics } from 'node:v8';
 
 export interface ServerOptions {
   host: string;
-  /** 0: any free one. */
+  /** 0 takes a free one. */
   port: number;
   /** Bytes of request bodies that all requests in flight may hold. */
   bodyBytesMax: number;

@@ -12,7 +12,7 @@ import { hostRequest } from './received-request.ts';
 import { readBody } from './request-body.ts';
 import { send } from './send-answer.ts';
 import type { ServerOptions } from './server-options.ts';
-import { turnedAway, type TurnedAway } from './turned-away.ts';
+import { turnedAway } from './turned-away.ts';
 import { Turns } from './turns.ts';
 
 /** Probes need no origin secret here, and nothing of the tables: a store that is away is no reason to restart. */

@@ -188,7 +188,7 @@ describe('one server process', { timeout: 300_000 }, () => {
     expect(peak).toBeLessThan(megabytesMax);
   });
 
-  test('told to end lets answers run, ends the others in the protocol, and loses no settle', async () => {
+  test('asked to end lets answers run, ends the others in the protocol, and loses no settle', async () => {
     const pid = serverPid(stack);
     const go = Promise.withResolvers<void>();
     let arrived = 0;
