@@ -122,7 +122,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
     const stack = Stack.of(relayFunction);
     Validations.of(relayFunction).acknowledge(...channelSecretFindings(stack, constructs.relayName));
   }
-  const { relayName, server } = constructs;
+  const { server } = constructs;
   if (!server) return;
   Validations.of(server).acknowledge(...channelSecretFindings(Stack.of(server), relayName), publicEndpoint);
   acknowledgeCodeCopy(Stack.of(server));

@@ -144,10 +144,10 @@ export class Relay extends Construct {
       defaultLimits: props.defaultLimits,
       bundlesFolder: props.bundlesFolder ?? join(packageFolder, 'dist'),
     };
-    const { reservedConcurrency } = props;
-    const functions = new RelayFunctions(this, 'Functions', { ...answering, tables, reservedConcurrency });
-    const server =
-      props.compute === 'web' ? new RelayWebFunction(this, 'Server', { ...answering, functions }) : undefined;
+    const own = { tables, reservedConcurrency: props.reservedConcurrency };
+    const functions = new RelayFunctions(this, 'Functions', { ...answering, ...own });
+    const isWeb = props.compute === 'web';
+    const server = isWeb ? new RelayWebFunction(this, 'Server', { ...answering, functions }) : undefined;
     allowBedrockModels(functions, props.bedrockModels ?? [], server);
     const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
     // The logical id is derived from this id. A new id would replace the deployed distribution, so the old
@@ -179,11 +179,11 @@ export class Relay extends Construct {
       description: 'What clients set as base_url',
       value: this.baseUrl,
     });
+    const secrets = { originSecrets, sealKeys };
     acknowledgeFindings({
       relayName,
       functions,
-      originSecrets,
-      sealKeys,
+      ...secrets,
       distribution,
       operatorPolicies,
       triggers,
