@@ -138,20 +138,19 @@ export class Relay extends Construct {
       acceptedOriginSecrets: originSecrets.accepted,
       sealKeys: sealKeys.variable,
       publicHost: domain?.name,
+      reservedConcurrency: props.reservedConcurrency,
       memory: props.memory,
       logRetention: props.logRetention,
       tracing: props.tracing,
       defaultLimits: props.defaultLimits,
       bundlesFolder: props.bundlesFolder ?? join(packageFolder, 'dist'),
     };
-    const own = { tables, reservedConcurrency: props.reservedConcurrency };
-    const functions = new RelayFunctions(this, 'Functions', { ...answering, ...own });
+    const functions = new RelayFunctions(this, 'Functions', { ...answering, tables });
     const isWeb = props.compute === 'web';
     const server = isWeb ? new RelayWebFunction(this, 'Server', { ...answering, functions }) : undefined;
     allowBedrockModels(functions, props.bedrockModels ?? [], server);
     const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
-    // The logical id is derived from this id. A new id would replace the deployed distribution, so the old
-    // one stays.
+    // The logical id is derived from this id. A new one would replace the deployed distribution.
     const distribution = new RelayDistribution(this, 'FrontDoor', {
       relayName,
       functions,
