@@ -31,7 +31,7 @@ import { SealKeys } from './constructs/seal-keys.ts';
 import { SavedQueries } from './observe/saved-queries.ts';
 import { RelayTables } from './constructs/relay-tables.ts';
 import { Triggers } from './constructs/triggers.ts';
-import { RelayWebFunction } from './constructs/web-function.ts';
+import { RelayWebFunction, type RelayWebFunctionProps } from './constructs/web-function.ts';
 import { relayMetric } from './observe/relay-metric.ts';
 import { RelayName } from './relay-name.ts';
 
@@ -146,8 +146,7 @@ export class Relay extends Construct {
       bundlesFolder: props.bundlesFolder ?? join(packageFolder, 'dist'),
     };
     const functions = new RelayFunctions(this, 'Functions', { ...answering, tables });
-    const isWeb = props.compute === 'web';
-    const server = isWeb ? new RelayWebFunction(this, 'Server', { ...answering, functions }) : undefined;
+    const server = props.compute === 'web' ? this.server({ ...answering, functions }) : undefined;
     allowBedrockModels(functions, props.bedrockModels ?? [], server);
     const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
     // The logical id is derived from this id. A new one would replace the deployed distribution.
@@ -198,6 +197,10 @@ export class Relay extends Construct {
     this.dashboard = dashboard.page;
     this.savedQueries = queries.all;
     this.operatorPolicies = operatorPolicies.byName;
+  }
+
+  private server(props: RelayWebFunctionProps): RelayWebFunction {
+    return new RelayWebFunction(this, 'Server', props);
   }
 
   /**
