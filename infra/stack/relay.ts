@@ -169,7 +169,7 @@ export class Relay extends Construct {
     if (props.budget) this.budget = new Budget(this, 'Budget', { relayName, ...props.budget }).budget;
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
     const dashboard = new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
-    const queries = new SavedQueries(this, 'SavedQueries', { relayName, functions });
+    this.savedQueries = new SavedQueries(this, 'SavedQueries', { relayName, functions }).all;
     const operatorPolicies = new OperatorPolicies(this, 'OperatorPolicies', { relayName, tables });
 
     this.baseUrl = `https://${distribution.host}/v1`;
@@ -195,7 +195,6 @@ export class Relay extends Construct {
     this.alarmTopic = alarms.topic;
     this.alarms = alarms.all;
     this.dashboard = dashboard.page;
-    this.savedQueries = queries.all;
     this.operatorPolicies = operatorPolicies.byName;
   }
 
