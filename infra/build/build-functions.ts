@@ -1,13 +1,13 @@
 /**
- * Bundles every file of `functions/` into `dist/<name>/index.mjs`. The local stack, the tests and the
- * deployment use the same bundle. Builds are reproducible: an unchanged function is not deployed again.
+ * Bundles every file of `functions/` into `dist/<name>/index.mjs`, and the server into `dist/server/index.mjs`. The local
+ * stack, the tests and the deployment use the same bundle. Builds are reproducible: an unchanged function is not deployed again.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { build, type BuildOptions, type Metafile } from 'esbuild';
 import { oneFirstFile, type Bundle } from './one-first-file.ts';
-import { startPlugins } from './start-plugins.ts';
+import { builtinsWithoutFacade, startPlugins } from './start-plugins.ts';
 
 const projectFolder = resolve(import.meta.dirname, '..', '..');
 
@@ -16,6 +16,8 @@ export interface BuildFolders {
   functionsFolder: string;
   /** Receives one folder per function, and `meta/<name>.json` with the inputs of each bundle. */
   outputFolder: string;
+  /** Absent: no server is built. */
+  serverEntry?: string;
 }
 
 export interface BuiltFunction {
@@ -29,7 +31,10 @@ export interface BuiltFunction {
 const defaultFolders: BuildFolders = {
   functionsFolder: join(projectFolder, 'functions'),
   outputFolder: join(projectFolder, 'dist'),
+  serverEntry: join(projectFolder, 'infra', 'server', 'main.ts'),
 };
+
+const serverName = 'server';
 
 /**
  * Builds all functions. Throws esbuild's BuildFailure, or an Error for a bundle that cannot load on Lambda.
@@ -39,9 +44,13 @@ export async function buildFunctions(folders: BuildFolders = defaultFolders): Pr
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
     .map((file) => basename(file, '.ts'))
     .toSorted();
-  mkdirSync(join(folders.outputFolder, 'meta'), { recursive: true });
-  const built = await Promise.all(names.map((name) => buildFunction(name, folders)));
-  removeOthers(folders.outputFolder, new Set([...names, 'meta']));
+  const { outputFolder, serverEntry } = folders;
+  mkdirSync(join(outputFolder, 'meta'), { recursive: true });
+  const built = await Promise.all([
+    ...names.map((name) => buildFunction(name, folders)),
+    ...(serverEntry === undefined ? [] : [buildServer(serverEntry, outputFolder)]),
+  ]);
+  removeOthers(outputFolder, new Set([...built.map(({ name }) => name), 'meta']));
   return built;
 }
 
@@ -62,23 +71,48 @@ const bundleOptions = {
   logLevel: 'silent',
 } satisfies BuildOptions;
 
-async function buildFunction(name: string, folders: BuildFolders): Promise<BuiltFunction> {
-  const target = join(folders.outputFolder, name);
-  const options = { ...bundleOptions, outdir: target };
+const inParts = {
+  // Code behind `import()` becomes a separate file that is read on first use.
+  splitting: true,
+  chunkNames: 'chunk-[hash]',
+  // Lets a function outside the project, such as one of a test, resolve the project's packages.
+  nodePaths: [join(projectFolder, 'node_modules')],
+} satisfies BuildOptions;
+
+async function buildFunction(
+  name: string,
+  { functionsFolder, outputFolder }: BuildFolders,
+): Promise<BuiltFunction> {
+  const options = { ...bundleOptions, outdir: join(outputFolder, name) };
   const split = await build({
     ...options,
-    entryPoints: { index: join(folders.functionsFolder, `${name}.ts`) },
-    // Code behind `import()` becomes a separate file that is read on first use.
-    splitting: true,
-    chunkNames: 'chunk-[hash]',
+    ...inParts,
+    entryPoints: { index: join(functionsFolder, `${name}.ts`) },
     plugins: startPlugins,
-    // Lets a function outside the project, such as one of a test, resolve the project's packages.
-    nodePaths: [join(projectFolder, 'node_modules')],
   });
   const result = await oneFirstFile(split, options);
+  return writeBundle(name, outputFolder, result);
+}
+
+/** With the SDK as it is: a process that starts once needs no short start, and finds its credentials by any provider. */
+const buildServer = async (entry: string, outputFolder: string): Promise<BuiltFunction> =>
+  writeBundle(
+    serverName,
+    outputFolder,
+    await build({
+      ...bundleOptions,
+      ...inParts,
+      outdir: join(outputFolder, serverName),
+      entryPoints: { index: entry },
+      plugins: [builtinsWithoutFacade],
+    }),
+  );
+
+function writeBundle(name: string, outputFolder: string, result: Bundle): BuiltFunction {
+  const target = join(outputFolder, name);
   refuseDynamicRequire(name, result);
   const changed = replaceFolder(target, result);
-  writeAtomically(metaFile(folders.outputFolder, name), JSON.stringify(stableMeta(result.metafile, target)));
+  writeAtomically(metaFile(outputFolder, name), JSON.stringify(stableMeta(result.metafile, target)));
   const bytes = result.outputFiles.reduce((sum, file) => sum + file.contents.byteLength, 0);
   return { name, bytes, changed };
 }

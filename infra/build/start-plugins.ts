@@ -42,7 +42,7 @@ const webStreamsWhenCompared: Plugin = {
  * undici: 20 ms of each start. `process.getBuiltinModule` returns the same module object without that, and
  * the bundle then reads only the properties that it uses.
  */
-const builtinsWithoutFacade: Plugin = {
+export const builtinsWithoutFacade: Plugin = {
   name: 'builtins without facade',
   setup(plugin) {
     plugin.onResolve({ filter: /^(node:)?[a-z_0-9]+(\/[a-z_0-9/]+)?$/ }, ({ path, kind }) => {

@@ -20,6 +20,8 @@ import { buildFunctions, buildFunctionUrls } from './template/build-functions.ts
 import { readTemplate, resourcesOf } from './template/read-template.ts';
 import { createReferences, type LocalReferences } from './template/references.ts';
 import { localClientSettings } from './host/identity.ts';
+import { startServerProcess } from './server-process.ts';
+import { serverUrl } from './server-url.ts';
 
 const localStackName = 'relay';
 
@@ -98,7 +100,12 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
     running.stop(),
   );
   if (key !== undefined) await demoGrantApplied(client);
-  distribution.open(readBehaviours(distributionConfig(references)), buildFunctionUrls(template, functions));
+  const urls = buildFunctionUrls(template, functions);
+  if (settings.compute === 'web') {
+    const server = started.adopt(await startServerProcess(functions, log), (process) => process.stop());
+    for (const host of urls.keys()) urls.set(host, serverUrl(server.port));
+  }
+  distribution.open(readBehaviours(distributionConfig(references)), urls);
 
   // Registered a second time because disposal runs in reverse: the distribution closes first, so that no
   // request reaches a half-closed stack.

@@ -1,10 +1,12 @@
 /** Accepted cdk-nag findings, each with the reason. A finding that is not listed here fails the synthesis. */
 import { CfnElement, Stack, Token, Validations, type Acknowledgment } from 'aws-cdk-lib';
 import type { IConstruct } from 'constructs';
+import { acknowledgeCodeCopy } from './code-copy-findings.ts';
 import { functionDescriptions } from './constructs/function-descriptions.ts';
 import type { RelayFunctions } from './constructs/relay-functions.ts';
 import type { Triggers } from './constructs/triggers.ts';
 import type { Rollout } from './rollout/rollout.ts';
+import type { RelayWebFunction } from './constructs/web-function.ts';
 
 export interface AcknowledgedConstructs {
   relayName: string;
@@ -15,6 +17,8 @@ export interface AcknowledgedConstructs {
   operatorPolicies: IConstruct;
   triggers: Triggers;
   rollout: Rollout;
+  /** Absent: functions answer. */
+  server?: RelayWebFunction | undefined;
 }
 
 const rotatedByDeploying = (option: string): Acknowledgment => ({
@@ -108,6 +112,11 @@ function logicalIdOf(construct: IConstruct): string {
   return Stack.of(construct).getLogicalId(defaultChild);
 }
 
+const publicEndpoint: Acknowledgment = {
+  id: 'Annotation::@aws-cdk/aws-lambda:webFunctionPublicEndpoint',
+  reason: 'The server refuses every request without the origin secret, as functions behind Function URLs do',
+};
+
 /** Acknowledges the accepted findings on their constructs. */
 export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   Validations.of(constructs.originSecrets).acknowledge(rotatedByDeploying('originSecrets'));
@@ -133,4 +142,8 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
     const stack = Stack.of(relayFunction);
     Validations.of(relayFunction).acknowledge(...channelSecretFindings(stack, constructs.relayName));
   }
+  const { server } = constructs;
+  if (!server) return;
+  Validations.of(server).acknowledge(...channelSecretFindings(Stack.of(server), relayName), publicEndpoint);
+  acknowledgeCodeCopy(Stack.of(server));
 }

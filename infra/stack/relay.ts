@@ -35,6 +35,7 @@ import type { Objectives } from './observe/objective-alarms.ts';
 import { versionAlarmId } from './observe/version-alarms.ts';
 import type { CanarySettings } from './rollout/canary.ts';
 import { Rollout } from './rollout/rollout.ts';
+import { RelayWebFunction, type RelayWebFunctionProps } from './constructs/web-function.ts';
 import { relayMetric } from './observe/relay-metric.ts';
 import { RelayName } from './relay-name.ts';
 
@@ -109,6 +110,11 @@ export interface RelayProps {
   budget?: RelayBudget;
   /** ARNs of the Bedrock models that channels may call with the functions' own role. Default: none. */
   bedrockModels?: readonly string[];
+  /**
+   * What answers requests: `event`, a Lambda function for each group of endpoints, behind Function URLs; or `web`, one HTTP
+   * server as a Lambda Web Function. `web` is experimental: docs/server.md says what is not known. Default: `event`.
+   */
+  compute?: 'event' | 'web';
   /** The build's output, one folder a function. Default: the one of this package. */
   bundlesFolder?: string;
 }
@@ -151,7 +157,7 @@ export class Relay extends Construct {
     const common = { relayName, version: packageVersion(), tables, bundlesFolder };
     const originSecrets = new OriginSecrets(this, 'Origin', { numbers: props.originSecrets ?? [1] });
     const sealKeys = new SealKeys(this, 'SealKeys', { numbers: props.sealKeys ?? [1] });
-    const functions = new RelayFunctions(this, 'Functions', {
+    const answering = {
       ...common,
       acceptedOriginSecrets: originSecrets.accepted,
       sealKeys: sealKeys.variable,
@@ -162,15 +168,17 @@ export class Relay extends Construct {
       tracing: props.tracing,
       defaultLimits: props.defaultLimits,
       oneItemPerAccount: props.oneItemPerAccount,
-    });
-    allowBedrockModels(functions, props.bedrockModels ?? []);
+    };
+    const functions = new RelayFunctions(this, 'Functions', answering);
+    const server = props.compute === 'web' ? this.server({ ...answering, functions }) : undefined;
+    allowBedrockModels(functions, props.bedrockModels ?? [], server);
     const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
-    // The logical id is derived from this id. A new id would replace the deployed distribution, so the old
-    // one stays.
+    // The logical id is derived from this id. A new one would replace the deployed distribution.
     const distribution = new RelayDistribution(this, 'FrontDoor', {
       relayName,
       functions,
       sentOriginSecret: originSecrets.sent,
+      serverHost: server?.host,
       webAclArn: props.webAclArn,
       ...(domain && { domain }),
     });
@@ -193,22 +201,23 @@ export class Relay extends Construct {
     if (props.budget) this.budget = new Budget(this, 'Budget', { relayName, ...props.budget }).budget;
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
     const dashboard = new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
-    const queries = new SavedQueries(this, 'SavedQueries', { relayName, functions });
+    this.savedQueries = new SavedQueries(this, 'SavedQueries', { relayName, functions }).all;
     const operatorPolicies = new OperatorPolicies(this, 'OperatorPolicies', { relayName, tables });
 
     this.baseUrlOutput = new CfnOutput(this, 'BaseUrl', {
       description: 'What clients set as base_url',
       value: this.baseUrl,
     });
+    const secrets = { originSecrets, sealKeys };
     acknowledgeFindings({
       relayName,
       functions,
-      originSecrets,
-      sealKeys,
+      ...secrets,
       distribution,
       operatorPolicies,
       triggers,
       rollout,
+      server,
     });
     this.relayName = relayName;
     this.distribution = distribution.distribution;
@@ -218,8 +227,11 @@ export class Relay extends Construct {
     this.alarmTopic = alarms.topic;
     this.alarms = alarms.all;
     this.dashboard = dashboard.page;
-    this.savedQueries = queries.all;
     this.operatorPolicies = operatorPolicies.byName;
+  }
+
+  private server(props: RelayWebFunctionProps): RelayWebFunction {
+    return new RelayWebFunction(this, 'Server', props);
   }
 
   /**

@@ -8,11 +8,14 @@ import { rawPost } from './raw-client.ts';
 import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
 
 /**
- * Clients that read nothing, or next to nothing, in the middle of an answer that no buffer between holds. All of them wait
- * for the same 30 s of real time, at once.
+ * Clients that read nothing, or next to nothing, in the middle of an answer that no buffer between holds, on both hosts. All
+ * of them wait for the same 30 s of real time, at once.
  */
 let upstream: ScriptedUpstream;
-let stack: WatchedStack;
+/** Environments of a function, each with one call; and one server process with all of them. */
+const hosts = { chat: 3, server: 1 };
+type Host = keyof typeof hosts;
+let stacks: Record<Host, WatchedStack>;
 /** 39 MB on the wire. */
 const count = 150_000;
 const usage = { prompt_tokens: 7, completion_tokens: 4 * count, total_tokens: 4 * count + 7 };
@@ -25,13 +28,17 @@ beforeAll(async () => {
     await reply.data(chunk({}, 'stop'), usageChunk(usage), '[DONE]');
     reply.end();
   });
-  stack = await startWatchedStack({
-    environmentsMax: 3,
-    rows: [['channels', { id: 'scripted', endpoint: upstream.endpoint, models: ['plain'], state: true }]],
-  });
+  const start = (compute: string): Promise<WatchedStack> =>
+    startWatchedStack({
+      environmentsMax: 3,
+      functionEnvironment: { RELAY_COMPUTE: compute },
+      rows: [['channels', { id: 'scripted', endpoint: upstream.endpoint, models: ['plain'], state: true }]],
+    });
+  const [chat, server] = await Promise.all([start('event'), start('web')]);
+  stacks = { chat, server };
 });
 afterAll(async () => {
-  await stack?.stop();
+  await Promise.all(Object.values(stacks ?? {}).map((stack) => stack.stop()));
   await upstream?.close();
 });
 
@@ -49,7 +56,7 @@ interface Reader {
 }
 
 /** A client on a bare socket that has read the head and then stops. */
-async function stalled(body: object): Promise<Reader> {
+async function stalled(stack: WatchedStack, body: object): Promise<Reader> {
   const { hostname, port } = new URL(stack.origin);
   const socket = connect(Number(port), hostname);
   const bytes: Buffer[] = [];
@@ -71,72 +78,83 @@ async function readOn({ socket, bytes }: Reader): Promise<string> {
   return Buffer.concat(bytes).toString();
 }
 
-const sentTo = (id: string) => stack.lines.filter((line) => line.includes(id));
+const sentTo = (stack: WatchedStack, id: string) => stack.lines.filter((line) => line.includes(id));
 
-describe.concurrent('a reader that stalls', { timeout: 120_000 }, () => {
-  test('in a stream sees no end: no finish reason, no [DONE], no last chunk; the call is billed', async () => {
-    const reader = await stalled({ ...call, stream: true });
-    expect(await stack.logged(reader.id)).toMatchObject({
-      end: 'client_gone',
-      status: 200,
-      prompt_tokens: 7,
-      usage_estimated: false,
-      completion_tokens: usage.completion_tokens,
+describe.concurrent.each(Object.keys(hosts) as Host[])(
+  'a reader of %s that stalls',
+  { timeout: 120_000 },
+  (host) => {
+    test('in a stream sees no end: no finish reason, no [DONE], no last chunk; the call is billed', async () => {
+      const stack = stacks[host];
+      const reader = await stalled(stack, { ...call, stream: true });
+      expect(await stack.logged(reader.id)).toMatchObject({
+        end: 'client_gone',
+        status: 200,
+        prompt_tokens: 7,
+        usage_estimated: false,
+        completion_tokens: usage.completion_tokens,
+      });
+      const text = await readOn(reader);
+      expect(text).toContain('word');
+      expect(text).not.toMatch(/"finish_reason":"|\[DONE\]|"error"|\r\n0\r\n/);
+      expect(sentTo(stack, reader.id).join()).toContain('"why":"stuck"');
     });
-    const text = await readOn(reader);
-    expect(text).toContain('word');
-    expect(text).not.toMatch(/"finish_reason":"|\[DONE\]|"error"|\r\n0\r\n/);
-    expect(sentTo(reader.id).join()).toContain('"why":"stuck"');
-  });
 
-  test('one byte a second is cut off the same way', async () => {
-    const { hostname, port } = new URL(stack.origin);
-    const seen: string[] = [];
-    const reading = { fast: true };
-    const closed = Promise.withResolvers<void>();
-    const socket = connect({
-      host: hostname,
-      port: Number(port),
-      onread: {
-        buffer: Buffer.alloc(1),
-        callback(_count, buffer) {
-          seen.push(String.fromCharCode((buffer as Buffer)[0] ?? 0));
-          if (reading.fast) return true;
-          setTimeout(() => socket.resume(), 1000);
-          return false;
+    test('one byte a second is cut off the same way', async () => {
+      const stack = stacks[host];
+      const { hostname, port } = new URL(stack.origin);
+      const seen: string[] = [];
+      const reading = { fast: true };
+      const closed = Promise.withResolvers<void>();
+      const socket = connect({
+        host: hostname,
+        port: Number(port),
+        onread: {
+          buffer: Buffer.alloc(1),
+          callback(_count, buffer) {
+            seen.push(String.fromCharCode((buffer as Buffer)[0] ?? 0));
+            if (reading.fast) return true;
+            setTimeout(() => socket.resume(), 1000);
+            return false;
+          },
         },
-      },
+      });
+      socket.on('error', () => undefined).once('close', closed.resolve);
+      socket.write(rawPost(stack.key, { body: JSON.stringify({ ...call, stream: true }) }));
+      const head = () => /x-request-id: (\S+)\r/i.exec(seen.join(''))?.[1];
+      while (head() === undefined) await new Promise((resolve) => setTimeout(resolve, 20));
+      const id = head() ?? '';
+      reading.fast = false;
+      expect(await stack.logged(id)).toMatchObject({ end: 'client_gone', prompt_tokens: 7 });
+      expect(seen.join('')).not.toMatch(/"finish_reason":"|\[DONE\]|\r\n0\r\n/);
+      socket.destroy();
+      await closed.promise;
     });
-    socket.on('error', () => undefined).once('close', closed.resolve);
-    socket.write(rawPost(stack.key, { body: JSON.stringify({ ...call, stream: true }) }));
-    const head = () => /x-request-id: (\S+)\r/i.exec(seen.join(''))?.[1];
-    while (head() === undefined) await new Promise((resolve) => setTimeout(resolve, 20));
-    const id = head() ?? '';
-    reading.fast = false;
-    expect(await stack.logged(id)).toMatchObject({ end: 'client_gone', prompt_tokens: 7 });
-    expect(seen.join('')).not.toMatch(/"finish_reason":"|\[DONE\]|\r\n0\r\n/);
-    socket.destroy();
-    await closed.promise;
-  });
 
-  test('in a stream of OpenAI’s library gets an error, not a short success', async () => {
-    const client = new OpenAI({ baseURL: `${stack.origin}/v1`, apiKey: stack.key, maxRetries: 0 });
-    const { data: stream, response } = await client.chat.completions
-      .create({ ...call, stream: true })
-      .withResponse();
-    const id = response.headers.get('x-request-id') ?? '';
-    const read = async () => {
-      for await (const _part of stream) await stack.logged(id);
-    };
-    await expect(read()).rejects.toThrow(/terminated|aborted|closed|connection/i);
-    expect(await stack.logged(id)).toMatchObject({ end: 'client_gone', completion_tokens: 4 * count });
-  });
-});
+    test('in a stream of OpenAI’s library gets an error, not a short success', async () => {
+      const stack = stacks[host];
+      const client = new OpenAI({ baseURL: `${stack.origin}/v1`, apiKey: stack.key, maxRetries: 0 });
+      const { data: stream, response } = await client.chat.completions
+        .create({ ...call, stream: true })
+        .withResponse();
+      const id = response.headers.get('x-request-id') ?? '';
+      const read = async () => {
+        for await (const _part of stream) await stack.logged(id);
+      };
+      await expect(read()).rejects.toThrow(/terminated|aborted|closed|connection/i);
+      expect(await stack.logged(id)).toMatchObject({ end: 'client_gone', completion_tokens: 4 * count });
+    });
+  },
+);
 
-test('the environments live on, and serve the next calls', async () => {
-  const before = stack.chatProcesses();
-  const response = await stack.post({ ...call, stream: true });
-  expect(await response.text()).toContain('[DONE]');
-  expect(before).toHaveLength(3);
-  expect(stack.chatProcesses()).toEqual(before);
-});
+test.each(Object.entries(hosts))(
+  'the processes of %s live on, and serve the next calls',
+  async (host, count) => {
+    const stack = stacks[host as Host];
+    const before = stack.processes(host);
+    const response = await stack.post({ ...call, stream: true });
+    expect(await response.text()).toContain('[DONE]');
+    expect(before).toHaveLength(count);
+    expect(stack.processes(host)).toEqual(before);
+  },
+);

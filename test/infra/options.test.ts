@@ -154,7 +154,7 @@ describe('options', () => {
       { hostedZone: { id: 'Z012345678', name: 'example.org' }, domain: 'api.example.com', certificateArn },
       /hostedZone\.name: the domain api\.example\.com is not in the zone example\.org/,
     ],
-    [{ compute: 'web' }, /compute: found "web", wanted "event"; "web" is reserved/],
+    [{ compute: 'server' }, /compute: found "server", wanted "event", or "web"/],
     [[], /relay\.json: wanted one JSON object of options/],
     [{ constructor: 1 }, /constructor: not an option/],
   ])('%j is refused with a message that says what is wanted', (content, message) => {

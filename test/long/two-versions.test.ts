@@ -88,6 +88,7 @@ async function startBeside({ former, build, background }: BesideOptions): Promis
       upstreamKey: false,
       functionEnvironment: { RELAY_SWEEP_GRACE: '1' },
       environmentsMax: 5,
+      compute: 'event',
       inPlaceOf: (live) => {
         const { settings } = live;
         const folder = build.bundle(settings.name);

@@ -77,6 +77,7 @@ beforeAll(async () => {
       upstreamKey: false,
       functionEnvironment: {},
       environmentsMax: 3,
+      compute: 'event',
       inPlaceOf: (live) => {
         if (live.settings.name !== 'chat') return live;
         alias = new WeightedFunction({ live: live.settings, log, count });

@@ -16,6 +16,8 @@ export interface LocalOptions {
   /** Folder of the synthesized template. */
   templateFolder: string;
   seed: 'demo' | 'none';
+  /** `web`: one server process answers instead of the functions that have a URL. */
+  compute: 'event' | 'web';
   /** True when an OpenAI key is set: a channel to OpenAI is then added. */
   upstreamKey: boolean;
   /** The caller's environment variables that are passed to functions. */
@@ -26,6 +28,9 @@ export interface LocalOptions {
 export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
   const seed = environment['RELAY_SEED'] || 'demo';
   if (seed !== 'demo' && seed !== 'none') throw new StartError(`RELAY_SEED is ${seed}; wanted: demo or none`);
+  const compute = environment['RELAY_COMPUTE'] || 'event';
+  if (compute !== 'event' && compute !== 'web')
+    throw new StartError(`RELAY_COMPUTE is ${compute}; wanted: event or web`);
   const data = environment['RELAY_DATA'] || '.relay';
   const endpoint = environment['DYNAMODB_ENDPOINT'];
   const secrets = environment['SECRETS_ENDPOINT'];
@@ -38,6 +43,7 @@ export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
     templateFolder:
       environment['RELAY_TEMPLATE_FOLDER'] || path.resolve(import.meta.dirname, '../../../cdk.out'),
     seed,
+    compute,
     upstreamKey: Boolean(environment['OPENAI_API_KEY']),
     functionEnvironment: functionEnvironment(environment),
   };

@@ -13,13 +13,14 @@ import {
   FunctionEventType,
   FunctionRuntime,
   HttpVersion,
+  OriginProtocolPolicy,
   OriginRequestPolicy,
   SecurityPolicyProtocol,
   ViewerProtocolPolicy,
   type BehaviorOptions,
   type ErrorResponse,
 } from 'aws-cdk-lib/aws-cloudfront';
-import { FunctionUrlOrigin } from 'aws-cdk-lib/aws-cloudfront-origins';
+import { FunctionUrlOrigin, HttpOrigin, type HttpOriginProps } from 'aws-cdk-lib/aws-cloudfront-origins';
 import { AaaaRecord, ARecord, RecordTarget, type IHostedZone, type RecordSet } from 'aws-cdk-lib/aws-route53';
 import { CloudFrontTarget } from 'aws-cdk-lib/aws-route53-targets';
 import { Construct } from 'constructs';
@@ -42,6 +43,8 @@ export interface RelayDistributionProps {
   relayName: string;
   functions: RelayFunctions;
   sentOriginSecret: string;
+  /** Answers all paths in the place of the functions. Absent: they do. */
+  serverHost?: string | undefined;
   domain?: RelayDomain;
   /** Of an ACL that WAF has for CloudFront. */
   webAclArn?: string | undefined;
@@ -116,15 +119,16 @@ export class RelayDistribution extends Construct {
       runtime: FunctionRuntime.JS_2_0,
       comment: 'Sets x-forwarded-host',
     });
+    const settings = {
+      readTimeout,
+      keepaliveTimeout: Duration.seconds(60),
+      customHeaders: { [originSecretHeader]: props.sentOriginSecret },
+    };
+    const server = props.serverHost === undefined ? undefined : serverOrigin(props.serverHost, settings);
     const origins = new Map<FunctionName, FunctionUrlOrigin>();
-    const origin = (name: FunctionName): FunctionUrlOrigin => {
-      const made =
-        origins.get(name) ??
-        new FunctionUrlOrigin(props.functions.url(name), {
-          readTimeout,
-          keepaliveTimeout: Duration.seconds(60),
-          customHeaders: { [originSecretHeader]: props.sentOriginSecret },
-        });
+    const origin = (name: FunctionName): FunctionUrlOrigin | HttpOrigin => {
+      if (server) return server;
+      const made = origins.get(name) ?? new FunctionUrlOrigin(props.functions.url(name), settings);
       origins.set(name, made);
       return made;
     };
@@ -168,3 +172,6 @@ function uncachedErrors(): ErrorResponse[] {
   const statuses = [400, 403, 404, 405, 414, 416, 500, 501, 502, 503, 504];
   return statuses.map((httpStatus) => ({ httpStatus, ttl: Duration.seconds(0) }));
 }
+
+const serverOrigin = (host: string, settings: HttpOriginProps): HttpOrigin =>
+  new HttpOrigin(host, { ...settings, protocolPolicy: OriginProtocolPolicy.HTTPS_ONLY });

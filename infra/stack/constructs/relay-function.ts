@@ -40,6 +40,8 @@ export class RelayFunction extends Construct {
   readonly lambda: LambdaFunction;
   /** What the URL calls: the version that a deployment has shifted its calls to. Only with a URL. */
   readonly live?: Alias;
+  /** What it may do with tables and secrets. */
+  readonly statements: readonly PolicyStatement[];
   readonly url?: FunctionUrl;
 
   constructor(scope: Construct, id: string, props: RelayFunctionProps) {
@@ -74,10 +76,11 @@ export class RelayFunction extends Construct {
       currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN },
     });
     role.addToPolicy(allow('logs', ['CreateLogStream', 'PutLogEvents'], logGroup.logGroupArn));
-    for (const statement of tableGrants(props)) role.addToPolicy(statement);
-    if (description.readsChannelSecrets) {
-      for (const statement of secretGrants(Stack.of(this), props.relayName)) role.addToPolicy(statement);
-    }
+    this.statements = [
+      ...tableGrants(props),
+      ...(description.readsChannelSecrets ? secretGrants(Stack.of(this), props.relayName) : []),
+    ];
+    for (const statement of this.statements) role.addToPolicy(statement);
     if (description.url !== undefined) {
       // IAM needs a body hash from the client, which no OpenAI SDK sends. The origin secret protects the
       // URL instead.

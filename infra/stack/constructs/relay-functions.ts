@@ -136,7 +136,11 @@ const heapBounds = (megabytes: number): string =>
   `--max-old-space-size=${Math.floor(megabytes / 2)} --max-semi-space-size=4`;
 
 /** The names that exporters of OpenTelemetry know. CloudFormation puts the headers in when it deploys. */
-const tracingVariables = ({ endpoint, headersSecret, share }: RelayTracing): Record<string, string> => ({
+export const tracingVariables = ({
+  endpoint,
+  headersSecret,
+  share,
+}: RelayTracing): Record<string, string> => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
   ...(headersSecret !== undefined && {
     OTEL_EXPORTER_OTLP_HEADERS: SecretValue.secretsManager(headersSecret).unsafeUnwrap(),

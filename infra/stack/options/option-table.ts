@@ -190,8 +190,8 @@ export const optionTable = {
     'a key of yours, in the region of the stage, that encrypts the tables',
   ),
   compute: option(
-    z.literal('event', '"event"; "web" is reserved for a later version'),
-    'how the functions that answer run',
+    z.literal(['event', 'web'], '"event", or "web"'),
+    'what answers: functions, or one server as a Lambda Web Function, which is experimental',
     'event',
   ),
 };

@@ -85,11 +85,11 @@ async function withoutBody(response: RelayResponse): Promise<RelayResponse> {
  */
 export function isFromOrigin(
   sent: string | undefined,
-  { originSecrets }: Pick<HostedHandle, 'originSecrets'>,
+  { originSecrets: accepted }: Pick<HostedHandle, 'originSecrets'>,
 ): boolean {
   const given = digest(sent ?? '');
   let matches = 0;
-  for (const secret of originSecrets) matches += Number(timingSafeEqual(given, digest(secret)));
+  for (const secret of accepted) matches += Number(timingSafeEqual(given, digest(secret)));
   return matches > 0 && Boolean(sent);
 }
 

@@ -58,7 +58,7 @@ async function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply>
   const secure = call.url.protocol === 'https:';
   const request = open(call, secure);
   const explain = watchConnection(request, { secure, timeoutMs: call.connectTimeoutMs });
-  return new Promise((resolve, reject) => {
+  const replied = new Promise<UpstreamReply>((resolve, reject) => {
     const giveUp = () => request.destroy();
     signal.addEventListener('abort', giveUp);
     request.once('close', () => signal.removeEventListener('abort', giveUp));
@@ -77,9 +77,11 @@ async function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply>
         body: replyBody(reply, signal),
       });
     });
-    // As a text it leaves in one write with the head.
-    request.end(call.body);
   });
+  // Outside of the functions above, which live as long as the reply: they would keep the body.
+  // As a text it leaves in one write with the head.
+  request.end(call.body);
+  return replied;
 }
 
 const givenUp = (): TransportError => new TransportError('aborted', 'The call was given up.');

@@ -62,9 +62,28 @@ describe('the usage that a stream carried before it was cut is what is billed an
     });
     expect(rig.open).toEqual([]);
   });
+
+  it('when its host has to end before', async () => {
+    const rig = new BillingRig().granted(yuan).upstream({ steps: [...counted, hang] });
+    const ends = new AbortController();
+    void rig.clock.sleep(1000).then(() => ends.abort());
+    const { text } = await rig.call(request, { hostEnds: ends.signal });
+    expect(text).toContain('upstream_timeout');
+    expect(rig.item?.last).toMatchObject({ kind: 'settled', charge, completionTokens: 40, end: 'failed' });
+    expect(rig.logged).toMatchObject([{ code: 'upstream_timeout', duration_ms: 1000 }]);
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
 });
 
 describe('the end of a call', () => {
+  it('is there before its beginning when its host has ended: no upstream is called, nothing is charged', async () => {
+    const rig = new BillingRig().granted(yuan).upstream({ steps: [delta('a')] });
+    const { status } = await rig.call(request, { hostEnds: AbortSignal.abort() });
+    expect(status).toBe(504);
+    expect(rig.sent).toEqual([]);
+    expect(rig.item?.last).toMatchObject({ kind: 'released', charge: 0n });
+  });
+
   it('is reached when not even its failure can be rendered: money, claim, timers and log line', async () => {
     const endpoint: Endpoint = {
       ...chatEndpoint,

@@ -1,0 +1,39 @@
+/**
+ * How many bytes of request bodies the requests of this process hold together. A platform that starts an environment for
+ * each call bounds that by itself; one process for many calls has to.
+ */
+export class ByteBudget {
+  #left: number;
+
+  constructor(bytesMax: number) {
+    this.#left = bytesMax;
+  }
+
+  hasRoomFor(bytes: number): boolean {
+    return bytes <= this.#left;
+  }
+
+  /** What one request takes, as it arrives: bytes that a client only announces keep no room from others. */
+  claim(): Claim {
+    let taken = 0;
+    return {
+      take: (bytes) => {
+        if (!this.hasRoomFor(bytes)) return false;
+        this.#left -= bytes;
+        taken += bytes;
+        return true;
+      },
+      release: () => {
+        this.#left += taken;
+        taken = 0;
+      },
+    };
+  }
+}
+
+export interface Claim {
+  /** False when there is no room; nothing was taken then. */
+  take(bytes: number): boolean;
+  /** Releases all that was taken. May be called again. */
+  release(): void;
+}

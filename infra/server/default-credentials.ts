@@ -1,0 +1,11 @@
+/**
+ * Credentials from wherever the SDK finds them: variables, a web identity, a container's endpoint, an instance's role, files.
+ * They are renewed before they expire. Only the server's bundle holds this chain; Lambda gives credentials as variables.
+ */
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { AwsCredentials } from '../../shared/adapters/system/environment.ts';
+
+export function defaultCredentials(): () => Promise<AwsCredentials> {
+  const { config } = new DynamoDBClient({});
+  return () => config.credentials();
+}

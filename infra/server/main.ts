@@ -1,0 +1,68 @@
+/** The server: all endpoints in one process, many requests at once. docs/server.md says how to run it. */
+import { trapRejections } from '../../shared/adapters/lambda/trap-rejections.ts';
+import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
+import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
+import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';
+import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
+import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
+import { answeringHandles } from '../../functions/compose/answering-handle.ts';
+import { hooksHandle } from '../../functions/compose/hooks-handle.ts';
+import { publicHandle } from '../../functions/compose/public-handle.ts';
+import { defaultCredentials } from './default-credentials.ts';
+import { routing } from './routing.ts';
+import { readServerOptions } from './server-options.ts';
+import { WebServer } from './web-server.ts';
+
+/** Each request reads and writes a few items, and all of them may do so at once. */
+const connectionsPerRequest = 2;
+
+function compose(environment: Environment): (path: string) => ReturnType<typeof publicHandle> {
+  const answering = answeringHandles(environment);
+  return routing({
+    chat: answering(chatEndpoint),
+    responses: answering(responsesEndpoint),
+    catalog: publicHandle(environment),
+    payments: hooksHandle(environment),
+  });
+}
+
+async function start(): Promise<void> {
+  // The reader of the log may go: calls that run are billed all the same.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+  const options = readServerOptions(process.env);
+  // Without it each process would seal the state of turns with a key of its own, which no other opens.
+  if (!process.env['SEAL_KEYS']) throw new Error('SEAL_KEYS is missing; docs/server.md says where it is');
+  const connectionsMax = connectionsPerRequest * options.requestsMax;
+  const environment = readEnvironment(process.env, { credentials: defaultCredentials(), connectionsMax });
+  const { publicHost, stack, version } = environment;
+  const log = jsonLog(version, requestMetrics(stack));
+  trapRejections(log);
+  const server = new WebServer({ route: compose(environment), options, publicHost });
+  let ending: Promise<void> | undefined;
+  const end = (code: number, drainMs: number): void => {
+    ending ??= (async () => {
+      log.event('server_ending', { requests: server.count });
+      const unsettled = await server.end(drainMs);
+      log.event('server_ended', { unsettled });
+      process.exit(unsettled > 0 ? 1 : code);
+    })();
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => end(0, options.drainMs));
+  // The process may be in any state: no call is begun in it, and those that run are settled at once.
+  process.on('uncaughtException', (error) => {
+    log.fault('process', error);
+    end(1, 0);
+  });
+  const { address, port } = await server.listen(options);
+  log.event('server_started', { address, port });
+  // A parent that has opened a channel, such as the local stack, is sent the port, and its end is ours.
+  process.send?.({ port });
+  process.once('disconnect', () => end(0, 0));
+}
+
+try {
+  await start();
+} catch (error) {
+  console.error(`the server cannot start: ${error instanceof Error ? error.message : String(error)}`);
+  process.exit(1);
+}

@@ -1,0 +1,59 @@
+/** The variables that only the server has; those of every function are read by `readEnvironment`. */
+import { isIP } from 'node:net';
+import { getHeapStatistics } from 'node:v8';
+
+export interface ServerOptions {
+  host: string;
+  /** 0 takes a free one. */
+  port: number;
+  /** Bytes of request bodies that all requests in flight may hold. */
+  bodyBytesMax: number;
+  /** Requests at once. */
+  requestsMax: number;
+  /** How long running answers may go on after the signal to end. */
+  drainMs: number;
+}
+
+const megabyte = 1024 * 1024;
+/**
+ * While a call runs, its body is in the heap twice, as it was read and as it was sent. One character beyond Latin makes a
+ * text of bytes twice as large.
+ */
+const heapShare = 5;
+/** As Lambda gives it to a Web Function. */
+const lambdaAddress = 'AWS_LAMBDA_HTTP_ENDPOINT';
+
+/** Throws an Error that names the variable and what it may be. */
+export function readServerOptions(variables: NodeJS.ProcessEnv): ServerOptions {
+  const { heap_size_limit: heapBytes } = getHeapStatistics();
+  const usual = Math.max(8, Math.floor(heapBytes / heapShare / megabyte));
+  return {
+    ...readAddress(variables),
+    // A body of the largest size and one that is compressed fit at once.
+    bodyBytesMax:
+      readCount(variables, 'RELAY_BODY_MEGABYTES', { usual, least: 8, most: 1_000_000 }) * megabyte,
+    requestsMax: readCount(variables, 'RELAY_REQUESTS_MAX', { usual: 256, most: 100_000 }),
+    drainMs: readCount(variables, 'RELAY_DRAIN_SECONDS', { usual: 20, least: 0, most: 900 }) * 1000,
+  };
+}
+
+function readAddress(variables: NodeJS.ProcessEnv): Pick<ServerOptions, 'host' | 'port'> {
+  const text = variables['RELAY_LISTEN'] || variables[lambdaAddress] || '0.0.0.0:8080';
+  const [, bracketed, plain, port] = /^(?:\[([\da-f:.]+)\]|([^:]+)):(\d{1,5})$/i.exec(text) ?? [];
+  const host = bracketed ?? plain ?? '';
+  if (port === undefined || Number(port) > 65_535 || (bracketed !== undefined && isIP(bracketed) !== 6))
+    throw new Error(`RELAY_LISTEN is ${text}; wanted: address and port, such as 0.0.0.0:8080 or [::]:8080`);
+  return { host, port: Number(port) };
+}
+
+function readCount(
+  variables: NodeJS.ProcessEnv,
+  name: string,
+  { usual, least = 1, most }: { usual: number; least?: number; most: number },
+): number {
+  const text = variables[name] || String(usual);
+  const count = Number(text);
+  if (!/^\d{1,9}$/.test(text) || count < least || count > most)
+    throw new Error(`${name} is ${text}; wanted: a whole number from ${least} to ${most}`);
+  return count;
+}

@@ -1,0 +1,256 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { forgetPeak, peakMegabytes } from '../hardening/process-memory.ts';
+import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { keyOf, MoneyReader, rowsOfAccount, until, type Row, type TableRow } from '../local/money-reader.ts';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { chunk, usageChunk } from '../support/upstream-frames.ts';
+
+/** `RELAY_COMPUTE=web npm start`: distribution, one server process for all calls, the functions behind the tables. */
+const streams = 128;
+const wave = 8;
+const accounts = Array.from({ length: 8 }, (_, at) => `many-${at}`);
+const bodies = 100;
+const megabytesMax = 1500;
+
+let upstream: ScriptedUpstream;
+let sink: Server;
+let sunk: { count: number; all: PromiseWithResolvers<void> };
+let stack: WatchedStack;
+
+const channel = (id: string, models: string[], endpoint: string): TableRow => [
+  'channels',
+  { id, endpoint, models, state: true, idle_seconds: 900, first_content_seconds: 900 },
+];
+const charge: TableRow = [
+  'charges',
+  { id: 10, type: 'token-billing', models: ['metered'], input: 1, output: 2 },
+];
+
+const start = async (
+  variables: Record<string, string>,
+  { names, rows = [] }: { names: readonly string[]; rows?: TableRow[] },
+): Promise<WatchedStack> => {
+  const started = await startWatchedStack({
+    environmentsMax: 2,
+    functionEnvironment: { RELAY_COMPUTE: 'web', ...variables },
+    rows: [
+      channel('scripted', ['metered'], upstream.endpoint),
+      charge,
+      ...names.flatMap((name) => rowsOfAccount(name, 1000)),
+      ...rows,
+    ],
+  });
+  const granted = async (): Promise<boolean> => {
+    const there = await new MoneyReader(started).accounts();
+    return names.every((name) => there.has(name));
+  };
+  await until(granted);
+  return started;
+};
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  sunk = { count: 0, all: Promise.withResolvers() };
+  // Keeps nothing of what it is sent, and ends its answers when all have sent everything.
+  sink = createServer((request, response) => {
+    request.resume().once('end', () => {
+      sunk.count += 1;
+      if (sunk.count === bodies) sunk.all.resolve();
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(`data: ${JSON.stringify(chunk({ role: 'assistant', content: 'ok' }))}\n\n`);
+      void sunk.all.promise.then(() => response.end(framesOf(chunk({}, 'stop'), usageChunk())));
+    });
+  });
+  await once(sink.listen(0, '127.0.0.1'), 'listening');
+  const { port } = sink.address() as AddressInfo;
+  stack = await start(
+    { RELAY_DRAIN_SECONDS: '1', RELAY_BODY_MEGABYTES: '512' },
+    { names: [...accounts, 'leaving'], rows: [channel('sink', ['sink'], `http://127.0.0.1:${port}/v1`)] },
+  );
+}, 120_000);
+afterAll(async () => {
+  await stack?.stop();
+  await upstream?.close();
+  sink?.close();
+  sink?.closeAllConnections();
+});
+
+const serverPid = (of: WatchedStack): number => of.processes('server').at(-1) ?? 0;
+
+/** A call of a client that tries again where it is asked to: nothing was charged then. */
+async function send(of: WatchedStack, key: string, body: object | Buffer<ArrayBuffer>): Promise<Response> {
+  for (;;) {
+    const response = await of.post(body, { headers: { authorization: `Bearer ${key}` } });
+    if (response.status !== 503) return response;
+    expect(response.headers.get('retry-after')).not.toBeNull();
+    await response.text();
+  }
+}
+const post = (of: WatchedStack, account: string, body: object): Promise<Response> =>
+  send(of, keyOf(account), { model: 'metered', stream: true, ...body });
+
+/** In one write: the relay waits for counts that come after the end of the text, but not for long. */
+const framesOf = (...frames: object[]): string =>
+  [...frames.map((frame) => JSON.stringify(frame)), '[DONE]'].map((each) => `data: ${each}\n\n`).join('');
+
+/** All are under way at once, but begin some at a time: they share one emulated store, and this process, with the tests. */
+async function inWaves<Begun>(count: number, begin: (at: number) => Promise<Begun>): Promise<Begun[]> {
+  const begun: Begun[] = [];
+  for (let from = 0; from < count; from += wave) {
+    const size = Math.min(wave, count - from);
+    begun.push(...(await Promise.all(Array.from({ length: size }, (_, at) => begin(from + at)))));
+  }
+  return begun;
+}
+
+const saying = (content: string) => ({ messages: [{ role: 'user', content }] });
+const saidIn = (body: Record<string, unknown>): string =>
+  (body['messages'] as { content: string }[]).at(-1)?.content ?? '';
+
+/** The text of an answer, of its error too. */
+function contentOf(text: string): string {
+  const parts = [...text.matchAll(/^data: (\{.*\})$/gm)].map(
+    ([, json]) =>
+      JSON.parse(String(json)) as { choices?: { delta: { content?: string } }[]; error?: { code: string } },
+  );
+  return parts.map(({ choices, error }) => error?.code ?? choices?.[0]?.delta.content ?? '').join('');
+}
+
+/** Each call has a text and counts of its own, so that whatever two of them share is seen. */
+const wordsOf = (mark: string): string[] => Array.from({ length: 20 }, (_, at) => `${mark}/${at} `);
+const usageOf = (at: number) => ({
+  prompt_tokens: 100 + at,
+  completion_tokens: 60 + at,
+  total_tokens: 160 + 2 * at,
+});
+
+describe('one server process', { timeout: 300_000 }, () => {
+  test(`serves ${streams} streams at once, each whole and its own, and bills each once`, async () => {
+    let arrived = 0;
+    const all = Promise.withResolvers<void>();
+    upstream.script(async ({ body }, reply) => {
+      const mark = saidIn(body);
+      const [first = '', ...others] = wordsOf(mark);
+      await reply.data(chunk({ role: 'assistant', content: first }));
+      arrived += 1;
+      if (arrived === streams) all.resolve();
+      await all.promise;
+      for (const word of others) await reply.data(chunk({ content: word }));
+      reply.end(framesOf(chunk({}, 'stop'), usageChunk(usageOf(Number(mark.slice(1))))));
+    });
+    const begin = async (at: number) => {
+      const account = accounts[at % accounts.length] ?? '';
+      const response = await post(stack, account, saying(`m${at}`));
+      return { at, account, id: response.headers.get('x-request-id') ?? '', text: response.text() };
+    };
+    const begun = await inWaves(streams, begin);
+    const answers = await Promise.all(begun.map(async (one) => ({ ...one, text: await one.text })));
+    for (const { at, text } of answers) {
+      expect(contentOf(text)).toBe(wordsOf(`m${at}`).join(''));
+      expect(text.trimEnd()).toMatch(/data: \[DONE\]$/);
+    }
+    const reader = new MoneyReader(stack);
+    for (const account of accounts) {
+      const own = answers.filter((answer) => answer.account === account);
+      const rows = await reader.ledger(account, own.length);
+      const byId = (a: Row, b: Row): number => String(a['id']).localeCompare(String(b['id']));
+      expect(rows.toSorted(byId)).toMatchObject(
+        own
+          .map(({ at, id }) => ({
+            id,
+            kind: 'settled',
+            prompt_tokens: 100 + at,
+            completion_tokens: 60 + at,
+            charge: (220 + 3 * at) / 1000,
+          }))
+          .toSorted(byId),
+      );
+    }
+    expect(stack.processes('server')).toHaveLength(1);
+    expect(stack.processes('chat')).toHaveLength(0);
+  });
+
+  test(`keeps ${bodies} bodies of 4 MB at once within ${megabytesMax} MB, and serves all`, async () => {
+    const pid = serverPid(stack);
+    forgetPeak(pid);
+    const form = '{"model":"sink","stream":true,"messages":[{"role":"user","content":"*"}]}';
+    const body = Buffer.from(form.replace('*', 'x'.repeat(4 * 1024 * 1024 - form.length)));
+    const begun = await inWaves(bodies, async () => {
+      const response = await send(stack, stack.key, body);
+      return { status: response.status, text: response.text() };
+    });
+    for (const { status, text } of begun) expect([status, contentOf(await text)]).toEqual([200, 'ok']);
+    const peak = peakMegabytes(pid);
+    console.log(`peak of the server: ${Math.round(peak)} MB`);
+    expect(peak).toBeLessThan(megabytesMax);
+  });
+
+  test('asked to end lets answers run, ends the others in the protocol, and loses no settle', async () => {
+    const pid = serverPid(stack);
+    const go = Promise.withResolvers<void>();
+    let arrived = 0;
+    upstream.script(async ({ body }, reply) => {
+      await reply.data(chunk({ role: 'assistant', content: 'first ' }));
+      arrived += 1;
+      if (saidIn(body) === 'hang') return reply.hang();
+      await go.promise;
+      reply.end(framesOf(chunk({ content: 'last' }), chunk({}, 'stop'), usageChunk()));
+    });
+    const kinds = ['hang', 'end'].flatMap((kind) => Array.from({ length: 10 }, () => kind));
+    const texts = kinds.map(async (kind) => {
+      const response = await post(stack, 'leaving', saying(kind));
+      return contentOf(await response.text());
+    });
+    await until(async () => arrived === kinds.length);
+    process.kill(pid, 'SIGTERM');
+    await until(async () => stack.lines.some((line) => line.includes('server_ending')));
+    go.resolve();
+    const said = await Promise.all(texts);
+    expect(said.slice(10)).toEqual(Array.from({ length: 10 }, () => 'first last'));
+    expect(said.slice(0, 10)).toEqual(Array.from({ length: 10 }, () => 'first upstream_timeout'));
+    await until(async () => stack.lines.some((line) => line.includes(`pid ${pid} ended (0)`)));
+    expect(stack.lines.find((line) => line.includes('server_ended'))).toContain('"unsettled":0');
+    const rows = await new MoneyReader(stack).ledger('leaving', kinds.length);
+    expect(rows.map((row) => row['kind'])).toEqual(kinds.map(() => 'settled'));
+    expect((await new MoneyReader(stack).account('leaving')).open).toBe(0);
+
+    upstream.script((_call, reply) =>
+      reply.end(framesOf(chunk({ role: 'assistant', content: 'again' }), chunk({}, 'stop'), usageChunk())),
+    );
+    await until(async () => serverPid(stack) !== pid);
+    const next = await post(stack, 'leaving', saying('hi'));
+    expect(contentOf(await next.text())).toBe('again');
+  });
+
+  test('killed in mid-flight leaves its calls to the sweeper, which settles each once', async () => {
+    const calls = 4;
+    let arrived = 0;
+    const short: TableRow = ['settings', { name: 'limits', value: { request_seconds: 6 } }];
+    const other = await start({ RELAY_SWEEP_GRACE: '0' }, { names: ['killed'], rows: [short] });
+    onTestFinished(() => other.stop());
+    upstream.script(async (_call, reply) => {
+      await reply.data(chunk({ role: 'assistant', content: 'half an' }));
+      arrived += 1;
+      await reply.hang();
+    });
+    const answers = await Promise.all(
+      Array.from({ length: calls }, () => post(other, 'killed', saying('hi'))),
+    );
+    await until(async () => arrived === calls);
+    process.kill(serverPid(other), 'SIGKILL');
+    await Promise.all(answers.map((answer) => expect(answer.text()).rejects.toThrow(/terminated/)));
+    const reader = new MoneyReader(other);
+    await until(async () => {
+      await other.runSchedules();
+      return (await reader.account('killed')).open === 0;
+    });
+    const rows = await reader.ledger('killed', calls);
+    expect(rows.map((row) => row['kind'])).toEqual(Array.from({ length: calls }, () => 'expired'));
+    const { available, spent } = await reader.account('killed');
+    expect(available + spent).toBe(1000e9);
+    expect(spent).toBe(rows.reduce((sum, row) => sum + Math.round(Number(row['charge']) * 1e9), 0));
+  });
+});

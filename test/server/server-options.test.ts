@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest';
+import { routing } from '../../infra/server/routing.ts';
+import { readServerOptions } from '../../infra/server/server-options.ts';
+import { patternExpression } from '../../infra/local/distribution/behaviours.ts';
+import { defaultFunction, routes } from '../../infra/stack/constructs/routes.ts';
+import type { HostedHandle } from '../../shared/relay/http/http.ts';
+
+describe('the variables of the server', () => {
+  test('have defaults', () => {
+    expect(readServerOptions({})).toEqual({
+      host: '0.0.0.0',
+      port: 8080,
+      bodyBytesMax: expect.any(Number) as number,
+      requestsMax: 256,
+      drainMs: 20_000,
+    });
+  });
+
+  test.each([
+    [{ RELAY_LISTEN: '127.0.0.1:0' }, { host: '127.0.0.1', port: 0 }],
+    [{ RELAY_LISTEN: '[::]:80' }, { host: '::', port: 80 }],
+    [{ AWS_LAMBDA_HTTP_ENDPOINT: '0.0.0.0:3000' }, { host: '0.0.0.0', port: 3000 }],
+    [
+      { RELAY_LISTEN: 'localhost:1', AWS_LAMBDA_HTTP_ENDPOINT: '0.0.0.0:3000' },
+      { host: 'localhost', port: 1 },
+    ],
+  ])('say where it listens: %o', (variables, address) => {
+    expect(readServerOptions(variables)).toMatchObject(address);
+  });
+
+  test.each([
+    ['RELAY_LISTEN', '8080'],
+    ['RELAY_LISTEN', 'a:70000'],
+    ['RELAY_LISTEN', '[a]:1'],
+    ['RELAY_BODY_MEGABYTES', '7'],
+    ['RELAY_REQUESTS_MAX', '0'],
+    ['RELAY_DRAIN_SECONDS', '1.5'],
+  ])('are refused by name: %s=%s', (name, value) => {
+    expect(() => readServerOptions({ [name]: value })).toThrow(`${name} is ${value}; wanted: `);
+  });
+});
+
+describe('a path', () => {
+  const handleOf = (name: string) => ({ name }) as unknown as HostedHandle;
+  const names = ['chat', 'responses', 'catalog', 'payments'] as const;
+  const route = routing(Object.fromEntries(names.map((name) => [name, handleOf(name)])));
+
+  test('is served by the function to which the distribution sends it', () => {
+    const paths = routes.flatMap(({ path }) => [path.replace('*', ''), path.replace('*', '/x'), `/x${path}`]);
+    for (const path of [...paths, '/', '/v1/chat', '/v1/chat%2Fcompletions', '/v1/Chat/completions']) {
+      const found = routes.find((each) => patternExpression(each.path).test(path));
+      expect([path, route(path)]).toEqual([path, handleOf(found?.function ?? defaultFunction)]);
+    }
+  });
+
+  test('needs a handle for each route', () => {
+    expect(() => routing({ chat: handleOf('chat') })).toThrow('a route leads to responses');
+  });
+});

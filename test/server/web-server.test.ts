@@ -1,0 +1,308 @@
+import { once } from 'node:events';
+import { Agent, request, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import { buffer, text } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { healthPath, WebServer } from '../../infra/server/web-server.ts';
+import { systemClock as clock } from '../../shared/adapters/system/system-clock.ts';
+import { timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
+import { AnswerCut } from '../../shared/relay/http/answer-cut.ts';
+import type { HostedHandle, RelayRequest, RelayResponse } from '../../shared/relay/http/http.ts';
+import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
+
+/** The server by itself, with handles of the test behind it. */
+interface Stand {
+  server: WebServer;
+  port: number;
+  lines: RequestLog[];
+  faults: unknown[];
+}
+
+const secret = 'shown by the distribution';
+const megabyte = 1024 * 1024;
+
+async function serving(
+  handle: (request: RelayRequest) => Promise<Partial<RelayResponse>>,
+  { bodyBytesMax = 64 * megabyte, requestsMax = 100 } = {},
+): Promise<Stand> {
+  const lines: RequestLog[] = [];
+  const faults: unknown[] = [];
+  const hosted: HostedHandle = {
+    handle: async (asked) => ({
+      status: 200,
+      headers: { 'x-request-id': asked.id },
+      body: '',
+      done: Promise.resolve(),
+      ...(await handle(asked)),
+    }),
+    clock,
+    ids: timeSortedIds(clock),
+    log: {
+      request: (line) => lines.push(line),
+      event: () => undefined,
+      fault: (_, error) => faults.push(error),
+    },
+    originSecrets: [secret],
+    local: true,
+  };
+  const server = new WebServer({
+    route: () => hosted,
+    options: { bodyBytesMax, requestsMax },
+    publicHost: undefined,
+  });
+  const { port } = await server.listen({ host: '127.0.0.1', port: 0 });
+  onTestFinished(async () => void (await server.end(0)));
+  return { server, port, lines, faults };
+}
+
+interface Sent {
+  method?: string;
+  path?: string;
+  headers?: Record<string, string>;
+  body?: string | Buffer | Iterable<string>;
+  agent?: Agent;
+}
+
+async function open(
+  { port }: Stand,
+  { method = 'POST', path = '/v1/chat/completions', headers, body = '', agent }: Sent = {},
+): Promise<IncomingMessage> {
+  const all = { 'x-relay-origin': secret, ...headers };
+  const sent = request({ port, method, path, headers: all, ...(agent && { agent }) });
+  if (typeof body === 'string' || Buffer.isBuffer(body)) sent.end(body);
+  else {
+    for (const piece of body) sent.write(piece);
+    sent.end();
+  }
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+  answer.on('error', () => undefined);
+  return answer;
+}
+
+async function exchange(
+  stand: Stand,
+  sent: Sent = {},
+): Promise<{ status: number; text: string; code: string }> {
+  const answer = await open(stand, sent);
+  const all = await text(answer);
+  return { status: answer.statusCode ?? 0, text: all, code: /"code":"(\w+)"/.exec(all)?.[1] ?? '' };
+}
+
+const bytesOf = (asked: RelayRequest): Uint8Array => Buffer.from(asked.rawBody());
+
+/** A handle that reads its body and then holds on until it is let go. */
+function holding() {
+  const go = Promise.withResolvers<void>();
+  const arrivals: (() => void)[] = [];
+  let arrived = 0;
+  return {
+    go: go.resolve,
+    async handle(asked: RelayRequest): Promise<Partial<RelayResponse>> {
+      const { length } = bytesOf(asked);
+      arrived += 1;
+      for (const arrival of arrivals) arrival();
+      await go.promise;
+      return { body: String(length) };
+    },
+    async until(count: number): Promise<void> {
+      while (arrived < count) await new Promise<void>((resolve) => arrivals.push(resolve));
+    },
+  };
+}
+
+describe('a request body', () => {
+  test('beyond the budget of all bodies in flight gets 503 and when to come again; one that fits then is served', async () => {
+    const { go, handle, until } = holding();
+    const stand = await serving(handle, { bodyBytesMax: megabyte });
+    const body = Buffer.alloc(700_000, 'x');
+    const held = exchange(stand, { body });
+    await until(1);
+    const answer = await open(stand, { body });
+    expect(answer.statusCode).toBe(503);
+    expect(answer.headers).toMatchObject({ 'retry-after': '1', 'content-type': 'application/json' });
+    expect(JSON.parse(await text(answer))).toMatchObject({ error: { code: 'unavailable' } });
+    expect(stand.lines).toMatchObject([
+      {
+        request_id: answer.headers['x-request-id'],
+        endpoint: 'server',
+        status: 503,
+        reason: 'server_no_room',
+      },
+    ]);
+    go();
+    expect(await held).toMatchObject({ status: 200, text: '700000' });
+    expect(await exchange(stand, { body })).toMatchObject({ status: 200, text: '700000' });
+  });
+
+  test('without a length, or one whose room goes while it comes, is bounded the same way', async () => {
+    const { go, handle, until } = holding();
+    const stand = await serving(handle, { bodyBytesMax: megabyte });
+    const pieces = Array.from({ length: 70 }, () => 'x'.repeat(10_000));
+    const held = exchange(stand, { body: pieces });
+    await until(1);
+    expect(await exchange(stand, { body: pieces })).toMatchObject({ status: 503, code: 'unavailable' });
+    go();
+    expect(await held).toMatchObject({ status: 200, text: '700000' });
+  });
+
+  test('that is compressed counts as all that it may become', async () => {
+    const { go, handle, until } = holding();
+    const stand = await serving(handle, { bodyBytesMax: 5 * megabyte });
+    const sent = { body: gzipSync('{}'), headers: { 'content-encoding': 'gzip' } };
+    const held = exchange(stand, sent);
+    await until(1);
+    expect(await exchange(stand, sent)).toMatchObject({ status: 503 });
+    go();
+    expect(await held).toMatchObject({ status: 200 });
+  });
+
+  test('above 6 MB gets 413, announced or not, and the relay does not see it', async () => {
+    const stand = await serving(() => Promise.reject(new Error('was asked')));
+    const large = Buffer.alloc(6 * megabyte + 1, 'x');
+    expect(await exchange(stand, { body: large })).toMatchObject({ status: 413, code: 'request_too_large' });
+    const pieces = Array.from({ length: 62 }, () => 'x'.repeat(102_400));
+    expect(await exchange(stand, { body: pieces })).toMatchObject({ status: 413 });
+    expect(stand.faults).toEqual([]);
+  });
+
+  test('that comes byte by byte is whole', async () => {
+    const stand = await serving((asked) => Promise.resolve({ body: Buffer.from(bytesOf(asked)).toString() }));
+    expect(await exchange(stand, { body: 'piece by piece, ü' })).toMatchObject({ text: 'piece by piece, ü' });
+    expect(await exchange(stand, { body: [...'piece by piece'] })).toMatchObject({ text: 'piece by piece' });
+  });
+
+  test('of a stranger is not kept: no room is no reason to say more than 403', async () => {
+    const { go, handle, until } = holding();
+    const stand = await serving(handle, { bodyBytesMax: megabyte });
+    const body = Buffer.alloc(700_000, 'x');
+    const held = exchange(stand, { body });
+    await until(1);
+    const stranger = { body, headers: { 'x-relay-origin': 'guessed' } };
+    expect(await exchange(stand, stranger)).toMatchObject({ status: 403, code: 'origin_denied' });
+    go();
+    await held;
+  });
+});
+
+test('requests beyond the bound get 503; probes are answered', async () => {
+  const { go, handle, until } = holding();
+  const stand = await serving(handle, { requestsMax: 2 });
+  const held = [exchange(stand), exchange(stand)];
+  await until(2);
+  expect(await exchange(stand)).toMatchObject({ status: 503, code: 'unavailable' });
+  expect(stand.lines).toMatchObject([{ reason: 'server_requests_at_once' }]);
+  expect(await exchange(stand, { method: 'GET', path: healthPath })).toMatchObject({
+    text: '{"status":"ok"}',
+  });
+  go();
+  expect(await Promise.all(held)).toMatchObject([{ status: 200 }, { status: 200 }]);
+});
+
+async function* words(count: number, stop?: Promise<void>) {
+  for (let at = 0; at < count; at += 1) yield `word ${at};`;
+  await stop;
+}
+
+describe('an answer', () => {
+  test('reaches a client that has ended its side after the request', async () => {
+    const closedSide = Promise.withResolvers<void>();
+    const stand = await serving(() => Promise.resolve({ body: words(3, closedSide.promise) }));
+    const socket = connect({ port: stand.port, allowHalfOpen: true });
+    socket.end(
+      `POST /v1/responses HTTP/1.1\r\nhost: a\r\nx-relay-origin: ${secret}\r\ncontent-length: 2\r\n\r\n{}`,
+    );
+    await once(socket, 'data');
+    closedSide.resolve();
+    socket.on('data', (bytes: Buffer) => bytes.includes('\r\n0\r\n\r\n') && socket.destroy());
+    const [isBroken] = (await once(socket, 'close')) as [boolean];
+    expect(isBroken).toBe(false);
+  });
+
+  test('of a client that has left is given up by its reader, not by the relay', async () => {
+    const left = Promise.withResolvers<void>();
+    const settled = Promise.withResolvers<void>();
+    async function* endless() {
+      try {
+        for (;;) yield await new Promise<string>((resolve) => setImmediate(resolve, 'word '));
+      } finally {
+        left.resolve();
+      }
+    }
+    const stand = await serving(() => Promise.resolve({ body: endless(), done: settled.promise }));
+    const answer = await open(stand);
+    answer.destroy();
+    await left.promise;
+    expect(stand.server.count).toBe(1);
+    settled.resolve();
+    await expect.poll(() => stand.server.count).toBe(0);
+  });
+
+  test('that is cut breaks the connection and is never ended', async () => {
+    async function* cut() {
+      yield 'half';
+      throw new AnswerCut();
+    }
+    const stand = await serving(() => Promise.resolve({ body: cut() }));
+    const answer = await open(stand);
+    await expect(buffer(answer)).rejects.toThrow(/aborted/);
+    expect(stand.faults).toEqual([]);
+  });
+
+  test('of HEAD has no body, and its connection goes on', async () => {
+    const stand = await serving(() => Promise.resolve({ body: 'whole' }));
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    expect(await exchange(stand, { method: 'HEAD', agent })).toMatchObject({ status: 200, text: '' });
+    expect(await exchange(stand, { method: 'GET', agent })).toMatchObject({ status: 200, text: 'whole' });
+  });
+});
+
+describe('a server that ends', () => {
+  test('takes no new connection and lets answers run', async () => {
+    const go = Promise.withResolvers<void>();
+    const stand = await serving(() => Promise.resolve({ body: words(2, go.promise) }));
+    const answer = await open(stand);
+    const ended = stand.server.end(20_000);
+    await expect(open(stand)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    go.resolve();
+    expect(await text(answer)).toBe('word 0;word 1;');
+    expect(await ended).toBe(0);
+  });
+
+  test('refuses what still comes on a connection, and closes it', async () => {
+    const go = Promise.withResolvers<void>();
+    const stand = await serving(() => Promise.resolve({ body: words(1, go.promise) }));
+    const socket = connect(stand.port);
+    const raw = `POST /v1/responses HTTP/1.1\r\nhost: a\r\nx-relay-origin: ${secret}\r\ncontent-length: 2\r\n\r\n{}`;
+    socket.write(raw);
+    const all = text(socket);
+    await expect.poll(() => stand.server.count).toBe(1);
+    const ended = stand.server.end(20_000);
+    socket.write(raw);
+    await expect.poll(() => stand.lines.length).toBe(1);
+    go.resolve();
+    const [, first, second] = (await all).split('HTTP/1.1 ');
+    expect(first).toMatch(/^200 .*word 0;.*\r\n0\r\n\r\n$/s);
+    expect(second).toMatch(/^503 .*retry-after: 1.*connection: close.*This server is going away/s);
+    expect(await ended).toBe(0);
+  });
+
+  test('tells calls that outlast its bound to end, and waits for their bills', async () => {
+    const bill = Promise.withResolvers<void>();
+    const stand = await serving(async ({ hostEnds }) => {
+      const ends = new Promise<void>((resolve) => hostEnds?.addEventListener('abort', () => resolve()));
+      return { body: words(1, ends), done: bill.promise };
+    });
+    const answer = await open(stand);
+    let unsettled: number | undefined;
+    const ended = stand.server.end(0).then((count) => {
+      unsettled = count;
+    });
+    expect(await text(answer)).toBe('word 0;');
+    expect(unsettled).toBeUndefined();
+    bill.resolve();
+    await ended;
+    expect(unsettled).toBe(0);
+  });
+});
