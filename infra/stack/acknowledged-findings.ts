@@ -12,6 +12,7 @@ export interface AcknowledgedConstructs {
   originSecrets: IConstruct;
   sealKeys: IConstruct;
   distribution: IConstruct;
+  operatorPolicies: IConstruct;
   triggers: Triggers;
 }
 
@@ -60,6 +61,20 @@ function channelSecretFindings(stack: Stack, relayName: string): Acknowledgment[
   }));
 }
 
+/** Findings about the wildcards of the policies for people. */
+function operatorPolicyFindings(stack: Stack, relayName: string): Acknowledgment[] {
+  const stackResource = `${shownArn(stack, 'cloudformation')}:stack/${relayName}/*`;
+  const readsLists = 'AWS knows no resource of these actions, which read quotas and lists of models';
+  return [
+    ...channelSecretFindings(stack, relayName),
+    { id: 'AwsSolutions::AwsSolutions-IAM5[Resource::*]', reason: readsLists },
+    {
+      id: `AwsSolutions::AwsSolutions-IAM5[Resource::${stackResource}]`,
+      reason: 'AWS asks for this very resource where a stack is named and its id is not known',
+    },
+  ];
+}
+
 /** The start of an ARN of the stack's place as findings show it: what is open has its name in angle brackets. */
 function shownArn({ partition, region, account }: Stack, service: string): string {
   const place = [shown(region, 'Region'), shown(account, 'AccountId')].join(':');
@@ -85,6 +100,10 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   Validations.of(constructs.originSecrets).acknowledge(rotatedByDeploying('originSecrets'));
   Validations.of(constructs.sealKeys).acknowledge(rotatedByDeploying('sealKeys'));
   Validations.of(constructs.distribution).acknowledge(...edgeFindings);
+  const { operatorPolicies, relayName } = constructs;
+  Validations.of(operatorPolicies).acknowledge(
+    ...operatorPolicyFindings(Stack.of(operatorPolicies), relayName),
+  );
   const { failures } = constructs.triggers;
   Validations.of(failures).acknowledge(failuresAreFewAndRead);
   for (const [name, relayFunction] of constructs.functions.byName) {

@@ -25,6 +25,7 @@ import { Dashboard } from './observe/dashboard.ts';
 import { RelayDistribution, type RelayDomain } from './constructs/distribution.ts';
 import type { FunctionName, PublicFunctionName } from './constructs/function-descriptions.ts';
 import { RelayFunctions, type FunctionOptions, type RelayTracing } from './constructs/relay-functions.ts';
+import { OperatorPolicies } from './constructs/operator-policies.ts';
 import { OriginSecrets } from './constructs/origin-secrets.ts';
 import { SealKeys } from './constructs/seal-keys.ts';
 import { SavedQueries } from './observe/saved-queries.ts';
@@ -110,6 +111,8 @@ export class Relay extends Construct {
   readonly dashboard: DashboardPage;
   /** Queries of Logs Insights, in the folder with the relay's name. */
   readonly savedQueries: readonly CfnQueryDefinition[];
+  /** Managed policies for the people who operate the relay: docs/operate.md says what each allows. */
+  readonly operatorPolicies: OperatorPolicies['byName'];
   /** The stack's output with the base URL, to export it or to name it otherwise. */
   readonly baseUrlOutput: CfnOutput;
   /** Undefined: none was asked for. */
@@ -160,13 +163,22 @@ export class Relay extends Construct {
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
     const dashboard = new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
     const queries = new SavedQueries(this, 'SavedQueries', { relayName, functions });
+    const operatorPolicies = new OperatorPolicies(this, 'OperatorPolicies', { relayName, tables });
 
     this.baseUrl = `https://${distribution.host}/v1`;
     this.baseUrlOutput = new CfnOutput(this, 'BaseUrl', {
       description: 'What clients set as base_url',
       value: this.baseUrl,
     });
-    acknowledgeFindings({ relayName, functions, originSecrets, sealKeys, distribution, triggers });
+    acknowledgeFindings({
+      relayName,
+      functions,
+      originSecrets,
+      sealKeys,
+      distribution,
+      operatorPolicies,
+      triggers,
+    });
     this.relayName = relayName;
     this.distribution = distribution.distribution;
     this.tables = tables.byName;
@@ -176,6 +188,7 @@ export class Relay extends Construct {
     this.alarms = alarms.all;
     this.dashboard = dashboard.page;
     this.savedQueries = queries.all;
+    this.operatorPolicies = operatorPolicies.byName;
   }
 
   /**

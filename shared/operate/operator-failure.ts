@@ -4,10 +4,10 @@ import type { RowProblem, RowReading } from '../config/rows/read-row.ts';
 /** An expected failure. Its message states what is wrong and what to do. The exit code is `exitCode`. */
 export class Failure extends Error {
   override readonly name = 'Failure';
-  readonly exitCode: 1 | 2;
+  readonly exitCode: 1 | 2 | 3;
 
-  /** @param exitCode 1: the action failed; 2: the command line is invalid */
-  constructor(message: string, exitCode: 1 | 2 = 1) {
+  /** @param exitCode 1: the action failed; 2: the command line is invalid; 3: the credentials do not allow it */
+  constructor(message: string, exitCode: 1 | 2 | 3 = 1) {
     super(message);
     this.exitCode = exitCode;
   }

@@ -3,6 +3,7 @@ import type { Clock } from '../relay/ports/clock.ts';
 import type { Hmac } from '../relay/ports/hmac.ts';
 import type { PaymentStore } from '../relay/ports/stores/payment-store.ts';
 import type { UpstreamTransport } from '../relay/ports/upstream-transport.ts';
+import type { AwsAccount } from './aws-account.ts';
 import type { ConfigVersions } from './config-versions.ts';
 import type { LedgerReader } from './ledger-reader.ts';
 import type { RowTables } from './row-tables.ts';
@@ -40,4 +41,5 @@ export interface OperatorPorts {
   upstreams: UpstreamTransport;
   /** The base URL for clients; undefined: it cannot be determined. */
   baseUrl(): Promise<string | undefined>;
+  account: AwsAccount;
 }

@@ -1,26 +1,31 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { accountAnswer, healthyAccount, type AccountState } from './account-replies.ts';
 
-/** What SSM, Secrets Manager and CloudFormation do for this tool, on loopback. */
+/** What the services of AWS beside DynamoDB do for this tool, on loopback. */
 export interface AwsOnLoopback {
   endpoint: string;
   /** `SecureString /relay/relay/openai` or `secret relay/openai`, with the value. */
   stored: Map<string, string>;
   /** Headers of the last request to CloudFormation. */
   describing: { authorization?: string | undefined };
+  /** What the account is like. May be changed at any time. */
+  account: AccountState;
   close(): Promise<void>;
 }
 
 type Call = Record<string, string & boolean>;
-type Answer = [status: number, body: object | string];
+type Answer = [status: number, body: object | string, type?: string];
 
 const refused = (kind: string): Answer => [400, { __type: kind, message: kind }];
 
-/** @param baseUrl the output `BaseUrl` of every stack */
+/** @param baseUrl the output `BaseUrl` of the stack */
 export async function startAws(baseUrl: string): Promise<AwsOnLoopback> {
   const stored = new Map<string, string>();
   const describing: AwsOnLoopback['describing'] = {};
+  const outputs = { Other: 'https://other', BaseUrl: baseUrl };
+  const account = { ...healthyAccount(), stack: { status: 'UPDATE_COMPLETE', outputs } };
   const put = (name: string, value: string): Answer => {
     stored.set(name, value);
     return [200, {}];
@@ -38,21 +43,28 @@ export async function startAws(baseUrl: string): Promise<AwsOnLoopback> {
       const name = `secret ${Name}`;
       return stored.has(name) ? refused('ResourceExistsException') : put(name, SecretString);
     },
+    'secretsmanager.GetSecretValue'({ SecretId = '' }) {
+      const SecretString = stored.get(`secret ${SecretId}`);
+      return SecretString === undefined ? refused('ResourceNotFoundException') : [200, { SecretString }];
+    },
     'secretsmanager.PutSecretValue': ({ SecretId = '', SecretString = '' }) =>
       put(`secret ${SecretId}`, SecretString),
   };
-  const describe = (): Answer => [
-    200,
-    `<DescribeStacksResponse><Stacks><member><Outputs><member><Description>x</Description><OutputKey>Other</OutputKey>
-    <OutputValue>https://other</OutputValue></member><member><OutputKey>BaseUrl</OutputKey><OutputValue>${baseUrl}</OutputValue>
-    </member></Outputs></member></Stacks></DescribeStacksResponse>`,
-  ];
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await text(request);
-    const action = actions[String(request.headers['x-amz-target'])];
-    if (!action) describing.authorization = request.headers.authorization;
-    const [status, answer] = action ? action(JSON.parse(body) as Call) : describe();
-    response.writeHead(status, { 'content-type': 'application/x-amz-json-1.1' });
+    const { authorization = '' } = request.headers;
+    const target = String(request.headers['x-amz-target'] ?? '');
+    const path = request.url ?? '/';
+    if (target === '' && path === '/') describing.authorization = authorization;
+    const action = actions[target];
+    const asked = { method: request.method ?? '', path, target, authorization, body };
+    const [status, answer, type] = action
+      ? action(JSON.parse(body) as Call)
+      : (accountAnswer(account, asked) ?? [404, 'nothing of this double']);
+    response.writeHead(status, {
+      'content-type': 'application/x-amz-json-1.1',
+      ...(type !== undefined && { 'x-amzn-errortype': type }),
+    });
     response.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
   };
   const server = createServer((request, response) => void serve(request, response));
@@ -61,6 +73,7 @@ export async function startAws(baseUrl: string): Promise<AwsOnLoopback> {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     stored,
     describing,
+    account,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -39,8 +39,8 @@ export class ConfigRig {
     });
   }
 
-  static async start(): Promise<ConfigRig> {
-    return new ConfigRig(await startEmulator());
+  static async start(emulator?: Emulator): Promise<ConfigRig> {
+    return new ConfigRig(emulator ?? (await startEmulator()));
   }
 
   get endpoint(): string {

@@ -12,7 +12,7 @@ const documented = pages
   .filter((command) => !command.endsWith('...') && !command.startsWith('-'));
 
 /** Commands without a group. */
-const lone = new Set(['request', 'audit', 'check', 'init', 'cost']);
+const lone = new Set(['request', 'audit', 'check', 'cost', 'doctor', 'init']);
 
 /** The words that name the command. */
 function commandOf(line: string): string {

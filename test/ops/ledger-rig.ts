@@ -55,8 +55,8 @@ export class LedgerRig {
     this.#grants = grantApplier({ ...ports, clock, random, grants });
   }
 
-  static async start(): Promise<LedgerRig> {
-    return new LedgerRig(await startEmulator());
+  static async start(emulator?: Emulator): Promise<LedgerRig> {
+    return new LedgerRig(emulator ?? (await startEmulator()));
   }
 
   async stop(): Promise<void> {

@@ -102,6 +102,15 @@ export function operatorRig({
       },
     },
     baseUrl: async () => undefined,
+    account: {
+      region: unused,
+      stack: unused,
+      concurrency: unused,
+      tableLimits: unused,
+      hasFastParameters: unused,
+      models: unused,
+      modelAccess: unused,
+    },
   };
   return { ports, writes, sent };
 }

@@ -51,6 +51,14 @@ export interface FaultProxyOptions {
   seed?: number;
   /** Asks the emulator for the consumed capacity of each call. Clients then see a field that they did not ask for. */
   countUnits?: boolean;
+  /** Answers a call instead of the service, as one who checks its rights. Undefined: it goes on. */
+  refuse?: (request: IncomingMessage, body: Buffer) => Refusal | undefined;
+}
+
+export interface Refusal {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
 }
 
 interface Reply {
@@ -60,12 +68,14 @@ interface Reply {
 }
 
 export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
-  const { upstream, seed = 1, countUnits = false } = options;
+  const { upstream, seed = 1, countUnits = false, refuse } = options;
   const rules = new FaultRules(seed);
   const units: Record<string, number> = {};
   const agent = new Agent({ keepAlive: true });
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const sent = await buffer(request);
+    const refusal = refuse?.(request, sent);
+    if (refusal) return void response.writeHead(refusal.status, refusal.headers).end(refusal.body);
     const call = callOf(request.headers, sent);
     const fault = rules.faultOf(call);
     if (fault && answersItself(fault, call, response)) return;

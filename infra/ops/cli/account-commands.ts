@@ -10,7 +10,7 @@ import {
 import { planRefundCharge, type RefundInput } from '../../../shared/operate/accounts/refund-charge.ts';
 import { planSetPlan, type SetPlanInput } from '../../../shared/operate/accounts/set-plan.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
-import type { CommandContext } from './command-context.ts';
+import type { CommandContext } from './command/command-context.ts';
 import { printAccount, printApplied, printGrant, printNewAccount, printPlanSet } from './print/accounts.ts';
 import { approve, type ApproveOptions } from './terminal/approve.ts';
 import { parseNumber, type JsonOption } from './terminal/option-values.ts';

@@ -19,9 +19,9 @@ import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
 import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
 import { approve, type ApproveOptions } from './terminal/approve.ts';
-import type { CommandContext } from './command-context.ts';
+import type { CommandContext } from './command/command-context.ts';
 import { printChannels, printProbe, printSyncPlan } from './print/channels.ts';
-import { addOwnAttributes, ownAttributesIn } from './own-attributes.ts';
+import { addOwnAttributes, ownAttributesIn } from './command/own-attributes.ts';
 import { parseList, parseMapper, parseNumber, type JsonOption } from './terminal/option-values.ts';
 import type { Terminal } from './terminal/terminal.ts';
 

@@ -5,7 +5,7 @@ import { planImport, type ImportInput } from '../../../shared/operate/prices/imp
 import { listCharges } from '../../../shared/operate/prices/list-charges.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { approve, type ApproveOptions } from './terminal/approve.ts';
-import type { CommandContext } from './command-context.ts';
+import type { CommandContext } from './command/command-context.ts';
 import { printExplanation } from './print/price-sum.ts';
 import { printCharges, printImportPlan } from './print/prices.ts';
 import { parseCsv } from './terminal/csv.ts';

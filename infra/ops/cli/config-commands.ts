@@ -10,7 +10,7 @@ import { Failure, usageFailure } from '../../../shared/operate/operator-failure.
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { approve, type ApproveOptions } from './terminal/approve.ts';
-import type { CommandContext } from './command-context.ts';
+import type { CommandContext } from './command/command-context.ts';
 import {
   printChecked,
   printConfigPlan,

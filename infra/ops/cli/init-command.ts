@@ -4,9 +4,9 @@ import { channelTypeNames } from '../../../shared/upstreams/types/channel-attrib
 import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
 import { initialise } from './init.ts';
 import type { InitOptions } from './init-questions.ts';
-import { addOwnAttributes, ownAttributesIn } from './own-attributes.ts';
+import { addOwnAttributes, ownAttributesIn } from './command/own-attributes.ts';
 import { parseList, parseNumber } from './terminal/option-values.ts';
-import type { CommandContext } from './command-context.ts';
+import type { CommandContext } from './command/command-context.ts';
 
 const examples = `
 Asks for what the options do not say. Where nobody is there to answer, the upstream's key is read from standard input.

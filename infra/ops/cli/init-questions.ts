@@ -10,7 +10,7 @@ import {
   defaultChannelType,
   type ChannelTypeName,
 } from '../../../shared/upstreams/types/channel-types.ts';
-import { optionOf } from './own-attributes.ts';
+import { optionOf } from './command/own-attributes.ts';
 import { readSecret } from './secret-commands.ts';
 import type { Terminal } from './terminal/terminal.ts';
 

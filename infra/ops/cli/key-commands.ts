@@ -11,7 +11,7 @@ import { listKeys } from '../../../shared/operate/keys/list-keys.ts';
 import { carryOutRotateKey, planRotateKey } from '../../../shared/operate/keys/rotate-key.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { approve } from './terminal/approve.ts';
-import type { CommandContext } from './command-context.ts';
+import type { CommandContext } from './command/command-context.ts';
 import { printNewAccount } from './print/accounts.ts';
 import { printKeyCheck, printKeys, printNewKey } from './print/keys.ts';
 import { parseList, parseNumber, type JsonOption } from './terminal/option-values.ts';

@@ -7,7 +7,7 @@ import { selectRows, type LedgerFilter } from '../../../shared/operate/ledger/se
 import { groupings, totalLedger, type Grouping } from '../../../shared/operate/ledger/total-ledger.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { findRequest } from '../../../shared/operate/requests/find-request.ts';
-import type { CommandContext } from './command-context.ts';
+import type { CommandContext } from './command/command-context.ts';
 import {
   printAudit,
   printLedger,

@@ -9,7 +9,7 @@ import {
 import { linkPayment, type LinkInput } from '../../../shared/operate/payments/link-payment.ts';
 import { listPayments } from '../../../shared/operate/payments/list-payments.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
-import type { CommandContext } from './command-context.ts';
+import type { CommandContext } from './command/command-context.ts';
 import { printLink, printPayments } from './print/payments.ts';
 import { approve, type ApproveOptions } from './terminal/approve.ts';
 import { parseDecimalText, type JsonOption } from './terminal/option-values.ts';

@@ -7,11 +7,12 @@ import { addConfigCommands } from './config-commands.ts';
 import { addCostCommand } from './cost/cost-command.ts';
 import { Failure } from '../../../shared/operate/operator-failure.ts';
 import { addInitCommand } from './init-command.ts';
+import { addDoctorCommand } from './doctor-command.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addPaymentCommands } from './payment-commands.ts';
 import { addLedgerCommands } from './ledger-commands.ts';
 import { addSecretCommands } from './secret-commands.ts';
-import { commandContext, type CommandContext } from './command-context.ts';
+import { commandContext, type CommandContext } from './command/command-context.ts';
 import type { ProcessContext } from './terminal/process-context.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
@@ -21,7 +22,8 @@ Where it works, which the first line of every run says:
   --stack NAME                       the deployed stack NAME, with the AWS profile and region of your shell
   neither                            the local stack at http://127.0.0.1:8000
 
-Exit codes: 0 done, 1 it did not work out, 2 the command line is wrong.
+Exit codes: 0 done, 1 it did not work out, 2 the command line is wrong, 3 the AWS credentials do not allow it (the
+message names the policy that does).
 
 Examples:
   npm run ops -- init --stack relay
@@ -43,10 +45,11 @@ const commandGroups = [
   addLedgerCommands,
   addConfigCommands,
   addSecretCommands,
+  addDoctorCommand,
   addCostCommand,
 ];
 
-function createProgram({ output, errors }: ProcessContext, context: CommandContext): Command {
+export function createProgram({ output, errors }: ProcessContext, context: CommandContext): Command {
   const program = new Command('npm run ops --')
     .description("The operators' tool: keys, channels, prices, accounts and ledger of a relay.")
     .option('--stack <name>', 'prefix of the table names; without a local endpoint, the deployed stack')

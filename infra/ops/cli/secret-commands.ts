@@ -1,7 +1,7 @@
 /** The commands of `secret`. The value comes from standard input or a hidden answer, never from the command line. */
 import type { Command } from 'commander';
 import { carryOutStoreSecret, planStoreSecret } from '../../../shared/operate/channels/store-secret.ts';
-import type { CommandContext } from './command-context.ts';
+import type { CommandContext } from './command/command-context.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
 const examples = `

@@ -1,6 +1,7 @@
 /** Opens the connection to the tables of a target and explains its errors to operators. */
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DescribeLimitsCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import type { TableLimits } from '../../operate/aws-account.ts';
 import type { Target } from '../../operate/operator-ports.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import { documentsOn } from './sdk-client.ts';
@@ -44,3 +45,12 @@ export const awsAccessOf = async ({ client }: Store): Promise<AwsAccess> => ({
   region: await client.config.region(),
   credentials: await client.config.credentials(),
 });
+
+/** https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeLimits.html */
+export async function tableLimitsOf({ client, explained }: Store): Promise<TableLimits> {
+  const limits = await explained(client.send(new DescribeLimitsCommand()));
+  return {
+    tableReads: limits.TableMaxReadCapacityUnits ?? 0,
+    tableWrites: limits.TableMaxWriteCapacityUnits ?? 0,
+  };
+}

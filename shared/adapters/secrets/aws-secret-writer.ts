@@ -30,8 +30,6 @@ export function awsSecretWriter({ target, environment, explain }: SecretWriterPa
       if (takenErrors.has(kind) && conflict) throw conflict;
       if (missingErrors.has(kind))
         throw new Failure(`${title} has no ${name} in this account and region: see \`secret put\``);
-      if (kind === 'AccessDeniedException')
-        throw new Failure(`${title} does not let these AWS credentials work on ${name}`);
       throw explain(error, title);
     });
   return {

@@ -42,12 +42,13 @@ export function tracedHandle({ ports, handleOf, ...parts }: TracingParts): Handl
     trace.root.name = `${received.method} ${received.path}`;
     open.set(received.id, trace);
     const response = await traces.run(trace, () => handle(received));
-    const done = response.done.finally(async () => {
+    const ended = async (): Promise<void> => {
+      await response.done;
       open.delete(received.id);
       trace.end(trace.root, { attributes: requestAttributes(received, response) });
       if (sampled) await exported(trace);
-    });
-    return { ...response, body: bodyOf(response, trace), done };
+    };
+    return { ...response, body: bodyOf(response, trace), done: ended() };
   };
 }
 

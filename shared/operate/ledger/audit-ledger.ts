@@ -73,7 +73,8 @@ export async function auditLedger(
       );
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      throw new Failure(`${why}; go on with --from '${account}'`);
+      const exitCode = error instanceof Failure ? error.exitCode : 1;
+      throw new Failure(`${why}; go on with --from '${account}'`, exitCode);
     }
   }
   for (const id of channels?.ids ?? [])

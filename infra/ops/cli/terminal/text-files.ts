@@ -8,6 +8,13 @@ export async function readTextFile(path: string): Promise<string> {
   });
 }
 
+/** Undefined: there is no such file. */
+export const readTextFileIfAny = async (path: string): Promise<string | undefined> =>
+  readFile(path, 'utf8').catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw usageFailure(`the file ${path} cannot be read`);
+  });
+
 /** Overwrites an existing file. */
 export async function writeTextFile(path: string, text: string): Promise<void> {
   await writeFile(path, text).catch(() => {

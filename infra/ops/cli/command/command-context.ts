@@ -1,10 +1,12 @@
 /** The context of every command: the terminal, and access to the tables of its target. */
 import type { Command } from 'commander';
-import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
-import { openSession } from '../session/session.ts';
-import { describeTarget, resolveTarget } from '../session/target.ts';
-import type { ProcessContext } from './terminal/process-context.ts';
-import { openTerminal, type Terminal } from './terminal/terminal.ts';
+import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
+import { explainDenied } from '../../access/denied-access.ts';
+import { openSession } from '../../session/session.ts';
+import { commandName } from './command-name.ts';
+import { describeTarget, resolveTarget } from '../../session/target.ts';
+import type { ProcessContext } from '../terminal/process-context.ts';
+import { openTerminal, type Terminal } from '../terminal/terminal.ts';
 
 export interface CommandContext {
   terminal: Terminal;
@@ -29,7 +31,10 @@ export function commandContext(context: ProcessContext): CommandContext {
         const command = words.at(-1) as Command;
         const options = command.optsWithGlobals<{ stack?: string; json?: boolean; csv?: boolean }>();
         const target = resolveTarget(options.stack, environment);
-        const { ports, region } = await openSession(target, environment);
+        const named = { command: commandName(command), stack: target.stack };
+        const { ports, region } = await openSession(target, environment, (error, region) =>
+          explainDenied(error, { ...named, region }),
+        );
         // With --json and --csv, standard output contains only data.
         const tell = options.json || options.csv ? terminal.remark : terminal.print;
         tell(describeTarget(target, region, environment));

@@ -1,7 +1,7 @@
 /** Options for the attributes that only some channel types have: `--api-version` for `api_version`. */
 import type { Command } from 'commander';
-import type { ChannelInput } from '../../../shared/operate/channels/add-channel.ts';
-import { ownAttributes, typesWith } from '../../../shared/upstreams/types/channel-attributes.ts';
+import type { ChannelInput } from '../../../../shared/operate/channels/add-channel.ts';
+import { ownAttributes, typesWith } from '../../../../shared/upstreams/types/channel-attributes.ts';
 
 export const optionOf = (attribute: string): string => `--${attribute.replaceAll('_', '-')}`;
 

@@ -1,0 +1,39 @@
+/** Explains to operators that AWS does not let them do something, and which policy does. Attaches nothing itself. */
+import { Failure } from '../../../shared/operate/operator-failure.ts';
+import { commandPolicies } from './command-policies.ts';
+import { policyNameIn } from './policy-access.ts';
+
+/** What a run works on, for the name of a policy. */
+export interface DeniedRun {
+  /** As in the table of policies. */
+  command: string;
+  stack: string;
+  region: string | undefined;
+}
+
+/** JSON services and Query services name it differently. */
+const deniedNames = new Set(['AccessDeniedException', 'AccessDenied']);
+const deniedExitCode = 3;
+
+/** `User: ... is not authorized to perform: dynamodb:PutItem on resource: arn:...:table/relay-keys because ...` */
+const refusal = /to perform: ([\w:]+)(?: on resource: (\S+))?/;
+
+/** @returns undefined for any other error */
+export function explainDenied(error: unknown, run: DeniedRun): Failure | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const code = 'code' in error ? String(error.code) : '';
+  if (!deniedNames.has(error.name) && !deniedNames.has(code)) return undefined;
+  const [, action = 'this', arn] = refusal.exec(error.message) ?? [];
+  const resource = arn?.split(':').slice(5).join(':');
+  const what = `AWS does not let these credentials do ${action}${resource ? ` on ${resource}` : ''}`;
+  return new Failure(`${what}: ${adviceFor(run, error.message)}`, deniedExitCode);
+}
+
+function adviceFor({ command, stack, region = '<region>' }: DeniedRun, message: string): string {
+  const [needed] = commandPolicies[command] ?? [];
+  if (needed === undefined) return `see the policies of ${command} in docs/operate.md`;
+  const policy = policyNameIn(stack, needed, region);
+  if (!message.includes('explicit deny'))
+    return `\`${command}\` needs the policy ${policy} on your user or role`;
+  return `a policy denies it. \`${command}\` needs ${policy} on a role of its own, without ${policyNameIn(stack, 'operator', region)}`;
+}

@@ -1,0 +1,141 @@
+/**
+ * What the policies of operators allow: the one table from which the stack makes its managed policies. All that is not
+ * here is denied. A permission that no command uses says who does, or the test of the commands fails.
+ */
+import type { TableName } from '../../../shared/tables/table-names.ts';
+
+export const policyNames = ['support', 'operator', 'repair'] as const;
+
+export type PolicyName = (typeof policyNames)[number];
+
+export type TableAction =
+  | 'GetItem'
+  | 'BatchGetItem'
+  | 'Query'
+  | 'Scan'
+  | 'PutItem'
+  | 'UpdateItem'
+  | 'DeleteItem';
+
+export interface TableAccess {
+  tables: readonly TableName[];
+  /** An index of the tables instead of the tables themselves. */
+  index?: string;
+  actions: readonly TableAction[];
+  /** Only items whose partition keys are like one of these. Absent: all items. */
+  ids?: readonly string[];
+  /** Used by people with tools of AWS, not by a command: what for. */
+  byHand?: string;
+}
+
+/** What is asked of the AWS account around the tables. */
+export interface AccountAction {
+  action: string;
+  /** Without partition, region and account: `ssm:parameter/...`. `*`: AWS knows no resource of this action. */
+  resource: string;
+}
+
+export interface PolicyAccess {
+  /** The word for it in pages and outputs. */
+  purpose: string;
+  tables: readonly TableAccess[];
+  /** Channel secrets under the names of this relay, in both stores. */
+  secrets?: readonly string[];
+  account: readonly AccountAction[];
+  /** Tables whose items nobody with this policy writes, whatever else is attached. */
+  neverWrites?: readonly TableName[];
+}
+
+/** The tables of the configuration. */
+const configuration = ['channels', 'charges', 'plans', 'settings'] as const;
+
+/** Published versions. Everything else in `runtime` belongs to functions: turns, idempotency keys, notices. */
+const versionIds = ['config', 'snapshot#*', 'rows#*'];
+
+/** What an audit reads. */
+const auditReads: readonly TableAccess[] = [
+  { tables: ['quotas'], actions: ['GetItem', 'Scan'] },
+  { tables: ['grants', 'ledger'], actions: ['Query', 'Scan'] },
+  { tables: ['ledger'], index: 'by_id', actions: ['Query', 'Scan'] },
+  { tables: ['ledger'], actions: ['GetItem'] },
+  { tables: ['daily'], actions: ['Query'] },
+];
+
+const reads: readonly TableAccess[] = [
+  ...auditReads,
+  { tables: [...configuration, 'keys', 'accounts', 'payments'], actions: ['Scan'] },
+  { tables: ['keys', 'accounts'], actions: ['GetItem'] },
+  { tables: ['runtime'], actions: ['BatchGetItem'], ids: versionIds },
+];
+
+/** What `doctor` reads, and where `init` and `payment link` find the base URL. */
+const accountReads: readonly AccountAction[] = [
+  { action: 'cloudformation:DescribeStacks', resource: 'cloudformation:stack/<stack>/*' },
+  { action: 'lambda:GetAccountSettings', resource: '*' },
+  { action: 'dynamodb:DescribeLimits', resource: '*' },
+  {
+    action: 'ssm:GetServiceSetting',
+    resource: 'ssm:servicesetting/ssm/parameter-store/high-throughput-enabled',
+  },
+  { action: 'bedrock:ListFoundationModels', resource: '*' },
+  { action: 'bedrock:GetFoundationModelAvailability', resource: '*' },
+];
+
+export const policyAccess: Record<PolicyName, PolicyAccess> = {
+  support: {
+    purpose: 'reads rows, balances, ledger and published versions; no secret',
+    tables: reads,
+    account: accountReads,
+  },
+  operator: {
+    purpose: 'reads what support reads, edits rows and grants, stores and uses channel secrets',
+    tables: [
+      ...reads,
+      {
+        tables: ['channels', 'plans', 'settings', 'charges'],
+        actions: ['PutItem', 'UpdateItem', 'DeleteItem'],
+      },
+      { tables: ['channels', 'settings', 'payments'], actions: ['GetItem'] },
+      { tables: ['keys', 'accounts'], actions: ['PutItem', 'UpdateItem'] },
+      { tables: ['grants', 'payments'], actions: ['PutItem'] },
+      {
+        tables: ['charges', 'plans', 'grants'],
+        actions: ['GetItem'],
+        byHand: 'rows are edited with any tool of DynamoDB, which reads the item first',
+      },
+      {
+        tables: ['grants'],
+        actions: ['UpdateItem'],
+        byHand: 'a grant with a problem is corrected on its row',
+      },
+      {
+        tables: ['keys', 'accounts'],
+        actions: ['DeleteItem'],
+        byHand: 'rows of customers that are gone',
+      },
+    ],
+    secrets: [
+      'ssm:GetParameter',
+      'ssm:PutParameter',
+      'secretsmanager:CreateSecret',
+      'secretsmanager:GetSecretValue',
+      'secretsmanager:PutSecretValue',
+    ],
+    account: accountReads,
+    neverWrites: ['quotas', 'ledger', 'daily'],
+  },
+  repair: {
+    purpose: 'audits, writes lost closes and corrects daily sums',
+    tables: [
+      ...auditReads,
+      { tables: ['quotas', 'daily'], actions: ['UpdateItem'] },
+      { tables: ['ledger'], actions: ['PutItem'] },
+      { tables: ['runtime'], actions: ['UpdateItem'], ids: ['budget#*'] },
+    ],
+    account: [],
+  },
+};
+
+/** The name of a managed policy. IAM has one set of names for all regions. */
+export const policyNameIn = (stack: string, policy: PolicyName, region: string): string =>
+  `${stack}-${policy}-${region}`;

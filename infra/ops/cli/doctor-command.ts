@@ -1,0 +1,81 @@
+/** The command `doctor`: what the AWS account and region mean for the relay, and what to set. Changes nothing. */
+import type { Command } from 'commander';
+import { examineAccount } from '../../../shared/operate/doctor/examine-account.ts';
+import type { StageFile } from '../../../shared/operate/doctor/stage-file.ts';
+import { publishedOptions, readOutputs } from '../../stack/options/published-options.ts';
+import { readOptions } from '../../stack/options/read-options.ts';
+import { regionProblem } from '../../stack/options/streaming-regions.ts';
+import { stageNamed, type Stage } from '../../stack/options/stage.ts';
+import type { CommandContext } from './command/command-context.ts';
+import { printFindings } from './print/doctor.ts';
+import { readTextFile, readTextFileIfAny } from './terminal/text-files.ts';
+import type { JsonOption } from './terminal/option-values.ts';
+
+const examples = `
+Reads the region, the deployed stack and its options, quotas of Lambda, DynamoDB and Parameter Store, and access to the
+models that channels call with the functions' own role. Each line says what was found; where something needs attention,
+the next line is what to write or run, word for word.
+
+Examples:
+  npm run ops -- doctor --stack relay
+  npm run ops -- doctor --stack relay-test --json`;
+
+export function addDoctorCommand(program: Command, { terminal, onTables }: CommandContext): void {
+  program
+    .command('doctor')
+    .description(
+      'look at quotas, region, model access and options; exit code 1 when something needs attention',
+    )
+    .option('--options <file>', 'the options of the stage (default: relay.json, or relay.<stage>.json)')
+    .option('--json', 'print JSON')
+    .addHelpText('after', examples)
+    .action(
+      onTables(async (ports, { options, json }: JsonOption & { options?: string }) => {
+        const file = await readStageFile(ports.target.stack, options);
+        const examination = { account: ports.account, file, regionProblem, readOptions: readOutputs };
+        printFindings(terminal, await examineAccount(ports, examination), { json });
+      }),
+    );
+}
+
+/** @param named the file, when it has another name than the stack says */
+async function readStageFile(stack: string, named: string | undefined): Promise<StageFile> {
+  const stage = stageOf(stack);
+  const name = named ?? stage.file;
+  const [, suffix] = /^relay-(.+)$/.exec(stage.stackName) ?? [];
+  const deploy = suffix === undefined ? 'npm run deploy' : `npm run deploy -- --stage ${suffix}`;
+  const text = named === undefined ? await readTextFileIfAny(name) : await readTextFile(name);
+  if (text === undefined) return { name, deploy, options: undefined };
+  try {
+    return {
+      name,
+      deploy,
+      options: publishedOptions(readOptions({ ...stage, file: name }, parse(name, text))),
+    };
+  } catch (error) {
+    return {
+      name,
+      deploy,
+      options: undefined,
+      problem: error instanceof Error ? error.message : String(error),
+    };
+  }
+}
+
+/** Of a stack in somebody's own app there is no file, but its options have these names too. */
+function stageOf(stack: string): Stage {
+  const stage = stack.startsWith('relay-') ? stack.slice('relay-'.length) : undefined;
+  try {
+    return stageNamed(stage);
+  } catch {
+    return { stackName: stack, file: 'relay.json' };
+  }
+}
+
+function parse(name: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error(`${name} is not JSON`);
+  }
+}

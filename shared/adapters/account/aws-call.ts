@@ -1,0 +1,73 @@
+/**
+ * One signed request to a service of AWS, for readings that are too rare for a client package of their own. Never repeats
+ * a call and never writes.
+ */
+import type { AwsAccess } from '../system/environment.ts';
+import { systemClock } from '../system/system-clock.ts';
+import { requestSigner } from '../transport/request-signer.ts';
+
+const timeoutMs = 10_000;
+const replyCharactersMax = 10_000_000;
+
+export interface AwsCall {
+  /** As in the host's name and in the signature. */
+  service: string;
+  /** Absent: the region of the credentials. */
+  region?: string;
+  /** Absent: POST. */
+  method?: 'GET';
+  path?: string;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
+export interface AwsCaller {
+  /** Throws when the environment has no region or no credentials. */
+  aws: () => Promise<AwsAccess>;
+  /** `AWS_ENDPOINT_URL_<SERVICE>` replaces an address, as for the SDK. */
+  environment: NodeJS.ProcessEnv;
+}
+
+/** The text of the reply. Throws an Error named as AWS names it, such as `AccessDeniedException`. */
+export async function callAws({ aws, environment }: AwsCaller, call: AwsCall): Promise<string> {
+  const access = await aws();
+  const { service, path = '/', headers = {}, body = '' } = call;
+  const region = call.region ?? access.region;
+  const request = {
+    method: call.method ?? ('POST' as const),
+    url: `${endpointOf(environment, service, region)}${path}`,
+    headers,
+    body,
+  };
+  const signed = await requestSigner({ aws: access, clock: systemClock })(request, { service, region });
+  const reply = await fetch(request.url, {
+    method: request.method,
+    headers: signed,
+    ...(request.method === 'POST' && { body }),
+    signal: AbortSignal.timeout(timeoutMs),
+    redirect: 'manual',
+  }).catch((error: unknown) => {
+    // What went wrong, with its code, is behind the words "fetch failed".
+    throw error instanceof Error ? (error.cause ?? error) : error;
+  });
+  const text = (await reply.text()).slice(0, replyCharactersMax);
+  if (reply.status === 200) return text;
+  throw refusalOf(reply.status, reply.headers.get('x-amzn-errortype'), text);
+}
+
+function endpointOf(environment: NodeJS.ProcessEnv, service: string, region: string): string {
+  const named = environment[`AWS_ENDPOINT_URL_${service.toUpperCase()}`];
+  const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
+  return named ?? `https://${service}.${region}.${domain}`;
+}
+
+/** JSON services name the error in a header or in `__type`, with a name space before it; Query services in XML. */
+function refusalOf(status: number, header: string | null, text: string): Error {
+  const typed =
+    header ?? /"__type"\s*:\s*"([^"]*)"/.exec(text)?.[1] ?? /<Code>([^<]*)<\/Code>/.exec(text)?.[1];
+  const message =
+    /"[Mm]essage"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? /<Message>([^<]*)<\/Message>/.exec(text)?.[1];
+  const error = new Error(message ?? `status ${status}`);
+  error.name = typed?.split(':')[0]?.split('#').at(-1) ?? `Status${status}`;
+  return error;
+}

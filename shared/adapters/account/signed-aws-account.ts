@@ -1,0 +1,79 @@
+/** Reads quotas, models and the deployed stack of an AWS account by signed requests. Changes nothing. */
+import type * as z from 'zod/mini';
+import type { AwsAccount, DeployedStack } from '../../operate/aws-account.ts';
+import { callAws, type AwsCall, type AwsCaller } from './aws-call.ts';
+import { describeStack } from '../transport/describe-stack.ts';
+import { readReply, replies } from './account-replies.ts';
+
+export interface AwsAccountParts extends AwsCaller {
+  stack: string;
+  /** Read by the client of the tables. */
+  tableLimits: AwsAccount['tableLimits'];
+  /** Converts an error to a Failure that tells the operator what to do. */
+  explain: (error: unknown, where: string) => Error;
+}
+
+const fastParameters = '/ssm/parameter-store/high-throughput-enabled';
+
+export function signedAwsAccount(parts: AwsAccountParts): AwsAccount {
+  const explained = <Result>(where: string, work: Promise<Result>): Promise<Result> =>
+    work.catch((error: unknown) => {
+      throw parts.explain(error, where);
+    });
+  const read = <Schema extends z.ZodMiniType>(
+    where: string,
+    call: AwsCall,
+    schema: Schema,
+  ): Promise<z.infer<Schema>> =>
+    explained(
+      where,
+      callAws(parts, call).then((text) => readReply(schema, text)),
+    );
+  return {
+    region: async () => (await explained('AWS', parts.aws())).region,
+    stack: () => explained('CloudFormation', stackOf(parts)),
+    async concurrency() {
+      const call = { service: 'lambda', method: 'GET', path: '/2016-08-19/account-settings' } as const;
+      const { AccountLimit: limit } = await read('Lambda', call, replies.accountSettings);
+      return { most: limit.ConcurrentExecutions, unreserved: limit.UnreservedConcurrentExecutions };
+    },
+    tableLimits: parts.tableLimits,
+    async hasFastParameters() {
+      const call = jsonCall('ssm', 'AmazonSSM.GetServiceSetting', { SettingId: fastParameters });
+      const { ServiceSetting: setting } = await read('SSM', call, replies.serviceSetting);
+      return setting.SettingValue === 'true';
+    },
+    async models(region) {
+      const call = { service: 'bedrock', region, method: 'GET', path: '/foundation-models' } as const;
+      const { modelSummaries } = await read('Bedrock', call, replies.models);
+      return modelSummaries.map((model) => ({
+        id: model.modelId,
+        streams: model.responseStreamingSupported ?? true,
+        isActive: (model.modelLifecycle?.status ?? 'ACTIVE') === 'ACTIVE',
+      }));
+    },
+    async modelAccess(region, model) {
+      const path = `/foundation-model-availability/${encodeURIComponent(model)}`;
+      const access = await read(
+        'Bedrock',
+        { service: 'bedrock', region, method: 'GET', path },
+        replies.availability,
+      );
+      return {
+        isAuthorized: access.authorizationStatus === 'AUTHORIZED',
+        hasAgreement: access.agreementAvailability.status === 'AVAILABLE',
+        isEntitled: access.entitlementAvailability === 'AVAILABLE',
+        isInRegion: access.regionAvailability === 'AVAILABLE',
+      };
+    },
+  };
+}
+
+const jsonCall = (service: string, target: string, body: object): AwsCall => ({
+  service,
+  headers: { 'content-type': 'application/x-amz-json-1.1', 'x-amz-target': target },
+  body: JSON.stringify(body),
+});
+
+const stackOf = async ({ stack, aws, environment }: AwsAccountParts): Promise<DeployedStack | undefined> =>
+  describeStack(stack, await aws(), environment);

@@ -1,0 +1,116 @@
+/**
+ * A deployed relay's tables and secret stores on this machine, each behind a double that enforces the policy of the
+ * access key that signed: the SDK and the tool are the product's own.
+ */
+import { vi } from 'vitest';
+import { startFaultProxy, type FaultProxy } from '../../infra/local/faults/fault-proxy.ts';
+import type { PolicyName } from '../../infra/ops/access/policy-access.ts';
+import { accountAnswer } from '../ops/account-replies.ts';
+import { startAws, type AwsOnLoopback } from '../ops/aws-on-loopback.ts';
+import { ConfigRig } from '../ops/config-rig.ts';
+import { LedgerRig } from '../ops/ledger-rig.ts';
+import { runOps, type OpsRun } from '../ops/run-ops.ts';
+import { startEmulator } from '../support/emulator.ts';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { Enforcer } from './enforcer.ts';
+import { region as home, type ManagedPolicy } from './template-policies.ts';
+
+export interface AccessRig {
+  enforcer: Enforcer;
+  /** Both write to the tables themselves, as the relay's functions and tests do. */
+  ledger: LedgerRig;
+  config: ConfigRig;
+  aws: AwsOnLoopback;
+  upstream: ScriptedUpstream;
+  /** Runs a command with the credentials of somebody who has one policy and nothing else. */
+  ops(policy: PolicyName | 'nobody', words: string[], options?: RunOptions): Promise<OpsRun>;
+  stop(): Promise<void>;
+}
+
+export interface RunOptions {
+  input?: string;
+  /** On local tables, where channels may lead to this machine; they have one access key for all. */
+  isLocal?: boolean;
+  /** Absent: the one of the policies. */
+  region?: string;
+}
+
+export async function startAccessRig(policies: ReadonlyMap<string, ManagedPolicy>): Promise<AccessRig> {
+  const [emulator, aws, upstream] = await Promise.all([
+    startEmulator(),
+    startAws('https://d111.cloudfront.net/v1'),
+    startScriptedUpstream(),
+  ]);
+  const enforcer = new Enforcer(policies);
+  const { refuse } = enforcer;
+  const tables = await startFaultProxy({
+    upstream: emulator.endpoint,
+    refuse: (request, body) => refuse(request, body) ?? limitsOf(aws, request.headers, body),
+  });
+  const others = await startFaultProxy({ upstream: aws.endpoint, refuse });
+  const [ledger, config] = await Promise.all([LedgerRig.start(emulator), ConfigRig.start(emulator)]);
+  return {
+    enforcer,
+    ledger,
+    config,
+    aws,
+    upstream,
+    ops: (policy, words, options = {}) => runAs({ policy, enforcer, tables, others }, words, options),
+    async stop() {
+      await Promise.all([tables.close(), others.close(), aws.close(), upstream.close()]);
+      await ledger.stop();
+      await config.stop();
+    },
+  };
+}
+
+/** The emulator of tables knows no limits. */
+function limitsOf({ account }: AwsOnLoopback, headers: Record<string, unknown>, body: Buffer) {
+  const target = String(headers['x-amz-target']);
+  if (!target.endsWith('.DescribeLimits')) return undefined;
+  const asked = { method: 'POST', path: '/', target, authorization: String(headers['authorization']) };
+  const [status, text] = accountAnswer(account, { ...asked, body: body.toString() }) ?? [500, ''];
+  return { status, headers: { 'content-type': 'application/x-amz-json-1.0' }, body: text };
+}
+
+interface Runner {
+  policy: string;
+  enforcer: Enforcer;
+  tables: FaultProxy;
+  others: FaultProxy;
+}
+
+async function runAs(
+  { policy, enforcer, tables, others }: Runner,
+  words: string[],
+  { input, isLocal = false, region = home }: RunOptions,
+): Promise<OpsRun> {
+  enforcer.localPolicy = policy;
+  enforcer.forget();
+  const services = Object.fromEntries(
+    ['SSM', 'SECRETS_MANAGER', 'CLOUDFORMATION', 'LAMBDA', 'BEDROCK'].map((name) => [
+      `AWS_ENDPOINT_URL_${name}`,
+      others.endpoint,
+    ]),
+  );
+  const account = {
+    ...services,
+    AWS_REGION: region,
+    AWS_ACCESS_KEY_ID: `AKIA${policy.toUpperCase()}`,
+    AWS_SECRET_ACCESS_KEY: 'test',
+  };
+  // The SDK reads these of the process; what the tool is given itself makes a loopback endpoint local.
+  for (const [name, value] of Object.entries({ ...account, AWS_ENDPOINT_URL_DYNAMODB: tables.endpoint }))
+    vi.stubEnv(name, value);
+  try {
+    if (isLocal)
+      return await runOps(
+        words,
+        { AWS_ENDPOINT_URL_DYNAMODB: tables.endpoint, UPSTREAM_KEY: 'sk-upstream' },
+        input,
+      );
+    return await runOps([...words, '--stack', 'relay'], account, input);
+  } finally {
+    vi.unstubAllEnvs();
+  }
+}

@@ -1,0 +1,131 @@
+import { Command } from 'commander';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { commandNames } from '../../infra/ops/cli/command/command-name.ts';
+import { createProgram } from '../../infra/ops/cli/program.ts';
+import { commandContext } from '../../infra/ops/cli/command/command-context.ts';
+import { commandPolicies } from '../../infra/ops/access/command-policies.ts';
+import { policyAccess, policyNames, type PolicyName } from '../../infra/ops/access/policy-access.ts';
+import { synthesize } from '../infra/synthesize.ts';
+import { readPage } from '../docs/pages.ts';
+import { PassThrough, Readable } from 'node:stream';
+import { startAccessRig, type AccessRig } from './access-rig.ts';
+import { permissionsOf } from './policy-document.ts';
+import { scenarios, type Scenario } from './scenarios.ts';
+import { lostClose, seed } from './seed.ts';
+import { idAt } from '../ops/ledger-rig.ts';
+import { arnOf, policiesOf, region } from './template-policies.ts';
+
+const policies = policiesOf(synthesize({}).template);
+const handId = idAt('2026-11-10T16:00:00Z', 'hand');
+let rig: AccessRig;
+beforeAll(async () => {
+  rig = await startAccessRig(policies);
+  await seed(rig);
+});
+afterAll(async () => rig.stop());
+
+/** Of reads that were begun together, some are refused after the command has ended. */
+const deniedTo = (name: string) => rig.enforcer.denied.filter(({ policy }) => policy === name);
+
+const policiesOfCommand = (command: string): readonly PolicyName[] => commandPolicies[command] ?? [];
+
+function run(policy: PolicyName | 'nobody', { words, input = '', isLocal = false }: Scenario) {
+  return rig.ops(policy, typeof words === 'function' ? words(rig) : words, { input, isLocal });
+}
+
+describe('every command, with the credentials of one policy alone,', () => {
+  it.each(scenarios.map((scenario, index) => [index, scenario.command, scenario] as const))(
+    '%i: %s gets through with each policy that the table gives it, and with no other',
+    async (_index, command, scenario) => {
+      await scenario.prepare?.(rig);
+      const enough = policiesOfCommand(command);
+      const others = policyNames.filter((name) => !enough.includes(name));
+      for (const policy of [...others, 'nobody'] as const) {
+        const { code, errors, output } = await run(policy, scenario);
+        expect({ policy, code, errors, output }).toMatchObject({ policy, code: 3 });
+        const named = `relay-${enough[0]}-${scenario.isLocal ? 'us-east-1' : region}`;
+        expect(errors).toContain(named);
+        expect(errors).toContain(`\`${command}\` needs`);
+        expect(deniedTo(policy).some(({ action }) => errors.includes(`do ${action} on `))).toBe(true);
+      }
+      for (const policy of enough) {
+        const { code, errors, output } = await run(policy, scenario);
+        expect({ policy, denied: deniedTo(policy), code, errors, output }).toMatchObject({
+          policy,
+          denied: [],
+          code: scenario.code ?? 0,
+        });
+      }
+    },
+  );
+
+  it('leaves balances as they are where an operator repairs or writes them by hand, and says why', async () => {
+    await rig.ledger.reserve('acme', handId);
+    const before = await rig.ledger.item('acme');
+    const input = lostClose(handId);
+    const { code, errors } = await rig.ops('operator', ['audit', '--repair', '-', '--wait', '0'], { input });
+    expect(code).toBe(3);
+    expect(errors).toContain('do dynamodb:UpdateItem on table/relay-quotas: a policy denies it');
+    expect(errors).toContain(`relay-repair-${region} on a role of its own, without relay-operator-${region}`);
+    expect(await rig.ledger.item('acme')).toEqual(before);
+    const repaired = await rig.ops('repair', ['audit', '--repair', '-', '--wait', '0'], { input });
+    expect(repaired.errors).toContain(`request ${handId} is closed now`);
+  });
+
+  it('that the table names has a scenario, and each of the tool is in the table and on the page', () => {
+    const program = createProgram(
+      { input: Readable.from([]), output: new PassThrough(), errors: new PassThrough(), environment: {} },
+      commandContext({
+        input: Readable.from([]),
+        output: new PassThrough(),
+        errors: new PassThrough(),
+        environment: {},
+      }),
+    );
+    expect(program).toBeInstanceOf(Command);
+    const tabled = Object.keys(commandPolicies);
+    expect(tabled.filter((name) => !name.includes('--')).toSorted()).toEqual(
+      commandNames(program).toSorted(),
+    );
+    const shown = new Set(scenarios.map(({ command }) => command));
+    expect(tabled.filter((name) => policiesOfCommand(name).length > 0 && !shown.has(name))).toEqual([]);
+    expect(tableOfPage()).toEqual(
+      new Map(
+        tabled.map((name) => [
+          name,
+          policyNames.filter((policy) => policiesOfCommand(name).includes(policy)),
+        ]),
+      ),
+    );
+  });
+
+  it('makes use of every permission, but of those that are for tools of AWS', () => {
+    for (const name of policyNames) {
+      const { statements } = policies.get(name) ?? { statements: [] };
+      const given = statements.filter(({ Effect }) => Effect === 'Allow').flatMap(permissionsOf);
+      const byHand = policyAccess[name].tables
+        .filter(({ byHand: why }) => why !== undefined)
+        .flatMap(({ tables, actions }) =>
+          tables.flatMap((table) =>
+            actions.map((action) => `dynamodb:${action} ${arnOf('dynamodb', `table/relay-${table}`)}`),
+          ),
+        );
+      const used = rig.enforcer.used.get(name) ?? new Set();
+      expect({ name, unused: given.filter((each) => !used.has(each)).toSorted() }).toEqual({
+        name,
+        unused: byHand.toSorted(),
+      });
+    }
+  });
+});
+
+/** The rows of docs/operate.md: command, then yes or no for each policy. */
+function tableOfPage(): Map<string, PolicyName[]> {
+  const rows = readPage('docs/operate.md').match(/^\| `[^|]*` +\| (?:yes|no) .*\|$/gm) ?? [];
+  return new Map(
+    rows.map((row) => {
+      const [, command = '', ...marks] = row.split('|').map((each) => each.trim());
+      return [command.replaceAll('`', ''), policyNames.filter((_, index) => marks[index] === 'yes')];
+    }),
+  );
+}

@@ -1,0 +1,276 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startAccessRig, type AccessRig } from '../access/access-rig.ts';
+import { policiesOf, region } from '../access/template-policies.ts';
+import { synthesize } from '../infra/synthesize.ts';
+import { healthyAccount, type AccountState, type ModelState } from './account-replies.ts';
+
+interface Found {
+  check: string;
+  state: string;
+  found: string;
+  set?: { where: string; line: string };
+}
+
+const model = 'openai.gpt-oss-120b-1:0';
+const allowed = `arn:aws:bedrock:us-east-1::foundation-model/${model}`;
+const options = { reservedConcurrency: 100, bedrockModels: [allowed] };
+const folder = mkdtempSync(join(tmpdir(), 'relay-doctor-'));
+let rig: AccessRig;
+let account: AccountState;
+beforeAll(async () => {
+  rig = await startAccessRig(policiesOf(synthesize({}).template));
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await rig.stop();
+});
+
+const roleChannel = { id: 'role', type: 'bedrock', region: 'us-east-1', models: [model], state: true };
+const keyed = (secret: string) => ({
+  id: 'keyed',
+  endpoint: 'https://api.example.com/v1',
+  models: ['m'],
+  secret,
+  state: true,
+});
+
+beforeEach(async () => {
+  ({ account } = rig.aws);
+  Object.assign(account, healthyAccount(), {
+    models: { 'us-east-1': [{ id: model }] },
+    stack: {
+      status: 'UPDATE_COMPLETE',
+      outputs: {
+        OperatorPolicy: 'arn:aws:iam::123456789012:policy/relay-operator-eu-west-1',
+        Options: JSON.stringify(options),
+      },
+    },
+  });
+  await rig.ledger.put('channels', roleChannel, keyed('ssm:/relay/relay/keyed'));
+});
+
+function fileOf(content: unknown): string {
+  const path = join(folder, 'relay.json');
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+async function examine(content: unknown = options): Promise<{ code: number; found: Found[] }> {
+  const run = await rig.ops('support', ['doctor', '--json', '--options', fileOf(content)]);
+  return { code: run.code, found: JSON.parse(run.output) as Found[] };
+}
+
+const attentionOf = ({ found }: { found: Found[] }): Found[] =>
+  found.filter(({ state }) => state === 'attention');
+
+describe('doctor', () => {
+  it('says of each thing what it found, and nothing needs attention in an account that has what a relay needs', async () => {
+    const run = await rig.ops('support', ['doctor', '--options', fileOf(options)]);
+    expect(run).toMatchObject({ code: 0, errors: '' });
+    for (const line of [
+      'stack relay in eu-west-1',
+      'ok              region: eu-west-1: answers stream there',
+      'ok              stack: UPDATE_COMPLETE',
+      `ok              options: ${join(folder, 'relay.json')} is what is deployed`,
+      '1000 calls at once in this account and region, 900 of them unreserved; 100 are reserved for each of chat and responses, 500 can be',
+      'ok              tables: a table may have 40000 reads and 40000 writes a second',
+      'ok              secrets: 1 of 1 are in Parameter Store, which allows 10,000 reads a second here',
+      `ok              model ${model}: channel role, us-east-1: may be called`,
+      '7 looked at, nothing needs attention.',
+    ])
+      expect(run.output).toContain(line);
+  });
+
+  it('asks each service by a request signed for it, where its answer holds', async () => {
+    await examine();
+    expect(account.asked.toSorted()).toEqual([
+      'bedrock us-east-1 GET /foundation-model-availability/openai.gpt-oss-120b-1%3A0',
+      'bedrock us-east-1 GET /foundation-models',
+      `cloudformation ${region} POST /`,
+      `dynamodb ${region} POST / DynamoDB_20120810.DescribeLimits`,
+      `lambda ${region} GET /2016-08-19/account-settings`,
+      `ssm ${region} POST / AmazonSSM.GetServiceSetting`,
+    ]);
+  });
+
+  it.each<[string, () => void, Partial<Found>, string | undefined]>([
+    [
+      'a stack that rolled back',
+      () => Object.assign(account.stack ?? {}, { status: 'UPDATE_ROLLBACK_COMPLETE' }),
+      {
+        check: 'stack',
+        found: 'UPDATE_ROLLBACK_COMPLETE: the last deployment did not go through; its events say why',
+      },
+      undefined,
+    ],
+    [
+      'a table with less than usual',
+      () => Object.assign(account, { tableUnits: 10_000 }),
+      { check: 'tables' },
+      'aws service-quotas list-service-quotas --service-code dynamodb --region eu-west-1',
+    ],
+    [
+      'secrets in a slow Parameter Store',
+      () => Object.assign(account, { fastParameters: false }),
+      { check: 'secrets' },
+      'aws ssm update-service-setting --setting-id /ssm/parameter-store/high-throughput-enabled --setting-value true --region eu-west-1',
+    ],
+    [
+      'more reserved than the account has',
+      () => Object.assign(account, { concurrency: { most: 1000, unreserved: 50 } }),
+      { check: 'concurrency' },
+      '"reservedConcurrency": 75',
+    ],
+  ])('names %s, and what to run or write', async (_case, change, finding, line) => {
+    change();
+    const examined = await examine();
+    expect(examined.code).toBe(1);
+    expect(attentionOf(examined)).toMatchObject([finding]);
+    expect(attentionOf(examined)[0]?.set?.line).toBe(line);
+  });
+
+  it.each<[string, { most: number; unreserved: number }, string | undefined, string[]]>([
+    ['room for a reservation', { most: 1000, unreserved: 1000 }, undefined, ['"reservedConcurrency": 450']],
+    [
+      'a new account',
+      { most: 10, unreserved: 10 },
+      undefined,
+      [
+        'aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000 --region eu-west-1',
+      ],
+    ],
+    ['an account that others have filled', { most: 1000, unreserved: 100 }, 'none can be reserved', []],
+  ])('with nothing reserved and %s says what can be', async (_case, concurrency, words, lines) => {
+    account.concurrency = concurrency;
+    const bedrockModels = [allowed];
+    Object.assign(account.stack?.outputs ?? {}, { Options: JSON.stringify({ bedrockModels }) });
+    const examined = await examine({ bedrockModels });
+    const found = attentionOf(examined).filter(({ check }) => check === 'concurrency');
+    expect(found.flatMap(({ set }) => set?.line ?? [])).toEqual(lines);
+    if (words !== undefined) expect(found.at(-1)?.found).toContain(words);
+    expect(found.length).toBeGreaterThan(0);
+  });
+
+  it.each<[string, Partial<ModelState>, string]>([
+    ['no agreement', { agreement: 'NOT_AVAILABLE' }, "the agreement with the model's vendor is not made"],
+    ['an agreement under way', { agreement: 'PENDING' }, "the agreement with the model's vendor is not made"],
+    ['no authorisation', { authorization: 'NOT_AUTHORIZED' }, 'this account is not authorised for the model'],
+    ['no entitlement', { entitlement: 'NOT_AVAILABLE' }, 'this account has no entitlement to the model'],
+    ['another region', { inRegion: 'NOT_AVAILABLE' }, 'the model is not in this region'],
+    ['its end near', { lifecycle: 'LEGACY' }, 'AWS calls it LEGACY and will remove it'],
+    ['no stream', { streams: false }, 'its answers do not stream'],
+  ])('names a model that a channel calls with %s', async (_case, changes, words) => {
+    account.models = { 'us-east-1': [{ id: model, ...changes }] };
+    expect(attentionOf(await examine())).toMatchObject([
+      { check: `model ${model}`, found: `channel role, us-east-1: ${words}` },
+    ]);
+  });
+
+  it('names models that AWS does not list, and those that the role may not call, with the line that lets it', async () => {
+    const profile = 'us.vendor.big-1';
+    await rig.ledger.put('channels', {
+      ...roleChannel,
+      models: [model, 'gone.model', 'big'],
+      mapper: { big: profile },
+    });
+    account.models = { 'us-east-1': [{ id: model }, { id: 'vendor.big-1' }] };
+    Object.assign(account.stack?.outputs ?? {}, { Options: '{"reservedConcurrency":100}' });
+    const found = attentionOf(await examine({ reservedConcurrency: 100 }));
+    expect(found.find(({ check }) => check === 'model gone.model')?.found).toContain(
+      'AWS lists no such model there',
+    );
+    expect(found.find(({ check }) => check === `model ${model}`)?.set).toEqual({
+      where: join(folder, 'relay.json'),
+      line: `"bedrockModels": ["${allowed}"]`,
+    });
+    expect(found.find(({ check }) => check === `model ${profile}`)?.set?.line).toBe(
+      `"bedrockModels": [{"profile":"arn:aws:bedrock:us-east-1:123456789012:inference-profile/${profile}","regions":["us-east-1"]}]`,
+    );
+  });
+
+  it.each<[string, unknown, Partial<Found>[], string[]]>([
+    [
+      'has another value',
+      { ...options, reservedConcurrency: 200 },
+      [{ check: 'options', found: expect.stringContaining('deployed is 100') }],
+      ['npm run deploy'],
+    ],
+    [
+      'lacks an option',
+      { bedrockModels: [allowed] },
+      [
+        {
+          check: 'options',
+          found: expect.stringContaining('reservedConcurrency is deployed'),
+        },
+      ],
+      ['"reservedConcurrency": 100'],
+    ],
+    [
+      'has one more',
+      { ...options, disposable: true },
+      [{ check: 'options', found: expect.stringContaining('not deployed') }],
+      ['npm run deploy'],
+    ],
+    ['is no JSON', '{', [{ check: 'options', found: expect.stringContaining('is not JSON') }], []],
+    [
+      'has an option that there is not',
+      { ...options, reservedConcurency: 1 },
+      [{ check: 'options', found: expect.stringContaining('reservedConcurency') }],
+      [],
+    ],
+  ])(
+    'compares the file of the stage with the deployed stack: it %s',
+    async (_case, content, finding, lines) => {
+      const found = attentionOf(await examine(content)).filter(({ check }) => check === 'options');
+      expect(found).toMatchObject(finding);
+      expect(found.flatMap(({ set }) => set?.line ?? [])).toEqual(lines);
+    },
+  );
+
+  it.each<[string, AccountState['broken'], string]>([
+    ['fails', { lambda: [500, '{"message":"x"}', 'ServiceException'] }, 'ServiceException'],
+    ['answers something else', { lambda: [200, '{"AccountLimit":{}}'] }, 'UnexpectedReply'],
+    ['answers no JSON', { lambda: [200, '<html>'] }, 'Lambda'],
+    [
+      'is asked too often',
+      { lambda: [429, '{"message":"Rate exceeded"}', 'TooManyRequestsException'] },
+      'Rate exceeded',
+    ],
+  ])('says what it could not read where a service %s, and all else', async (_case, broken, words) => {
+    account.broken = broken;
+    const examined = await examine();
+    expect(attentionOf(examined)).toMatchObject([{ check: 'concurrency' }]);
+    expect(attentionOf(examined)[0]?.found).toContain('not known: ');
+    expect(attentionOf(examined)[0]?.found).toContain(words);
+    expect(examined.found).toHaveLength(7);
+  });
+
+  it('says that a stack is not there', async () => {
+    account.stack = undefined;
+    const examined = await examine();
+    expect(attentionOf(examined)[0]).toMatchObject({
+      check: 'stack',
+      found: expect.stringContaining('no stack of this name'),
+    });
+  });
+
+  it('names a region without streams', async () => {
+    const run = await rig.ops('support', ['doctor', '--options', fileOf(options)], {
+      region: 'eu-central-2',
+    });
+    expect(run.output).toContain('attention       region: Lambda has no Function URLs in eu-central-2');
+    expect(run.code).toBe(1);
+  });
+
+  it('says beside local tables why each does not apply, and asks nothing', async () => {
+    const run = await rig.ops('support', ['doctor', '--json'], { isLocal: true });
+    expect(run.code).toBe(0);
+    const found = JSON.parse(run.output) as Found[];
+    expect(found.map(({ state }) => state)).toEqual(Array.from({ length: 7 }, () => 'does not apply'));
+    expect(account.asked).toEqual([]);
+  });
+});
