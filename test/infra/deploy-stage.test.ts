@@ -6,9 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { deployStage } from '../../infra/deploy/deploy-stage.ts';
-import { LoopbackAws } from './loopback-aws.ts';
-import type { LoopbackStack } from './loopback-cloudformation.ts';
-import { refuse } from './loopback-xml.ts';
+import { LoopbackAws } from './loopback/aws.ts';
+import { refuse } from './loopback/xml.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-deploy-stage-'));
 const aws = new LoopbackAws();
@@ -22,7 +21,7 @@ beforeAll(async () => {
 });
 
 beforeEach(() => {
-  aws.stacks.byName.clear();
+  aws.stacks.forget();
 });
 
 afterAll(async () => {
@@ -33,14 +32,7 @@ afterAll(async () => {
 
 /** @param outputs undefined: of a version that published no options */
 function deployed(name: string, outputs: Record<string, string> = {}, status = 'UPDATE_COMPLETE'): void {
-  const Outputs = Object.fromEntries(Object.entries(outputs).map(([key, Value]) => [key, { Value }]));
-  aws.stacks.byName.set(name, {
-    id: `arn:aws:cloudformation:us-east-1:000000000000:stack/${name}/1`,
-    name,
-    status: status as LoopbackStack['status'],
-    createdAt: new Date().toISOString(),
-    template: { Resources: {}, Outputs },
-  });
+  aws.stacks.stands(name, outputs, status);
 }
 
 const publishes = (name: string, options: object): void => {

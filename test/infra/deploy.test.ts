@@ -1,101 +1,216 @@
 /**
- * Plain `cdk deploy` as a newcomer types it: from a copy of the repository without any build output, with whatever
- * old Node is first on the PATH, against a loopback AWS.
+ * The lines of docs/deploy.md and of the README, in their order, in a clone that was never built, with whatever old Node is
+ * first on the PATH, against a loopback AWS.
  */
-import { spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { delimiter, join, resolve } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { GetItemCommand, UpdateItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
-import { LoopbackAws } from './loopback-aws.ts';
+import { tableNames } from '../../shared/tables/table-schemas.ts';
+import { fencesOf } from '../docs/pages.ts';
+import { emulatorClient } from '../support/emulator.ts';
+import { startLocalStack } from '../support/local-stack.ts';
+import { startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { DeployRig } from './deploy-rig.ts';
+import type { LoopbackStack } from './loopback/stacks.ts';
 
-const projectFolder = resolve(import.meta.dirname, '..', '..');
-const notCopied = new Set(['node_modules', 'dist', 'cdk.out', '.git', '.relay', 'coverage']);
+const [bootstrap = '', deploy = '', init = '', prices = '', curl = '', ...further] =
+  fencesOf('docs/deploy.md')[0]?.code.trim().split('\n') ?? [];
+const tablesOf = (stack: string) => tableNames.map((name) => `${stack}-${name}`).toSorted();
+/** Nobody is there to answer what CDK asks about permissions. */
+const unattended = '--require-approval never';
 
-function copyWithoutOutput(target: string): void {
-  cpSync(projectFolder, target, {
-    recursive: true,
-    filter: (source) => !notCopied.has(source.slice(projectFolder.length + 1)),
-  });
-  symlinkSync(join(projectFolder, 'node_modules'), join(target, 'node_modules'));
-}
+vi.setConfig({ testTimeout: 180_000 });
 
-/** The PATH without the repository's own tools: the machine's Node comes first, as in a fresh terminal. */
-function pathOfTerminal(): string {
-  const folders = (process.env.PATH ?? '').split(delimiter);
-  return folders.filter((folder) => !folder.includes('node_modules')).join(delimiter);
-}
-
-interface Ended {
-  exitCode: number | null;
-  output: string;
-}
-
-async function run(command: string, args: string[], folder: string, aws: string): Promise<Ended> {
-  const child = spawn(command, args, {
-    cwd: folder,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: 100_000,
-    env: {
-      PATH: pathOfTerminal(),
-      HOME: folder,
-      AWS_ENDPOINT_URL: aws,
-      AWS_REGION: 'us-east-1',
-      AWS_ACCESS_KEY_ID: 'AKIALOOPBACK',
-      AWS_SECRET_ACCESS_KEY: 'loopback',
-      AWS_EC2_METADATA_DISABLED: 'true',
-      npm_config_update_notifier: 'false',
-    },
-  });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
-  }
-  const exitCode = await new Promise<number | null>((ended, reject) => {
-    child.on('error', reject).on('close', ended);
-  });
-  return { exitCode, output };
-}
-
-let folder: string;
-let endpoint: string;
-const aws = new LoopbackAws();
+let rig: DeployRig;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'relay-deploy-'));
-  copyWithoutOutput(folder);
-  endpoint = await aws.listen();
+  rig = await DeployRig.start();
 });
+afterAll(() => rig.stop());
 
-afterAll(async () => {
-  await aws.close();
-  rmSync(folder, { recursive: true });
-});
+const stackNamed = (name: string): LoopbackStack => {
+  const stack = rig.aws.stacks.named(name);
+  if (stack === undefined) throw new Error(`no stack ${name}`);
+  return stack;
+};
 
-test('cdk deploy builds, synthesizes and uploads everything from a checkout that was never built', async () => {
-  expect(existsSync(join(folder, 'dist'))).toBe(false);
-  const cdk = join('node_modules', 'aws-cdk', 'bin', 'cdk');
-  const { exitCode, output } = await run(
-    'node',
-    [cdk, 'deploy', '--require-approval', 'never'],
-    folder,
-    endpoint,
+const standing = (type: string, stack = 'relay') =>
+  rig.aws.account.standing.filter((each) => each.type === `AWS::${type}` && each.stack === stack);
+
+/** What CloudFront sends to each origin, and what each function with a URL accepts. */
+function originSecrets(): { sent: Set<string>; accepted: string[][] } {
+  const [distribution] = standing('CloudFront::Distribution');
+  const { Origins } = (distribution?.properties['DistributionConfig'] ?? { Origins: [] }) as {
+    Origins: { OriginCustomHeaders: { HeaderValue: string }[] }[];
+  };
+  const accepted = standing('Lambda::Function')
+    .map(({ properties }) => properties['Environment'] as { Variables: Record<string, string> } | undefined)
+    .map((environment) => environment?.Variables['ORIGIN_SECRETS'] ?? '')
+    .filter((secrets) => secrets !== '')
+    .map((secrets) => secrets.split(','));
+  return {
+    sent: new Set(Origins.flatMap(({ OriginCustomHeaders: [header] }) => header?.HeaderValue ?? '')),
+    accepted,
+  };
+}
+
+/** The version of the configuration that is served. */
+async function published(client: DynamoDBClient): Promise<number> {
+  const Key = { id: { S: 'config' } };
+  const { Item } = await client.send(new GetItemCommand({ TableName: 'relay-runtime', Key }));
+  return Number(Item?.['version']?.N ?? 0);
+}
+
+const moveChannel = async (client: DynamoDBClient, endpoint: string) =>
+  client.send(
+    new UpdateItemCommand({
+      TableName: 'relay-channels',
+      Key: { id: { S: 'openai' } },
+      UpdateExpression: 'SET endpoint = :endpoint',
+      ExpressionAttributeValues: { ':endpoint': { S: endpoint } },
+    }),
   );
+
+test('the page and the README give the same commands', () => {
+  const { code: readme = '' } =
+    fencesOf('README.md').find(({ code }) => code.includes('npm run deploy')) ?? {};
+  expect(readme.trim().split('\n')).toEqual([deploy, init, curl]);
+  expect(further).toEqual([]);
+});
+
+test('bootstrap prepares an empty account', async () => {
+  expect(rig.aws.account.standing).toEqual([]);
+  expect(existsSync(join(rig.folder, 'dist'))).toBe(false);
+  const { exitCode, output } = await rig.run(bootstrap);
+  expect(output).toContain('bootstrapped');
+  expect(exitCode).toBe(0);
+  expect(standing('IAM::Role', 'CDKToolkit')).toHaveLength(5);
+});
+
+test('a first deployment that fails keeps the tables and names what failed', async () => {
+  rig.aws.stacks.broken.set('Dashboard7A714131', 'CloudWatch is not itself today');
+  const { exitCode, output } = await rig.run(`${deploy} ${unattended}`);
+  expect(output).toContain('CloudWatch is not itself today');
+  expect(exitCode).toBe(1);
+  expect(stackNamed('relay').status).toBe('ROLLBACK_COMPLETE');
+  expect(await rig.tables.names()).toEqual(tablesOf('relay'));
+  expect(standing('Lambda::Function')).toEqual([]);
+});
+
+test('the same command again takes the tables over and deploys all the rest', async () => {
+  rig.aws.stacks.broken.clear();
+  const { exitCode, output } = await rig.run(`${deploy} ${unattended}`);
   expect(output).toContain('relay.BaseUrl');
   expect(exitCode).toBe(0);
-  expect(aws.calls.filter((call) => call.startsWith('undefined'))).toEqual([]);
-
-  const stack = aws.stacks.byName.get('relay');
-  expect(stack?.status).toBe('CREATE_COMPLETE');
-  const resources = Object.values(stack?.template?.Resources ?? {});
-  const functions = resources.filter((resource) => resource.Type === 'AWS::Lambda::Function');
-  expect(functions).toHaveLength(functionNames.length);
-  for (const { Properties } of functions) {
-    const code = Properties?.Code as { S3Key: string } | undefined;
-    const archive = aws.objects.get(code?.S3Key ?? '');
-    expect(archive?.includes('index.mjs'), `bundle ${code?.S3Key}`).toBe(true);
+  expect(rig.aws.calls.filter((call) => call.startsWith('undefined'))).toEqual([]);
+  expect(stackNamed('relay').status).toBe('CREATE_COMPLETE');
+  const functions = standing('Lambda::Function');
+  expect(functions.length).toBeGreaterThanOrEqual(functionNames.length);
+  for (const { properties } of functions) {
+    const { S3Key } = properties['Code'] as { S3Key: string };
+    expect(rig.aws.objects.get(S3Key)?.includes('index.mjs'), `bundle ${S3Key}`).toBe(true);
   }
-}, 120_000);
+});
+
+test('init and the line that it prints give an answer that is paid', async () => {
+  const upstream = await startScriptedUpstream();
+  const functions = await startLocalStack({
+    seed: 'none',
+    env: {
+      DYNAMODB_ENDPOINT: rig.tables.endpoint,
+      SECRETS_ENDPOINT: rig.endpoint,
+      RELAY_TEMPLATE_FOLDER: join(rig.folder, 'cdk.out'),
+    },
+  });
+  const client = emulatorClient(rig.tables.endpoint);
+  const key = { OPENAI_API_KEY: 'sk-upstream-0123456789' };
+  try {
+    const made = await rig.run(`${init} --yes`, key);
+    expect(made).toMatchObject({
+      exitCode: 0,
+      output: expect.stringContaining('account me: 10 yuan') as string,
+    });
+    expect(rig.aws.secrets.values.get('/relay/relay/openai')).toBe(key.OPENAI_API_KEY);
+    expect(await rig.run(`${prices} --yes`)).toMatchObject({ exitCode: 0 });
+
+    const printed = made.output.split('\n').find((line) => line.startsWith('curl -N')) ?? '';
+    const [, address = '', secretKey = ''] = /^curl -N (\S+)\/chat.*Bearer (\S+)"/.exec(printed) ?? [];
+    expect(printed).toBe(curl.replace('BASE_URL', address).replace('KEY', secretKey));
+    expect(stackNamed('relay').outputs).toContainEqual({ key: 'BaseUrl', value: address });
+
+    // The vendor is the one thing that is not at its address: the row of a deployed stack cannot name a port of this machine.
+    const before = await published(client);
+    await moveChannel(client, upstream.endpoint);
+    await vi.waitFor(async () => expect(await published(client)).toBeGreaterThan(before), {
+      timeout: 20_000,
+    });
+    const [, body = ''] = /-d '(.*)'$/.exec(printed) ?? [];
+    const headers = { authorization: `Bearer ${secretKey}`, 'content-type': 'application/json' };
+    const answer = await fetch(`${functions.baseUrl}/chat/completions`, { method: 'POST', headers, body });
+    expect(await answer.text()).toContain('data: [DONE]');
+    expect(upstream.requests[0]?.headers.authorization).toBe(`Bearer ${key.OPENAI_API_KEY}`);
+    const ledger = 'npm run ops -- ledger list --account me --json --stack relay';
+    const charged = expect.stringMatching(/"charge": ?"?0\.0*[1-9]/) as string;
+    await vi.waitFor(async () => expect((await rig.run(ledger)).output).toEqual(charged), {
+      timeout: 20_000,
+    });
+  } finally {
+    client.destroy();
+    await Promise.all([functions.stop(), upstream.close()]);
+  }
+});
+
+test('a second deployment without a change does nothing', async () => {
+  const before = rig.aws.calls.length;
+  const { exitCode, output } = await rig.run(`npm run deploy -- ${unattended}`);
+  expect(output).toContain('no changes');
+  expect(exitCode).toBe(0);
+  expect(rig.aws.calls.slice(before)).not.toContain('cloudformation ExecuteChangeSet');
+});
+
+test('an option is added, and the first half of a rotation is done, in one deployment', async () => {
+  const before = originSecrets();
+  rig.options('relay.json', { alarmEmail: 'ops@example.com', originSecrets: [1, 2] });
+  const { exitCode, output } = await rig.run(`npm run deploy -- ${unattended}`);
+  expect(output).toContain('alarmEmail: new');
+  expect(exitCode).toBe(0);
+  expect(standing('SNS::Topic')).toHaveLength(1);
+  const after = originSecrets();
+  expect(after.sent).not.toEqual(before.sent);
+  for (const secrets of after.accepted)
+    expect(secrets).toEqual(expect.arrayContaining([...before.sent, ...after.sent]));
+});
+
+test('an option that the file no longer has is refused by name, before anything is built', async () => {
+  rig.options('relay.json', { originSecrets: [1, 2] });
+  const before = rig.aws.calls.length;
+  const { exitCode, output } = await rig.run('npm run deploy');
+  expect(output).toContain('refused: this deployment would drop alarmEmail');
+  expect(exitCode).toBe(1);
+  expect(rig.aws.calls.slice(before)).toEqual(['cloudformation DescribeStacks']);
+});
+
+test('an accepted drop goes, and the second half of the rotation leaves the new secret alone', async () => {
+  const between = originSecrets();
+  rig.options('relay.json', { originSecrets: [2] });
+  const { exitCode, output } = await rig.run(`npm run deploy -- --accept-drop alarmEmail ${unattended}`);
+  expect(output).toContain('alarmEmail: dropped, as accepted');
+  expect(exitCode).toBe(0);
+  expect(standing('SNS::Topic')).toEqual([]);
+  const { sent, accepted } = originSecrets();
+  expect(sent).toEqual(between.sent);
+  for (const secrets of accepted) expect(secrets).toEqual([...sent]);
+});
+
+test('a disposable stage is deployed beside it, and leaves nothing when it is destroyed', async () => {
+  rig.options('relay.try.json', { disposable: true });
+  const made = await rig.run(`npm run deploy -- --stage try --import-existing-resources ${unattended}`);
+  expect(made.output).toContain('relay-try.BaseUrl');
+  expect(await rig.tables.names()).toEqual([...tablesOf('relay'), ...tablesOf('relay-try')].toSorted());
+  const gone = await rig.run('npx cdk destroy -c stage=try --force');
+  expect(gone.exitCode).toBe(0);
+  expect(rig.aws.account.standing.filter(({ stack }) => stack === 'relay-try')).toEqual([]);
+  expect(await rig.tables.names()).toEqual(tablesOf('relay'));
+});

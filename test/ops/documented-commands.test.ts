@@ -3,7 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { runOps } from './run-ops.ts';
 
 const read = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8');
-const pages = ['README.md', 'docs/tables.md', 'docs/operate.md', 'docs/billing.md', 'docs/cost.md'];
+const pages = [
+  'README.md',
+  'docs/tables.md',
+  'docs/operate.md',
+  'docs/deploy.md',
+  'docs/billing.md',
+  'docs/cost.md',
+];
 
 /** `npm run ops -- key list --stack relay` becomes its words; `...` stands for any command. */
 const documented = pages

@@ -274,7 +274,8 @@ export function requestSignature(
   };
 }
 
-const hmac = (key: Buffer | KeyObject, text: string): Buffer => createHmac('sha256', key).update(text).digest();
+const hmac = (key: Buffer | KeyObject, text: string): Buffer =>
+  createHmac('sha256', key).update(text).digest();
 
 /** Every service but S3 signs the path encoded once more. */
 const canonicalPath = (path: string): string =>

@@ -107,4 +107,20 @@ export const configurationFaults: readonly Removal[] = [
     test: 'test/unit/adapters/system/expiring-cache.test.ts',
     name: 'lets concurrent calls for one key share one load',
   },
+  {
+    rows: ['F23'],
+    file: 'shared/billing/audit/account-audit.ts',
+    find: '!isBetween(item.granted, sure.granted, all.granted) &&',
+    replace: 'item.granted < 0n &&',
+    test: 'test/ops/restore.test.ts',
+    name: 'grant twice when the ledger is older than the balances, and the audit says so',
+  },
+  {
+    rows: ['F23'],
+    file: 'docs/deploy.md',
+    find: '--target-table-name relay-back-$TABLE --restore-date-time $T',
+    replace: '--target-table-name relay-back-$TABLE --use-latest-restorable-time',
+    test: 'test/infra/restore-commands.test.ts',
+    name: 'takes every table, all to one second, and touches none of the old ones',
+  },
 ];

@@ -5,6 +5,7 @@ import type { ServerResponse } from 'node:http';
 export interface QueryCall {
   action: string;
   parameters: URLSearchParams;
+  region: string;
   response: ServerResponse;
 }
 

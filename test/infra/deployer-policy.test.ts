@@ -1,0 +1,137 @@
+/** The policy of the role that deploys: all that the resources of the template need, and no customers' rows. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { withoutConditions } from './loopback/conditions.ts';
+import { resolveTemplate } from './loopback/resolve-template.ts';
+import { allows } from './loopback/rules/policies.ts';
+import type { Resource } from './loopback/template.ts';
+import { optionSets } from './option-sets.ts';
+import { synthesize } from './synthesize.ts';
+
+/**
+ * Of CloudFormation's published schemas, August 2026: what creating, reading, updating and deleting one of a type calls. The
+ * schemas of budgets and records name no calls; theirs are of the user guides.
+ */
+const handlerActions = JSON.parse(
+  readFileSync(join(import.meta.dirname, 'handler-actions.json'), 'utf8'),
+) as Record<string, string[]>;
+
+const page = join(import.meta.dirname, '..', '..', 'docs', 'deployer-policy.json');
+const policy = JSON.parse(readFileSync(page, 'utf8')) as { Statement: Record<string, unknown>[] };
+
+/** Calls of handlers for properties that no relay sets. */
+const unused: [RegExp, string][] = [
+  [/^application-autoscaling:/, 'tables are on demand'],
+  [/^cloudwatch:PutMetricData$/, 'tables are on demand'],
+  [
+    /^dynamodb:(BatchWriteItem|DeleteItem|GetItem|PutItem|Query|Scan|UpdateItem)$/,
+    'a replica in a second region',
+  ],
+  [/^iam:CreateServiceLinkedRole$/, 'a replica in a second region'],
+  [/^(kinesis:|dynamodb:.*Kinesis)/, 'no stream goes to Kinesis'],
+  [/^kms:/, 'keys are those of AWS'],
+  [/^(logs|s3):.*Kms/, 'keys are those of AWS'],
+  [/^(ec2|elasticfilesystem|s3files):/, 'no VPC, no file system'],
+  [
+    /^lambda:(GetCodeSigningConfig|GetLayerVersion|PassCapacityProvider)$/,
+    'no layers, no signing, no instances',
+  ],
+  [/^iam:.*(Group|User)Policy$/, 'policies are those of roles'],
+  [/^cloudfront:.*(ConnectionGroup|VpcOrigin|StagingConfig)$/, 'one distribution with public origins'],
+  [/^(s3tables:|s3:.*(Metadata|Table))/, 'one bucket of objects'],
+  [
+    /^s3:(Put|Delete)(Bucket)?(Accelerate|Analytics|Abac|Acl|CORS|Cors|Logging|Metrics|Notification|Object|Replication|Versioning|Website|Intelligent|Inventory)/i,
+    'one bucket without these',
+  ],
+  [/^s3:REST/, 'no action of IAM'],
+  [
+    /^(firehose:|logs:.*(Delivery|Index|DataProtection|ResourcePolicy|Bearer|DeletionProtection))/,
+    'a plain log group',
+  ],
+  [/^secretsmanager:(Replicate|Remove)/, 'secrets of one region'],
+  [/^sns:PutDataProtectionPolicy$/, 'a topic without one'],
+];
+
+/** Types whose handlers pass a role that the relay gives them. */
+const passRoles = new Set(['AWS::IAM::Policy', 'AWS::IAM::Role', 'AWS::Lambda::Function']);
+
+function actionsOf({ type }: Resource): string[] {
+  const actions = handlerActions[type] ?? [`no actions of ${type} in handler-actions.json`];
+  return actions.filter(
+    (action) =>
+      !unused.some(([pattern]) => pattern.test(action)) &&
+      (!action.startsWith('iam:') || passRoles.has(type)),
+  );
+}
+
+/** What the calls for a resource are about, where that is not the resource itself. */
+function targetOf(action: string, { type, properties, arn }: Resource): string {
+  const first = (value: unknown): string => String([value].flat()[0]);
+  if (action.startsWith('s3:GetObject') && type === 'AWS::Lambda::Function')
+    return 'arn:aws:s3:::cdk-hnb659fds-assets-000000000000-us-east-1/bundle.zip';
+  if (action === 'iam:PassRole') return first(properties['Role']);
+  if (type === 'AWS::IAM::Policy') return `arn:aws:iam::000000000000:role/${first(properties['Roles'])}`;
+  if (type === 'AWS::Lambda::Permission') return first(properties['FunctionName']);
+  if (type === 'AWS::S3::BucketPolicy') return `arn:aws:s3:::${first(properties['Bucket'])}`;
+  if (type === 'AWS::SNS::TopicPolicy') return first(properties['Topics']);
+  if (type === 'AWS::Route53::RecordSet')
+    return action === 'route53:GetChange'
+      ? 'arn:aws:route53:::change/C1'
+      : `arn:aws:route53:::hostedzone/${first(properties['HostedZoneId'])}`;
+  return type === 'AWS::SNS::Subscription' ? first(properties['TopicArn']) : arn;
+}
+
+let resources: Resource[];
+
+beforeAll(() => {
+  resources = Object.values(optionSets).flatMap((options) => {
+    const { stackName, template, edge } = synthesize(options);
+    return Object.entries(Object.assign(edge, { [stackName]: template })).flatMap(([stack, each]) => {
+      const context = { parameters: new Map(), region: 'us-east-1', stackOutput: () => 'an output' };
+      const place = { account: '000000000000', region: 'us-east-1', stack, stackId: stack };
+      return Array.from(resolveTemplate(withoutConditions(each, context), place).resources.values());
+    });
+  });
+});
+
+describe('docs/deployer-policy.json', () => {
+  it('allows each call that CloudFormation makes for a resource of the template', () => {
+    const refused = resources.flatMap((resource) =>
+      actionsOf(resource)
+        .filter((action) => !allows(policy, action, targetOf(action, resource)))
+        .map((action) => `${action} on ${targetOf(action, resource)}`),
+    );
+    expect([...new Set(refused)]).toEqual([]);
+  });
+
+  it('has no statement that no resource needs, and fits into one managed policy', () => {
+    const needed = (statement: Record<string, unknown>) =>
+      resources.some((resource) =>
+        actionsOf(resource).some((action) =>
+          allows({ Statement: [statement] }, action, targetOf(action, resource)),
+        ),
+      );
+    const idle = policy.Statement.filter((statement) => !needed(statement)).map(({ Sid }) => Sid);
+    // CloudFormation reads the template's parameter with it.
+    expect(idle).toEqual(['VersionOfBootstrap']);
+    expect(JSON.stringify(policy).length).toBeLessThanOrEqual(6_144);
+  });
+
+  it.each([
+    ['dynamodb:GetItem', 'arn:aws:dynamodb:us-east-1:000000000000:table/relay-keys'],
+    ['dynamodb:UpdateItem', 'arn:aws:dynamodb:us-east-1:000000000000:table/relay-quotas'],
+    ['dynamodb:DeleteTable', 'arn:aws:dynamodb:us-east-1:000000000000:table/orders'],
+    ['lambda:InvokeFunction', 'arn:aws:lambda:us-east-1:000000000000:function:relay-chat'],
+    ['iam:PutRolePolicy', 'arn:aws:iam::000000000000:role/Admin'],
+    ['iam:CreateUser', 'arn:aws:iam::000000000000:user/relay'],
+    [
+      'secretsmanager:GetSecretValue',
+      'arn:aws:secretsmanager:us-east-1:000000000000:secret:relay/openai-AbCdEf',
+    ],
+    ['ssm:GetParameter', 'arn:aws:ssm:us-east-1:000000000000:parameter/relay/relay/openai'],
+    ['s3:DeleteObject', 'arn:aws:s3:::relay-failures/x'],
+  ])('does not allow %s on %s', (action, resource) => {
+    expect(allows(policy, action, resource)).toBe(false);
+  });
+});

@@ -1,0 +1,65 @@
+/** What exists in an account of AWS: resources of stacks, and what stacks left behind or never knew. */
+import { namedBy, namespaceOf } from './names.ts';
+import type { Resource } from './template.ts';
+
+export interface Standing extends Resource {
+  /** Undefined: it belongs to no stack, so a template can only import it. */
+  owner: string | undefined;
+}
+
+export const emptyAccount = '000000000000';
+
+export class Account {
+  readonly id = emptyAccount;
+  /** Of Lambda, for each region: what AWS gives an account, often 10 in a new one. */
+  concurrentExecutions = 1_000;
+  /** Names of buckets that hold something. */
+  readonly filled = new Set<string>();
+  readonly #standing = new Map<string, Standing>();
+  /** Log groups that Lambda makes at the first call of a function whose group no template names. */
+  readonly #calledFunctions = new Set<string>();
+
+  get standing(): Standing[] {
+    return [...this.#standing.values()];
+  }
+
+  ownedBy(stackId: string): Standing[] {
+    return this.standing.filter(({ owner }) => owner === stackId);
+  }
+
+  put(resource: Resource, owner: string | undefined): void {
+    this.#standing.set(keyOf(resource), { ...resource, owner });
+    if (resource.type.startsWith('Custom::')) this.#call(String(resource.properties['ServiceToken']));
+  }
+
+  remove(resource: Resource): void {
+    this.#standing.delete(keyOf(resource));
+  }
+
+  /** A resource of the same type and name, in the space in which a name can be there once. */
+  taken(resource: Resource): Standing | undefined {
+    const name = namedBy(resource.type, resource.properties);
+    if (name === undefined) return undefined;
+    const space = namespaceOf(resource.type, { account: this.id, region: resource.region });
+    return this.standing.find(
+      (other) =>
+        other.type === resource.type &&
+        namespaceOf(other.type, { account: this.id, region: other.region }) === space &&
+        other.physicalId === resource.physicalId,
+    );
+  }
+
+  /** A custom resource calls its function, and Lambda makes the log group that nobody deletes. */
+  #call(functionArn: string): void {
+    const called = this.standing.find(({ arn }) => arn === functionArn);
+    if (called === undefined || this.#calledFunctions.has(functionArn)) return;
+    this.#calledFunctions.add(functionArn);
+    const { LogGroup } = (called.properties['LoggingConfig'] ?? {}) as { LogGroup?: unknown };
+    if (LogGroup !== undefined) return;
+    const name = `/aws/lambda/${called.physicalId}`;
+    const group = { ...called, type: 'AWS::Logs::LogGroup', physicalId: name, arn: name };
+    this.put({ ...group, properties: { LogGroupName: name } }, undefined);
+  }
+}
+
+const keyOf = ({ type, region, physicalId }: Resource): string => `${type} ${region} ${physicalId}`;

@@ -1,0 +1,184 @@
+/** The names that resources get, and what `Ref` and `Fn::GetAtt` give for them, by type. */
+import { createHash } from 'node:crypto';
+
+export interface Place {
+  account: string;
+  region: string;
+}
+
+export interface Identity extends Place {
+  /** The name in the template, else one that CloudFormation would make. */
+  name: string;
+  type: string;
+}
+
+interface Kind {
+  /** The property that names the resource; two of one name cannot be. Absent: AWS chooses its id. */
+  name?: string;
+  /** The longest name; CloudFormation cuts the names it makes. */
+  longest?: number;
+  /** The name belongs to the account (`account`) or to all of AWS (`world`), not to a region. */
+  unique?: 'account' | 'world';
+  arn?: (identity: Identity) => string;
+  ref?: 'arn';
+  attributes?: (identity: Identity) => Record<string, string>;
+}
+
+const within =
+  (service: string, path: string) =>
+  ({ region, account, name }: Identity): string =>
+    `arn:aws:${service}:${region}:${account}:${path}${name}`;
+const global =
+  (service: string, path: string) =>
+  ({ account, name }: Identity): string =>
+    `arn:aws:${service}::${account}:${path}${name}`;
+
+/** Types without a line here have an id that AWS chooses and an ARN of the common form. */
+const kinds: Record<string, Kind> = {
+  'AWS::Budgets::Budget': {
+    name: 'Budget.BudgetName',
+    unique: 'account',
+    arn: global('budgets', 'budget/'),
+  },
+  'AWS::CloudFront::CachePolicy': { name: 'CachePolicyConfig.Name', unique: 'account' },
+  'AWS::CloudFront::Distribution': {
+    arn: global('cloudfront', 'distribution/'),
+    attributes: ({ name }) => ({ DomainName: `${name.toLowerCase()}.cloudfront.net`, Id: name }),
+  },
+  'AWS::CloudFront::Function': {
+    name: 'Name',
+    unique: 'account',
+    ref: 'arn',
+    arn: global('cloudfront', 'function/'),
+    attributes: (identity) => ({ FunctionARN: global('cloudfront', 'function/')(identity) }),
+  },
+  'AWS::CloudFront::OriginRequestPolicy': { name: 'OriginRequestPolicyConfig.Name', unique: 'account' },
+  'AWS::CloudFront::ResponseHeadersPolicy': { name: 'ResponseHeadersPolicyConfig.Name', unique: 'account' },
+  'AWS::CloudWatch::Alarm': { name: 'AlarmName', longest: 255, arn: within('cloudwatch', 'alarm:') },
+  'AWS::CloudWatch::CompositeAlarm': { name: 'AlarmName', longest: 255, arn: within('cloudwatch', 'alarm:') },
+  'AWS::CloudWatch::Dashboard': {
+    name: 'DashboardName',
+    unique: 'account',
+    arn: global('cloudwatch', 'dashboard/'),
+  },
+  'AWS::CodeDeploy::Application': { name: 'ApplicationName', longest: 100 },
+  'AWS::CodeDeploy::DeploymentConfig': { name: 'DeploymentConfigName', longest: 100 },
+  'AWS::CodeDeploy::DeploymentGroup': { name: 'DeploymentGroupName', longest: 100 },
+  'AWS::DynamoDB::GlobalTable': table(),
+  'AWS::DynamoDB::Table': table(),
+  'AWS::Events::Rule': { name: 'Name', longest: 64, arn: within('events', 'rule/') },
+  'AWS::IAM::ManagedPolicy': {
+    name: 'ManagedPolicyName',
+    longest: 128,
+    unique: 'account',
+    ref: 'arn',
+    arn: global('iam', 'policy/'),
+    attributes: (identity) => ({ PolicyArn: global('iam', 'policy/')(identity) }),
+  },
+  'AWS::IAM::Role': {
+    name: 'RoleName',
+    longest: 64,
+    unique: 'account',
+    arn: global('iam', 'role/'),
+    attributes: ({ name }) => ({ RoleId: `AROA${name.length}` }),
+  },
+  'AWS::KMS::Alias': { name: 'AliasName', arn: within('kms', '') },
+  'AWS::KMS::Key': {
+    arn: within('kms', 'key/'),
+    attributes: ({ name }) => ({ KeyId: name }),
+  },
+  'AWS::Lambda::Function': { name: 'FunctionName', longest: 64, arn: within('lambda', 'function:') },
+  'AWS::Logs::LogGroup': {
+    name: 'LogGroupName',
+    longest: 512,
+    arn: (identity) => `${within('logs', 'log-group:')(identity)}:*`,
+  },
+  'AWS::S3::Bucket': {
+    name: 'BucketName',
+    longest: 63,
+    unique: 'world',
+    arn: ({ name }) => `arn:aws:s3:::${name}`,
+    attributes: ({ name, region }) => ({
+      DomainName: `${name}.s3.amazonaws.com`,
+      RegionalDomainName: `${name}.s3.${region}.amazonaws.com`,
+    }),
+  },
+  'AWS::SNS::Topic': {
+    name: 'TopicName',
+    longest: 256,
+    ref: 'arn',
+    arn: within('sns', ''),
+    attributes: (identity) => ({ TopicArn: within('sns', '')(identity), TopicName: identity.name }),
+  },
+  'AWS::SQS::Queue': { name: 'QueueName', longest: 80, arn: within('sqs', '') },
+  'AWS::SecretsManager::Secret': {
+    name: 'Name',
+    ref: 'arn',
+    arn: (identity) => `${within('secretsmanager', 'secret:')(identity)}-AbCdEf`,
+    attributes: (identity) => ({ Id: `${within('secretsmanager', 'secret:')(identity)}-AbCdEf` }),
+  },
+  'AWS::WAFv2::WebACL': {
+    name: 'Name',
+    longest: 128,
+    arn: (identity) => `${within('wafv2', 'global/webacl/')(identity)}/0a1b2c3d-0000-4000-8000-000000000000`,
+  },
+};
+
+function table(): Kind {
+  const arn = within('dynamodb', 'table/');
+  return {
+    name: 'TableName',
+    longest: 255,
+    arn,
+    attributes: (identity) => ({ StreamArn: `${arn(identity)}/stream/2026-11-22T00:00:00.000` }),
+  };
+}
+
+const serviceOf = (type: string): string => (type.split('::')[1] ?? '').toLowerCase();
+
+/** `Budget.BudgetName` of the properties, if the template says it. */
+export function namedBy(type: string, properties: Record<string, unknown>): unknown {
+  const path = kinds[type]?.name?.split('.') ?? [];
+  const found = path.reduce<unknown>(
+    (value, key) => (value as Record<string, unknown> | undefined)?.[key],
+    properties,
+  );
+  return path.length === 0 ? undefined : found;
+}
+
+export const isNamedType = (type: string): boolean => kinds[type]?.name !== undefined;
+
+/** Within what a name can be there once: the region, the account or all of AWS. */
+export const namespaceOf = (type: string, { account, region }: Place): string => {
+  const unique = kinds[type]?.unique;
+  if (unique === 'world') return 'aws';
+  return unique === 'account' ? account : `${account} ${region}`;
+};
+
+/** `relay-Functionschat-1A2B3C4D5E6F`, cut as CloudFormation cuts it; ids of AWS are upper case. */
+export function madeName(type: string, { stack, id, salt }: Record<'stack' | 'id' | 'salt', string>): string {
+  const mark = createHash('sha256').update(`${salt} ${id}`).digest('hex').toUpperCase().slice(0, 12);
+  const kind = kinds[type];
+  if (type === 'AWS::CloudFront::Distribution') return `E${mark}`;
+  if (kind?.name === undefined) return `${mark.slice(0, 8)}-0000-4000-8000-${mark}`.toLowerCase();
+  // Secrets alone are named without their stack.
+  const prefix = type === 'AWS::SecretsManager::Secret' ? id : `${stack}-${id}`;
+  const whole = prefix.slice(0, (kind.longest ?? 128) - mark.length - 1);
+  const name = `${whole}-${mark}`;
+  return type === 'AWS::S3::Bucket' ? name.toLowerCase() : name;
+}
+
+export function arnOf(identity: Identity): string {
+  const made = kinds[identity.type]?.arn;
+  const resource = (identity.type.split('::')[2] ?? '').toLowerCase();
+  return made === undefined ? within(serviceOf(identity.type), `${resource}/`)(identity) : made(identity);
+}
+
+export const referenceOf = (identity: Identity): string =>
+  kinds[identity.type]?.ref === 'arn' ? arnOf(identity) : identity.name;
+
+/** What `Fn::GetAtt` gives; undefined: the double does not know the attribute. */
+export function attributeOf(identity: Identity, attribute: string): string | undefined {
+  if (attribute === 'Arn') return arnOf(identity);
+  return kinds[identity.type]?.attributes?.(identity)[attribute];
+}

@@ -1,0 +1,191 @@
+/** Applies a template to an account as CloudFormation does: all of it, or what was there before. */
+import type { Account, Standing } from './account.ts';
+import type { ResourceSchemas } from './schemas.ts';
+import { serviceRules } from './rules/service-rules.ts';
+import type { RuleContext } from './rules/rule.ts';
+import { inOrder, type Action, type Resource } from './template.ts';
+
+export interface Change {
+  action: Action;
+  resource: Resource;
+}
+
+export interface Failure {
+  id: string;
+  type: string;
+  /** Of the rule that refused; `schema` for CloudFormation's schema of the type. */
+  rule: string;
+  reason: string;
+}
+
+export interface ChangePlan {
+  changes: Change[];
+  /** Of the template, as it will stand: resources that are not replaced keep their names. */
+  resources: ReadonlyMap<string, Resource>;
+}
+
+export interface Deployment {
+  account: Account;
+  schemas: ResourceSchemas;
+  /** The owner of what is made. */
+  stackId: string;
+  region: string;
+  /** As CreateChangeSet is asked to: take over what has the name of a resource, and is nobody's. */
+  importExisting: boolean;
+  /** Parts of AWS that fail, by logical id: tests of failed deployments. */
+  broken: ReadonlyMap<string, string>;
+}
+
+/** What would change, without a look at any rule. */
+export function planChanges(wanted: ReadonlyMap<string, Resource>, deployment: Deployment): ChangePlan {
+  const { account, schemas, stackId, region, importExisting } = deployment;
+  const before = new Map(account.ownedBy(stackId).map((standing) => [standing.id, standing]));
+  const createOnly = createOnlyOf([...wanted.values(), ...before.values()], { schemas, region });
+  const changes: Change[] = [];
+  for (const resource of wanted.values()) {
+    const old = before.get(resource.id);
+    if (old === undefined || old.type !== resource.type) {
+      const taken = account.taken(resource);
+      const imports = importExisting && taken?.owner === undefined && taken !== undefined;
+      changes.push({ action: imports ? 'Import' : 'Add', resource });
+    } else if (!sameState(old, resource)) {
+      const replaced = [...(createOnly.get(resource.type) ?? [])].some(
+        (path) => !sameAt(old, resource, path),
+      );
+      changes.push({ action: replaced ? 'Replace' : 'Modify', resource });
+    }
+  }
+  for (const old of before.values())
+    if (wanted.get(old.id)?.type !== old.type) changes.push({ action: 'Remove', resource: old });
+  return { changes, resources: wanted };
+}
+
+/**
+ * Carries the changes out in the order of their references. At the first refusal all is as it was, but for resources of a
+ * first deployment that are to be retained: they stay, and are nobody's.
+ */
+export function carryOut(plan: ChangePlan, deployment: Deployment): Failure | undefined {
+  const { account, stackId } = deployment;
+  const before = new Map(account.ownedBy(stackId).map((standing) => [standing.id, standing]));
+  const failures = failuresOf(plan, deployment, before);
+  const actions = new Map(plan.changes.map((change) => [change.resource.id, change.action]));
+  const made: Resource[] = [];
+  for (const resource of inOrder(plan.resources)) {
+    const action = actions.get(resource.id);
+    if (action === undefined) continue;
+    const failure = failures.get(resource.id);
+    if (failure !== undefined) {
+      rollBack({ made, before, account, stackId });
+      return failure;
+    }
+    const old = before.get(resource.id);
+    if (old !== undefined) account.remove(old);
+    account.put(resource, stackId);
+    made.push(resource);
+  }
+  for (const { action, resource } of plan.changes) if (action === 'Remove') removeOne(resource, account);
+  return undefined;
+}
+
+interface RollBack {
+  made: Resource[];
+  before: ReadonlyMap<string, Standing>;
+  account: Account;
+  stackId: string;
+}
+
+function rollBack({ made, before, account, stackId }: RollBack): void {
+  for (const resource of made.toReversed()) {
+    account.remove(resource);
+    const old = before.get(resource.id);
+    if (old !== undefined) account.put(old, stackId);
+    else if (resource.deletionPolicy === 'Retain') account.put(resource, undefined);
+  }
+}
+
+/** Deletes what a stack owns, last made first. Resources that refuse are named, and stay the stack's. */
+export function deleteAll(resources: readonly Standing[], account: Account): Failure[] {
+  const byId = new Map(resources.map((resource) => [resource.id, resource]));
+  const failures: Failure[] = [];
+  for (const resource of inOrder(byId).toReversed()) {
+    const reason = removeOne(resource, account);
+    if (reason !== undefined) failures.push({ id: resource.id, type: resource.type, rule: 'delete', reason });
+  }
+  return failures;
+}
+
+function removeOne(resource: Resource, account: Account): string | undefined {
+  const isKept = resource.deletionPolicy.startsWith('Retain');
+  if (!isKept && resource.properties['DeletionProtectionEnabled'] === true)
+    return `Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.`;
+  if (!isKept && protectedReplica(resource))
+    return 'Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.';
+  if (!isKept && resource.type === 'AWS::S3::Bucket' && account.filled.has(resource.physicalId))
+    return 'The bucket you tried to delete is not empty';
+  account.remove(resource);
+  if (isKept) account.put(resource, undefined);
+  return undefined;
+}
+
+function protectedReplica({ properties }: Resource): boolean {
+  const replicas = (properties['Replicas'] ?? []) as { DeletionProtectionEnabled?: boolean }[];
+  return Array.isArray(replicas) && replicas.some((replica) => replica.DeletionProtectionEnabled === true);
+}
+
+function failuresOf(
+  plan: ChangePlan,
+  deployment: Deployment,
+  before: ReadonlyMap<string, Standing>,
+): Map<string, Failure> {
+  const { account, schemas, region, stackId, broken } = deployment;
+  const changed = plan.changes.filter(({ action }) => action !== 'Remove');
+  const { errors } = schemas.check(
+    changed.map(({ resource }) => resource),
+    region,
+  );
+  const context: RuleContext = { account, region, stackId, resources: plan.resources, before };
+  const failures = new Map<string, Failure>();
+  for (const { action, resource } of changed) {
+    const failure = [
+      ...(errors.get(resource.id) ?? []).map((reason) => ({ rule: 'schema', reason })),
+      ...serviceRules
+        .filter(({ types }) => types.some((type) => type === resource.type || type === '*'))
+        .map((rule) => ({ rule: rule.id, reason: rule.check(resource, { ...context, action }) })),
+      { rule: 'broken', reason: broken.get(resource.id) },
+    ].find(({ reason }) => reason !== undefined);
+    if (failure?.reason !== undefined)
+      failures.set(resource.id, {
+        id: resource.id,
+        type: resource.type,
+        rule: failure.rule,
+        reason: failure.reason,
+      });
+  }
+  return failures;
+}
+
+/** By type: the properties that cannot change without a new resource. */
+function createOnlyOf(
+  resources: Resource[],
+  { schemas, region }: { schemas: ResourceSchemas; region: string },
+): Map<string, Set<string>> {
+  const numbered = resources.map((resource, index) => ({ ...resource, id: `R${index}` }));
+  const { createOnly } = schemas.check(numbered, region);
+  const byType = new Map<string, Set<string>>();
+  for (const { id, type } of numbered)
+    byType.set(type, new Set([...(byType.get(type) ?? []), ...(createOnly.get(id) ?? [])]));
+  return byType;
+}
+
+const text = (value: unknown): string => JSON.stringify(value) ?? '';
+
+const sameState = (old: Resource, wanted: Resource): boolean =>
+  text(old.properties) === text(wanted.properties) && old.deletionPolicy === wanted.deletionPolicy;
+
+function sameAt(old: Resource, wanted: Resource, path: string): boolean {
+  const at = ({ properties }: Resource): unknown =>
+    path
+      .split(/[./]/)
+      .reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], properties);
+  return text(at(old)) === text(at(wanted));
+}

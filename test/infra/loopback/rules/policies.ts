@@ -1,0 +1,55 @@
+/** What the policies of a template allow, as far as rules ask: actions and resources, with `*`. */
+import type { Resource } from '../template.ts';
+import { listOf, ofType, recordOf, type RuleContext } from './rule.ts';
+
+export interface Policy {
+  /** The resource that has it; undefined: the role itself. */
+  from: string | undefined;
+  document: Record<string, unknown>;
+  allows(action: string, resource: string): boolean;
+}
+
+/** The inline policies of a function's role, by whatever resource attaches them. */
+export function policiesOf(lambda: Resource | undefined, context: RuleContext): Policy[] {
+  const role = [...context.resources.values()].find(
+    ({ type, arn }) => type === 'AWS::IAM::Role' && arn === lambda?.properties['Role'],
+  );
+  return role === undefined ? [] : policiesOfRole(role, context);
+}
+
+export function policiesOfRole(role: Resource, context: RuleContext): Policy[] {
+  const own = listOf(role.properties['Policies']).map((policy) => toPolicy(policy, undefined));
+  const attached = ['AWS::IAM::Policy', 'AWS::IAM::RolePolicy', 'AWS::IAM::ManagedPolicy'].flatMap((type) =>
+    ofType(context, type)
+      .filter(({ properties }) =>
+        listOf<string>(properties['Roles'] ?? properties['RoleName']).includes(role.physicalId),
+      )
+      .map(({ id, properties }) => toPolicy(properties, id)),
+  );
+  return [...own, ...attached];
+}
+
+function toPolicy(properties: Record<string, unknown>, from: string | undefined): Policy {
+  const document = recordOf(properties['PolicyDocument']);
+  return { from, document, allows: (action, resource) => allows(document, action, resource) };
+}
+
+/** Whether some statement allows it; conditions are taken as met. */
+export function allows(document: Record<string, unknown>, action: string, resource: string): boolean {
+  return listOf(document['Statement']).some(
+    (statement) =>
+      statement['Effect'] === 'Allow' &&
+      listOf<string>(statement['Action']).some((pattern) =>
+        matches(pattern.toLowerCase(), action.toLowerCase()),
+      ) &&
+      listOf<string>(statement['Resource']).some((pattern) => matches(pattern, resource)),
+  );
+}
+
+export function matches(pattern: string, text: string): boolean {
+  const expression = pattern
+    .replaceAll(/[.+^${}()|[\]\\]/g, String.raw`\$&`)
+    .replaceAll('*', '.*')
+    .replaceAll('?', '.');
+  return new RegExp(`^${expression}$`).test(text);
+}

@@ -1,0 +1,103 @@
+/**
+ * CloudFormation's published schemas of resource types, as aws-cdk-lib carries them: unknown, missing and misspelt
+ * properties, patterns, lengths, ranges, and which properties cannot change without a new resource.
+ */
+import { createRequire } from 'node:module';
+import type { Resource } from './template.ts';
+
+/** A dependency of aws-cdk-lib, not of this repository. */
+const validator = '@aws/cloudformation-validate';
+
+interface Diagnostic {
+  ruleId: string;
+  severity: string;
+  message: string;
+  entity?: { logicalId: string };
+  propertyPath?: string;
+}
+
+interface Validator {
+  validate(template: unknown, region?: string): Diagnostic[];
+  schemaCount(): number;
+}
+
+interface ValidationPackage {
+  SchemaValidator: new () => Validator;
+  TemplateContent: new (content: string) => unknown;
+}
+
+/** What CloudFormation's engine says of each property that is set and can be set only once. */
+const createOnlyRule = 'I9001';
+/** A value that is none of those that a property has. The engine only warns of it, CloudFormation refuses it. */
+const enumerationRule = 'W3030';
+const grave = new Set(['FATAL', 'ERROR']);
+
+interface Found {
+  errors: string[];
+  createOnly: string[];
+}
+
+export interface SchemaFindings {
+  /** By logical id. */
+  errors: ReadonlyMap<string, string[]>;
+  /** By logical id: paths such as `KeySchema`, of the properties that are set. */
+  createOnly: ReadonlyMap<string, string[]>;
+}
+
+export class ResourceSchemas {
+  readonly #package: ValidationPackage;
+  readonly #validator: Validator;
+  /** By region, type and properties. */
+  readonly #known = new Map<string, Found>();
+
+  constructor() {
+    const require = createRequire(createRequire(import.meta.url).resolve('aws-cdk-lib/package.json'));
+    this.#package = require(validator) as ValidationPackage;
+    this.#validator = new this.#package.SchemaValidator();
+  }
+
+  get count(): number {
+    return this.#validator.schemaCount();
+  }
+
+  check(resources: Iterable<Resource>, region: string): SchemaFindings {
+    const errors = new Map<string, string[]>();
+    const createOnly = new Map<string, string[]>();
+    const keys = new Map(
+      [...resources].map((resource) => [
+        resource,
+        `${region} ${JSON.stringify([resource.type, resource.properties])}`,
+      ]),
+    );
+    this.#validateNew(keys, region);
+    for (const [{ id }, key] of keys) {
+      const found = this.#known.get(key);
+      if (found?.errors.length) errors.set(id, found.errors);
+      createOnly.set(id, found?.createOnly ?? []);
+    }
+    return { errors, createOnly };
+  }
+
+  /** One validation for all that was never seen: most of a deployment is as in the one before. */
+  #validateNew(keys: ReadonlyMap<Resource, string>, region: string): void {
+    const fresh = [...keys].filter(([, key]) => !this.#known.has(key));
+    if (fresh.length === 0) return;
+    const body = Object.fromEntries(
+      fresh.map(([{ type, properties }], index) => [`R${index}`, { Type: type, Properties: properties }]),
+    );
+    const content = new this.#package.TemplateContent(JSON.stringify({ Resources: body }));
+    const found = fresh.map((): Found => ({ errors: [], createOnly: [] }));
+    for (const { ruleId, severity, message, entity, propertyPath = '' } of this.#validator.validate(
+      content,
+      region,
+    )) {
+      const about = found[Number(entity?.logicalId.slice(1))];
+      const path = propertyPath.replace(/^Properties\./, '');
+      if (ruleId === createOnlyRule) about?.createOnly.push(path);
+      else if (grave.has(severity) || ruleId === enumerationRule)
+        about?.errors.push(`Properties validation failed: #/${path}: ${message}`);
+    }
+    for (const [index, [, key]] of fresh.entries())
+      this.#known.set(key, found[index] ?? { errors: [], createOnly: [] });
+  }
+}
