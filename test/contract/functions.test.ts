@@ -94,7 +94,7 @@ describe('the chat function under AWS’s runtime client', () => {
     response.end(`${chunk({}, 'stop')}data: [DONE]\n\n`);
     await readUntil(texts, '[DONE]');
     expect(await texts.next()).toMatchObject({ done: true });
-    expect(await requestLine(head)).toContain('"end":"completed"');
+    expect(await requestLine(head)).toContain('"outcome":"completed"');
   });
 
   test.each<[string, object, number, string]>([
