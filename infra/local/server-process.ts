@@ -14,7 +14,7 @@ const restartAfterMs = 200;
 
 export interface ServerProcess {
   /** The port of the process that serves now; of one that starts, once it listens. */
-  port(): Promise<number>;
+  port: (this: void) => Promise<number>;
   /** Ends it by SIGTERM, and resolves when it is gone. */
   stop(): Promise<void>;
 }

@@ -2,7 +2,7 @@
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 import { defaultFunction, routes } from '../stack/constructs/routes.ts';
 
-type Handles = Readonly<Record<(typeof routes)[number]['function'] & string, HostedHandle>>;
+type Handles = Readonly<Record<(typeof routes)[number]['function'], HostedHandle>>;
 
 /** @param handles by name of the function. Throws an Error when one is missing. */
 export function routing(handles: Partial<Handles>): (path: string) => HostedHandle {

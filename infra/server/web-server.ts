@@ -161,8 +161,8 @@ export class WebServer {
   }
 
   #answerProbe(response: ServerResponse): void {
-    const [status, text] = this.#isEnding ? [503, 'ending'] : [200, 'ok'];
+    const text = this.#isEnding ? 'ending' : 'ok';
     const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' };
-    response.writeHead(status as number, headers).end(JSON.stringify({ status: text }));
+    response.writeHead(this.#isEnding ? 503 : 200, headers).end(JSON.stringify({ status: text }));
   }
 }

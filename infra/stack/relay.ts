@@ -17,7 +17,7 @@ import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
 import type { TableName } from '../../shared/tables/table-names.ts';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
-import { Alarms } from './observe/alarms.ts';
+import { Alarms, type AlarmsProps } from './observe/alarms.ts';
 import { allowBedrockModels } from './constructs/bedrock-access.ts';
 import { allowNotices } from './constructs/notice-access.ts';
 import { Budget, type RelayBudget } from './observe/budget.ts';
@@ -182,18 +182,7 @@ export class Relay extends Construct {
       webAclArn: props.webAclArn,
       ...(domain && { domain }),
     });
-    const alarms = new Alarms(this, 'Alarms', {
-      relayName,
-      functions,
-      triggers,
-      email: props.alarmEmail,
-      topic: props.alarmTopic,
-      pageEmail: props.pageEmail,
-      objectives: props.objectives ?? {},
-      shifting,
-      canary: props.canary !== undefined,
-      on: props.alarms ?? true,
-    });
+    const alarms = this.alarmsOf(props, { relayName, functions, triggers });
     this.baseUrl = `https://${distribution.host}/v1`;
     const { baseUrl } = this;
     const alarmOf = shifting ? (name: FunctionName) => alarms.get(versionAlarmId(name)) : undefined;
@@ -228,6 +217,22 @@ export class Relay extends Construct {
     this.alarms = alarms.all;
     this.dashboard = dashboard.page;
     this.operatorPolicies = operatorPolicies.byName;
+  }
+
+  private alarmsOf(
+    props: RelayProps,
+    parts: Pick<AlarmsProps, 'relayName' | 'functions' | 'triggers'>,
+  ): Alarms {
+    return new Alarms(this, 'Alarms', {
+      ...parts,
+      email: props.alarmEmail,
+      topic: props.alarmTopic,
+      pageEmail: props.pageEmail,
+      objectives: props.objectives ?? {},
+      shifting: props.shifting ?? true,
+      canary: props.canary !== undefined,
+      on: props.alarms ?? true,
+    });
   }
 
   private server(props: RelayWebFunctionProps): RelayWebFunction {

@@ -147,14 +147,15 @@ describe('one server process', { timeout: 300_000 }, () => {
       return { at, account, id: response.headers.get('x-request-id') ?? '', text: response.text() };
     };
     const begun = await inWaves(streams, begin);
-    const answers = await Promise.all(begun.map(async (one) => ({ ...one, text: await one.text })));
-    for (const { at, text } of answers) {
+    const texts = await Promise.all(begun.map((one) => one.text));
+    for (const [index, { at }] of begun.entries()) {
+      const text = texts[index] ?? '';
       expect(contentOf(text)).toBe(wordsOf(`m${at}`).join(''));
       expect(text.trimEnd()).toMatch(/data: \[DONE\]$/);
     }
     const reader = new MoneyReader(stack);
     for (const account of accounts) {
-      const own = answers.filter((answer) => answer.account === account);
+      const own = begun.filter((call) => call.account === account);
       const rows = await reader.ledger(account, own.length);
       const byId = (a: Row, b: Row): number => String(a['id']).localeCompare(String(b['id']));
       expect(rows.toSorted(byId)).toMatchObject(

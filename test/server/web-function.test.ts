@@ -20,8 +20,8 @@ function resourcesWith(props: RelayProps): Resources {
     }
     const app = new App({ outdir: join(folder, 'out') });
     const stack = new Stack(app, 'relay');
-    new Relay(stack, 'Default', { ...props, bundlesFolder });
-    return Template.fromStack(stack).toJSON()['Resources'] as Resources;
+    const relay = new Relay(stack, 'Default', { ...props, bundlesFolder });
+    return Template.fromStack(Stack.of(relay)).toJSON()['Resources'] as Resources;
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -73,7 +73,9 @@ describe('compute: web', () => {
     };
     expect(service).toMatchObject({ TimeoutSeconds: 900, MaxConcurrencyPerEnvironment: 128 });
     const chat = Object.entries(web).find(([id]) => /^FunctionschatFunction\w+$/.test(id))?.[1];
-    const { Variables } = chat?.Properties['Environment'] as { Variables: Record<string, unknown> };
+    const { Variables = {} } = (chat?.Properties['Environment'] ?? {}) as {
+      Variables?: Record<string, unknown>;
+    };
     const shared = ['RELAY_STACK', 'RELAY_VERSION', 'ORIGIN_SECRETS', 'SEAL_KEYS'];
     expect(service.EnvironmentVariables).toEqual({
       ...Object.fromEntries(shared.map((name) => [name, Variables[name]])),
@@ -92,7 +94,8 @@ describe('compute: web', () => {
   test('may do what the functions that answer requests may, and no more', () => {
     const policyOf = (pattern: RegExp): { Action: string | string[]; Resource: unknown }[] => {
       const found = Object.entries(web).find(([id]) => pattern.test(id))?.[1];
-      return (found?.Properties['PolicyDocument'] as { Statement: [] }).Statement;
+      const { Statement = [] } = (found?.Properties['PolicyDocument'] ?? {}) as { Statement?: [] };
+      return Statement;
     };
     const permissions = (pattern: RegExp): string[] =>
       policyOf(pattern).flatMap(({ Action, Resource }) =>

@@ -92,21 +92,25 @@ async function exchange(
 const bytesOf = (asked: RelayRequest): Uint8Array => Buffer.from(asked.rawBody());
 
 /** A handle that reads its body and then holds on until it is let go. */
-function holding() {
+function holding(): {
+  go: (this: void) => void;
+  handle: (this: void, asked: RelayRequest) => Promise<Partial<RelayResponse>>;
+  until: (this: void, count: number) => Promise<void>;
+} {
   const go = Promise.withResolvers<void>();
   const arrivals: (() => void)[] = [];
-  let arrived = 0;
+  const bodies: number[] = [];
   return {
     go: go.resolve,
     async handle(asked: RelayRequest): Promise<Partial<RelayResponse>> {
       const { length } = bytesOf(asked);
-      arrived += 1;
+      bodies.push(length);
       for (const arrival of arrivals) arrival();
       await go.promise;
       return { body: String(length) };
     },
     async until(count: number): Promise<void> {
-      while (arrived < count) await new Promise<void>((resolve) => arrivals.push(resolve));
+      while (bodies.length < count) await new Promise<void>((resolve) => arrivals.push(resolve));
     },
   };
 }
@@ -169,7 +173,9 @@ describe('a request body', () => {
   test('that comes byte by byte is whole', async () => {
     const stand = await serving((asked) => Promise.resolve({ body: Buffer.from(bytesOf(asked)).toString() }));
     expect(await exchange(stand, { body: 'piece by piece, ü' })).toMatchObject({ text: 'piece by piece, ü' });
-    expect(await exchange(stand, { body: [...'piece by piece'] })).toMatchObject({ text: 'piece by piece' });
+    expect(await exchange(stand, { body: Array.from('piece by piece') })).toMatchObject({
+      text: 'piece by piece',
+    });
   });
 
   test('of a stranger is not kept: no room is no reason to say more than 403', async () => {

@@ -8,7 +8,7 @@ import type { RelayFunctions } from './relay-functions.ts';
 export function allowBedrockModels(
   functions: RelayFunctions,
   modelArns: readonly string[],
-  server?: { role: Role } | undefined,
+  server?: { role: Role },
 ): void {
   if (modelArns.length === 0) return;
   // Every dialect of Bedrock's runtime needs these two, for whole and for streamed answers.

@@ -190,8 +190,8 @@ export const accessThreats: readonly Removal[] = [
   {
     rows: ['S26'],
     file: 'shared/adapters/http-entry/http-entry.ts',
-    find: 'for (const secret of originSecrets) matches',
-    replace: 'for (const secret of originSecrets.slice(-1)) matches',
+    find: 'for (const secret of accepted) matches',
+    replace: 'for (const secret of accepted.slice(-1)) matches',
     test: 'test/unit/adapters/http-entry/http-entry.test.ts',
     name: 'lets a request with the accepted secret %s through',
   },
