@@ -131,6 +131,9 @@ function packagesImportedBy(folders: string[]): Set<string> {
   return new Set(names.map(packageOf));
 }
 
+/** Clients wait for their starts. */
+const answering = new Set<string>(['chat', 'responses']);
+
 describe('the bundles of the functions', () => {
   const built = new Map<string, Metafile>();
 
@@ -146,7 +149,9 @@ describe('the bundles of the functions', () => {
     (name) => {
       const bundle = built.get(name) as Metafile;
       expect(providerCode(bundle)).toEqual([]);
-      expect(firstLoadBytes(bundle).first).toBeLessThanOrEqual(firstLoadBytesMax);
+      expect(firstLoadBytes(bundle).first).toBeLessThanOrEqual(
+        answering.has(name) ? firstLoadBytesMax : 292_000,
+      );
     },
   );
 
