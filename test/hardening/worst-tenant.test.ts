@@ -26,6 +26,8 @@ beforeAll(async () => {
       ...rowsOfAccount('hostile', 100_000),
       ['keys', { hash: keyHash('hostile-second'), account: 'hostile' }],
       ...rowsOfAccount('hostile-twin', 100_000),
+      // Of an account at its limit, refusals are remembered for a second.
+      ...rowsOfAccount('hostile-reader', 100_000),
       ...rowsOfAccount('honest', 1000),
     ],
   });
@@ -148,13 +150,13 @@ describe('what one caller can hold', () => {
       return head.toString('latin1').slice(9, 12);
     };
     const wave = (): Promise<string[]> =>
-      Promise.all(Array.from({ length: callsAtOnce }, () => stalls('hostile')));
+      Promise.all(Array.from({ length: callsAtOnce }, () => stalls('hostile-reader')));
     expect(await wave()).toEqual(['200', '200']);
     // The upstream has said all of it, and still:
     await Promise.all(upstream.requests.map(({ closed }) => closed));
     for (let at = 0; at < environmentsMax; at += 1) expect(await wave()).toEqual(['429', '429']);
     await honestCalls();
-    await holdsPlaces('hostile', callsAtOnce);
+    await holdsPlaces('hostile-reader', callsAtOnce);
   });
 });
 

@@ -28,6 +28,8 @@ beforeAll(async () => {
       ...rowsOfAccount('other', 1000),
       ...rowsOfAccount('unlimited', 1000),
       ...rowsOfAccount('poor', 0.000001),
+      // Of an account at its limit, refusals are remembered for a second.
+      ...rowsOfAccount('poorer', 0.000001),
       ['accounts', { account: 'unlimited', rpm: 1000, concurrency: 1000 }],
     ],
   });
@@ -106,7 +108,7 @@ describe('beside a tenant that opens as many streams of a free model as it can',
   it('another one is answered, too, when it has no money for the model', async () => {
     upstream.forget();
     const [poor, honest] = await Promise.all([
-      together(120, () => post('poor', 'narrow', true)),
+      together(120, () => post('poorer', 'narrow', true)),
       together(3, () => post('honest', 'narrow', true)),
     ]);
     expect([served(poor), served(honest), upstream.requests.length]).toEqual([0, 3, 3]);

@@ -22,6 +22,8 @@ describe('the environment', () => {
       version: '1.2.3',
       originSecrets: ['first', 'second'],
       local: false,
+      functionVersion: '$LATEST',
+      oneItemPerAccount: false,
       aws: { region: 'eu-central-1', credentials: { accessKeyId: 'id', secretAccessKey: 'secret' } },
     });
   });
