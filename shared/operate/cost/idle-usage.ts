@@ -6,7 +6,7 @@ import type { Workload } from './workload.ts';
 export function idleUsage({ alarms, channels, webAcl }: Workload): Taken[] {
   const runs = atRest.hours * atRest.runsPerHour;
   return [
-    { price: 'alarms', what: `alarms: ${alarms}`, quantity: alarms },
+    { price: 'alarms', what: `metrics of alarms: ${alarms}`, quantity: alarms },
     { price: 'secrets', what: 'origin secret, seal key', quantity: atRest.ownSecrets },
     { price: 'secrets', what: `secrets of channels: ${channels}`, quantity: channels },
     {
