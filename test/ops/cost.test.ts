@@ -15,6 +15,16 @@ describe('ops cost', () => {
     expect(output).not.toContain('elsewhere');
   });
 
+  it('has a number in each line of a stack that nobody calls and that has no channel', async () => {
+    const { traffic, idle, sums } = await reportOf('--calls', '0', '--channels', '0');
+    const amounts = [...traffic, ...idle, ...Object.values(sums)].flatMap(({ list, billed }) => [
+      list,
+      billed,
+    ]);
+    expect(amounts.filter((amount) => !Number.isFinite(amount))).toEqual([]);
+    expect(sums.month).toEqual(sums.idle);
+  });
+
   it('takes a chunk for each token, unless it is said how many chunks there are', async () => {
     const byTokens = await reportOf('--tokens', '900');
     expect(byTokens.workload.chunks).toBe(900);

@@ -5,7 +5,8 @@ import { gigabyte, type Taken } from './taken.ts';
 import type { Workload } from './workload.ts';
 
 /** How many of `kinds` equally likely kinds appear among so many. */
-const distinct = (kinds: number, among: number): number => kinds * (1 - (1 - 1 / kinds) ** among);
+const distinct = (kinds: number, among: number): number =>
+  kinds === 0 ? 0 : kinds * (1 - (1 - 1 / kinds) ** among);
 
 /** Records in a batch of the table stream: those that came while Lambda gathered. */
 function recordsOfBatch({ callsPerSecond }: Workload): number {
