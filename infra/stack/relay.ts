@@ -64,7 +64,7 @@ export interface RelayProps {
   canary?: CanarySettings;
   /**
    * A deployment shifts calls to the new versions in ten steps of a minute, and back when they fail. False: at once, for a fix
-   * that cannot wait. Default: true.
+   * that cannot wait, as without `alarms`, which would see the failures. Default: true.
    */
   shifting?: boolean;
   /**
@@ -102,7 +102,7 @@ export interface RelayProps {
   tracing?: RelayTracing;
   /** What the setting `limits` says while it has no row: its value, as in docs/tables.md. Default: none. */
   defaultLimits?: FunctionOptions['defaultLimits'];
-  /** False: no alarm is made but those that `shifting` needs; a topic still gets notices about accounts. Default: true. */
+  /** False: no alarm is made, so deployments do not shift calls; a topic still gets notices about accounts. Default: true. */
   alarms?: boolean;
   /** The ARN of a WAF ACL for CloudFront, so of us-east-1. Default: no request is refused before the functions. */
   webAclArn?: string;
@@ -152,7 +152,7 @@ export class Relay extends Construct {
     super(scope, id);
     const { disposable = false, domain, alertSender, encryptionKey } = props;
     const { value: relayName } = new RelayName(this, 'Name', props.name ?? 'relay');
-    const { shifting = true, bundlesFolder = join(packageFolder, 'dist') } = props;
+    const { bundlesFolder = join(packageFolder, 'dist') } = props;
     const tables = new RelayTables(this, 'Tables', { relayName, disposable, encryptionKey });
     const common = { relayName, version: packageVersion(), tables, bundlesFolder };
     const originSecrets = new OriginSecrets(this, 'Origin', { numbers: props.originSecrets ?? [1] });
@@ -185,6 +185,8 @@ export class Relay extends Construct {
     const alarms = this.alarmsOf(props, { relayName, functions, triggers });
     this.baseUrl = `https://${distribution.host}/v1`;
     const { baseUrl } = this;
+    // Without alarms nothing would end a bad deployment, and shifting would only make it slower.
+    const shifting = (props.shifting ?? true) && (props.alarms ?? true);
     const alarmOf = shifting ? (name: FunctionName) => alarms.get(versionAlarmId(name)) : undefined;
     const rollout = new Rollout(this, { ...common, functions, baseUrl, canary: props.canary, alarmOf });
     if (props.budget) this.budget = new Budget(this, 'Budget', { relayName, ...props.budget }).budget;

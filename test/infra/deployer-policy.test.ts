@@ -11,7 +11,7 @@ import { synthesize } from './synthesize.ts';
 
 /**
  * Of CloudFormation's published schemas, August 2026: what creating, reading, updating and deleting one of a type calls. The
- * schemas of budgets and records name no calls; theirs are of the user guides.
+ * schemas of budgets, records and deployment groups name no calls; theirs are of the user guides.
  */
 const handlerActions = JSON.parse(
   readFileSync(join(import.meta.dirname, 'handler-actions.json'), 'utf8'),
@@ -20,8 +20,8 @@ const handlerActions = JSON.parse(
 const page = join(import.meta.dirname, '..', '..', 'docs', 'deployer-policy.json');
 const policy = JSON.parse(readFileSync(page, 'utf8')) as { Statement: Record<string, unknown>[] };
 
-/** Calls of handlers for properties that no relay sets. */
-const unused: [RegExp, string][] = [
+/** Calls of handlers for properties that no relay sets; with a type, of its handlers alone. */
+const unused: [RegExp, string, string?][] = [
   [/^application-autoscaling:/, 'tables are on demand'],
   [/^cloudwatch:PutMetricData$/, 'tables are on demand'],
   [
@@ -38,6 +38,7 @@ const unused: [RegExp, string][] = [
     'no layers, no signing, no instances',
   ],
   [/^iam:.*(Group|User)Policy$/, 'policies are those of roles'],
+  [/^iam:(At|De)tachRolePolicy$/, 'those of operators are attached by people', 'AWS::IAM::ManagedPolicy'],
   [/^cloudfront:.*(ConnectionGroup|VpcOrigin|StagingConfig)$/, 'one distribution with public origins'],
   [/^(s3tables:|s3:.*(Metadata|Table))/, 'one bucket of objects'],
   [
@@ -53,33 +54,64 @@ const unused: [RegExp, string][] = [
   [/^sns:PutDataProtectionPolicy$/, 'a topic without one'],
 ];
 
-/** Types whose handlers pass a role that the relay gives them. */
-const passRoles = new Set(['AWS::IAM::Policy', 'AWS::IAM::Role', 'AWS::Lambda::Function']);
+/** Types whose handlers call IAM for what the relay sets. */
+const callsIam = new Set([
+  'AWS::CodeDeploy::DeploymentGroup',
+  'AWS::IAM::ManagedPolicy',
+  'AWS::IAM::Policy',
+  'AWS::IAM::Role',
+  'AWS::Lambda::Function',
+]);
 
-function actionsOf({ type }: Resource): string[] {
+const shiftOf = ({ updatePolicy }: Pick<Resource, 'updatePolicy'>) =>
+  updatePolicy['CodeDeployLambdaAliasUpdate'] as Record<string, string> | undefined;
+
+function actionsOf({ type, updatePolicy }: Resource): string[] {
   const actions = handlerActions[type] ?? [`no actions of ${type} in handler-actions.json`];
   return actions.filter(
     (action) =>
-      !unused.some(([pattern]) => pattern.test(action)) &&
-      (!action.startsWith('iam:') || passRoles.has(type)),
+      !unused.some(([pattern, , only = type]) => only === type && pattern.test(action)) &&
+      (!action.startsWith('iam:') || callsIam.has(type)) &&
+      (type !== 'AWS::Lambda::Alias' ||
+        !action.startsWith('codedeploy:') ||
+        shiftOf({ updatePolicy }) !== undefined),
   );
 }
 
 /** What the calls for a resource are about, where that is not the resource itself. */
-function targetOf(action: string, { type, properties, arn }: Resource): string {
+function targetOf(action: string, resource: Resource): string {
+  const { type, properties, arn } = resource;
   const first = (value: unknown): string => String([value].flat()[0]);
+  if (action.startsWith('codedeploy:')) return targetOfShift(action, resource);
   if (action.startsWith('s3:GetObject') && type === 'AWS::Lambda::Function')
     return 'arn:aws:s3:::cdk-hnb659fds-assets-000000000000-us-east-1/bundle.zip';
-  if (action === 'iam:PassRole') return first(properties['Role']);
+  if (action === 'iam:PassRole') return first(properties['Role'] ?? properties['ServiceRoleArn']);
   if (type === 'AWS::IAM::Policy') return `arn:aws:iam::000000000000:role/${first(properties['Roles'])}`;
   if (type === 'AWS::Lambda::Permission') return first(properties['FunctionName']);
   if (type === 'AWS::S3::BucketPolicy') return `arn:aws:s3:::${first(properties['Bucket'])}`;
+  if (type === 'AWS::Logs::MetricFilter')
+    return `arn:aws:logs:us-east-1:000000000000:log-group:${first(properties['LogGroupName'])}`;
   if (type === 'AWS::SNS::TopicPolicy') return first(properties['Topics']);
   if (type === 'AWS::Route53::RecordSet')
     return action === 'route53:GetChange'
       ? 'arn:aws:route53:::change/C1'
       : `arn:aws:route53:::hostedzone/${first(properties['HostedZoneId'])}`;
   return type === 'AWS::SNS::Subscription' ? first(properties['TopicArn']) : arn;
+}
+
+/** An alias that moves calls CodeDeploy about the group that its update policy names. */
+function targetOfShift(action: string, resource: Resource): string {
+  const { physicalId, properties, type } = resource;
+  const arnOf = (path: string): string => `arn:aws:codedeploy:us-east-1:000000000000:${path}`;
+  if (type === 'AWS::CodeDeploy::Application') return arnOf(`application:${physicalId}`);
+  if (type === 'AWS::CodeDeploy::DeploymentGroup')
+    return arnOf(`deploymentgroup:${String(properties['ApplicationName'])}/${physicalId}`);
+  // IAM knows no resource of it.
+  if (action === 'codedeploy:StopDeployment') return '*';
+  if (action === 'codedeploy:GetDeploymentConfig')
+    return arnOf('deploymentconfig:CodeDeployDefault.LambdaLinear10PercentEvery1Minute');
+  const { ApplicationName, DeploymentGroupName } = shiftOf(resource) ?? {};
+  return arnOf(`deploymentgroup:${String(ApplicationName)}/${String(DeploymentGroupName)}`);
 }
 
 let resources: Resource[];
@@ -125,6 +157,8 @@ describe('docs/deployer-policy.json', () => {
     ['lambda:InvokeFunction', 'arn:aws:lambda:us-east-1:000000000000:function:relay-chat'],
     ['iam:PutRolePolicy', 'arn:aws:iam::000000000000:role/Admin'],
     ['iam:CreateUser', 'arn:aws:iam::000000000000:user/relay'],
+    ['iam:CreatePolicyVersion', 'arn:aws:iam::000000000000:policy/Admin'],
+    ['codedeploy:CreateDeployment', 'arn:aws:codedeploy:us-east-1:000000000000:deploymentgroup:Shop/Shop'],
     [
       'secretsmanager:GetSecretValue',
       'arn:aws:secretsmanager:us-east-1:000000000000:secret:relay/openai-AbCdEf',

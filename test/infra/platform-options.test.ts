@@ -1,5 +1,6 @@
 /** What each option of a stage changes in the template. */
 import { describe, expect, test } from 'vitest';
+import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 import { checkResources } from '../../infra/local/template/read-template.ts';
 import { optionSets } from './option-sets.ts';
 import { readable, resourcesOf, synthesize, type Template } from './synthesize.ts';
@@ -23,6 +24,13 @@ const variable =
   (name: string) =>
   ({ Environment }: Record<string, unknown>): unknown =>
     (Environment as { Variables: Record<string, unknown> }).Variables[name];
+
+interface PolicyDocument {
+  Statement: Record<string, unknown>[];
+}
+
+const calls = ({ Action }: Record<string, unknown>, service: string): boolean =>
+  [Action].flat().some((action) => String(action).startsWith(service));
 
 const one = (template: Template, type: string): Record<string, unknown> => {
   const found = resourcesOf(template, type);
@@ -64,9 +72,12 @@ describe('the option', () => {
     expect(ofFunctions(template, variable('OTEL_TRACES_SAMPLER_ARG'))).toEqual(answering('0.1'));
   });
 
-  test('alarms off leaves no alarm and no widget of them, and the topic of notices', () => {
+  test('alarms off leaves no alarm, no widget of them and no shifting, and the topic of notices', () => {
     const { template } = synthesize({ alarms: false, alarmEmail: 'ops@example.com' });
     expect(resourcesOf(template, 'AWS::CloudWatch::Alarm')).toEqual([]);
+    // A deployment group without an alarm would shift calls slowly, and never back.
+    expect(resourcesOf(template, 'AWS::CodeDeploy::DeploymentGroup')).toEqual([]);
+    expect(JSON.stringify(template)).not.toContain('CodeDeployLambdaAliasUpdate');
     expect(readable(one(template, 'AWS::CloudWatch::Dashboard').DashboardBody)).not.toContain('"alarm"');
     expect(ofFunctions(template, variable('ALERT_TOPIC'))).toHaveProperty('notify');
   });
@@ -84,10 +95,13 @@ describe('the option', () => {
     const { template } = synthesize({ region: 'eu-central-1', encryptionKeyArn: keyArn });
     for (const [, { Properties }] of resourcesOf(template, 'AWS::DynamoDB::GlobalTable'))
       expect(Properties.Replicas).toMatchObject([{ SSESpecification: { KMSMasterKeyId: keyArn } }]);
-    const policies = resourcesOf(template, 'AWS::IAM::Policy').map(([, { Properties }]) => Properties);
-    const statements = policies
-      .flatMap(({ PolicyDocument }) => (PolicyDocument as { Statement: Record<string, unknown>[] }).Statement)
-      .filter(({ Action }) => [Action].flat().some((action) => String(action).startsWith('kms:')));
+    // Of functions and of people, apart from those of deployments, which read no table.
+    const policies = ['AWS::IAM::Policy', 'AWS::IAM::ManagedPolicy']
+      .flatMap((type) => resourcesOf(template, type))
+      .map(([, { Properties }]) => (Properties.PolicyDocument as PolicyDocument).Statement)
+      .filter((statements) => statements.some((statement) => calls(statement, 'dynamodb:')));
+    expect(policies.length).toBeGreaterThan(functionNames.length);
+    const statements = policies.flat().filter((statement) => calls(statement, 'kms:'));
     expect(statements).toHaveLength(policies.length);
     for (const { Resource, Condition } of statements) {
       const { 'kms:ViaService': service, ...others } = (Condition as Record<string, object>)[

@@ -88,55 +88,42 @@ const roleOf = (template: DeployedTemplate): Record<string, string> => ({
   Ref: find(template, 'IAM::Role', 'chat')[0],
 });
 
-/** An alias of the function `chat`, its URL moved to it, the permissions with it. */
-function shifted(template: DeployedTemplate, { waits = true, permitted = true, alias = true } = {}): void {
-  const [chat] = find(template, lambda, 'Functionschat');
-  add(template, 'Version', 'Lambda::Version', { Properties: { FunctionName: { Ref: chat } } });
-  if (alias)
-    add(template, 'Live', 'Lambda::Alias', {
-      Properties: {
-        FunctionName: { Ref: chat },
-        FunctionVersion: { 'Fn::GetAtt': ['Version', 'Version'] },
-        Name: 'live',
-      },
-    });
-  const [, url] = find(template, 'Lambda::Url', chat);
-  url.Properties = { ...url.Properties, Qualifier: 'live' };
-  if (waits) url.DependsOn = ['Live'];
-  for (const resource of Object.values(template.Resources)) {
-    const { FunctionName, Principal } = (resource.Properties ?? {}) as Properties;
-    if (
-      resource.Type !== 'AWS::Lambda::Permission' ||
-      Principal !== '*' ||
-      !JSON.stringify(FunctionName).includes(chat)
-    )
-      continue;
-    if (permitted) resource.Properties = { ...resource.Properties, FunctionName: { Ref: 'Live' } };
-  }
+/** Ids of the function `chat`, its alias and what belongs to the alias. */
+function liveOf(template: DeployedTemplate): Record<'chat' | 'alias' | 'version' | 'url', string> {
+  const idOf = (type: string, part: string): string => {
+    const found = Object.entries(template.Resources).find(
+      ([id, { Type }]) => Type === `AWS::${type}` && id.startsWith(part),
+    );
+    if (found === undefined) throw new Error(`no ${type} ${part}`);
+    return found[0];
+  };
+  return {
+    chat: idOf(lambda, 'FunctionschatFunction'),
+    alias: idOf('Lambda::Alias', 'FunctionschatLive'),
+    version: idOf('Lambda::Version', 'FunctionschatFunction'),
+    url: idOf('Lambda::Url', 'FunctionschatLive'),
+  };
 }
 
 function withGroup(template: DeployedTemplate, alarms = 1, platform = 'Lambda'): void {
-  shifted(template);
   const names = Object.entries(template.Resources)
     .filter(([, { Type }]) => Type === 'AWS::CloudWatch::Alarm')
     .slice(0, alarms);
-  add(template, 'Shift', 'CodeDeploy::Application', { Properties: { ComputePlatform: platform } });
-  add(template, 'Group', 'CodeDeploy::DeploymentGroup', {
-    Properties: {
-      ApplicationName: { Ref: 'Shift' },
-      ServiceRoleArn: { 'Fn::GetAtt': [find(template, 'IAM::Role', 'chat')[0], 'Arn'] },
-      DeploymentConfigName: 'CodeDeployDefault.LambdaCanary10Percent5Minutes',
-      AlarmConfiguration: { Enabled: true, Alarms: names.map(([id]) => ({ Name: { Ref: id } })) },
-    },
-  });
-  const live = template.Resources['Live'];
-  if (live)
-    live.UpdatePolicy = {
-      CodeDeployLambdaAliasUpdate: {
-        ApplicationName: { Ref: 'Shift' },
-        DeploymentGroupName: { Ref: 'Group' },
-      },
-    };
+  propertiesOf(template, 'CodeDeploy::Application')['ComputePlatform'] = platform;
+  set(
+    propertiesOf(template, 'CodeDeploy::DeploymentGroup'),
+    'AlarmConfiguration.Alarms',
+    names.map(([id]) => ({ Name: { Ref: id } })),
+  );
+}
+
+/** An alarm on a metric, not on an expression. */
+function alarmOfOneMetric(template: DeployedTemplate): Properties {
+  const found = Object.values(template.Resources).find(
+    ({ Type, Properties }) => Type === 'AWS::CloudWatch::Alarm' && Properties?.['Namespace'] !== undefined,
+  );
+  if (found?.Properties === undefined) throw new Error('no alarm of one metric');
+  return found.Properties;
 }
 
 const permission = (template: DeployedTemplate, action: string): string =>
@@ -409,19 +396,38 @@ export const ruleRows: RuleRow[] = [
     rule: 'url-alias-exists',
     what: 'the URL of an alias that is not there',
     says: 'Function not found',
-    change: (template) => shifted(template, { alias: false, waits: false, permitted: false }),
+    change: (template) => {
+      const { url } = liveOf(template);
+      set(template.Resources, `${url}.Properties.Qualifier`, 'other');
+    },
   },
   {
     rule: 'url-alias-exists',
     what: 'the URL of an alias that it does not wait for',
     says: 'the URL does not wait for the alias',
-    change: (template) => shifted(template, { waits: false }),
+    change: (template) => {
+      const { alias, url } = liveOf(template);
+      const waits = [template.Resources[url]?.DependsOn ?? []].flat();
+      set(
+        template.Resources,
+        `${url}.DependsOn`,
+        waits.filter((id) => id !== alias),
+      );
+    },
   },
   {
     rule: 'url-permissions',
     what: 'the URL of an alias with the permissions of the function',
     says: 'every request is answered 403: no permission lambda:InvokeFunctionUrl and lambda:InvokeFunction',
-    change: (template) => shifted(template, { permitted: false }),
+    change: (template) => {
+      const { chat, alias } = liveOf(template);
+      for (const { Type, Properties } of Object.values(template.Resources))
+        if (
+          Type === 'AWS::Lambda::Permission' &&
+          JSON.stringify(Properties?.['FunctionName']).includes(alias)
+        )
+          Object.assign(Properties ?? {}, { FunctionName: { Ref: chat } });
+    },
   },
   ...['lambda:InvokeFunctionUrl', 'lambda:InvokeFunction'].map((action): RuleRow => ({
     rule: 'url-permissions',
@@ -446,18 +452,19 @@ export const ruleRows: RuleRow[] = [
     rule: 'version-of-new-code',
     what: 'a second version of the same code',
     says: 'A version for this Lambda function exists',
-    earlier: (template) => shifted(template),
+    earlier: nothing,
     change: (template) => {
-      const { Version, ...others } = template.Resources;
-      if (Version) template.Resources = { ...others, Version2: Version };
-      propertiesOf(template, 'Lambda::Alias')['FunctionVersion'] = { 'Fn::GetAtt': ['Version2', 'Version'] };
+      const { version } = liveOf(template);
+      template.Resources = JSON.parse(
+        JSON.stringify(template.Resources).replaceAll(`"${version}"`, '"Version2"'),
+      ) as DeployedTemplate['Resources'];
     },
   },
   {
     rule: 'version-is-new',
     what: 'new code without a new version for the alias',
     says: 'its alias goes on with the old code',
-    earlier: (template) => shifted(template),
+    earlier: nothing,
     change: (template) => {
       propertiesOf(template, lambda, 'Functionschat')['MemorySize'] = 1_024;
     },
@@ -583,7 +590,7 @@ export const ruleRows: RuleRow[] = [
     says: 'in eu-central-1 the alarm never has data',
     region: 'eu-central-1',
     change: (template) => {
-      propertiesOf(template, 'CloudWatch::Alarm', '"Namespace"')['Namespace'] = 'AWS/CloudFront';
+      alarmOfOneMetric(template)['Namespace'] = 'AWS/CloudFront';
     },
   },
   {
@@ -591,10 +598,7 @@ export const ruleRows: RuleRow[] = [
     what: 'an alarm over more than a day of five-minute periods',
     says: 'cannot be checked across more than a day',
     change: (template) => {
-      Object.assign(propertiesOf(template, 'CloudWatch::Alarm', '"Namespace"'), {
-        EvaluationPeriods: 289,
-        Period: 300,
-      });
+      Object.assign(alarmOfOneMetric(template), { EvaluationPeriods: 289, Period: 300 });
     },
   },
   {

@@ -31,7 +31,7 @@ export interface AlarmsProps {
   shifting: boolean;
   /** There is a scheduled call. */
   canary: boolean;
-  /** False: there is a topic for notices, but no alarm except those that `shifting` needs. */
+  /** False: there is a topic for notices, but no alarm. */
   on: boolean;
 }
 
@@ -51,14 +51,15 @@ export class Alarms extends Construct {
       this.#pageTopic = alarmTopic(this, 'PageTopic');
       this.#pageTopic.addSubscription(new EmailSubscription(pageEmail));
     }
-    const ofRelay = [
+    if (!props.on) return;
+    const definitions = [
       ...objectiveAlarms({ relayName, functions, objectives }),
       ...relayAlarms(relayName, triggers.mappings),
       ...functionAlarms(functions, triggers.mappings),
       ...(props.canary ? [canaryAlarm(relayName)] : []),
+      ...(props.shifting ? versionAlarms(relayName, functions) : []),
     ];
-    if (props.on) for (const definition of ofRelay) this.add(definition);
-    if (props.shifting) for (const definition of versionAlarms(relayName, functions)) this.add(definition);
+    for (const definition of definitions) this.add(definition);
   }
 
   get(id: string): Alarm {

@@ -100,6 +100,7 @@ function rollBack({ made, before, account, stackId }: RollBack): void {
     const old = before.get(resource.id);
     if (old !== undefined) account.put(old, stackId);
     else if (resource.deletionPolicy === 'Retain') account.put(resource, undefined);
+    else removeVersions(resource, account);
   }
 }
 
@@ -124,7 +125,20 @@ function removeOne(resource: Resource, account: Account): string | undefined {
     return 'The bucket you tried to delete is not empty';
   account.remove(resource);
   if (isKept) account.put(resource, undefined);
+  else removeVersions(resource, account);
   return undefined;
+}
+
+/** Lambda deletes all versions of a function with it, whatever stacks would keep. */
+function removeVersions({ type, physicalId, region }: Resource, account: Account): void {
+  if (type !== 'AWS::Lambda::Function') return;
+  for (const version of account.standing)
+    if (
+      version.type === 'AWS::Lambda::Version' &&
+      version.region === region &&
+      version.properties['FunctionName'] === physicalId
+    )
+      account.remove(version);
 }
 
 function protectedReplica({ properties }: Resource): boolean {
