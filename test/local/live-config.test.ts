@@ -194,7 +194,8 @@ it('tables that cannot be reached leave the last configuration in service', asyn
   expect(await offered()).toContain('steady');
   stack.store.failWith(undefined);
   expect([...statuses]).toEqual([200]);
-});
+  // Two waits of as long as an edit may take, and a start.
+}, 60_000);
 
 function killQuietly(pid: number): void {
   try {

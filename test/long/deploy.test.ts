@@ -12,8 +12,8 @@ import { fencesOf } from '../docs/pages.ts';
 import { emulatorClient } from '../support/emulator.ts';
 import { startLocalStack } from '../support/local-stack.ts';
 import { startScriptedUpstream } from '../support/scripted-upstream.ts';
-import { DeployRig } from './deploy-rig.ts';
-import type { LoopbackStack } from './loopback/stacks.ts';
+import { DeployRig } from '../infra/deploy-rig.ts';
+import type { LoopbackStack } from '../infra/loopback/stacks.ts';
 
 const [bootstrap = '', deploy = '', init = '', prices = '', curl = '', ...further] =
   fencesOf('docs/deploy.md')[0]?.code.trim().split('\n') ?? [];
