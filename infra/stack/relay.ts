@@ -242,7 +242,7 @@ export class Relay extends Construct {
   }
 
   /**
-   * A metric of the whole relay by its name in docs/observability.md, such as `PromptTokens`.
+   * A metric of the whole relay by its name in docs/observability.md, such as `ChargeYuan`.
    * Default: the sum of five minutes.
    */
   metric(metricName: string, options: MetricOptions = {}): Metric {

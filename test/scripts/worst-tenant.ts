@@ -219,16 +219,30 @@ async function measure(seconds: number, rounds: number, limit: number): Promise<
     print(`${line('attack', attacked, seconds)}; hostile calls by status ${JSON.stringify(seen)}`);
     // A function does not learn that its client has gone: its calls end with the upstream.
     await pause(hangMs + 5000);
-    // As many ordinary calls as use the CPU that the hostile ones used.
-    const callSeconds = alone.cpuSeconds / alone.calls;
-    const rate = Math.max(1, (attacked.cpuSeconds - alone.cpuSeconds) / callSeconds / seconds);
-    const other = helper('benign', origin, String(rate));
-    await pause(2000);
-    const control = await honest(origin, seconds, () => [stack.pid, upstream.pid ?? 0, other.pid ?? 0]);
+    const wanted = attacked.cpuSeconds / seconds;
+    let rate = Math.max(
+      1,
+      ((attacked.cpuSeconds - alone.cpuSeconds) / alone.cpuSeconds) * (alone.calls / seconds),
+    );
+    let other = helper('benign', origin, String(rate));
+    const control = async (forSeconds: number): Promise<Figures> => {
+      await pause(2000);
+      return honest(origin, forSeconds, () => [stack.pid, upstream.pid ?? 0, other.pid ?? 0]);
+    };
+    // The more calls there are, the less each of them costs: the rate is corrected until it uses the CPU of the attack.
+    for (let trial = 0; trial < 3; trial += 1) {
+      const trialSeconds = 6;
+      const used = (await control(trialSeconds)).cpuSeconds / trialSeconds;
+      await end(other);
+      const own = alone.cpuSeconds / seconds;
+      rate *= Math.min(3, Math.max(0.3, (wanted - own) / Math.max(0.05, used - own)));
+      other = helper('benign', origin, String(rate));
+    }
+    const calm = await control(seconds);
     await end(other);
-    print(line('control', control, seconds));
+    print(`${line('control', calm, seconds)}; ${rate.toFixed(0)} other calls a second`);
     all.attack.push(attacked);
-    all.control.push(control);
+    all.control.push(calm);
   }
   const p = (name: 'attack' | 'control', part: number): number =>
     quantile(

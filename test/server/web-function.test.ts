@@ -85,6 +85,14 @@ describe('compute: web', () => {
     });
   });
 
+  test('splits no account where the functions do not', () => {
+    const whole = resourcesWith({ compute: 'web', oneItemPerAccount: true });
+    const revision = Object.values(whole).find(({ Type }) => Type === 'AWS::Lambda::WebFunctionRevision');
+    expect(revision?.Properties['ServiceConfig']).toMatchObject({
+      EnvironmentVariables: { ONE_ITEM_PER_ACCOUNT: '1' },
+    });
+  });
+
   test('is public by its endpoint alone, so it refuses without the secret, as Function URLs do', () => {
     expect(only('AWS::Lambda::WebFunctionEndpoint').Properties).toMatchObject({
       AuthType: 'ApplicationManaged',

@@ -35,8 +35,8 @@ Examples:
   npm run ops -- check --file rows.json
   npm run ops -- config show
   npm run ops -- config diff 11 12
-  npm run ops -- config export relay.json
-  npm run ops -- config apply relay.json --dry-run
+  npm run ops -- config export rows.json
+  npm run ops -- config apply rows.json --dry-run
   npm run ops -- config rollback 11`;
 
 export function addConfigCommands(program: Command, { terminal, onTables }: CommandContext): void {

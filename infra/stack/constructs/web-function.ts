@@ -28,6 +28,7 @@ export interface RelayWebFunctionProps extends Pick<
   | 'bundlesFolder'
   | 'logRetention'
   | 'tracing'
+  | 'oneItemPerAccount'
 > {
   /** It may do what those in whose place it is may. */
   functions: RelayFunctions;
@@ -68,6 +69,7 @@ export class RelayWebFunction extends Construct {
         ORIGIN_SECRETS: props.acceptedOriginSecrets,
         SEAL_KEYS: props.sealKeys,
         ...(props.publicHost !== undefined && { RELAY_PUBLIC_HOST: props.publicHost }),
+        ...(props.oneItemPerAccount && { ONE_ITEM_PER_ACCOUNT: '1' }),
         ...(props.tracing && tracingVariables(props.tracing)),
         RELAY_REQUESTS_MAX: String(requestsPerEnvironment),
         // An environment is removed a second after its signal.

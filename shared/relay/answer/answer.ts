@@ -29,8 +29,8 @@ const waitingLengthMax = 1024 * 1024;
 const stuckMs = 30_000;
 /**
  * A longer answer (UTF-16 code units) is closed after it was handed over. Until then it counts among its account's calls
- * at once: it fills what buffers there are, and then the host waits with it for a client that takes nothing. A shorter one
- * is closed first, so that its client can make the next call at once.
+ * at once: it fills what buffers there are, and then the host waits with it for a client that takes nothing. Of a
+ * shorter one the close waits for no client: it is on its way as the last text is.
  */
 const closedFirstLengthMax = 256 * 1024;
 /** Time after the request's deadline in which the rest of an answer is handed over. Less than what the host keeps. */
