@@ -32,6 +32,7 @@ import {
   laterTracing,
   laterTurnStates,
 } from './later-adapters.ts';
+import { laterStored } from './later-stored.ts';
 
 /** How long an environment that starts waits for the configuration; its first request waits for the same read. */
 const prepareMsMax = 2_000;
@@ -70,6 +71,7 @@ export function answeringHandles(
     sealer: aesSealer(readSealKeys()),
     turnStates: laterTurnStates({ client, clock, stack }),
     learned: new DynamoLearnedFacts({ client, clock, stack, view: config.learned }),
+    stored: laterStored({ client, clock, stack }),
     random: systemRandom,
   };
   const settings = readTracing();

@@ -1,5 +1,6 @@
 import type { CanonicalCall } from '../wire/canonical-call.ts';
 import type { ChatMessage } from '../wire/chat-request.ts';
+import type { JsonRecord } from '../wire/json-record.ts';
 import type { AnswerIdentity } from '../wire/chat-response.ts';
 import type { Renderer } from './renderer.ts';
 
@@ -15,7 +16,39 @@ export interface EndpointRoute {
 /** What differs between endpoints: how a request is read and how its answer is rendered. */
 export interface Endpoint extends EndpointRoute {
   /** `headers`: names in lower case. Throws InvalidRequest. */
-  read(body: unknown, headers: Readonly<Record<string, string | undefined>>): EndpointRequest;
+  read(
+    body: unknown,
+    headers: Readonly<Record<string, string | undefined>>,
+    storage?: StorageAtHand,
+  ): EndpointRequest;
+  /** What of the account's stored responses a body refers to. Absent: bodies of this endpoint refer to none. */
+  references?(body: unknown): StoredReferences;
+}
+
+/** The stored responses and items that a body refers to, by the ids that clients have. */
+export interface StoredReferences {
+  /** `previous_response_id`. */
+  previous: string | undefined;
+  /** Each with its path in the body. */
+  items: readonly { id: string; param: string }[];
+}
+
+/** What a key that may store brings to the reading of its body. Absent: the key may not store. */
+export interface StorageAtHand {
+  /** The items of the conversation before this call, oldest first, ended by the sealed state of each turn. */
+  earlier: readonly JsonRecord[];
+  /** By the id of a reference: its item, followed by the sealed state of its turn if there is one. */
+  referred: ReadonlyMap<string, readonly JsonRecord[]>;
+}
+
+/** How the answer to a request is to be stored. */
+export interface StorageAsked {
+  /** The items that the request adds to its conversation, each with an id that ends with `suffix`. References stay references. */
+  input(suffix: string): readonly JsonRecord[];
+  /** The response that it goes on from. */
+  previous: string | undefined;
+  /** The call is answered at once with its id and runs by itself. */
+  background: boolean;
 }
 
 export interface EndpointRequest {
@@ -34,6 +67,8 @@ export interface EndpointRequest {
   foreignLeftOut?: boolean | undefined;
   /** The client keeps the state of the answer, sealed, and sends it back. Absent: the relay keeps it. */
   keepsState?: boolean | undefined;
+  /** Absent: the answer is not stored. */
+  storage?: StorageAsked | undefined;
   renderer(identity: AnswerIdentity, facts: AnswerFacts): Renderer;
 }
 
@@ -67,6 +102,8 @@ export interface AnswerFacts {
    * the last opaque part is visible, and the client sends it back.
    */
   opaqueParts: () => number;
+  /** Whether the answer can be read again, as far as is known now. Absent: it cannot. */
+  stored?: () => boolean;
 }
 
 export interface SentFacts {

@@ -3,6 +3,7 @@ import type { ChatChunk } from '../wire/chat-response.ts';
 import { keptToEnd } from '../wire/chat-request.ts';
 import { Kept } from '../wire/chunk-content.ts';
 import { InvalidRequest } from '../wire/invalid-request.ts';
+import type { JsonRecord } from '../wire/json-record.ts';
 import type { ErrorObject } from '../wire/public/error-body.ts';
 
 /**
@@ -21,6 +22,13 @@ export interface Renderer extends Machine<ChatChunk, string, Iterable<string>> {
   readonly tooLarge?: { status: number; code: string };
   /** The last text of an answer that fails after its status was sent. */
   failed(error: ErrorObject): string;
+  /** What `end` would return before its last text, which it then leaves out. Absent: `end` alone. */
+  close?(): Iterable<string>;
+  /**
+   * The whole answer as an object, as its last text has it; of one that failed, as `failed` had it. Valid from `close` or
+   * `failed` on. Absent: answers of this endpoint are not objects that are kept.
+   */
+  whole?(): JsonRecord;
 }
 
 /** For one answer that is kept. The caller asked for it, so no upstream is at fault. */

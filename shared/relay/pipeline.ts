@@ -2,7 +2,7 @@
  * The checks of a request in order, as steps that return their results. Each throws a Refusal or an
  * InvalidRequest.
  */
-import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
+import type { Endpoint, EndpointRequest, StoredReferences } from '../endpoints/endpoint.ts';
 import type { Renderer } from '../endpoints/renderer.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import { Answer } from './answer/answer.ts';
@@ -14,6 +14,10 @@ import { parseModelName, type ModelName } from './call/model-name.ts';
 import { capableOf } from './call/capable-channels.ts';
 import type { ServingChannels } from './call/serving-channels.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
+import type * as Keeping from './stored/kept-answer.ts';
+import type { Conversation } from './stored/conversation.ts';
+import { mayStore } from './stored/may-store.ts';
+import type { StoredPorts } from './stored/stored-ports.ts';
 import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { matchRoute, refuseRoute } from './http/http-routes.ts';
@@ -35,6 +39,8 @@ export interface Caller {
 /** The requested call, checked against the key. */
 export interface AskedCall {
   body: unknown;
+  /** What it goes on from. Undefined: the key may not store, or the endpoint stores nothing. */
+  conversation: Conversation | undefined;
   read: EndpointRequest;
   model: ModelName;
 }
@@ -57,13 +63,30 @@ export async function admitCaller(
 }
 
 /** Checks size, JSON, schema, model name, official gate and whitelist. */
-export function readCall(endpoint: Endpoint, request: RelayRequest, caller: Caller): AskedCall {
+export async function readCall(
+  { stored }: Pick<ChatPorts, 'stored'>,
+  endpoint: Endpoint,
+  { request, caller }: { request: RelayRequest; caller: Caller },
+): Promise<AskedCall> {
   const body = request.json();
-  const read = endpoint.read(body, request.headers);
+  const conversation =
+    endpoint.references && (await conversationAtHand(stored, caller, endpoint.references(body)));
+  const read = endpoint.read(body, request.headers, conversation);
   const { model: requested, official } = read.call.request;
   const model = parseModelName(requested, official === true);
   admitModel(caller, model);
-  return { body, read, model };
+  return { body, conversation, read, model };
+}
+
+/** What a key that may store refers to. Loaded by the first such call. */
+async function conversationAtHand(
+  { responses }: StoredPorts,
+  caller: Caller,
+  references: StoredReferences,
+): Promise<Conversation | undefined> {
+  if (!mayStore(caller)) return undefined;
+  const { conversationOf } = await import('./stored/conversation.ts');
+  return conversationOf(responses, caller.key.account, references);
 }
 
 /** The models that may answer, each with its channels. Throws a Refusal or an InvalidRequest when there are none. */
@@ -124,7 +147,10 @@ export async function payAndAnswer(
   // Only turns that call tools have state to keep, but a client that keeps it itself gets that of every turn. Loaded
   // before anything is reserved.
   const callsTools = (call.request.tools?.length ?? 0) > 0;
-  const recording = clientKeeps || callsTools ? await import('./state/state-recorder.ts') : undefined;
+  const { storage } = asked.read;
+  const recording =
+    clientKeeps || callsTools || storage ? await import('./state/state-recorder.ts') : undefined;
+  const keeping = storage && (await import('./stored/kept-answer.ts'));
   const claim =
     idempotencyKey === undefined
       ? undefined
@@ -138,7 +164,7 @@ export async function payAndAnswer(
   }
   const { reserved: bill, ...known } = opened;
   try {
-    return answerPaid(ports, asked, { call, known, bill, claim, recording, health });
+    return answerPaid(ports, asked, { call, known, bill, claim, recording, keeping, health });
   } catch (error) {
     await bill.cancel();
     await claim?.finish(true);
@@ -154,6 +180,8 @@ interface PaidCall {
   claim: HeldKey | undefined;
   /** Undefined: the call has no state to keep. */
   recording: typeof StateRecording | undefined;
+  /** Undefined: the answer is not stored. */
+  keeping: typeof Keeping | undefined;
   health: HealthRecorder;
 }
 
@@ -161,7 +189,7 @@ interface PaidCall {
 function answerPaid(
   ports: ChatPorts,
   asked: AskedCall,
-  { call, known, bill, claim, recording, health }: PaidCall,
+  { call, known, bill, claim, recording, keeping, health }: PaidCall,
 ): Promise<RelayResponse> {
   const clientKeeps = asked.read.keepsState === true;
   const limitOf = (model: string): number | undefined =>
@@ -178,17 +206,30 @@ function answerPaid(
   const recorder =
     recording && new recording.StateRecorder(ports, { call: paid, dispatch: dispatched, clientKeeps });
   const dispatch = recorder ?? dispatched;
+  const { storage } = asked.read;
+  const { conversation } = asked;
+  const keeper =
+    keeping && storage && conversation
+      ? new keeping.KeptAnswer(
+          { ...ports, responses: ports.stored.responses },
+          { call: paid, storage, conversation, seal: () => recorder?.sealed(sealId(paid)) },
+        )
+      : undefined;
   const renderer = (): Renderer =>
     asked.read.renderer(call.identity, {
       now: () => Math.floor(ports.clock.now() / 1000),
       sent: () => dispatch.report().sent,
       model: () => dispatch.report().model,
       sealedState: (itemId) => (clientKeeps ? recorder?.sealed(itemId) : undefined),
+      stored: () => keeper?.stored ?? false,
       opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
     });
-  const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch });
+  const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch, keeper });
   return answer.response(answer.produce());
 }
+
+/** The item that has the state of a stored turn: no client sees it. */
+const sealId = ({ identity }: ChatCall): string => `rs_${identity.requestId}_state`;
 
 const withLimits = (
   { models: [first, ...rest], ...alias }: CalledAlias,

@@ -34,7 +34,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
     try {
       const check = async (): Promise<CheckedCall> => {
         caller = await admitCaller(ports, endpoint, request);
-        asked = readCall(endpoint, request, caller);
+        asked = await readCall(ports, endpoint, { request, caller });
         return { caller, asked, named: await modelsOf(channels, { caller, asked, nowMs: startedMs }) };
       };
       const checked = await check().catch(async (error: unknown) => {

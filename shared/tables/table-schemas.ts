@@ -42,6 +42,7 @@ export const tableSchemas = {
     indexes: [{ name: 'by_id', partitionKey: S('id') }],
     writtenBy: 'functions',
   },
+  responses: { partitionKey: S('account'), sortKey: S('id'), ttl: 'expires', writtenBy: 'functions' },
   payments: { partitionKey: S('id'), writtenBy: 'functions' },
   daily: {
     partitionKey: S('id'),

@@ -18,6 +18,7 @@ import type { KeyLookup } from '../../shared/relay/ports/stores/key-store.ts';
 import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
 import type { SealKey } from '../../shared/adapters/system/environment.ts';
 import { MemoryLearnedFacts } from './memory-learned-facts.ts';
+import { MemoryStored } from './memory-stored.ts';
 import { MemoryTurnStateStore } from './memory-turn-state-store.ts';
 import { MemoryIdempotency } from './memory-idempotency.ts';
 import { MemoryHealth } from './memory-health.ts';
@@ -124,6 +125,7 @@ export class CoreRig {
   readonly health: MemoryHealth;
   readonly idempotency: MemoryIdempotency;
   readonly turnStates: MemoryTurnStateStore;
+  readonly stored: MemoryStored;
   readonly learned: MemoryLearnedFacts;
   readonly sent: (UpstreamRequest & { json: Record<string, unknown> })[] = [];
   readonly secretsRead: string[] = [];
@@ -142,6 +144,7 @@ export class CoreRig {
     this.health = beside?.health.inNewEnvironment() ?? new MemoryHealth(this.clock);
     this.idempotency = new MemoryIdempotency(this.clock);
     this.turnStates = beside?.turnStates ?? new MemoryTurnStateStore(this.clock);
+    this.stored = beside?.stored ?? new MemoryStored(this.clock);
     this.learned = beside?.learned.inNewEnvironment() ?? new MemoryLearnedFacts(this.clock);
   }
 
@@ -221,6 +224,7 @@ export class CoreRig {
       idempotency: this.idempotency,
       sealer: aesSealer(this.#options.sealKeys ?? [{ number: 1, secret: 'first' }]),
       turnStates: this.turnStates,
+      stored: this.stored,
       learned: this.learned,
       concurrencyGiven: this.#options.concurrencyGiven,
       random: { next: () => 0.5 },

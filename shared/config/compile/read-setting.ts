@@ -6,6 +6,7 @@ import type { StandIn, TableReader } from './read-table.ts';
 import { readAliases } from '../settings/aliases-setting.ts';
 import { readAlerts } from '../settings/alerts-setting.ts';
 import { readPayments } from '../settings/payments-setting.ts';
+import { readStore } from '../settings/store-setting.ts';
 import { readSearch } from '../settings/search-setting.ts';
 import { SettingRow, settingValues } from '../settings/setting-row.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -42,6 +43,7 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
     },
   }),
   aliases: readAliases,
+  store: readStore,
   search: readSearch,
   alerts: readAlerts,
   payments: readPayments,
@@ -90,6 +92,13 @@ const safeSettings = new Map<unknown, StandIn>([
     {
       raw: { name: 'subscription.enabled', value: false },
       said: 'until this can be read, subscriptions are off',
+    },
+  ],
+  [
+    'store',
+    {
+      raw: { name: 'store', value: false },
+      said: 'until this can be read, only keys that say store themselves may store',
     },
   ],
 ]);

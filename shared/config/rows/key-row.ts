@@ -24,6 +24,8 @@ export const KeyRow = z.strictObject({
       'a map {amount, period}',
     ),
   ),
+  /** Whether its calls may store responses and results. Absent: as the setting `store` says. */
+  store: z.optional(flag),
   /** The first and last characters of the key, for lists and logs. */
   hint: z._default(z.string('a text'), ''),
 });

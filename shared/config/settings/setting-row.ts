@@ -11,6 +11,7 @@ import {
 } from '../rows/attribute-schemas.ts';
 import { AliasesValue } from './aliases-setting.ts';
 import { PaymentsValue } from './payments-setting.ts';
+import { StoreValue } from './store-setting.ts';
 import { SearchValue } from './search-setting.ts';
 import { defaultSettings } from './settings.ts';
 import { AlertsValue } from './alerts-setting.ts';
@@ -48,6 +49,7 @@ export const settingValues = {
     'a map {default_output_tokens, request_seconds, state_days, count_free, account_concurrency, account_rpm, account_tpm}',
   ),
   aliases: AliasesValue,
+  store: StoreValue,
   search: SearchValue,
   alerts: AlertsValue,
   payments: PaymentsValue,

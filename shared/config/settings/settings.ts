@@ -29,12 +29,24 @@ export interface Settings {
   };
   /** Absent, as in snapshots of the version before this one: none. Names that channels have are left out. */
   aliases?: AliasSettings[] | undefined;
+  /** Absent in snapshots of the version before this one: as in `defaultSettings`. */
+  store?: StoreSettings | undefined;
   /** Absent: models named `web-...` answer without a search. */
   search?: SearchSettings;
   /** Absent: alerts go to the stack's topic and to the contacts of accounts that need no signature. */
   alerts?: AlertSettings;
   /** Absent: no payments are taken in by machine. */
   payments?: PaymentSettings;
+}
+
+/** Storing of responses and of results. */
+export interface StoreSettings {
+  /** Keys that do not say `store` themselves may store. */
+  allKeys: boolean;
+  /** How long a response is kept. */
+  days: number;
+  /** How long the events of a background response are kept after its end. */
+  eventMinutes: number;
 }
 
 /** A public name that stands for several models. */
@@ -86,7 +98,7 @@ export interface SearchSettings {
   language?: string | undefined;
 }
 
-export const defaultSettings: Settings = {
+export const defaultSettings: Settings & { store: StoreSettings } = {
   relayClosed: false,
   subscriptionEnabled: false,
   unpricedModels: 'free',
@@ -95,6 +107,7 @@ export const defaultSettings: Settings = {
   corsOrigins: [],
   limits: { defaultOutputTokens: 16_384, requestSeconds: 600, stateDays: 30, countFree: true },
   contentUrls: ['https:', 'data:image/'],
+  store: { allKeys: false, days: 30, eventMinutes: 10 },
 };
 
 /** Used without the setting `alerts`. */

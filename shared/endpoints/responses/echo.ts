@@ -13,7 +13,7 @@ export function echoOf(request: ResponsesRequest, chat: ChatRequest, sent: SentF
   const lost = new Set(sent.dropped);
   const inForce = <T>(field: string, value: T): T | undefined => (lost.has(field) ? undefined : value);
   return {
-    background: false,
+    background: request['background'] === true,
     frequency_penalty: numberOr(0, inForce('frequency_penalty', request['frequency_penalty'])),
     instructions: request.instructions ?? null,
     max_output_tokens: limitInForce(request.max_output_tokens ?? null, sent),
@@ -21,7 +21,7 @@ export function echoOf(request: ResponsesRequest, chat: ChatRequest, sent: SentF
     metadata: recordOrEmpty(inForce('metadata', request['metadata'])),
     parallel_tool_calls: inForce('parallel_tool_calls', request.parallel_tool_calls) ?? true,
     presence_penalty: numberOr(0, inForce('presence_penalty', request['presence_penalty'])),
-    previous_response_id: null,
+    previous_response_id: request.previous_response_id ?? null,
     prompt_cache_key: textOrNull(inForce('prompt_cache_key', request['prompt_cache_key'])),
     reasoning: {
       effort: inForce('reasoning_effort', sent.effort ?? request.reasoning?.effort) ?? null,
@@ -29,7 +29,6 @@ export function echoOf(request: ResponsesRequest, chat: ChatRequest, sent: SentF
     },
     safety_identifier: textOrNull(inForce('safety_identifier', request['safety_identifier'])),
     service_tier: sent.serviceTier ?? 'default',
-    store: false,
     temperature: inForce('temperature', request.temperature) ?? 1,
     text: echoedText(request.text, lost),
     tool_choice: echoedChoice(sent.toolChoice ?? inForce('tool_choice', chosen(request, chat))),

@@ -19,6 +19,12 @@ const roles = new Set(['system', 'developer', 'user', 'assistant']);
 export const itemType = (item: InputItem): string =>
   item.type ?? (typeof item.role === 'string' ? 'message' : '');
 
+/** An item with its path in the client's body. One of a stored turn has the path of what refers to it. */
+export interface PlacedItem {
+  item: InputItem;
+  param: string;
+}
+
 export interface ConvertedInput {
   messages: ChatMessage[];
   /** The sealed states that came back, by the assistant message of their turn. */
@@ -32,7 +38,7 @@ export interface ConvertedInput {
  * message. Their outputs follow it in the order of the calls, wherever they are in the input. Throws InvalidRequest.
  */
 export function responsesInputToChat(
-  items: readonly InputItem[],
+  items: readonly PlacedItem[],
   declared: ReadonlyMap<string, DeclaredTool>,
 ): ConvertedInput {
   const outputs = collectOutputs(items);
@@ -43,9 +49,8 @@ export function responsesInputToChat(
     for (const one of turn?.messages(outputs, sealed) ?? []) messages.push(one);
     turn = undefined;
   };
-  for (const [i, item] of items.entries()) {
+  for (const { item, param } of items) {
     const type = itemType(item);
-    const param = `input[${i}]`;
     if (type === 'additional_tools') continue;
     const said = type === 'message' ? message(item, param) : undefined;
     if (said?.role === 'assistant') (turn ??= new Turn()).say(said);
@@ -59,14 +64,13 @@ export function responsesInputToChat(
   }
   closeTurn();
   refuseOrphans(outputs);
-  const foreignLeftOut = items.some((item) => foreignSummaries.has(itemType(item)));
+  const foreignLeftOut = items.some(({ item }) => foreignSummaries.has(itemType(item)));
   return { messages, sealed, foreignLeftOut };
 }
 
 /** The outputs by call id, in input order. An id may have several: some upstreams reuse ids. */
-function collectOutputs(items: readonly InputItem[]): OutputQueues {
-  const outputs = items.flatMap((item, i): CallOutput[] => {
-    const param = `input[${i}]`;
+function collectOutputs(items: readonly PlacedItem[]): OutputQueues {
+  const outputs = items.flatMap(({ item, param }): CallOutput[] => {
     if (!outputTypes.has(itemType(item))) return [];
     const callId = requiredText(item, 'call_id', param);
     return [

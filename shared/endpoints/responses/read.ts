@@ -1,9 +1,10 @@
 import type { ChatMessage, ChatRequest } from '../../wire/chat-request.ts';
 import type { ResponsesRequest } from './responses-request.ts';
-import type { ContentAt, SealedState } from '../endpoint.ts';
+import type { ContentAt, SealedState, StorageAtHand } from '../endpoint.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { chatFields } from './read-fields.ts';
-import { responsesInputToChat } from './read-input.ts';
+import { responsesInputToChat, type PlacedItem } from './read-input.ts';
+import { placedItems } from './stored-input.ts';
 import { chosenTools, placedTools, responsesToolsToChat } from './read-tools.ts';
 import type { DeclaredTool } from './answer/call-item.ts';
 
@@ -15,31 +16,27 @@ export interface ConvertedRequest {
   droppedTools: number;
   sealed: Map<ChatMessage, SealedState>;
   foreignLeftOut: boolean;
+  /** The whole conversation, the items of stored turns first. */
+  placed: readonly PlacedItem[];
 }
 
-/** Converts a Responses request to the equivalent chat request. Throws InvalidRequest. */
-export function responsesToChat(request: ResponsesRequest): ConvertedRequest {
-  refuseStored(request);
+/**
+ * Converts a Responses request to the equivalent chat request. Throws InvalidRequest.
+ * @param storage undefined: the key may not store
+ */
+export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHand): ConvertedRequest {
+  refuseStored(request, storage);
   if (typeof request.n === 'number' && request.n > 1)
     throw new InvalidRequest(
       'unsupported_parameter',
       'n',
       "'n' above 1 is not supported: a response is one.",
     );
-  const items = typeof request.input === 'string' ? [] : request.input;
+  const placed = placedItems(request, storage);
+  const items = placed.map(({ item }) => item);
   const converted = responsesToolsToChat(placedTools(request.tools ?? [], items));
   const { declared, dropped } = converted;
-  const {
-    messages: conversation,
-    sealed,
-    foreignLeftOut,
-  } = typeof request.input === 'string'
-    ? {
-        messages: [{ role: 'user' as const, content: request.input }],
-        sealed: new Map(),
-        foreignLeftOut: false,
-      }
-    : responsesInputToChat(items, declared);
+  const { messages: conversation, sealed, foreignLeftOut } = responsesInputToChat(placed, declared);
   const messages: ChatMessage[] = request.instructions
     ? [{ role: 'system', content: request.instructions }, ...conversation]
     : conversation;
@@ -56,28 +53,32 @@ export function responsesToChat(request: ResponsesRequest): ConvertedRequest {
     ...(chosen.tools && typeof parallel === 'boolean' && { parallel_tool_calls: parallel }),
   };
   const outputTokensMax = request.max_output_tokens ?? undefined;
-  return { chat, outputTokensMax, declared, droppedTools: dropped, sealed, foreignLeftOut };
+  return { chat, outputTokensMax, declared, droppedTools: dropped, sealed, foreignLeftOut, placed };
 }
 
-/** Why a request for something that the relay does not store is refused, by field. */
-const stored = {
-  previous_response_id:
-    'the relay keeps no conversation. Send the whole conversation as input, with store: false',
-  conversation: 'the relay keeps no conversation. Send the whole conversation as input, with store: false',
+/** Why a request for something that is not stored for any key is refused, by field. */
+const neverStored = {
+  conversation:
+    'the relay keeps no conversations as objects. Use previous_response_id, or send the whole conversation as input',
   prompt: 'the relay keeps no prompt templates. Send their text as instructions and input',
 } as const;
 
-function refuseStored(request: ResponsesRequest): void {
-  for (const [param, reason] of Object.entries(stored))
+/** The same for keys that may not store. */
+const notForKey = {
+  previous_response_id:
+    'responses are not stored for this key. Send the whole conversation as input, with store: false',
+  background: 'responses are not stored for this key. Leave it out, and read the answer as it comes',
+} as const;
+
+function refuseStored(request: ResponsesRequest, storage: StorageAtHand | undefined): void {
+  for (const [param, reason] of Object.entries({ ...neverStored, ...(!storage && notForKey) }))
     if (request[param])
       throw new InvalidRequest('unsupported_parameter', param, `'${param}' is not supported: ${reason}.`);
 }
 
 /** What the items of a request hold, with its path: messages have contents, results of tools outputs. */
-export const contentsOf = ({ input }: ResponsesRequest): ContentAt[] =>
-  typeof input === 'string'
-    ? []
-    : input.flatMap((item, i) => [
-        { param: `input[${i}].content`, content: item['content'] },
-        { param: `input[${i}].output`, content: item['output'] },
-      ]);
+export const contentsOf = ({ placed }: Pick<ConvertedRequest, 'placed'>): ContentAt[] =>
+  placed.flatMap(({ item, param }) => [
+    { param: `${param}.content`, content: item['content'] },
+    { param: `${param}.output`, content: item['output'] },
+  ]);

@@ -36,6 +36,8 @@ export function responsesStreamRenderer(events: ChatToResponses): Renderer {
       return frames([events.inProgress()]).join('');
     },
     failed: (error) => frames(events.failed(error)).join(''),
+    close: () => frames(events.close()),
+    whole: () => events.whole(),
   };
 }
 
@@ -49,5 +51,10 @@ export function responsesJsonRenderer(events: ChatToResponses): Renderer {
       return [];
     },
     end: () => [JSON.stringify(events.end().at(-1)?.['response'])],
+    close() {
+      events.close();
+      return [];
+    },
+    whole: () => events.whole(),
   };
 }

@@ -7,15 +7,19 @@ import { keepsState, servedFields, summaryKind, unknownFields, wantsLogprobs } f
 import { ResponsesRequest } from './responses-request.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { responsesRoute } from './route.ts';
+import { referencesOf, storageAsked } from './stored-input.ts';
 import { responsesJsonRenderer, responsesStreamRenderer } from './render.ts';
 
 /** Responses. A request is converted to the canonical call; its answer is made of the canonical stream. */
 export const responsesEndpoint: Endpoint = {
   ...responsesRoute,
-  read(body) {
+  references: referencesOf,
+  read(body, _headers, storage) {
     const request = parseRequest(ResponsesRequest, body);
-    const { chat, outputTokensMax, declared, droppedTools, sealed, foreignLeftOut } =
-      responsesToChat(request);
+    const { chat, outputTokensMax, declared, droppedTools, sealed, foreignLeftOut, placed } = responsesToChat(
+      request,
+      storage,
+    );
     checkLogprobs(chat, [outputTokensMax]);
     return {
       call: {
@@ -24,7 +28,8 @@ export const responsesEndpoint: Endpoint = {
         unknown: unknownFields(request),
         served: servedFields(request),
       },
-      contents: () => contentsOf(request),
+      contents: () => contentsOf({ placed }),
+      storage: storageAsked(request, storage),
       outputTokensMax,
       droppedTools,
       sealed,

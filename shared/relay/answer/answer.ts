@@ -3,7 +3,8 @@
  * (200), or a failure (its own status). The stream is read to its end even when the client has disconnected,
  * because its end reports the usage. Order at the end: last byte, bill, log line.
  */
-import { run } from '../../stream/machine.ts';
+import { run, type Machine } from '../../stream/machine.ts';
+import type { ChatChunk } from '../../wire/chat-response.ts';
 import { costsNothing } from '../../billing/usage/call-charge.ts';
 import { checkedUsage } from '../../billing/usage/checked-usage.ts';
 import { flagText, isImplausible } from '../../billing/usage/usage-flags.ts';
@@ -12,12 +13,13 @@ import type { ChatCall } from '../call/chat-call.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { DispatchedCall } from '../call/dispatch-report.ts';
 import type { HeldKey } from '../call/idempotency-claim.ts';
+import type { AnswerKeeper } from '../stored/answer-keeper.ts';
 import { asRefusal, Refusal, refusalResponse } from '../http/refusal.ts';
 import type { RelayResponse } from '../http/http.ts';
 import type { Bill } from '../money/bill.ts';
 import { callTo } from '../call/serving-channels.ts';
 import { servingFacts } from '../call/serving-facts.ts';
-import { Heartbeat } from './heartbeat.ts';
+import { Delivery, Heartbeat } from './delivery.ts';
 import { answerLine } from './log-line.ts';
 import { Meter, type Measure } from './meter.ts';
 import { sentHeaders } from './sent-headers.ts';
@@ -26,7 +28,6 @@ import { usageBounds } from './usage-bounds.ts';
 
 /** How much text may wait for a slow client (UTF-16 code units), and how long the client may read nothing. */
 const waitingLengthMax = 1024 * 1024;
-const stuckMs = 30_000;
 /**
  * A longer answer (UTF-16 code units) is closed after it was handed over. Until then it counts among its account's calls
  * at once: it fills what buffers there are, and then the host waits with it for a client that takes nothing. Of a
@@ -44,7 +45,15 @@ export interface AnswerParts {
   bill: Bill;
   /** Undefined: the request has no Idempotency-Key. */
   claim: HeldKey | undefined;
+  /** Undefined: the answer is not kept. */
+  keeper?: AnswerKeeper | undefined;
 }
+
+/** The renderer of an answer whose end waits until it is kept. */
+const withoutEnd = (renderer: Renderer): Machine<ChatChunk, string> => ({
+  push: (chunk) => renderer.push(chunk),
+  end: () => [],
+});
 
 export class Answer {
   readonly #queue = new ResponseQueue(waitingLengthMax);
@@ -52,20 +61,20 @@ export class Answer {
   readonly #call: ChatCall;
   readonly #parts: AnswerParts;
   readonly #heartbeat: Heartbeat;
+  readonly #delivery: Delivery;
   #renderer: Renderer;
   #meter: Meter;
   /** What became of the first text of the answer. Undefined: there was none, or a JSON answer never became whole. */
   #firstText: 'taken' | 'dropped' | undefined;
   #refusal: Refusal | undefined;
   #length = 0;
-  /** When the host's connection has closed. Undefined: the host does not say. */
-  #closed: Promise<void> | undefined;
 
   constructor(ports: ChatPorts, call: ChatCall, parts: AnswerParts) {
     this.#ports = ports;
     this.#call = call;
     this.#parts = parts;
     this.#heartbeat = new Heartbeat(ports.clock);
+    this.#delivery = new Delivery(ports, this.#queue, call);
     this.#renderer = parts.renderer();
     this.#meter = this.#newMeter();
   }
@@ -75,9 +84,10 @@ export class Answer {
    * rest: of a long answer before the bill is closed. Never rejects.
    */
   async produce(): Promise<void> {
-    const { dispatch, bill, claim } = this.#parts;
+    const { dispatch, bill, claim, keeper } = this.#parts;
     const stop = new AbortController();
-    void this.#heartbeat.run(this.#queue, this.#renderer, stop.signal);
+    const push = (text: string): void => this.#push(text);
+    void this.#heartbeat.run({ queue: this.#queue, push }, this.#renderer, stop.signal);
     try {
       await this.#pass();
     } catch (error) {
@@ -86,6 +96,7 @@ export class Answer {
       stop.abort('over');
       this.#queue.end();
     }
+    await keeper?.ended(this.#refusal && this.#renderer.whole?.());
     const end = this.#end();
     const report = dispatch.report();
     const measure = this.#measure();
@@ -94,7 +105,7 @@ export class Answer {
     const outcome = { failed: this.#refusal !== undefined, anyContent, leftEarly, usage };
     const { model: answered } = report;
     const serving = servingFacts(report, answered, usage);
-    if (this.#length > closedFirstLengthMax) await this.#handOver(this.#call.deadlineMs);
+    if (this.#length > closedFirstLengthMax) await this.#delivery.handOver(this.#call.deadlineMs);
     const billed = await bill.close({ outcome, flag: flagText(flags), end, answered, serving });
     if (billed.exceeded !== undefined) this.#warnOfCharge(billed.exceeded, billed.charge);
     await claim?.finish(costsNothing(outcome));
@@ -113,17 +124,19 @@ export class Answer {
       }),
     );
     if (!this.#queue.committed) return;
-    await this.#handOver(this.#call.deadlineMs + handOverMs);
-    this.#cut('deadline');
+    await this.#delivery.handOver(this.#call.deadlineMs + handOverMs);
+    this.#delivery.cut('deadline');
   }
 
   /** An answer of which nothing was sent yet begins again when it breaks off, as long as there are candidates. */
   async #pass(): Promise<void> {
-    const { dispatch, renderer } = this.#parts;
+    const { dispatch, keeper, renderer } = this.#parts;
     for (;;) {
       try {
-        const texts = run(run(dispatch.chunks, this.#meter), this.#renderer);
-        for await (const batch of texts) await this.#write(batch.join(''));
+        const metered = run(dispatch.chunks, this.#meter);
+        const shown = keeper ? withoutEnd(this.#renderer) : this.#renderer;
+        for await (const batch of run(metered, shown)) await this.#write(batch.join(''));
+        if (keeper) await this.#endKept(keeper);
         return;
       } catch (error) {
         if (!this.#renderer.sentWhole || !dispatch.another) throw error;
@@ -131,6 +144,15 @@ export class Answer {
         this.#meter = this.#newMeter();
       }
     }
+  }
+
+  /** What is seen as ended can be read again: its items, then the keeping, then the end itself. */
+  async #endKept(keeper: AnswerKeeper): Promise<void> {
+    const renderer = this.#renderer;
+    for (const text of renderer.close?.() ?? []) await this.#write(text);
+    const whole = renderer.whole?.();
+    if (whole) await keeper.keep(whole);
+    for (const text of renderer.end()) await this.#write(text);
   }
 
   #newMeter(): Meter {
@@ -198,9 +220,7 @@ export class Answer {
       'x-request-id': requestId,
       ...facts,
     };
-    const closes = (closed: Promise<void>): void => {
-      this.#closed = closed;
-    };
+    const closes = (closed: Promise<void>): void => this.#delivery.closes(closed);
     const queue = this.#queue;
     const endsHere = (): boolean => queue.endsHere;
     return { status: 200, headers, body: queue, endsHere, cut: queue.wasCut, closes, done };
@@ -215,10 +235,10 @@ export class Answer {
     if (shown.code === 'internal') fault(error);
     if (!this.#queue.committed) return;
     try {
-      this.#queue.push(this.#renderer.failed(shown));
+      this.#push(this.#renderer.failed(shown));
     } catch (broken) {
       fault(broken);
-      this.#cut('unrendered');
+      this.#delivery.cut('unrendered');
     }
   }
 
@@ -231,59 +251,16 @@ export class Answer {
   }
 
   async #write(text: string): Promise<void> {
-    await this.#room();
+    await this.#delivery.room();
     this.#firstText ??= this.#queue.clientLeft ? 'dropped' : 'taken';
-    this.#queue.push(text);
+    this.#push(text);
     this.#length += text.length;
     this.#heartbeat.wrote();
   }
 
-  /** Holds the upstream back while the client is slow. The upstream is read to its end even after a cut. */
-  async #room(): Promise<void> {
-    const { signal } = this.#call;
-    while (this.#queue.full)
-      if (!(await this.#within(stuckMs, this.#queue.taken(), signal)))
-        this.#cut(signal.aborted ? 'deadline' : 'stuck');
-  }
-
-  /**
-   * Resolves when the client has the rest or cannot have it, at the latest then. Nothing but the invocation, and of a long
-   * answer its reservation, waits for a slow client.
-   */
-  async #handOver(untilMs: number): Promise<void> {
-    const waitMs = (): number => Math.min(stuckMs, untilMs - this.#ports.clock.now());
-    while (!this.#queue.over) {
-      const ms = waitMs();
-      if (ms > 0 && (await this.#within(ms, this.#queue.taken()))) continue;
-      if (ms < stuckMs) return;
-      this.#cut('stuck');
-    }
-    const closed = this.#closed;
-    if (!closed || this.#queue.clientLeft) return;
-    const ms = waitMs();
-    if (ms > 0 && (await this.#within(ms, closed))) this.#closed = undefined;
-    else if (ms === stuckMs) this.#cut('stuck');
-  }
-
-  /** Whether it happens before the time is up or the signal aborts. */
-  async #within(waitMs: number, event: Promise<void>, until?: AbortSignal): Promise<boolean> {
-    const stop = new AbortController();
-    const signal = until ? AbortSignal.any([stop.signal, until]) : stop.signal;
-    const happened = event.then(() => true);
-    const waited = this.#ports.clock.sleep(waitMs, signal).then(() => false);
-    const happens = await Promise.race([happened, waited]);
-    stop.abort('over');
-    return happens;
-  }
-
-  /** Without effect when the client has all, as far as the host says. */
-  #cut(why: 'stuck' | 'deadline' | 'unrendered'): void {
-    if (!this.#queue.over) this.#queue.cut();
-    else if (this.#closed && !this.#queue.clientLeft) this.#queue.abandon();
-    else return;
-    this.#closed = undefined;
-    const { identity, key } = this.#call;
-    this.#ports.log.event('answer_cut', { request_id: identity.requestId, account: key.account, why });
+  #push(text: string): void {
+    this.#queue.push(text);
+    this.#parts.keeper?.wrote(text);
   }
 
   #status(): number {

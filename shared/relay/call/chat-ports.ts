@@ -13,6 +13,7 @@ import type { SecretStore } from '../ports/stores/secret-store.ts';
 import type { Log } from '../ports/telemetry.ts';
 import type { Sealer } from '../ports/sealer.ts';
 import type { LearnedFacts } from '../ports/stores/learned-facts.ts';
+import type { StoredPorts } from '../stored/stored-ports.ts';
 import type { TurnStateStore } from '../ports/stores/turn-state-store.ts';
 import type { UpstreamTransport } from '../ports/upstream-transport.ts';
 
@@ -29,6 +30,7 @@ export interface ChatPorts {
   sealer: Sealer;
   turnStates: TurnStateStore;
   learned: LearnedFacts;
+  stored: StoredPorts;
   random: Random;
   searchProvider: (settings: SearchSettings) => SearchProvider;
   log: Log;

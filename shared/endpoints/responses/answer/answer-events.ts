@@ -47,6 +47,9 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   #finish = 'stop';
   #usage = noUsage;
   #quota: number | undefined;
+  /** Unix seconds; undefined: the items are not closed yet. */
+  #endedAt: number | undefined;
+  #failed: ResponseObject | undefined;
 
   constructor(asked: AskedAnswer, facts: AnswerFacts) {
     this.#asked = asked;
@@ -78,28 +81,41 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     return [...this.start(), ...shown.flatMap((choice) => this.#pushChoice(choice))];
   }
 
-  end(): ResponsesEvent[] {
+  /** Closes the items: what comes before the last event. */
+  close(): ResponsesEvent[] {
     const events = [...this.start(), ...this.#items.end(this.#finish)];
-    const response = finishedResponse(this.#response(), {
+    this.#endedAt ??= this.#facts.now();
+    return events;
+  }
+
+  /** The response as the last event has it. Valid from `close` or `failed` on. */
+  whole(): ResponseObject {
+    if (this.#failed) return this.#failed;
+    return finishedResponse(this.#response(), {
       output: this.#items.output,
       usage: this.#usage,
       finish: this.#finish,
       quota: this.#quota,
-      endedAt: this.#facts.now(),
+      endedAt: this.#endedAt ?? this.#facts.now(),
     });
-    return [...events, { type: 'response.completed', response }];
+  }
+
+  end(): ResponsesEvent[] {
+    const events = this.#endedAt === undefined ? this.close() : [];
+    return [...events, { type: 'response.completed', response: this.whole() }];
   }
 
   /** Does not close open items: a client would run an incomplete call that is marked as done. */
   failed(error: ErrorObject): ResponsesEvent[] {
-    const response = { ...this.#response(), status: 'failed', output: this.#items.output, error };
+    const response = { ...this.#response(), status: 'failed' as const, output: this.#items.output, error };
+    this.#failed = response;
     return [...this.start(), { type: 'response.failed', response, error }];
   }
 
   #response(): ResponseObject {
     const { started, echo } = this.#asked;
     const model = this.#facts.model?.() ?? started.model;
-    return { ...started, model, ...echo(this.#facts.sent()) };
+    return { ...started, model, ...echo(this.#facts.sent()), store: this.#facts.stored?.() ?? false };
   }
 
   #pushChoice({ delta, logprobs, finish_reason: finish }: ChunkChoice): ResponsesEvent[] {

@@ -1,0 +1,14 @@
+/** The ports to what is stored. */
+import type { EventLog } from '../ports/stored/event-log.ts';
+import type { ResponseStore } from '../ports/stored/response-store.ts';
+import type { ResultStore } from '../ports/stored/result-store.ts';
+import type { RunStore } from '../ports/stored/run-store.ts';
+
+export interface StoredPorts {
+  responses: ResponseStore;
+  runs: RunStore;
+  events: EventLog;
+  results: ResultStore;
+  /** Starts the run of a queued response, which goes on without the caller. Throws StoreUnavailable. */
+  startRun: (response: { account: string; id: string }) => Promise<void>;
+}

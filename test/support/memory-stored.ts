@@ -1,0 +1,147 @@
+import type { EventBatch, EventLog } from '../../shared/relay/ports/stored/event-log.ts';
+import type { ResponseStore } from '../../shared/relay/ports/stored/response-store.ts';
+import type { ResultStore, StoredResult } from '../../shared/relay/ports/stored/result-store.ts';
+import type { RunStore } from '../../shared/relay/ports/stored/run-store.ts';
+import type { ResponseHead, StoredResponse } from '../../shared/relay/ports/stored/stored-response.ts';
+import type { StoredPorts } from '../../shared/relay/stored/stored-ports.ts';
+
+interface Of {
+  account: string;
+  id: string;
+}
+
+const ended = (head: ResponseHead): boolean => !['queued', 'in_progress'].includes(head.status);
+
+/** What is stored, in memory: one copy of each thing, as a table would have it. The contract suite compares both. */
+export class MemoryStored implements StoredPorts {
+  /** Thrown by the next calls. */
+  failing: Error | undefined;
+  readonly started: Of[] = [];
+  readonly #now: () => number;
+  readonly #responses = new Map<string, string>();
+  readonly #events = new Map<string, { batches: EventBatch[]; expires: number }>();
+  readonly #results = new Map<string, { result: StoredResult; expires: number }>();
+
+  /** @param clock epoch milliseconds */
+  constructor(clock: { now(): number }) {
+    this.#now = () => Math.floor(clock.now() / 1000);
+  }
+
+  readonly startRun = async (response: Of): Promise<void> => {
+    await this.#reached();
+    this.started.push(response);
+  };
+
+  readonly responses: ResponseStore = {
+    put: async (response) => {
+      await this.#reached();
+      this.#put(response);
+    },
+    read: async (account, ids) => {
+      await this.#reached();
+      return new Map(
+        ids.flatMap((id) => {
+          const found = this.#get({ account, id });
+          return found ? [[id, found] as const] : [];
+        }),
+      );
+    },
+    heads: async (account, ids) => {
+      const found = await this.responses.read(account, ids);
+      return new Map([...found].map(([id, { head }]) => [id, head]));
+    },
+    remove: async (account, id) => {
+      await this.#reached();
+      const had = this.#get({ account, id }) !== undefined;
+      this.#responses.delete(keyOf({ account, id }));
+      this.#events.delete(keyOf({ account, id }));
+      return had;
+    },
+  };
+
+  readonly runs: RunStore = {
+    claim: async ({ run, ...of }, until) => {
+      await this.#reached();
+      const found = this.#get(of);
+      const isOwn = found?.head.status === 'in_progress' && found.head.background?.run === run;
+      if (!found?.head.background || !(found.head.status === 'queued' || isOwn)) return undefined;
+      const background = { ...found.head.background, run, until };
+      return this.#put({ ...found, head: { ...found.head, status: 'in_progress', background } });
+    },
+    renew: async ({ run, ...of }, until) => {
+      await this.#reached();
+      const found = this.#get(of);
+      if (found?.head.background?.run !== run) return undefined;
+      if (found.head.status !== 'in_progress') return found.head;
+      const background = { ...found.head.background, until };
+      return this.#put({ ...found, head: { ...found.head, background } }).head;
+    },
+    finish: async ({ run, ...of }, response) => {
+      await this.#reached();
+      const head = this.#get(of)?.head;
+      if (head?.background?.run !== run || !['in_progress', 'cancelled'].includes(head.status)) return false;
+      this.#put(response);
+      return true;
+    },
+    cancel: async (account, id) => {
+      await this.#reached();
+      const found = this.#get({ account, id });
+      if (!found || ended(found.head)) return found?.head;
+      return this.#put({ ...found, head: { ...found.head, status: 'cancelled' } }).head;
+    },
+    fail: async (account, id, events) => {
+      await this.#reached();
+      const found = this.#get({ account, id });
+      const background = found?.head.background;
+      if (!found || !background || ended(found.head) || background.until >= this.#now()) return found?.head;
+      const head = { ...found.head, status: 'failed' as const, background: { ...background, events } };
+      return this.#put({ ...found, head }).head;
+    },
+  };
+
+  readonly events: EventLog = {
+    append: async (of, batch, expires) => {
+      await this.#reached();
+      const log = this.#events.get(keyOf(of)) ?? { batches: [], expires };
+      log.batches = [...log.batches.filter(({ from }) => from !== batch.from), batch];
+      log.expires = expires;
+      this.#events.set(keyOf(of), log);
+    },
+    after: async (of, sequence) => {
+      await this.#reached();
+      const log = this.#events.get(keyOf(of));
+      if (!log || log.expires <= this.#now()) return [];
+      return log.batches.filter(({ from, frames }) => from + frames.length - 1 > sequence);
+    },
+  };
+
+  readonly results: ResultStore = {
+    put: async ({ account, key }, result, expires) => {
+      await this.#reached();
+      this.#results.set(keyOf({ account, id: key }), { result, expires });
+    },
+    read: async ({ account, key }) => {
+      await this.#reached();
+      const found = this.#results.get(keyOf({ account, id: key }));
+      return found && found.expires > this.#now() ? found.result : undefined;
+    },
+  };
+
+  async #reached(): Promise<void> {
+    await Promise.resolve();
+    if (this.failing) throw this.failing;
+  }
+
+  #put(response: StoredResponse): StoredResponse {
+    this.#responses.set(keyOf(response.head), JSON.stringify(response));
+    return response;
+  }
+
+  #get(of: Of): StoredResponse | undefined {
+    const text = this.#responses.get(keyOf(of));
+    const found = text === undefined ? undefined : (JSON.parse(text) as StoredResponse);
+    return found && found.head.expires > this.#now() ? found : undefined;
+  }
+}
+
+const keyOf = ({ account, id }: Of): string => `${account}\n${id}`;
