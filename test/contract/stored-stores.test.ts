@@ -118,18 +118,13 @@ describe('the table of responses', () => {
     await events.after(of, 0);
     await runs.finish({ ...of, run: 'one' }, responseOf(opened, of));
     const counted = calls.map((call) => call.replace(' relay-responses', ''));
-    expect(counted).toEqual([
-      'PutItem',
-      'BatchGetItem',
-      'BatchGetItem',
-      ...['DeleteItem', 'Query'],
-      ...['PutItem', 'PutItem'],
-      ...['UpdateItem', 'BatchGetItem'],
-      'UpdateItem',
-      'PutItem',
-      'Query',
-      ...['PutItem', 'BatchWriteItem'],
-    ]);
+    expect(counted.join(' ')).toBe(
+      [
+        'PutItem BatchGetItem BatchGetItem DeleteItem Query',
+        'PutItem PutItem UpdateItem BatchGetItem UpdateItem',
+        'PutItem Query PutItem BatchWriteItem',
+      ].join(' '),
+    );
     client.destroy();
   });
 
