@@ -60,6 +60,7 @@ const tombstoneOf = ({ entry }: GuardedReserve, clock: Clock): OpenEntry => ({
   budget: undefined,
   busy: false,
   tombstone: true,
+  queued: undefined,
 });
 
 const isMissing = (reply: WriteReply): boolean => !reply.done && !reply.item;
