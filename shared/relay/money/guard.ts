@@ -18,7 +18,7 @@ const tombstoneSeconds = 30;
  * Returns whether no try was applied, and none will be.
  */
 export async function guard(
-  ports: ReservationsPorts,
+  ports: Pick<ReservationsPorts, 'clock' | 'random' | 'quotas' | 'log'>,
   reserve: GuardedReserve,
   budgetMs: number,
 ): Promise<boolean> {
