@@ -81,7 +81,7 @@ interface CheckedCall {
 
 type CallFacts = { requestId: string } & Pick<
   ChatCall,
-  'endpoint' | 'entry' | 'concurrencyGiven' | 'startedMs' | 'deadlineMs' | 'signal'
+  'endpoint' | 'entry' | 'concurrencyGiven' | 'startedMs' | 'deadlineMs' | 'signal' | 'isRun'
 >;
 
 export function callOf(
