@@ -6,6 +6,7 @@ import type { ChatPorts } from './call/chat-ports.ts';
 import { ServingChannels } from './call/serving-channels.ts';
 import { HealthRecorder } from './health/health-recorder.ts';
 import type { Handle, RelayRequest } from './http/http.ts';
+import { matchStoredRoute } from './http/http-routes.ts';
 import { asRefusal, refusalResponse } from './http/refusal.ts';
 import { Reservations } from './money/reservations.ts';
 import {
@@ -22,11 +23,18 @@ import type { Clock } from './ports/clock.ts';
 /** Lambda kills at its time-out without notice: fail in-protocol 5 s earlier. */
 const hostReserveMs = 5_000;
 
-/** Returns a handle that never rejects: every error becomes a response and a log line. */
+/**
+ * Returns a handle that never rejects: every error becomes a response and a log line. Of an endpoint that stores it also
+ * serves the paths of what is stored.
+ */
 export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
   const own = { reservations: new Reservations(ports), health: new HealthRecorder(ports) };
   const channels = new ServingChannels();
   return async (request) => {
+    if (endpoint.references && matchStoredRoute(request)) {
+      const { storedHandle } = await import('./stored/stored-handle.ts');
+      return storedHandle(ports)(request);
+    }
     const startedMs = ports.clock.now();
     let caller: Caller | undefined;
     let asked: AskedCall | undefined;
