@@ -26,8 +26,11 @@ export function timeLimits(channel: ChannelRow, call: ChatCall, bodyLength: numb
   };
 }
 
-const totalOf = ({ total_seconds: total }: ChannelRow, { isRun, startedMs, deadlineMs }: ChatCall): number =>
-  isRun ? Math.max(total * 1000, deadlineMs - startedMs) : total * 1000;
+/** Longer than a host lets a run live: it ends by its own time, with what it has by then. */
+const runMs = 20 * 60 * 1000;
+
+const totalOf = ({ total_seconds: total }: ChannelRow, { isRun }: ChatCall): number =>
+  isRun ? Math.max(runMs, total * 1000) : total * 1000;
 
 /** An answer that is not streamed sends no byte until it is whole, so it has the time of the whole answer. */
 function usualMs(channel: ChannelRow, call: ChatCall, bodyLength: number): number {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import { closeExpired } from '../../../../shared/billing/close-expired.ts';
 import { cancel } from '../../../../shared/relay/stored/background/cancel.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
@@ -45,7 +46,7 @@ function balanced(rig: BillingRig): void {
 const cancels = async (rig: BillingRig): Promise<Record<string, unknown>> => {
   const ports = { clock: rig.clock, random: { next: () => 0.5 }, quotas: rig.store, stored: rig.stored };
   const log = { request: () => {}, event: () => {}, fault: (_: string, error: unknown) => void rig.faults.push(error) };
-  const response = await cancel({ ...ports, log }, { key: keyRow() }, { id, request: { id: 'cancelling' } });
+  const response = await cancel({ ...ports, log }, { key: keyRow() }, { id, request: { id: 'cancelling' } as RelayRequest });
   await response.done;
   return JSON.parse(String(response.body));
 };
