@@ -51,31 +51,13 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
         if (await hasChanged(ports, { error, authorization, seen: caller })) return check();
         throw error;
       });
-      const { named } = checked;
       ({ caller, asked } = checked);
       await checkContents(asked, caller);
       const untilMs = deadlineOf(caller, request, startedMs);
       deadline = new Deadline(ports.clock, untilMs, request.hostEnds);
-      const call: ChatCall = Object.freeze({
-        ...caller,
-        identity: Object.freeze({
-          requestId: request.id,
-          created: Math.floor(startedMs / 1000),
-          model: named.model.base,
-        }),
-        endpoint: endpoint.name,
-        entry: entryOf(request),
-        concurrencyGiven: ports.concurrencyGiven,
-        ...asked.read.call,
-        states: Object.freeze(new Map()),
-        stateDropped: false,
-        ...named,
-        startedMs,
-        outputTokensAsked: asked.read.outputTokensMax,
-        droppedTools: asked.read.droppedTools,
-        deadlineMs: untilMs,
-        signal: deadline.signal,
-      });
+      const times = { startedMs, deadlineMs: untilMs, signal: deadline.signal };
+      const from = { requestId: request.id, endpoint: endpoint.name, entry: entryOf(request) };
+      const call = callOf(checked, { ...from, ...times, concurrencyGiven: ports.concurrencyGiven });
       const idempotencyKey = request.headers['idempotency-key'];
       const response = await payAndAnswer(ports, own, { call, asked, idempotencyKey });
       return { ...response, done: response.done.finally(() => deadline?.stop()) };
@@ -103,6 +85,33 @@ interface CheckedCall {
   caller: Caller;
   asked: AskedCall;
   named: NamedModels;
+}
+
+type CallFacts = { requestId: string } & Pick<
+  ChatCall,
+  'endpoint' | 'entry' | 'concurrencyGiven' | 'startedMs' | 'deadlineMs' | 'signal'
+>;
+
+export function callOf(
+  { caller, asked, named }: CheckedCall,
+  { requestId, startedMs, ...facts }: CallFacts,
+): ChatCall {
+  return Object.freeze({
+    ...caller,
+    identity: Object.freeze({
+      requestId,
+      created: Math.floor(startedMs / 1000),
+      model: named.model.base,
+    }),
+    ...facts,
+    ...asked.read.call,
+    states: Object.freeze(new Map()),
+    stateDropped: false,
+    ...named,
+    startedMs,
+    outputTokensAsked: asked.read.outputTokensMax,
+    droppedTools: asked.read.droppedTools,
+  });
 }
 
 const entryOf = ({ baseUrl, hops }: RelayRequest): ChatCall['entry'] =>

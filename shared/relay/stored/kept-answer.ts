@@ -71,7 +71,8 @@ export class KeptAnswer implements AnswerKeeper {
     this.stored = why === undefined;
     if (why === undefined) return;
     log.event('response_not_stored', { request_id: identity.requestId, account: key.account, why });
-    this.#tookBack = write.then((lost) => (lost === undefined ? this.#takeBack() : undefined));
+    // A try without a reply may have been applied, or may be still.
+    this.#tookBack = write.then(() => this.#takeBack());
   }
 
   async ended(): Promise<void> {}

@@ -12,6 +12,7 @@ import type { ChatCall } from '../../call/chat-call.ts';
 import type { ChatPorts } from '../../call/chat-ports.ts';
 import type { RelayRequest, RelayResponse } from '../../http/http.ts';
 import { refuse } from '../../http/refusal.ts';
+import { Backoff } from '../../money/backoff.ts';
 import type { ResponseHead } from '../../ports/stored/stored-response.ts';
 import { StoreBusy, StoreUnavailable } from '../../ports/stores/store-errors.ts';
 import { storeSettings } from '../may-store.ts';
@@ -21,17 +22,20 @@ import { endMark, eventsAtEnd, foundEnd } from './run-end.ts';
 /** The time between two looks at the store, each of which costs a read unit or two. */
 const pollMs = 500;
 /** How long a store that refuses is asked again. */
-const patienceMs = 30_000;
+const refusedMsMax = 30_000;
 /** Lambda kills at its time-out without notice: the connection is broken before, and the client comes back. */
 const hostReserveMs = 5_000;
 /** How much text may wait for a slow client (UTF-16 code units). */
 const waitingLengthMax = 1024 * 1024;
 
-export type FollowPorts = Pick<ChatPorts, 'clock' | 'log' | 'stored'>;
+/** How long a store that throttles is asked again before anything is sent. */
+const firstMsMax = 2_000;
+
+export type FollowPorts = Pick<ChatPorts, 'clock' | 'log' | 'random' | 'stored'>;
 
 /**
  * Of a POST all events; of a GET those after its `starting_after`. Throws, before anything is sent, a Refusal or an
- * InvalidRequest, StoreUnavailable or StoreBusy.
+ * InvalidRequest or StoreUnavailable.
  */
 export async function follow(
   ports: FollowPorts,
@@ -40,10 +44,13 @@ export async function follow(
 ): Promise<RelayResponse> {
   const { account } = caller.key;
   const after = request.method === 'POST' ? -1 : startingAfter(request.query.get('starting_after'));
-  const head = (await ports.stored.responses.heads(account, [id])).get(id);
-  if (!head) throw refuse('response_not_found', `There is no response '${shown(id)}'.`);
   const { eventMinutes } = storeSettings(caller.snapshot);
-  const hasAll = await checkEvents(ports, head, { after, eventMinutes });
+  const hasAll = await new Backoff(ports, firstMsMax).until(async () => {
+    const head = (await ports.stored.responses.heads(account, [id])).get(id);
+    if (!head)
+      throw refuse('response_not_found', `Response with id '${id.slice(0, 64)}' not found.`, { param: 'id' });
+    return checkEvents(ports, head, { after, eventMinutes });
+  });
   const queue = new ResponseQueue(waitingLengthMax);
   const signal = request.hostEnds ?? new AbortController().signal;
   const delivery = new Delivery(ports, queue, {
@@ -102,7 +109,7 @@ async function handEvents({ clock, log }: FollowPorts, handed: Handed): Promise<
       if (more) continue;
     } catch (error) {
       const mayPass = error instanceof StoreUnavailable || error instanceof StoreBusy;
-      if (!mayPass || clock.now() - reachedMs > patienceMs) {
+      if (!mayPass || clock.now() - reachedMs > refusedMsMax) {
         if (!mayPass && !(error instanceof EventsGone)) log.fault(requestId, error);
         delivery.cut('unrendered');
         break;
@@ -120,7 +127,7 @@ async function handEvents({ clock, log }: FollowPorts, handed: Handed): Promise<
   delivery.cut('deadline');
 }
 
-/** Whether the reader has all events already. Throws an InvalidRequest where it cannot be told the rest. */
+/** Whether the reader has all events already. Throws an InvalidRequest where the rest cannot be sent. */
 async function checkEvents(
   { clock, stored }: FollowPorts,
   read: ResponseHead,
@@ -177,5 +184,3 @@ function startingAfter(text: string | null): number {
     "'starting_after' must be the sequence_number of an event.",
   );
 }
-
-const shown = (text: string): string => (text.length > 120 ? `${text.slice(0, 120)}...` : text);

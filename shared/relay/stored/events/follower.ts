@@ -8,7 +8,7 @@ import type { StoredPorts } from '../stored-ports.ts';
 import { endMark, eventsAtEnd, foundEnd } from './run-end.ts';
 
 /** How often the head is read while events come or are awaited. It also says that the response was cancelled or deleted. */
-const headMs = 5_000;
+const headMs = 2_000;
 /** More may be there at once when a read returned as much (UTF-16 code units). */
 const muchLength = 256 * 1024;
 
