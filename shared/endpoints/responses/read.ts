@@ -65,10 +65,7 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
   };
 }
 
-const instructed = (
-  instructions: string | null | undefined,
-  conversation: ChatMessage[],
-): ChatMessage[] =>
+const instructed = (instructions: string | null | undefined, conversation: ChatMessage[]): ChatMessage[] =>
   instructions ? [{ role: 'system', content: instructions }, ...conversation] : conversation;
 
 /** Why a request for something that is not stored for any key is refused, by field. */
