@@ -11,19 +11,22 @@ import type { ResponseQueue } from './response-queue.ts';
 /** How long a client may take nothing. */
 const stuckMs = 30_000;
 
+/** Whose answer it is, and when it must end. */
+export interface DeliveredCall {
+  identity: Pick<ChatCall['identity'], 'requestId'>;
+  key: Pick<ChatCall['key'], 'account'>;
+  signal: AbortSignal;
+}
+
 export class Delivery {
   readonly #queue: ResponseQueue;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #call: Pick<ChatCall, 'identity' | 'key' | 'signal'>;
+  readonly #call: DeliveredCall;
   /** When the host's connection has closed. Undefined: the host does not say. */
   #closed: Promise<void> | undefined;
 
-  constructor(
-    { clock, log }: { clock: Clock; log: Log },
-    queue: ResponseQueue,
-    call: Pick<ChatCall, 'identity' | 'key' | 'signal'>,
-  ) {
+  constructor({ clock, log }: { clock: Clock; log: Log }, queue: ResponseQueue, call: DeliveredCall) {
     this.#queue = queue;
     this.#clock = clock;
     this.#log = log;

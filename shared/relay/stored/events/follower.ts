@@ -1,0 +1,117 @@
+/** The events of one response in order, as they come, for one reader. Must skip none and show none twice. */
+import { createdFrame, lastFrame } from '../../../endpoints/responses/stored/stored-events.ts';
+import { shownResponse } from '../../../endpoints/responses/stored/shown-response.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { EventBatch } from '../../ports/stored/event-log.ts';
+import type { StoredResponse } from '../../ports/stored/stored-response.ts';
+import type { StoredPorts } from '../stored-ports.ts';
+import { endMark, eventsAtEnd, foundEnd } from './run-end.ts';
+
+/** How often the head is read while events come or are awaited. It also says that the response was cancelled or deleted. */
+const headMs = 2_000;
+/** More may be there at once when a read returned as much (UTF-16 code units). */
+const muchLength = 256 * 1024;
+
+/** What a reader was shown can be shown to nobody any more: deleted, expired, or older than events are kept. */
+export class EventsGone extends Error {
+  override readonly name = 'EventsGone';
+}
+
+export interface Followed {
+  account: string;
+  id: string;
+  /** The number of the last event that the reader has. -1: none. */
+  after: number;
+}
+
+interface FollowerPorts {
+  clock: Clock;
+  stored: Pick<StoredPorts, 'events' | 'responses' | 'runs'>;
+}
+
+export interface Polled {
+  frames: string[];
+  /** Nothing follows these. */
+  over: boolean;
+  /** The next poll need not wait. */
+  more: boolean;
+}
+
+export class Follower {
+  readonly #ports: FollowerPorts;
+  readonly #of: { account: string; id: string };
+  #position: number;
+  /** The number of events, the last included. Undefined: the response has not ended, as far as was seen. */
+  #end: number | undefined;
+  #closing = false;
+  #headAtMs = 0;
+
+  constructor(ports: FollowerPorts, { account, id, after }: Followed) {
+    this.#ports = ports;
+    this.#of = { account, id };
+    this.#position = after;
+  }
+
+  /** Throws EventsGone, StoreUnavailable and StoreBusy; may be called again after the last two. */
+  async poll(): Promise<Polled> {
+    const { events } = this.#ports.stored;
+    // Read before the events: where there are none, it is as it was accepted.
+    const first = this.#position < 0 ? await this.#response() : undefined;
+    const frames = this.#fresh(await events.after(this.#of, this.#position));
+    if (first && this.#position < 0) {
+      frames.push(createdFrame(first.body.response));
+      this.#position = 0;
+    }
+    const much = frames.reduce((length, frame) => length + frame.length, 0) >= muchLength;
+    if (this.#end === undefined) {
+      await this.#look();
+      return { frames, over: false, more: much || this.#end !== undefined };
+    }
+    if (this.#position < this.#end - 2) {
+      if (frames.length === 0) throw new EventsGone();
+      return { frames, over: false, more: true };
+    }
+    const { head, body } = await this.#response();
+    const number = Math.max(this.#end - 1, this.#position + 1);
+    return {
+      frames: [...frames, lastFrame(shownResponse(head.status, body.response), number)],
+      over: true,
+      more: false,
+    };
+  }
+
+  /** Those that the reader has not seen, and that belong to the response as it ended. */
+  #fresh(batches: EventBatch[]): string[] {
+    const frames: string[] = [];
+    const limit = this.#end === undefined ? Infinity : this.#end - 1;
+    for (const { from, frames: kept } of batches)
+      for (const [i, frame] of kept.entries()) {
+        if (frame === endMark) this.#closing = true;
+        else if (from + i === this.#position + 1 && from + i < limit) {
+          frames.push(frame);
+          this.#position += 1;
+        }
+      }
+    return frames;
+  }
+
+  async #look(): Promise<void> {
+    const { clock, stored } = this.#ports;
+    const nowMs = clock.now();
+    if (!this.#closing && this.#position > 0 && nowMs < this.#headAtMs) return;
+    const { account, id } = this.#of;
+    const head = (await stored.responses.heads(account, [id])).get(id);
+    if (!head) throw new EventsGone();
+    this.#headAtMs = nowMs + headMs;
+    const nowSeconds = Math.floor(nowMs / 1000);
+    const found = await foundEnd(stored, head, nowSeconds);
+    this.#end = await eventsAtEnd(stored.events, found, nowSeconds);
+  }
+
+  async #response(): Promise<StoredResponse> {
+    const { account, id } = this.#of;
+    const found = (await this.#ports.stored.responses.read(account, [id])).get(id);
+    if (!found) throw new EventsGone();
+    return found;
+  }
+}

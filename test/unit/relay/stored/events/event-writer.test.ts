@@ -1,0 +1,129 @@
+import { describe, expect, it } from 'vitest';
+import type { EventBatch } from '../../../../../shared/relay/ports/stored/event-log.ts';
+import { StoreBusy, StoreUnavailable } from '../../../../../shared/relay/ports/stores/store-errors.ts';
+import type { EventWriter } from '../../../../../shared/relay/stored/events/event-writer.ts';
+import { account, answerTexts, dataOf, FollowedRig, frame, id } from './followed-rig.ts';
+
+const of = { account, id };
+
+async function begun(): Promise<{ rig: FollowedRig; writer: EventWriter }> {
+  const rig = new FollowedRig();
+  await rig.accept();
+  return { rig, writer: await rig.begin() };
+}
+
+const kept = (rig: FollowedRig): Promise<EventBatch[]> => rig.stored.events.after(of, -1);
+const numbersOf = (batches: EventBatch[]): unknown[] =>
+  batches.flatMap(({ frames }) =>
+    frames.filter((one) => one !== '').map((one) => dataOf(one)['sequence_number']),
+  );
+const wait = (rig: FollowedRig, ms: number): Promise<void> => rig.clock.run(rig.clock.sleep(ms));
+
+describe('events of a background response are kept', () => {
+  it('in batches of half a second, without comments and without the last event', async () => {
+    const { rig, writer } = await begun();
+    for (const text of answerTexts(3)) writer.wrote(text);
+    writer.wrote(': ping\n\n');
+    await wait(rig, 499);
+    expect(await kept(rig)).toEqual([]);
+    await wait(rig, 2);
+    expect(numbersOf(await kept(rig))).toEqual([0, 1, 2, 3, 4]);
+    expect(await kept(rig)).toHaveLength(1);
+    writer.wrote(frame('response.output_item.done', 5) + frame('response.completed', 6));
+    expect(await rig.clock.run(writer.finished())).toBe(7);
+    expect(numbersOf(await kept(rig))).toEqual([0, 1, 2, 3, 4, 5]);
+    writer.wrote(frame('response.in_progress', 6));
+    await wait(rig, 2_000);
+    expect(numbersOf(await kept(rig))).toEqual([0, 1, 2, 3, 4, 5]);
+  });
+
+  it('in batches of some 64 KB, at once when as much is there', async () => {
+    const { rig, writer } = await begun();
+    for (const text of answerTexts(40, 'x'.repeat(10_000))) writer.wrote(text);
+    await wait(rig, 1);
+    const batches = await kept(rig);
+    expect(batches.length).toBeGreaterThan(4);
+    for (const { frames } of batches) expect(frames.join('').length).toBeLessThan(80_000);
+    await rig.clock.run(writer.finished());
+    expect(numbersOf(await kept(rig))).toHaveLength(42);
+  });
+
+  it('in order and once each while the store refuses now and then, and loses replies', async () => {
+    const { rig, writer } = await begun();
+    const seen = new Map<number, string>();
+    let calls = 0;
+    rig.before = () => {
+      calls += 1;
+      if (calls % 3 === 0) throw new StoreBusy();
+    };
+    rig.afterwards = () => {
+      if (calls % 3 === 1) throw new StoreUnavailable();
+    };
+    for (const text of answerTexts(60)) {
+      writer.wrote(text);
+      await wait(rig, 200);
+      for (const { from, frames } of await kept(rig))
+        for (const [i, one] of frames.entries()) {
+          expect(seen.get(from + i) ?? one).toBe(one);
+          seen.set(from + i, one);
+        }
+    }
+    expect(await rig.clock.run(writer.finished())).toBe(63);
+    expect(numbersOf(await kept(rig))).toEqual(Array.from({ length: 62 }, (_, i) => i));
+  });
+
+  it('no more once the claim has passed: a run that was paused writes nothing', async () => {
+    const { rig, writer } = await begun();
+    for (const text of answerTexts(1)) writer.wrote(text);
+    await wait(rig, 1_000);
+    await wait(rig, 120_000);
+    writer.wrote(frame('response.output_text.delta', 3));
+    await wait(rig, 1_000);
+    expect(await rig.clock.run(writer.finished())).toBe(4);
+    expect(numbersOf(await kept(rig))).toEqual([0, 1, 2]);
+  });
+
+  it('as far as the store takes them: the run ends some seconds later, with the number that is there', async () => {
+    const { rig, writer } = await begun();
+    for (const text of answerTexts(1)) writer.wrote(text);
+    await wait(rig, 1_000);
+    rig.before = (what) => {
+      if (what === 'append') throw new StoreUnavailable();
+    };
+    writer.wrote(frame('response.output_text.delta', 3));
+    const startedMs = rig.clock.now();
+    expect(await rig.clock.run(writer.finished())).toBe(4);
+    expect(rig.clock.now() - startedMs).toBeLessThan(7_000);
+    expect(rig.faults).toEqual([]);
+  });
+
+  it('also where the last reply was lost and no other came: what is there counts', async () => {
+    const { rig, writer } = await begun();
+    for (const text of answerTexts(1)) writer.wrote(text);
+    let isLost = false;
+    rig.before = (what) => {
+      if (isLost && what === 'append') throw new StoreUnavailable();
+    };
+    rig.afterwards = () => {
+      isLost = true;
+      throw new StoreUnavailable();
+    };
+    expect(await rig.clock.run(writer.finished())).toBe(4);
+  });
+
+  it('with the first event alone when the run has written nothing', async () => {
+    const { rig, writer } = await begun();
+    expect(await rig.clock.run(writer.finished())).toBe(2);
+    expect(numbersOf(await kept(rig))).toEqual([0]);
+  });
+
+  it('up to an error that does not pass, which is logged', async () => {
+    const { rig, writer } = await begun();
+    rig.before = () => {
+      throw new Error('wrong');
+    };
+    for (const text of answerTexts(1)) writer.wrote(text);
+    expect(await rig.clock.run(writer.finished())).toBe(2);
+    expect(rig.faults).toHaveLength(1);
+  });
+});
