@@ -86,11 +86,11 @@ describe('a key that may not store', () => {
   const bound = (chain: Chain) => ({ rig: chain.rig, post: (body: Json) => chain.post(body) });
 
   it.each([true, false, undefined, null, 'yes'])(
-    'is told that nothing is stored: store %s',
+    'reads that nothing is stored: store %s',
     async (asked) => {
       const chain = new Chain({});
-      const { id, store: told } = await chain.answered({ input: 'x', store: asked });
-      expect(told).toBe(false);
+      const { id, store: isStored } = await chain.answered({ input: 'x', store: asked });
+      expect(isStored).toBe(false);
       expect(await chain.body(id)).toEqual({});
     },
   );
@@ -155,7 +155,7 @@ describe('a key that may store', () => {
     expect(chain.rig.sent).toHaveLength(1);
   });
 
-  it('is told to repeat the call when the store throttles, and is not charged', async () => {
+  it('may repeat the call when the store throttles, and is not charged', async () => {
     const chain = new Chain();
     const { id } = await chain.answered({ input: 'a' });
     chain.rig.stored.failing = new StoreBusy('throttled');

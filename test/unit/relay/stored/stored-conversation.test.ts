@@ -5,7 +5,7 @@ import { ResponseTooLarge } from '../../../../shared/relay/ports/stored/response
 import type { ResponseHead, StoredResponse } from '../../../../shared/relay/ports/stored/stored-response.ts';
 import { ancestorsMax } from '../../../../shared/relay/ports/stored/stored-response.ts';
 import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
-import { conversationOf } from '../../../../shared/relay/stored/conversation.ts';
+import { conversationOf } from '../../../../shared/relay/stored/stored-conversation.ts';
 import { MemoryStored } from '../../../support/memory-stored.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
@@ -18,12 +18,21 @@ const idOf = (turn: number): string => `resp-${suffixOf(turn)}`;
 
 let stored: MemoryStored;
 let reads: (readonly string[])[];
-const responses = {
-  read: (...given: Parameters<MemoryStored['responses']['read']>) => {
-    reads.push(given[1]);
-    return stored.responses.read(...given);
+/** The stores as the relay sees them, and what was asked of them. */
+const ports = () => ({
+  clock,
+  random: { next: () => 0.5 },
+  stored: {
+    ...stored,
+    responses: {
+      ...stored.responses,
+      read: (...given: Parameters<MemoryStored['responses']['read']>) => {
+        reads.push(given[1]);
+        return stored.responses.read(...given);
+      },
+    },
   },
-};
+});
 
 beforeEach(() => {
   stored = new MemoryStored(clock);
@@ -61,7 +70,7 @@ async function put(turns: number): Promise<void> {
   for (let number = 1; number <= turns; number += 1) await stored.responses.put(turn(number));
 }
 
-const asked = (body: object) => conversationOf(responses, account, referencesOf({ model: 'm', ...body }));
+const asked = (body: object) => conversationOf(ports(), account, referencesOf({ model: 'm', ...body }));
 const after = (previous: string) => asked({ previous_response_id: previous, input: 'x' });
 const referring = (...ids: unknown[]) => asked({ input: ids.map((id) => ({ type: 'item_reference', id })) });
 
@@ -247,16 +256,35 @@ describe('references to items', () => {
 });
 
 describe('a store that', () => {
+  it('throttles is asked again', async () => {
+    await put(1);
+    stored.failing = new StoreBusy('throttled');
+    const found = after(idOf(1));
+    await clock.run(clock.sleep(300));
+    stored.failing = undefined;
+    expect((await clock.run(found)).earlier).toHaveLength(1);
+  });
+
   it.each([new StoreBusy('throttled'), new StoreUnavailable('down')])(
     'fails is a 503 that may be repeated: %o',
     async (error) => {
       stored.failing = error;
-      await expect(after(idOf(1))).rejects.toBeInstanceOf(StoreUnavailable);
+      await expect(clock.run(after(idOf(1)))).rejects.toBeInstanceOf(StoreUnavailable);
     },
   );
 
-  it('has a defect is told apart', async () => {
+  it('has a defect is not taken for one that is down', async () => {
     stored.failing = new ResponseTooLarge();
-    await expect(after(idOf(1))).rejects.toBe(stored.failing);
+    await expect(clock.run(after(idOf(1)))).rejects.toBe(stored.failing);
+  });
+});
+
+describe('a background response whose run is dead', () => {
+  const background = { streamed: false, run: 'r', until: nowSeconds - 60 };
+
+  it('has failed, and the conversation goes on from it', async () => {
+    await stored.responses.put(turn(1, { status: 'in_progress', background }));
+    expect((await after(idOf(1))).earlier).toHaveLength(1);
+    expect((await stored.responses.heads(account, [idOf(1)])).get(idOf(1))?.status).toBe('failed');
   });
 });
