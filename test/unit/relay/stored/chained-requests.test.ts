@@ -123,6 +123,25 @@ describe('a key that may store', () => {
     ]);
   });
 
+  it.each<[string, (id: unknown) => Json]>([
+    ['a previous response', (id) => ({ input: 'b', previous_response_id: id })],
+    ['an item', () => ({ input: [{ type: 'item_reference', id: `msg_${suffix}_0` }] })],
+  ])('goes on from %s in an environment that has an older key', async (_case, body) => {
+    const keys = { 'sk-test': { row: keyRow({ store: true }) } };
+    const chain = new Chain({ keys });
+    const { id } = await chain.answered({ input: 'a' });
+    let isOld = true;
+    const other = {
+      get 'sk-test'() {
+        const row = isOld ? keyRow() : keys['sk-test'].row;
+        isOld = false;
+        return { row };
+      },
+    };
+    const fresh = new Chain({ keys: other, beside: chain.rig }, 1);
+    expect(await fresh.answered(body(id))).toMatchObject({ store: true });
+  });
+
   it('may branch, and leave a turn unstored', async () => {
     const chain = new Chain();
     const { id } = await chain.answered({ input: 'a' });
