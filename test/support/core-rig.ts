@@ -111,7 +111,7 @@ await Promise.all([
   import('../../shared/relay/money/resize.ts'),
   import('../../shared/relay/money/free-places.ts'),
   import('../../shared/relay/search/search.ts'),
-  import('../../shared/relay/stored/conversation.ts'),
+  import('../../shared/relay/stored/stored-conversation.ts'),
   import('../../shared/relay/stored/kept-answer.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
 ]);
